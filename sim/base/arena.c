@@ -1,0 +1,81 @@
+#include "base/arena.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CHUNK_BYTES = 1 << 16 };
+
+struct arena_chunk {
+    struct arena_chunk *older;
+    size_t used, size;
+    _Alignas(max_align_t) unsigned char bytes[];
+};
+
+_Noreturn static void out_of_memory(size_t bytes)
+{
+    fprintf(stderr, "flopcast: out of memory (asked for %zu bytes)\n", bytes);
+    exit(1);
+}
+
+void *xrealloc(void *block, size_t bytes)
+{
+    void *fresh = realloc(block, bytes ? bytes : 1);
+    if (!fresh)
+        out_of_memory(bytes);
+    return fresh;
+}
+
+void *xcalloc(size_t count, size_t bytes)
+{
+    void *fresh = calloc(count ? count : 1, bytes ? bytes : 1);
+    if (!fresh)
+        out_of_memory(count * bytes);
+    return fresh;
+}
+
+void *arena_alloc(struct arena *arena, size_t bytes)
+{
+    size_t align = _Alignof(max_align_t);
+    size_t need = (bytes + align - 1) / align * align;
+    struct arena_chunk *chunk = arena->chunk;
+    if (!chunk || chunk->size - chunk->used < need) {
+        size_t size = need > CHUNK_BYTES ? need : CHUNK_BYTES;
+        chunk = xcalloc(1, sizeof *chunk + size);
+        chunk->size = size;
+        chunk->older = arena->chunk;
+        arena->chunk = chunk;
+    }
+    void *block = chunk->bytes + chunk->used;
+    chunk->used += need;
+    return block;
+}
+
+char *arena_strdup(struct arena *arena, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    return memcpy(arena_alloc(arena, n), text, n);
+}
+
+char *arena_printf(struct arena *arena, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *text = arena_alloc(arena, (size_t)n + 1);
+    vsnprintf(text, (size_t)n + 1, format, again);
+    va_end(again);
+    return text;
+}
+
+void arena_release(struct arena *arena)
+{
+    for (struct arena_chunk *chunk = arena->chunk, *older; chunk; chunk = older) {
+        older = chunk->older;
+        free(chunk);
+    }
+    arena->chunk = NULL;
+}

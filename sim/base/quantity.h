@@ -1,0 +1,23 @@
+/* A number with its provenance. Everything that describes real hardware or software is one of these: the value in base SI, what
+ * kind of number it is, its standard error where it was fitted, and where it comes from. */
+#ifndef FLOPCAST_BASE_QUANTITY_H
+#define FLOPCAST_BASE_QUANTITY_H
+
+enum quantity_kind {
+    QUANTITY_UNSET = 0, /* not given; value is 0 */
+    QUANTITY_DATASHEET,
+    QUANTITY_MEASURED,
+    QUANTITY_FITTED,  /* std_error is set */
+    QUANTITY_ASSUMED, /* source says why */
+};
+
+struct quantity {
+    double value;     /* base SI */
+    double std_error; /* same unit; 0 unless fitted */
+    enum quantity_kind kind;
+    const char *source; /* NULL when unset */
+};
+
+static inline int quantity_is_set(struct quantity q) { return q.kind != QUANTITY_UNSET; }
+
+#endif

@@ -1,0 +1,57 @@
+#include "base/rng.h"
+
+#include <gsl/gsl_randist.h>
+#include <gsl/gsl_rng.h>
+#include <math.h>
+
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+struct rng_stream rng_stream(uint64_t seed, uint32_t entity_kind, uint64_t entity_id)
+{
+    uint64_t key = mix(seed + UINT64_C(0x9e3779b97f4a7c15));
+    key = mix(key ^ ((uint64_t)entity_kind << 32) ^ UINT64_C(0x5851f42d4c957f2d));
+    return (struct rng_stream){.key = mix(key ^ entity_id)};
+}
+
+static uint64_t next(struct rng_stream *stream)
+{
+    return mix(stream->key + UINT64_C(0x9e3779b97f4a7c15) * ++stream->counter);
+}
+
+double rng_uniform(struct rng_stream *stream) { return (double)(next(stream) >> 11) * 0x1p-53; }
+
+/* GSL's view of a stream. GSL wants an unsigned long of at most max; 32 bits are enough for gsl_randist. */
+static void gsl_set(void *state, unsigned long seed) { *(struct rng_stream *)state = rng_stream(seed, 0, 0); }
+static unsigned long gsl_get(void *state) { return (unsigned long)(next(state) >> 32); }
+static double gsl_get_double(void *state) { return rng_uniform(state); }
+
+static const gsl_rng_type stream_type = {
+    "flopcast-splitmix64", UINT32_MAX, 0, sizeof(struct rng_stream), gsl_set, gsl_get, gsl_get_double};
+
+static gsl_rng as_gsl(struct rng_stream *stream) { return (gsl_rng){&stream_type, stream}; }
+
+static double rounded(double x) { return nearbyint(x * 0x1p30) * 0x1p-30; }
+
+double rng_gaussian(struct rng_stream *stream, double sigma)
+{
+    gsl_rng rng = as_gsl(stream);
+    return rounded(gsl_ran_gaussian(&rng, sigma));
+}
+
+double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
+{
+    gsl_rng rng = as_gsl(stream);
+    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). */
+    return rounded(gsl_ran_lognormal(&rng, -sigma * sigma / 2, sigma));
+}
+
+double rng_exponential(struct rng_stream *stream, double mean)
+{
+    gsl_rng rng = as_gsl(stream);
+    return rounded(gsl_ran_exponential(&rng, 1.0)) * mean;
+}

@@ -1,0 +1,112 @@
+#include "base/status.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void append(struct diag *diag, const char *format, va_list args)
+{
+    size_t room = sizeof diag->text - diag->used;
+    int n = vsnprintf(diag->text + diag->used, room, format, args);
+    diag->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
+}
+
+__attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    append(diag, format, args);
+    va_end(args);
+}
+
+static enum status add(
+    struct diag *diag, enum status status, struct source_pos at, const char *format, va_list args)
+{
+    if (status > diag->worst)
+        diag->worst = status;
+    diag->n_errors++;
+    if (diag->n_errors == DIAG_MAX_ERRORS + 1)
+        appendf(diag, "(more errors not shown)\n");
+    if (diag->n_errors > DIAG_MAX_ERRORS)
+        return status;
+    if (at.file && at.line > 0)
+        appendf(diag, "%s:%d:%d: error: ", at.file, at.line, at.column);
+    else if (at.file)
+        appendf(diag, "%s: error: ", at.file);
+    else
+        appendf(diag, "error: ");
+    append(diag, format, args);
+    appendf(diag, "\n");
+    return status;
+}
+
+enum status diag_input(struct diag *diag, struct source_pos at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    enum status status = add(diag, STATUS_INPUT, at, format, args);
+    va_end(args);
+    return status;
+}
+
+enum status diag_io(struct diag *diag, struct source_pos at, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    enum status status = add(diag, STATUS_IO, at, format, args);
+    va_end(args);
+    return status;
+}
+
+void bug(const char *file, int line, const char *condition, const char *format, ...)
+{
+    fprintf(stderr, "flopcast: BUG at %s:%d (%s): ", file, line, condition);
+    va_list args;
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    abort();
+}
+
+/* Levenshtein distance of two short words; words longer than the row count as far away. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    enum { LONGEST = 63 };
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > LONGEST || nb > LONGEST)
+        return SIZE_MAX;
+    size_t row[LONGEST + 1];
+    for (size_t j = 0; j <= nb; j++)
+        row[j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[nb];
+}
+
+const char *nearest_name(const char *what, const char *const *names, size_t n)
+{
+    const char *best = NULL;
+    size_t least = strlen(what) / 3 + 1;
+    for (size_t i = 0; i < n; i++) {
+        size_t distance = edit_distance(what, names[i]);
+        if (distance <= least && (!best || distance < least)) {
+            best = names[i];
+            least = distance;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,57 @@
+/* Errors: whose fault it is decides how it is told.
+ *
+ *   BUG_IF(cond, ...)   our fault: prints file, line and the sentence, aborts, in every build type.
+ *   enum status         the user's or the world's fault: returned by every function that reads input or touches the world.
+ *   struct diag         the sentences that go with it: "file:line:column: error: what is wrong; what would be right".
+ *
+ * A reader goes on after an error where it can, so that one run shows all mistakes of a file. */
+#ifndef FLOPCAST_BASE_STATUS_H
+#define FLOPCAST_BASE_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum status {
+    STATUS_OK = 0,
+    STATUS_INPUT, /* the input is wrong: exit status 2 */
+    STATUS_IO,    /* the world failed: file, disk, pipe, database: exit status 1 */
+};
+
+/* Where a value stands. file is borrowed and lives as long as whatever was loaded from it. line and column count from 1;
+ * line 0: no place within the file is known. file NULL: no file (a default). */
+struct source_pos {
+    const char *file;
+    int line, column;
+};
+
+enum { DIAG_MAX_ERRORS = 20, DIAG_TEXT_BYTES = 16384 };
+
+/* A list of messages, one a line, each ending in '\n'. Plain value; DIAG_INIT needs no release. */
+struct diag {
+    int n_errors;
+    enum status worst; /* STATUS_IO outranks STATUS_INPUT outranks STATUS_OK */
+    size_t used;
+    char text[DIAG_TEXT_BYTES];
+};
+
+#define DIAG_INIT ((struct diag){0})
+
+/* Append one message and return the status given, so that `return diag_input(...)` reads well. */
+enum status diag_input(struct diag *diag, struct source_pos at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum status diag_io(struct diag *diag, struct source_pos at, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near (edit distance above a third). */
+const char *nearest_name(const char *what, const char *const *names, size_t n);
+
+_Noreturn void bug(const char *file, int line, const char *condition, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#define BUG_IF(condition, ...)                                                                                         \
+    do {                                                                                                               \
+        if (__builtin_expect(!!(condition), 0))                                                                        \
+            bug(__FILE__, __LINE__, #condition, __VA_ARGS__);                                                          \
+    } while (0)
+
+#endif

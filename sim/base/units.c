@@ -1,0 +1,128 @@
+#include "base/units.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_SPAN_S = 1000000 };
+
+ps_t ps_from_s(double seconds)
+{
+    BUG_IF(!(seconds >= 0 && seconds <= MAX_SPAN_S), "span of %g s", seconds);
+    return (ps_t)llround(seconds * (double)PS_PER_S);
+}
+
+double s_from_ps(ps_t time) { return (double)time / (double)PS_PER_S; }
+
+/* One spelling of a unit: factor turns it into base SI. Prefixes are applied by the parser where prefixed is set. */
+struct unit {
+    const char *name;
+    double factor;
+    bool prefixed;
+};
+
+struct dimension_info {
+    const char *what;     /* "a size", as in "is not a size" */
+    const char *base;     /* printed unit */
+    const char *examples;
+    struct unit units[6]; /* ended by a NULL name */
+};
+
+static const struct dimension_info dimensions[DIM_COUNT] = {
+    [DIM_NONE] = {"a number", "", "4, 0.5, 1e6", {{"", 1, false}}},
+    [DIM_BYTES] = {"a size", "B", "80 GiB, 25 MB", {{"B", 1, true}, {"bytes", 1, false}}},
+    [DIM_BYTES_PER_S] = {"a bandwidth", "B/s", "450 GB/s, 200 Gb/s (bits)",
+        {{"B/s", 1, true}, {"b/s", 0.125, true}, {"bps", 0.125, true}, {"Bps", 1, true}, {"bit/s", 0.125, true}}},
+    [DIM_SECONDS] = {"a time", "s", "5 us, 1.2 ms", {{"s", 1, true}, {"min", 60, false}, {"h", 3600, false}}},
+    [DIM_FLOP_PER_S] = {"a compute rate", "FLOPS", "312 TFLOPS",
+        {{"FLOPS", 1, true}, {"FLOP/s", 1, true}, {"OPS", 1, true}}},
+    [DIM_WATT] = {"a power", "W", "700 W", {{"W", 1, true}}},
+    [DIM_HERTZ] = {"a frequency", "Hz", "1.41 GHz", {{"Hz", 1, true}}},
+    [DIM_FRACTION] = {"a fraction", "", "0.05, 5 %", {{"", 1, false}, {"%", 0.01, false}}},
+    [DIM_USD_PER_HOUR] = {"a price", "$/h", "2.50 $/h", {{"$/h", 1, false}, {"USD/h", 1, false}}},
+};
+
+static double prefix_factor(const char *prefix, size_t length)
+{
+    static const struct {
+        const char *name;
+        double factor;
+    } prefixes[] = {{"", 1}, {"p", 1e-12}, {"n", 1e-9}, {"u", 1e-6}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9},
+        {"T", 1e12}, {"P", 1e15}, {"E", 1e18}, {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (strlen(prefixes[i].name) == length && strncmp(prefixes[i].name, prefix, length) == 0)
+            return prefixes[i].factor;
+    return 0;
+}
+
+/* The factor of a written unit, 0 when this dimension has no such unit. */
+static double unit_factor(const char *written, const struct dimension_info *info)
+{
+    size_t length = strlen(written);
+    for (const struct unit *unit = info->units; unit->name; unit++) {
+        size_t tail = strlen(unit->name);
+        if (tail > length || strcmp(written + length - tail, unit->name) != 0)
+            continue;
+        if (tail == length)
+            return unit->factor;
+        double prefix = unit->prefixed ? prefix_factor(written, length - tail) : 0;
+        if (prefix > 0)
+            return prefix * unit->factor;
+    }
+    return 0;
+}
+
+bool quantity_parse(double *out, const char *text, enum dimension dimension, char *why, size_t n)
+{
+    const struct dimension_info *info = &dimensions[dimension];
+    /* strtod also reads "inf", "nan" and hexadecimal; a quantity is written in plain decimal. */
+    bool plain = text[strspn(text, "+-.")] >= '0' && text[strspn(text, "+-.")] <= '9' && !strpbrk(text, "xX");
+    char *end = NULL;
+    errno = 0;
+    double value = plain ? strtod(text, &end) : 0;
+    if (!plain || end == text || !isfinite(value)) {
+        snprintf(why, n, "'%.40s' is not %s (examples: %s)", text, info->what, info->examples);
+        return false;
+    }
+    while (*end == ' ')
+        end++;
+    double factor = unit_factor(end, info);
+    if (factor == 0) {
+        if (*end == '\0')
+            snprintf(why, n, "'%.40s' has no unit; %s needs one (examples: %s)", text, info->what, info->examples);
+        else
+            snprintf(why, n, "'%.40s' is not %s (examples: %s)", text, info->what, info->examples);
+        return false;
+    }
+    *out = value * factor;
+    return true;
+}
+
+const char *dimension_unit(enum dimension dimension) { return dimensions[dimension].base; }
+
+const char *quantity_format(char *buffer, size_t n, double value, enum dimension dimension)
+{
+    static const struct {
+        double factor;
+        const char *name;
+    } prefixes[] = {{1e15, "P"}, {1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}, {1e-3, "m"}, {1e-6, "u"},
+        {1e-9, "n"}, {1e-12, "p"}};
+    const char *base = dimensions[dimension].base;
+    double size = fabs(value);
+    if (dimension == DIM_NONE || dimension == DIM_FRACTION || dimension == DIM_USD_PER_HOUR || size == 0) {
+        snprintf(buffer, n, "%.6g%s%s", value, *base ? " " : "", base);
+        return buffer;
+    }
+    if (dimension == DIM_BYTES && size >= 0x1p20 && fmod(size, 0x1p20) == 0) {
+        bool gib = fmod(size, 0x1p30) == 0;
+        snprintf(buffer, n, "%.6g %s", value / (gib ? 0x1p30 : 0x1p20), gib ? "GiB" : "MiB");
+        return buffer;
+    }
+    size_t i = 0, last = sizeof prefixes / sizeof *prefixes - 1;
+    while (i < last && size < prefixes[i].factor)
+        i++;
+    snprintf(buffer, n, "%.4g %s%s", value / prefixes[i].factor, prefixes[i].name, base);
+    return buffer;
+}

@@ -1,0 +1,32 @@
+/* A growing array of any type:  VEC(struct op) ops = {0};  vec_push(&ops, op);  ops.at[i];  vec_free(&ops); */
+#ifndef FLOPCAST_BASE_VEC_H
+#define FLOPCAST_BASE_VEC_H
+
+#include "base/arena.h"
+
+#include <stdlib.h>
+
+#define VEC(type)                                                                                                      \
+    struct {                                                                                                           \
+        type *at;                                                                                                      \
+        int n, capacity;                                                                                               \
+    }
+
+#define vec_reserve(vec, count)                                                                                        \
+    do {                                                                                                               \
+        if ((count) > (vec)->capacity) {                                                                               \
+            int grown_ = (vec)->capacity ? 2 * (vec)->capacity : 16;                                                   \
+            (vec)->capacity = grown_ > (count) ? grown_ : (count);                                                     \
+            (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->capacity);                              \
+        }                                                                                                              \
+    } while (0)
+
+#define vec_push(vec, ...)                                                                                             \
+    do {                                                                                                               \
+        vec_reserve((vec), (vec)->n + 1);                                                                              \
+        (vec)->at[(vec)->n++] = (__VA_ARGS__);                                                                         \
+    } while (0)
+
+#define vec_free(vec) (free((vec)->at), (vec)->at = NULL, (vec)->n = (vec)->capacity = 0)
+
+#endif

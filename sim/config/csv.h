@@ -1,0 +1,24 @@
+/* CSV tables with a header row (RFC 4180, read by libcsv), for the measured data under results/measured/. Lines that start with
+ * '#' before the header are comments. Every row keeps its line number. A row with another number of cells than the header, an
+ * empty or repeated column name, or a file without a header is an error. */
+#ifndef FLOPCAST_CONFIG_CSV_H
+#define FLOPCAST_CONFIG_CSV_H
+
+#include "base/status.h"
+
+struct csv_table;
+
+enum status csv_load(struct csv_table **out, const char *path, struct diag *diag);
+enum status csv_parse(struct csv_table **out, const char *name, const char *text, size_t n, struct diag *diag);
+void csv_free(struct csv_table *table);
+
+int csv_rows(const struct csv_table *table);
+int csv_column(const struct csv_table *table, const char *name); /* -1 when absent */
+const char *csv_cell(const struct csv_table *table, int row, int column); /* "" when empty; column -1 gives "" */
+struct source_pos csv_pos(const struct csv_table *table, int row);        /* file and line of a row */
+
+/* The cell as a plain number. Empty gives STATUS_OK and *out = missing. Anything else than a finite number is an error. */
+enum status csv_number(
+    const struct csv_table *table, int row, int column, double missing, double *out, struct diag *diag);
+
+#endif

@@ -1,0 +1,64 @@
+/* What a GPU kernel does, and how long it takes on a GPU alone or beside a collective. Pure: no clock, no state.
+ *
+ * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
+ *   duration = max(compute, memory) + floor
+ * compute: kernel/gemm.h for GEMMs; flop / vector_flops for the rest, both scaled by the SMs that are free.
+ * memory:  bytes / (hbm_bandwidth x hbm_efficiency - what collectives take); with fewer than memory_sms SMs free, in proportion.
+ * floor:   kernel_floor or gemm_floor: a kernel is never shorter.
+ * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs), clock throttling. */
+#ifndef FLOPCAST_KERNEL_KERNEL_H
+#define FLOPCAST_KERNEL_KERNEL_H
+
+#include "hw/hw.h"
+
+#include <stdint.h>
+
+enum kernel_kind {
+    KERNEL_GEMM,        /* m, n, k, batch set */
+    KERNEL_ATTENTION,   /* one fused flash attention kernel */
+    KERNEL_SOFTMAX,
+    KERNEL_NORM,
+    KERNEL_ELEMENTWISE, /* add, dropout, activation, cast, scaling */
+    KERNEL_EMBEDDING,
+    KERNEL_LOSS,
+    KERNEL_OPTIMIZER,
+    KERNEL_COPY,        /* memcpy, memset, concatenation on the device */
+    KERNEL_KIND_COUNT,
+};
+extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];
+
+struct kernel_work {
+    enum kernel_kind kind;
+    enum dtype math;     /* what it multiplies in (KERNEL_GEMM, KERNEL_ATTENTION) */
+    double flop;         /* floating-point operations; GEMM: 2 m n k batch */
+    double read_bytes;   /* from HBM */
+    double write_bytes;  /* to HBM */
+    int64_t m, n, k, batch; /* GEMM only: batch independent products of m x k by k x n */
+};
+
+/* A GEMM's work, with operands read and the result written once; dtypes of operands and result may differ. */
+struct kernel_work kernel_gemm(
+    int64_t m, int64_t n, int64_t k, int64_t batch, enum dtype math, int64_t operand_bytes, int64_t result_bytes);
+
+/* A kernel that reads and writes these many bytes. */
+struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop);
+
+/* What is left of the GPU for a kernel. */
+struct kernel_share {
+    double sms;       /* free SMs, 1 .. gpu->sms */
+    double hbm_Bps;   /* HBM bandwidth taken by collectives, B/s of traffic */
+};
+
+struct kernel_share kernel_whole_gpu(const struct hw_gpu *gpu);
+
+/* The parts of a duration, in seconds. */
+struct kernel_time {
+    double compute_s, memory_s, floor_s;
+};
+struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share);
+
+/* max(compute, memory) + floor, seconds. BUG when the GPU has no peak for work->math (check with kernel_supported). */
+double kernel_duration_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share);
+int kernel_supported(const struct hw_gpu *gpu, enum dtype math);
+
+#endif
