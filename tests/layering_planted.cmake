@@ -1,0 +1,48 @@
+# cmake -D SCRATCH=<empty folder> -P layering_planted.cmake: layering.cmake passes a small sound tree, and reports each violation
+# planted in it, at its place and in its words.
+cmake_minimum_required(VERSION 3.25)
+function(check expected)
+  execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${SCRATCH} -P ${CMAKE_CURRENT_LIST_DIR}/layering.cmake
+    RESULT_VARIABLE status ERROR_VARIABLE said OUTPUT_VARIABLE said)
+  string(FIND "${said}" "${expected}" at)
+  if(at EQUAL -1 OR (expected STREQUAL "" AND NOT status EQUAL 0) OR (NOT expected STREQUAL "" AND status EQUAL 0))
+    message(FATAL_ERROR "layering.cmake: expected '${expected}', got status ${status}:\n${said}")
+  endif()
+endfunction()
+
+macro(sound_tree)
+  file(REMOVE_RECURSE ${SCRATCH})
+  file(WRITE ${SCRATCH}/sim/layers.txt "# a comment\nbase:\nengine: base\nconfig: base\nstore: base engine\n")
+  file(WRITE ${SCRATCH}/sim/base/base.h "#include <stdint.h>\n")
+  file(WRITE ${SCRATCH}/sim/engine/engine.c "#include \"engine/engine.h\"\n\n#  include \"base/base.h\"\nint x;\n")
+  file(WRITE ${SCRATCH}/sim/config/config.c "#include <yaml.h>\n#include <csv.h>\n")
+  file(WRITE ${SCRATCH}/sim/store/store.c "#include <sqlite3.h>\n#include \"engine/engine.h\"\n")
+endmacro()
+
+# Replace `file` of the sound tree by `text` and expect the sentence.
+function(plant file text expected)
+  sound_tree()
+  file(WRITE ${SCRATCH}/${file} "${text}")
+  check("${expected}")
+endfunction()
+
+sound_tree()
+check("")
+plant(sim/engine/engine.c "int x;\n #include \"store/store.h\"\n"
+  "sim/engine/engine.c:2: error: engine may not use store; it may use: base")
+plant(sim/base/base.h "#include \"engine/engine.h\"\n" "sim/base/base.h:1: error: base may not use engine")
+plant(sim/engine/engine.c "#include <yaml.h>\n" "sim/engine/engine.c:1: error: engine may not use <yaml.h>; only config may")
+plant(sim/config/config.c "\n\n#include <sqlite3.h>\n" "sim/config/config.c:3: error: config may not use <sqlite3.h>")
+plant(sim/store/store.c "#include <csv.h>\n" "sim/store/store.c:1: error: store may not use <csv.h>; only config may")
+plant(sim/engine/engine.c "#include \"engine.h\"\n" "sim/engine/engine.c:1: error: an include that names no module")
+plant(sim/gpu/gpu.c "#include \"base/base.h\"\n" "sim/gpu/gpu.c:1: error: gpu is no module")
+plant(sim/layers.txt "base: config\nconfig: base\nengine: base\nstore: engine base\n"
+  "sim/layers.txt: error: base uses config, which is not on a line above it")
+plant(sim/layers.txt "base:\nengine: base\n" "sim/config/config.c:1: error: config is no module")
+
+string(REPEAT "\n" 500 lines)
+sound_tree()
+file(WRITE ${SCRATCH}/sim/base/base.c "${lines}")
+check("")
+plant(tests/base/test_long.c "${lines}\n" "tests/base/test_long.c:501: error: more than 500 lines")
+file(REMOVE_RECURSE ${SCRATCH})
