@@ -1,0 +1,117 @@
+/* A scenario file as a list of points, each ready to simulate.
+ *
+ *   name: t5_scaling
+ *   model: models/t5-11b.yaml
+ *   cluster: {topology: ../topologies/clusters/a100-80gb-roce-2tb.yaml, gpus: 8}
+ *   train: {micro_batch: 8, seq_len: 512, ...}
+ *   strategy: fsdp
+ *   fsdp: {sharding_strategy: FULL_SHARD, ...}
+ *   sweep:                          # axes are crossed in order (the first varies slowest); keys of one axis go together
+ *     - train.micro_batch: [8, 16]
+ *     - cluster.gpus: [8, 16, 32]
+ *     - model: [a.yaml, b.yaml]
+ *       train.precision: [tf32, bf16_mixed]
+ *   published: {file: ../results/measured/fsdp_paper.csv, figure: 7c}
+ *
+ * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path. Every value knows its origin
+ * (file:line:column, --set, sweep, or default). Paths in a file are relative to the file. */
+#ifndef FLOPCAST_SCENARIO_SCENARIO_H
+#define FLOPCAST_SCENARIO_SCENARIO_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "config/config.h"
+#include "exec/exec.h"
+#include "strategy/strategy.h"
+
+enum flops_formula { FLOPS_MODEL, FLOPS_HARDWARE, FLOPS_FORMULA_COUNT };
+extern const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1]; /* "model" (3 x forward), "hardware" (with recomputation) */
+
+enum { SCENARIO_MAX_POINTS = 100000 };
+
+struct scenario_cluster_options {
+    const char *topology; /* path of a cluster file */
+    int64_t gpus;
+};
+
+struct scenario_published_options {
+    const char *file;   /* CSV of published figures, or NULL */
+    const char *figure; /* rows whose column "figure" has this value */
+};
+
+struct scenario {
+    const char *name, *description;
+    const char *model_path;
+    struct scenario_cluster_options cluster;
+    struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */
+    struct exec_options exec;         /* sections run, noise */
+    int flops_formula;                /* which flop count "tflops_per_gpu" uses: the source's own */
+    struct scenario_published_options published;
+};
+
+extern const struct config_table scenario_table;
+
+/* A figure that a publication gives for a point. */
+struct scenario_published {
+    bool found;
+    const char *id, *source;
+    double tflops_per_gpu;       /* 0 = not given */
+    double peak_allocated_bytes; /* 0 = not given */
+    double peak_reserved_bytes;
+    bool oom;
+};
+
+/* One point: the scenario with its sweep values put in, its inputs loaded. */
+struct scenario_point {
+    struct scenario options;
+    struct config_origins origins;
+    struct source_pos gpus_at; /* where the GPU count was set */
+    struct hw hw;
+    struct model model;
+    struct scenario_published published;
+};
+
+struct scenario_set {
+    const char *file;
+    struct scenario_point *points;
+    int n_points;
+};
+
+struct scenario_override { /* one --set key=value */
+    const char *key, *value;
+};
+
+/* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file once), look up published
+ * figures, check everything that can be checked before simulating. On failure diag holds every mistake found; nothing is returned. */
+enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
+    int n_overrides, struct arena *arena, struct diag *diag);
+
+/* What a point gives. */
+struct scenario_result {
+    struct exec_result exec;
+    double tflops_per_gpu;       /* by options.flops_formula */
+    double model_tflops_per_gpu; /* 3 x forward / step time */
+    double hw_tflops_per_gpu;    /* with recomputation */
+    double mfu, hfu;             /* of the dense peak of the precision; fractions */
+    double tokens_per_s_per_gpu; /* encoder + decoder tokens */
+    double samples_per_s;        /* of the whole job */
+    double plan_ops;
+    double wall_s;               /* real time that the simulation took; not deterministic */
+};
+
+/* Compile and run one point; the plan can be kept by the caller (--explain) with scenario_compile. Thread-safe for different points
+ * with different arenas. */
+enum status scenario_compile(
+    struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
+enum status scenario_simulate(
+    struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
+
+/* Called after each finished point, from one thread at a time, in the order of finishing. */
+typedef void (*scenario_progress)(void *self, int done, int total);
+
+/* All points, in parallel over OpenMP threads (points are independent; results do not depend on the number of threads). results
+ * has n_points entries, arenas too (one a point). */
+enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    scenario_progress progress, void *self, struct diag *diag);
+
+#endif

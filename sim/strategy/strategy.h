@@ -1,0 +1,83 @@
+/* Strategies are compilers: model + training options + cluster -> plan. None of them sees the engine. */
+#ifndef FLOPCAST_STRATEGY_STRATEGY_H
+#define FLOPCAST_STRATEGY_STRATEGY_H
+
+#include "hw/hw.h"
+#include "model/model.h"
+#include "plan/plan.h"
+
+enum precision {
+    PRECISION_FP32,       /* everything FP32, no tensor cores */
+    PRECISION_TF32,       /* FP32 storage, GEMMs in TF32 (torch.backends.cuda.matmul.allow_tf32) */
+    PRECISION_BF16_MIXED, /* FP32 parameters and optimizer; FSDP MixedPrecision(param_dtype=bf16), DDP autocast */
+    PRECISION_FP16_MIXED, /* the same with fp16 and gradient scaling */
+    PRECISION_BF16,       /* pure BF16: parameters, gradients, optimizer state */
+    PRECISION_COUNT,
+};
+extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16" */
+
+enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_ADAM, OPTIMIZER_SGD, OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_COUNT };
+extern const char *const optimizer_names[OPTIMIZER_COUNT + 1]; /* "adamw", "adam", "sgd", "sgd_momentum" */
+enum optimizer_impl { OPTIMIZER_FOREACH, OPTIMIZER_FUSED, OPTIMIZER_IMPL_COUNT };
+extern const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1]; /* "foreach", "fused" */
+
+enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_COUNT };
+extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full" (every block) */
+
+struct train_options {
+    int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
+    int precision, optimizer, optimizer_impl, activation_checkpointing, attention;
+};
+
+enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };
+extern const char *const sharding_strategy_names[SHARDING_COUNT + 1]; /* as in torch.distributed.fsdp; "_HYBRID_SHARD_ZERO2" */
+enum backward_prefetch { BACKWARD_PRE, BACKWARD_POST, BACKWARD_PREFETCH_NONE, BACKWARD_PREFETCH_COUNT };
+extern const char *const backward_prefetch_names[BACKWARD_PREFETCH_COUNT + 1]; /* "BACKWARD_PRE", "BACKWARD_POST", "None" */
+enum reduce_dtype { REDUCE_PARAM_DTYPE, REDUCE_FP32, REDUCE_BF16, REDUCE_FP16, REDUCE_DTYPE_COUNT };
+extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_dtype", "fp32", "bf16", "fp16" */
+
+struct fsdp_options {
+    int sharding_strategy, backward_prefetch, reduce_dtype;
+    bool limit_all_gathers, forward_prefetch;
+    bool no_sync;                /* gradient accumulation without communication but on the last micro-step */
+    int64_t sharding_group_size; /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
+    int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
+};
+
+struct ddp_options {
+    double bucket_cap_bytes, first_bucket_bytes; /* 25 MiB, 1 MiB */
+    bool gradient_as_bucket_view;
+};
+
+/* What the host pays, in seconds (see host thread in exec.h). */
+struct host_options {
+    double kernel_issue_s;     /* one eager op in forward, recomputation and optimizer (Python) */
+    double backward_issue_s;   /* one kernel of the autograd engine (C++) */
+    double collective_issue_s; /* one collective through ProcessGroupNCCL */
+    double unit_hook_s;        /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
+    double step_s;             /* data loader, zero_grad, scheduler, once a step */
+};
+
+enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_COUNT };
+extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp" */
+
+struct strategy_options {
+    int kind; /* enum strategy_kind */
+    struct train_options train;
+    struct fsdp_options fsdp;
+    struct ddp_options ddp;
+    struct host_options host;
+};
+
+struct strategy_options strategy_default_options(void); /* PyTorch's defaults */
+const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP" ... */
+
+/* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: the GPU cannot multiply in the precision, a
+ * sharding group that does not divide the ranks, flash attention on a model that has none ... told at `at`. */
+enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag);
+
+/* The workload (batch, lengths, formats) that the options mean for a model. */
+struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);
+
+#endif
