@@ -1,18 +1,20 @@
 /* Executes a plan on a cluster: the only meeting of engine and workload.
  *
- * Each rank has a host thread and a few streams. The host issues ops in program order at their host cost, runs ahead of the GPU, and
- * blocks at OP_HOST_WAIT. A kernel starts at max(issued, stream free, waits done) and takes what kernel/ says for the share of the
- * GPU that collectives leave; when a collective arrives or ends beside it, the rest of it is re-timed. A collective starts when
- * its last member arrives, spends its latency, then moves its bytes as a flow over NVLink and NIC links at max-min fair rates
- * (net/), and ends on all members at once. While a member waits in it, its channels hold SMs; while it moves, HBM bandwidth too.
+ * Each rank has a host thread and a few streams. The host issues ops in program order at their host cost, runs ahead of
+ * the GPU, and blocks at OP_HOST_WAIT. A kernel starts at max(issued, stream free, waits done) and takes what kernel/
+ * says for the share of the GPU that collectives leave; when a collective arrives or ends beside it, the rest of it is
+ * re-timed. A collective starts when its last member arrives, spends its latency, then moves its bytes as a flow over
+ * NVLink and NIC links at max-min fair rates (net/), and ends on all members at once. While a member waits in it, its
+ * channels hold SMs; while it moves, HBM bandwidth too.
  *
- * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random stream per entity.
- * With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly.
+ * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
+ * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
+ * unfolded one exactly.
  *
  * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. Out of memory ends the run and is a result.
  *
- * Ignored for now: contention between two compute kernels of one rank on different streams (casts of FSDP are small), the slow-down of
- * collectives by compute, ranks of a ring ending at different times. */
+ * Ignored for now: contention between two compute kernels of one rank on different streams (casts of FSDP are small),
+ * the slow-down of collectives by compute, ranks of a ring ending at different times. */
 #ifndef FLOPCAST_EXEC_EXEC_H
 #define FLOPCAST_EXEC_EXEC_H
 
@@ -33,7 +35,7 @@ struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured */
     int64_t seed;
-    int fold;             /* enum exec_fold: auto folds when there is no noise */
+    int fold; /* enum exec_fold: auto folds when there is no noise */
     struct noise_options noise;
 };
 
@@ -55,16 +57,16 @@ struct exec_breakdown {
 };
 
 struct exec_memory {
-    double capacity_bytes;           /* HBM of the GPU */
-    double peak_allocated_bytes;     /* PyTorch's max_memory_allocated: tensors, without context and NCCL */
-    double peak_reserved_bytes;      /* PyTorch's max_memory_reserved: segments, without context and NCCL */
+    double capacity_bytes;       /* HBM of the GPU */
+    double peak_allocated_bytes; /* PyTorch's max_memory_allocated: tensors, without context and NCCL */
+    double peak_reserved_bytes;  /* PyTorch's max_memory_reserved: segments, without context and NCCL */
     double peak_category_bytes[HBM_CATEGORY_COUNT]; /* at the moment of peak_allocated; context and NCCL always */
-    double alloc_retries;            /* cudaMalloc failures that freeing cached segments cured */
+    double alloc_retries;                           /* cudaMalloc failures that freeing cached segments cured */
     /* EXEC_OOM only: */
-    const char *oom_op;              /* the buffer that did not fit; borrowed from the plan */
-    int oom_category;                /* enum hbm_category */
+    const char *oom_op; /* the buffer that did not fit; borrowed from the plan */
+    int oom_category;   /* enum hbm_category */
     double oom_request_bytes;
-    double required_bytes;           /* peak of the same step on a GPU without limit, context and NCCL included */
+    double required_bytes; /* peak of the same step on a GPU without limit, context and NCCL included */
     double required_category_bytes[HBM_CATEGORY_COUNT];
 };
 
@@ -79,15 +81,15 @@ struct exec_memory_sample {
 
 struct exec_result {
     enum exec_status status;
-    double step_time_s;      /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
+    double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
     double step_time_sd_s;
     struct exec_breakdown breakdown;
     struct exec_memory memory;
     double nvlink_utilisation; /* share of the GPUs' send bandwidth in use, mean over links and measured time */
     double nic_utilisation;
-    uint64_t digest;         /* of all events */
+    uint64_t digest; /* of all events */
     double events;
-    int ranks_simulated;     /* 1 when folded */
+    int ranks_simulated;                 /* 1 when folded */
     struct exec_memory_sample *timeline; /* in the arena */
     int n_timeline;
 };

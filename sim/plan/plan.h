@@ -1,10 +1,13 @@
-/* A plan: one training step of one class of ranks as a program, which exec runs. Strategies compile to plans; EXPLAIN prints them.
+/* A plan: one training step of one class of ranks as a program, which exec runs. Strategies compile to plans; EXPLAIN
+ * prints them.
  *
- * SPMD: every rank runs the same const plan, step after step; a rank is a few cursors into it. The host thread of a rank walks
- * the ops in order, paying host_s for each; device ops are appended to their stream as they are issued and start when the stream has
- * reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op of the previous step.
+ * SPMD: every rank runs the same const plan, step after step; a rank is a few cursors into it. The host thread of a
+ * rank walks the ops in order, paying host_s for each; device ops are appended to their stream as they are issued and
+ * start when the stream has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op
+ * of the previous step.
  *
- * Built by plan_begin / plan_*; finished by plan_end, which fixes the positions; const from then on. Owned by an arena. */
+ * Built by plan_begin / plan_*; finished by plan_end, which fixes the positions; const from then on. Owned by an arena.
+ */
 #ifndef FLOPCAST_PLAN_PLAN_H
 #define FLOPCAST_PLAN_PLAN_H
 
@@ -26,7 +29,10 @@ enum plan_stream {
     STREAM_COUNT,
 };
 extern const char *const plan_stream_names[STREAM_COUNT + 1];
-static inline bool plan_stream_is_comm(int stream) { return stream == STREAM_COMM || stream == STREAM_REPLICATE; }
+static inline bool plan_stream_is_comm(int stream)
+{
+    return stream == STREAM_COMM || stream == STREAM_REPLICATE;
+}
 
 enum op_kind {
     OP_KERNEL,     /* index: kernels */
@@ -34,12 +40,12 @@ enum op_kind {
     OP_HOST,       /* host work only: Python hooks, optimizer loop */
     OP_HOST_WAIT,  /* the host blocks until the op waited for is done (event.synchronize(), loss.item()) */
     OP_ALLOC,      /* index: buffers; takes effect when the host passes */
-    OP_FREE,       /* index: buffers; usable again by its own stream at once, by others after the ops waited for are done */
+    OP_FREE, /* index: buffers; usable again by its own stream at once, by others after the ops waited for are done */
 };
 
 /* What HBM is used for. */
 enum hbm_category {
-    HBM_PARAMETERS,  /* parameters (or shards of them) in their master precision */
+    HBM_PARAMETERS, /* parameters (or shards of them) in their master precision */
     HBM_GRADIENTS,
     HBM_OPTIMIZER,
     HBM_ACTIVATIONS, /* saved and temporary activations and their gradients */
@@ -96,46 +102,52 @@ struct plan {
     VEC(struct plan_collective) collectives;
     VEC(struct plan_group) groups;
     VEC(struct plan_buffer) buffers;
-    VEC(int32_t) setup;                 /* buffers that live for the whole run, allocated before the first step, in order */
+    VEC(int32_t) setup; /* buffers that live for the whole run, allocated before the first step, in order */
     VEC(int32_t) stream_ops[STREAM_COUNT]; /* ops of each stream in order, set by plan_end */
-    double model_flop;    /* per rank and step: 3 x forward */
+    double model_flop;                     /* per rank and step: 3 x forward */
     double hardware_flop; /* per rank and step: what the GEMM and attention kernels execute, recomputation counted */
     double tokens;        /* per rank and step */
     double samples;       /* per rank and step */
 };
 
-/* ---- builder ---------------------------------------------------------------------------------------------------------- */
+/* ---- builder
+ * ---------------------------------------------------------------------------------------------------------- */
 
 struct plan_builder {
     struct plan *plan;
-    struct arena *arena;      /* names */
-    enum plan_phase phase;    /* of the ops appended from now on */
+    struct arena *arena;                  /* names */
+    enum plan_phase phase;                /* of the ops appended from now on */
     VEC(plan_wait) pending[STREAM_COUNT]; /* waits that the stream's next op takes */
 };
 
 void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks, struct arena *arena);
-int plan_group(struct plan_builder *builder, const char *name, int size, int stride); /* the same group twice is one group */
+int plan_group(
+    struct plan_builder *builder, const char *name, int size, int stride); /* the same group twice is one group */
 /* The stream's next op waits for op (cudaStreamWaitEvent). PLAN_NO_OP is ignored. */
 void plan_stream_wait(struct plan_builder *builder, enum plan_stream stream, plan_wait op);
-int plan_kernel(struct plan_builder *builder, enum plan_stream stream, const char *name, struct kernel_work work, double host_s);
+int plan_kernel(
+    struct plan_builder *builder, enum plan_stream stream, const char *name, struct kernel_work work, double host_s);
 int plan_collective(struct plan_builder *builder, enum plan_stream stream, const char *name, enum coll_kind kind,
     double bytes, int group, double host_s); /* a group of one rank: no op, returns PLAN_NO_OP */
 int plan_host(struct plan_builder *builder, const char *name, double host_s);
 int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait op, double host_s);
 /* A buffer that lives for the whole run. */
 void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category);
-/* A buffer allocated by the host now; returns its number for plan_free. bytes 0 gives PLAN_NO_OP, which plan_free ignores. */
-int plan_alloc(struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category);
+/* A buffer allocated by the host now; returns its number for plan_free. bytes 0 gives PLAN_NO_OP, which plan_free
+ * ignores. */
+int plan_alloc(
+    struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category);
 /* last_use: the last op of another stream that uses it (record_stream), or PLAN_NO_OP when only its own stream did. */
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use);
 int plan_last_op(const struct plan_builder *builder, enum plan_stream stream); /* PLAN_NO_OP when none yet */
 void plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays; names belong to the arena */
 
-/* ---- looking at a plan -------------------------------------------------------------------------------------------------- */
+/* ---- looking at a plan
+ * -------------------------------------------------------------------------------------------------- */
 
-/* Laws that every plan obeys: waits point backwards, indices are in range, every buffer allocated in the step is freed in it exactly
- * once, every collective's group divides the ranks. On a breach false and why. */
+/* Laws that every plan obeys: waits point backwards, indices are in range, every buffer allocated in the step is freed
+ * in it exactly once, every collective's group divides the ranks. On a breach false and why. */
 bool plan_check(const struct plan *plan, char *why, size_t n);
 
 /* Like SQLite's EXPLAIN: one op a line. */

@@ -30,17 +30,19 @@ struct train_options {
 };
 
 enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };
-extern const char *const sharding_strategy_names[SHARDING_COUNT + 1]; /* as in torch.distributed.fsdp; "_HYBRID_SHARD_ZERO2" */
+extern const char
+    *const sharding_strategy_names[SHARDING_COUNT + 1]; /* as in torch.distributed.fsdp; "_HYBRID_SHARD_ZERO2" */
 enum backward_prefetch { BACKWARD_PRE, BACKWARD_POST, BACKWARD_PREFETCH_NONE, BACKWARD_PREFETCH_COUNT };
-extern const char *const backward_prefetch_names[BACKWARD_PREFETCH_COUNT + 1]; /* "BACKWARD_PRE", "BACKWARD_POST", "None" */
+extern const char
+    *const backward_prefetch_names[BACKWARD_PREFETCH_COUNT + 1]; /* "BACKWARD_PRE", "BACKWARD_POST", "None" */
 enum reduce_dtype { REDUCE_PARAM_DTYPE, REDUCE_FP32, REDUCE_BF16, REDUCE_FP16, REDUCE_DTYPE_COUNT };
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_dtype", "fp32", "bf16", "fp16" */
 
 struct fsdp_options {
     int sharding_strategy, backward_prefetch, reduce_dtype;
     bool limit_all_gathers, forward_prefetch;
-    bool no_sync;                /* gradient accumulation without communication but on the last micro-step */
-    int64_t sharding_group_size; /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
+    bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
+    int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
 };
 
@@ -69,11 +71,12 @@ struct strategy_options {
     struct host_options host;
 };
 
-struct strategy_options strategy_default_options(void); /* PyTorch's defaults */
+struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP" ... */
 
-/* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: the GPU cannot multiply in the precision, a
- * sharding group that does not divide the ranks, flash attention on a model that has none ... told at `at`. */
+/* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: the GPU cannot multiply in the
+ * precision, a sharding group that does not divide the ranks, flash attention on a model that has none ... told at
+ * `at`. */
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag);
 

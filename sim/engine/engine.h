@@ -1,0 +1,55 @@
+/* Discrete-event engine: a clock, a pending-event set and handlers. It knows no GPU.
+ *
+ * An event is a small value in the heap itself; scheduling never allocates once the heap has grown. Events of the same
+ * time run in the order in which they were scheduled (seq is the tie-break), so a run is the same on every machine. A
+ * superseded event is not removed: it carries the epoch of its target in arg, and its handler returns at once when the
+ * epoch has moved on.
+ *
+ * Cost: O(log n) a push and a pop on a 4-ary heap (shallower than a binary one: fewer cache lines a pop). */
+#ifndef FLOPCAST_ENGINE_ENGINE_H
+#define FLOPCAST_ENGINE_ENGINE_H
+
+#include "base/units.h"
+#include "base/vec.h"
+
+#include <stdint.h>
+
+struct event {
+    ps_t time;
+    uint64_t seq;
+    uint32_t kind;   /* as returned by engine_register */
+    uint32_t target; /* meaning belongs to the handler */
+    uint64_t arg;
+};
+
+typedef void (*engine_handler)(void *self, const struct event *event);
+
+enum { ENGINE_MAX_KINDS = 16 };
+
+struct engine {
+    ps_t now;
+    uint64_t seq;    /* of the next event */
+    uint64_t events; /* executed */
+    uint64_t digest; /* over (time, kind, target) of all executed events */
+    bool stopped;
+    VEC(struct event) heap;
+    struct {
+        engine_handler handle;
+        void *self;
+    } kinds[ENGINE_MAX_KINDS];
+    uint32_t n_kinds;
+};
+
+void engine_init(struct engine *engine);
+void engine_release(struct engine *engine);
+
+uint32_t engine_register(struct engine *engine, engine_handler handle, void *self);
+
+/* BUG when time lies in the past. */
+void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target, uint64_t arg);
+
+/* Execute events until none is left or a handler has called engine_stop. */
+void engine_run(struct engine *engine);
+void engine_stop(struct engine *engine);
+
+#endif

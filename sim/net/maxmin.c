@@ -1,0 +1,73 @@
+#include "net/maxmin.h"
+
+#include "base/status.h"
+
+#include <math.h>
+
+/* A link counts as full, and a flow as at its bound, when within this relative distance: rates are sums of up to a few
+ * thousand doubles, whose rounding stays far below it. */
+static const double RELATIVE_SLACK = 1e-12;
+
+static const double UNFIXED = -1;
+
+/* The level to which all open flows can rise: the least of what links and bounds allow. */
+static double next_level(const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left,
+    const double *load, int n_links)
+{
+    double level = INFINITY;
+    for (int l = 0; l < n_links; l++)
+        if (load[l] > 0 && left[l] / load[l] < level)
+            level = left[l] / load[l];
+    for (int f = 0; f < n_flows; f++)
+        if (rates[f] == UNFIXED && flows[f].bound < level)
+            level = flows[f].bound;
+    return level;
+}
+
+static void set_loads(const double *rates, const struct maxmin_flow *flows, int n_flows, double *left, double *load,
+    const double *capacity, int n_links)
+{
+    for (int l = 0; l < n_links; l++) {
+        left[l] = capacity[l];
+        load[l] = 0;
+    }
+    for (int f = 0; f < n_flows; f++)
+        for (int u = 0; u < flows[f].n_uses; u++) {
+            const struct maxmin_use *use = &flows[f].uses[u];
+            if (rates[f] == UNFIXED)
+                load[use->link] += use->weight;
+            else
+                left[use->link] -= use->weight * rates[f];
+        }
+}
+
+void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, int n_links,
+    double *left, double *load)
+{
+    for (int f = 0; f < n_flows; f++)
+        rates[f] = UNFIXED;
+    for (int open = n_flows; open > 0;) {
+        set_loads(rates, flows, n_flows, left, load, capacity, n_links);
+        double level = next_level(rates, flows, n_flows, left, load, n_links);
+        BUG_IF(isinf(level), "a flow crosses no link and has no bound");
+        if (level < 0) /* rounding only: left over from links that are exactly full */
+            level = 0;
+        int fixed = 0;
+        for (int f = 0; f < n_flows; f++) {
+            if (rates[f] != UNFIXED)
+                continue;
+            bool stops = flows[f].bound <= level * (1 + RELATIVE_SLACK);
+            for (int u = 0; u < flows[f].n_uses && !stops; u++) {
+                int l = flows[f].uses[u].link;
+                stops = left[l] / load[l] <= level * (1 + RELATIVE_SLACK);
+            }
+            /* load is that of the round's start for every flow, so the order of flows does not matter. */
+            if (stops) {
+                rates[f] = level;
+                fixed++;
+            }
+        }
+        BUG_IF(fixed == 0, "max-min filling does not advance");
+        open -= fixed;
+    }
+}

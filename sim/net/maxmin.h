@@ -1,0 +1,25 @@
+/* Max-min fair rates: pure arrays in, rates out. Knows no network.
+ *
+ * Flow f uses weight x rate_f of each link that it crosses. Rates are raised together until a link is full or a flow
+ * reaches its own bound; those flows stop there, the rest go on (progressive filling; Bertsekas and Gallager, Data
+ * Networks, 6.5.2). The result is the unique allocation where no rate can rise without lowering a smaller or equal one.
+ * Cost: O(rounds x uses), rounds <= flows. */
+#ifndef FLOPCAST_NET_MAXMIN_H
+#define FLOPCAST_NET_MAXMIN_H
+
+struct maxmin_use {
+    int link;
+    double weight; /* > 0 */
+};
+
+struct maxmin_flow {
+    double bound; /* the rate that the flow would reach alone, > 0; may be infinite when it crosses a link */
+    const struct maxmin_use *uses;
+    int n_uses;
+};
+
+/* rates[n_flows] out. left and load are scratch of n_links each. capacity[n_links] > 0. */
+void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, int n_links,
+    double *left, double *load);
+
+#endif

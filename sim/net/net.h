@@ -1,0 +1,55 @@
+/* Flows in flight: bytes that travel over links at max-min fair rates, on the engine's clock.
+ *
+ * A flow is one collective's traffic: it loads many links at once, each with its own weight (bytes over the link per
+ * byte of the flow). Whenever a flow starts or ends, all rates are solved again and the ends moved. Several starts and
+ * ends at one instant are settled by one solution. Ignored: packets, buffers, congestion beyond fair sharing. */
+#ifndef FLOPCAST_NET_NET_H
+#define FLOPCAST_NET_NET_H
+
+#include "engine/engine.h"
+#include "net/maxmin.h"
+
+/* Who is told that a flow has ended: an event of this kind and target, arg 0. */
+struct net_listener {
+    uint32_t kind, target;
+};
+
+struct net_flow {
+    bool active;
+    uint32_t epoch;
+    double bytes_left, rate, bound;
+    const struct maxmin_use *uses;
+    int n_uses;
+    struct net_listener listener;
+};
+
+struct net {
+    struct engine *engine;
+    uint32_t end_kind, solve_kind;
+    bool solve_pending;
+    ps_t settled_at;
+    VEC(double) capacity; /* B/s */
+    VEC(double) carried;  /* bytes that crossed each link so far */
+    VEC(struct net_flow) flows;
+    VEC(int) active; /* slots, ascending */
+    VEC(struct maxmin_flow) problem;
+    VEC(double) rates;
+    VEC(double) scratch;
+};
+
+void net_init(struct net *net, struct engine *engine);
+void net_release(struct net *net);
+
+int net_add_link(struct net *net, double capacity_Bps);
+/* A slot for flows; one flow at a time uses it. Slots keep the order of solutions, hence results, independent of
+ * timing. */
+int net_add_slot(struct net *net);
+
+/* Start bytes > 0 in a free slot. uses is borrowed until the end. */
+void net_start(struct net *net, int slot, double bytes, double bound_Bps, const struct maxmin_use *uses, int n_uses,
+    struct net_listener listener);
+
+/* Bytes that have crossed a link until now. */
+double net_carried(struct net *net, int link);
+
+#endif

@@ -1,0 +1,164 @@
+#include "plan/plan.h"
+
+#include <string.h>
+
+const char *const plan_stream_names[] = {"compute", "comm", "replicate", "unshard", "post", NULL};
+const char *const hbm_category_names[] = {
+    "parameters", "gradients", "optimizer", "activations", "gathered", "buffers", "context", "nccl", NULL};
+const char *const plan_phase_names[] = {"setup", "forward", "backward", "recompute", "optimizer", NULL};
+
+void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks, struct arena *arena)
+{
+    BUG_IF(ranks < 1, "plan for %d ranks", ranks);
+    *plan = (struct plan){.ranks = ranks};
+    *builder = (struct plan_builder){.plan = plan, .arena = arena, .phase = PHASE_SETUP};
+}
+
+int plan_group(struct plan_builder *builder, const char *name, int size, int stride)
+{
+    struct plan *plan = builder->plan;
+    for (int i = 0; i < plan->groups.n; i++)
+        if (plan->groups.at[i].size == size && plan->groups.at[i].stride == stride)
+            return i;
+    vec_push(&plan->groups, (struct plan_group){arena_strdup(builder->arena, name), size, stride});
+    return plan->groups.n - 1;
+}
+
+void plan_stream_wait(struct plan_builder *builder, enum plan_stream stream, plan_wait op)
+{
+    if (op != PLAN_NO_OP)
+        vec_push(&builder->pending[stream], op);
+}
+
+static int push_op(struct plan_builder *builder, struct plan_op op, const char *name)
+{
+    op.name = arena_strdup(builder->arena, name);
+    op.phase = (uint8_t)builder->phase;
+    op.first_wait = builder->plan->waits.n - op.n_waits;
+    op.position = -1;
+    vec_push(&builder->plan->ops, op);
+    return builder->plan->ops.n - 1;
+}
+
+/* A device op takes the waits that were put on its stream since the last one. */
+static uint16_t take_waits(struct plan_builder *builder, enum plan_stream stream)
+{
+    int n = builder->pending[stream].n;
+    BUG_IF(n > UINT16_MAX, "%d waits on one op", n);
+    for (int i = 0; i < n; i++)
+        vec_push(&builder->plan->waits, builder->pending[stream].at[i]);
+    builder->pending[stream].n = 0;
+    return (uint16_t)n;
+}
+
+int plan_kernel(
+    struct plan_builder *builder, enum plan_stream stream, const char *name, struct kernel_work work, double host_s)
+{
+    struct plan *plan = builder->plan;
+    vec_push(&plan->kernels, work);
+    struct plan_op op = {
+        .kind = OP_KERNEL, .stream = (uint8_t)stream, .index = plan->kernels.n - 1, .host_s = (float)host_s};
+    op.n_waits = take_waits(builder, stream);
+    return push_op(builder, op, name);
+}
+
+int plan_collective(struct plan_builder *builder, enum plan_stream stream, const char *name, enum coll_kind kind,
+    double bytes, int group, double host_s)
+{
+    struct plan *plan = builder->plan;
+    if (plan->groups.at[group].size == 1)
+        return PLAN_NO_OP;
+    vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group});
+    struct plan_op op = {
+        .kind = OP_COLLECTIVE, .stream = (uint8_t)stream, .index = plan->collectives.n - 1, .host_s = (float)host_s};
+    op.n_waits = take_waits(builder, stream);
+    return push_op(builder, op, name);
+}
+
+int plan_host(struct plan_builder *builder, const char *name, double host_s)
+{
+    return push_op(builder, (struct plan_op){.kind = OP_HOST, .index = -1, .host_s = (float)host_s}, name);
+}
+
+int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait waited, double host_s)
+{
+    if (waited == PLAN_NO_OP)
+        return PLAN_NO_OP;
+    vec_push(&builder->plan->waits, waited);
+    return push_op(
+        builder, (struct plan_op){.kind = OP_HOST_WAIT, .n_waits = 1, .index = -1, .host_s = (float)host_s}, name);
+}
+
+static int push_buffer(
+    struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category)
+{
+    struct plan_buffer buffer = {bytes, (uint8_t)category, (uint8_t)stream, arena_strdup(builder->arena, name)};
+    vec_push(&builder->plan->buffers, buffer);
+    return builder->plan->buffers.n - 1;
+}
+
+void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
+{
+    if (bytes <= 0)
+        return;
+    int buffer = push_buffer(builder, STREAM_COMPUTE, name, bytes, category);
+    vec_push(&builder->plan->setup, buffer);
+}
+
+int plan_alloc(
+    struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category)
+{
+    if (bytes <= 0)
+        return PLAN_NO_OP;
+    int buffer = push_buffer(builder, stream, name, bytes, category);
+    push_op(builder, (struct plan_op){.kind = OP_ALLOC, .stream = (uint8_t)stream, .index = buffer}, name);
+    return buffer;
+}
+
+void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
+{
+    if (buffer == PLAN_NO_OP)
+        return;
+    struct plan_op op = {.kind = OP_FREE, .stream = builder->plan->buffers.at[buffer].stream, .index = buffer};
+    if (last_use != PLAN_NO_OP) {
+        vec_push(&builder->plan->waits, last_use);
+        op.n_waits = 1;
+    }
+    push_op(builder, op, builder->plan->buffers.at[buffer].name);
+}
+
+int plan_last_op(const struct plan_builder *builder, enum plan_stream stream)
+{
+    const struct plan *plan = builder->plan;
+    for (int i = plan->ops.n - 1; i >= 0; i--)
+        if (plan->ops.at[i].stream == stream && plan->ops.at[i].kind <= OP_COLLECTIVE)
+            return i;
+    return PLAN_NO_OP;
+}
+
+void plan_end(struct plan_builder *builder)
+{
+    struct plan *plan = builder->plan;
+    for (int i = 0; i < plan->ops.n; i++) {
+        struct plan_op *op = &plan->ops.at[i];
+        if (op->kind != OP_KERNEL && op->kind != OP_COLLECTIVE)
+            continue;
+        op->position = plan->stream_ops[op->stream].n;
+        vec_push(&plan->stream_ops[op->stream], i);
+    }
+    for (int s = 0; s < STREAM_COUNT; s++)
+        vec_free(&builder->pending[s]);
+}
+
+void plan_release(struct plan *plan)
+{
+    vec_free(&plan->ops);
+    vec_free(&plan->waits);
+    vec_free(&plan->kernels);
+    vec_free(&plan->collectives);
+    vec_free(&plan->groups);
+    vec_free(&plan->buffers);
+    vec_free(&plan->setup);
+    for (int s = 0; s < STREAM_COUNT; s++)
+        vec_free(&plan->stream_ops[s]);
+}

@@ -1,0 +1,83 @@
+#include "plan/plan.h"
+
+#include "base/units.h"
+
+#include <stdio.h>
+
+static void print_kernel(FILE *out, const struct kernel_work *work, const struct hw *hw)
+{
+    char duration[32];
+    quantity_format(
+        duration, sizeof duration, kernel_duration_s(work, &hw->gpu, kernel_whole_gpu(&hw->gpu)), DIM_SECONDS);
+    fprintf(out, "%-11s %9s", kernel_kind_names[work->kind], duration);
+    if (work->kind == KERNEL_GEMM)
+        fprintf(out, "  %lldx%lldx%lld x%lld %s", (long long)work->m, (long long)work->n, (long long)work->k,
+            (long long)work->batch, dtype_names[work->math]);
+    char read[32], written[32];
+    fprintf(out, "  reads %s, writes %s", quantity_format(read, sizeof read, work->read_bytes, DIM_BYTES),
+        quantity_format(written, sizeof written, work->write_bytes, DIM_BYTES));
+}
+
+static void print_collective(
+    FILE *out, const struct plan *plan, const struct plan_collective *collective, const struct hw *hw)
+{
+    const struct plan_group *group = &plan->groups.at[collective->group];
+    struct coll_shape shape = coll_shape((struct coll_group){0, group->stride, group->size}, hw_gpus_per_node(hw));
+    struct coll_cost cost = coll_choose(collective->kind, collective->bytes, shape, hw);
+    char duration[32], latency[32], bytes[32];
+    fprintf(out, "%-14s %9s  %s on %s of %d (%d nodes), %s, latency %s", coll_kind_names[collective->kind],
+        quantity_format(duration, sizeof duration, coll_alone_s(cost), DIM_SECONDS),
+        quantity_format(bytes, sizeof bytes, collective->bytes, DIM_BYTES), group->name, group->size, shape.nodes,
+        coll_algorithm_names[cost.algorithm], quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS));
+}
+
+static void print_detail(FILE *out, const struct plan *plan, const struct plan_op *op, const struct hw *hw)
+{
+    char bytes[32];
+    switch ((enum op_kind)op->kind) {
+    case OP_KERNEL:
+        print_kernel(out, &plan->kernels.at[op->index], hw);
+        break;
+    case OP_COLLECTIVE:
+        print_collective(out, plan, &plan->collectives.at[op->index], hw);
+        break;
+    case OP_ALLOC:
+    case OP_FREE:
+        fprintf(out, "%-11s %s of %s", op->kind == OP_ALLOC ? "alloc" : "free",
+            quantity_format(bytes, sizeof bytes, (double)plan->buffers.at[op->index].bytes, DIM_BYTES),
+            hbm_category_names[plan->buffers.at[op->index].category]);
+        break;
+    case OP_HOST:
+        fprintf(out, "host");
+        break;
+    case OP_HOST_WAIT:
+        fprintf(out, "host waits");
+        break;
+    }
+}
+
+void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
+{
+    fprintf(out, "plan of one step for each of %d ranks: %d ops, %.4g model FLOP, %.4g hardware FLOP, digest %016llx\n",
+        plan->ranks, plan->ops.n, plan->model_flop, plan->hardware_flop, (unsigned long long)plan_digest(plan));
+    for (int i = 0; i < plan->setup.n; i++) {
+        const struct plan_buffer *buffer = &plan->buffers.at[plan->setup.at[i]];
+        char bytes[32];
+        fprintf(out, "  kept  %-40s %s of %s\n", buffer->name,
+            quantity_format(bytes, sizeof bytes, (double)buffer->bytes, DIM_BYTES),
+            hbm_category_names[buffer->category]);
+    }
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        bool device = op->position >= 0;
+        fprintf(out, "%6d %-9s %-9s %-48s ", i, plan_phase_names[op->phase],
+            device ? plan_stream_names[op->stream] : "host", op->name);
+        print_detail(out, plan, op, hw);
+        for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+            int32_t waited = plan->waits.at[w];
+            fprintf(out, "%s%d%s", w == op->first_wait ? "  after " : ",", waited & ~PLAN_PREVIOUS_STEP,
+                waited & PLAN_PREVIOUS_STEP ? " (previous step)" : "");
+        }
+        fputc('\n', out);
+    }
+}
