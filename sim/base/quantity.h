@@ -1,5 +1,5 @@
-/* A number with its provenance. Everything that describes real hardware or software is one of these: the value in base SI, what
- * kind of number it is, its standard error where it was fitted, and where it comes from. */
+/* A number with its provenance. Everything that describes real hardware or software is one of these: the value in base
+ * SI, what kind of number it is, its standard error where it was fitted, and where it comes from. */
 #ifndef FLOPCAST_BASE_QUANTITY_H
 #define FLOPCAST_BASE_QUANTITY_H
 
@@ -18,6 +18,9 @@ struct quantity {
     const char *source; /* NULL when unset */
 };
 
-static inline int quantity_is_set(struct quantity q) { return q.kind != QUANTITY_UNSET; }
+static inline int quantity_is_set(struct quantity q)
+{
+    return q.kind != QUANTITY_UNSET;
+}
 
 #endif

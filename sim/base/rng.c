@@ -23,19 +23,37 @@ static uint64_t next(struct rng_stream *stream)
     return mix(stream->key + UINT64_C(0x9e3779b97f4a7c15) * ++stream->counter);
 }
 
-double rng_uniform(struct rng_stream *stream) { return (double)(next(stream) >> 11) * 0x1p-53; }
+double rng_uniform(struct rng_stream *stream)
+{
+    return (double)(next(stream) >> 11) * 0x1p-53;
+}
 
 /* GSL's view of a stream. GSL wants an unsigned long of at most max; 32 bits are enough for gsl_randist. */
-static void gsl_set(void *state, unsigned long seed) { *(struct rng_stream *)state = rng_stream(seed, 0, 0); }
-static unsigned long gsl_get(void *state) { return (unsigned long)(next(state) >> 32); }
-static double gsl_get_double(void *state) { return rng_uniform(state); }
+static void gsl_set(void *state, unsigned long seed)
+{
+    *(struct rng_stream *)state = rng_stream(seed, 0, 0);
+}
+static unsigned long gsl_get(void *state)
+{
+    return (unsigned long)(next(state) >> 32);
+}
+static double gsl_get_double(void *state)
+{
+    return rng_uniform(state);
+}
 
 static const gsl_rng_type stream_type = {
     "flopcast-splitmix64", UINT32_MAX, 0, sizeof(struct rng_stream), gsl_set, gsl_get, gsl_get_double};
 
-static gsl_rng as_gsl(struct rng_stream *stream) { return (gsl_rng){&stream_type, stream}; }
+static gsl_rng as_gsl(struct rng_stream *stream)
+{
+    return (gsl_rng){&stream_type, stream};
+}
 
-static double rounded(double x) { return nearbyint(x * 0x1p30) * 0x1p-30; }
+static double rounded(double x)
+{
+    return nearbyint(x * 0x1p30) * 0x1p-30;
+}
 
 double rng_gaussian(struct rng_stream *stream, double sigma)
 {

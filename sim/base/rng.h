@@ -1,7 +1,7 @@
-/* Random numbers: one independent stream per entity, so that a draw of one entity never depends on what others drew before
- * (results then do not depend on execution order). A stream is a counter run through the SplitMix64 finaliser (Steele, Lea,
- * Flood, OOPSLA 2014), keyed by (seed, kind of entity, id); it plugs into GSL as a gsl_rng_type, so every distribution of
- * gsl_randist works on it. Period 2^64. Plain value; needs no release. */
+/* Random numbers: one independent stream per entity, so that a draw of one entity never depends on what others drew
+ * before (results then do not depend on execution order). A stream is a counter run through the SplitMix64 finaliser
+ * (Steele, Lea, Flood, OOPSLA 2014), keyed by (seed, kind of entity, id); it plugs into GSL as a gsl_rng_type, so every
+ * distribution of gsl_randist works on it. Period 2^64. Plain value; needs no release. */
 #ifndef FLOPCAST_BASE_RNG_H
 #define FLOPCAST_BASE_RNG_H
 
@@ -14,9 +14,10 @@ struct rng_stream {
 struct rng_stream rng_stream(uint64_t seed, uint32_t entity_kind, uint64_t entity_id);
 double rng_uniform(struct rng_stream *stream); /* [0, 1), 53 bits */
 
-/* Draws by GSL, rounded to a multiple of 2^-30: libm's last bit, which may differ between machines, does not get through. */
-double rng_gaussian(struct rng_stream *stream, double sigma);                /* mean 0 */
-double rng_lognormal_mean1(struct rng_stream *stream, double sigma);         /* mean 1, log-sd sigma */
+/* Draws by GSL, rounded to a multiple of 2^-30: libm's last bit, which may differ between machines, does not get
+ * through. */
+double rng_gaussian(struct rng_stream *stream, double sigma);        /* mean 0 */
+double rng_lognormal_mean1(struct rng_stream *stream, double sigma); /* mean 1, log-sd sigma */
 double rng_exponential(struct rng_stream *stream, double mean);
 
 #endif

@@ -13,6 +13,18 @@ static void append(struct diag *diag, const char *format, va_list args)
     diag->used += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1;
 }
 
+/* A message quotes what the user wrote, which may hold line breaks or escape sequences for the terminal. */
+static void end_message(struct diag *diag, size_t start)
+{
+    for (char *c = diag->text + start; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == '\x7f')
+            *c = '?';
+    if (diag->used == sizeof diag->text - 1)
+        diag->used--; /* cut: the line still ends */
+    diag->text[diag->used++] = '\n';
+    diag->text[diag->used] = '\0';
+}
+
 __attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, const char *format, ...)
 {
     va_list args;
@@ -21,8 +33,7 @@ __attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, con
     va_end(args);
 }
 
-static enum status add(
-    struct diag *diag, enum status status, struct source_pos at, const char *format, va_list args)
+static enum status add(struct diag *diag, enum status status, struct source_pos at, const char *format, va_list args)
 {
     if (status > diag->worst)
         diag->worst = status;
@@ -31,6 +42,7 @@ static enum status add(
         appendf(diag, "(more errors not shown)\n");
     if (diag->n_errors > DIAG_MAX_ERRORS)
         return status;
+    size_t start = diag->used;
     if (at.file && at.line > 0)
         appendf(diag, "%s:%d:%d: error: ", at.file, at.line, at.column);
     else if (at.file)
@@ -38,7 +50,7 @@ static enum status add(
     else
         appendf(diag, "error: ");
     append(diag, format, args);
-    appendf(diag, "\n");
+    end_message(diag, start);
     return status;
 }
 
@@ -58,6 +70,32 @@ enum status diag_io(struct diag *diag, struct source_pos at, const char *format,
     enum status status = add(diag, STATUS_IO, at, format, args);
     va_end(args);
     return status;
+}
+
+static bool holds_line(const struct diag *diag, const char *line, size_t length)
+{
+    for (const char *at = diag->text; (at = memmem(at, strlen(at), line, length)); at++)
+        if (at == diag->text || at[-1] == '\n')
+            return true;
+    return false;
+}
+
+void diag_merge(struct diag *into, const struct diag *from)
+{
+    if (from->worst > into->worst)
+        into->worst = from->worst;
+    int n = 0;
+    for (const char *line = from->text, *end; (end = strchr(line, '\n')); line = end + 1) {
+        n++;
+        if (into->n_errors > DIAG_MAX_ERRORS || holds_line(into, line, (size_t)(end - line) + 1))
+            continue;
+        if (++into->n_errors > DIAG_MAX_ERRORS)
+            appendf(into, "(more errors not shown)\n");
+        else
+            appendf(into, "%.*s\n", (int)(end - line), line);
+    }
+    if (from->n_errors > n) /* those that from itself did not show */
+        into->n_errors += from->n_errors - n;
 }
 
 void bug(const char *file, int line, const char *condition, const char *format, ...)
@@ -100,7 +138,7 @@ static size_t edit_distance(const char *a, const char *b)
 const char *nearest_name(const char *what, const char *const *names, size_t n)
 {
     const char *best = NULL;
-    size_t least = strlen(what) / 3 + 1;
+    size_t least = (strlen(what) + 2) / 3;
     for (size_t i = 0; i < n; i++) {
         size_t distance = edit_distance(what, names[i]);
         if (distance <= least && (!best || distance < least)) {

@@ -1,8 +1,8 @@
 /* Errors: whose fault it is decides how it is told.
  *
  *   BUG_IF(cond, ...)   our fault: prints file, line and the sentence, aborts, in every build type.
- *   enum status         the user's or the world's fault: returned by every function that reads input or touches the world.
- *   struct diag         the sentences that go with it: "file:line:column: error: what is wrong; what would be right".
+ *   enum status         the user's or the world's fault: returned by what reads input or touches the world.
+ *   struct diag         the sentences: "file:line:column: error: what is wrong; what would be right".
  *
  * A reader goes on after an error where it can, so that one run shows all mistakes of a file. */
 #ifndef FLOPCAST_BASE_STATUS_H
@@ -17,8 +17,8 @@ enum status {
     STATUS_IO,    /* the world failed: file, disk, pipe, database: exit status 1 */
 };
 
-/* Where a value stands. file is borrowed and lives as long as whatever was loaded from it. line and column count from 1;
- * line 0: no place within the file is known. file NULL: no file (a default). */
+/* Where a value stands. file is borrowed and lives as long as whatever was loaded from it. line and column count from
+ * 1; line 0: no place within the file is known. file NULL: no file (a default). */
 struct source_pos {
     const char *file;
     int line, column;
@@ -26,7 +26,8 @@ struct source_pos {
 
 enum { DIAG_MAX_ERRORS = 20, DIAG_TEXT_BYTES = 16384 };
 
-/* A list of messages, one a line, each ending in '\n'. Plain value; DIAG_INIT needs no release. */
+/* A list of messages, one a line, each ending in '\n'; control characters in them are shown as '?'. Plain value;
+ * DIAG_INIT needs no release. */
 struct diag {
     int n_errors;
     enum status worst; /* STATUS_IO outranks STATUS_INPUT outranks STATUS_OK */
@@ -42,7 +43,11 @@ enum status diag_input(struct diag *diag, struct source_pos at, const char *form
 enum status diag_io(struct diag *diag, struct source_pos at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near (edit distance above a third). */
+/* Append the messages of from that into does not hold yet, word for word: several points of a sweep share a mistake. */
+void diag_merge(struct diag *into, const struct diag *from);
+
+/* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near: edit distance above a
+ * third of what, rounded up. */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
 
 _Noreturn void bug(const char *file, int line, const char *condition, const char *format, ...)

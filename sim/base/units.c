@@ -14,7 +14,10 @@ ps_t ps_from_s(double seconds)
     return (ps_t)llround(seconds * (double)PS_PER_S);
 }
 
-double s_from_ps(ps_t time) { return (double)time / (double)PS_PER_S; }
+double s_from_ps(ps_t time)
+{
+    return (double)time / (double)PS_PER_S;
+}
 
 /* One spelling of a unit: factor turns it into base SI. Prefixes are applied by the parser where prefixed is set. */
 struct unit {
@@ -24,8 +27,8 @@ struct unit {
 };
 
 struct dimension_info {
-    const char *what;     /* "a size", as in "is not a size" */
-    const char *base;     /* printed unit */
+    const char *what; /* "a size", as in "is not a size" */
+    const char *base; /* printed unit */
     const char *examples;
     struct unit units[6]; /* ended by a NULL name */
 };
@@ -96,11 +99,18 @@ bool quantity_parse(double *out, const char *text, enum dimension dimension, cha
             snprintf(why, n, "'%.40s' is not %s (examples: %s)", text, info->what, info->examples);
         return false;
     }
+    if (!isfinite(value * factor)) {
+        snprintf(why, n, "'%.40s' is too large for %s", text, info->what);
+        return false;
+    }
     *out = value * factor;
     return true;
 }
 
-const char *dimension_unit(enum dimension dimension) { return dimensions[dimension].base; }
+const char *dimension_unit(enum dimension dimension)
+{
+    return dimensions[dimension].base;
+}
 
 const char *quantity_format(char *buffer, size_t n, double value, enum dimension dimension)
 {

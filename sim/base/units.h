@@ -1,6 +1,7 @@
-/* Units: text with a unit in, base SI out. "450 GB/s" -> 4.5e11, "2 Tb/s" -> 2.5e11 (bits are told from bytes), "80 GiB",
- * "5 us", "312 TFLOPS", "700 W", "1.5 GHz", "5 %". Prefixes are decimal (k M G T P) unless the i is written (Ki Mi Gi Ti).
- * A bare number is an error for every dimension but DIM_NONE: the unit is what makes the number mean something.
+/* Units: text with a unit in, base SI out. "450 GB/s" -> 4.5e11, "2 Tb/s" -> 2.5e11 (bits are told from bytes), "80
+ * GiB", "5 us", "312 TFLOPS", "700 W", "1.5 GHz", "5 %". Prefixes are decimal (k M G T P) unless the i is written (Ki
+ * Mi Gi Ti). A bare number is an error for every dimension but DIM_NONE: the unit is what makes the number mean
+ * something.
  *
  * Simulated time is int64 picoseconds: integers are the same on every compiler, and 2^63 ps are 106 days. */
 #ifndef FLOPCAST_BASE_UNITS_H
@@ -19,23 +20,24 @@ ps_t ps_from_s(double seconds);
 double s_from_ps(ps_t time);
 
 enum dimension {
-    DIM_NONE = 0,       /* a plain number */
-    DIM_BYTES,          /* B */
-    DIM_BYTES_PER_S,    /* B/s; "b/s" and "bps" are bits */
-    DIM_SECONDS,        /* s */
-    DIM_FLOP_PER_S,     /* FLOP/s, written FLOPS, TFLOPS ... */
-    DIM_WATT,           /* W */
-    DIM_HERTZ,          /* Hz */
-    DIM_FRACTION,       /* 0.05 is written "5 %"; a bare number is a fraction */
-    DIM_USD_PER_HOUR,   /* $/h */
+    DIM_NONE = 0,     /* a plain number */
+    DIM_BYTES,        /* B */
+    DIM_BYTES_PER_S,  /* B/s; "b/s" and "bps" are bits */
+    DIM_SECONDS,      /* s */
+    DIM_FLOP_PER_S,   /* FLOP/s, written FLOPS, TFLOPS ... */
+    DIM_WATT,         /* W */
+    DIM_HERTZ,        /* Hz */
+    DIM_FRACTION,     /* 0.05 is written "5 %"; a bare number is a fraction */
+    DIM_USD_PER_HOUR, /* $/h */
     DIM_COUNT,
 };
 
-/* Parse text as a value of this dimension into *out (base SI). On failure false, and why (n bytes, n >= 128) says what would
- * be right, as in "'5 GB' is not a time (examples: 5 us, 1.2 ms)". *out is then untouched. */
+/* Parse text as a value of this dimension into *out (base SI). On failure false, and why (n bytes, n >= 128) says what
+ * would be right, as in "'5 GB' is not a time (examples: 5 us, 1.2 ms)". *out is then untouched. */
 bool quantity_parse(double *out, const char *text, enum dimension dimension, char *why, size_t n);
 
-/* value (base SI) with a fitting prefix: "2.04 TB/s", "80 GiB" when an even binary size, else "39.1 GB". Returns buffer. */
+/* value (base SI) with a fitting prefix: "2.04 TB/s", "80 GiB" when an even binary size, else "39.1 GB". Returns
+ * buffer. */
 const char *quantity_format(char *buffer, size_t n, double value, enum dimension dimension);
 
 /* "B/s" and so on, for column heads and JSON; "" for DIM_NONE and DIM_FRACTION. */

@@ -21,10 +21,12 @@
         }                                                                                                              \
     } while (0)
 
+/* The count goes up last: the value may be one that names the vector. */
 #define vec_push(vec, ...)                                                                                             \
     do {                                                                                                               \
         vec_reserve((vec), (vec)->n + 1);                                                                              \
-        (vec)->at[(vec)->n++] = (__VA_ARGS__);                                                                         \
+        (vec)->at[(vec)->n] = (__VA_ARGS__);                                                                           \
+        (vec)->n++;                                                                                                    \
     } while (0)
 
 #define vec_free(vec) (free((vec)->at), (vec)->at = NULL, (vec)->n = (vec)->capacity = 0)

@@ -1,0 +1,163 @@
+#include "base/rng.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+/* Draws of a distribution test. The seeds are fixed, so a test either always holds or never; the bounds are BOUND
+ * standard errors of the estimate, which a correct generator misses with probability 6e-5 a test. */
+enum { N = 200000, BOUND = 4 };
+
+static void draws_splitmix64(void **state)
+{
+    (void)state;
+    /* First outputs for the seed 1234567, as published for SplitMix64
+     * (rosettacode.org/wiki/Pseudo-random_numbers/Splitmix64). A stream's key takes the place of the seed. */
+    static const uint64_t published[] = {UINT64_C(6457827717110365317), UINT64_C(3203168211198807973),
+        UINT64_C(9817491932198370423), UINT64_C(4593380528125082431), UINT64_C(16408922859458223821)};
+    struct rng_stream stream = {.key = 1234567};
+    for (size_t i = 0; i < sizeof published / sizeof *published; i++)
+        assert_true(rng_uniform(&stream) == (double)(published[i] >> 11) / 9007199254740992.0); /* 2^53 */
+    assert_true(stream.counter == 5);
+}
+
+static void first_values_are_golden(void **state)
+{
+    (void)state;
+    /* Not derived: recorded once, so that a change of the keys or of GSL's algorithms, which would change every noisy
+     * result, is noticed. */
+    struct rng_stream stream = rng_stream(1, 2, 3);
+    double uniform = rng_uniform(&stream);
+    double gaussian = rng_gaussian(&stream, 1.0);
+    double lognormal = rng_lognormal_mean1(&stream, 0.25);
+    double exponential = rng_exponential(&stream, 1.0);
+    if (uniform != 0x1.4d144f479349cp-1 || gaussian != -0x1.c66687d8p-1 || lognormal != 0x1.0c04edc4p+0 ||
+        exponential != 0x1.5f884908p+0)
+        fail_msg("%a %a %a %a", uniform, gaussian, lognormal, exponential);
+}
+
+static void streams_do_not_depend_on_each_other(void **state)
+{
+    (void)state;
+    enum { STREAMS = 8, DRAWS = 100 };
+    double alone[STREAMS][DRAWS];
+    struct rng_stream streams[STREAMS];
+    for (uint64_t s = 0; s < STREAMS; s++) {
+        streams[s] = rng_stream(7, 1, s);
+        struct rng_stream own = streams[s];
+        for (int i = 0; i < DRAWS; i++)
+            alone[s][i] = rng_gaussian(&own, 1.0);
+    }
+    for (int i = 0; i < DRAWS; i++) /* in turn, backwards */
+        for (int s = STREAMS - 1; s >= 0; s--)
+            assert_true(rng_gaussian(&streams[s], 1.0) == alone[s][i]);
+}
+
+static void streams_are_uncorrelated(void **state)
+{
+    (void)state;
+    /* Neighbouring seeds, kinds and ids. The correlation of n independent pairs has the standard error 1 / sqrt(n). */
+    static const struct {
+        uint64_t seed;
+        uint32_t kind;
+        uint64_t id;
+    } others[] = {{1, 0, 1}, {0, 1, 1}, {0, 0, 0}, {0, 0, 2}, {1, 0, 0}};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        struct rng_stream a = rng_stream(0, 0, 1), b = rng_stream(others[k].seed, others[k].kind, others[k].id);
+        double sum = 0;
+        for (int i = 0; i < N; i++)
+            sum += (rng_uniform(&a) - 0.5) * (rng_uniform(&b) - 0.5);
+        assert_true(fabs(sum / N * 12) < BOUND / sqrt(N)); /* the variance of a uniform number is 1/12 */
+    }
+}
+
+struct moments {
+    double mean, sd;
+};
+
+static struct moments moments(const double *x)
+{
+    double sum = 0, squares = 0;
+    for (int i = 0; i < N; i++)
+        sum += x[i];
+    for (int i = 0; i < N; i++)
+        squares += (x[i] - sum / N) * (x[i] - sum / N);
+    return (struct moments){sum / N, sqrt(squares / (N - 1))};
+}
+
+/* The standard error of a mean is sd / sqrt(n); that of a standard deviation sd sqrt((kurtosis - 1) / (4 n)). */
+static void check(const double *x, double mean, double sd, double kurtosis)
+{
+    struct moments m = moments(x);
+    if (!(fabs(m.mean - mean) < BOUND * sd / sqrt(N)))
+        fail_msg("mean %g, not %g", m.mean, mean);
+    if (!(fabs(m.sd - sd) < BOUND * sd * sqrt((kurtosis - 1) / (4.0 * N))))
+        fail_msg("sd %g, not %g", m.sd, sd);
+}
+
+static double x[N];
+
+static void distributions_have_their_moments(void **state)
+{
+    (void)state;
+    struct rng_stream stream = rng_stream(3, 1, 4);
+    for (int i = 0; i < N; i++) {
+        x[i] = rng_uniform(&stream);
+        assert_true(x[i] >= 0 && x[i] < 1);
+    }
+    check(x, 0.5, sqrt(1.0 / 12), 1.8);
+    for (int i = 0; i < N; i++)
+        x[i] = rng_gaussian(&stream, 0.02);
+    check(x, 0, 0.02, 3);
+    for (int i = 0; i < N; i++) {
+        x[i] = rng_exponential(&stream, 3);
+        assert_true(x[i] >= 0);
+    }
+    check(x, 3, 3, 9);
+}
+
+static void lognormal_has_mean_one(void **state)
+{
+    (void)state;
+    const double s = 0.25, v = s * s;
+    static double logs[N];
+    struct rng_stream stream = rng_stream(3, 1, 4);
+    for (int i = 0; i < N; i++) {
+        x[i] = rng_lognormal_mean1(&stream, s);
+        assert_true(x[i] > 0);
+        logs[i] = log(x[i]);
+    }
+    /* Mean 1, variance exp(s^2) - 1, kurtosis exp(4 s^2) + 2 exp(3 s^2) + 3 exp(2 s^2) - 3; its logarithm is normal. */
+    check(x, 1, sqrt(exp(v) - 1), exp(4 * v) + 2 * exp(3 * v) + 3 * exp(2 * v) - 3);
+    check(logs, -v / 2, s, 3);
+    assert_true(rng_lognormal_mean1(&stream, 0) == 1);
+    assert_true(rng_gaussian(&stream, 0) == 0);
+}
+
+static void draws_are_multiples_of_2_to_the_minus_30(void **state)
+{
+    (void)state;
+    struct rng_stream stream = rng_stream(9, 9, 9);
+    for (int i = 0; i < 1000; i++) {
+        double g = rng_gaussian(&stream, 1.7) * 0x1p30, l = rng_lognormal_mean1(&stream, 0.3) * 0x1p30;
+        assert_true(g == nearbyint(g) && l == nearbyint(l));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(draws_splitmix64),
+        cmocka_unit_test(first_values_are_golden),
+        cmocka_unit_test(streams_do_not_depend_on_each_other),
+        cmocka_unit_test(streams_are_uncorrelated),
+        cmocka_unit_test(distributions_have_their_moments),
+        cmocka_unit_test(lognormal_has_mean_one),
+        cmocka_unit_test(draws_are_multiples_of_2_to_the_minus_30),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+#include "base/vec.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static void grows_and_keeps(void **state)
+{
+    (void)state;
+    VEC(int) squares = {0};
+    for (int i = 0; i < 1000; i++)
+        vec_push(&squares, i * i);
+    assert_int_equal(squares.n, 1000);
+    assert_true(squares.capacity >= 1000);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(squares.at[i], i * i);
+    vec_free(&squares);
+    assert_null(squares.at);
+    assert_int_equal(squares.n, 0);
+    assert_int_equal(squares.capacity, 0);
+}
+
+static void reserve_keeps_the_count(void **state)
+{
+    (void)state;
+    VEC(double) numbers = {0};
+    vec_reserve(&numbers, 100);
+    assert_int_equal(numbers.n, 0);
+    assert_true(numbers.capacity >= 100);
+    const double *before = numbers.at;
+    for (int i = 0; i < 100; i++)
+        vec_push(&numbers, i);
+    assert_ptr_equal(numbers.at, before);
+    vec_free(&numbers);
+}
+
+struct op {
+    int kind, count;
+};
+
+static void takes_a_literal_and_its_own_items(void **state)
+{
+    (void)state;
+    VEC(struct op) ops = {0};
+    vec_push(&ops, (struct op){1, 2});
+    for (int i = 1; i < 100; i++) /* the item moves when the array grows, and the count names itself */
+        vec_push(&ops, (struct op){ops.at[0].kind, ops.n});
+    assert_int_equal(ops.n, 100);
+    for (int i = 1; i < 100; i++) {
+        assert_int_equal(ops.at[i].kind, 1);
+        assert_int_equal(ops.at[i].count, i);
+    }
+    vec_free(&ops);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(grows_and_keeps),
+        cmocka_unit_test(reserve_keeps_the_count),
+        cmocka_unit_test(takes_a_literal_and_its_own_items),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
