@@ -6,15 +6,16 @@
  *   train: {micro_batch: 8, seq_len: 512, ...}
  *   strategy: fsdp
  *   fsdp: {sharding_strategy: FULL_SHARD, ...}
- *   sweep:                          # axes are crossed in order (the first varies slowest); keys of one axis go together
+ *   sweep:                          # axes are crossed in order (the first varies slowest); keys of one axis go
+ * together
  *     - train.micro_batch: [8, 16]
  *     - cluster.gpus: [8, 16, 32]
  *     - model: [a.yaml, b.yaml]
  *       train.precision: [tf32, bf16_mixed]
  *   published: {file: ../results/measured/fsdp_paper.csv, figure: 7c}
  *
- * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path. Every value knows its origin
- * (file:line:column, --set, sweep, or default). Paths in a file are relative to the file. */
+ * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path. Every value knows its
+ * origin (file:line:column, --set, sweep, or default). Paths in a file are relative to the file. */
 #ifndef FLOPCAST_SCENARIO_SCENARIO_H
 #define FLOPCAST_SCENARIO_SCENARIO_H
 
@@ -25,7 +26,8 @@
 #include "strategy/strategy.h"
 
 enum flops_formula { FLOPS_MODEL, FLOPS_HARDWARE, FLOPS_FORMULA_COUNT };
-extern const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1]; /* "model" (3 x forward), "hardware" (with recomputation) */
+extern const char
+    *const flops_formula_names[FLOPS_FORMULA_COUNT + 1]; /* "model" (3 x forward), "hardware" (with recomputation) */
 
 enum { SCENARIO_MAX_POINTS = 100000 };
 
@@ -47,6 +49,7 @@ struct scenario {
     struct exec_options exec;         /* sections run, noise */
     int flops_formula;                /* which flop count "tflops_per_gpu" uses: the source's own */
     struct scenario_published_options published;
+    const char *assumptions; /* what the source leaves open, a sentence a line; NULL when there are none */
 };
 
 extern const struct config_table scenario_table;
@@ -81,8 +84,9 @@ struct scenario_override { /* one --set key=value */
     const char *key, *value;
 };
 
-/* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file once), look up published
- * figures, check everything that can be checked before simulating. On failure diag holds every mistake found; nothing is returned. */
+/* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file once), look up
+ * published figures, check everything that can be checked before simulating. On failure diag holds every mistake found;
+ * nothing is returned. */
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag);
 
@@ -96,11 +100,11 @@ struct scenario_result {
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;
-    double wall_s;               /* real time that the simulation took; not deterministic */
+    double wall_s; /* real time that the simulation took; not deterministic */
 };
 
-/* Compile and run one point; the plan can be kept by the caller (--explain) with scenario_compile. Thread-safe for different points
- * with different arenas. */
+/* Compile and run one point; the plan can be kept by the caller (--explain) with scenario_compile. Thread-safe for
+ * different points with different arenas. */
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
 enum status scenario_simulate(
@@ -109,8 +113,8 @@ enum status scenario_simulate(
 /* Called after each finished point, from one thread at a time, in the order of finishing. */
 typedef void (*scenario_progress)(void *self, int done, int total);
 
-/* All points, in parallel over OpenMP threads (points are independent; results do not depend on the number of threads). results
- * has n_points entries, arenas too (one a point). */
+/* All points, in parallel over OpenMP threads (points are independent; results do not depend on the number of threads).
+ * results has n_points entries, arenas too (one a point). */
 enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
     scenario_progress progress, void *self, struct diag *diag);
 

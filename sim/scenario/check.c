@@ -1,0 +1,137 @@
+#include "scenario/file.h"
+
+#include <inttypes.h>
+
+/* Where a value that a message is about was set. */
+static struct source_pos at(const struct scenario_point *point, const char *path, const char *file)
+{
+    return scenario_origin(point, path, file);
+}
+
+void check_given(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct scenario *options = &point->options;
+    const struct {
+        const char *key, *example;
+        bool given;
+    } needed[] = {
+        {"model", "model: models/t5-11b.yaml", options->model_path != NULL},
+        {"cluster.topology", "cluster: {topology: ../topologies/clusters/a100-80gb-roce-2tb.yaml}",
+            options->cluster.topology != NULL},
+        {"cluster.gpus", "cluster: {gpus: 8}", options->cluster.gpus > 0},
+        {"train.micro_batch", "train: {micro_batch: 8}", options->strategy.train.micro_batch > 0},
+        {"train.seq_len", "train: {seq_len: 512}", options->strategy.train.seq_len > 0},
+    };
+    struct source_pos whole = {.file = file};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!needed[i].given)
+            diag_input(diag, whole, "'%s' is not given; write it in the file, sweep it or use --set (as in '%s')",
+                needed[i].key, needed[i].example);
+    const struct scenario_published_options *published = &options->published;
+    if (!published->file != !published->figure)
+        diag_input(diag, at(point, published->file ? "published.file" : "published.figure", file),
+            "'published' needs both 'file' and 'figure'");
+}
+
+static void check_gpus(const struct scenario_point *point, struct diag *diag)
+{
+    const struct hw *hw = &point->hw;
+    int64_t gpus = point->options.cluster.gpus, node = hw_gpus_per_node(hw);
+    int64_t nodes = (int64_t)hw->cluster.nodes.value;
+    if (gpus > nodes * node)
+        diag_input(diag, point->gpus_at,
+            "%" PRId64 " GPUs, but cluster '%s' has %" PRId64 " (%" PRId64 " nodes of %" PRId64
+            "); use at most that many",
+            gpus, hw->cluster.name, nodes * node, nodes, node);
+    else if (gpus > node && gpus % node != 0)
+        diag_input(diag, point->gpus_at,
+            "%" PRId64 " GPUs leave a node of '%s' partly used; use a multiple of its %" PRId64 " GPUs, as in %" PRId64,
+            gpus, hw->cluster.name, node, gpus / node * node);
+}
+
+static void check_group(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    bool hybrid =
+        strategy->fsdp.sharding_strategy == HYBRID_SHARD || strategy->fsdp.sharding_strategy == HYBRID_SHARD_ZERO2;
+    if (strategy->kind != STRATEGY_FSDP || !hybrid)
+        return;
+    const char *label = strategy_label(strategy);
+    bool given = strategy->fsdp.sharding_group_size > 0;
+    int64_t gpus = point->options.cluster.gpus;
+    int64_t group = given ? strategy->fsdp.sharding_group_size : hw_gpus_per_node(&point->hw);
+    struct source_pos place = given ? at(point, "fsdp.sharding_group_size", file) : point->gpus_at;
+    if (gpus < group)
+        diag_input(diag, place,
+            "%s shards over %" PRId64 " GPUs%s, but the job has %" PRId64
+            "; use more GPUs, a smaller 'fsdp.sharding_group_size' or FULL_SHARD",
+            label, group, given ? "" : " (a node)", gpus);
+    else if (gpus % group != 0)
+        diag_input(diag, place,
+            "%s shards over %" PRId64 " GPUs, which does not divide the job's %" PRId64 "; use a divisor", label, group,
+            gpus);
+}
+
+static void check_lengths(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct model_shape *shape = &point->model.shape;
+    const struct train_options *train = &point->options.strategy.train;
+    if (shape->max_positions > 0 && train->seq_len > shape->max_positions)
+        diag_input(diag, at(point, "train.seq_len", file),
+            "%" PRId64 " tokens, but model '%s' has %" PRId64 " learned positions; use at most that many",
+            train->seq_len, shape->name, shape->max_positions);
+    if (shape->family == MODEL_T5 && train->decoder_seq_len == 0)
+        diag_input(diag, at(point, "train.decoder_seq_len", file),
+            "'train.decoder_seq_len' is not given, but model '%s' has a decoder; write how many tokens it sees",
+            shape->name);
+    if (shape->family != MODEL_T5 && train->decoder_seq_len != 0)
+        diag_input(diag, at(point, "train.decoder_seq_len", file),
+            "model '%s' has no second stack for decoder tokens; leave 'decoder_seq_len' out", shape->name);
+    /* Sizes are kept in int64 and counted in double: the largest tensors must stay where both are exact. */
+    double longest = (double)(train->seq_len > train->decoder_seq_len ? train->seq_len : train->decoder_seq_len);
+    double heads = (double)shape->n_heads * longest;
+    double widest = heads;
+    if ((double)shape->d_ff > widest)
+        widest = (double)shape->d_ff;
+    if ((double)shape->vocab > widest)
+        widest = (double)shape->vocab;
+    double bytes = (double)train->micro_batch * longest * widest * (double)sizeof(float);
+    if (bytes > 0x1p53)
+        diag_input(diag, at(point, "train.micro_batch", file),
+            "%" PRId64
+            " sequences of %.0f tokens make a tensor of %.1e bytes; use a smaller batch or shorter sequences",
+            train->micro_batch, longest, bytes);
+}
+
+static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct hw_gpu *gpu = &point->hw.gpu;
+    enum dtype math = strategy_workload(&point->options.strategy, &point->model).math;
+    if (kernel_supported(gpu, math))
+        return;
+    char known[128] = "";
+    size_t used = 0;
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (kernel_supported(gpu, (enum dtype)i) && used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", dtype_names[i]);
+    diag_input(diag, at(point, "train.precision", file), "%s multiplies in %s, which GPU '%s' cannot; it can in %s",
+        precision_names[point->options.strategy.train.precision], dtype_names[math], gpu->name, known);
+}
+
+static void check_steps(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct exec_options *exec = &point->options.exec;
+    if (exec->steps + exec->warmup_steps > EXEC_MAX_STEPS)
+        diag_input(diag, at(point, "run.steps", file),
+            "%" PRId64 " steps and %" PRId64 " before them; use at most %d in all", exec->steps, exec->warmup_steps,
+            EXEC_MAX_STEPS);
+}
+
+void check_point(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    check_gpus(point, diag);
+    check_group(point, file, diag);
+    check_lengths(point, file, diag);
+    check_precision(point, file, diag);
+    check_steps(point, file, diag);
+}

@@ -1,0 +1,80 @@
+/* What the files of this module share: a scenario file as read, its sweep, its inputs. Nobody else includes this.
+ * These functions tell mistakes to diag and go on; the loader looks there whether there were any. */
+#ifndef FLOPCAST_SCENARIO_FILE_H
+#define FLOPCAST_SCENARIO_FILE_H
+
+#include "base/vec.h"
+#include "scenario/scenario.h"
+
+struct scenario_file {
+    struct scenario options;
+    struct config_node sweep, assumptions;
+};
+extern const struct config_table scenario_file_table;
+
+/* The place that an origin names for a dotted path (the last one wins); the whole file where it is a default. */
+struct source_pos scenario_origin(const struct scenario_point *point, const char *path, const char *file);
+
+/* ---- sweep.c ---- */
+
+/* A swept key. Keys with the same axis number go together; axes are numbered from 0 without gaps, in order. */
+struct sweep_key {
+    const char *path; /* "train.micro_batch" */
+    struct source_pos at;
+    struct config_node values; /* a sequence */
+    int axis;
+};
+struct sweep {
+    VEC(struct sweep_key) keys;
+};
+
+/* Append the axes of a scenario file's 'sweep'. */
+void sweep_read(struct sweep *sweep, struct config_node node, struct arena *arena, struct diag *diag);
+/* A value set from outside takes the place of a swept key's list: a list is swept instead, anything else is assigned to
+ * base. */
+void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *base, struct arena *arena,
+    struct config_origins *origins, struct diag *diag);
+/* Every key exists and stands once, every value fits its field, lists of an axis have one length, not too many points.
+ */
+void sweep_check(const struct sweep *sweep, struct arena *arena, struct diag *diag);
+int sweep_points(const struct sweep *sweep); /* 1 without axes; the sweep has passed sweep_check */
+/* Put the values of a point in; the first axis varies slowest. */
+void sweep_assign(const struct sweep *sweep, int point, struct scenario *options, struct arena *arena,
+    struct config_origins *origins);
+
+/* ---- inputs.c, published.c ---- */
+
+struct csv_table;
+enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_PUBLISHED };
+
+/* A file that points refer to. Each is read once, and what is wrong with it is told once. */
+struct input {
+    enum input_kind kind;
+    const char *path;
+    enum status status;
+    struct hw hw; /* by kind, one of these */
+    struct model model;
+    struct csv_table *csv;
+};
+struct inputs {
+    const char *file; /* the scenario, for messages */
+    VEC(struct input) list;
+};
+
+/* Fill hw, model and published of a point and give its noise the cluster's values where the scenario sets none. False
+ * when an input could not be read. */
+bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag);
+void inputs_release(struct inputs *inputs);
+
+/* The row of the figure that matches the point; a blank cell matches all. No row is no error, two rows are one. */
+void published_find(struct scenario_published *out, const struct csv_table *csv, const struct scenario_point *point,
+    struct source_pos figure_at, struct arena *arena, struct diag *diag);
+
+/* ---- check.c ---- */
+
+/* model and topology, batch and length are given: what must be known before anything is loaded. */
+void check_given(const struct scenario_point *point, const char *file, struct diag *diag);
+/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has. */
+void check_point(const struct scenario_point *point, const char *file, struct diag *diag);
+
+#endif

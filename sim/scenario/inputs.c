@@ -1,0 +1,107 @@
+#include "config/csv.h"
+#include "scenario/file.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The readers name the file that is missing; here the place that asked for it is known too. */
+static bool can_open(const char *path, struct source_pos at, struct diag *diag)
+{
+    if (access(path, R_OK) == 0)
+        return true;
+    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the scenario file", path, strerror(errno));
+    return false;
+}
+
+static enum status read_input(struct input *input, struct arena *arena, struct diag *diag)
+{
+    struct model_shape shape = {0};
+    enum status status = STATUS_OK;
+    switch (input->kind) {
+    case INPUT_HW:
+        return hw_load(&input->hw, input->path, arena, diag);
+    case INPUT_MODEL:
+        status = model_load(&shape, input->path, arena, diag);
+        if (status == STATUS_OK)
+            model_build(&input->model, &shape, arena);
+        return status;
+    case INPUT_PUBLISHED:
+        break;
+    }
+    return csv_load(&input->csv, input->path, diag);
+}
+
+/* The input of this kind and path, read when it is new; at: what asked for it. NULL when it could not be read. */
+static const struct input *get_input(struct inputs *inputs, enum input_kind kind, const char *path,
+    struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    for (int i = 0; i < inputs->list.n; i++) {
+        const struct input *known = &inputs->list.at[i];
+        if (known->kind == kind && strcmp(known->path, path) == 0)
+            return known->status == STATUS_OK ? known : NULL;
+    }
+    vec_push(&inputs->list, (struct input){.kind = kind, .path = path, .status = STATUS_INPUT});
+    struct input *input = &inputs->list.at[inputs->list.n - 1];
+    if (can_open(path, at, diag))
+        input->status = read_input(input, arena, diag);
+    return input->status == STATUS_OK ? input : NULL;
+}
+
+/* A cluster varies as its file says unless the scenario says otherwise. */
+static void default_noise(struct scenario_point *point)
+{
+    const struct hw_cluster *cluster = &point->hw.cluster;
+    struct noise_options *noise = &point->options.exec.noise;
+    const struct {
+        const char *path;
+        double *value;
+        struct quantity cluster;
+    } fields[] = {
+        {"noise.gpu_speed_spread", &noise->gpu_speed_spread, cluster->gpu_speed_spread},
+        {"noise.kernel_jitter", &noise->kernel_jitter, cluster->kernel_jitter},
+        {"noise.network_jitter", &noise->network_jitter, cluster->network_jitter},
+        {"noise.host_jitter", &noise->host_jitter, cluster->host_jitter},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (scenario_origin(point, fields[i].path, NULL).file || !quantity_is_set(fields[i].cluster))
+            continue;
+        *fields[i].value = fields[i].cluster.value;
+        struct source_pos at = {.file = point->options.cluster.topology};
+        vec_push(&point->origins.list, (struct config_origin){fields[i].path, at});
+    }
+}
+
+bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
+{
+    const struct scenario *options = &point->options;
+    const char *topology = options->cluster.topology, *published = options->published.file;
+    struct source_pos topology_at = scenario_origin(point, "cluster.topology", inputs->file);
+    struct source_pos model_at = scenario_origin(point, "model", inputs->file);
+    struct source_pos published_at = scenario_origin(point, "published.file", inputs->file);
+    struct source_pos figure_at = scenario_origin(point, "published.figure", inputs->file);
+
+    const struct input *input = get_input(inputs, INPUT_HW, topology, topology_at, arena, diag);
+    bool complete = input != NULL;
+    if (input)
+        point->hw = input->hw;
+    input = get_input(inputs, INPUT_MODEL, options->model_path, model_at, arena, diag);
+    complete = complete && input;
+    if (input)
+        point->model = input->model;
+    input = published ? get_input(inputs, INPUT_PUBLISHED, published, published_at, arena, diag) : NULL;
+    complete = complete && (input || !published);
+    if (!complete)
+        return false;
+    default_noise(point);
+    if (published)
+        published_find(&point->published, input->csv, point, figure_at, arena, diag);
+    return true;
+}
+
+void inputs_release(struct inputs *inputs)
+{
+    for (int i = 0; i < inputs->list.n; i++)
+        csv_release(inputs->list.at[i].csv);
+    vec_free(&inputs->list);
+}

@@ -1,0 +1,142 @@
+#include "scenario/file.h"
+
+#include <string.h>
+
+/* A load in progress. Documents live until its end: a sweep keeps nodes of them. */
+struct loader {
+    const char *file;
+    struct arena *arena;
+    struct diag diag;
+    struct scenario_file read;
+    struct config_origins origins;
+    struct sweep sweep;
+    struct inputs inputs;
+    VEC(struct config_doc *) docs;
+};
+
+struct source_pos scenario_origin(const struct scenario_point *point, const char *path, const char *file)
+{
+    for (int i = point->origins.list.n - 1; i >= 0; i--)
+        if (strcmp(point->origins.list.at[i].path, path) == 0)
+            return point->origins.list.at[i].at;
+    return (struct source_pos){.file = file};
+}
+
+/* What a job is cannot have a default: model, cluster, batch and lengths stay unset until they are given. */
+static struct scenario default_scenario(void)
+{
+    struct scenario options = {.strategy = strategy_default_options(), .exec = exec_default_options()};
+    options.strategy.train.micro_batch = options.strategy.train.seq_len = options.strategy.train.decoder_seq_len = 0;
+    return options;
+}
+
+/* The list of assumptions as one text, a line each. */
+static const char *join_assumptions(struct config_node list, struct arena *arena, struct diag *diag)
+{
+    if (config_kind(list) != CONFIG_SEQUENCE) {
+        diag_input(diag, config_pos(list), "'assumptions' is a list of sentences: lines of '- text'");
+        return NULL;
+    }
+    const char *text = NULL;
+    for (int i = 0; i < config_count(list); i++) {
+        struct config_node item = config_item(list, i);
+        if (config_kind(item) != CONFIG_SCALAR)
+            diag_input(diag, config_pos(item), "an assumption is one sentence; put it in quotes where it holds ': '");
+        text = text ? arena_printf(arena, "%s\n%s", text, config_text(item)) : arena_strdup(arena, config_text(item));
+    }
+    return text;
+}
+
+static void read_file(struct loader *loader)
+{
+    struct config_doc *doc = NULL;
+    if (config_load(&doc, loader->file, &loader->diag) != STATUS_OK)
+        return;
+    vec_push(&loader->docs, doc);
+    config_read(config_root(doc), &scenario_file_table, &loader->read, loader->arena, &loader->origins, &loader->diag);
+    if (loader->read.sweep.doc)
+        sweep_read(&loader->sweep, loader->read.sweep, loader->arena, &loader->diag);
+    if (loader->read.assumptions.doc)
+        loader->read.options.assumptions = join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
+}
+
+static void apply_override(struct loader *loader, const struct scenario_override *override)
+{
+    struct config_doc *doc = NULL;
+    const char *name = arena_printf(loader->arena, "--set %s", override->key);
+    if (config_parse(&doc, name, override->value, strlen(override->value), &loader->diag) != STATUS_OK)
+        return;
+    vec_push(&loader->docs, doc);
+    struct sweep_key key = {
+        .path = arena_strdup(loader->arena, override->key), .at = {.file = name}, .values = config_root(doc)};
+    sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
+}
+
+/* A list of origins that belongs to the arena; it is not pushed to any more. */
+static void keep_origins(struct config_origins *origins, struct arena *arena)
+{
+    int n = origins->list.n;
+    struct config_origin *kept = ARENA_ARRAY(arena, struct config_origin, n);
+    if (n)
+        memcpy(kept, origins->list.at, sizeof *kept * (size_t)n);
+    vec_free(&origins->list);
+    origins->list.at = kept;
+    origins->list.n = origins->list.capacity = n;
+}
+
+static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
+{
+    point->options = loader->read.options;
+    for (int j = 0; j < loader->origins.list.n; j++)
+        vec_push(&point->origins.list, loader->origins.list.at[j]);
+    sweep_assign(&loader->sweep, i, &point->options, loader->arena, &point->origins);
+    point->gpus_at = scenario_origin(point, "cluster.gpus", loader->file);
+    check_given(point, loader->file, diag);
+    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag))
+        check_point(point, loader->file, diag);
+    keep_origins(&point->origins, loader->arena);
+}
+
+static void load_points(struct loader *loader, struct scenario_set *set)
+{
+    set->n_points = sweep_points(&loader->sweep);
+    set->points = ARENA_ARRAY(loader->arena, struct scenario_point, set->n_points);
+    loader->inputs.file = loader->file;
+    struct diag diag = DIAG_INIT;
+    for (int i = 0; i < set->n_points && loader->diag.n_errors <= DIAG_MAX_ERRORS; i++) {
+        load_point(loader, i, &set->points[i], &diag);
+        if (diag.n_errors == 0)
+            continue;
+        diag_merge(&loader->diag, &diag);
+        diag = DIAG_INIT;
+    }
+}
+
+enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
+    int n_overrides, struct arena *arena, struct diag *diag)
+{
+    struct loader *loader = xcalloc(1, sizeof *loader);
+    loader->file = arena_strdup(arena, path);
+    loader->arena = arena;
+    loader->read.options = default_scenario();
+    read_file(loader);
+    if (loader->docs.n) /* the file could be read */
+        for (int i = 0; i < n_overrides; i++)
+            apply_override(loader, &overrides[i]);
+    sweep_check(&loader->sweep, arena, &loader->diag);
+    struct scenario_set set = {.file = loader->file};
+    if (loader->diag.n_errors == 0) /* what follows would only repeat what is wrong with the text */
+        load_points(loader, &set);
+    enum status status = loader->diag.worst;
+    if (status == STATUS_OK)
+        *out = set;
+    diag_merge(diag, &loader->diag);
+    inputs_release(&loader->inputs);
+    for (int i = 0; i < loader->docs.n; i++)
+        config_free(loader->docs.at[i]);
+    vec_free(&loader->docs);
+    vec_free(&loader->sweep.keys);
+    vec_free(&loader->origins.list);
+    free(loader);
+    return status;
+}

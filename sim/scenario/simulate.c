@@ -1,0 +1,90 @@
+#include "scenario/scenario.h"
+
+#include <string.h>
+#include <time.h>
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+enum status scenario_compile(
+    struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+{
+    return strategy_compile(out, &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus,
+        point->gpus_at, arena, diag);
+}
+
+/* Rates of a step that fits; all stay 0 when it does not. */
+static void count_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+{
+    double step_s = out->exec.step_time_s;
+    if (out->exec.status != EXEC_OK || step_s <= 0)
+        return;
+    enum dtype math = strategy_workload(&point->options.strategy, &point->model).math;
+    double peak = point->hw.gpu.gemm[math].peak.value;
+    out->mfu = plan->model_flop / step_s / peak;
+    out->hfu = plan->hardware_flop / step_s / peak;
+    out->model_tflops_per_gpu = plan->model_flop / step_s * 1e-12;
+    out->hw_tflops_per_gpu = plan->hardware_flop / step_s * 1e-12;
+    bool hardware = point->options.flops_formula == FLOPS_HARDWARE;
+    out->tflops_per_gpu = hardware ? out->hw_tflops_per_gpu : out->model_tflops_per_gpu;
+    out->tokens_per_s_per_gpu = plan->tokens / step_s;
+    out->samples_per_s = plan->samples * plan->ranks / step_s;
+}
+
+enum status scenario_simulate(
+    struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+{
+    double start_s = now_s();
+    struct plan plan = {0};
+    *out = (struct scenario_result){0};
+    enum status status = scenario_compile(&plan, point, arena, diag);
+    if (status == STATUS_OK) {
+        out->plan_ops = plan.ops.n;
+        exec_run(&out->exec, &plan, &point->hw, &point->options.exec, arena);
+        count_rates(out, &plan, point);
+    }
+    plan_release(&plan);
+    out->wall_s = now_s() - start_s;
+    return status;
+}
+
+enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    scenario_progress progress, void *self, struct diag *diag)
+{
+    int n = set->n_points, done = 0;
+    struct diag **told = xcalloc((size_t)n, sizeof *told);
+    /* Last point first: sweeps mostly grow, and a long job that starts last would leave the other threads idle. */
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int k = 0; k < n; k++) {
+        int i = n - 1 - k;
+        struct diag own = DIAG_INIT;
+        if (scenario_simulate(&results[i], &set->points[i], &arenas[i], &own) != STATUS_OK) {
+            told[i] = xcalloc(1, sizeof own);
+            *told[i] = own;
+        }
+#ifdef _OPENMP
+#pragma omp critical(scenario_done)
+#endif
+        {
+            done++;
+            if (progress)
+                progress(self, done, n);
+        }
+    }
+    enum status status = STATUS_OK;
+    for (int i = 0; i < n; i++) { /* in the order of points, whatever the order of finishing was */
+        if (!told[i])
+            continue;
+        status = told[i]->worst > status ? told[i]->worst : status;
+        diag_merge(diag, told[i]);
+        free(told[i]);
+    }
+    free(told);
+    return status;
+}

@@ -1,0 +1,152 @@
+#include "scenario/file.h"
+
+#include <stddef.h>
+
+const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1] = {"model", "hardware", NULL};
+
+/* Beyond these a value is a slip of the pen, not an experiment; they also keep every size within int64. */
+enum {
+    MAX_TOKENS = 1 << 24, /* of one sequence; the longest contexts trained so far are near 10^6 */
+    MAX_BATCH = 1 << 20,
+    MAX_GPUS = 1 << 24,
+};
+
+#define FIELD(key_, type_, owner, member, help_)                                                                       \
+    .key = (key_), .type = (type_), .offset = offsetof(owner, member), .help = (help_)
+#define TABLE(name, what_, list) const struct config_table name = {(what_), (list), sizeof(list) / sizeof *(list)}
+
+static const struct config_field cluster_fields[] = {
+    {FIELD(
+        "topology", FIELD_PATH, struct scenario_cluster_options, topology, "cluster file under topologies/clusters")},
+    {FIELD("gpus", FIELD_INT, struct scenario_cluster_options, gpus, "GPUs of the job, whole nodes beyond the first"),
+        .min = 1, .max = MAX_GPUS},
+};
+static TABLE(cluster_table, "'cluster'", cluster_fields);
+
+#define TRAIN(key_, type_, member, help_) FIELD(key_, type_, struct train_options, member, help_)
+static const struct config_field train_fields[] = {
+    {TRAIN("micro_batch", FIELD_INT, micro_batch, "sequences a GPU computes on at once"), .min = 1, .max = MAX_BATCH},
+    {TRAIN("seq_len", FIELD_INT, seq_len, "tokens of a sequence; T5: of the encoder's side"), .min = 1,
+        .max = MAX_TOKENS},
+    {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side"), .min = 1,
+        .max = MAX_TOKENS},
+    {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1, .max = MAX_BATCH},
+    {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
+    {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
+    {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
+        .names = optimizer_impl_names},
+    {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
+        .names = checkpointing_names},
+    {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
+};
+static TABLE(train_table, "'train'", train_fields);
+
+#define FSDP(key_, type_, member, help_) FIELD(key_, type_, struct fsdp_options, member, help_)
+static const struct config_field fsdp_fields[] = {
+    {FSDP("sharding_strategy", FIELD_ENUM, sharding_strategy, "as in torch.distributed.fsdp.ShardingStrategy"),
+        .names = sharding_strategy_names},
+    {FSDP("backward_prefetch", FIELD_ENUM, backward_prefetch, "when backward gathers the next unit"),
+        .names = backward_prefetch_names},
+    {FSDP("reduce_dtype", FIELD_ENUM, reduce_dtype, "number format that gradients travel in"),
+        .names = reduce_dtype_names},
+    {FSDP("limit_all_gathers", FIELD_BOOL, limit_all_gathers, "the host waits before it gathers too far ahead")},
+    {FSDP("forward_prefetch", FIELD_BOOL, forward_prefetch, "forward gathers the next unit early")},
+    {FSDP("no_sync", FIELD_BOOL, no_sync, "accumulate gradients without communication")},
+    {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
+         "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
+        .min = 0, .max = MAX_GPUS},
+    {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
+        .max = 1024},
+};
+static TABLE(fsdp_table, "'fsdp'", fsdp_fields);
+
+#define DDP(key_, type_, member, help_) FIELD(key_, type_, struct ddp_options, member, help_)
+static const struct config_field ddp_fields[] = {
+    {DDP("bucket_cap", FIELD_NUMBER, bucket_cap_bytes, "bucket_cap_mb"), .dimension = DIM_BYTES, .min = 1,
+        .max = 0x1p50},
+    {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"), .dimension = DIM_BYTES,
+        .min = 1, .max = 0x1p50},
+    {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view, "gradients live in the buckets")},
+};
+static TABLE(ddp_table, "'ddp'", ddp_fields);
+
+#define HOST(key_, member, help_)                                                                                      \
+    {                                                                                                                  \
+        FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = DIM_SECONDS, .min = 0, .max = 3600 \
+    }
+static const struct config_field host_fields[] = {
+    HOST("kernel_issue", kernel_issue_s, "host time of one eager operation"),
+    HOST("backward_issue", backward_issue_s, "host time of one kernel of the autograd engine"),
+    HOST("collective_issue", collective_issue_s, "host time of one collective"),
+    HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
+    HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),
+};
+static TABLE(host_table, "'host'", host_fields);
+
+#define NOISE(key_, help_)                                                                                             \
+    {                                                                                                                  \
+        FIELD(#key_, FIELD_NUMBER, struct noise_options, key_, help_), .dimension = DIM_FRACTION, .min = 0, .max = 1   \
+    }
+static const struct config_field noise_fields[] = {
+    NOISE(gpu_speed_spread, "persistent, per GPU: relative standard deviation of speed"),
+    NOISE(kernel_jitter, "per kernel: log-standard deviation of its duration"),
+    NOISE(network_jitter, "per collective: log-standard deviation of its duration"),
+    NOISE(host_jitter, "per stretch of host work: log-standard deviation"),
+};
+static TABLE(noise_table, "'noise'", noise_fields);
+
+static const struct config_field run_fields[] = {
+    {FIELD("steps", FIELD_INT, struct exec_options, steps, "measured steps"), .min = 1, .max = EXEC_MAX_STEPS},
+    {FIELD("warmup_steps", FIELD_INT, struct exec_options, warmup_steps, "steps run before, not measured"), .min = 0,
+        .max = EXEC_MAX_STEPS},
+    {FIELD("seed", FIELD_INT, struct exec_options, seed, "of all random streams"), .min = 0, .max = 0x1p62},
+    {FIELD("fold", FIELD_ENUM, struct exec_options, fold, "simulate one rank for all where they are alike"),
+        .names = exec_fold_names},
+};
+static TABLE(run_table, "'run'", run_fields);
+
+static const struct config_field report_fields[] = {
+    {FIELD("flops_formula", FIELD_ENUM, struct scenario, flops_formula, "which flop count tflops_per_gpu uses"),
+        .names = flops_formula_names},
+};
+static TABLE(report_table, "'report'", report_fields);
+
+static const struct config_field published_fields[] = {
+    {FIELD("file", FIELD_PATH, struct scenario_published_options, file, "CSV of published figures")},
+    {FIELD("figure", FIELD_STRING, struct scenario_published_options, figure,
+        "its rows with this value in column 'figure'")},
+};
+static TABLE(published_table, "'published'", published_fields);
+
+#define SECTION(key_, member, table, help_)                                                                            \
+    {                                                                                                                  \
+        FIELD(key_, FIELD_SECTION, struct scenario, member, help_), .section = &(table)                                \
+    }
+
+/* One array, two windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
+ * values in and keeps the assumptions as one text. */
+static const struct config_field fields[] = {
+    {FIELD("sweep", FIELD_NODE, struct scenario_file, sweep, "axes, crossed; keys of one axis go together")},
+    {FIELD("assumptions", FIELD_NODE, struct scenario_file, assumptions, "what the source leaves open, in words")},
+    {FIELD("name", FIELD_STRING, struct scenario, name, "of the scenario"), .required = true},
+    {FIELD("description", FIELD_STRING, struct scenario, description, "what it is for")},
+    {FIELD("model", FIELD_PATH, struct scenario, model_path, "model file or Hugging Face config.json")},
+    SECTION("cluster", cluster, cluster_table, "hardware"),
+    SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
+    {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind, "parallel strategy"), .names = strategy_kind_names},
+    SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
+    SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
+    SECTION("host", strategy.host, host_table, "costs of the host thread"),
+    SECTION("noise", exec.noise, noise_table, "variation; the cluster's own where not given"),
+    SECTION("run", exec, run_table, "steps, seed"),
+    {FIELD("report", FIELD_SECTION, struct scenario, name, "how results are counted"), .section = &report_table},
+    SECTION("published", published, published_table, "figures to compare with"),
+    {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},
+};
+enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1 };
+_Static_assert(
+    offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
+_Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");
+
+const struct config_table scenario_file_table = {"a scenario", fields, N_FIELDS - POINT_ONLY};
+const struct config_table scenario_table = {"a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY};
