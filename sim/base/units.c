@@ -19,7 +19,8 @@ double s_from_ps(ps_t time)
     return (double)time / (double)PS_PER_S;
 }
 
-/* One spelling of a unit: factor turns it into base SI. Prefixes are applied by the parser where prefixed is set. */
+/* One spelling of a unit: factor turns it into base SI; where it is below one, its inverse is a
+ * whole number. Prefixes are applied by the parser where prefixed is set. */
 struct unit {
     const char *name;
     double factor;
@@ -99,11 +100,13 @@ bool quantity_parse(double *out, const char *text, enum dimension dimension, cha
             snprintf(why, n, "'%.40s' is not %s (examples: %s)", text, info->what, info->examples);
         return false;
     }
-    if (!isfinite(value * factor)) {
+    /* 1e-6 is no double, 1e6 is: dividing rounds once, and 9.5 us is the same double as 9.5e-6. */
+    value = factor < 1 ? value / round(1 / factor) : value * factor;
+    if (!isfinite(value)) {
         snprintf(why, n, "'%.40s' is too large for %s", text, info->what);
         return false;
     }
-    *out = value * factor;
+    *out = value;
     return true;
 }
 

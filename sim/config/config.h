@@ -1,12 +1,15 @@
 /* Documents (YAML or JSON) as C structs, by declarative tables. The only code that sees libyaml.
  *
- * A document keeps the place of every node, so every error says file:line:column, what is wrong and what would be right. All
- * mistakes of a document are reported in one go. Rules that close YAML's traps: booleans are only true and false; null is only
- * null and ~; anchors, aliases, tags, duplicate keys, several documents in a file and tabs as indentation are errors; at most
- * CONFIG_MAX_DEPTH levels, CONFIG_MAX_NODES nodes and CONFIG_MAX_BYTES bytes. JSON is read by the same loader.
+ * A document keeps the place of every node, so every error says file:line:column, what is wrong and what would be
+ * right. All mistakes of a document are reported in one go, up to the first that breaks its syntax. Rules that close
+ * YAML's traps: booleans are only true and false; null is only null and ~, and a missing value is an error; anchors,
+ * aliases, tags, duplicate keys, keys of more than 128 bytes, several documents in a file and tabs as indentation are
+ * errors; at most CONFIG_MAX_DEPTH levels, CONFIG_MAX_NODES nodes and CONFIG_MAX_BYTES bytes of UTF-8. JSON is read by
+ * the same loader, but for escaped surrogate pairs.
  *
- * A table says what may stand in a mapping: config_read() fills a struct from it, config_assign() sets one field by its dotted
- * path (what --set and sweeps use), config_write_json() prints the struct back with the origin of every value. */
+ * A table says what may stand in a mapping: config_read() fills a struct from it, config_assign() sets one field by its
+ * dotted path (what --set and sweeps use), config_write_json() prints the struct back with the origin of every value.
+ */
 #ifndef FLOPCAST_CONFIG_CONFIG_H
 #define FLOPCAST_CONFIG_CONFIG_H
 
@@ -33,8 +36,8 @@ struct config_node {
 
 enum config_kind { CONFIG_NONE, CONFIG_NULL, CONFIG_SCALAR, CONFIG_SEQUENCE, CONFIG_MAPPING };
 
-/* On success *out owns everything (free with config_free). On failure *out is NULL and diag says why. path is used as given in
- * messages; "name" stands for the file where the text comes from elsewhere. An empty document is an error. */
+/* On success *out owns everything (free with config_free). On failure *out is NULL and diag says why. path is used as
+ * given in messages; "name" stands for the file where the text comes from elsewhere. An empty document is an error. */
 enum status config_load(struct config_doc **out, const char *path, struct diag *diag);
 enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag);
 void config_free(struct config_doc *doc);
@@ -42,23 +45,26 @@ void config_free(struct config_doc *doc);
 struct config_node config_root(const struct config_doc *doc);
 enum config_kind config_kind(struct config_node node);
 struct source_pos config_pos(struct config_node node);
-const char *config_text(struct config_node node); /* of a scalar; "" for others */
-bool config_quoted(struct config_node node);      /* a scalar written in quotes: always a string */
-int config_count(struct config_node node);        /* items of a sequence, pairs of a mapping, else 0 */
+const char *config_text(struct config_node node);               /* of a scalar; "" for others */
+bool config_quoted(struct config_node node);                    /* a scalar written in quotes: always a string */
+int config_count(struct config_node node);                      /* items of a sequence, pairs of a mapping, else 0 */
 struct config_node config_item(struct config_node node, int i); /* item, or value of the i-th pair */
 struct config_node config_key(struct config_node node, int i);  /* key of the i-th pair */
 struct config_node config_find(struct config_node mapping, const char *key); /* value, or CONFIG_NONE */
 
-/* ---- tables ---------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
+/* null fits no field but FIELD_NODE: leave the key out for the default. */
 enum field_type {
-    FIELD_STRING,  /* const char *, never NULL after a read when required; default NULL */
-    FIELD_PATH,    /* const char *, made relative to the folder of the file that names it */
-    FIELD_INT,     /* int64_t; "8", "1e6" no: plain digits, optional sign, optional _ between digits */
-    FIELD_NUMBER,  /* double in base SI, written with the unit of dimension */
-    FIELD_BOOL,    /* bool */
-    FIELD_ENUM,    /* int, index into names */
-    FIELD_SOURCED, /* struct quantity: {value: 2.039 TB/s, kind: datasheet, source: "...", std_error: ...}; source and kind required */
+    FIELD_STRING, /* const char *, never NULL after a read when required; default NULL */
+    FIELD_PATH,   /* const char *, joined to the folder of the file that names it; kept when absolute, and in a document
+                     whose name starts with "--" (the command line) */
+    FIELD_INT,    /* int64_t; "8", "1e6" no: plain digits, optional sign, optional _ between digits */
+    FIELD_NUMBER, /* double in base SI, written with the unit of dimension, then also in quotes (as JSON must) */
+    FIELD_BOOL,   /* bool */
+    FIELD_ENUM,   /* int, index into names */
+    FIELD_SOURCED, /* struct quantity: {value: 2.039 TB/s, kind: datasheet, source: "...", std_error: ...}; value, kind
+                      and source required, std_error required when fitted and an error otherwise */
     FIELD_SECTION, /* a nested struct, described by section */
     FIELD_NODE,    /* struct config_node: kept as it stands for the caller to read */
 };
@@ -68,11 +74,11 @@ struct config_table;
 struct config_field {
     const char *key;
     enum field_type type;
-    size_t offset; /* offsetof in the struct */
-    const char *help; /* one sentence, for the reference */
-    enum dimension dimension;  /* FIELD_NUMBER, FIELD_SOURCED */
-    double min, max;           /* FIELD_INT, FIELD_NUMBER, FIELD_SOURCED: inclusive, base SI; not checked when both are 0 */
-    const char *const *names;  /* FIELD_ENUM: NULL-terminated */
+    size_t offset;            /* offsetof in the struct */
+    const char *help;         /* one sentence, for the reference */
+    enum dimension dimension; /* FIELD_NUMBER, FIELD_SOURCED */
+    double min, max; /* FIELD_INT, FIELD_NUMBER, FIELD_SOURCED: inclusive, base SI; not checked when both are 0 */
+    const char *const *names;           /* FIELD_ENUM: NULL-terminated */
     const struct config_table *section; /* FIELD_SECTION */
     bool required;
 };
@@ -83,7 +89,8 @@ struct config_table {
     int n_fields;
 };
 
-/* Where each value that was set comes from. Paths are dotted ("train.micro_batch"); a later entry wins over an earlier one. */
+/* Where each value that was set comes from. Paths are dotted ("train.micro_batch"); a later entry wins over an earlier
+ * one. */
 struct config_origin {
     const char *path;
     struct source_pos at;
@@ -92,20 +99,24 @@ struct config_origins {
     VEC(struct config_origin) list;
 };
 
-/* Fill *into (a struct that the table describes, already holding the defaults) from a mapping. Unknown keys are errors with
- * "did you mean". Strings are copied into arena. origins may be NULL. Returns the worst status; *into may be partly filled. */
+/* Fill *into (a struct that the table describes, already holding the defaults) from a mapping. Unknown keys are errors
+ * with "did you mean"; a required key that is missing is told at the mapping's place. Strings are copied into arena,
+ * those of origins (which may be NULL) too, so only a FIELD_NODE needs the document to live on. Returns the worst
+ * status; *into may be partly filled. */
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
     struct config_origins *origins, struct diag *diag);
 
-/* Set the one field that the dotted path names. value is a node; errors are told at its place. */
+/* Set the one field that the dotted path names. value is a node; errors are told at its place, errors of the path at
+ * path_at. A path that ends at a section is an error. */
 enum status config_assign(const char *path, struct source_pos path_at, struct config_node value,
     const struct config_table *table, void *into, struct arena *arena, struct config_origins *origins,
     struct diag *diag);
 
-/* The struct as JSON: {"train": {"micro_batch": {"value": 8, "origin": "scenarios/x.yaml:12:16"}, ...}}; "origin" is "default"
- * where no entry names the path; numbers of a dimension also carry "unit"; sourced ones "kind", "source", "std_error". */
-void config_write_json(FILE *out, const struct config_table *table, const void *from,
-    const struct config_origins *origins);
+/* The struct as JSON: {"train": {"micro_batch": {"value": 8, "origin": "scenarios/x.yaml:12:16"}, ...}}; "origin" is
+ * "default" where no entry names the path; numbers of a dimension also carry "unit"; sourced ones "kind", "source",
+ * "std_error". */
+void config_write_json(
+    FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins);
 
 /* text as a JSON string, quotes included. */
 void json_write_string(FILE *out, const char *text);

@@ -1,0 +1,192 @@
+#include "config/csv.h"
+#include "config/config.h"
+#include "config/file.h"
+
+#include <csv.h>
+#include <math.h>
+#include <string.h>
+
+struct csv_table {
+    struct arena arena; /* name and cells */
+    const char *name;
+    int columns;
+    VEC(const char *) cells; /* row by row, the header first */
+    VEC(int) lines;          /* where a row starts, the header first */
+};
+
+struct filler {
+    struct csv_table *table;
+    struct diag *diag;
+    enum status worst;
+    int line;     /* being fed */
+    int row_line; /* where the row that is being read began */
+    int row_cell; /* its first cell */
+    bool in_row;  /* a quoted cell goes on over the end of a line */
+};
+
+static void refuse(struct filler *f, int line, const char *what)
+{
+    f->worst = diag_input(f->diag, (struct source_pos){f->table->name, line, 1}, "%s", what);
+}
+
+static void check_header(struct filler *f)
+{
+    struct csv_table *table = f->table;
+    struct source_pos at = {table->name, f->row_line, 1};
+    for (int i = 0; i < table->columns; i++) {
+        const char *name = table->cells.at[i];
+        if (!*name)
+            f->worst = diag_input(f->diag, at, "column %d of the header has no name", i + 1);
+        else if (csv_column(table, name) != i)
+            f->worst = diag_input(f->diag, at, "column '%.40s' stands twice in the header", name);
+    }
+}
+
+static void take_cell(void *bytes, size_t n, void *user)
+{
+    struct filler *f = user;
+    const char *text = bytes ? bytes : "";
+    if (memchr(text, '\0', n))
+        refuse(f, f->line, "NUL character in a cell");
+    vec_push(&f->table->cells, arena_strdup(&f->table->arena, text));
+}
+
+static void take_row(int terminator, void *user)
+{
+    (void)terminator;
+    struct filler *f = user;
+    struct csv_table *table = f->table;
+    int n = table->cells.n - f->row_cell;
+    f->in_row = false;
+    vec_push(&table->lines, f->row_line);
+    if (table->lines.n == 1) {
+        table->columns = n;
+        check_header(f);
+    } else if (n != table->columns) {
+        f->worst = diag_input(f->diag, (struct source_pos){table->name, f->row_line, 1},
+            "%d cells where the header has %d", n, table->columns);
+    }
+    f->row_cell = table->cells.n;
+}
+
+/* libcsv passes over such lines without a word. */
+static bool is_blank(const char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!strchr(" \t\r\n", line[i]) || line[i] == '\0')
+            return false;
+    return true;
+}
+
+/* libcsv counts no lines, so it is fed one at a time. */
+static void feed(struct filler *f, struct csv_parser *parser, const char *text, size_t n)
+{
+    for (size_t length; n > 0; text += length, n -= length) {
+        const char *newline = memchr(text, '\n', n);
+        length = newline ? (size_t)(newline - text) + 1 : n;
+        f->line++;
+        if (f->table->lines.n == 0 && !f->in_row && *text == '#')
+            continue;
+        if (!f->in_row)
+            f->row_line = f->line;
+        f->in_row |= !is_blank(text, length);
+        size_t taken = csv_parse(parser, text, length, take_cell, take_row, f);
+        if (taken < length) {
+            f->worst = diag_input(f->diag, (struct source_pos){f->table->name, f->line, (int)taken + 1},
+                "a quote inside a cell, or text behind a closing quote; quote the whole cell and double the quotes in "
+                "it");
+            return;
+        }
+    }
+    if (csv_fini(parser, take_cell, take_row, f) != 0)
+        refuse(f, f->row_line, "a quoted cell of this row is not closed");
+}
+
+enum status csv_load_text(struct csv_table **out, const char *name, const char *text, size_t n, struct diag *diag)
+{
+    struct csv_table *table = xcalloc(1, sizeof *table);
+    struct filler f = {.table = table, .diag = diag};
+    struct csv_parser parser;
+    *out = NULL;
+    table->name = arena_strdup(&table->arena, name);
+    if (csv_init(&parser, CSV_STRICT | CSV_STRICT_FINI | CSV_APPEND_NULL) != 0)
+        f.worst = diag_io(diag, (struct source_pos){.file = name}, "out of memory");
+    else
+        feed(&f, &parser, text, n);
+    csv_free(&parser);
+    if (f.worst == STATUS_OK && table->lines.n == 0)
+        refuse(&f, 1, "no header row");
+    if (f.worst != STATUS_OK) {
+        csv_release(table);
+        return f.worst;
+    }
+    *out = table;
+    return STATUS_OK;
+}
+
+enum status csv_load(struct csv_table **out, const char *path, struct diag *diag)
+{
+    char *text = NULL;
+    size_t n = 0;
+    *out = NULL;
+    enum status status = config_read_file(&text, &n, path, diag);
+    if (status == STATUS_OK)
+        status = csv_load_text(out, path, text, n, diag);
+    free(text);
+    return status;
+}
+
+void csv_release(struct csv_table *table)
+{
+    if (!table)
+        return;
+    vec_free(&table->cells);
+    vec_free(&table->lines);
+    arena_release(&table->arena);
+    free(table);
+}
+
+int csv_rows(const struct csv_table *table)
+{
+    return table->lines.n - 1;
+}
+
+int csv_column(const struct csv_table *table, const char *name)
+{
+    for (int i = 0; i < table->columns; i++)
+        if (strcmp(table->cells.at[i], name) == 0)
+            return i;
+    return -1;
+}
+
+static void check_row(const struct csv_table *table, int row)
+{
+    BUG_IF(row < 0 || row >= csv_rows(table), "row %d of %d", row, csv_rows(table));
+}
+
+const char *csv_cell(const struct csv_table *table, int row, int column)
+{
+    check_row(table, row);
+    BUG_IF(column < -1 || column >= table->columns, "column %d of %d", column, table->columns);
+    return column < 0 ? "" : table->cells.at[(size_t)(row + 1) * (size_t)table->columns + (size_t)column];
+}
+
+struct source_pos csv_pos(const struct csv_table *table, int row)
+{
+    check_row(table, row);
+    return (struct source_pos){table->name, table->lines.at[row + 1], 1};
+}
+
+enum status csv_number(
+    const struct csv_table *table, int row, int column, double missing, double *out, struct diag *diag)
+{
+    const char *text = csv_cell(table, row, column);
+    char why[128]; /* the least that quantity_parse() asks for */
+    if (!*text) {
+        *out = missing;
+        return STATUS_OK;
+    }
+    if (!quantity_parse(out, text, DIM_NONE, why, sizeof why))
+        return diag_input(diag, csv_pos(table, row), "column '%.40s': %s", table->cells.at[column], why);
+    return STATUS_OK;
+}

@@ -1,0 +1,23 @@
+/* Private to sim/config: how a document is kept. Nodes stand in the order in which they begin in the text, so the root
+ * is node 0; the children of a node are a run of doc->children (of a mapping: key, value, key, value ...). */
+#ifndef FLOPCAST_CONFIG_DOCUMENT_H
+#define FLOPCAST_CONFIG_DOCUMENT_H
+
+#include "config/config.h"
+
+struct document_node {
+    enum config_kind kind;
+    bool quoted;
+    int line, column;
+    const char *text; /* scalars only, else NULL */
+    int first, n;     /* children */
+};
+
+struct config_doc {
+    struct arena arena; /* name and texts */
+    const char *name;
+    VEC(struct document_node) nodes;
+    VEC(int) children;
+};
+
+#endif

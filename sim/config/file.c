@@ -1,0 +1,34 @@
+#include "config/file.h"
+#include "config/config.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum status config_read_file(char **out, size_t *n, const char *path, struct diag *diag)
+{
+    struct source_pos whole_file = {.file = path};
+    *out = NULL;
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return diag_io(diag, whole_file, "cannot open: %s", strerror(errno));
+    char *text = NULL;
+    size_t used = 0, room = 0;
+    do {
+        room = room ? 2 * room : BUFSIZ;
+        text = xrealloc(text, room);
+        used += fread(text + used, 1, room - used, file);
+    } while (used == room && used <= CONFIG_MAX_BYTES);
+    enum status status = STATUS_OK;
+    if (ferror(file))
+        status = diag_io(diag, whole_file, "cannot read: %s", strerror(errno));
+    else if (used > CONFIG_MAX_BYTES)
+        status = diag_input(diag, whole_file, "larger than %d MiB; is this the right file?", CONFIG_MAX_BYTES >> 20);
+    fclose(file);
+    if (status != STATUS_OK) {
+        free(text);
+        return status;
+    }
+    *out = text;
+    *n = used;
+    return STATUS_OK;
+}

@@ -1,0 +1,239 @@
+#include "config/document.h"
+#include "config/syntax.h"
+
+#include <string.h>
+
+/* Longest key, in bytes. libyaml reads keys of at most 1024 characters on their own line; with every byte escaped as
+ * \u00xx, 128 still fit, so what config_write_json() writes can be read back. */
+enum { MAX_KEY_BYTES = 128 };
+
+struct builder {
+    struct config_doc *doc;
+    struct diag *diag;
+    enum status worst;
+    int depth;
+    struct open {
+        int node, first_pending;
+    } open[CONFIG_MAX_DEPTH];
+    VEC(int) pending; /* children of the open nodes, innermost last */
+};
+
+static struct source_pos place(const struct builder *b, yaml_mark_t mark)
+{
+    return (struct source_pos){b->doc->name, (int)mark.line + 1, (int)mark.column + 1};
+}
+
+/* Whether the next node is a key: the innermost open node is a mapping that holds whole pairs. */
+static bool awaits_key(const struct builder *b)
+{
+    if (b->depth == 0)
+        return false;
+    const struct open *open = &b->open[b->depth - 1];
+    return b->doc->nodes.at[open->node].kind == CONFIG_MAPPING && (b->pending.n - open->first_pending) % 2 == 0;
+}
+
+/* False when there are too many nodes. */
+static bool add(struct builder *b, struct document_node node)
+{
+    int id = b->doc->nodes.n;
+    if (id == CONFIG_MAX_NODES) {
+        b->worst = diag_input(b->diag, (struct source_pos){b->doc->name, node.line, node.column},
+            "more than %d values; split the file", CONFIG_MAX_NODES);
+        return false;
+    }
+    vec_push(&b->doc->nodes, node);
+    if (b->depth > 0)
+        vec_push(&b->pending, id);
+    return true;
+}
+
+static void refuse_properties(
+    struct builder *b, const yaml_char_t *anchor, const yaml_char_t *tag, struct source_pos at)
+{
+    if (anchor)
+        b->worst =
+            diag_input(b->diag, at, "anchor '&%.40s'; write the value out where it is needed", (const char *)anchor);
+    if (tag)
+        b->worst = diag_input(b->diag, at, "a tag ('!...') is not allowed; types come from the keys");
+}
+
+static bool take_scalar(struct builder *b, const yaml_event_t *event)
+{
+    const char *text = (const char *)event->data.scalar.value;
+    size_t length = event->data.scalar.length;
+    struct source_pos at = place(b, event->start_mark);
+    bool quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE, key = awaits_key(b);
+    bool null = !key && !quoted && (strcmp(text, "null") == 0 || strcmp(text, "~") == 0);
+    refuse_properties(b, event->data.scalar.anchor, event->data.scalar.tag, at);
+    if (memchr(text, '\0', length))
+        b->worst = diag_input(b->diag, at, "NUL character in a text");
+    else if (key && length == 0)
+        b->worst = diag_input(b->diag, at, "no key before ':'");
+    else if (key && length > MAX_KEY_BYTES)
+        b->worst = diag_input(b->diag, at, "key of more than %d bytes", MAX_KEY_BYTES);
+    else if (!quoted && length == 0 && b->depth == 0)
+        b->worst = diag_input(b->diag, at, "the document is empty");
+    else if (!quoted && length == 0)
+        b->worst = diag_input(b->diag, at, "no value; write one, or null where none is meant");
+    return add(b, (struct document_node){.kind = null ? CONFIG_NULL : CONFIG_SCALAR,
+                      .quoted = quoted,
+                      .line = at.line,
+                      .column = at.column,
+                      .text = null ? NULL : arena_strdup(&b->doc->arena, text)});
+}
+
+static bool take_start(struct builder *b, enum config_kind kind, struct source_pos at)
+{
+    if (awaits_key(b))
+        b->worst = diag_input(b->diag, at, "a key must be a word, not a list or a mapping");
+    if (b->depth == CONFIG_MAX_DEPTH) {
+        b->worst = diag_input(b->diag, at, "nested deeper than %d levels", CONFIG_MAX_DEPTH);
+        return false;
+    }
+    int id = b->doc->nodes.n;
+    if (!add(b, (struct document_node){.kind = kind, .line = at.line, .column = at.column}))
+        return false;
+    b->open[b->depth++] = (struct open){id, b->pending.n};
+    return true;
+}
+
+struct same_key {
+    const struct document_node *key, *first;
+};
+
+/* A key without text is a list or a mapping: told already. */
+static const char *key_text(const struct same_key *entry)
+{
+    return entry->key->text ? entry->key->text : "";
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct document_node *x = ((const struct same_key *)a)->key, *y = ((const struct same_key *)b)->key;
+    return (x > y) - (x < y);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    int order = strcmp(key_text(a), key_text(b));
+    return order ? order : by_place(a, b);
+}
+
+/* By sorting, so that a large mapping costs n log n; told in the order of the text. */
+static void refuse_duplicates(struct builder *b, const struct document_node *mapping)
+{
+    size_t n = (size_t)mapping->n / 2, duplicates = 0;
+    struct same_key *keys = xcalloc(n, sizeof *keys);
+    for (size_t i = 0; i < n; i++) {
+        const struct document_node *key = &b->doc->nodes.at[b->doc->children.at[(size_t)mapping->first + 2 * i]];
+        keys[i] = (struct same_key){key, key};
+    }
+    qsort(keys, n, sizeof *keys, by_text);
+    struct same_key before = {0};
+    for (size_t i = 0; i < n; i++) {
+        struct same_key entry = keys[i];
+        if (before.key && *key_text(&entry) && strcmp(key_text(&entry), key_text(&before)) == 0) {
+            entry.first = before.first;
+            keys[duplicates++] = entry;
+        }
+        before = entry;
+    }
+    qsort(keys, duplicates, sizeof *keys, by_place);
+    for (size_t i = 0; i < duplicates; i++)
+        b->worst = diag_input(b->diag, (struct source_pos){b->doc->name, keys[i].key->line, keys[i].key->column},
+            "key '%.40s' stands twice; first at line %d", keys[i].key->text, keys[i].first->line);
+    free(keys);
+}
+
+static void take_end(struct builder *b)
+{
+    struct open open = b->open[--b->depth];
+    struct document_node *node = &b->doc->nodes.at[open.node];
+    node->first = b->doc->children.n;
+    node->n = b->pending.n - open.first_pending;
+    for (int i = open.first_pending; i < b->pending.n; i++)
+        vec_push(&b->doc->children, b->pending.at[i]);
+    b->pending.n = open.first_pending;
+    if (node->kind == CONFIG_MAPPING)
+        refuse_duplicates(b, node);
+}
+
+/* False: stop reading. */
+static bool take(struct builder *b, const yaml_event_t *event)
+{
+    struct source_pos at = place(b, event->start_mark);
+    switch (event->type) {
+    case YAML_DOCUMENT_START_EVENT:
+        if (b->doc->nodes.n == 0)
+            return true;
+        b->worst = diag_input(b->diag, at, "a second document starts here; a file holds one");
+        return false;
+    case YAML_STREAM_END_EVENT:
+        if (b->doc->nodes.n == 0)
+            b->worst = diag_input(b->diag, (struct source_pos){b->doc->name, 1, 1}, "the document is empty");
+        return false;
+    case YAML_ALIAS_EVENT:
+        b->worst = diag_input(b->diag, at, "alias '*%.40s'; write the value out where it is needed",
+            (const char *)event->data.alias.anchor);
+        return add(b, (struct document_node){.kind = CONFIG_NULL, .line = at.line, .column = at.column});
+    case YAML_SCALAR_EVENT:
+        return take_scalar(b, event);
+    case YAML_SEQUENCE_START_EVENT:
+        refuse_properties(b, event->data.sequence_start.anchor, event->data.sequence_start.tag, at);
+        return take_start(b, CONFIG_SEQUENCE, at);
+    case YAML_MAPPING_START_EVENT:
+        refuse_properties(b, event->data.mapping_start.anchor, event->data.mapping_start.tag, at);
+        return take_start(b, CONFIG_MAPPING, at);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        take_end(b);
+        return true;
+    case YAML_NO_EVENT:
+    case YAML_STREAM_START_EVENT:
+    case YAML_DOCUMENT_END_EVENT:
+        return true;
+    }
+    return true;
+}
+
+static void read_events(struct builder *b, const char *text, size_t n)
+{
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser)) {
+        b->worst = diag_io(b->diag, (struct source_pos){.file = b->doc->name}, "out of memory");
+        return;
+    }
+    /* Told, not guessed: libyaml would take some binary files for UTF-16. */
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
+    for (bool more = true; more;) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(&parser, &event)) {
+            b->worst = config_syntax_error(&parser, b->doc->name, text, n, b->diag);
+            break;
+        }
+        more = take(b, &event);
+        yaml_event_delete(&event);
+    }
+    yaml_parser_delete(&parser);
+}
+
+enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag)
+{
+    *out = NULL;
+    struct builder b = {.doc = xcalloc(1, sizeof *b.doc), .diag = diag};
+    b.doc->name = arena_strdup(&b.doc->arena, name);
+    /* A byte order mark would count as a column of the first line. */
+    size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    if (n > CONFIG_MAX_BYTES)
+        b.worst = diag_input(diag, (struct source_pos){.file = name}, "larger than %d MiB", CONFIG_MAX_BYTES >> 20);
+    else
+        read_events(&b, text + mark, n - mark);
+    vec_free(&b.pending);
+    if (b.worst != STATUS_OK) {
+        config_free(b.doc);
+        return b.worst;
+    }
+    *out = b.doc;
+    return STATUS_OK;
+}

@@ -1,0 +1,194 @@
+#include "config/config.h"
+#include "config/value.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What every step of a read needs. */
+struct reader {
+    struct arena *arena;
+    struct config_origins *origins; /* or NULL */
+    struct diag *diag;
+};
+
+static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
+    void *into, const char *prefix);
+
+static enum status worse(enum status a, enum status b)
+{
+    return a > b ? a : b;
+}
+
+static const struct config_field *find_field(const struct config_table *table, const char *key, size_t length)
+{
+    for (int i = 0; i < table->n_fields; i++)
+        if (strlen(table->fields[i].key) == length && strncmp(table->fields[i].key, key, length) == 0)
+            return &table->fields[i];
+    return NULL;
+}
+
+static enum status unknown_key(
+    struct reader *reader, struct source_pos at, const char *key, const struct config_table *table)
+{
+    size_t n = (size_t)table->n_fields;
+    const char **keys = xcalloc(n, sizeof *keys);
+    for (size_t i = 0; i < n; i++)
+        keys[i] = table->fields[i].key;
+    const char *near = nearest_name(key, keys, n);
+    char known[256];
+    config_join_names(known, sizeof known, keys, n);
+    if (near)
+        diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key, table->what, near);
+    else
+        diag_input(reader->diag, at, "unknown key '%.40s' in %s (known: %s)", key, table->what, known);
+    free(keys);
+    return STATUS_INPUT;
+}
+
+/* Origins outlive the document, so they keep the file's name themselves: one copy for a run of fields of one file. */
+static void record(struct reader *reader, const char *path, struct source_pos at)
+{
+    if (!reader->origins)
+        return;
+    int n = reader->origins->list.n;
+    const char *last = n > 0 ? reader->origins->list.at[n - 1].at.file : NULL;
+    if (at.file)
+        at.file = last && strcmp(last, at.file) == 0 ? last : arena_strdup(reader->arena, at.file);
+    vec_push(&reader->origins->list, (struct config_origin){arena_strdup(reader->arena, path), at});
+}
+
+/* struct quantity as a table: kind as an index into its names. */
+struct sourced {
+    double value, std_error;
+    int kind;
+    const char *source;
+};
+
+static enum status read_sourced(
+    struct reader *reader, struct config_node node, const struct config_field *field, struct quantity *out)
+{
+    const struct config_field fields[] = {
+        {.key = "value",
+            .type = FIELD_NUMBER,
+            .offset = offsetof(struct sourced, value),
+            .required = true,
+            .dimension = field->dimension,
+            .min = field->min,
+            .max = field->max},
+        {.key = "kind",
+            .type = FIELD_ENUM,
+            .offset = offsetof(struct sourced, kind),
+            .required = true,
+            .names = config_kind_names},
+        {.key = "source", .type = FIELD_STRING, .offset = offsetof(struct sourced, source), .required = true},
+        {.key = "std_error",
+            .type = FIELD_NUMBER,
+            .offset = offsetof(struct sourced, std_error),
+            .dimension = field->dimension,
+            .max = INFINITY},
+    };
+    const struct config_table table = {"a sourced value", fields, sizeof fields / sizeof *fields};
+    if (config_kind(node) != CONFIG_MAPPING)
+        return config_wrong_kind(node, field, reader->diag);
+    struct sourced read = {0};
+    struct reader inner = {.arena = reader->arena, .diag = reader->diag};
+    enum status status = read_mapping(&inner, node, &table, &read, NULL);
+    if (status != STATUS_OK)
+        return status;
+    enum quantity_kind kind = (enum quantity_kind)(read.kind + QUANTITY_DATASHEET);
+    struct config_node error = config_find(node, "std_error");
+    if (!*read.source)
+        return diag_input(
+            reader->diag, config_pos(config_find(node, "source")), "'source' must say where the value comes from");
+    if (kind == QUANTITY_FITTED && !error.doc)
+        return diag_input(reader->diag, config_pos(node), "a fitted value needs the key 'std_error'");
+    if (kind != QUANTITY_FITTED && error.doc)
+        return diag_input(reader->diag, config_pos(error), "'std_error' belongs to a fitted value; this one is %s",
+            config_kind_names[read.kind]);
+    *out = (struct quantity){read.value, read.std_error, kind, read.source};
+    return STATUS_OK;
+}
+
+/* path: of this field, dotted. */
+static enum status read_field(
+    struct reader *reader, struct config_node node, const struct config_field *field, void *into, const char *path)
+{
+    void *at = (unsigned char *)into + field->offset;
+    enum status status = STATUS_OK;
+    if (field->type == FIELD_SECTION) {
+        if (config_kind(node) != CONFIG_MAPPING)
+            return config_wrong_kind(node, field, reader->diag);
+        return read_mapping(reader, node, field->section, at, path);
+    }
+    if (field->type == FIELD_NODE)
+        *(struct config_node *)at = node;
+    else if (field->type == FIELD_SOURCED)
+        status = read_sourced(reader, node, field, at);
+    else
+        status = config_read_scalar(node, field, at, reader->arena, reader->diag);
+    if (status == STATUS_OK)
+        record(reader, path, config_pos(node));
+    return status;
+}
+
+static enum status read_mapping(
+    struct reader *reader, struct config_node mapping, const struct config_table *table, void *into, const char *prefix)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < config_count(mapping); i++) {
+        struct config_node key = config_key(mapping, i);
+        const char *name = config_text(key);
+        const struct config_field *field = find_field(table, name, strlen(name));
+        if (!field) {
+            status = worse(status, unknown_key(reader, config_pos(key), name, table));
+            continue;
+        }
+        const char *path = prefix ? arena_printf(reader->arena, "%s.%s", prefix, name) : name;
+        status = worse(status, read_field(reader, config_item(mapping, i), field, into, path));
+    }
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        if (!field->required || config_find(mapping, field->key).doc)
+            continue;
+        const char *help = field->help ? field->help : "";
+        status = worse(status, diag_input(reader->diag, config_pos(mapping), "%s needs the key '%s'%s%s%s", table->what,
+                                   field->key, *help ? " (" : "", help, *help ? ")" : ""));
+    }
+    return status;
+}
+
+enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
+    struct config_origins *origins, struct diag *diag)
+{
+    BUG_IF(!mapping.doc, "no document to read %s from", table->what);
+    struct reader reader = {arena, origins, diag};
+    if (config_kind(mapping) != CONFIG_MAPPING)
+        return diag_input(diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
+    return read_mapping(&reader, mapping, table, into, NULL);
+}
+
+enum status config_assign(const char *path, struct source_pos path_at, struct config_node value,
+    const struct config_table *table, void *into, struct arena *arena, struct config_origins *origins,
+    struct diag *diag)
+{
+    struct reader reader = {arena, origins, diag};
+    const char *key = path;
+    for (;;) {
+        size_t length = strcspn(key, ".");
+        const struct config_field *field = find_field(table, key, length);
+        if (!field)
+            return unknown_key(&reader, path_at, arena_printf(arena, "%.*s", (int)length, key), table);
+        bool last = key[length] == '\0';
+        if (field->type != FIELD_SECTION && last)
+            return read_field(&reader, value, field, into, path);
+        if (field->type != FIELD_SECTION)
+            return diag_input(
+                diag, path_at, "'%.*s' is a single value; it has no key '%.40s'", (int)length, key, key + length + 1);
+        if (last)
+            return diag_input(diag, path_at, "'%.80s' holds several values; set one, as in '%.80s.%s'", path, path,
+                field->section->fields[0].key);
+        into = (unsigned char *)into + field->offset;
+        table = field->section;
+        key += length + 1;
+    }
+}

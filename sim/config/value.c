@@ -1,0 +1,181 @@
+#include "config/value.h"
+
+#include <string.h>
+
+enum { NAMES_BYTES = 256, WHY_BYTES = 160, LIMIT_BYTES = 48 };
+
+const char *const config_kind_names[] = {"datasheet", "measured", "fitted", "assumed", NULL};
+
+const char *config_join_names(char *buffer, size_t size, const char *const *names, size_t n)
+{
+    static const char more[] = ", ...";
+    size_t used = 0;
+    buffer[0] = '\0';
+    for (size_t i = 0; i < n; i++) {
+        if (used + 2 + strlen(names[i]) + sizeof more > size) {
+            snprintf(buffer + used, size - used, "%s", more);
+            break;
+        }
+        used += (size_t)snprintf(buffer + used, size - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    return buffer;
+}
+
+enum status config_wrong_kind(struct config_node node, const struct config_field *field, struct diag *diag)
+{
+    static const char *const kinds[] = {[CONFIG_NONE] = "missing",
+        [CONFIG_NULL] = "null",
+        [CONFIG_SCALAR] = "a single value",
+        [CONFIG_SEQUENCE] = "a list",
+        [CONFIG_MAPPING] = "a mapping"};
+    static const char *const wanted[] = {[FIELD_STRING] = "a text",
+        [FIELD_PATH] = "a path",
+        [FIELD_INT] = "a whole number",
+        [FIELD_NUMBER] = "a number",
+        [FIELD_BOOL] = "true or false",
+        [FIELD_ENUM] = "a word",
+        [FIELD_SOURCED] = "a mapping {value: ..., kind: ..., source: ...}",
+        [FIELD_SECTION] = "a mapping",
+        [FIELD_NODE] = "anything"};
+    return diag_input(
+        diag, config_pos(node), "'%s' is %s; %s is wanted", field->key, kinds[config_kind(node)], wanted[field->type]);
+}
+
+/* Plain decimal digits with a sign and with _ between digits. False when text is something else. */
+static bool parse_int(int64_t *out, bool *too_large, const char *text)
+{
+    bool negative = *text == '-';
+    int64_t value = 0;
+    *too_large = false;
+    text += *text == '-' || *text == '+';
+    for (bool after_digit = false; *text; text++) {
+        bool digit = *text >= '0' && *text <= '9';
+        if (!digit && !(*text == '_' && after_digit && text[1] >= '0' && text[1] <= '9'))
+            return false;
+        after_digit = digit;
+        if (!digit)
+            continue;
+        int units = negative ? '0' - *text : *text - '0';
+        *too_large |= __builtin_mul_overflow(value, 10, &value) || __builtin_add_overflow(value, units, &value);
+    }
+    *out = value;
+    return text[-1] >= '0' && text[-1] <= '9';
+}
+
+static enum status check_range(
+    struct config_node node, const struct config_field *field, double value, struct diag *diag)
+{
+    bool small = value < field->min;
+    if ((field->min == 0 && field->max == 0) || (!small && value <= field->max))
+        return STATUS_OK;
+    char text[LIMIT_BYTES];
+    double limit = small ? field->min : field->max;
+    if (field->type == FIELD_INT)
+        snprintf(text, sizeof text, "%.0f", limit);
+    else
+        quantity_format(text, sizeof text, limit, field->dimension);
+    return diag_input(diag, config_pos(node), "'%.40s' is too %s; the %s allowed is %s", config_text(node),
+        small ? "small" : "large", small ? "least" : "most", text);
+}
+
+static enum status read_int(struct config_node node, const struct config_field *field, int64_t *out, struct diag *diag)
+{
+    const char *text = config_text(node);
+    struct source_pos at = config_pos(node);
+    int64_t value = 0;
+    bool too_large = false;
+    if (config_quoted(node))
+        return diag_input(diag, at, "'%.40s' in quotes is a text; a whole number is wanted", text);
+    if (!parse_int(&value, &too_large, text))
+        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000)", text);
+    if (too_large)
+        return diag_input(diag, at, "'%.40s' does not fit in 64 bits", text);
+    enum status status = check_range(node, field, (double)value, diag);
+    if (status == STATUS_OK)
+        *out = value;
+    return status;
+}
+
+static enum status read_number(
+    struct config_node node, const struct config_field *field, double *out, struct diag *diag)
+{
+    char why[WHY_BYTES];
+    double value = 0;
+    /* JSON can write "450 GB/s" in quotes only; a plain number has no need of them. */
+    if (config_quoted(node) && field->dimension == DIM_NONE)
+        return diag_input(diag, config_pos(node), "'%.40s' in quotes is a text; a number is wanted", config_text(node));
+    if (!quantity_parse(&value, config_text(node), field->dimension, why, sizeof why))
+        return diag_input(diag, config_pos(node), "%s", why);
+    enum status status = check_range(node, field, value, diag);
+    if (status == STATUS_OK)
+        *out = value;
+    return status;
+}
+
+static enum status read_bool(struct config_node node, bool *out, struct diag *diag)
+{
+    const char *text = config_text(node);
+    bool yes = strcmp(text, "true") == 0;
+    if (config_quoted(node))
+        return diag_input(diag, config_pos(node), "'%.40s' in quotes is a text; true or false is wanted", text);
+    if (!yes && strcmp(text, "false") != 0)
+        return diag_input(diag, config_pos(node), "'%.40s' is neither true nor false", text);
+    *out = yes;
+    return STATUS_OK;
+}
+
+static enum status read_enum(struct config_node node, const struct config_field *field, int *out, struct diag *diag)
+{
+    const char *text = config_text(node);
+    size_t n = 0;
+    for (; field->names[n]; n++)
+        if (strcmp(text, field->names[n]) == 0) {
+            *out = (int)n;
+            return STATUS_OK;
+        }
+    char names[NAMES_BYTES];
+    config_join_names(names, sizeof names, field->names, n);
+    const char *near = nearest_name(text, field->names, n);
+    if (near)
+        return diag_input(diag, config_pos(node), "'%.40s' is not one of %s; did you mean '%s'?", text, names, near);
+    return diag_input(diag, config_pos(node), "'%.40s' is not one of %s", text, names);
+}
+
+/* Text that comes from the command line ("--set") has no folder: its paths stay relative to the working directory. */
+static const char *path_from(struct source_pos at, const char *path, struct arena *arena)
+{
+    const char *slash = at.file && strncmp(at.file, "--", 2) != 0 ? strrchr(at.file, '/') : NULL;
+    if (path[0] == '/' || !slash)
+        return arena_strdup(arena, path);
+    return arena_printf(arena, "%.*s/%s", (int)(slash - at.file), at.file, path);
+}
+
+enum status config_read_scalar(
+    struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag)
+{
+    if (config_kind(node) != CONFIG_SCALAR)
+        return config_wrong_kind(node, field, diag);
+    switch (field->type) {
+    case FIELD_STRING:
+        *(const char **)at = arena_strdup(arena, config_text(node));
+        return STATUS_OK;
+    case FIELD_PATH:
+        if (!*config_text(node))
+            return diag_input(diag, config_pos(node), "'' is not a path");
+        *(const char **)at = path_from(config_pos(node), config_text(node), arena);
+        return STATUS_OK;
+    case FIELD_INT:
+        return read_int(node, field, at, diag);
+    case FIELD_NUMBER:
+        return read_number(node, field, at, diag);
+    case FIELD_BOOL:
+        return read_bool(node, at, diag);
+    case FIELD_ENUM:
+        return read_enum(node, field, at, diag);
+    case FIELD_SOURCED:
+    case FIELD_SECTION:
+    case FIELD_NODE:
+        break;
+    }
+    BUG_IF(true, "field '%s' is not a scalar", field->key);
+}

@@ -1,0 +1,241 @@
+#include "config/config.h"
+#include "config/value.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+enum { NUMBER_BYTES = 32 };
+
+/* The first character of text (RFC 3629) into *character; returns its bytes, 0 when they are not UTF-8. */
+static int utf8(const char *text, uint32_t *character)
+{
+    static const struct {
+        unsigned char mask, lead;
+        uint32_t least; /* a smaller value would be an overlong form */
+    } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
+    unsigned char lead = (unsigned char)*text;
+    for (int extra = 0; extra < 4; extra++) {
+        if ((lead & forms[extra].mask) != forms[extra].lead)
+            continue;
+        uint32_t value = lead & (unsigned char)~forms[extra].mask;
+        for (int i = 1; i <= extra; i++) {
+            if (((unsigned char)text[i] & 0xc0) != 0x80)
+                return 0;
+            value = value << 6 | ((unsigned char)text[i] & 0x3f);
+        }
+        *character = value;
+        bool surrogate = value >= 0xd800 && value <= 0xdfff;
+        return value >= forms[extra].least && value <= 0x10ffff && !surrogate ? extra + 1 : 0;
+    }
+    return 0;
+}
+
+/* What JSON or YAML (line breaks, byte order mark, control characters, non-characters) would not read back as it
+ * stands. */
+static bool needs_escape(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 || c == 0xfeff || c == 0xfffe ||
+           c == 0xffff;
+}
+
+void json_write_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (int bytes; *text; text += bytes) {
+        uint32_t c = 0;
+        bytes = utf8(text, &c);
+        if (bytes == 0) { /* a file name may hold any bytes: U+FFFD, the replacement character */
+            fputs("\\ufffd", out);
+            bytes = 1;
+        } else if (c == '"' || c == '\\') {
+            fprintf(out, "\\%c", (int)c);
+        } else if (c == '\n' || c == '\t') {
+            fputs(c == '\n' ? "\\n" : "\\t", out);
+        } else if (needs_escape(c)) {
+            fprintf(out, "\\u%04" PRIx32, c);
+        } else {
+            fwrite(text, 1, (size_t)bytes, out);
+        }
+    }
+    fputc('"', out);
+}
+
+/* The shortest decimal that reads back as the same double. */
+static void write_number(FILE *out, double value)
+{
+    char text[NUMBER_BYTES];
+    if (!isfinite(value)) { /* JSON has no infinity */
+        fputs("null", out);
+        return;
+    }
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    fputs(text, out);
+}
+
+/* -?(0|[1-9][0-9]*)(.[0-9]+)?([eE][+-]?[0-9]+)? */
+static bool is_json_number(const char *text)
+{
+    static const char digits[] = "0123456789";
+    text += *text == '-';
+    size_t whole = strspn(text, digits);
+    if (whole == 0 || (*text == '0' && whole > 1))
+        return false;
+    text += whole;
+    if (*text == '.') {
+        size_t n = strspn(text + 1, digits);
+        if (n == 0)
+            return false;
+        text += 1 + n;
+    }
+    if (*text == 'e' || *text == 'E') {
+        text += 1 + (text[1] == '+' || text[1] == '-');
+        size_t n = strspn(text, digits);
+        if (n == 0)
+            return false;
+        text += n;
+    }
+    return *text == '\0';
+}
+
+/* A document's node as JSON; at most CONFIG_MAX_DEPTH deep. */
+static void write_node(FILE *out, struct config_node node)
+{
+    const char *text = config_text(node);
+    bool mapping = config_kind(node) == CONFIG_MAPPING;
+    switch (config_kind(node)) {
+    case CONFIG_NONE:
+    case CONFIG_NULL:
+        fputs("null", out);
+        return;
+    case CONFIG_SCALAR:
+        if (!config_quoted(node) && (strcmp(text, "true") == 0 || strcmp(text, "false") == 0 || is_json_number(text)))
+            fputs(text, out);
+        else
+            json_write_string(out, text);
+        return;
+    case CONFIG_SEQUENCE:
+    case CONFIG_MAPPING:
+        break;
+    }
+    fputc(mapping ? '{' : '[', out);
+    for (int i = 0; i < config_count(node); i++) {
+        fputs(i ? ", " : "", out);
+        if (mapping) {
+            json_write_string(out, config_text(config_key(node, i)));
+            fputs(": ", out);
+        }
+        write_node(out, config_item(node, i));
+    }
+    fputc(mapping ? '}' : ']', out);
+}
+
+static void write_text(FILE *out, const char *text)
+{
+    if (text)
+        json_write_string(out, text);
+    else
+        fputs("null", out);
+}
+
+static void write_unit(FILE *out, enum dimension dimension)
+{
+    if (*dimension_unit(dimension))
+        fprintf(out, ", \"unit\": \"%s\"", dimension_unit(dimension));
+}
+
+static void write_sourced(FILE *out, const struct quantity *q, enum dimension dimension)
+{
+    if (!quantity_is_set(*q)) {
+        fputs("null", out);
+        return;
+    }
+    write_number(out, q->value);
+    write_unit(out, dimension);
+    fprintf(out, ", \"kind\": \"%s\", \"source\": ", config_kind_names[q->kind - QUANTITY_DATASHEET]);
+    write_text(out, q->source);
+    fputs(", \"std_error\": ", out);
+    write_number(out, q->std_error);
+}
+
+static void write_value(FILE *out, const struct config_field *field, const void *at)
+{
+    switch (field->type) {
+    case FIELD_STRING:
+    case FIELD_PATH:
+        write_text(out, *(const char *const *)at);
+        return;
+    case FIELD_INT:
+        fprintf(out, "%" PRId64, *(const int64_t *)at);
+        return;
+    case FIELD_NUMBER:
+        write_number(out, *(const double *)at);
+        write_unit(out, field->dimension);
+        return;
+    case FIELD_BOOL:
+        fputs(*(const bool *)at ? "true" : "false", out);
+        return;
+    case FIELD_ENUM:
+        json_write_string(out, field->names[*(const int *)at]);
+        return;
+    case FIELD_SOURCED:
+        write_sourced(out, at, field->dimension);
+        return;
+    case FIELD_NODE:
+        write_node(out, *(const struct config_node *)at);
+        return;
+    case FIELD_SECTION:
+        break;
+    }
+    BUG_IF(true, "field '%s' is not a value", field->key);
+}
+
+static void write_origin(FILE *out, const struct config_origins *origins, const char *path, struct arena *scratch)
+{
+    struct source_pos at = {0};
+    for (int i = origins ? origins->list.n - 1 : -1; i >= 0; i--)
+        if (strcmp(origins->list.at[i].path, path) == 0) {
+            at = origins->list.at[i].at;
+            break;
+        }
+    const char *file = at.file ? at.file : "default";
+    json_write_string(out, at.file && at.line > 0 ? arena_printf(scratch, "%s:%d:%d", file, at.line, at.column) : file);
+}
+
+/* prefix: path of this section with its dot, "" for the whole; scratch holds paths. */
+static void write_section(FILE *out, const struct config_table *table, const void *from,
+    const struct config_origins *origins, const char *prefix, int indent, struct arena *scratch)
+{
+    fputs("{", out);
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const void *at = (const unsigned char *)from + field->offset;
+        fprintf(out, "%s\n%*s", i ? "," : "", indent + 2, "");
+        json_write_string(out, field->key);
+        if (field->type == FIELD_SECTION) {
+            fputs(": ", out);
+            const char *inner = arena_printf(scratch, "%s%s.", prefix, field->key);
+            write_section(out, field->section, at, origins, inner, indent + 2, scratch);
+            continue;
+        }
+        fputs(": {\"value\": ", out);
+        write_value(out, field, at);
+        fputs(", \"origin\": ", out);
+        write_origin(out, origins, arena_printf(scratch, "%s%s", prefix, field->key), scratch);
+        fputs("}", out);
+    }
+    fprintf(out, "\n%*s}", indent, "");
+}
+
+void config_write_json(
+    FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins)
+{
+    struct arena scratch = ARENA_INIT;
+    write_section(out, table, from, origins, "", 0, &scratch);
+    fputc('\n', out);
+    arena_release(&scratch);
+}
