@@ -1,0 +1,165 @@
+/* Collectives: members arrive, the last one starts it, latency passes, bytes flow, all end. */
+#include "exec/state.h"
+
+#include <math.h>
+
+static int instance_of(const struct plan_group *group, int rank)
+{
+    return rank / (group->size * group->stride) * group->stride + rank % group->stride;
+}
+
+static struct coll_group members_of(const struct plan_group *group, int instance)
+{
+    int block = instance / group->stride, offset = instance % group->stride;
+    return (struct coll_group){block * group->size * group->stride + offset, group->stride, group->size};
+}
+
+/* Links of an instance: the NVLink out of every member, the NICs of every node (in both directions) where there are
+ * several. */
+static void set_uses(struct sim *sim, struct instance *instance)
+{
+    int per_node = hw_gpus_per_node(sim->hw);
+    struct coll_shape shape = coll_shape(instance->members, per_node);
+    instance->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, shape.ranks + 2 * shape.nodes);
+    int n = 0;
+    if (shape.per_node > 1)
+        for (int i = 0; i < shape.ranks; i++)
+            instance->uses[n++] = (struct maxmin_use){instance->members.first + i * instance->members.stride, 1};
+    for (int i = 0; i < shape.nodes && shape.nodes > 1; i++) {
+        int rank = instance->members.first + i * shape.per_node * instance->members.stride;
+        int link = sim->first_node_link + 2 * (rank / per_node);
+        instance->uses[n++] = (struct maxmin_use){link, 1};
+        instance->uses[n++] = (struct maxmin_use){link + 1, 1};
+    }
+    instance->n_uses = n;
+}
+
+void collective_setup(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    int total = 0;
+    sim->group_first = ARENA_ARRAY(sim->arena, int, plan->groups.n + 1);
+    for (int g = 0; g < plan->groups.n; g++) {
+        sim->group_first[g] = total;
+        total += plan->ranks / plan->groups.at[g].size;
+    }
+    sim->group_first[plan->groups.n] = total;
+    sim->instances = ARENA_ARRAY(sim->arena, struct instance, total);
+    for (int g = 0; g < plan->groups.n; g++)
+        for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++) {
+            struct instance *instance = &sim->instances[i];
+            *instance = (struct instance){.group = g,
+                .members = members_of(&plan->groups.at[g], i - sim->group_first[g]),
+                .slot = net_add_slot(&sim->net),
+                .noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i)};
+            set_uses(sim, instance);
+        }
+    sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
+    for (int c = 0; c < plan->collectives.n; c++) {
+        const struct plan_collective *collective = &plan->collectives.at[c];
+        struct coll_shape shape =
+            coll_shape(sim->instances[sim->group_first[collective->group]].members, hw_gpus_per_node(sim->hw));
+        sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, sim->hw);
+    }
+}
+
+/* How many members of an instance are simulated: all, or rank 0 for all when folded. */
+static int present(const struct sim *sim, const struct instance *instance)
+{
+    return sim->folded ? 1 : instance->members.size;
+}
+
+static void change_share(struct sim *sim, const struct instance *instance, int resident, double hbm_Bps)
+{
+    for (int i = 0; i < present(sim, instance); i++) {
+        int rank_index = instance->members.first + i * instance->members.stride;
+        struct rank *rank = &sim->ranks[rank_index];
+        rank->resident += resident;
+        rank->hbm_taken_Bps = rank->resident ? fmax(0, rank->hbm_taken_Bps + hbm_Bps) : 0;
+        stream_retime(sim, rank_index);
+    }
+}
+
+static double hbm_rate(const struct coll_cost *cost)
+{
+    return cost->hbm_bytes / coll_alone_s(*cost);
+}
+
+static void begin(struct sim *sim, struct instance *instance)
+{
+    instance->start = sim->engine.now;
+    double sigma = sim->options->noise.network_jitter;
+    double jitter = sigma > 0 ? rng_lognormal_mean1(&instance->noise, sigma) : 1;
+    instance->cost.latency_s *= jitter;
+    instance->cost.max_rate_Bps /= jitter;
+    engine_at(&sim->engine, sim->engine.now + ps_from_s(instance->cost.latency_s), sim->ev_latency,
+        (uint32_t)(instance - sim->instances), 0);
+}
+
+void collective_arrive(struct sim *sim, int rank_index, int32_t op_index)
+{
+    const struct plan_op *op = &sim->plan->ops.at[op_index];
+    int group = sim->plan->collectives.at[op->index].group;
+    struct instance *instance =
+        &sim->instances[sim->group_first[group] + instance_of(&sim->plan->groups.at[group], rank_index)];
+    BUG_IF(instance->arrived > 0 && instance->op != op_index, "rank %d arrives at %s while others are at %s",
+        rank_index, op->name, sim->plan->ops.at[instance->op].name);
+    if (instance->arrived++ == 0) {
+        instance->op = op_index;
+        instance->cost = sim->coll_costs[op->index];
+        instance->first_arrival = sim->engine.now;
+        instance->arrived_sum = 0;
+    }
+    instance->arrived_sum += sim->engine.now - instance->first_arrival;
+    sim->ranks[rank_index].resident++;
+    if (instance->arrived < present(sim, instance)) {
+        stream_retime(sim, rank_index);
+        return;
+    }
+    change_share(sim, instance, 0, hbm_rate(&instance->cost));
+    if (!sim->folded) {
+        begin(sim, instance);
+        return;
+    }
+    /* Folded: the other instances of the group do the same at the same time and share the links. */
+    for (int i = sim->group_first[group]; i < sim->group_first[group + 1]; i++) {
+        sim->instances[i].cost = instance->cost;
+        sim->instances[i].op = op_index;
+        begin(sim, &sim->instances[i]);
+    }
+}
+
+void collective_on_latency(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    struct instance *instance = &sim->instances[event->target];
+    for (int u = 0; u < instance->n_uses; u++)
+        if (instance->uses[u].link >= sim->first_node_link)
+            instance->uses[u].weight = instance->cost.node_out_factor;
+    net_start(&sim->net, instance->slot, instance->cost.bus_bytes, instance->cost.max_rate_Bps, instance->uses,
+        instance->n_uses, (struct net_listener){sim->ev_collective_end, event->target});
+}
+
+void collective_on_end(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    struct instance *instance = &sim->instances[event->target];
+    if (sim->folded && instance->members.first != 0)
+        return;
+    const struct plan_op *op = &sim->plan->ops.at[instance->op];
+    double moving_s = s_from_ps(sim->engine.now - instance->start), latency_s = instance->cost.latency_s;
+    double hbm_Bps = hbm_rate(&sim->coll_costs[op->index]);
+    instance->arrived = 0;
+    change_share(sim, instance, -1, -hbm_Bps);
+    for (int i = 0; i < present(sim, instance); i++) {
+        int rank_index = instance->members.first + i * instance->members.stride;
+        struct rank *rank = &sim->ranks[rank_index];
+        const struct stream *stream = &rank->streams[op->stream];
+        if (measuring(sim, stream->step)) {
+            rank->spent.comm_s += moving_s;
+            rank->spent.comm_latency_s += latency_s;
+            rank->spent.comm_wait_s += s_from_ps(instance->start - stream->started);
+        }
+        stream_finish(sim, rank_index, op->stream);
+    }
+}

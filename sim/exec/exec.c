@@ -1,0 +1,214 @@
+#include "exec/exec.h"
+
+#include "exec/state.h"
+
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <string.h>
+
+const char *const exec_fold_names[] = {"auto", "off", NULL};
+const char *const exec_status_names[] = {"ok", "oom", NULL};
+
+struct exec_options exec_default_options(void)
+{
+    return (struct exec_options){.steps = 2, .warmup_steps = 1, .seed = 1, .fold = FOLD_AUTO};
+}
+
+static bool noisy(const struct noise_options *noise)
+{
+    return noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||
+           noise->host_jitter > 0;
+}
+
+static void setup_links(struct sim *sim)
+{
+    int ranks = sim->plan->ranks, nodes = (ranks + hw_gpus_per_node(sim->hw) - 1) / hw_gpus_per_node(sim->hw);
+    for (int r = 0; r < ranks; r++)
+        net_add_link(&sim->net, coll_gpu_Bps(sim->hw));
+    sim->first_node_link = ranks;
+    for (int n = 0; n < nodes && nodes > 1; n++)
+        for (int way = 0; way < 2; way++)
+            net_add_link(&sim->net, coll_node_Bps(sim->hw));
+    sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->net.capacity.n);
+}
+
+static void setup_kernels(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    const struct hw_gpu *gpu = &sim->hw->gpu;
+    sim->kernel_costs = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
+    for (int k = 0; k < plan->kernels.n; k++) {
+        struct kernel_cost *cost = &sim->kernel_costs[k];
+        for (int resident = 0; resident <= MAX_RESIDENT; resident++) {
+            struct kernel_share share = kernel_whole_gpu(gpu);
+            share.sms = fmax(1, share.sms - resident * sim->hw->node.nccl_channels.value);
+            struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, share);
+            cost->compute_s[resident] = time.compute_s;
+            if (resident == 0) {
+                cost->memory_s = time.memory_s;
+                cost->floor_s = time.floor_s;
+            }
+        }
+    }
+}
+
+static void setup_host(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    int n = plan->ops.n;
+    sim->host_prefix_s = ARENA_ARRAY(sim->arena, double, n + 1);
+    sim->next_block = ARENA_ARRAY(sim->arena, int32_t, n + 1);
+    sim->next_memory = ARENA_ARRAY(sim->arena, int32_t, n + 1);
+    for (int i = 0; i < n; i++)
+        sim->host_prefix_s[i + 1] = sim->host_prefix_s[i] + (double)plan->ops.at[i].host_s;
+    sim->next_block[n] = sim->next_memory[n] = n;
+    for (int i = n - 1; i >= 0; i--) {
+        int kind = plan->ops.at[i].kind;
+        sim->next_block[i] = kind == OP_HOST_WAIT ? i : sim->next_block[i + 1];
+        sim->next_memory[i] = kind == OP_HOST_WAIT || kind == OP_ALLOC || kind == OP_FREE ? i : sim->next_memory[i + 1];
+    }
+}
+
+/* A GPU cannot be this much slower than its kind by variation alone; the normal tail is cut here. */
+static const double SLOWEST_SPEED = 0.5;
+
+static void setup_ranks(struct sim *sim)
+{
+    uint64_t seed = (uint64_t)sim->options->seed;
+    sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
+    for (int r = 0; r < sim->n_ranks; r++) {
+        struct rank *rank = &sim->ranks[r];
+        struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
+        double spread = sim->options->noise.gpu_speed_spread;
+        rank->speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + rng_gaussian(&gpu, spread)) : 1;
+        rank->stretch = 1;
+        rank->kernel_noise = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r);
+        rank->host_noise = rng_stream(seed, ENTITY_HOST, (uint64_t)r);
+    }
+}
+
+static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
+{
+    sum->compute_s += part->compute_s * share;
+    sum->contention_s += part->contention_s * share;
+    sum->exposed_comm_s += part->exposed_comm_s * share;
+    sum->host_bound_s += part->host_bound_s * share;
+    sum->comm_s += part->comm_s * share;
+    sum->comm_latency_s += part->comm_latency_s * share;
+    sum->comm_wait_s += part->comm_wait_s * share;
+}
+
+static double utilisation(struct sim *sim, int first, int end, double span_s)
+{
+    double carried = 0, capacity = 0;
+    for (int l = first; l < end; l++) {
+        carried += net_carried(&sim->net, l) - sim->carried_before[l];
+        capacity += sim->net.capacity.at[l];
+    }
+    return capacity > 0 && span_s > 0 ? carried / (capacity * span_s) : 0;
+}
+
+static void timing_result(struct sim *sim)
+{
+    struct exec_result *result = sim->result;
+    int32_t warmup = (int32_t)sim->options->warmup_steps, n = (int32_t)sim->options->steps;
+    double *steps = ARENA_ARRAY(sim->arena, double, n);
+    for (int32_t i = 0; i < n; i++) {
+        BUG_IF(sim->step_ranks[warmup + i] != sim->n_ranks, "step %d ended on %d of %d ranks", warmup + i,
+            sim->step_ranks[warmup + i], sim->n_ranks);
+        ps_t before = warmup + i > 0 ? sim->step_end[warmup + i - 1] : 0;
+        steps[i] = s_from_ps(sim->step_end[warmup + i] - before);
+    }
+    result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
+    result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
+    struct exec_breakdown *breakdown = &result->breakdown;
+    for (int r = 0; r < sim->n_ranks; r++)
+        add_breakdown(breakdown, &sim->ranks[r].spent, 1.0 / (double)n / sim->n_ranks);
+    breakdown->other_idle_s =
+        fmax(0, result->step_time_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
+    double span_s = s_from_ps(sim->engine.now - sim->measure_from);
+    result->nvlink_utilisation = utilisation(sim, 0, sim->first_node_link, span_s);
+    result->nic_utilisation = utilisation(sim, sim->first_node_link, sim->net.capacity.n, span_s);
+}
+
+/* Rows for a plot: of many samples, the highest of each of a few hundred equal stretches of the list. */
+static void timeline_result(struct sim *sim)
+{
+    enum { MOST_ROWS = 400 };
+    int n = sim->timeline.n, rows = n < MOST_ROWS ? n : MOST_ROWS;
+    double began = sim->total_steps > 1 ? s_from_ps(sim->step_end[sim->total_steps - 2]) : 0;
+    sim->result->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, rows);
+    sim->result->n_timeline = rows;
+    for (int row = 0; row < rows; row++) {
+        int best = -1;
+        double most = -1;
+        for (int i = (int)((int64_t)row * n / rows); i < (int)((int64_t)(row + 1) * n / rows); i++) {
+            double total = 0;
+            for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+                total += sim->timeline.at[i].category_bytes[c];
+            if (total > most) {
+                most = total;
+                best = i;
+            }
+        }
+        sim->result->timeline[row] = sim->timeline.at[best];
+        sim->result->timeline[row].time_s -= began;
+    }
+}
+
+static void simulate(struct sim *sim)
+{
+    setup_links(sim);
+    setup_kernels(sim);
+    setup_host(sim);
+    setup_ranks(sim);
+    collective_setup(sim);
+    sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
+    sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
+    ledger_setup(sim);
+    if (!sim->out_of_memory) {
+        for (int r = 0; r < sim->n_ranks; r++)
+            host_begin_step(sim, r);
+        engine_run(&sim->engine);
+    }
+    if (!sim->out_of_memory) {
+        timing_result(sim);
+        timeline_result(sim);
+    }
+    ledger_result(sim);
+}
+
+void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
+    struct arena *arena)
+{
+    char why[256];
+    BUG_IF(!plan_check(plan, why, sizeof why), "%s", why);
+    BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
+        "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
+    *out = (struct exec_result){.status = EXEC_OK};
+    struct sim *sim = xcalloc(1, sizeof *sim);
+    sim->plan = plan;
+    sim->hw = hw;
+    sim->options = options;
+    sim->arena = arena;
+    sim->result = out;
+    sim->folded = options->fold == FOLD_AUTO && !noisy(&options->noise);
+    sim->n_ranks = sim->folded ? 1 : plan->ranks;
+    sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
+    engine_init(&sim->engine);
+    net_init(&sim->net, &sim->engine);
+    sim->ev_stream = engine_register(&sim->engine, stream_on_event, sim);
+    sim->ev_host = engine_register(&sim->engine, host_on_event, sim);
+    sim->ev_latency = engine_register(&sim->engine, collective_on_latency, sim);
+    sim->ev_collective_end = engine_register(&sim->engine, collective_on_end, sim);
+    simulate(sim);
+    out->digest = sim->engine.digest;
+    out->events = (double)sim->engine.events;
+    out->ranks_simulated = sim->n_ranks;
+    hbm_release(&sim->hbm);
+    vec_free(&sim->pending);
+    vec_free(&sim->timeline);
+    net_release(&sim->net);
+    engine_release(&sim->engine);
+    free(sim);
+}

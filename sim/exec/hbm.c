@@ -1,0 +1,165 @@
+#include "exec/hbm.h"
+
+#include <string.h>
+
+/* CUDACachingAllocator.cpp: kMinBlockSize, kSmallSize, kSmallBuffer, kLargeBuffer, kMinLargeAlloc, kRoundLarge (bytes).
+ */
+static const int64_t MIN_BLOCK = 512;
+static const int64_t SMALL_SIZE = INT64_C(1) << 20;
+static const int64_t SMALL_BUFFER = INT64_C(2) << 20;
+static const int64_t LARGE_BUFFER = INT64_C(20) << 20;
+static const int64_t MIN_LARGE_ALLOC = INT64_C(10) << 20;
+static const int64_t ROUND_LARGE = INT64_C(2) << 20;
+
+enum block_state { BLOCK_UNUSED, BLOCK_FREE, BLOCK_USED, BLOCK_PENDING };
+
+void hbm_init(struct hbm *hbm, int64_t capacity)
+{
+    *hbm = (struct hbm){.capacity = capacity, .unused = -1};
+}
+
+void hbm_release(struct hbm *hbm)
+{
+    vec_free(&hbm->blocks);
+}
+
+int64_t hbm_round(int64_t bytes)
+{
+    return (bytes + MIN_BLOCK - 1) / MIN_BLOCK * MIN_BLOCK;
+}
+
+static int64_t segment_size(int64_t bytes)
+{
+    if (bytes <= SMALL_SIZE)
+        return SMALL_BUFFER;
+    if (bytes < MIN_LARGE_ALLOC)
+        return LARGE_BUFFER;
+    return (bytes + ROUND_LARGE - 1) / ROUND_LARGE * ROUND_LARGE;
+}
+
+static int32_t new_block(struct hbm *hbm, struct hbm_block block)
+{
+    int32_t index = hbm->unused;
+    if (index >= 0) {
+        hbm->unused = hbm->blocks.at[index].next;
+        hbm->blocks.at[index] = block;
+        return index;
+    }
+    vec_push(&hbm->blocks, block);
+    return hbm->blocks.n - 1;
+}
+
+static void drop_block(struct hbm *hbm, int32_t index)
+{
+    hbm->blocks.at[index] = (struct hbm_block){.state = BLOCK_UNUSED, .next = hbm->unused};
+    hbm->unused = index;
+}
+
+/* The smallest free block of this stream and pool that holds bytes, or -1. Linear: a step has some hundred blocks. */
+static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
+{
+    bool small = bytes <= SMALL_SIZE;
+    int32_t best = -1;
+    for (int32_t i = 0; i < hbm->blocks.n; i++) {
+        const struct hbm_block *block = &hbm->blocks.at[i];
+        if (block->state == BLOCK_FREE && block->stream == stream && block->small == small && block->bytes >= bytes &&
+            (best < 0 || block->bytes < hbm->blocks.at[best].bytes))
+            best = i;
+    }
+    return best;
+}
+
+/* Give back every segment that is one free block. */
+static int64_t release_cached(struct hbm *hbm)
+{
+    int64_t released = 0;
+    for (int32_t i = 0; i < hbm->blocks.n; i++) {
+        struct hbm_block *block = &hbm->blocks.at[i];
+        if (block->state == BLOCK_FREE && block->previous < 0 && block->next < 0) {
+            released += block->bytes;
+            drop_block(hbm, i);
+        }
+    }
+    hbm->reserved -= released;
+    return released;
+}
+
+static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
+{
+    int64_t size = segment_size(bytes);
+    if (hbm->reserved + size > hbm->capacity) {
+        if (release_cached(hbm) == 0 || hbm->reserved + size > hbm->capacity)
+            return -1;
+        hbm->retries++;
+    }
+    hbm->reserved += size;
+    if (hbm->reserved > hbm->peak_reserved)
+        hbm->peak_reserved = hbm->reserved;
+    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
+}
+
+static void split(struct hbm *hbm, int32_t index, int64_t bytes)
+{
+    int64_t rest = hbm->blocks.at[index].bytes - bytes;
+    bool small = hbm->blocks.at[index].small;
+    if (small ? rest < MIN_BLOCK : rest <= SMALL_SIZE)
+        return;
+    struct hbm_block tail = hbm->blocks.at[index];
+    tail.bytes = rest;
+    tail.previous = index;
+    int32_t tail_index = new_block(hbm, tail);
+    if (tail.next >= 0)
+        hbm->blocks.at[tail.next].previous = tail_index;
+    hbm->blocks.at[index].bytes = bytes;
+    hbm->blocks.at[index].next = tail_index;
+}
+
+int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
+{
+    int64_t size = hbm_round(bytes);
+    int32_t index = best_fit(hbm, size, stream);
+    if (index < 0)
+        index = new_segment(hbm, size, stream);
+    if (index < 0)
+        return -1;
+    split(hbm, index, size);
+    hbm->blocks.at[index].state = BLOCK_USED;
+    hbm->allocated += size;
+    hbm->by_category[category] += size;
+    if (hbm->allocated > hbm->peak_allocated) {
+        hbm->peak_allocated = hbm->allocated;
+        memcpy(hbm->at_peak, hbm->by_category, sizeof hbm->at_peak);
+    }
+    return index;
+}
+
+void hbm_free(struct hbm *hbm, int32_t block, int64_t bytes, int category)
+{
+    BUG_IF(hbm->blocks.at[block].state != BLOCK_USED, "block %d freed twice", block);
+    hbm->blocks.at[block].state = BLOCK_PENDING;
+    hbm->allocated -= hbm_round(bytes);
+    hbm->by_category[category] -= hbm_round(bytes);
+}
+
+/* Merge the block after index into it; both are free. */
+static void absorb_next(struct hbm *hbm, int32_t index)
+{
+    struct hbm_block *block = &hbm->blocks.at[index];
+    int32_t gone = block->next;
+    block->bytes += hbm->blocks.at[gone].bytes;
+    block->next = hbm->blocks.at[gone].next;
+    if (block->next >= 0)
+        hbm->blocks.at[block->next].previous = index;
+    drop_block(hbm, gone);
+}
+
+void hbm_reuse(struct hbm *hbm, int32_t index)
+{
+    struct hbm_block *block = &hbm->blocks.at[index];
+    BUG_IF(block->state != BLOCK_PENDING, "block %d is not pending", index);
+    block->state = BLOCK_FREE;
+    if (block->next >= 0 && hbm->blocks.at[block->next].state == BLOCK_FREE)
+        absorb_next(hbm, index);
+    if (block->previous >= 0 && hbm->blocks.at[block->previous].state == BLOCK_FREE)
+        absorb_next(hbm, block->previous);
+}

@@ -1,0 +1,50 @@
+/* PyTorch's CUDA caching allocator (c10/cuda/CUDACachingAllocator.cpp, 2.x, restated) over the HBM of one GPU, with
+ * bytes by category.
+ *
+ * Modelled: rounding to 512 B; a small pool (requests up to 1 MiB, from 2 MiB segments) and a large one (segments of 20
+ * MiB for requests below 10 MiB, else the request rounded up to 2 MiB); best fit within a stream's pool, splitting,
+ * merging of free neighbours; blocks that another stream used (record_stream) come back when that stream has passed the
+ * last use; when cudaMalloc fails, free segments are released and it is tried again. Ignored: expandable_segments,
+ * garbage_collection_threshold, max_split_size, cudaMalloc's own granularity beyond 2 MiB. */
+#ifndef FLOPCAST_EXEC_HBM_H
+#define FLOPCAST_EXEC_HBM_H
+
+#include "base/status.h"
+#include "base/vec.h"
+#include "plan/plan.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct hbm_block {
+    int64_t bytes;
+    int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of unused blocks too */
+    uint8_t stream, small, state;
+};
+
+struct hbm {
+    int64_t capacity; /* bytes that segments may take */
+    int64_t reserved, allocated;
+    int64_t by_category[HBM_CATEGORY_COUNT];
+    int64_t peak_allocated, peak_reserved;
+    int64_t at_peak[HBM_CATEGORY_COUNT]; /* by category when allocated was highest */
+    int64_t retries;
+    VEC(struct hbm_block) blocks;
+    int32_t unused; /* first block record that can be used again, -1 */
+};
+
+void hbm_init(struct hbm *hbm, int64_t capacity);
+void hbm_release(struct hbm *hbm);
+
+/* A block for bytes > 0, or -1: out of memory even after releasing free segments (nothing changes then). */
+int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream);
+
+/* The tensor is gone: its bytes no longer count as allocated. The block can be used again when hbm_reuse is called: at
+ * once for a block that only its own stream used. */
+void hbm_free(struct hbm *hbm, int32_t block, int64_t bytes, int category);
+void hbm_reuse(struct hbm *hbm, int32_t block);
+
+/* What the allocator counts for a request: PyTorch's round_size. */
+int64_t hbm_round(int64_t bytes);
+
+#endif

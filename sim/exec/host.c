@@ -1,0 +1,81 @@
+/* The host thread of a rank. Its work between two blocking points is one stretch: the issue times of all ops in it
+ * follow from its start and the prefix sums of host costs, so no event and no memory per op is needed. */
+#include "exec/state.h"
+
+ps_t host_issue_time(const struct sim *sim, const struct rank *rank, int32_t step, int32_t op)
+{
+    if (step != rank->host_step)
+        return step < rank->host_step ? 0 : PS_NEVER;
+    if (op < rank->host_first)
+        return 0; /* in an earlier stretch, which lies in the past */
+    if (op >= rank->host_end)
+        return PS_NEVER;
+    double work_s = sim->host_prefix_s[op + 1] - sim->host_prefix_s[rank->host_first];
+    return rank->host_base + ps_from_s(work_s * rank->host_factor);
+}
+
+/* The stretch reaches to the next op at or after `from` that stops the host: one that blocks it, or on the rank with
+ * the ledger one that allocates or frees. */
+static void reach(struct sim *sim, int rank_index, int32_t from)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    bool has_ledger = rank_index == 0;
+    rank->host_end = (has_ledger ? sim->next_memory : sim->next_block)[from];
+    double work_s = sim->host_prefix_s[rank->host_end] - sim->host_prefix_s[rank->host_first];
+    ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
+    engine_at(&sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);
+    stream_try_all(sim, rank_index);
+}
+
+/* A new stretch begins now with op first, whose cost the host pays; it may stop from op `from` on. */
+static void begin_stretch(struct sim *sim, int rank_index, int32_t first, int32_t from)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    double sigma = sim->options->noise.host_jitter;
+    rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
+    rank->host_state = HOST_RUNNING;
+    rank->host_base = sim->engine.now;
+    rank->host_first = first;
+    reach(sim, rank_index, from);
+}
+
+void host_begin_step(struct sim *sim, int rank)
+{
+    begin_stretch(sim, rank, 0, 0);
+}
+
+void host_check(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    if (rank->host_state != HOST_BLOCKED)
+        return;
+    const struct plan_op *op = &sim->plan->ops.at[rank->host_end];
+    if (!wait_satisfied(sim, rank, sim->plan->waits.at[op->first_wait], rank->host_step))
+        return;
+    begin_stretch(sim, rank_index, rank->host_end, rank->host_end + 1);
+}
+
+void host_on_event(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    int rank_index = (int)event->target;
+    struct rank *rank = &sim->ranks[rank_index];
+    int32_t at = rank->host_end;
+    if (at == sim->plan->ops.n) {
+        if (rank->host_step + 1 == sim->total_steps) {
+            rank->host_state = HOST_DONE;
+            return;
+        }
+        rank->host_step++;
+        host_begin_step(sim, rank_index);
+        return;
+    }
+    if (sim->plan->ops.at[at].kind == OP_HOST_WAIT) {
+        rank->host_state = HOST_BLOCKED;
+        host_check(sim, rank_index);
+        return;
+    }
+    ledger_op(sim, at);
+    if (!sim->out_of_memory)
+        reach(sim, rank_index, at + 1);
+}

@@ -1,0 +1,147 @@
+/* Private to exec/: the state of a run. Everything lives in struct sim; handlers get it as self. */
+#ifndef FLOPCAST_EXEC_STATE_H
+#define FLOPCAST_EXEC_STATE_H
+
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "exec/exec.h"
+#include "exec/hbm.h"
+#include "net/net.h"
+
+/* How many collectives can be resident on a GPU at once: one on each comm stream. */
+enum { MAX_RESIDENT = 2 };
+
+/* Durations of a kernel, seconds: compute by number of resident collectives; the rest as in kernel.h. */
+struct kernel_cost {
+    double compute_s[MAX_RESIDENT + 1], memory_s, floor_s;
+};
+
+enum stream_state { STREAM_WAITING, STREAM_RUNNING, STREAM_IN_COLLECTIVE };
+
+struct stream {
+    int64_t done;     /* ops completed since the run began: step x ops per step + position */
+    int32_t position; /* next op, in plan->stream_ops */
+    int32_t step;
+    uint32_t epoch; /* of the event that ends the op or wakes the stream */
+    uint8_t state;
+    bool wake_pending; /* an event stands at the issue time of the next op */
+    bool issue_known;
+    ps_t issue;         /* of the next op, when known */
+    ps_t idle_since;    /* end of the last op */
+    ps_t started;       /* running op: (re)start of the current stretch */
+    double left;        /* running op: share of its work not done at started */
+    double duration_ps; /* running op: of the whole op at the current speed */
+    double alone_ps;    /* running op: of the whole op without collectives beside it */
+    double jitter;      /* running op */
+    double spent_ps;    /* running op: time in earlier stretches */
+};
+
+enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_DONE };
+
+struct rank {
+    struct stream streams[STREAM_COUNT];
+    ps_t host_base;     /* the current stretch of host work began */
+    int32_t host_first; /* its first op */
+    int32_t host_end;   /* the op that ends it (not issued in it), or the number of ops */
+    int32_t host_step;
+    uint8_t host_state;
+    double host_factor; /* jitter of the stretch */
+    double speed;       /* persistent speed of the GPU, 1 = nominal */
+    int resident;       /* collectives whose kernels are on the GPU */
+    double hbm_taken_Bps;
+    double stretch; /* of memory time by what collectives take */
+    struct rng_stream kernel_noise, host_noise;
+    struct exec_breakdown spent; /* seconds, since measuring began */
+};
+
+/* One process group instance; it runs one collective at a time. */
+struct instance {
+    int group;
+    struct coll_group members;
+    int slot; /* in net */
+    int arrived;
+    int32_t op;       /* the collective that members are arriving at */
+    ps_t arrived_sum; /* sum of arrival times since the collective began to gather, relative to first */
+    ps_t first_arrival, start;
+    struct coll_cost cost;
+    struct maxmin_use *uses;
+    int n_uses;
+    struct rng_stream noise;
+};
+
+/* A block that was freed while another stream still used it (record_stream). */
+struct pending_free {
+    int32_t block, step;
+    plan_wait last_use;
+};
+
+/* Who owns a random stream. */
+enum entity { ENTITY_GPU = 1, ENTITY_KERNEL, ENTITY_HOST, ENTITY_COLLECTIVE };
+
+struct sim {
+    const struct plan *plan;
+    const struct hw *hw;
+    const struct exec_options *options;
+    struct arena *arena;
+    struct engine engine;
+    struct net net;
+    uint32_t ev_stream, ev_host, ev_latency, ev_collective_end;
+    int n_ranks; /* simulated: all, or 1 when folded */
+    bool folded;
+    int32_t total_steps;
+    struct rank *ranks;
+    struct instance *instances;
+    int *group_first; /* first instance of each group */
+    struct kernel_cost *kernel_costs;
+    double *host_prefix_s; /* n_ops + 1: host time of all ops before */
+    int32_t *next_block;   /* n_ops + 1: first op at or after that blocks the host */
+    int32_t
+        *next_memory; /* the same, ops that touch memory included: the host of the rank with the ledger stops there */
+    struct coll_cost *coll_costs;
+    /* step ends */
+    ps_t *step_end;  /* latest over ranks */
+    int *step_ranks; /* how many have ended it */
+    ps_t measure_from;
+    /* links */
+    int first_node_link; /* links: one a rank (NVLink out), then out and in of each node */
+    double *carried_before;
+    /* HBM of rank 0 */
+    struct hbm hbm;
+    int32_t *blocks; /* of each buffer, -1 */
+    VEC(struct pending_free) pending;
+    bool out_of_memory;
+    VEC(struct exec_memory_sample) timeline;
+    struct exec_result *result;
+};
+
+/* stream.c */
+void stream_try_all(struct sim *sim, int rank);
+void stream_finish(struct sim *sim, int rank, int stream);
+void stream_retime(struct sim *sim, int rank); /* after resident or hbm_taken_Bps changed */
+void stream_on_event(void *self, const struct event *event);
+bool wait_satisfied(const struct sim *sim, const struct rank *rank, plan_wait wait, int32_t step);
+
+/* host.c */
+void host_begin_step(struct sim *sim, int rank);
+void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
+void host_on_event(void *self, const struct event *event);
+/* When the host issued the op of a step; PS_NEVER when it has not been reached. */
+ps_t host_issue_time(const struct sim *sim, const struct rank *rank, int32_t step, int32_t op);
+
+/* collective.c */
+void collective_setup(struct sim *sim);
+void collective_arrive(struct sim *sim, int rank, int32_t op);
+void collective_on_latency(void *self, const struct event *event);
+void collective_on_end(void *self, const struct event *event);
+
+/* ledger.c */
+void ledger_setup(struct sim *sim);
+void ledger_op(struct sim *sim, int32_t op);
+void ledger_result(struct sim *sim);
+
+static inline bool measuring(const struct sim *sim, int32_t step)
+{
+    return step >= sim->options->warmup_steps;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* Streams: ops start in order, kernels run at the speed that collectives beside them leave. */
+#include "exec/state.h"
+
+#include <math.h>
+
+bool wait_satisfied(const struct sim *sim, const struct rank *rank, plan_wait wait, int32_t step)
+{
+    if (wait & PLAN_PREVIOUS_STEP)
+        step--;
+    const struct plan_op *op = &sim->plan->ops.at[wait & ~PLAN_PREVIOUS_STEP];
+    return rank->streams[op->stream].done > (int64_t)step * sim->plan->stream_ops[op->stream].n + op->position;
+}
+
+static bool waits_satisfied(const struct sim *sim, const struct rank *rank, const struct plan_op *op, int32_t step)
+{
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+        if (!wait_satisfied(sim, rank, sim->plan->waits.at[w], step))
+            return false;
+    return true;
+}
+
+static double kernel_ps(
+    const struct kernel_cost *cost, const struct rank *rank, int resident, double stretch, double jitter)
+{
+    double busy_s = fmax(cost->compute_s[resident] / rank->speed, cost->memory_s * stretch);
+    return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
+}
+
+/* Why the compute stream was idle before this op: the host had not issued it, or it waited for others. */
+static void account_idle(struct sim *sim, struct rank *rank, const struct stream *stream, const struct plan_op *op)
+{
+    ps_t now = sim->engine.now, idle = now - stream->idle_since;
+    if (idle == 0)
+        return;
+    ps_t host = stream->issue > stream->idle_since ? stream->issue - stream->idle_since : 0;
+    bool for_comm = false;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+        for_comm |= plan_stream_is_comm(sim->plan->ops.at[sim->plan->waits.at[w] & ~PLAN_PREVIOUS_STEP].stream);
+    rank->spent.host_bound_s += s_from_ps(host);
+    *(for_comm ? &rank->spent.exposed_comm_s : &rank->spent.other_idle_s) += s_from_ps(idle - host);
+}
+
+static void start_kernel(struct sim *sim, int rank_index, int stream_index, const struct plan_op *op)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct stream *stream = &rank->streams[stream_index];
+    const struct kernel_cost *cost = &sim->kernel_costs[op->index];
+    double sigma = sim->options->noise.kernel_jitter;
+    stream->jitter = sigma > 0 ? rng_lognormal_mean1(&rank->kernel_noise, sigma) : 1;
+    stream->state = STREAM_RUNNING;
+    stream->started = sim->engine.now;
+    stream->left = 1;
+    stream->spent_ps = 0;
+    stream->alone_ps = kernel_ps(cost, rank, 0, 1, stream->jitter);
+    stream->duration_ps =
+        rank->resident ? kernel_ps(cost, rank, rank->resident, rank->stretch, stream->jitter) : stream->alone_ps;
+    engine_at(&sim->engine, stream->started + llround(stream->duration_ps), sim->ev_stream,
+        (uint32_t)(rank_index * STREAM_COUNT + stream_index), ++stream->epoch);
+}
+
+static void try_start(struct sim *sim, int rank_index, int stream_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct stream *stream = &rank->streams[stream_index];
+    if (stream->state != STREAM_WAITING || stream->step == sim->total_steps)
+        return;
+    int32_t op_index = sim->plan->stream_ops[stream_index].at[stream->position];
+    const struct plan_op *op = &sim->plan->ops.at[op_index];
+    if (!stream->issue_known) {
+        stream->issue = host_issue_time(sim, rank, stream->step, op_index);
+        if (stream->issue == PS_NEVER)
+            return; /* the host tries all streams when it goes on */
+        stream->issue_known = true;
+    }
+    if (stream->issue > sim->engine.now) {
+        if (!stream->wake_pending)
+            engine_at(&sim->engine, stream->issue, sim->ev_stream, (uint32_t)(rank_index * STREAM_COUNT + stream_index),
+                ++stream->epoch);
+        stream->wake_pending = true;
+        return;
+    }
+    if (!waits_satisfied(sim, rank, op, stream->step))
+        return; /* whoever ends the op waited for tries all streams of the rank */
+    if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step))
+        account_idle(sim, rank, stream, op);
+    if (op->kind == OP_KERNEL) {
+        start_kernel(sim, rank_index, stream_index, op);
+    } else {
+        stream->state = STREAM_IN_COLLECTIVE;
+        stream->started = sim->engine.now;
+        collective_arrive(sim, rank_index, op_index);
+    }
+}
+
+void stream_try_all(struct sim *sim, int rank)
+{
+    for (int s = 0; s < STREAM_COUNT; s++)
+        if (sim->plan->stream_ops[s].n > 0)
+            try_start(sim, rank, s);
+}
+
+static void end_step(struct sim *sim, int32_t step)
+{
+    sim->step_end[step] = sim->engine.now; /* the last rank to come here leaves the latest time */
+    sim->step_ranks[step]++;
+    if (step + 1 == sim->options->warmup_steps && sim->step_ranks[step] == sim->n_ranks) {
+        sim->measure_from = sim->engine.now;
+        for (int l = 0; l < sim->net.capacity.n; l++)
+            sim->carried_before[l] = net_carried(&sim->net, l);
+    }
+}
+
+void stream_finish(struct sim *sim, int rank_index, int stream_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct stream *stream = &rank->streams[stream_index];
+    stream->state = STREAM_WAITING;
+    stream->idle_since = sim->engine.now;
+    stream->issue_known = false;
+    stream->done++;
+    if (++stream->position == sim->plan->stream_ops[stream_index].n) {
+        stream->position = 0;
+        stream->step++;
+        if (stream_index == STREAM_COMPUTE)
+            end_step(sim, stream->step - 1);
+    }
+    host_check(sim, rank_index);
+    stream_try_all(sim, rank_index);
+}
+
+void stream_on_event(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    int rank_index = (int)event->target / STREAM_COUNT, stream_index = (int)event->target % STREAM_COUNT;
+    struct rank *rank = &sim->ranks[rank_index];
+    struct stream *stream = &rank->streams[stream_index];
+    if (event->arg != stream->epoch)
+        return;
+    if (stream->wake_pending) {
+        stream->wake_pending = false;
+        try_start(sim, rank_index, stream_index);
+        return;
+    }
+    if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step)) {
+        double spent_ps = stream->spent_ps + (double)(sim->engine.now - stream->started);
+        rank->spent.compute_s += spent_ps / (double)PS_PER_S;
+        rank->spent.contention_s += (spent_ps - stream->alone_ps) / (double)PS_PER_S;
+    }
+    stream_finish(sim, rank_index, stream_index);
+}
+
+void stream_retime(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    const struct hw_gpu *gpu = &sim->hw->gpu;
+    struct kernel_share share = kernel_whole_gpu(gpu);
+    struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
+    double alone_s = kernel_time(&byte, gpu, share).memory_s;
+    share.sms = fmax(1, share.sms - rank->resident * sim->hw->node.nccl_channels.value);
+    share.hbm_Bps = rank->hbm_taken_Bps;
+    rank->stretch = rank->resident ? kernel_time(&byte, gpu, share).memory_s / alone_s : 1;
+
+    for (int s = 0; s < STREAM_COUNT; s++) {
+        struct stream *stream = &rank->streams[s];
+        if (stream->state != STREAM_RUNNING)
+            continue;
+        const struct plan_op *op = &sim->plan->ops.at[sim->plan->stream_ops[s].at[stream->position]];
+        double elapsed = (double)(sim->engine.now - stream->started);
+        stream->left = fmax(0, stream->left - elapsed / stream->duration_ps);
+        stream->spent_ps += elapsed;
+        stream->started = sim->engine.now;
+        stream->duration_ps =
+            kernel_ps(&sim->kernel_costs[op->index], rank, rank->resident, rank->stretch, stream->jitter);
+        engine_at(&sim->engine, sim->engine.now + llround(stream->left * stream->duration_ps), sim->ev_stream,
+            (uint32_t)(rank_index * STREAM_COUNT + s), ++stream->epoch);
+    }
+}

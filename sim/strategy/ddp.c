@@ -1,0 +1,164 @@
+/* PyTorch's DistributedDataParallel as a plan. Source: torch/csrc/distributed/c10d/reducer.cpp of PyTorch 2, restated.
+ *
+ * Every rank holds the whole model, its gradients and optimizer state. Gradients go into buckets of bucket_cap_bytes
+ * (the first first_bucket_bytes) in the order in which they become ready (the order after the rebuild in the first
+ * step); a full bucket is all-reduced while backward goes on. Without gradient_as_bucket_view the buckets are a second
+ * copy of the gradients. Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32. With
+ * gradient accumulation only the last micro-step communicates (no_sync). Ignored: find_unused_parameters, buffers'
+ * broadcast, static_graph. */
+#include "strategy/emit.h"
+
+struct ddp {
+    struct emit *emit;
+    const struct ddp_options *options;
+    int group;
+    int *grads;           /* by tensor: buffer */
+    int64_t bucket_bytes; /* in the bucket that is filling */
+    int buckets;          /* sent in this micro-step */
+    bool first_micro_step, synchronises;
+};
+
+static void send_bucket(struct ddp *ddp)
+{
+    struct emit *emit = ddp->emit;
+    if (ddp->bucket_bytes == 0)
+        return;
+    plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
+    plan_stream_wait(&emit->builder, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    plan_collective(&emit->builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets++),
+        COLL_ALL_REDUCE, (double)ddp->bucket_bytes, ddp->group, emit->options->host.collective_issue_s);
+    ddp->bucket_bytes = 0;
+}
+
+static void grad_begins(void *self, int tensor)
+{
+    struct ddp *ddp = self;
+    struct emit *emit = ddp->emit;
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    if (ddp->grads[tensor] == PLAN_NO_OP && !ddp->options->gradient_as_bucket_view)
+        ddp->grads[tensor] =
+            plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
+}
+
+static void stream_kernel(
+    struct ddp *ddp, enum kernel_kind kind, const char *tensor, const char *name, double reads, double writes)
+{
+    struct emit *emit = ddp->emit;
+    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", tensor, name),
+        kernel_stream(kind, reads, writes, 0), emit->options->host.backward_issue_s);
+}
+
+static void grad_ready(void *self, int tensor)
+{
+    struct ddp *ddp = self;
+    struct emit *emit = ddp->emit;
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    double low = (double)(at->numel * emit->param_bytes);
+    int64_t bytes = at->numel * emit->master_bytes;
+    if (emit->param_bytes != emit->master_bytes)
+        stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
+    if (!ddp->first_micro_step)
+        stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
+    if (!ddp->synchronises || emit->gpus == 1)
+        return;
+    if (!ddp->options->gradient_as_bucket_view)
+        stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
+    ddp->bucket_bytes += bytes;
+    double cap = ddp->buckets == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
+    if ((double)ddp->bucket_bytes >= cap)
+        send_bucket(ddp);
+}
+
+/* autocast: low-precision copies of a layer's parameters, kept for its backward pass. */
+static int cast_weights(struct ddp *ddp, int layer)
+{
+    struct emit *emit = ddp->emit;
+    if (emit->param_bytes == emit->master_bytes)
+        return PLAN_NO_OP;
+    int64_t numel = emit->model->layers[layer].params;
+    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"),
+        numel * emit->param_bytes, HBM_GATHERED);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast"),
+        kernel_stream(KERNEL_COPY, (double)(numel * emit->master_bytes), (double)(numel * emit->param_bytes), 0),
+        emit->options->host.kernel_issue_s);
+    return copy;
+}
+
+static void micro_step(struct ddp *ddp)
+{
+    struct emit *emit = ddp->emit;
+    int *copies = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
+    for (int u = 0; u < emit->model->n_layers; u++)
+        copies[u] = PLAN_NO_OP;
+    emit->builder.phase = PHASE_FORWARD;
+    copies[0] = cast_weights(ddp, 0);
+    for (int s = 0; s < emit->stages.n; s++) {
+        int layer = emit->stages.at[s].layer;
+        emit->builder.phase = PHASE_FORWARD;
+        if (layer != 0)
+            copies[layer] = cast_weights(ddp, layer);
+        emit_forward(emit, s);
+    }
+    for (int s = emit->stages.n - 1; s >= 0; s--) {
+        int layer = emit->stages.at[s].layer;
+        emit_backward(emit, s);
+        if (layer != 0)
+            plan_free(&emit->builder, copies[layer], PLAN_NO_OP);
+    }
+    plan_free(&emit->builder, copies[0], PLAN_NO_OP);
+}
+
+/* Everything reduced: the compute stream waits for the last bucket, and gradients are copied back out of the buckets.
+ */
+static void finish_backward(struct ddp *ddp)
+{
+    struct emit *emit = ddp->emit;
+    if (emit->gpus == 1)
+        return;
+    send_bucket(ddp);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_COMM));
+    if (ddp->options->gradient_as_bucket_view)
+        return;
+    for (int t = emit->model->n_tensors - 1; t >= 0; t--) {
+        double bytes = (double)(emit->model->tensors[t].numel * emit->master_bytes);
+        stream_kernel(ddp, KERNEL_COPY, emit->model->tensors[t].name, "copy_from_bucket", bytes, bytes);
+    }
+}
+
+static void setup_memory(struct ddp *ddp)
+{
+    struct emit *emit = ddp->emit;
+    for (int t = 0; t < emit->model->n_tensors; t++) {
+        const struct model_tensor *at = &emit->model->tensors[t];
+        plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_PARAMETERS);
+        ddp->grads[t] = PLAN_NO_OP;
+    }
+    if (emit->gpus > 1 || ddp->options->gradient_as_bucket_view)
+        plan_keep(&emit->builder, "reducer/buckets", emit->model->params * emit->master_bytes,
+            ddp->options->gradient_as_bucket_view ? HBM_GRADIENTS : HBM_BUFFERS);
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        plan_keep(&emit->builder, arena_printf(emit->arena, "%s/optimizer_state", emit->model->tensors[t].name),
+            emit->model->tensors[t].numel * optimizer_state_bytes(emit), HBM_OPTIMIZER);
+}
+
+void compile_ddp(struct emit *emit)
+{
+    struct ddp ddp = {.emit = emit, .options = &emit->options->ddp};
+    emit->self = &ddp;
+    emit->grad_begins = grad_begins;
+    emit->grad_ready = grad_ready;
+    ddp.grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
+    ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);
+    setup_memory(&ddp);
+    plan_host(&emit->builder, "step", emit->options->host.step_s);
+    int64_t micro_steps = emit->options->train.grad_accum;
+    for (int64_t m = 0; m < micro_steps; m++) {
+        ddp.first_micro_step = m == 0;
+        ddp.synchronises = m + 1 == micro_steps;
+        micro_step(&ddp);
+    }
+    finish_backward(&ddp);
+    emit_optimizer(emit, emit->model->params, emit->model->n_tensors);
+    for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
+        plan_free(&emit->builder, ddp.grads[t], PLAN_NO_OP);
+}

@@ -1,0 +1,125 @@
+#include "strategy/emit.h"
+
+const char *emit_name(struct emit *emit, int layer, const char *what)
+{
+    return arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
+}
+
+void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, struct arena *arena)
+{
+    *emit = (struct emit){.options = options, .model = model, .hw = hw, .arena = arena, .gpus = gpus};
+    int precision = options->train.precision;
+    emit->workload = strategy_workload(options, model);
+    emit->master_bytes = precision == PRECISION_BF16 ? 2 : 4;
+    emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
+    plan_begin(&emit->builder, plan, gpus, arena);
+    model_stages(&emit->stages, model, &emit->workload, arena);
+    emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
+    for (int s = 0; s < emit->stages.n; s++) {
+        int n = emit->stages.at[s].program->n_activations;
+        emit->saved[s] = ARENA_ARRAY(arena, int, n);
+        for (int a = 0; a < n; a++)
+            emit->saved[s][a] = PLAN_NO_OP;
+    }
+}
+
+void emit_end(struct emit *emit)
+{
+    struct plan *plan = emit->builder.plan;
+    double micro_steps = (double)emit->options->train.grad_accum;
+    plan->model_flop = 3 * micro_steps * model_forward_flop(&emit->stages);
+    for (int k = 0; k < plan->kernels.n; k++) {
+        const struct kernel_work *work = &plan->kernels.at[k];
+        if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
+            plan->hardware_flop += work->flop;
+    }
+    plan->tokens = micro_steps * (double)model_tokens(emit->model, &emit->workload);
+    plan->samples = micro_steps * (double)emit->options->train.micro_batch;
+    plan_end(&emit->builder);
+}
+
+bool emit_recomputes(const struct emit *emit, int stage)
+{
+    return emit->options->train.activation_checkpointing == CHECKPOINT_FULL && emit->stages.at[stage].program->reruns;
+}
+
+static void birth(struct emit *emit, int stage, int activation)
+{
+    const struct model_activation *tensor = &emit->stages.at[stage].program->activations[activation];
+    const char *name = emit_name(emit, emit->stages.at[stage].layer, tensor->name);
+    emit->saved[stage][activation] = plan_alloc(&emit->builder, STREAM_COMPUTE, name, tensor->bytes, HBM_ACTIVATIONS);
+}
+
+static void death(struct emit *emit, int stage, int activation)
+{
+    plan_free(&emit->builder, emit->saved[stage][activation], PLAN_NO_OP);
+    emit->saved[stage][activation] = PLAN_NO_OP;
+}
+
+/* Forward kernels. keep: autograd records, so what backward needs stays. */
+static void forward_kernels(struct emit *emit, int stage, bool keep, bool keep_output)
+{
+    const struct model_stage *at = &emit->stages.at[stage];
+    const struct model_program *program = at->program;
+    for (int k = 0; k < program->n_forward; k++) {
+        for (int a = 0; a < program->n_activations; a++)
+            if (!program->activations[a].born_in_backward && program->activations[a].born == k)
+                birth(emit, stage, a);
+        plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, program->forward[k].name),
+            program->forward[k].work, emit->options->host.kernel_issue_s);
+        for (int a = 0; a < program->n_activations; a++) {
+            const struct model_activation *tensor = &program->activations[a];
+            bool last = !tensor->born_in_backward && tensor->forward_last == k;
+            bool needed = (keep && tensor->backward_last >= 0) || (keep_output && a == program->output);
+            if (last && !needed)
+                death(emit, stage, a);
+        }
+    }
+}
+
+void emit_forward(struct emit *emit, int stage)
+{
+    emit->builder.phase = PHASE_FORWARD;
+    forward_kernels(emit, stage, !emit_recomputes(emit, stage), true);
+}
+
+static void backward_kernels(struct emit *emit, int stage)
+{
+    const struct model_stage *at = &emit->stages.at[stage];
+    const struct model_program *program = at->program;
+    for (int k = 0; k < program->n_backward; k++) {
+        int grad = program->backward[k].param_grad;
+        if (grad >= 0)
+            emit->grad_begins(emit->self, at->tensor_base + grad);
+        for (int a = 0; a < program->n_activations; a++)
+            if (program->activations[a].born_in_backward && program->activations[a].born == k)
+                birth(emit, stage, a);
+        plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, program->backward[k].name),
+            program->backward[k].work, emit->options->host.backward_issue_s);
+        for (int a = 0; a < program->n_activations; a++)
+            if (program->activations[a].backward_last == k)
+                death(emit, stage, a);
+        if (grad >= 0)
+            emit->grad_ready(emit->self, at->tensor_base + grad);
+    }
+}
+
+void emit_backward(struct emit *emit, int stage)
+{
+    const struct model_program *program = emit->stages.at[stage].program;
+    int checkpoint = PLAN_NO_OP; /* the output of the first forward pass; recomputation makes another */
+    if (emit_recomputes(emit, stage)) {
+        if (program->output >= 0) {
+            checkpoint = emit->saved[stage][program->output];
+            emit->saved[stage][program->output] = PLAN_NO_OP;
+        }
+        emit->builder.phase = PHASE_RECOMPUTE;
+        forward_kernels(emit, stage, true, false);
+    }
+    emit->builder.phase = PHASE_BACKWARD;
+    backward_kernels(emit, stage);
+    plan_free(&emit->builder, checkpoint, PLAN_NO_OP);
+    for (int a = 0; a < program->n_activations; a++)
+        death(emit, stage, a);
+}

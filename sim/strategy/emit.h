@@ -1,0 +1,50 @@
+/* Private to strategy/: what all strategies share: the kernels of stages with the life of their tensors, and the
+ * optimizer. */
+#ifndef FLOPCAST_STRATEGY_EMIT_H
+#define FLOPCAST_STRATEGY_EMIT_H
+
+#include "strategy/strategy.h"
+
+struct emit {
+    struct plan_builder builder;
+    const struct strategy_options *options;
+    const struct model *model;
+    const struct hw *hw;
+    struct arena *arena;
+    int gpus;
+    struct model_workload workload;
+    struct model_stages stages;
+    int64_t master_bytes; /* a parameter as the optimizer sees it: 4, or 2 in pure BF16 */
+    int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
+    int **saved;          /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */
+    /* Told before and after a backward kernel that completes the gradient of a parameter tensor (index in
+     * model->tensors). */
+    void (*grad_begins)(void *self, int tensor);
+    void (*grad_ready)(void *self, int tensor);
+    void *self;
+};
+
+void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, struct arena *arena);
+void emit_end(struct emit *emit); /* sums up flop and tokens, ends the plan */
+
+bool emit_recomputes(const struct emit *emit, int stage);
+
+/* The kernels of a stage's forward pass. With recomputation only its output is kept. */
+void emit_forward(struct emit *emit, int stage);
+/* Recomputation, where the stage does it, and the kernels of its backward pass; at its end everything that the stage
+ * kept, and the output of the stage before it, is freed. */
+void emit_backward(struct emit *emit, int stage);
+
+const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
+
+/* What an optimizer keeps, bytes a parameter of master_bytes each. */
+int64_t optimizer_state_bytes(const struct emit *emit);
+/* The kernels of optimizer.step() over numel parameters of this rank, which come in so many tensors. */
+void emit_optimizer(struct emit *emit, int64_t numel, int n_tensors);
+
+/* The strategies. */
+void compile_fsdp(struct emit *emit);
+void compile_ddp(struct emit *emit);
+
+#endif

@@ -1,0 +1,110 @@
+#include "strategy/strategy.h"
+
+#include "strategy/emit.h"
+
+const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", NULL};
+const char *const optimizer_names[] = {"adamw", "adam", "sgd", "sgd_momentum", NULL};
+const char *const optimizer_impl_names[] = {"foreach", "fused", NULL};
+const char *const checkpointing_names[] = {"none", "full", NULL};
+const char *const sharding_strategy_names[] = {
+    "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
+const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
+const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
+const char *const strategy_kind_names[] = {"fsdp", "ddp", NULL};
+
+/* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
+ * about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows of results/measured/launch.csv
+ * give 2.6 us of it to the driver); autograd runs in C++ at about half. FSDP's hooks run some hundred lines of Python.
+ * To be measured (issue 3). */
+struct strategy_options strategy_default_options(void)
+{
+    return (struct strategy_options){
+        .kind = STRATEGY_FSDP,
+        .train = {.micro_batch = 1,
+            .seq_len = 512,
+            .decoder_seq_len = 0,
+            .grad_accum = 1,
+            .precision = PRECISION_BF16_MIXED,
+            .optimizer = OPTIMIZER_ADAMW,
+            .optimizer_impl = OPTIMIZER_FOREACH,
+            .activation_checkpointing = CHECKPOINT_NONE,
+            .attention = ATTENTION_NAIVE},
+        .fsdp = {.sharding_strategy = FULL_SHARD,
+            .backward_prefetch = BACKWARD_PRE,
+            .reduce_dtype = REDUCE_PARAM_DTYPE,
+            .limit_all_gathers = true,
+            .no_sync = false,
+            .max_inflight_all_gathers = 2},
+        .ddp = {.bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20},
+        .host = {.kernel_issue_s = 10e-6,
+            .backward_issue_s = 5e-6,
+            .collective_issue_s = 30e-6,
+            .unit_hook_s = 100e-6,
+            .step_s = 1e-3},
+    };
+}
+
+const char *strategy_label(const struct strategy_options *options)
+{
+    return options->kind == STRATEGY_DDP ? "DDP" : sharding_strategy_names[options->fsdp.sharding_strategy];
+}
+
+struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+{
+    static const enum dtype math[PRECISION_COUNT] = {[PRECISION_FP32] = DTYPE_FP32,
+        [PRECISION_TF32] = DTYPE_TF32,
+        [PRECISION_BF16_MIXED] = DTYPE_BF16,
+        [PRECISION_FP16_MIXED] = DTYPE_FP16,
+        [PRECISION_BF16] = DTYPE_BF16};
+    const struct train_options *train = &options->train;
+    bool two_stacks = model->shape.family == MODEL_T5;
+    enum dtype dtype = math[train->precision];
+    return (struct model_workload){
+        .micro_batch = train->micro_batch,
+        .seq_len = train->seq_len,
+        .decoder_seq_len = !two_stacks                  ? 0
+                           : train->decoder_seq_len > 0 ? train->decoder_seq_len
+                                                        : train->seq_len,
+        .math = dtype,
+        .storage = dtype == DTYPE_TF32 ? DTYPE_FP32 : dtype,
+        .attention = train->attention,
+        .loss_fp32 = true,
+    };
+}
+
+static enum status check_fsdp(
+    const struct fsdp_options *options, const struct hw *hw, int gpus, struct source_pos at, struct diag *diag)
+{
+    int strategy = options->sharding_strategy;
+    if (strategy != HYBRID_SHARD && strategy != HYBRID_SHARD_ZERO2)
+        return STATUS_OK;
+    int64_t group = options->sharding_group_size ? options->sharding_group_size : hw_gpus_per_node(hw);
+    if (group < gpus && gpus % group != 0)
+        return diag_input(diag, at, "%d GPUs cannot be cut into sharding groups of %lld; take a multiple of it", gpus,
+            (long long)group);
+    return STATUS_OK;
+}
+
+enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    enum dtype math = strategy_workload(options, model).math;
+    if (!kernel_supported(&hw->gpu, math))
+        return diag_input(diag, at, "%s has no %s matrix multiplication; take another train.precision", hw->gpu.name,
+            dtype_names[math]);
+    if (options->train.attention == ATTENTION_FLASH && model->shape.family == MODEL_T5)
+        return diag_input(
+            diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
+    if (options->kind == STRATEGY_FSDP) {
+        enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
+        if (status != STATUS_OK)
+            return status;
+    }
+    static void (*const compile[STRATEGY_COUNT])(struct emit *) = {
+        [STRATEGY_FSDP] = compile_fsdp, [STRATEGY_DDP] = compile_ddp};
+    struct emit emit;
+    emit_begin(&emit, out, options, model, hw, gpus, arena);
+    compile[options->kind](&emit);
+    emit_end(&emit);
+    return STATUS_OK;
+}
