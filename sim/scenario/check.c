@@ -103,6 +103,14 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
             train->micro_batch, longest, bytes);
 }
 
+static void check_attention(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct model_shape *shape = &point->model.shape;
+    if (shape->family == MODEL_T5 && point->options.strategy.train.attention == ATTENTION_FLASH)
+        diag_input(diag, at(point, "train.attention", file),
+            "model '%s' adds a position bias to its scores, which flash attention cannot; use naive", shape->name);
+}
+
 static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct hw_gpu *gpu = &point->hw.gpu;
@@ -132,6 +140,7 @@ void check_point(const struct scenario_point *point, const char *file, struct di
     check_gpus(point, diag);
     check_group(point, file, diag);
     check_lengths(point, file, diag);
+    check_attention(point, file, diag);
     check_precision(point, file, diag);
     check_steps(point, file, diag);
 }

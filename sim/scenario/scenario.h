@@ -6,8 +6,7 @@
  *   train: {micro_batch: 8, seq_len: 512, ...}
  *   strategy: fsdp
  *   fsdp: {sharding_strategy: FULL_SHARD, ...}
- *   sweep:                          # axes are crossed in order (the first varies slowest); keys of one axis go
- * together
+ *   sweep:                # axes are crossed in order (the first varies slowest); keys of one axis go together
  *     - train.micro_batch: [8, 16]
  *     - cluster.gpus: [8, 16, 32]
  *     - model: [a.yaml, b.yaml]
@@ -26,8 +25,8 @@
 #include "strategy/strategy.h"
 
 enum flops_formula { FLOPS_MODEL, FLOPS_HARDWARE, FLOPS_FORMULA_COUNT };
-extern const char
-    *const flops_formula_names[FLOPS_FORMULA_COUNT + 1]; /* "model" (3 x forward), "hardware" (with recomputation) */
+/* "model" (3 x forward), "hardware" (with recomputation) */
+extern const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1];
 
 enum { SCENARIO_MAX_POINTS = 100000 };
 
