@@ -1,0 +1,207 @@
+#include "strategy/footprint.h"
+
+#include <math.h>
+
+const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
+    "fp32", "bf16_mixed", "fp16_mixed", "bf16", "fp16", "int8", NULL};
+const char *const footprint_optimizer_names[FOOTPRINT_OPTIMIZER_COUNT + 1] = {
+    "adamw", "adam", "adam8bit", "lion", "adafactor", "lomo", "sgd", "sgd_momentum", NULL};
+const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1] = {
+    "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
+
+/* Bytes of one element. */
+struct format {
+    double weight, gradient, master, state, compute;
+};
+static const struct format formats[FOOTPRINT_DTYPE_COUNT] = {
+    [FOOTPRINT_FP32] = {4, 4, 0, 4, 4},
+    [FOOTPRINT_BF16_MIXED] = {4, 4, 0, 4, 2},
+    [FOOTPRINT_FP16_MIXED] = {4, 4, 0, 4, 2},
+    [FOOTPRINT_BF16] = {2, 2, 0, 2, 2},
+    [FOOTPRINT_FP16] = {2, 2, 0, 2, 2},
+    [FOOTPRINT_INT8] = {1, 1, 0, 1, 1},
+};
+/* DeepSpeed's mixed precision: 16-bit weights and gradients, FP32 weights and moments with the optimizer (arXiv
+ * 1910.02054). */
+static const struct format deepspeed_mixed = {2, 2, 4, 4, 2};
+
+enum {
+    /* bitsandbytes, optim/optimizer.py: one FP32 scale to a block of 256 elements (2,048 in its paper, arXiv 2110.02861
+     * and in releases before 0.44); tensors below min_8bit_size keep 32-bit moments. */
+    BNB_BLOCK = 256,
+    BNB_MIN_8BIT = 4096,
+    /* DeepSpeed, runtime/zero/config.py: reduce_bucket_size, stage3_max_live_parameters; elements. */
+    DS_BUCKET = 500000000,
+    DS_MAX_LIVE = 1000000000,
+    /* PyTorch FSDP, _limiter_utils.py: _max_num_inflight_all_gathers. */
+    FSDP_INFLIGHT = 2,
+    /* QLoRA, section 3: a second quantisation leaves 0.127 bits of constants to a parameter of 4 bits; in thousandths
+       of a bit. */
+    NF4_MILLIBITS = 4127,
+};
+
+static struct format format_of(const struct footprint_options *options)
+{
+    bool mixed = options->dtype == FOOTPRINT_BF16_MIXED || options->dtype == FOOTPRINT_FP16_MIXED;
+    bool deepspeed = options->strategy >= FOOTPRINT_ZERO1 && options->strategy <= FOOTPRINT_ZERO3;
+    return mixed && deepspeed ? deepspeed_mixed : formats[options->dtype];
+}
+
+/* Two moments of a byte each and their scales. */
+static double adam_8bit_bytes(int64_t numel)
+{
+    if (numel < BNB_MIN_8BIT)
+        return 2 * 4 * (double)numel;
+    return 2 * ((double)numel + 4 * ceil((double)numel / BNB_BLOCK));
+}
+
+/* FP32 sums over the rows and columns of a matrix, no first moment; a vector keeps every element (Hugging Face,
+ * fairseq). */
+static double adafactor_bytes(int64_t rows, int64_t cols)
+{
+    return 4 * (double)(cols > 1 ? rows + cols : rows);
+}
+
+double footprint_optimizer_state(int64_t params, const struct model *model, int optimizer, int dtype)
+{
+    double numel = (double)params, element = formats[dtype].state, bytes = 0;
+    switch ((enum footprint_optimizer)optimizer) {
+    case FOOTPRINT_ADAMW:
+    case FOOTPRINT_ADAM:
+        return 2 * element * numel;
+    case FOOTPRINT_LION: /* arXiv 2302.06675: one moment */
+    case FOOTPRINT_SGD_MOMENTUM:
+        return element * numel;
+    case FOOTPRINT_ADAM_8BIT:
+        for (int i = 0; model && i < model->n_tensors; i++)
+            bytes += adam_8bit_bytes(model->tensors[i].numel);
+        return model ? bytes : adam_8bit_bytes(params);
+    case FOOTPRINT_ADAFACTOR: /* without a shape: as one square matrix, the O(sqrt P) of the rule */
+        for (int i = 0; model && i < model->n_tensors; i++)
+            bytes += adafactor_bytes(model->tensors[i].rows, model->tensors[i].cols);
+        return model ? bytes : 4 * 2 * ceil(sqrt(numel));
+    case FOOTPRINT_LOMO: /* arXiv 2306.09782: plain SGD fused into backward */
+    case FOOTPRINT_SGD:
+    case FOOTPRINT_OPTIMIZER_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* Elements of the largest tensor, 0 without a shape. */
+static double largest_tensor(const struct model *model)
+{
+    int64_t most = 0;
+    for (int i = 0; model && i < model->n_tensors; i++)
+        most = model->tensors[i].numel > most ? model->tensors[i].numel : most;
+    return (double)most;
+}
+
+/* Elements of one GPU's shard: FSDP pads each unit to a multiple of the GPUs. */
+static double shard_elements(int64_t params, const struct model *model, const struct footprint_options *options)
+{
+    double gpus = (double)options->gpus, shard = 0;
+    if (options->strategy != FOOTPRINT_FSDP || !model)
+        return ceil((double)params / gpus);
+    for (int i = 0; i < model->n_layers; i++)
+        shard += ceil((double)model->layers[i].params / gpus);
+    return shard;
+}
+
+/* What stands beside the shards while they are computed with. */
+static double copies_bytes(
+    int64_t params, const struct model *model, const struct footprint_options *options, struct format format)
+{
+    double largest = 0;
+    switch ((enum footprint_strategy)options->strategy) {
+    case FOOTPRINT_ZERO3:
+        return format.compute * (double)(params < DS_MAX_LIVE ? params : DS_MAX_LIVE);
+    case FOOTPRINT_FSDP: /* the root stays gathered; the units in flight and the gradient of one of them */
+        for (int i = 1; model && i < model->n_layers; i++)
+            largest = fmax(largest, (double)model->layers[i].params);
+        return model ? format.compute * ((double)model->layers[0].params + (FSDP_INFLIGHT + 1) * largest) : 0;
+    case FOOTPRINT_DDP: /* autocast keeps the cast weights until backward has used them */
+        return format.compute < format.weight ? format.compute * (double)params : 0;
+    case FOOTPRINT_ZERO1:
+    case FOOTPRINT_ZERO2:
+    case FOOTPRINT_STRATEGY_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static double buffer_bytes(int64_t params, int strategy, struct format format)
+{
+    if (strategy == FOOTPRINT_DDP) /* gradient_as_bucket_view is off by default: buckets hold a second copy */
+        return format.gradient * (double)params;
+    if (strategy == FOOTPRINT_FSDP)
+        return 0;
+    return format.gradient * (double)(params < DS_BUCKET ? params : DS_BUCKET);
+}
+
+struct footprint footprint_of(
+    int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch)
+{
+    BUG_IF(options->gpus < 1, "%lld GPUs", (long long)options->gpus);
+    struct footprint_options alone = *options;
+    if (options->gpus == 1) /* FSDP and ZeRO over one GPU are plain training */
+        alone.strategy = FOOTPRINT_DDP;
+    bool fsdp = alone.strategy == FOOTPRINT_FSDP, several = options->gpus > 1;
+    struct format format = format_of(&alone);
+    double whole = (double)params, shard = shard_elements(params, model, &alone);
+    double weights = fsdp || alone.strategy == FOOTPRINT_ZERO3 ? shard : whole;
+    double gradients = fsdp || alone.strategy >= FOOTPRINT_ZERO2 ? shard : whole;
+    double optimized = fsdp || alone.strategy >= FOOTPRINT_ZERO1 ? shard : whole;
+    bool flat = optimized < whole; /* shards are cut from flattened tensors: no rows and columns are left to factor */
+    double state = footprint_optimizer_state(params, model, options->optimizer, options->dtype);
+    if (options->optimizer == FOOTPRINT_ADAFACTOR && flat)
+        state = 4 * whole;
+    bool lomo = options->optimizer == FOOTPRINT_LOMO; /* a gradient is used as soon as it is there */
+    struct footprint out = {
+        .weights = format.weight * weights,
+        .gradients = format.gradient * (lomo ? largest_tensor(model) : gradients),
+        .optimizer = format.master * optimized + state * (optimized / whole),
+        .copies = several || alone.strategy == FOOTPRINT_DDP ? copies_bytes(params, model, &alone, format) : 0,
+        .buffers = several && !lomo ? buffer_bytes(params, alone.strategy, format) : 0,
+    };
+    if (model && options->micro_batch > 0)
+        out.activations = footprint_activations(model, options, scratch);
+    return out;
+}
+
+double footprint_total(const struct footprint *footprint)
+{
+    return footprint->weights + footprint->gradients + footprint->optimizer + footprint->copies + footprint->buffers +
+           footprint->activations;
+}
+
+double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes)
+{
+    int64_t caches = shape->family == MODEL_T5 ? 2 * shape->n_decoder_layers : shape->n_layers;
+    return 2.0 * (double)batch * (double)caches * (double)(shape->n_kv_heads * shape->d_kv) * (double)context *
+           (double)element_bytes;
+}
+
+static bool adapted(const struct model *model, const struct model_tensor *tensor)
+{
+    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
+}
+
+int64_t footprint_lora_params(const struct model *model, int64_t rank)
+{
+    int64_t params = 0;
+    for (int i = 0; i < model->n_tensors; i++)
+        if (adapted(model, &model->tensors[i]))
+            params += rank * (model->tensors[i].rows + model->tensors[i].cols);
+    return params;
+}
+
+double footprint_qlora_base(const struct model *model)
+{
+    double bytes = 0;
+    for (int i = 0; i < model->n_tensors; i++) {
+        const struct model_tensor *tensor = &model->tensors[i];
+        bytes += (double)tensor->numel * (adapted(model, tensor) ? NF4_MILLIBITS / 8000.0 : 2);
+    }
+    return bytes;
+}

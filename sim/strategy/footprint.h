@@ -1,0 +1,96 @@
+/* Bytes of HBM that training takes on one GPU, in closed form: what fits where, before anything is simulated.
+ *
+ * Modelled, by kind of tensor: weights, gradients and optimizer state by number format and optimizer, shared out as
+ * DDP, ZeRO 1-3 and FSDP share them; the copies and buffers that these keep beside them; activations at the fullest
+ * moment of forward and backward, from the kernels of model.h; KV cache; LoRA adapters. Ignored: fragmentation and
+ * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers, CPU offload.
+ *
+ * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers: see the
+ * table in footprint.c. A shape can be missing (model NULL): then what depends on it is left out or estimated as said
+ * beside it. */
+#ifndef FLOPCAST_STRATEGY_FOOTPRINT_H
+#define FLOPCAST_STRATEGY_FOOTPRINT_H
+
+#include "model/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What parameters, gradients and optimizer state are kept in. mixed: PyTorch keeps FP32 parameters and casts them (4 +
+ * 4 bytes), DeepSpeed keeps 16-bit ones and an FP32 copy with the optimizer (2 + 2 + 4). The others keep everything in
+ * one format. */
+enum footprint_dtype {
+    FOOTPRINT_FP32,
+    FOOTPRINT_BF16_MIXED,
+    FOOTPRINT_FP16_MIXED,
+    FOOTPRINT_BF16,
+    FOOTPRINT_FP16,
+    FOOTPRINT_INT8,
+    FOOTPRINT_DTYPE_COUNT
+};
+extern const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1];
+
+enum footprint_optimizer {
+    FOOTPRINT_ADAMW,
+    FOOTPRINT_ADAM,
+    FOOTPRINT_ADAM_8BIT,
+    FOOTPRINT_LION,
+    FOOTPRINT_ADAFACTOR,
+    FOOTPRINT_LOMO,
+    FOOTPRINT_SGD,
+    FOOTPRINT_SGD_MOMENTUM,
+    FOOTPRINT_OPTIMIZER_COUNT
+};
+extern const char *const footprint_optimizer_names[FOOTPRINT_OPTIMIZER_COUNT + 1];
+
+enum footprint_strategy {
+    FOOTPRINT_DDP,
+    FOOTPRINT_ZERO1,
+    FOOTPRINT_ZERO2,
+    FOOTPRINT_ZERO3,
+    FOOTPRINT_FSDP,
+    FOOTPRINT_STRATEGY_COUNT
+};
+extern const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1];
+
+struct footprint_options {
+    int dtype, optimizer, strategy; /* the enums above */
+    int64_t gpus;                   /* 1: one GPU without any strategy */
+    int64_t micro_batch;            /* 0: activations are left out */
+    int64_t seq_len, decoder_seq_len;
+    bool checkpointing; /* every block is recomputed */
+    int attention;      /* enum attention_kernel */
+};
+
+/* Bytes on one GPU. */
+struct footprint {
+    double weights;
+    double gradients;
+    double optimizer;   /* with the FP32 copy of the weights where there is one */
+    double copies;      /* gathered units (FSDP, ZeRO-3), 16-bit copies of the weights (autocast) */
+    double buffers;     /* DDP's and DeepSpeed's buckets */
+    double activations; /* 0 without a model or a batch */
+};
+
+/* params: parameters; model: its shape, or NULL. scratch holds the model's kernels. options->gpus >= 1. */
+struct footprint footprint_of(
+    int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch);
+double footprint_total(const struct footprint *footprint);
+
+/* Bytes of activations at the fullest moment of a step. */
+double footprint_activations(const struct model *model, const struct footprint_options *options, struct arena *scratch);
+
+/* Bytes of optimizer state of the whole model in this format, without FP32 copies of weights. */
+double footprint_optimizer_state(int64_t params, const struct model *model, int optimizer, int dtype);
+
+/* Keys and values of every attention layer: 2 x batch x layers x KV heads x head size x context x bytes; T5: of the
+ * decoder, its cross-attention to as many encoder tokens included. */
+double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes);
+
+/* Parameters of low-rank adapters of this rank on every matrix of every block: rank x (rows + cols) each (LoRA, arXiv
+ * 2106.09685). */
+int64_t footprint_lora_params(const struct model *model, int64_t rank);
+/* Bytes of the frozen model with blocks' matrices in NF4, the rest in 16 bit (QLoRA, arXiv 2305.14314). */
+double footprint_qlora_base(const struct model *model);
+
+#endif

@@ -1,0 +1,95 @@
+#include "strategy/footprint.h"
+
+#include <math.h>
+
+static bool is_kept(const struct model_program *program, int i)
+{
+    const struct model_activation *a = &program->activations[i];
+    return !a->born_in_backward && (a->backward_last >= 0 || i == program->output);
+}
+
+/* Bytes that are still there when the forward pass of the stage is over; its output is the next stage's input. */
+static double kept_bytes(const struct model_program *program)
+{
+    double bytes = 0;
+    for (int i = 0; i < program->n_activations; i++)
+        if (is_kept(program, i))
+            bytes += (double)program->activations[i].bytes;
+    return bytes;
+}
+
+/* Bytes alive while forward kernel k runs. */
+static double alive_in_forward(const struct model_program *program, int k)
+{
+    double bytes = 0;
+    for (int i = 0; i < program->n_activations; i++) {
+        const struct model_activation *a = &program->activations[i];
+        if (!a->born_in_backward && a->born <= k && (is_kept(program, i) || k <= a->forward_last))
+            bytes += (double)a->bytes;
+    }
+    return bytes;
+}
+
+/* Bytes alive while backward kernel k runs. */
+static double alive_in_backward(const struct model_program *program, int k)
+{
+    double bytes = 0;
+    for (int i = 0; i < program->n_activations; i++) {
+        const struct model_activation *a = &program->activations[i];
+        if (k <= a->backward_last && (!a->born_in_backward || a->born <= k))
+            bytes += (double)a->bytes;
+    }
+    return bytes;
+}
+
+static double peak_bytes(const struct model_program *program)
+{
+    double peak = 0;
+    for (int k = 0; k < program->n_forward; k++)
+        peak = fmax(peak, alive_in_forward(program, k));
+    for (int k = 0; k < program->n_backward; k++)
+        peak = fmax(peak, alive_in_backward(program, k));
+    return peak;
+}
+
+static struct model_workload workload_of(const struct footprint_options *options)
+{
+    static const enum dtype storage[FOOTPRINT_DTYPE_COUNT] = {
+        [FOOTPRINT_FP32] = DTYPE_FP32,
+        [FOOTPRINT_BF16_MIXED] = DTYPE_BF16,
+        [FOOTPRINT_FP16_MIXED] = DTYPE_FP16,
+        [FOOTPRINT_BF16] = DTYPE_BF16,
+        [FOOTPRINT_FP16] = DTYPE_FP16,
+        [FOOTPRINT_INT8] = DTYPE_BF16, /* 8-bit weights are multiplied with 16-bit activations */
+    };
+    enum dtype dtype = storage[options->dtype];
+    return (struct model_workload){
+        .micro_batch = options->micro_batch,
+        .seq_len = options->seq_len,
+        .decoder_seq_len = options->decoder_seq_len,
+        .math = dtype,
+        .storage = dtype,
+        .attention = options->attention,
+        .loss_fp32 = true,
+    };
+}
+
+double footprint_activations(const struct model *model, const struct footprint_options *options, struct arena *scratch)
+{
+    struct model_workload workload = workload_of(options);
+    struct model_stages stages = {0};
+    model_stages(&stages, model, &workload, scratch);
+    const struct model_program *known = NULL; /* alike blocks follow each other and share a program */
+    double before = 0, peak = 0, own_peak = 0, kept = 0;
+    for (int i = 0; i < stages.n; i++) {
+        const struct model_program *program = stages.at[i].program;
+        if (program != known) {
+            known = program;
+            own_peak = peak_bytes(program);
+            kept = options->checkpointing && program->reruns ? (double)program->output_bytes : kept_bytes(program);
+        }
+        peak = fmax(peak, before + own_peak);
+        before += kept;
+    }
+    return peak;
+}
