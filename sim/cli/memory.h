@@ -1,0 +1,29 @@
+/* What `flopcast memory` was asked, and its answer as rows: bytes on one GPU, then rules of thumb beside what is
+ * modelled. */
+#ifndef FLOPCAST_CLI_MEMORY_H
+#define FLOPCAST_CLI_MEMORY_H
+
+#include "hw/hw.h"
+#include "model/model.h"
+#include "strategy/footprint.h"
+
+#include <stdio.h>
+
+enum memory_format { MEMORY_TABLE, MEMORY_CSV, MEMORY_JSON, MEMORY_FORMAT_COUNT };
+extern const char *const memory_format_names[MEMORY_FORMAT_COUNT + 1]; /* "table", "csv", "json" */
+
+struct memory_request {
+    const char *name; /* of the model file, or the parameter count as written */
+    int64_t params;
+    struct model model; /* when has_model */
+    bool has_model;
+    struct footprint_options options;
+    const char *gpu_path; /* or NULL */
+    struct hw_gpu gpu;
+    int format; /* enum memory_format */
+};
+
+/* Compute and print in the format asked for. */
+void memory_print(FILE *out, const struct memory_request *request, struct arena *arena);
+
+#endif

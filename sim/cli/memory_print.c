@@ -1,0 +1,262 @@
+#include "base/vec.h"
+#include "cli/memory.h"
+#include "config/config.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+const char *const memory_format_names[MEMORY_FORMAT_COUNT + 1] = {"table", "csv", "json", NULL};
+
+#define NOT_GIVEN ((double)NAN)
+
+/* Ranks and job sizes that the rows of rules are told for when the user names none. */
+enum { LORA_RANK = 16, ZERO_GPUS = 64 };
+
+struct row {
+    const char *section; /* "gpu": bytes on one GPU; "rule": a rule of thumb */
+    const char *name;
+    double rule;     /* bytes; NOT_GIVEN where there is none */
+    double modelled; /* bytes; NOT_GIVEN where nothing is modelled */
+    const char *note;
+};
+struct rows {
+    VEC(struct row) list;
+};
+
+static void add(
+    struct rows *rows, const char *section, const char *name, double rule, double modelled, const char *note)
+{
+    vec_push(&rows->list, (struct row){section, name, rule, modelled, note});
+}
+
+/* States (weights, gradients, optimizer) of one GPU under other options than the user's, without activations. */
+static double states(const struct memory_request *request, int dtype, int optimizer, int strategy, int64_t gpus)
+{
+    struct footprint_options options = {.dtype = dtype, .optimizer = optimizer, .strategy = strategy, .gpus = gpus};
+    const struct model *model = request->has_model ? &request->model : NULL;
+    struct footprint f = footprint_of(request->params, model, &options, NULL);
+    return f.weights + f.gradients + f.optimizer;
+}
+
+static void add_gpu_rows(struct rows *rows, const struct memory_request *request, const struct footprint *f)
+{
+    bool activations = request->has_model && request->options.micro_batch > 0;
+    add(rows, "gpu", "weights", NOT_GIVEN, f->weights, "");
+    add(rows, "gpu", "gradients", NOT_GIVEN, f->gradients,
+        request->options.optimizer == FOOTPRINT_LOMO ? "LOMO: one tensor's at a time" : "");
+    add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer, "with the FP32 weights of DeepSpeed's mixed precision");
+    add(rows, "gpu", "copies", NOT_GIVEN, f->copies, "gathered units of FSDP and ZeRO-3, weights that autocast casts");
+    add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, "buckets of DDP and DeepSpeed");
+    add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
+        activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
+    add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f), "without CUDA context, NCCL and fragmentation");
+}
+
+static void add_precision_rules(struct rows *rows, const struct memory_request *request)
+{
+    double p = (double)request->params;
+    add(rows, "rule", "weights, FP32: 4 P", 4 * p, 4 * p, "1B parameters: 4 GB");
+    add(rows, "rule", "weights, 16 bit: 2 P", 2 * p, 2 * p, "");
+    add(rows, "rule", "weights, 8 bit: P", p, p, "");
+    add(rows, "rule", "training, FP32: 80 P", 80 * p,
+        states(request, FOOTPRINT_FP32, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        "course rule, 20 x the weights; modelled without activations: its own parts make 24 P");
+    add(rows, "rule", "training, 16 bit: 40 P", 40 * p,
+        states(request, FOOTPRINT_BF16, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        "course rule; modelled without activations");
+    add(rows, "rule", "training, 8 bit: 20 P", 20 * p,
+        states(request, FOOTPRINT_INT8, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA");
+    add(rows, "rule", "16-bit Adam: 2 P + 2 P + 4 P", 8 * p,
+        states(request, FOOTPRINT_BF16, FOOTPRINT_ADAM, FOOTPRINT_DDP, 1), "70B: 140 + 140 + 280 = 560 GB");
+}
+
+static void add_optimizer_rules(struct rows *rows, const struct memory_request *request)
+{
+    const struct model *model = request->has_model ? &request->model : NULL;
+    double p = (double)request->params;
+    const struct {
+        const char *name;
+        double rule;
+        int optimizer, dtype;
+        const char *note;
+    } rules[] = {
+        {"AdamW state, FP32: 8 P", 8 * p, FOOTPRINT_ADAMW, FOOTPRINT_FP32, ""},
+        {"AdamW state, 16 bit: 4 P", 4 * p, FOOTPRINT_ADAMW, FOOTPRINT_BF16, ""},
+        {"Lion state, FP32: 4 P", 4 * p, FOOTPRINT_LION, FOOTPRINT_FP32, "one moment"},
+        {"Lion state, 16 bit: 2 P", 2 * p, FOOTPRINT_LION, FOOTPRINT_BF16, ""},
+        {"8-bit Adam state: 2 P", 2 * p, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32,
+            "with a scale to 256 elements (bitsandbytes)"},
+        {"Adafactor state: sqrt P", 4 * sqrt(p), FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32,
+            model ? "rows + columns of every matrix" : "as one square matrix; a model file gives its shapes"},
+        {"LOMO state, FP32: 2 P", 2 * p, FOOTPRINT_LOMO, FOOTPRINT_FP32, "none in fact: it is SGD fused into backward"},
+        {"LOMO state, 16 bit: P", p, FOOTPRINT_LOMO, FOOTPRINT_BF16, ""},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        add(rows, "rule", rules[i].name, rules[i].rule,
+            footprint_optimizer_state(request->params, model, rules[i].optimizer, rules[i].dtype), rules[i].note);
+}
+
+static void add_sharing_rules(struct rows *rows, const struct memory_request *request, struct arena *arena)
+{
+    int64_t gpus = request->options.gpus > 1 ? request->options.gpus : ZERO_GPUS;
+    double whole = 16 * (double)request->params; /* 2 + 2 + 12 bytes, arXiv 1910.02054 */
+    const char *note =
+        arena_printf(arena, "states on one of %" PRId64 " GPUs, mixed precision, Adam: 16 P on one", gpus);
+    const struct {
+        const char *name;
+        double rule;
+        int strategy;
+    } rules[] = {
+        {"ZeRO-1: up to 4 x less", whole / 4, FOOTPRINT_ZERO1},
+        {"ZeRO-2: up to 8 x less", whole / 8, FOOTPRINT_ZERO2},
+        {"ZeRO-3: N x less", whole / (double)gpus, FOOTPRINT_ZERO3},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        add(rows, "rule", rules[i].name, rules[i].rule,
+            states(request, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, rules[i].strategy, gpus), note);
+}
+
+static void add_model_rows(struct rows *rows, const struct memory_request *request)
+{
+    const struct footprint_options *options = &request->options;
+    const struct model *model = &request->model;
+    double p = (double)request->params;
+    double adapters = 16 * (double)footprint_lora_params(model, LORA_RANK); /* FP32: 4 + 4 + 8 bytes each */
+    add(rows, "rule", "LoRA of rank 16, 16-bit base", 2 * p, 2 * p + adapters,
+        "base, adapters on every matrix of the blocks, Adam");
+    add(rows, "rule", "QLoRA of rank 16, 4-bit base", p / 2, footprint_qlora_base(model) + adapters,
+        "4.127 bits in the blocks' matrices, the rest in 16 bit");
+    if (options->micro_batch > 0) {
+        int64_t context = model->shape.family == MODEL_T5 ? options->decoder_seq_len : options->seq_len;
+        double cache = footprint_kv_cache(&model->shape, options->micro_batch, context, 2);
+        add(rows, "rule", "KV cache, 16 bit", cache, cache,
+            "generation: 2 x batch x layers x KV heads x head size x context");
+    }
+}
+
+static void print_bytes(FILE *out, double bytes)
+{
+    if (isnan(bytes))
+        fprintf(out, "  %12s", "-");
+    else
+        fprintf(out, "  %12.3f", bytes * 1e-9);
+}
+
+static void print_fit(FILE *out, const struct memory_request *request, double total)
+{
+    double context = request->gpu.context_bytes.value, room = request->gpu.hbm_capacity.value - context - total;
+    fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context, %.1f GB %s\n\n", request->gpu.name,
+        room >= 0 ? "fits" : "does not fit", (total + context) * 1e-9, request->gpu.hbm_capacity.value * 1e-9,
+        context * 1e-9, fabs(room) * 1e-9, room >= 0 ? "to spare" : "too much");
+}
+
+static void print_table(FILE *out, const struct memory_request *request, const struct rows *rows, double total)
+{
+    const struct footprint_options *o = &request->options;
+    fprintf(out, "%s: %" PRId64 " parameters (P)\n", request->has_model ? request->model.shape.name : request->name,
+        request->params);
+    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype],
+        footprint_optimizer_names[o->optimizer], footprint_strategy_names[o->strategy], o->gpus,
+        o->gpus == 1 ? "" : "s");
+    if (o->micro_batch > 0)
+        fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " tokens, %s attention, %s checkpointing", o->micro_batch,
+            o->seq_len, attention_kernel_names[o->attention], o->checkpointing ? "full" : "no");
+    fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");
+    bool rules = false;
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct row *row = &rows->list.at[i];
+        if (!rules && *row->section == 'r') {
+            rules = true;
+            fputc('\n', out);
+            if (request->gpu_path)
+                print_fit(out, request, total);
+            fprintf(out, "%-30s  %12s  %12s\n", "rules of thumb", "rule, GB", "modelled, GB");
+        }
+        fprintf(out, "%-30s", row->name);
+        if (rules)
+            print_bytes(out, row->rule);
+        print_bytes(out, row->modelled);
+        if (!rules)
+            print_bytes(out, row->modelled / (double)request->params * 1e9);
+        fprintf(out, "%s%s\n", *row->note ? "  " : "", row->note);
+    }
+}
+
+static void print_csv_number(FILE *out, double value)
+{
+    if (!isnan(value))
+        fprintf(out, "%.17g", value);
+}
+
+static void print_csv(FILE *out, const struct rows *rows)
+{
+    fputs("section,name,rule_bytes,modelled_bytes,note\r\n", out);
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct row *row = &rows->list.at[i];
+        fprintf(out, "%s,\"%s\",", row->section, row->name);
+        print_csv_number(out, row->rule);
+        fputc(',', out);
+        print_csv_number(out, row->modelled);
+        fprintf(out, ",\"%s\"\r\n", row->note);
+    }
+}
+
+static void print_json_number(FILE *out, double value)
+{
+    if (isnan(value))
+        fputs("null", out);
+    else
+        fprintf(out, "%.17g", value);
+}
+
+static void print_json(FILE *out, const struct memory_request *request, const struct rows *rows)
+{
+    fputs("{\"model\": ", out);
+    json_write_string(out, request->has_model ? request->model.shape.name : request->name);
+    fprintf(out,
+        ", \"parameters\": %" PRId64
+        ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64,
+        request->params, footprint_dtype_names[request->options.dtype],
+        footprint_optimizer_names[request->options.optimizer], footprint_strategy_names[request->options.strategy],
+        request->options.gpus);
+    if (request->gpu_path) {
+        fputs(", \"gpu\": ", out);
+        json_write_string(out, request->gpu.name);
+        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g", request->gpu.hbm_capacity.value,
+            request->gpu.context_bytes.value);
+    }
+    fputs(", \"rows\": [", out);
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct row *row = &rows->list.at[i];
+        fprintf(out, "%s\n  {\"section\": \"%s\", \"name\": \"%s\", \"rule_bytes\": ", i ? "," : "", row->section,
+            row->name);
+        print_json_number(out, row->rule);
+        fputs(", \"modelled_bytes\": ", out);
+        print_json_number(out, row->modelled);
+        fputs(", \"note\": ", out);
+        json_write_string(out, row->note);
+        fputc('}', out);
+    }
+    fputs("\n]}\n", out);
+}
+
+void memory_print(FILE *out, const struct memory_request *request, struct arena *arena)
+{
+    struct rows rows = {0};
+    struct footprint f =
+        footprint_of(request->params, request->has_model ? &request->model : NULL, &request->options, arena);
+    add_gpu_rows(&rows, request, &f);
+    add_precision_rules(&rows, request);
+    add_optimizer_rules(&rows, request);
+    add_sharing_rules(&rows, request, arena);
+    if (request->has_model)
+        add_model_rows(&rows, request);
+    if (request->format == MEMORY_CSV)
+        print_csv(out, &rows);
+    else if (request->format == MEMORY_JSON)
+        print_json(out, request, &rows);
+    else
+        print_table(out, request, &rows, footprint_total(&f));
+    vec_free(&rows.list);
+}
