@@ -1,14 +1,15 @@
-/* A model as layers of kernels. Families: T5 (encoder-decoder), GPT (GPT-2/minGPT/MPT-like decoder), Llama (RMSNorm, SwiGLU, GQA).
+/* A model as layers of kernels. Families: T5 (encoder-decoder), GPT (GPT-2/minGPT/MPT-like decoder), Llama (RMSNorm,
+ * SwiGLU, GQA).
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
- * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors. model_program()
- * turns a layer and a batch into the kernels of its forward and backward pass and the tensors that live between them, as eager
- * PyTorch launches and keeps them (the autograd rules are in model/tape.h).
+ * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
+ * model_program() turns a layer and a batch into the kernels of its forward and backward pass and the tensors that live
+ * between them, as eager PyTorch launches and keeps them (the autograd rules are in model/tape.h).
  *
- * Layers are in forward order: layer 0 is the root (shared embedding, final norms, head: what no block owns); its kernels come in
- * two programs, MODEL_ENTRY before the first block (embedding) and MODEL_EXIT after the last (final norm, head, loss). T5's decoder
- * entry (embedding of the decoder) and encoder exit norm run at the stacks' borders: they are blocks' neighbours in the
- * list given by model_stages(). */
+ * Layers are in forward order: layer 0 is the root (shared embedding, final norms, head: what no block owns); its
+ * kernels come in two programs, MODEL_ENTRY before the first block (embedding) and MODEL_EXIT after the last (final
+ * norm, head, loss). T5's decoder entry (embedding of the decoder) and encoder exit norm run at the stacks' borders:
+ * they are blocks' neighbours in the list given by model_stages(). */
 #ifndef FLOPCAST_MODEL_MODEL_H
 #define FLOPCAST_MODEL_MODEL_H
 
@@ -18,41 +19,45 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
-enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA };
+enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA, MODEL_FAMILY_COUNT };
+extern const char *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", NULL */
 
 struct model_shape {
-    const char *name;         /* "t5-11b" */
-    const char *source;       /* where the shape comes from; "assumed ..." where it is */
-    int family;               /* enum model_family */
+    const char *name;                                 /* "t5-11b" */
+    const char *source;                               /* where the shape comes from; "assumed ..." where it is */
+    int family;                                       /* enum model_family */
     int64_t d_model, d_ff, d_kv, n_heads, n_kv_heads; /* d_kv: head dimension; n_kv_heads = n_heads without GQA */
-    int64_t n_layers;         /* T5: encoder layers */
-    int64_t n_decoder_layers; /* T5 only; 0 for decoder-only models */
+    int64_t n_layers;                                 /* T5: encoder layers */
+    int64_t n_decoder_layers;                         /* T5 only; 0 for decoder-only models */
     int64_t vocab;
     int64_t max_positions;    /* rows of a learned position embedding (GPT), 0 = none */
     int64_t relative_buckets; /* T5: 32 */
     bool tied_embeddings;
-    bool gated_ffn;           /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
-    bool biases;              /* linear layers carry biases (GPT-2) */
-    double dropout;           /* probability in training; 0 launches no dropout kernels */
+    bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
+    bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
+    bool composed_gelu; /* tanh-GELU written out in Python ("gelu_new": GPT-2, minGPT, T5 v1.1): 8 kernels, not 1 */
+    double dropout;     /* probability in training; 0 launches no dropout kernels */
 };
 
-/* One parameter tensor, in the order of model.parameters(). */
+/* One parameter tensor. Tensors stand in the order of layers; within a layer, of model.parameters(). (In PyTorch the
+ * root's later tensors, such as the final norm, come after the blocks'; here a layer's tensors are one run.) */
 struct model_tensor {
     const char *name;   /* as in PyTorch's state_dict: "encoder.block.0.layer.0.SelfAttention.q.weight" */
     int64_t rows, cols; /* cols 1 for vectors */
     int64_t numel;
-    int layer;          /* the layer that owns it */
+    int layer; /* the layer that owns it */
 };
 
 enum layer_role { LAYER_ROOT, LAYER_ENCODER_BLOCK, LAYER_DECODER_BLOCK };
 
 struct model_layer {
-    const char *name;   /* "encoder.block.0" */
+    const char *name; /* "encoder.block.0" */
     enum layer_role role;
     int first_tensor, n_tensors; /* into model->tensors */
     int64_t params;
-    int alike;          /* index of the first layer with the same shape and role: programs can be shared */
+    int alike; /* index of the first layer with the same shape and role: programs can be shared */
 };
 
 struct model {
@@ -61,7 +66,7 @@ struct model {
     int n_layers;
     struct model_tensor *tensors;
     int n_tensors;
-    int64_t params;             /* all, tied ones once */
+    int64_t params; /* all, tied ones once */
 };
 
 enum attention_kernel { ATTENTION_NAIVE, ATTENTION_FLASH };
@@ -83,41 +88,54 @@ int64_t model_tokens(const struct model *model, const struct model_workload *wor
 
 /* A kernel within a program. */
 struct model_kernel {
-    const char *name;   /* "q", "scores", "softmax", "wi", "relu" ...; backward: "wi.dgrad", "wi.wgrad" */
+    const char
+        *name; /* "layer.0.SelfAttention.q", "attn.softmax" ...; backward: "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
     struct kernel_work work;
-    int param_grad;     /* backward: index of the parameter tensor (model->tensors) whose gradient this kernel writes, else -1 */
+    double model_flop; /* what the usual formulae count: GEMMs and attention over all s x s scores; a causal flash
+                        * kernel does half of that (work.flop), its backward 2.5 times its forward, not 2 */
+    int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
 };
 
-/* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's forward or
- * backward list. A tensor is allocated just before kernel born runs and released just after its last use. */
+/* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's
+ * forward or backward list. A tensor is allocated just before kernel born runs and released just after its last use. */
 struct model_activation {
     const char *name;
     int64_t bytes;
     bool born_in_backward; /* born is an index into backward (a gradient or a temporary of it) */
     int born;
-    int forward_last;      /* last forward kernel that uses it; -1 when born in backward */
-    int backward_last;     /* last backward kernel that uses it; -1: not needed in backward */
+    int forward_last;  /* last forward kernel that uses it; -1 when born in backward */
+    int backward_last; /* last backward kernel that uses it; -1: not needed in backward */
 };
 
-/* A layer's (or entry's, exit's) kernels and tensors for one micro-batch. The input of the program (the output of the stage before
- * it) is not among the tensors: it is the activation checkpoint that the caller keeps (input_bytes). The output is (is_output). */
+/* A layer's (or entry's, exit's) kernels and tensors for one micro-batch. The input of the program (the output of the
+ * stage before it, whose output_bytes say its size) is not among the tensors: it is the activation checkpoint that the
+ * caller keeps until the program's backward is done. The output is among them.
+ *
+ * Gradients at the borders: the gradient of the output is an activation born at backward kernel 0, that of the input
+ * one that lives to the last backward kernel (often the same one: the residual stream). So the caller does nothing to
+ * hand it over. T5's tensors that all blocks of a stack share (position bias, its gradient, the gradient of the
+ * encoder's output) are listed in the same way in every program of the stack, from first kernel to last; with
+ * recomputation they are thus not counted between a stack's forward and its backward pass. The encoder's output itself
+ * is the output of the STACK_EXIT stage, which the caller keeps until the backward pass of the stage after it.
+ * Gradients of parameters are the caller's, partial sums of tied ones too. */
 struct model_program {
     struct model_kernel *forward, *backward;
     int n_forward, n_backward;
     struct model_activation *activations;
     int n_activations;
-    int output;            /* index of the activation that is handed to the next stage, -1 for the last stage */
+    int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
     int64_t output_bytes;
-    bool reruns;           /* a block, which full activation checkpointing recomputes */
+    bool reruns; /* a block, which full activation checkpointing recomputes */
 };
 
 /* Stages in forward order: each is a program and the layer whose parameters it uses. */
 enum stage_kind { STAGE_ENTRY, STAGE_BLOCK, STAGE_STACK_EXIT, STAGE_DECODER_ENTRY, STAGE_EXIT };
 struct model_stage {
     enum stage_kind kind;
-    int layer;                           /* 0 for entry, exit and the like */
-    const struct model_program *program; /* shared between alike layers; param_grad of a shared program is relative: see below */
-    int tensor_base;                     /* add to param_grad >= 0 to get the index in model->tensors */
+    int layer; /* 0 for entry, exit and the like */
+    const struct model_program
+        *program;    /* shared between alike layers; param_grad of a shared program is relative: see below */
+    int tensor_base; /* add to param_grad >= 0 to get the index in model->tensors (0 for layer 0) */
 };
 struct model_stages {
     struct model_stage *at;
@@ -126,21 +144,28 @@ struct model_stages {
 
 extern const struct config_table model_shape_table;
 
-/* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type": t5, gpt2, llama, mistral, qwen2),
- * absent keys by that family's defaults in the transformers library. */
+/* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type": t5, gpt2, llama,
+ * mistral, qwen2), absent keys by that family's defaults in the transformers library. */
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);
+enum status model_parse(
+    struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);
 
 /* Lay out layers and tensors. The shape must have passed model_load's checks. */
 void model_build(struct model *out, const struct model_shape *shape, struct arena *arena);
 
-/* The stages of one micro-step with their programs. */
+/* The stages of one micro-step with their programs. BUG for flash attention in T5: Hugging Face's T5 adds a position
+ * bias to its scores and has no such path. */
 void model_stages(
     struct model_stages *out, const struct model *model, const struct model_workload *workload, struct arena *arena);
 
-/* flop of the forward pass of one micro-step on one rank: GEMMs and attention only, the usual meaning of "model FLOPs"; a training
- * step is three times this without recomputation, four times with full recomputation of the blocks (the head is not recomputed). */
+/* flop of the forward pass of one micro-step on one rank: GEMMs and attention only, the usual meaning of "model FLOPs";
+ * a training step is three times this without recomputation, four times with full recomputation of the blocks (the head
+ * is not recomputed). */
 double model_forward_flop(const struct model_stages *stages);
 /* The part of it that lies in blocks (what full activation checkpointing runs again). */
 double model_block_forward_flop(const struct model_stages *stages);
+
+/* Name, source, parameters, layers, the tensors of each kind of layer, forward flop per token. */
+void model_print(FILE *out, const struct model *model);
 
 #endif

@@ -1,0 +1,73 @@
+/* Layers and tensors out of a shape. */
+#include "model/family.h"
+
+#include <string.h>
+
+const char *const model_family_names[MODEL_FAMILY_COUNT + 1] = {
+    [MODEL_T5] = "t5", [MODEL_GPT] = "gpt", [MODEL_LLAMA] = "llama"};
+
+const struct model_family_code *model_family_code(const struct model_shape *shape)
+{
+    static const struct model_family_code *const families[MODEL_FAMILY_COUNT] = {
+        [MODEL_T5] = &model_family_t5, [MODEL_GPT] = &model_family_gpt, [MODEL_LLAMA] = &model_family_llama};
+    BUG_IF(shape->family < 0 || shape->family >= MODEL_FAMILY_COUNT, "family %d", shape->family);
+    return families[shape->family];
+}
+
+void build_layer(struct model_builder *builder, enum layer_role role, const char *name)
+{
+    struct model_layer layer = {.name = name, .role = role, .first_tensor = builder->tensors.n};
+    vec_push(&builder->layers, layer);
+}
+
+void build_tensor(struct model_builder *builder, const char *name, int64_t rows, int64_t cols)
+{
+    int owner = builder->layers.n - 1;
+    struct model_layer *layer = &builder->layers.at[owner];
+    if (layer->role != LAYER_ROOT)
+        name = arena_printf(builder->arena, "%s.%s", layer->name, name);
+    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner});
+    layer->n_tensors++;
+    layer->params += rows * cols;
+}
+
+static bool same_tensors(const struct model *model, const struct model_layer *a, const struct model_layer *b)
+{
+    if (a->role != b->role || a->n_tensors != b->n_tensors)
+        return false;
+    for (int i = 0; i < a->n_tensors; i++) {
+        const struct model_tensor *x = &model->tensors[a->first_tensor + i], *y = &model->tensors[b->first_tensor + i];
+        if (x->rows != y->rows || x->cols != y->cols)
+            return false;
+    }
+    return true;
+}
+
+static int first_alike(const struct model *model, int layer)
+{
+    for (int i = 0; i < layer; i++)
+        if (model->layers[i].alike == i && same_tensors(model, &model->layers[i], &model->layers[layer]))
+            return i;
+    return layer;
+}
+
+void model_build(struct model *out, const struct model_shape *shape, struct arena *arena)
+{
+    struct model_builder builder = {.shape = shape, .arena = arena};
+    model_family_code(shape)->layers(&builder);
+    *out = (struct model){
+        .shape = *shape,
+        .layers = ARENA_ARRAY(arena, struct model_layer, builder.layers.n),
+        .n_layers = builder.layers.n,
+        .tensors = ARENA_ARRAY(arena, struct model_tensor, builder.tensors.n),
+        .n_tensors = builder.tensors.n,
+    };
+    memcpy(out->layers, builder.layers.at, sizeof *out->layers * (size_t)out->n_layers);
+    memcpy(out->tensors, builder.tensors.at, sizeof *out->tensors * (size_t)out->n_tensors);
+    vec_free(&builder.layers);
+    vec_free(&builder.tensors);
+    for (int i = 0; i < out->n_layers; i++) {
+        out->layers[i].alike = first_alike(out, i);
+        out->params += out->layers[i].params;
+    }
+}

@@ -1,0 +1,56 @@
+/* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
+ * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c. */
+#ifndef FLOPCAST_MODEL_FAMILY_H
+#define FLOPCAST_MODEL_FAMILY_H
+
+#include "base/vec.h"
+#include "config/config.h"
+#include "model/tape.h"
+
+struct model_builder {
+    const struct model_shape *shape;
+    struct arena *arena;
+    VEC(struct model_layer) layers;
+    VEC(struct model_tensor) tensors;
+};
+
+/* Begin a layer; then its tensors, in the order of model.parameters(). name of a tensor: within the layer; whole in the
+ * root. */
+void build_layer(struct model_builder *builder, enum layer_role role, const char *name);
+void build_tensor(struct model_builder *builder, const char *name, int64_t rows, int64_t cols);
+
+struct stage_context {
+    struct tape *tape;
+    const struct model_shape *shape;
+    const struct model_workload *workload;
+    enum layer_role role;
+    enum stage_kind kind;
+};
+
+struct model_family_code {
+    struct model_shape defaults;                  /* what a file of ours need not say */
+    void (*layers)(struct model_builder *);       /* root first */
+    int (*forward)(const struct stage_context *); /* the stage's output, or the loss */
+    /* What is wrong with the shape for this family: a sentence, and the offset in struct model_shape of the field to
+     * blame. NULL: nothing. */
+    const char *(*check)(const struct model_shape *, size_t *offset);
+};
+
+extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama;
+const struct model_family_code *model_family_code(const struct model_shape *shape);
+
+/* Read a Hugging Face config.json whose key "model_type" stands at type. *table: its keys, whose offsets are those of
+ * struct model_shape. */
+enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
+    const struct config_table **table, struct arena *arena, struct diag *diag);
+
+/* Upper limits of shape fields: well above any published model, and small enough that no tensor's size overflows. */
+enum {
+    MODEL_MAX_WIDTH = 1 << 20,
+    MODEL_MAX_VOCAB = 1 << 24,
+    MODEL_MAX_HEADS = 1 << 14,
+    MODEL_MAX_HEAD_DIM = 1 << 14,
+    MODEL_MAX_LAYERS = 4096,
+};
+
+#endif

@@ -1,0 +1,136 @@
+/* GPT: LayerNorm before each sublayer, one matrix for q, k and v, GELU. As GPT-2 in Hugging Face transformers, minGPT
+ * and MPT run it in eager mode; names as in GPT2LMHeadModel. Positions are learned, or none (max_positions 0).
+ *
+ * Ignored: the copy of the logits that Hugging Face makes to shift them by one (minGPT and MPT shift the labels). */
+#include "model/family.h"
+
+static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
+{
+    build_tensor(b, arena_printf(b->arena, "%s.weight", name), in, out); /* Conv1D: transposed */
+    if (b->shape->biases)
+        build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
+}
+
+static void norm_tensors(struct model_builder *b, const char *name)
+{
+    build_tensor(b, arena_printf(b->arena, "%s.weight", name), b->shape->d_model, 1);
+    if (b->shape->biases)
+        build_tensor(b, arena_printf(b->arena, "%s.bias", name), b->shape->d_model, 1);
+}
+
+static void layers(struct model_builder *b)
+{
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
+    build_layer(b, LAYER_ROOT, "root");
+    build_tensor(b, "transformer.wte.weight", s->vocab, d);
+    if (s->max_positions > 0)
+        build_tensor(b, "transformer.wpe.weight", s->max_positions, d);
+    norm_tensors(b, "transformer.ln_f");
+    if (!s->tied_embeddings)
+        build_tensor(b, "lm_head.weight", s->vocab, d);
+    for (int i = 0; i < s->n_layers; i++) {
+        build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "transformer.h.%d", i));
+        norm_tensors(b, "ln_1");
+        linear_tensors(b, "attn.c_attn", d, 3 * d);
+        linear_tensors(b, "attn.c_proj", d, d);
+        norm_tensors(b, "ln_2");
+        linear_tensors(b, "mlp.c_fc", d, s->d_ff);
+        linear_tensors(b, "mlp.c_proj", s->d_ff, d);
+    }
+}
+
+static int naive_attention(struct tape *t, const struct tape_attention *a, const int qkv[3])
+{
+    int64_t products = a->batch * a->heads;
+    int q = tape_copy(t, "q.copy", qkv[0], products * a->queries, a->head_dim);
+    int k = tape_copy(t, "k.copy", qkv[1], products * a->keys, a->head_dim);
+    int weights = tape_matmul(t, "scores", q, k, products, a->queries, a->keys, a->head_dim);
+    weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
+    weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
+    weights = tape_softmax(t, "softmax", weights, false);
+    weights = tape_dropout(t, "attn_dropout", weights);
+    int v = tape_copy(t, "v.copy", qkv[2], products * a->keys, a->head_dim);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
+    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+}
+
+static int block(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    const struct model_shape *s = c->shape;
+    const struct model_workload *w = c->workload;
+    struct tape_attention a = {w->micro_batch, s->n_heads, w->seq_len, w->seq_len, s->d_kv};
+    int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, s->d_model), qkv[3];
+
+    int normed = tape_layer_norm(t, "ln_1", x);
+    tape_scope(t, "attn");
+    tape_split(t, "split", tape_linear(t, "c_attn", normed), qkv);
+    int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", qkv[0], qkv[1], qkv[2], a)
+                                              : naive_attention(t, &a, qkv);
+    out = tape_dropout(t, "resid_dropout", tape_linear(t, "c_proj", out));
+    x = tape_add(t, "residual", x, out);
+
+    tape_scope(t, "");
+    normed = tape_layer_norm(t, "ln_2", x);
+    tape_scope(t, "mlp");
+    int hidden = tape_linear(t, "c_fc", normed);
+    hidden = s->composed_gelu ? tape_gelu_new(t, hidden) : tape_map(t, "gelu", TAPE_GELU, hidden);
+    out = tape_dropout(t, "dropout", tape_linear(t, "c_proj", hidden));
+    return tape_add(t, "residual", x, out);
+}
+
+static int entry(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    int64_t length = c->workload->seq_len;
+    tape_scope(t, "transformer");
+    int x =
+        tape_embedding(t, "wte", c->workload->micro_batch * length, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    if (c->shape->max_positions > 0)
+        x = tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY));
+    return tape_dropout(t, "drop", x);
+}
+
+static int head(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
+    x = tape_layer_norm(t, "transformer.ln_f", x);
+    bool tied = c->shape->tied_embeddings;
+    return tape_cross_entropy(
+        t, "loss", tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
+}
+
+static int forward(const struct stage_context *c)
+{
+    BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "GPT has one stack");
+    return c->kind == STAGE_ENTRY ? entry(c) : c->kind == STAGE_EXIT ? head(c) : block(c);
+}
+
+static const char *check(const struct model_shape *s, size_t *offset)
+{
+    *offset = offsetof(struct model_shape, n_heads);
+    if (s->n_heads * s->d_kv != s->d_model)
+        return "in GPT, heads x head dimension is d_model: choose a number of heads that divides d_model";
+    *offset = offsetof(struct model_shape, n_kv_heads);
+    if (s->n_kv_heads != s->n_heads)
+        return "GPT has as many key heads as heads; for fewer take the family llama";
+    *offset = offsetof(struct model_shape, n_decoder_layers);
+    if (s->n_decoder_layers != 0)
+        return "GPT has one stack: its layers are n_layers";
+    *offset = offsetof(struct model_shape, relative_buckets);
+    if (s->relative_buckets != 0)
+        return "GPT has no relative position buckets";
+    *offset = offsetof(struct model_shape, gated_ffn);
+    if (s->gated_ffn)
+        return "GPT has no gated feed-forward layer; take the family llama";
+    return NULL;
+}
+
+const struct model_family_code model_family_gpt = {
+    .defaults = {.family = MODEL_GPT, .tied_embeddings = true, .biases = true},
+    .layers = layers,
+    .forward = forward,
+    .check = check,
+};

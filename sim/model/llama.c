@@ -1,0 +1,144 @@
+/* Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU. As Hugging Face transformers 4 runs it in eager
+ * mode (modeling_llama.py; Mistral and Qwen2 are the same but for Qwen2's biases of q, k and v); names as in
+ * LlamaForCausalLM. Key and value heads are repeated before attention, with flash attention too (as transformers' SDPA
+ * path and torchtitan do).
+ *
+ * Ignored: the tables of cosines and sines (once per model); Mistral's and Qwen2's sliding window; the copy of the
+ * logits that Hugging Face makes to shift them by one. */
+#include "model/family.h"
+
+static void projection(struct model_builder *b, const char *name, int64_t out, int64_t in, bool bias)
+{
+    build_tensor(b, arena_printf(b->arena, "self_attn.%s.weight", name), out, in);
+    if (bias)
+        build_tensor(b, arena_printf(b->arena, "self_attn.%s.bias", name), out, 1);
+}
+
+static void layers(struct model_builder *b)
+{
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model, inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
+    build_layer(b, LAYER_ROOT, "root");
+    build_tensor(b, "model.embed_tokens.weight", s->vocab, d);
+    build_tensor(b, "model.norm.weight", d, 1);
+    if (!s->tied_embeddings)
+        build_tensor(b, "lm_head.weight", s->vocab, d);
+    for (int i = 0; i < s->n_layers; i++) {
+        build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "model.layers.%d", i));
+        projection(b, "q_proj", inner, d, s->biases);
+        projection(b, "k_proj", kv, d, s->biases);
+        projection(b, "v_proj", kv, d, s->biases);
+        projection(b, "o_proj", d, inner, false);
+        build_tensor(b, "mlp.gate_proj.weight", s->d_ff, d);
+        build_tensor(b, "mlp.up_proj.weight", s->d_ff, d);
+        build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
+        build_tensor(b, "input_layernorm.weight", d, 1);
+        build_tensor(b, "post_attention_layernorm.weight", d, 1);
+    }
+}
+
+/* (x * cos) + (rotate_half(x) * sin) */
+static int rotary(struct tape *t, int x)
+{
+    int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
+    return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
+}
+
+static int naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
+{
+    int64_t products = a->batch * a->heads;
+    int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
+    int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim);
+    weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
+    weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
+    weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
+    weights = tape_dropout(t, "dropout", weights);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
+    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+}
+
+static int attention(struct tape *t, const struct stage_context *c, int x)
+{
+    const struct model_workload *w = c->workload;
+    struct tape_attention a = {w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv};
+    int64_t groups = c->shape->n_heads / c->shape->n_kv_heads;
+    int q = tape_linear(t, "q_proj", x), k = tape_linear(t, "k_proj", x), v = tape_linear(t, "v_proj", x);
+    q = rotary(t, q);
+    k = tape_repeat(t, "k.repeat", rotary(t, k), groups);
+    v = tape_repeat(t, "v.repeat", v, groups);
+    if (w->attention == ATTENTION_FLASH)
+        return tape_linear(t, "o_proj", tape_flash(t, "flash", q, k, v, a));
+    if (groups == 1) { /* a repeated tensor is contiguous already */
+        k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
+        v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, a.head_dim);
+    }
+    return tape_linear(t, "o_proj", naive_attention(t, &a, q, k, v));
+}
+
+static int block(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
+    int normed = tape_rms_norm(t, "input_layernorm", x, true);
+    tape_scope(t, "self_attn");
+    int out = attention(t, c, normed);
+    tape_scope(t, "");
+    x = tape_add(t, "self_attn.residual", x, out);
+    normed = tape_rms_norm(t, "post_attention_layernorm", x, true);
+    tape_scope(t, "mlp");
+    int gate = tape_map(t, "act_fn", TAPE_SILU, tape_linear(t, "gate_proj", normed));
+    out = tape_linear(t, "down_proj", tape_mul(t, "mul", gate, tape_linear(t, "up_proj", normed)));
+    return tape_add(t, "residual", x, out);
+}
+
+static int head(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
+    x = tape_rms_norm(t, "model.norm", x, true);
+    bool tied = c->shape->tied_embeddings;
+    return tape_cross_entropy(
+        t, "loss", tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
+}
+
+static int forward(const struct stage_context *c)
+{
+    BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "Llama has one stack");
+    if (c->kind == STAGE_ENTRY)
+        return tape_embedding(c->tape, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
+            c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    return c->kind == STAGE_EXIT ? head(c) : block(c);
+}
+
+static const char *check(const struct model_shape *s, size_t *offset)
+{
+    *offset = offsetof(struct model_shape, n_kv_heads);
+    if (s->n_heads % s->n_kv_heads)
+        return "the number of heads must be a multiple of the number of key heads";
+    *offset = offsetof(struct model_shape, d_kv);
+    if (s->d_kv % 2)
+        return "rotary positions need an even head dimension";
+    *offset = offsetof(struct model_shape, n_decoder_layers);
+    if (s->n_decoder_layers != 0)
+        return "Llama has one stack: its layers are n_layers";
+    *offset = offsetof(struct model_shape, relative_buckets);
+    if (s->relative_buckets != 0)
+        return "Llama has no relative position buckets";
+    *offset = offsetof(struct model_shape, max_positions);
+    if (s->max_positions != 0)
+        return "Llama has no learned positions";
+    *offset = offsetof(struct model_shape, gated_ffn);
+    if (!s->gated_ffn)
+        return "Llama's feed-forward layer is gated; for two matrices take the family gpt";
+    *offset = offsetof(struct model_shape, composed_gelu);
+    if (s->composed_gelu)
+        return "Llama has no GELU";
+    return NULL;
+}
+
+const struct model_family_code model_family_llama = {
+    .defaults = {.family = MODEL_LLAMA, .gated_ffn = true},
+    .layers = layers,
+    .forward = forward,
+    .check = check,
+};

@@ -1,0 +1,83 @@
+/* `flopcast model FILE`. */
+#include "model/family.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Assumed where the shape does not say a length: what T5 was trained with (arXiv 1910.10683, 3.1.2) and Llama 2
+ * (2307.09288, 2.2). */
+enum { T5_LENGTH = 512, LLAMA_LENGTH = 4096 };
+
+static struct model_workload typical_workload(const struct model_shape *shape)
+{
+    int64_t length = shape->family == MODEL_T5  ? T5_LENGTH
+                     : shape->max_positions > 0 ? shape->max_positions
+                                                : LLAMA_LENGTH;
+    return (struct model_workload){
+        .micro_batch = 1,
+        .seq_len = length,
+        .decoder_seq_len = shape->family == MODEL_T5 ? length : 0,
+        .math = DTYPE_BF16,
+        .storage = DTYPE_BF16,
+    };
+}
+
+static const char *grouped(char *text, size_t n, int64_t value)
+{
+    char digits[32], *at = text;
+    int length = snprintf(digits, sizeof digits, "%" PRId64, value);
+    BUG_IF(value < 0 || (size_t)(2 * length) > n, "%s does not fit", digits);
+    for (int i = 0; i < length; i++) {
+        *at++ = digits[i];
+        if (i + 1 < length && (length - i - 1) % 3 == 0)
+            *at++ = ',';
+    }
+    *at = '\0';
+    return text;
+}
+
+static void print_layers(FILE *out, const struct model *model)
+{
+    char params[48], total[48];
+    fprintf(out, "\n%6s  %-24s %8s %18s %20s\n", "count", "layer", "tensors", "parameters each", "together");
+    for (int i = 0; i < model->n_layers; i++) {
+        const struct model_layer *layer = &model->layers[i];
+        if (layer->alike != i)
+            continue;
+        int count = 0;
+        for (int j = i; j < model->n_layers; j++)
+            count += model->layers[j].alike == i;
+        fprintf(out, "%6d  %-24s %8d %18s %20s\n", count, layer->name, layer->n_tensors,
+            grouped(params, sizeof params, layer->params), grouped(total, sizeof total, layer->params * count));
+        for (int j = 0; j < layer->n_tensors; j++) {
+            const struct model_tensor *tensor = &model->tensors[layer->first_tensor + j];
+            size_t prefix = layer->role == LAYER_ROOT ? 0 : strlen(layer->name) + 1;
+            fprintf(out, "        . %-50s %8" PRId64, tensor->name + prefix, tensor->rows);
+            fprintf(out, tensor->cols > 1 ? " x %" PRId64 "\n" : "\n", tensor->cols);
+        }
+    }
+}
+
+void model_print(FILE *out, const struct model *model)
+{
+    const struct model_shape *s = &model->shape;
+    char params[48];
+    fprintf(out, "model       %s\nsource      %s\n", s->name, s->source);
+    fprintf(out, "family      %s: d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64,
+        model_family_names[s->family], s->d_model, s->d_ff, s->gated_ffn ? " gated" : "", s->n_heads, s->d_kv);
+    if (s->n_kv_heads != s->n_heads)
+        fprintf(out, " (%" PRId64 " for keys)", s->n_kv_heads);
+    fprintf(out, ", vocabulary %" PRId64 "%s\n", s->vocab, s->tied_embeddings ? ", tied" : "");
+    fprintf(out, "parameters  %s (%.4g B)\nlayers      %d and the root\n",
+        grouped(params, sizeof params, model->params), (double)model->params / 1e9, model->n_layers - 1);
+
+    struct arena arena = ARENA_INIT;
+    struct model_stages stages;
+    struct model_workload workload = typical_workload(s);
+    model_stages(&stages, model, &workload, &arena);
+    double flop = model_forward_flop(&stages), tokens = (double)model_tokens(model, &workload);
+    fprintf(out, "forward     %.4g GFLOP a token at length %" PRId64 " (naive attention counted over all pairs)\n",
+        flop / tokens / 1e9, workload.seq_len);
+    arena_release(&arena);
+    print_layers(out, model);
+}

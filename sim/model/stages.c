@@ -1,0 +1,93 @@
+/* The stages of a micro-step, and what is summed over them. */
+#include "model/family.h"
+
+const char *const attention_kernel_names[] = {"naive", "flash", NULL};
+
+int64_t model_tokens(const struct model *model, const struct model_workload *workload)
+{
+    bool decoder_apart = model->shape.n_decoder_layers > 0;
+    return workload->micro_batch * (workload->seq_len + (decoder_apart ? workload->decoder_seq_len : 0));
+}
+
+struct stages_builder {
+    const struct model *model;
+    const struct model_workload *workload;
+    struct arena *arena;
+    VEC(struct model_stage) stages;
+};
+
+/* Tensors are found within a layer by name; alike layers have the same programs because a program's indices are
+ * relative. */
+static const struct model_program *program(struct stages_builder *b, enum stage_kind kind, int layer)
+{
+    struct tape *tape = tape_open(b->model, layer, b->workload, b->arena);
+    struct stage_context context = {
+        .tape = tape,
+        .shape = &b->model->shape,
+        .workload = b->workload,
+        .role = b->model->layers[layer].role,
+        .kind = kind,
+    };
+    return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
+}
+
+static void add(struct stages_builder *b, enum stage_kind kind, int layer)
+{
+    const struct model_program *shared = NULL;
+    int alike = b->model->layers[layer].alike;
+    for (int i = 0; kind == STAGE_BLOCK && i < b->stages.n && !shared; i++)
+        if (b->stages.at[i].kind == STAGE_BLOCK && b->stages.at[i].layer == alike)
+            shared = b->stages.at[i].program;
+    struct model_stage stage = {
+        .kind = kind,
+        .layer = layer,
+        .program = shared ? shared : program(b, kind, layer),
+        .tensor_base = b->model->layers[layer].first_tensor,
+    };
+    vec_push(&b->stages, stage);
+}
+
+void model_stages(
+    struct model_stages *out, const struct model *model, const struct model_workload *workload, struct arena *arena)
+{
+    struct stages_builder builder = {.model = model, .workload = workload, .arena = arena};
+    add(&builder, STAGE_ENTRY, 0);
+    for (int i = 1; i < model->n_layers; i++) {
+        if (model->layers[i].role == LAYER_DECODER_BLOCK && model->layers[i - 1].role == LAYER_ENCODER_BLOCK) {
+            add(&builder, STAGE_STACK_EXIT, 0);
+            add(&builder, STAGE_DECODER_ENTRY, 0);
+        }
+        add(&builder, STAGE_BLOCK, i);
+    }
+    add(&builder, STAGE_EXIT, 0);
+    out->n = builder.stages.n;
+    out->at = ARENA_ARRAY(arena, struct model_stage, out->n);
+    for (int i = 0; i < out->n; i++)
+        out->at[i] = builder.stages.at[i];
+    vec_free(&builder.stages);
+}
+
+static double program_flop(const struct model_program *program)
+{
+    double flop = 0;
+    for (int i = 0; i < program->n_forward; i++)
+        flop += program->forward[i].model_flop;
+    return flop;
+}
+
+double model_forward_flop(const struct model_stages *stages)
+{
+    double flop = 0;
+    for (int i = 0; i < stages->n; i++)
+        flop += program_flop(stages->at[i].program);
+    return flop;
+}
+
+double model_block_forward_flop(const struct model_stages *stages)
+{
+    double flop = 0;
+    for (int i = 0; i < stages->n; i++)
+        if (stages->at[i].kind == STAGE_BLOCK)
+            flop += program_flop(stages->at[i].program);
+    return flop;
+}

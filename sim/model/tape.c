@@ -1,0 +1,134 @@
+/* Opening, closing and what comes from outside. */
+#include "model/tape_core.h"
+
+#include <string.h>
+
+struct tape *tape_open(const struct model *model, int layer, const struct model_workload *workload, struct arena *arena)
+{
+    struct tape *tape = xcalloc(1, sizeof *tape);
+    *tape = (struct tape){
+        .model = model,
+        .workload = workload,
+        .arena = arena,
+        .scope = "",
+        .layer = layer,
+        .loss = NO_VALUE,
+        .storage_bytes = dtype_bytes(workload->storage),
+    };
+    return tape;
+}
+
+void tape_scope(struct tape *tape, const char *scope)
+{
+    tape->scope = scope;
+}
+
+int tape_shared(struct tape *tape, const char *name, int64_t rows, int64_t cols, bool needs_grad)
+{
+    int value = tape_value(tape, name, rows, cols, tape->storage_bytes, needs_grad);
+    tape->values.at[value].foreign = true;
+    tape_share(tape, value);
+    return value;
+}
+
+void tape_share(struct tape *tape, int tensor)
+{
+    struct tape_value *value = &tape->values.at[tensor];
+    value->shared = true;
+    tape->buffers.at[value->buffer].held[FORWARD] = true;
+}
+
+int tape_memory(struct tape *tape, const char *name, int64_t rows, int64_t cols)
+{
+    int value = tape_shared(tape, name, rows, cols, true);
+    tape->buffers.at[tape->values.at[value].buffer].external = true;
+    return value;
+}
+
+int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols)
+{
+    int value = tape_value(tape, name, rows, cols, tape->storage_bytes, true);
+    tape->values.at[value].foreign = true;
+    tape->buffers.at[tape->values.at[value].buffer].external = true;
+    return value;
+}
+
+void tape_keep(struct tape *tape, int tensor)
+{
+    tape_touch(tape, tape_at(tape, tensor).buffer);
+}
+
+/* Gradients that exist when the backward pass begins. */
+static void seed(struct tape *tape, int output)
+{
+    for (int i = 0; i < tape->values.n; i++)
+        if (i == output || (tape->values.at[i].shared && tape->values.at[i].needs_grad))
+            tape->values.at[i].grad = tape_new_grad(tape, i);
+}
+
+static void run_backward(struct tape *tape, int output)
+{
+    tape->pass = BACKWARD;
+    seed(tape, output);
+    for (int i = tape->ops.n - 1; i >= 0; i--) {
+        struct tape_op op = tape->ops.at[i];
+        BUG_IF(tape_grad(tape, &op) == NO_BUFFER, "%s is computed, but nothing uses it", op.name);
+        op.backward(tape, &op);
+        tape->values.at[op.out].grad = NO_BUFFER;
+    }
+    for (int i = 0; i < tape->values.n; i++)
+        if (tape->values.at[i].foreign && tape->values.at[i].grad != NO_BUFFER)
+            tape->buffers.at[tape->values.at[i].grad].held[BACKWARD] = true;
+}
+
+static void list_activations(const struct tape *tape, struct model_program *program, int output_buffer)
+{
+    program->activations = ARENA_ARRAY(tape->arena, struct model_activation, tape->buffers.n);
+    for (int i = 0; i < tape->buffers.n; i++) {
+        const struct tape_buffer *buffer = &tape->buffers.at[i];
+        if (buffer->external || buffer->view_of != NO_BUFFER)
+            continue;
+        struct model_activation *life = &program->activations[program->n_activations];
+        *life = buffer->life;
+        if (buffer->held[FORWARD])
+            life->forward_last = program->n_forward - 1;
+        if (buffer->held[BACKWARD])
+            life->backward_last = program->n_backward - 1;
+        if (i == output_buffer) {
+            program->output = program->n_activations;
+            program->output_bytes = life->bytes;
+        }
+        program->n_activations++;
+    }
+}
+
+static struct model_kernel *list_kernels(const struct tape *tape, int pass)
+{
+    int n = tape->kernels[pass].n;
+    struct model_kernel *kernels = ARENA_ARRAY(tape->arena, struct model_kernel, n);
+    if (n > 0)
+        memcpy(kernels, tape->kernels[pass].at, sizeof *kernels * (size_t)n);
+    return kernels;
+}
+
+struct model_program *tape_close(struct tape *tape, int output)
+{
+    run_backward(tape, output);
+    struct model_program *program = ARENA_NEW(tape->arena, struct model_program);
+    *program = (struct model_program){
+        .forward = list_kernels(tape, FORWARD),
+        .backward = list_kernels(tape, BACKWARD),
+        .n_forward = tape->kernels[FORWARD].n,
+        .n_backward = tape->kernels[BACKWARD].n,
+        .output = -1,
+        .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,
+    };
+    list_activations(tape, program, output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer);
+    vec_free(&tape->kernels[FORWARD]);
+    vec_free(&tape->kernels[BACKWARD]);
+    vec_free(&tape->buffers);
+    vec_free(&tape->values);
+    vec_free(&tape->ops);
+    free(tape);
+    return program;
+}

@@ -1,0 +1,118 @@
+/* A small autograd. A module's forward pass is written against this header as it is in PyTorch; each call records the
+ * kernels that eager PyTorch 2 launches for it, which tensors autograd saves, and how its gradient is computed.
+ * tape_close() then runs the records backwards and yields a struct model_program.
+ *
+ *   int hidden = tape_linear(tape, "wi", x);        kernel layer.1.DenseReluDense.wi, parameter ... .wi.weight
+ *   hidden = tape_map(tape, "act", TAPE_RELU, hidden);
+ *
+ * Tensors are handles (int). A tensor has rows x cols elements; reshapes and transposes that copy nothing are not
+ * recorded. Names are put behind the scope: scope "attn", name "c_proj" is the kernel attn.c_proj, and the parameters
+ * attn.c_proj.weight and .bias of the layer.
+ *
+ * Life of a tensor: allocated before the kernel that writes it, freed after the last that reads it, in the backward
+ * pass if autograd saved it. A local variable of Python keeps a tensor longer: tape_keep(). A gradient that arrives
+ * where one already is, is added in place by a kernel of its own, as the engine does, unless the first is still needed
+ * elsewhere.
+ *
+ * Ignored: kernels on tensors of a token's size (masks, labels, ids, scalars), the autograd engine's own small
+ * allocations. Sources: PyTorch 2 derivatives.yaml, FunctionsManual.cpp, input_buffer.cpp. */
+#ifndef FLOPCAST_MODEL_TAPE_H
+#define FLOPCAST_MODEL_TAPE_H
+
+#include "model/model.h"
+
+struct tape;
+
+/* A tape for the program of one stage. Everything lives in arena but the tape itself, which tape_close() frees. */
+struct tape *tape_open(
+    const struct model *model, int layer, const struct model_workload *workload, struct arena *arena);
+/* output is handed to the next stage; when it is the loss (the last stage), nothing is. */
+struct model_program *tape_close(struct tape *tape, int output);
+
+void tape_scope(struct tape *tape, const char *scope);    /* borrowed; "" for none */
+bool tape_has(const struct tape *tape, const char *name); /* the layer has the parameter name.weight */
+
+/* ---- tensors that come from outside
+ * ---------------------------------------------------------------------------------- */
+
+int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols); /* the output of the stage before */
+/* The encoder's output: the caller keeps it; its gradient, a sum over the blocks, is listed by every program. */
+int tape_memory(struct tape *tape, const char *name, int64_t rows, int64_t cols);
+/* What a stack's first block made and every block reads; listed by every program, as is its gradient, a sum over the
+ * blocks. */
+int tape_shared(struct tape *tape, const char *name, int64_t rows, int64_t cols, bool needs_grad);
+void tape_share(struct tape *tape, int tensor); /* in the first block: this is what the others read */
+void tape_keep(struct tape *tape, int tensor);  /* a local variable holds it until here */
+
+/* ---- multiplying
+ * --------------------------------------------------------------------------------------------------------- */
+
+/* How a parameter's gradient comes together when several stages use it (tied embeddings), in the order of the backward
+ * pass: later shares are added to the first by a kernel each; the gradient is complete with the last. */
+enum tape_turn { TURN_ONLY, TURN_FIRST, TURN_MIDDLE, TURN_LAST };
+
+int tape_linear(
+    struct tape *tape, const char *name, int x); /* bias, if there is one, in the GEMM's epilogue (cuBLASLt) */
+int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn);
+/* Row lookup in name.weight; rows: how many. The gradient is dense: zeros, then a scatter-add. */
+int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn);
+/* batch products of m x k by k x n; the result has batch * m rows of n. */
+int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k);
+
+struct tape_attention {
+    int64_t batch, heads, queries, keys, head_dim;
+};
+/* FlashAttention 2, causal: q, k, v as the linear layers leave them, one kernel forward, three backward. */
+int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
+
+/* ---- element by element
+ * ---------------------------------------------------------------------------------------------------- */
+
+enum tape_function {
+    TAPE_SCALE, /* times or by a constant (or a small constant tensor, as RoPE's cos) */
+    TAPE_SHIFT, /* plus a constant */
+    TAPE_MASK,  /* where(mask, x, constant) */
+    TAPE_POWER, /* x^p */
+    TAPE_RSQRT,
+    TAPE_TANH,
+    TAPE_RELU,
+    TAPE_GELU, /* one fused kernel */
+    TAPE_SILU,
+    TAPE_FUNCTION_COUNT
+};
+int tape_map(struct tape *tape, const char *name, enum tape_function function, int x);
+int tape_gelu_new(struct tape *tape, int x); /* 0.5 x (1 + tanh(c (x + 0.044715 x^3))), a kernel for every operation */
+
+int tape_add(
+    struct tape *tape, const char *name, int a, int b); /* the smaller one is broadcast over the other's rows */
+/* Plus a small constant, which widens x to rows x cols. */
+int tape_add_mask(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+int tape_add_in_place(struct tape *tape, const char *name, int a, int b); /* a += b; go on with the result */
+int tape_mul(struct tape *tape, const char *name, int a, int b);          /* b: as a, or one number per row */
+int tape_mul_weight(struct tape *tape, const char *name, int x);          /* times the vector name.weight */
+int tape_dropout(struct tape *tape, const char *name, int x); /* with the model's probability; 0: x itself */
+int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes); /* x itself when it is so already */
+int tape_cast_to_storage(struct tape *tape, const char *name, int x);
+
+/* ---- along rows, and moving
+ * -------------------------------------------------------------------------------------------------- */
+
+int tape_mean(struct tape *tape, const char *name, int x);               /* of each row */
+int tape_softmax(struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result, cast within the kernel */
+int tape_layer_norm(struct tape *tape, const char *name, int x);         /* one fused kernel */
+/* T5LayerNorm and LlamaRMSNorm, an operation a kernel; they differ in whether x is multiplied in FP32 or in the storage
+ * format. */
+int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32);
+/* Into another layout, of rows x cols; its gradient is copied back. */
+int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+void tape_split(
+    struct tape *tape, const char *name, int x, int parts[3]); /* views of equal size; backward concatenates */
+int tape_repeat(struct tape *tape, const char *name, int x, int64_t times); /* GQA: each key head for several queries */
+int tape_rotate_half(struct tape *tape, const char *name, int x);           /* cat(-x2, x1) */
+/* 64-bit integers out of other such (or none: -1), without gradient. */
+int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);
+int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols); /* without gradient */
+
+int tape_cross_entropy(struct tape *tape, const char *name, int logits); /* the loss */
+
+#endif

@@ -1,0 +1,171 @@
+#include "model/tape_core.h"
+
+#include <string.h>
+
+const char *tape_suffix(struct tape *tape, const char *name, const char *suffix)
+{
+    return arena_printf(tape->arena, "%s.%s", name, suffix);
+}
+
+const char *tape_name(struct tape *tape, const char *name)
+{
+    return *tape->scope ? tape_suffix(tape, tape->scope, name) : name;
+}
+
+int tape_find(const struct tape *tape, const char *name, const char *suffix)
+{
+    const struct model_layer *layer = &tape->model->layers[tape->layer];
+    bool root = layer->role == LAYER_ROOT; /* its tensors carry no module's name in front */
+    char wanted[256];
+    int n = snprintf(wanted, sizeof wanted, "%s%s%s%s%s.%s", root ? "" : layer->name, root ? "" : ".", tape->scope,
+        *tape->scope ? "." : "", name, suffix);
+    BUG_IF(n < 0 || (size_t)n >= sizeof wanted, "parameter name too long: %s", wanted);
+    for (int i = 0; i < layer->n_tensors; i++)
+        if (strcmp(tape->model->tensors[layer->first_tensor + i].name, wanted) == 0)
+            return i;
+    return NO_PARAM;
+}
+
+const struct model_tensor *tape_tensor(const struct tape *tape, int param)
+{
+    return &tape->model->tensors[tape->model->layers[tape->layer].first_tensor + param];
+}
+
+bool tape_has(const struct tape *tape, const char *name)
+{
+    return tape_find(tape, name, "weight") != NO_PARAM;
+}
+
+int tape_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes)
+{
+    int64_t elements = 0, bytes = 0;
+    BUG_IF(rows <= 0 || cols <= 0 || __builtin_mul_overflow(rows, cols, &elements) ||
+               __builtin_mul_overflow(elements, element_bytes, &bytes),
+        "%s has %ld x %ld elements of %ld bytes", name, (long)rows, (long)cols, (long)element_bytes);
+    struct tape_buffer buffer = {
+        .life = {.name = name,
+            .bytes = bytes,
+            .born_in_backward = tape->pass == BACKWARD,
+            .born = tape->kernels[tape->pass].n,
+            .forward_last = tape->pass == FORWARD ? tape->kernels[FORWARD].n : -1,
+            .backward_last = tape->pass == BACKWARD ? tape->kernels[BACKWARD].n : -1},
+        .elements = elements,
+        .view_of = NO_BUFFER,
+    };
+    vec_push(&tape->buffers, buffer);
+    return tape->buffers.n - 1;
+}
+
+int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes, bool needs_grad)
+{
+    struct tape_value value = {
+        .name = name,
+        .buffer = tape_buffer(tape, name, rows, cols, element_bytes),
+        .grad = NO_BUFFER,
+        .rows = rows,
+        .cols = cols,
+        .element_bytes = element_bytes,
+        .needs_grad = needs_grad,
+    };
+    vec_push(&tape->values, value);
+    return tape->values.n - 1;
+}
+
+struct tape_value tape_at(const struct tape *tape, int value)
+{
+    BUG_IF(value < 0 || value >= tape->values.n, "no tensor %d", value);
+    return tape->values.at[value];
+}
+
+void tape_push(struct tape *tape, struct tape_op op)
+{
+    if (tape_at(tape, op.out).needs_grad)
+        vec_push(&tape->ops, op);
+}
+
+void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop)
+{
+    vec_push(&tape->kernels[tape->pass], (struct model_kernel){name, work, model_flop, NO_PARAM});
+}
+
+void tape_touch(struct tape *tape, int buffer)
+{
+    struct tape_buffer *used = &tape->buffers.at[buffer];
+    int kernel = tape->kernels[tape->pass].n - 1;
+    *(tape->pass == FORWARD ? &used->life.forward_last : &used->life.backward_last) = kernel;
+    if (used->view_of != NO_BUFFER)
+        tape_touch(tape, used->view_of);
+}
+
+void tape_complete(struct tape *tape, int param)
+{
+    tape->kernels[tape->pass].at[tape->kernels[tape->pass].n - 1].param_grad = param;
+}
+
+void tape_run(struct tape *tape, struct tape_stream stream)
+{
+    double read_bytes = 0, write_bytes = stream.param_bytes, elements = 0;
+    for (const int *read = stream.reads; *read != NO_BUFFER; read++) {
+        const struct tape_buffer *buffer = &tape->buffers.at[*read];
+        read_bytes += (double)buffer->life.bytes;
+        elements = elements > (double)buffer->elements ? elements : (double)buffer->elements;
+    }
+    if (stream.write != NO_BUFFER) {
+        const struct tape_buffer *buffer = &tape->buffers.at[stream.write];
+        write_bytes += (double)buffer->life.bytes;
+        elements = elements > (double)buffer->elements ? elements : (double)buffer->elements;
+    }
+    tape_launch(tape, stream.name, kernel_stream(stream.kind, read_bytes, write_bytes, stream.ops * elements), 0);
+    for (const int *read = stream.reads; *read != NO_BUFFER; read++)
+        tape_touch(tape, *read);
+    if (stream.write != NO_BUFFER)
+        tape_touch(tape, stream.write);
+}
+
+void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write)
+{
+    tape_run(tape, (struct tape_stream){
+                       .kind = KERNEL_ELEMENTWISE, .name = name, .ops = ops, .reads = READS(a, b), .write = write});
+}
+
+int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, double ops)
+{
+    int second = op.in[1] == NO_VALUE ? NO_BUFFER : tape_at(tape, op.in[1]).buffer;
+    op.out = tape_value(tape, op.name, shape.rows, shape.cols, shape.element_bytes, shape.needs_grad);
+    tape_elementwise(tape, op.name, ops, tape_at(tape, op.in[0]).buffer, second, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_grad(const struct tape *tape, const struct tape_op *op)
+{
+    return tape->values.at[op->out].grad;
+}
+
+int tape_new_grad(struct tape *tape, int value)
+{
+    struct tape_value v = tape_at(tape, value);
+    return tape_buffer(tape, tape_suffix(tape, v.name, "grad"), v.rows, v.cols, v.element_bytes);
+}
+
+/* Is the buffer also the gradient of another value, which has not been used yet? */
+static bool still_needed(const struct tape *tape, int grad, int value)
+{
+    for (int i = 0; i < tape->values.n; i++)
+        if (i != value && tape->values.at[i].grad == grad)
+            return true;
+    return false;
+}
+
+void tape_give(struct tape *tape, int value, int grad)
+{
+    struct tape_value v = tape_at(tape, value);
+    if (!v.needs_grad)
+        return;
+    int sum = grad;
+    if (v.grad != NO_BUFFER) {
+        sum = still_needed(tape, v.grad, value) ? tape_new_grad(tape, value) : v.grad;
+        tape_elementwise(tape, tape_suffix(tape, v.name, "grad.add"), 1, v.grad, grad, sum);
+    }
+    tape->values.at[value].grad = sum;
+}

@@ -1,0 +1,100 @@
+/* What the operations of a tape (tape_dense.c, tape_pointwise.c, tape_rows.c) are written with. Not for families.
+ *
+ * A buffer is memory; a value is a tensor in a buffer, with its gradient's buffer once the backward pass has one. */
+#ifndef FLOPCAST_MODEL_TAPE_CORE_H
+#define FLOPCAST_MODEL_TAPE_CORE_H
+
+#include "base/vec.h"
+#include "model/tape.h"
+
+enum { NO_BUFFER = -1, NO_PARAM = -1, NO_VALUE = -1 };
+
+struct tape_buffer {
+    struct model_activation life;
+    int64_t elements;
+    int view_of;   /* a part of another buffer: NO_BUFFER when it is none */
+    bool external; /* the caller keeps it: not listed */
+    bool held[2];  /* to the end of the forward, backward pass */
+};
+
+struct tape_value {
+    const char *name;
+    int buffer, grad;
+    int64_t rows, cols, element_bytes;
+    bool needs_grad;
+    bool shared;  /* between the blocks of a stack: its gradient exists before the program's backward pass starts */
+    bool foreign; /* made by another stage: its gradient is still needed when the program ends */
+};
+
+struct tape_op {
+    void (*backward)(struct tape *, const struct tape_op *);
+    const char *name;
+    int in[3], out;   /* values */
+    int saved[2];     /* buffers, beyond inputs and output */
+    int weight, bias; /* parameters, relative to the layer's first */
+    int64_t m, n, k, batch;
+    int choice; /* enum tape_turn or enum tape_function */
+};
+
+enum { FORWARD, BACKWARD };
+
+struct tape {
+    const struct model *model;
+    const struct model_workload *workload;
+    struct arena *arena;
+    const char *scope;
+    int layer;
+    int pass; /* FORWARD or BACKWARD */
+    int loss; /* a value, or NO_VALUE */
+    int64_t storage_bytes;
+    VEC(struct model_kernel) kernels[2];
+    VEC(struct tape_buffer) buffers;
+    VEC(struct tape_value) values;
+    VEC(struct tape_op) ops;
+};
+
+/* scope.name, or name with a suffix. */
+const char *tape_name(struct tape *tape, const char *name);
+const char *tape_suffix(struct tape *tape, const char *name, const char *suffix);
+
+/* Relative index of the layer's parameter scope.name.suffix, or NO_PARAM. */
+int tape_find(const struct tape *tape, const char *name, const char *suffix);
+const struct model_tensor *tape_tensor(const struct tape *tape, int param);
+
+/* A buffer that the next kernel of the current pass writes. */
+int tape_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes);
+/* A value in a new buffer that the next kernel writes. */
+int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes, bool needs_grad);
+struct tape_value tape_at(const struct tape *tape, int value);
+void tape_push(struct tape *tape, struct tape_op op); /* recorded only if its output needs a gradient */
+
+/* Launch a kernel; then say which buffers it used, and which parameter's gradient is complete after it. */
+void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop);
+void tape_touch(struct tape *tape, int buffer);
+void tape_complete(struct tape *tape, int param); /* NO_PARAM: none */
+
+/* Launch a kernel that reads and writes buffers once. */
+struct tape_stream {
+    enum kernel_kind kind;
+    const char *name;
+    double ops;         /* arithmetic operations for each element of the largest buffer */
+    int reads[5];       /* buffers: READS(...), or {NO_BUFFER} */
+    int write;          /* a buffer, or NO_BUFFER */
+    double param_bytes; /* of a parameter's gradient that it writes */
+};
+void tape_run(struct tape *tape, struct tape_stream stream);
+#define READS(...)                                                                                                     \
+    {                                                                                                                  \
+        __VA_ARGS__, NO_BUFFER                                                                                         \
+    }
+/* The usual case: an elementwise kernel that reads a, and b unless it is NO_BUFFER. */
+void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write);
+/* Make op.out, shaped as shape, by an elementwise kernel that reads the op's inputs; record the op. */
+int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, double ops);
+
+/* Backward pass: the gradient of an op's output; a new gradient for a value; handing a gradient to a value. */
+int tape_grad(const struct tape *tape, const struct tape_op *op);
+int tape_new_grad(struct tape *tape, int value);
+void tape_give(struct tape *tape, int value, int grad);
+
+#endif

@@ -1,0 +1,226 @@
+/* What multiplies: linear layers, batched products, flash attention; and the embedding lookup, a product with one-hot
+ * rows. */
+#include "model/tape_core.h"
+
+static struct kernel_work gemm(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t batch)
+{
+    return kernel_gemm(m, n, k, batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
+}
+
+static void launch_gemm(struct tape *tape, const char *name, struct kernel_work work)
+{
+    tape_launch(tape, name, work, work.flop);
+}
+
+/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. */
+static void complete_share(struct tape *tape, const struct tape_op *op)
+{
+    enum tape_turn turn = (enum tape_turn)op->choice;
+    if (turn == TURN_MIDDLE || turn == TURN_LAST) {
+        double elements = (double)tape_tensor(tape, op->weight)->numel;
+        double bytes = elements * (double)tape->storage_bytes;
+        tape_launch(tape, tape_suffix(tape, op->name, "weight.grad.add"),
+            kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes, elements), 0);
+    }
+    if (turn == TURN_ONLY || turn == TURN_LAST)
+        tape_complete(tape, op->weight);
+}
+
+static void linear_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), x = op->in[0];
+    if (tape_at(tape, x).needs_grad) {
+        int grad_x = tape_new_grad(tape, x);
+        launch_gemm(tape, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1));
+        tape_touch(tape, grad);
+        tape_touch(tape, grad_x);
+        tape_give(tape, x, grad_x);
+    }
+    launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1));
+    tape_touch(tape, grad);
+    tape_touch(tape, tape_at(tape, x).buffer);
+    complete_share(tape, op);
+    if (op->bias == NO_PARAM)
+        return;
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
+                       .name = tape_suffix(tape, op->name, "bgrad"),
+                       .ops = 1,
+                       .reads = READS(grad),
+                       .write = NO_BUFFER,
+                       .param_bytes = (double)(op->n * tape->storage_bytes)});
+    tape_complete(tape, op->bias);
+}
+
+int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn)
+{
+    struct tape_value in = tape_at(tape, x);
+    int weight = tape_find(tape, name, "weight");
+    BUG_IF(weight == NO_PARAM, "layer %d has no %s.%s.weight", tape->layer, tape->scope, name);
+    int64_t numel = tape_tensor(tape, weight)->numel;
+    BUG_IF(numel % in.cols, "%s.%s: %ld weights, rows of %ld", tape->scope, name, (long)numel, (long)in.cols);
+    BUG_IF(in.element_bytes != tape->storage_bytes, "%s is not in the storage format", in.name);
+    struct tape_op op = {.backward = linear_backward,
+        .name = tape_name(tape, name),
+        .in = {x},
+        .weight = weight,
+        .bias = tape_find(tape, name, "bias"),
+        .m = in.rows,
+        .n = numel / in.cols,
+        .k = in.cols,
+        .choice = (int)turn};
+    op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
+    launch_gemm(tape, op.name, gemm(tape, op.m, op.n, op.k, 1));
+    tape_touch(tape, in.buffer);
+    tape_touch(tape, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_linear(struct tape *tape, const char *name, int x)
+{
+    return tape_linear_shared(tape, name, x, TURN_ONLY);
+}
+
+static void embedding_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op);
+    double zeros = (double)(tape_tensor(tape, op->weight)->numel * tape->storage_bytes);
+    double rows = (double)(op->m * op->n * tape->storage_bytes);
+    tape_launch(tape, tape_suffix(tape, op->name, "zero"), kernel_stream(KERNEL_COPY, 0, zeros, 0), 0);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_EMBEDDING,
+                       .name = tape_suffix(tape, op->name, "wgrad"),
+                       .ops = 1,
+                       .reads = READS(grad),
+                       .write = NO_BUFFER,
+                       .param_bytes = rows});
+    complete_share(tape, op);
+}
+
+int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn)
+{
+    int weight = tape_find(tape, name, "weight");
+    BUG_IF(weight == NO_PARAM, "layer %d has no %s.weight", tape->layer, name);
+    struct tape_op op = {.backward = embedding_backward,
+        .name = tape_name(tape, name),
+        .weight = weight,
+        .m = rows,
+        .n = tape_tensor(tape, weight)->cols,
+        .choice = (int)turn};
+    op.out = tape_value(tape, op.name, rows, op.n, tape->storage_bytes, true);
+    double bytes = (double)(op.m * op.n * tape->storage_bytes);
+    tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
+    tape_touch(tape, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* C = A B: dA = dC B^T, dB = A^T dC. */
+static void matmul_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op);
+    const char *const suffixes[2] = {"dgrad.a", "dgrad.b"};
+    const struct kernel_work work[2] = {
+        gemm(tape, op->m, op->k, op->n, op->batch),
+        gemm(tape, op->k, op->n, op->m, op->batch),
+    };
+    for (int i = 0; i < 2; i++) {
+        int grad_in = tape_new_grad(tape, op->in[i]);
+        launch_gemm(tape, tape_suffix(tape, op->name, suffixes[i]), work[i]);
+        tape_touch(tape, grad);
+        tape_touch(tape, tape_at(tape, op->in[1 - i]).buffer);
+        tape_touch(tape, grad_in);
+        tape_give(tape, op->in[i], grad_in);
+    }
+}
+
+int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k)
+{
+    struct tape_value left = tape_at(tape, a), right = tape_at(tape, b);
+    BUG_IF(left.rows * left.cols != batch * m * k || right.rows * right.cols != batch * k * n,
+        "%s.%s: the operands' shapes do not fit", tape->scope, name);
+    BUG_IF(!left.needs_grad || !right.needs_grad, "%s.%s: a constant operand", tape->scope, name);
+    struct tape_op op = {.backward = matmul_backward,
+        .name = tape_name(tape, name),
+        .in = {a, b},
+        .m = m,
+        .n = n,
+        .k = k,
+        .batch = batch};
+    op.out = tape_value(tape, op.name, batch * m, n, tape->storage_bytes, true);
+    launch_gemm(tape, op.name, gemm(tape, m, n, k, batch));
+    tape_touch(tape, left.buffer);
+    tape_touch(tape, right.buffer);
+    tape_touch(tape, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
+ * backward kernel does five products where the forward one does two (it computes the scores again). */
+static const double FLASH_CAUSAL_SHARE = 0.5;
+static const double FLASH_BACKWARD_PRODUCTS = 5.0 / 2.0;
+enum { FLOAT_BYTES = 4 };
+
+static struct kernel_work flash_work(const struct tape *tape, const int *reads, const int *writes, double flop)
+{
+    struct kernel_work work = {.kind = KERNEL_ATTENTION, .math = tape->workload->math, .flop = flop};
+    for (; *reads != NO_BUFFER; reads++)
+        work.read_bytes += (double)tape->buffers.at[*reads].life.bytes;
+    for (; *writes != NO_BUFFER; writes++)
+        work.write_bytes += (double)tape->buffers.at[*writes].life.bytes;
+    return work;
+}
+
+static void launch_flash(
+    struct tape *tape, const char *name, const int *reads, const int *writes, double flop, double model_flop)
+{
+    tape_launch(tape, name, flash_work(tape, reads, writes, flop), model_flop);
+    for (; *reads != NO_BUFFER; reads++)
+        tape_touch(tape, *reads);
+    for (; *writes != NO_BUFFER; writes++)
+        tape_touch(tape, *writes);
+}
+
+/* flop of both products over all pairs of positions. */
+static double attention_flop(const struct tape_op *op)
+{
+    return 4.0 * (double)(op->batch * op->m * op->n) * (double)op->k;
+}
+
+static void flash_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value q = tape_at(tape, op->in[0]), k = tape_at(tape, op->in[1]), v = tape_at(tape, op->in[2]);
+    int grad = tape_grad(tape, op), out = tape_at(tape, op->out).buffer, lse = op->saved[0];
+    double flop = attention_flop(op);
+    int delta = tape_buffer(tape, tape_suffix(tape, op->name, "delta"), op->batch * op->m, 1, FLOAT_BYTES);
+    tape_elementwise(tape, tape_suffix(tape, op->name, "delta"), 2, grad, out, delta);
+    int wide = tape_buffer(tape, tape_suffix(tape, op->name, "dq.float"), q.rows, q.cols, FLOAT_BYTES);
+    int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
+    launch_flash(tape, tape_suffix(tape, op->name, "dgrad"),
+        (const int[])READS(grad, q.buffer, k.buffer, v.buffer, lse, delta), (const int[])READS(wide, grad_k, grad_v),
+        flop * FLASH_CAUSAL_SHARE * FLASH_BACKWARD_PRODUCTS, 2 * flop);
+    int grad_q = tape_new_grad(tape, op->in[0]);
+    tape_elementwise(tape, tape_suffix(tape, op->name, "dq"), 1, wide, NO_BUFFER, grad_q);
+    tape_give(tape, op->in[0], grad_q);
+    tape_give(tape, op->in[1], grad_k);
+    tape_give(tape, op->in[2], grad_v);
+}
+
+int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
+{
+    struct tape_op op = {.backward = flash_backward,
+        .name = tape_name(tape, name),
+        .in = {q, k, v},
+        .m = shape.queries,
+        .n = shape.keys,
+        .k = shape.head_dim,
+        .batch = shape.batch * shape.heads};
+    struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
+    op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
+    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
+    double flop = attention_flop(&op);
+    launch_flash(tape, op.name, (const int[])READS(query.buffer, key.buffer, value.buffer),
+        (const int[])READS(tape_at(tape, op.out).buffer, op.saved[0]), flop * FLASH_CAUSAL_SHARE, flop);
+    tape_push(tape, op);
+    return op.out;
+}

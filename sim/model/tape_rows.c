@@ -1,0 +1,280 @@
+/* Along rows (mean, softmax, norm, loss) and moving (copies, views). */
+#include "model/tape_core.h"
+
+enum { FLOAT_BYTES = 4, LONG_BYTES = 8 };
+
+/* Arithmetic operations of the formulae for one element, a transcendental function counted as one. */
+enum {
+    MEAN_OPS = 1,         /* add */
+    SOFTMAX_OPS = 5,      /* compare, subtract, exp, add, divide */
+    SOFTMAX_GRAD_OPS = 4, /* y (g - sum(g y)): multiply, add, subtract, multiply */
+    NORM_OPS = 7,         /* mean, variance (3), centre, scale, weight and bias in one */
+    NORM_GRAD_OPS = 9,    /* two sums (4), combination (5) */
+    WEIGHT_GRAD_OPS = 4   /* normalise, multiply, two sums */
+};
+
+static void mean_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]); /* expand / n writes every element */
+    tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, tape_grad(tape, op), NO_BUFFER, grad_x);
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_mean(struct tape *tape, const char *name, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = mean_backward, .name = tape_name(tape, name), .in = {x}};
+    op.out = tape_value(tape, op.name, in.rows, 1, in.element_bytes, in.needs_grad);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = op.name,
+                       .ops = MEAN_OPS,
+                       .reads = READS(in.buffer),
+                       .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* choice: enum kernel_kind, because the loss's log_softmax works as the softmax does. */
+static void softmax_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = (enum kernel_kind)op->choice,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .ops = SOFTMAX_GRAD_OPS,
+                       .reads = READS(tape_grad(tape, op), tape_at(tape, op->out).buffer),
+                       .write = grad_x});
+    tape_give(tape, op->in[0], grad_x);
+}
+
+static int softmax(struct tape *tape, const char *name, enum kernel_kind kind, int x, int64_t element_bytes)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = softmax_backward, .name = tape_name(tape, name), .in = {x}, .choice = (int)kind};
+    op.out = tape_value(tape, op.name, in.rows, in.cols, element_bytes, in.needs_grad);
+    tape_run(tape, (struct tape_stream){.kind = kind,
+                       .name = op.name,
+                       .ops = SOFTMAX_OPS,
+                       .reads = READS(in.buffer),
+                       .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_softmax(struct tape *tape, const char *name, int x, bool fp32)
+{
+    return softmax(tape, name, KERNEL_SOFTMAX, x, fp32 ? FLOAT_BYTES : tape_at(tape, x).element_bytes);
+}
+
+/* nll_loss: reads one element a row; its gradient is zero but there. */
+static void nll_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    const char *name = tape_suffix(tape, op->name, "dgrad");
+    tape_run(tape,
+        (struct tape_stream){
+            .kind = KERNEL_COPY, .name = tape_suffix(tape, op->name, "zero"), .reads = {NO_BUFFER}, .write = grad_x});
+    struct tape_value x = tape_at(tape, op->in[0]);
+    tape_launch(tape, name, kernel_stream(KERNEL_LOSS, 0, (double)(x.rows * x.element_bytes), (double)x.rows), 0);
+    tape_touch(tape, tape_grad(tape, op));
+    tape_touch(tape, grad_x);
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_cross_entropy(struct tape *tape, const char *name, int logits)
+{
+    const char *outer = tape->scope;
+    tape_scope(tape, tape_name(tape, name));
+    int wide = tape->workload->loss_fp32 ? tape_cast(tape, "float", logits, FLOAT_BYTES) : logits;
+    int log = softmax(tape, "log_softmax", KERNEL_LOSS, wide, tape_at(tape, wide).element_bytes);
+    struct tape_value in = tape_at(tape, log);
+    struct tape_op op = {.backward = nll_backward, .name = tape_name(tape, "nll"), .in = {log}};
+    op.out = tape_value(tape, op.name, 1, 1, in.element_bytes, true);
+    tape_launch(tape, op.name,
+        kernel_stream(KERNEL_LOSS, (double)(in.rows * in.element_bytes), (double)in.element_bytes, (double)in.rows), 0);
+    tape_touch(tape, in.buffer);
+    tape_touch(tape, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    tape_scope(tape, outer);
+    tape->loss = op.out;
+    return op.out;
+}
+
+/* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows, then their sum. struct
+ * model_kernel names one parameter, so the weight is told with the first and the bias with the second, microseconds
+ * later. */
+static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .ops = NORM_GRAD_OPS,
+                       .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
+                       .write = grad_x});
+    const char *name = tape_suffix(tape, op->name, "wgrad");
+    double vectors = (op->bias == NO_PARAM ? 1 : 2) * (double)(x.cols * x.element_bytes);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = name,
+                       .ops = WEIGHT_GRAD_OPS,
+                       .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
+                       .write = NO_BUFFER,
+                       .param_bytes = vectors});
+    tape_complete(tape, op->weight);
+    if (op->bias != NO_PARAM) {
+        tape_launch(tape, tape_suffix(tape, op->name, "bgrad"), kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0);
+        tape_complete(tape, op->bias);
+    }
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_layer_norm(struct tape *tape, const char *name, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = layer_norm_backward,
+        .name = tape_name(tape, name),
+        .in = {x},
+        .weight = tape_find(tape, name, "weight"),
+        .bias = tape_find(tape, name, "bias")};
+    BUG_IF(op.weight == NO_PARAM, "layer %d has no %s.weight", tape->layer, op.name);
+    op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, true);
+    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mean"), in.rows, 1, FLOAT_BYTES);
+    op.saved[1] = tape_buffer(tape, tape_suffix(tape, op.name, "rstd"), in.rows, 1, FLOAT_BYTES);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = op.name,
+                       .ops = NORM_OPS,
+                       .reads = READS(in.buffer),
+                       .write = tape_at(tape, op.out).buffer});
+    tape_touch(tape, op.saved[0]);
+    tape_touch(tape, op.saved[1]);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32)
+{
+    int wide = tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
+    int square = tape_map(tape, tape_suffix(tape, name, "pow"), TAPE_POWER, wide);
+    int variance = tape_mean(tape, tape_suffix(tape, name, "mean"), square);
+    variance = tape_map(tape, tape_suffix(tape, name, "eps"), TAPE_SHIFT, variance);
+    int factor = tape_map(tape, tape_suffix(tape, name, "rsqrt"), TAPE_RSQRT, variance);
+    int normed = tape_mul(tape, tape_suffix(tape, name, "mul"), multiply_in_fp32 ? wide : x, factor);
+    return tape_mul_weight(tape, name, tape_cast_to_storage(tape, tape_suffix(tape, name, "to"), normed));
+}
+
+/* A copy out of x into a new value of rows x cols, and its gradient back. */
+static void copy_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .reads = READS(tape_grad(tape, op)),
+                       .write = grad_x});
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+{
+    struct tape_value in = tape_at(tape, x);
+    BUG_IF(rows * cols % (in.rows * in.cols), "%s.%s: a copy into another number of elements", tape->scope, name);
+    struct tape_op op = {.backward = copy_backward, .name = tape_name(tape, name), .in = {x}};
+    op.out = tape_value(tape, op.name, rows, cols, in.element_bytes, in.needs_grad);
+    tape_run(tape,
+        (struct tape_stream){
+            .kind = KERNEL_COPY, .name = op.name, .reads = READS(in.buffer), .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* Reads x times over and writes that much; the gradient is the sum over the copies. */
+int tape_repeat(struct tape *tape, const char *name, int x, int64_t times)
+{
+    struct tape_value in = tape_at(tape, x);
+    return times == 1 ? x : tape_copy(tape, name, x, in.rows * times, in.cols);
+}
+
+static void split_backward(struct tape *tape, const struct tape_op *op)
+{
+    int parts[3] = {op->out, op->in[1], op->in[2]}, grad_x = tape_new_grad(tape, op->in[0]);
+    int reads[3];
+    for (int i = 0; i < 3; i++) {
+        reads[i] = tape_at(tape, parts[i]).grad;
+        tape->values.at[parts[i]].grad = NO_BUFFER;
+    }
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .reads = READS(reads[0], reads[1], reads[2]),
+                       .write = grad_x});
+    tape_give(tape, op->in[0], grad_x);
+}
+
+void tape_split(struct tape *tape, const char *name, int x, int parts[3])
+{
+    struct tape_value in = tape_at(tape, x);
+    for (int i = 0; i < 3; i++) {
+        parts[i] = tape_value(tape, tape_name(tape, name), in.rows, in.cols / 3, in.element_bytes, in.needs_grad);
+        tape->buffers.at[tape_at(tape, parts[i]).buffer].view_of = in.buffer;
+    }
+    tape_push(tape,
+        (struct tape_op){
+            .backward = split_backward, .name = tape_name(tape, name), .in = {x, parts[1], parts[2]}, .out = parts[0]});
+}
+
+/* cat backward hands out views; the slices of x come back as zeros with the half copied in, and are added. */
+static void rotate_half_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    const char *name = tape_suffix(tape, op->name, "dgrad");
+    int grad = tape_grad(tape, op);
+    double half_bytes = (double)(x.rows * x.cols * x.element_bytes) / 2;
+    int negated = tape_buffer(tape, tape_suffix(tape, op->name, "neg.grad"), x.rows, x.cols / 2, x.element_bytes);
+    tape_launch(
+        tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, (double)(x.rows * x.cols / 2)), 0);
+    tape_touch(tape, grad);
+    tape_touch(tape, negated);
+    const int halves[2] = {negated, grad};
+    for (int i = 0; i < 2; i++) {
+        int grad_x = tape_new_grad(tape, op->in[0]);
+        tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY, .name = name, .reads = {NO_BUFFER}, .write = grad_x});
+        tape_launch(tape, name, kernel_stream(KERNEL_COPY, half_bytes, half_bytes, 0), 0);
+        tape_touch(tape, halves[i]);
+        tape_touch(tape, grad_x);
+        tape_give(tape, op->in[0], grad_x);
+    }
+}
+
+int tape_rotate_half(struct tape *tape, const char *name, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    double half_bytes = (double)(in.rows * in.cols * in.element_bytes) / 2;
+    struct tape_op op = {.backward = rotate_half_backward, .name = tape_name(tape, name), .in = {x}};
+    int negated = tape_buffer(tape, tape_suffix(tape, op.name, "neg"), in.rows, in.cols / 2, in.element_bytes);
+    tape_launch(
+        tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, (double)(in.rows * in.cols / 2)), 0);
+    tape_touch(tape, in.buffer);
+    tape_touch(tape, negated);
+    op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, in.needs_grad);
+    tape_launch(tape, op.name, kernel_stream(KERNEL_COPY, 2 * half_bytes, 2 * half_bytes, 0), 0);
+    tape_touch(tape, in.buffer);
+    tape_touch(tape, negated);
+    tape_touch(tape, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
+{
+    int out = tape_value(tape, tape_name(tape, name), rows, cols, LONG_BYTES, false);
+    int read = from == NO_VALUE ? NO_BUFFER : tape_at(tape, from).buffer;
+    tape_elementwise(tape, tape_at(tape, out).name, 1, read, NO_BUFFER, tape_at(tape, out).buffer);
+    return out;
+}
+
+int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols)
+{
+    int out = tape_value(tape, tape_name(tape, name), rows, cols, tape->storage_bytes, false);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
+                       .name = tape_at(tape, out).name,
+                       .reads = {NO_BUFFER},
+                       .write = tape_at(tape, out).buffer});
+    return out;
+}
