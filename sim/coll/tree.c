@@ -1,9 +1,9 @@
 /* Double binary tree, all-reduce only: a chain inside each node and two complementary binary trees between nodes, each
  * with half of the data, reduced up and broadcast down (Sanders, Speck, Traff 2009; NCCL 2.4). Latency 2 ((p - 1)
- * inside + floor(log2 N) across), as NCCL's tuner counts. Every rank but the roots sends S up and down: bus bytes 2
- * (n-1)/n S as for the ring, by convention. A node sends to one parent and two children in one tree and is a leaf in
- * the other: on average S (N - 1)/N up and as much down, each tree half; on two nodes only half of the data leaves a
- * node each way (that is why two nodes are special). */
+ * inside + floor(log2 N) across), as NCCL's tuner counts. Bus bytes 2 (n-1)/n S as for the ring, by convention. A node
+ * inside one tree (one parent, two children, half of the data: S/2 up, 2 S/2 down) is a leaf of the other (S/2 up): 2 S
+ * leave it over its NICs. On two nodes each is the root of one tree and the leaf of the other: S/2 down and S/2 up,
+ * half of that (why two nodes are special). */
 #include "coll/algorithm.h"
 
 #include "base/status.h"
@@ -22,8 +22,7 @@ void coll_tree(struct coll_cost *cost, enum coll_kind kind, double bytes, struct
     cost->latency_s = hw->node.nccl_base_latency.value + 2 * ((shape.per_node - 1) * hw->node.nccl_hop_latency.value +
                                                                  depth * hw->cluster.nccl_hop_latency.value);
     cost->bus_bytes = 2 * (n - 1) / n * bytes;
-    /* Bytes out of a node: up S(N-1)/N in the mean and down S(N-1)/N, both trees together. */
-    if (shape.nodes > 1)
-        cost->node_out_factor = 2 * (shape.nodes - 1.0) / shape.nodes * bytes / cost->bus_bytes;
+    double leaving = shape.nodes > 2 ? 2 * bytes : shape.nodes == 2 ? bytes : 0;
+    cost->node_out_factor = leaving / cost->bus_bytes;
     cost->hbm_bytes = cost->bus_bytes * 2.5;
 }

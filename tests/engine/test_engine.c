@@ -1,0 +1,132 @@
+#include "engine/engine.h"
+
+#include "base/rng.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+struct log {
+    struct engine *engine;
+    uint32_t kind;
+    ps_t times[64];
+    uint32_t targets[64];
+    int n;
+};
+
+static void record(void *self, const struct event *event)
+{
+    struct log *log = self;
+    log->times[log->n] = event->time;
+    log->targets[log->n++] = event->target;
+}
+
+static void events_run_in_order_of_time_then_of_scheduling(void **state)
+{
+    (void)state;
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    uint32_t kind = engine_register(&engine, record, &log);
+    engine_at(&engine, 30, kind, 1, 0);
+    engine_at(&engine, 10, kind, 2, 0);
+    engine_at(&engine, 30, kind, 3, 0);
+    engine_at(&engine, 10, kind, 4, 0);
+    engine_run(&engine);
+    const uint32_t expected[] = {2, 4, 1, 3};
+    assert_int_equal(log.n, 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(log.targets[i], expected[i]);
+    assert_int_equal(engine.now, 30);
+    assert_int_equal(engine.events, 4);
+    engine_release(&engine);
+}
+
+static void relay(void *self, const struct event *event)
+{
+    struct log *log = self;
+    record(self, event);
+    if (event->arg > 0)
+        engine_at(log->engine, event->time + 5, log->kind, event->target + 1, event->arg - 1);
+}
+
+static void a_handler_may_schedule_at_the_present_and_later(void **state)
+{
+    (void)state;
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    log.kind = engine_register(&engine, relay, &log);
+    engine_at(&engine, 0, log.kind, 0, 3);
+    engine_run(&engine);
+    assert_int_equal(log.n, 4);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(log.times[i], 5 * i);
+    engine_release(&engine);
+}
+
+static void check_not_before(void *self, const struct event *event)
+{
+    struct log *log = self;
+    assert_true(event->time >= log->times[0]);
+    log->times[0] = event->time;
+    log->n++;
+}
+
+static uint64_t run_random(uint64_t seed)
+{
+    enum { EVENTS = 20000 };
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    uint32_t kind = engine_register(&engine, check_not_before, &log);
+    struct rng_stream rng = rng_stream(seed, 1, 1);
+    for (int i = 0; i < EVENTS; i++)
+        engine_at(&engine, (ps_t)(rng_uniform(&rng) * 1000), kind, (uint32_t)i, 0);
+    engine_run(&engine);
+    assert_int_equal(log.n, EVENTS);
+    uint64_t digest = engine.digest;
+    engine_release(&engine);
+    return digest;
+}
+
+static void time_never_runs_backwards_and_the_digest_tells_runs_apart(void **state)
+{
+    (void)state;
+    assert_true(run_random(1) == run_random(1));
+    assert_true(run_random(1) != run_random(2));
+}
+
+static void stop(void *self, const struct event *event)
+{
+    struct log *log = self;
+    record(self, event);
+    engine_stop(log->engine);
+}
+
+static void a_stopped_engine_runs_no_more_events(void **state)
+{
+    (void)state;
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    uint32_t kind = engine_register(&engine, stop, &log);
+    engine_at(&engine, 1, kind, 0, 0);
+    engine_at(&engine, 2, kind, 0, 0);
+    engine_run(&engine);
+    assert_int_equal(log.n, 1);
+    engine_release(&engine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(events_run_in_order_of_time_then_of_scheduling),
+        cmocka_unit_test(a_handler_may_schedule_at_the_present_and_later),
+        cmocka_unit_test(time_never_runs_backwards_and_the_digest_tells_runs_apart),
+        cmocka_unit_test(a_stopped_engine_runs_no_more_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

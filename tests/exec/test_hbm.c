@@ -1,0 +1,157 @@
+#include "exec/hbm.h"
+
+#include "base/rng.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#define MIB (INT64_C(1) << 20)
+
+static int32_t take(struct hbm *hbm, int64_t bytes)
+{
+    return hbm_alloc(hbm, bytes, HBM_ACTIVATIONS, STREAM_COMPUTE);
+}
+
+static void give(struct hbm *hbm, int32_t block, int64_t bytes)
+{
+    hbm_free(hbm, block, bytes, HBM_ACTIVATIONS);
+    hbm_reuse(hbm, block);
+}
+
+/* PyTorch's rules: 1 byte counts 512 and reserves a 2 MiB segment; 3 MiB reserves 20 MiB, whose rest of 17 MiB then
+ * serves 11 MiB (and keeps 6); 7 MiB reserves 20 MiB again; 21 MiB reserves 22 MiB (2 MiB steps). */
+static void sizes_round_as_in_pytorch(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 1000 * MIB);
+    take(&hbm, 1);
+    assert_int_equal(hbm.allocated, 512);
+    assert_int_equal(hbm.reserved, 2 * MIB);
+    take(&hbm, 3 * MIB);
+    assert_int_equal(hbm.reserved, 22 * MIB);
+    take(&hbm, 11 * MIB);
+    assert_int_equal(hbm.reserved, 22 * MIB);
+    take(&hbm, 7 * MIB);
+    assert_int_equal(hbm.reserved, 42 * MIB);
+    take(&hbm, 21 * MIB);
+    assert_int_equal(hbm.reserved, 64 * MIB);
+    hbm_release(&hbm);
+}
+
+static void a_freed_block_is_used_again_and_merged(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 1000 * MIB);
+    int32_t blocks[4];
+    for (int i = 0; i < 4; i++)
+        blocks[i] = take(&hbm, 5 * MIB); /* one segment of 20 MiB */
+    assert_int_equal(hbm.reserved, 20 * MIB);
+    give(&hbm, blocks[1], 5 * MIB);
+    give(&hbm, blocks[2], 5 * MIB);
+    take(&hbm, 9 * MIB); /* only fits when the two are one */
+    assert_int_equal(hbm.reserved, 20 * MIB);
+    assert_int_equal(hbm.peak_allocated, 20 * MIB);
+    hbm_release(&hbm);
+}
+
+static void streams_have_their_own_pools(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 1000 * MIB);
+    int32_t block = take(&hbm, 100 * MIB);
+    give(&hbm, block, 100 * MIB);
+    hbm_alloc(&hbm, 100 * MIB, HBM_GATHERED, STREAM_UNSHARD);
+    assert_int_equal(hbm.reserved, 200 * MIB);
+    hbm_release(&hbm);
+}
+
+static void a_pending_block_is_not_used_again_yet(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 1000 * MIB);
+    int32_t block = take(&hbm, 100 * MIB);
+    hbm_free(&hbm, block, 100 * MIB, HBM_ACTIVATIONS);
+    assert_int_equal(hbm.allocated, 0);
+    take(&hbm, 100 * MIB);
+    assert_int_equal(hbm.reserved, 200 * MIB);
+    hbm_reuse(&hbm, block);
+    take(&hbm, 100 * MIB);
+    assert_int_equal(hbm.reserved, 200 * MIB);
+    hbm_release(&hbm);
+}
+
+/* 100 MiB: two free segments of 40 have to go before 80 fit (a retry); with 60 live, 80 can never fit. */
+static void free_segments_are_released_before_failing(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 100 * MIB);
+    int32_t a = take(&hbm, 40 * MIB), b = take(&hbm, 40 * MIB);
+    give(&hbm, a, 40 * MIB);
+    give(&hbm, b, 40 * MIB);
+    int32_t c = take(&hbm, 80 * MIB);
+    assert_true(c >= 0);
+    assert_int_equal(hbm.retries, 1);
+    give(&hbm, c, 80 * MIB);
+    assert_true(take(&hbm, 60 * MIB) >= 0);
+    assert_int_equal(take(&hbm, 80 * MIB), -1);
+    assert_int_equal(hbm.allocated, 60 * MIB); /* a failure changes nothing that is allocated */
+    hbm_release(&hbm);
+}
+
+/* Any sequence: allocated is the sum of live requests, reserved bounds it and never exceeds the capacity; at the end
+ * nothing is left. */
+static void random_sequences_keep_the_books(void **state)
+{
+    (void)state;
+    enum { LIVE = 64, ROUNDS = 20000 };
+    struct hbm hbm;
+    hbm_init(&hbm, 2000 * MIB);
+    struct rng_stream rng = rng_stream(3, 1, 4);
+    int32_t blocks[LIVE];
+    int64_t sizes[LIVE] = {0}, sum = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        int slot = (int)(rng_uniform(&rng) * LIVE);
+        if (sizes[slot]) {
+            give(&hbm, blocks[slot], sizes[slot]);
+            sum -= hbm_round(sizes[slot]);
+            sizes[slot] = 0;
+        } else {
+            double scale = rng_uniform(&rng) < 0.5 ? 2e6 : 60e6;
+            int64_t bytes = 1 + (int64_t)(rng_uniform(&rng) * scale);
+            blocks[slot] = take(&hbm, bytes);
+            if (blocks[slot] >= 0) {
+                sizes[slot] = bytes;
+                sum += hbm_round(bytes);
+            }
+        }
+        assert_int_equal(hbm.allocated, sum);
+        assert_int_equal(hbm.by_category[HBM_ACTIVATIONS], sum);
+        assert_true(hbm.reserved >= hbm.allocated && hbm.reserved <= hbm.capacity);
+    }
+    for (int slot = 0; slot < LIVE; slot++)
+        if (sizes[slot])
+            give(&hbm, blocks[slot], sizes[slot]);
+    assert_int_equal(hbm.allocated, 0);
+    hbm_release(&hbm);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_round_as_in_pytorch),
+        cmocka_unit_test(a_freed_block_is_used_again_and_merged),
+        cmocka_unit_test(streams_have_their_own_pools),
+        cmocka_unit_test(a_pending_block_is_not_used_again_yet),
+        cmocka_unit_test(free_segments_are_released_before_failing),
+        cmocka_unit_test(random_sequences_keep_the_books),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

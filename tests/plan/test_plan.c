@@ -1,0 +1,159 @@
+#include "plan/plan.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+struct fixture {
+    struct arena arena;
+    struct plan plan;
+    struct plan_builder builder;
+};
+
+static struct kernel_work byte_work(void)
+{
+    return kernel_stream(KERNEL_ELEMENTWISE, 1e6, 1e6, 0);
+}
+
+static int kernel(struct fixture *fixture, enum plan_stream stream, const char *name)
+{
+    return plan_kernel(&fixture->builder, stream, name, byte_work(), 1e-6);
+}
+
+static void begin(struct fixture *fixture)
+{
+    *fixture = (struct fixture){.arena = ARENA_INIT};
+    plan_begin(&fixture->builder, &fixture->plan, 8, &fixture->arena);
+}
+
+static void end(struct fixture *fixture)
+{
+    plan_release(&fixture->plan);
+    arena_release(&fixture->arena);
+}
+
+static void ops_take_their_places_and_waits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    int a = kernel(&f, STREAM_COMPUTE, "a");
+    int b = kernel(&f, STREAM_UNSHARD, "b");
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, b);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, PLAN_NO_OP);
+    int c = kernel(&f, STREAM_COMPUTE, "c");
+    int d = kernel(&f, STREAM_COMPUTE, "d");
+    assert_int_equal(plan_last_op(&f.builder, STREAM_COMPUTE), d);
+    assert_int_equal(plan_last_op(&f.builder, STREAM_COMM), PLAN_NO_OP);
+    plan_end(&f.builder);
+    const struct plan_op *ops = f.plan.ops.at;
+    assert_int_equal(ops[a].position, 0);
+    assert_int_equal(ops[c].position, 1);
+    assert_int_equal(ops[b].position, 0);
+    assert_int_equal(ops[c].n_waits, 1);
+    assert_int_equal(f.plan.waits.at[ops[c].first_wait], b);
+    assert_int_equal(ops[d].n_waits, 0); /* a wait is taken once */
+    char why[128];
+    assert_true(plan_check(&f.plan, why, sizeof why));
+    end(&f);
+}
+
+static void groups_are_shared_and_a_lone_rank_communicates_with_nobody(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    int world = plan_group(&f.builder, "world", 8, 1);
+    assert_int_equal(plan_group(&f.builder, "shard", 8, 1), world);
+    int alone = plan_group(&f.builder, "alone", 1, 1);
+    assert_int_not_equal(alone, world);
+    assert_int_equal(plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, alone, 0), PLAN_NO_OP);
+    assert_true(plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, world, 0) >= 0);
+    plan_end(&f.builder);
+    end(&f);
+}
+
+static void refuses(struct fixture *f, const char *words)
+{
+    char why[256];
+    plan_end(&f->builder);
+    assert_false(plan_check(&f->plan, why, sizeof why));
+    if (!strstr(why, words))
+        fail_msg("'%s' does not say '%s'", why, words);
+    end(f);
+}
+
+static void check_refuses_broken_plans(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f); /* memory that is never given back */
+    plan_alloc(&f.builder, STREAM_COMPUTE, "leak", 100, HBM_ACTIVATIONS);
+    refuses(&f, "never freed");
+
+    begin(&f); /* given back twice */
+    int buffer = plan_alloc(&f.builder, STREAM_COMPUTE, "twice", 100, HBM_ACTIVATIONS);
+    plan_free(&f.builder, buffer, PLAN_NO_OP);
+    plan_free(&f.builder, buffer, PLAN_NO_OP);
+    refuses(&f, "already freed");
+
+    begin(&f); /* a wait that could never end */
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, 0);
+    kernel(&f, STREAM_COMPUTE, "itself");
+    refuses(&f, "does not come before");
+
+    begin(&f); /* a wait for something that is no device op */
+    int host = plan_host(&f.builder, "host", 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, host);
+    kernel(&f, STREAM_COMPUTE, "waits for the host");
+    refuses(&f, "runs on no stream");
+
+    begin(&f); /* 8 ranks in threes */
+    plan_group(&f.builder, "odd", 3, 1);
+    refuses(&f, "do not divide 8 ranks");
+}
+
+static void a_wait_may_name_the_step_before(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + 1);
+    kernel(&f, STREAM_COMPUTE, "first");
+    kernel(&f, STREAM_COMPUTE, "last");
+    plan_end(&f.builder);
+    char why[128];
+    assert_true(plan_check(&f.plan, why, sizeof why));
+    end(&f);
+}
+
+static void the_digest_tells_plans_apart(void **state)
+{
+    (void)state;
+    uint64_t digests[2];
+    for (int i = 0; i < 2; i++) {
+        struct fixture f;
+        begin(&f);
+        plan_kernel(&f.builder, STREAM_COMPUTE, "k", kernel_stream(KERNEL_COPY, 1e6 + i, 0, 0), 1e-6);
+        plan_end(&f.builder);
+        digests[i] = plan_digest(&f.plan);
+        end(&f);
+    }
+    assert_true(digests[0] != digests[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ops_take_their_places_and_waits),
+        cmocka_unit_test(groups_are_shared_and_a_lone_rank_communicates_with_nobody),
+        cmocka_unit_test(check_refuses_broken_plans),
+        cmocka_unit_test(a_wait_may_name_the_step_before),
+        cmocka_unit_test(the_digest_tells_plans_apart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
