@@ -1,10 +1,10 @@
-/* Hardware as data: GPU, node, cluster, read from the YAML files under topologies/. Every number is a struct quantity: a
- * value in base SI with its kind and source.
+/* Hardware as data: GPU, node, cluster, read from the YAML files under topologies/. Every number is a struct quantity:
+ * a value in base SI with its kind and source.
  *
- * Modelled: one kind of GPU and one kind of node in a cluster; a GPU's compute peaks, SMs, HBM, what kernels reach of them;
- * inside a node an NVSwitch or a mesh of NVLinks (or PCIe), as bandwidth per GPU and direction; NICs shared evenly by the node's
- * GPUs; between nodes a leaf-spine network with an oversubscription factor. Ignored for now: PCIe switches, NUMA, several kinds of
- * GPU in a job, dragonfly networks.
+ * Modelled: one kind of GPU and one kind of node in a cluster; a GPU's compute peaks, SMs, HBM, what kernels reach of
+ * them; inside a node an NVSwitch or a mesh of NVLinks (or PCIe), as bandwidth per GPU and direction; NICs shared
+ * evenly by the node's GPUs; between nodes a leaf-spine network with an oversubscription factor. Ignored for now: PCIe
+ * switches, NUMA, several kinds of GPU in a job, dragonfly networks.
  *
  * A loaded file owns its strings through the arena that is handed in. */
 #ifndef FLOPCAST_HW_HW_H
@@ -15,35 +15,39 @@
 #include "base/status.h"
 
 #include <stdint.h>
+#include <stdio.h>
 
 /* Number formats, spelled as PyTorch and CUDA spell them. TF32 is a way to multiply, stored as FP32. */
 enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_INT8, DTYPE_COUNT };
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* "fp32", "tf32", "bf16", "fp16", "fp8", "int8", NULL */
 int64_t dtype_bytes(enum dtype dtype);                 /* in memory: 4, 4, 2, 2, 1, 1 */
 
-/* What a GEMM reaches on this GPU in one number format (see kernel/gemm.h for the model that these are the parameters of). */
+/* What a GEMM reaches on this GPU in one number format (see kernel/gemm.h for the model that these are the parameters
+ * of). */
 struct hw_gemm {
-    struct quantity peak;       /* FLOP/s, dense, datasheet */
-    struct quantity efficiency; /* share of the peak that a full wave of tiles with long K reaches, fraction */
-    struct quantity k_overhead; /* prologue and epilogue of a tile, in elements of K */
+    struct quantity peak;           /* FLOP/s, dense, datasheet */
+    struct quantity efficiency;     /* share of the peak that a full wave of tiles with long K reaches, fraction */
+    struct quantity k_overhead;     /* prologue and epilogue of a tile, in elements of K */
+    struct quantity load_bandwidth; /* B/s at which all SMs together load operand tiles: what limits small tiles */
 };
 
 struct hw_gpu {
-    const char *name;      /* "A100-SXM4-80GB" */
-    const char *arch;      /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
-    struct quantity sms;   /* streaming multiprocessors */
-    struct quantity hbm_capacity;   /* bytes */
-    struct quantity hbm_bandwidth;  /* B/s, datasheet */
-    struct quantity hbm_efficiency; /* share of it that large streaming kernels reach, fraction */
-    struct quantity l2_capacity;    /* bytes */
-    struct quantity vector_flops;   /* FLOP/s of the non-tensor FP32 units */
-    struct quantity kernel_floor;   /* s: duration of the smallest kernel, back to back in a stream */
-    struct quantity gemm_floor;     /* s: the same for a GEMM kernel (launch, prologue, epilogue) */
-    struct quantity memory_sms;     /* SMs that suffice to saturate HBM bandwidth */
-    struct quantity context_bytes;  /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
-    struct quantity tdp;            /* W */
-    struct quantity price;          /* $/h, optional */
-    struct hw_gemm gemm[DTYPE_COUNT]; /* peak unset: this GPU cannot multiply in this format */
+    const char *name;                     /* "A100-SXM4-80GB" */
+    const char *arch;                     /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
+    struct quantity sms;                  /* streaming multiprocessors */
+    struct quantity hbm_capacity;         /* bytes */
+    struct quantity hbm_bandwidth;        /* B/s, datasheet */
+    struct quantity hbm_efficiency;       /* share of it that large streaming kernels reach, fraction */
+    struct quantity l2_capacity;          /* bytes */
+    struct quantity vector_flops;         /* FLOP/s of the non-tensor FP32 units */
+    struct quantity kernel_floor;         /* s: duration of the smallest kernel, back to back in a stream */
+    struct quantity gemm_floor;           /* s: the same for a GEMM kernel (launch, prologue, epilogue) */
+    struct quantity memory_sms;           /* SMs that suffice to saturate HBM bandwidth */
+    struct quantity attention_efficiency; /* share of a GEMM peak that one fused attention kernel reaches, fraction */
+    struct quantity context_bytes;        /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
+    struct quantity tdp;                  /* W */
+    struct quantity price;                /* $/h, optional */
+    struct hw_gemm gemm[DTYPE_COUNT];     /* peak unset: this GPU cannot multiply in this format */
 };
 
 enum hw_fabric { HW_NVSWITCH, HW_NVLINK_MESH, HW_PCIE };
@@ -51,20 +55,20 @@ extern const char *const hw_fabric_names[]; /* "nvswitch", "nvlink_mesh", "pcie"
 
 struct hw_node {
     const char *name;
-    const char *gpu_path;          /* path of the GPU file */
-    struct quantity gpus;          /* GPUs in the node */
-    int fabric;                    /* enum hw_fabric */
-    struct quantity gpu_bandwidth; /* B/s a GPU can send to its peers, one direction, datasheet */
-    struct quantity nics;          /* number of NICs */
-    struct quantity nic_bandwidth; /* B/s of one NIC, one direction */
-    struct quantity pcie_bandwidth;/* B/s GPU <-> host, one direction */
-    struct quantity host_memory;   /* bytes, optional */
+    const char *gpu_path;           /* path of the GPU file */
+    struct quantity gpus;           /* GPUs in the node */
+    int fabric;                     /* enum hw_fabric */
+    struct quantity gpu_bandwidth;  /* B/s a GPU can send to its peers, one direction, datasheet */
+    struct quantity nics;           /* number of NICs */
+    struct quantity nic_bandwidth;  /* B/s of one NIC, one direction */
+    struct quantity pcie_bandwidth; /* B/s GPU <-> host, one direction */
+    struct quantity host_memory;    /* bytes, optional */
     /* What NCCL reaches and costs inside the node. */
-    struct quantity nccl_efficiency;  /* share of gpu_bandwidth that ring busbw reaches, fraction */
-    struct quantity nccl_hop_latency; /* s of one ring step inside the node, Simple protocol */
-    struct quantity nccl_base_latency;/* s of any collective, once */
-    struct quantity nccl_channels;    /* thread blocks (= SMs) that a collective occupies on each GPU */
-    struct quantity nccl_bytes;       /* HBM that NCCL takes for one communicator, bytes */
+    struct quantity nccl_efficiency;   /* share of gpu_bandwidth that ring busbw reaches, fraction */
+    struct quantity nccl_hop_latency;  /* s of one ring step inside the node, Simple protocol */
+    struct quantity nccl_base_latency; /* s of any collective, once */
+    struct quantity nccl_channels;     /* thread blocks (= SMs) that a collective occupies on each GPU */
+    struct quantity nccl_bytes;        /* HBM that NCCL takes for one communicator, bytes */
 };
 
 struct hw_cluster {
@@ -75,10 +79,10 @@ struct hw_cluster {
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_hop_latency; /* s of one ring step between nodes, Simple protocol */
     /* Variation of this kind of cluster, all optional (0 = none). */
-    struct quantity gpu_speed_spread;   /* persistent, per GPU: relative standard deviation of compute speed */
-    struct quantity kernel_jitter;      /* transient, per kernel: log-standard deviation */
-    struct quantity network_jitter;     /* transient, per collective: log-standard deviation */
-    struct quantity host_jitter;        /* transient, per stretch of host work: log-standard deviation */
+    struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
+    struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
+    struct quantity network_jitter;   /* transient, per collective: log-standard deviation */
+    struct quantity host_jitter;      /* transient, per stretch of host work: log-standard deviation */
 };
 
 /* A cluster with its node and GPU, all loaded. */
@@ -91,12 +95,19 @@ struct hw {
 struct config_table;
 extern const struct config_table hw_gpu_table, hw_node_table, hw_cluster_table;
 
-/* Load a cluster file and the node and GPU files that it names. Also checks what the tables cannot: at least one GEMM peak,
- * NICs where there is more than one node. */
+/* Load a cluster file and the node and GPU files that it names. Also checks what the tables cannot: at least one GEMM
+ * peak, NICs where there is more than one node. */
 enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag);
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag);
 enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag);
 
-static inline int hw_gpus_per_node(const struct hw *hw) { return (int)hw->node.gpus.value; }
+/* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
+ * source. */
+void hw_print(FILE *out, const struct hw *hw);
+
+static inline int hw_gpus_per_node(const struct hw *hw)
+{
+    return (int)hw->node.gpus.value;
+}
 
 #endif

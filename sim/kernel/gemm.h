@@ -1,14 +1,24 @@
 /* Duration of C[m,n] = A[m,k] B[k,n], batch times, on a number of SMs.
  *
- * The result is cut into tiles of tm x tn; each SM works on one tile at a time, so ceil(tiles / SMs) waves are needed (wave
- * quantisation) and the edge tiles are computed whole (tile quantisation). A tile costs 2 tm tn (k + k_overhead) flop at
- * efficiency x peak / SMs (K-saturation); smaller tiles reach less of the peak because each loaded element is used less often.
- * Where tiles do not fill the SMs, k may be split over several SMs (split-K), at the cost of one more pass over the result.
- * The cheapest of the tile shapes is taken, as cuBLAS's heuristic does. Source of the shape set: CUTLASS's default tiles. */
+ * The result is cut into tiles of tm x tn; each SM works on one tile at a time, so ceil(tiles / SMs) waves are needed
+ * (wave quantisation) and the edge tiles are computed whole (tile quantisation). For each element of k a tile needs the
+ * longer of multiplying:  2 tm tn flop at efficiency x peak / SMs of the GPU loading:      tm + tn operand elements at
+ * load_bandwidth / SMs of the GPU  (why small tiles reach less of the peak) and it runs over k + k_overhead elements
+ * (K-saturation). Where tiles do not fill the SMs, k may be split over several SMs (split-K), at the cost of a second
+ * kernel that adds the FP32 partial results. The cheapest of the tile shapes and splits is taken, as cuBLAS's heuristic
+ * aims to.
+ *
+ * Ignored: layouts (NN, TN, NT), several tiles in flight on an SM, clock throttling. Results of fewer than GEMM_WIDE
+ * rows or columns are predicted worse than others: libraries use other kernels there (sim/calibrate/fit_gemm.h leaves
+ * them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names. Accuracy: sim/calibrate,
+ * `flopcast calibrate fit`. */
 #ifndef FLOPCAST_KERNEL_GEMM_H
 #define FLOPCAST_KERNEL_GEMM_H
 
 #include "kernel/kernel.h"
+
+/* The narrowest result, in rows or columns, that the model claims to describe. */
+enum { GEMM_WIDE = 64 };
 
 /* Seconds of compute, without launch floor and without the memory limit. sms > 0. */
 double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms);

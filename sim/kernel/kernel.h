@@ -2,10 +2,12 @@
  *
  * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
  *   duration = max(compute, memory) + floor
- * compute: kernel/gemm.h for GEMMs; flop / vector_flops for the rest, both scaled by the SMs that are free.
- * memory:  bytes / (hbm_bandwidth x hbm_efficiency - what collectives take); with fewer than memory_sms SMs free, in proportion.
- * floor:   kernel_floor or gemm_floor: a kernel is never shorter.
- * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs), clock throttling. */
+ * compute: kernel/gemm.h for GEMMs; flop / (peak x attention_efficiency) for fused attention; flop / vector_flops for
+ * the rest; all scaled by the SMs that are free. memory:  bytes / the lower of: hbm_bandwidth x hbm_efficiency less
+ * what collectives take (but never below a tenth of it: the memory controller does not starve a client), and the part
+ * of it that the free SMs can draw (all with memory_sms). floor:   kernel_floor or gemm_floor: a kernel is never
+ * shorter. Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs), clock
+ * throttling. */
 #ifndef FLOPCAST_KERNEL_KERNEL_H
 #define FLOPCAST_KERNEL_KERNEL_H
 
@@ -14,25 +16,25 @@
 #include <stdint.h>
 
 enum kernel_kind {
-    KERNEL_GEMM,        /* m, n, k, batch set */
-    KERNEL_ATTENTION,   /* one fused flash attention kernel */
+    KERNEL_GEMM,      /* m, n, k, batch set */
+    KERNEL_ATTENTION, /* one fused flash attention kernel */
     KERNEL_SOFTMAX,
     KERNEL_NORM,
     KERNEL_ELEMENTWISE, /* add, dropout, activation, cast, scaling */
     KERNEL_EMBEDDING,
     KERNEL_LOSS,
     KERNEL_OPTIMIZER,
-    KERNEL_COPY,        /* memcpy, memset, concatenation on the device */
+    KERNEL_COPY, /* memcpy, memset, concatenation on the device */
     KERNEL_KIND_COUNT,
 };
 extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];
 
 struct kernel_work {
     enum kernel_kind kind;
-    enum dtype math;     /* what it multiplies in (KERNEL_GEMM, KERNEL_ATTENTION) */
-    double flop;         /* floating-point operations; GEMM: 2 m n k batch */
-    double read_bytes;   /* from HBM */
-    double write_bytes;  /* to HBM */
+    enum dtype math;        /* what it multiplies in (KERNEL_GEMM, KERNEL_ATTENTION) */
+    double flop;            /* floating-point operations; GEMM: 2 m n k batch */
+    double read_bytes;      /* from HBM */
+    double write_bytes;     /* to HBM */
     int64_t m, n, k, batch; /* GEMM only: batch independent products of m x k by k x n */
 };
 
@@ -45,8 +47,8 @@ struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, doubl
 
 /* What is left of the GPU for a kernel. */
 struct kernel_share {
-    double sms;       /* free SMs, 1 .. gpu->sms */
-    double hbm_Bps;   /* HBM bandwidth taken by collectives, B/s of traffic */
+    double sms;     /* free SMs, 1 .. gpu->sms */
+    double hbm_Bps; /* HBM bandwidth taken by collectives, B/s of traffic */
 };
 
 struct kernel_share kernel_whole_gpu(const struct hw_gpu *gpu);

@@ -1,0 +1,93 @@
+#include "kernel/kernel.h"
+
+#include "kernel/gemm.h"
+
+#include <math.h>
+
+const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
+    [KERNEL_GEMM] = "gemm",
+    [KERNEL_ATTENTION] = "attention",
+    [KERNEL_SOFTMAX] = "softmax",
+    [KERNEL_NORM] = "norm",
+    [KERNEL_ELEMENTWISE] = "elementwise",
+    [KERNEL_EMBEDDING] = "embedding",
+    [KERNEL_LOSS] = "loss",
+    [KERNEL_OPTIMIZER] = "optimizer",
+    [KERNEL_COPY] = "copy",
+};
+
+/* Assumed: share of the HBM bandwidth that a kernel keeps however much collectives ask for. */
+static const double MEMORY_SHARE_MIN = 0.10;
+
+struct kernel_work kernel_gemm(
+    int64_t m, int64_t n, int64_t k, int64_t batch, enum dtype math, int64_t operand_bytes, int64_t result_bytes)
+{
+    BUG_IF(m <= 0 || n <= 0 || k <= 0 || batch <= 0, "a GEMM of %ld x %ld x %ld, %ld times", (long)m, (long)n, (long)k,
+        (long)batch);
+    double products = (double)m * (double)n * (double)batch;
+    return (struct kernel_work){
+        .kind = KERNEL_GEMM,
+        .math = math,
+        .flop = 2.0 * products * (double)k,
+        .read_bytes = ((double)m + (double)n) * (double)k * (double)batch * (double)operand_bytes,
+        .write_bytes = products * (double)result_bytes,
+        .m = m,
+        .n = n,
+        .k = k,
+        .batch = batch,
+    };
+}
+
+struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop)
+{
+    BUG_IF(kind == KERNEL_GEMM, "a GEMM has a shape: use kernel_gemm()");
+    return (struct kernel_work){.kind = kind, .flop = flop, .read_bytes = read_bytes, .write_bytes = write_bytes};
+}
+
+struct kernel_share kernel_whole_gpu(const struct hw_gpu *gpu)
+{
+    return (struct kernel_share){.sms = gpu->sms.value};
+}
+
+int kernel_supported(const struct hw_gpu *gpu, enum dtype math)
+{
+    return quantity_is_set(gpu->gemm[math].peak);
+}
+
+static double compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+{
+    if (work->kind == KERNEL_GEMM)
+        return gemm_compute_s(work, gpu, sms);
+    double flop_per_s = work->kind == KERNEL_ATTENTION
+                            ? gpu->gemm[work->math].peak.value * gpu->attention_efficiency.value
+                            : gpu->vector_flops.value;
+    return work->flop / (flop_per_s * sms / gpu->sms.value);
+}
+
+static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
+{
+    double all_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value;
+    double left_Bps = fmax(all_Bps - share.hbm_Bps, MEMORY_SHARE_MIN * all_Bps);
+    double drawn_Bps = all_Bps * share.sms / gpu->memory_sms.value;
+    return (work->read_bytes + work->write_bytes) / fmin(left_Bps, drawn_Bps);
+}
+
+struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
+{
+    BUG_IF(!(share.sms > 0) || share.sms > gpu->sms.value, "a kernel on %g of %g SMs", share.sms, gpu->sms.value);
+    BUG_IF(!(share.hbm_Bps >= 0), "collectives take %g B/s of HBM", share.hbm_Bps);
+    int multiplies = work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION;
+    BUG_IF(multiplies && !kernel_supported(gpu, work->math), "%s cannot multiply in %s", gpu->name,
+        dtype_names[work->math]);
+    return (struct kernel_time){
+        .compute_s = compute_s(work, gpu, share.sms),
+        .memory_s = memory_s(work, gpu, share),
+        .floor_s = work->kind == KERNEL_GEMM ? gpu->gemm_floor.value : gpu->kernel_floor.value,
+    };
+}
+
+double kernel_duration_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
+{
+    struct kernel_time time = kernel_time(work, gpu, share);
+    return fmax(time.compute_s, time.memory_s) + time.floor_s;
+}

@@ -1,0 +1,110 @@
+/* The GEMM model against waves counted by hand. */
+#include "kernel/gemm.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "../near.h"
+
+#define NUMBER(x)                                                                                                      \
+    {                                                                                                                  \
+        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
+    }
+
+/* Four SMs in round numbers: for each element of k, an SM needs 1 s to multiply a tile of 128 x 128 (32768 flop/s) and
+ * 1 s to load its 256 operands. Larger tiles are then no better; of smaller ones, 128 x 64 needs 192/256 = 0.75 s and
+ * 64 x 64 0.5 s, that is 1.5 and 2 s for the same area. A second pass over a result of one tile, split s ways, costs (s
+ * + 1) x 65536 B at 327680 B/s = (s + 1) / 5 s, and 1 s to start. */
+static const struct hw_gpu gpu = {
+    .name = "four SMs",
+    .sms = NUMBER(4),
+    .hbm_bandwidth = NUMBER(2 * 327680),
+    .hbm_efficiency = NUMBER(0.5),
+    .kernel_floor = NUMBER(1),
+    .gemm[DTYPE_BF16] = {.peak = NUMBER(4 * 32768 / 0.5),
+        .efficiency = NUMBER(0.5),
+        .k_overhead = NUMBER(10),
+        .load_bandwidth = NUMBER(4 * 256 * 2)},
+};
+
+static double seconds(int64_t m, int64_t n, int64_t k, int64_t batch, double sms)
+{
+    struct kernel_work work = kernel_gemm(m, n, k, batch, DTYPE_BF16, 2, 2);
+    return gemm_compute_s(&work, &gpu, sms);
+}
+
+static void test_waves(void **state)
+{
+    (void)state;
+    /* 4 tiles on 4 SMs: one wave of 100 + 10 elements of k */
+    assert_near(seconds(256, 256, 100, 1, 4), 110, 1e-9);
+    /* 5 tiles: two waves; 128 x 256 does it in one wave of twice the length, all others are longer */
+    assert_near(seconds(128, 640, 100, 1, 4), 220, 1e-9);
+    /* independent products fill the SMs just as well */
+    assert_near(seconds(128, 128, 100, 4, 4), 110, 1e-9);
+    /* an edge tile is computed whole: 255 x 255 costs what 256 x 256 does */
+    assert_near(seconds(255, 255, 100, 1, 4), 110, 1e-9);
+}
+
+static void test_contention(void **state)
+{
+    (void)state;
+    /* 4 tiles on 3 SMs: two waves, the tail wave of one tile (NVIDIA forum 337991 saw this double a GEMM) */
+    assert_near(seconds(256, 256, 100, 1, 3), 220, 1e-9);
+    /* part of an SM carries no tile */
+    assert_near(seconds(256, 256, 100, 1, 3.9), 220, 1e-9);
+    assert_near(seconds(256, 256, 100, 1, 0.5), seconds(256, 256, 100, 1, 1), 0);
+}
+
+static void test_small_tiles_are_limited_by_loading(void **state)
+{
+    (void)state;
+    /* 64 x 64 on one SM: one tile of 64 x 64 at 0.5 s; its 8192 flop would take 0.25 s */
+    assert_near(seconds(64, 64, 100, 1, 1), 0.5 * 110, 1e-9);
+}
+
+static void test_split_k(void **state)
+{
+    (void)state;
+    /* One tile, k = 1280. Whole: 1290 s; tiles of 64 x 64 on all 4 SMs: 645 s. Split 4 ways: 320 + 10 s, then 1 s to
+     * start the second kernel and (4 + 1) / 5 = 1 s for its bytes. 8 ways: two waves of 160 + 10 s, more. */
+    assert_near(seconds(128, 128, 1280, 1, 4), 332, 1e-9);
+}
+
+static void test_k_saturation(void **state)
+{
+    (void)state;
+    /* rate(k) = k / (k + 10) of the peak: 10/11 at 100, 100/101 at 1000 */
+    double short_rate = 100 / seconds(256, 256, 100, 1, 4), long_rate = 1000 / seconds(256, 256, 1000, 1, 4);
+    assert_near(short_rate, 10.0 / 11, 1e-12);
+    assert_near(long_rate, 100.0 / 101, 1e-12);
+}
+
+static void test_monotone(void **state)
+{
+    (void)state;
+    for (int64_t m = 32; m <= 1024; m += 96)
+        for (int64_t n = 32; n <= 1024; n += 96)
+            for (int64_t k = 16; k <= 4096; k *= 4) {
+                double here = seconds(m, n, k, 1, 4);
+                assert_true(seconds(m + 50, n, k, 1, 4) >= here);
+                assert_true(seconds(m, n + 50, k, 1, 4) >= here);
+                assert_true(seconds(m, n, k + 50, 1, 4) >= here);
+                assert_true(seconds(m, n, k, 2, 4) >= here);
+                assert_true(seconds(m, n, k, 1, 3) >= here);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_waves),
+        cmocka_unit_test(test_contention),
+        cmocka_unit_test(test_small_tiles_are_limited_by_loading),
+        cmocka_unit_test(test_split_k),
+        cmocka_unit_test(test_k_saturation),
+        cmocka_unit_test(test_monotone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

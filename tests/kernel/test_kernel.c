@@ -1,0 +1,134 @@
+/* Durations from work and share, by hand. */
+#include "kernel/kernel.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#include "../near.h"
+
+#include <string.h>
+
+#define NUMBER(x)                                                                                                      \
+    {                                                                                                                  \
+        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
+    }
+
+/* 100 GB/s of HBM reached (200 x 50 %), saturated by 5 of 10 SMs; 1 TFLOPS of vector units; attention at 2 x 25 % = 0.5
+ * TFLOPS. */
+static const struct hw_gpu gpu = {
+    .name = "ten SMs",
+    .sms = NUMBER(10),
+    .hbm_bandwidth = NUMBER(200e9),
+    .hbm_efficiency = NUMBER(0.5),
+    .vector_flops = NUMBER(1e12),
+    .kernel_floor = NUMBER(2e-6),
+    .gemm_floor = NUMBER(5e-6),
+    .memory_sms = NUMBER(5),
+    .attention_efficiency = NUMBER(0.25),
+    .gemm[DTYPE_BF16] = {.peak = NUMBER(2e12),
+        .efficiency = NUMBER(1),
+        .k_overhead = NUMBER(0),
+        .load_bandwidth = NUMBER(1e15)},
+};
+
+static double alone_s(struct kernel_work work)
+{
+    return kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
+}
+
+static double shared_s(struct kernel_work work, double sms, double hbm_Bps)
+{
+    return kernel_duration_s(&work, &gpu, (struct kernel_share){.sms = sms, .hbm_Bps = hbm_Bps});
+}
+
+static void test_the_longer_of_compute_and_memory(void **state)
+{
+    (void)state;
+    /* 600 MB read + 400 MB written at 100 GB/s = 10 ms; 1 GFLOP at 1 TFLOPS = 1 ms; floor 2 us */
+    assert_near(alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 1e9)), 10.002e-3, 1e-12);
+    /* 50 GFLOP: 50 ms of compute */
+    assert_near(alone_s(kernel_stream(KERNEL_NORM, 600e6, 400e6, 50e9)), 50.002e-3, 1e-12);
+    /* nothing to do still costs the floor */
+    assert_near(alone_s(kernel_stream(KERNEL_COPY, 0, 0, 0)), 2e-6, 1e-15);
+}
+
+static void test_hbm_share(void **state)
+{
+    (void)state;
+    struct kernel_work work = kernel_stream(KERNEL_ELEMENTWISE, 500e6, 500e6, 0);
+    /* a collective takes 60 of 100 GB/s: 1 GB at 40 GB/s = 25 ms */
+    assert_near(shared_s(work, 10, 60e9), 25.002e-3, 1e-12);
+    /* it may ask for all, or more than there is: a tenth is left, 100 ms */
+    assert_near(shared_s(work, 10, 100e9), 100.002e-3, 1e-12);
+    assert_near(shared_s(work, 10, 500e9), 100.002e-3, 1e-12);
+}
+
+static void test_sm_share(void **state)
+{
+    (void)state;
+    struct kernel_work work = kernel_stream(KERNEL_ELEMENTWISE, 500e6, 500e6, 0);
+    /* 5 SMs saturate HBM; 2 draw 40 GB/s */
+    assert_near(shared_s(work, 5, 0), 10.002e-3, 1e-12);
+    assert_near(shared_s(work, 2, 0), 25.002e-3, 1e-12);
+    /* 2 SMs and 30 GB/s taken: the SMs are the tighter limit still (40 < 70); with 80 taken, HBM is (20 < 40): 50 ms */
+    assert_near(shared_s(work, 2, 30e9), 25.002e-3, 1e-12);
+    assert_near(shared_s(work, 2, 80e9), 50.002e-3, 1e-12);
+    /* compute scales with SMs: 50 GFLOP on 8 of 10 SMs = 62.5 ms */
+    assert_near(shared_s(kernel_stream(KERNEL_NORM, 0, 0, 50e9), 8, 0), 62.502e-3, 1e-12);
+}
+
+static void test_attention(void **state)
+{
+    (void)state;
+    struct kernel_work work = kernel_stream(KERNEL_ATTENTION, 1e6, 1e6, 5e9);
+    work.math = DTYPE_BF16;
+    /* 5 GFLOP at 0.5 TFLOPS = 10 ms */
+    assert_near(alone_s(work), 10.002e-3, 1e-12);
+}
+
+static void test_gemm_work(void **state)
+{
+    (void)state;
+    /* 3 products of 2 x 5 by 5 x 7: 2 x 2 x 7 x 5 x 3 = 420 flop; operands (2 + 7) x 5 x 3 = 135 of 2 B; result 42 of 4
+     * B */
+    struct kernel_work work = kernel_gemm(2, 7, 5, 3, DTYPE_BF16, 2, 4);
+    assert_int_equal(work.kind, KERNEL_GEMM);
+    assert_near(work.flop, 420, 0);
+    assert_near(work.read_bytes, 270, 0);
+    assert_near(work.write_bytes, 168, 0);
+    /* its floor is the GEMM's */
+    assert_near(kernel_time(&work, &gpu, kernel_whole_gpu(&gpu)).floor_s, 5e-6, 1e-18);
+    /* 1e5 x 1e5 x 1: 2e10 B of result and 4e5 B of operands outweigh 2e10 flop at 2 TFLOPS */
+    assert_near(alone_s(kernel_gemm(100000, 100000, 1, 1, DTYPE_BF16, 2, 2)), (2e10 + 4e5) / 100e9 + 5e-6, 1e-9);
+}
+
+static void test_supported(void **state)
+{
+    (void)state;
+    assert_true(kernel_supported(&gpu, DTYPE_BF16));
+    assert_false(kernel_supported(&gpu, DTYPE_FP8));
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < KERNEL_KIND_COUNT; i++)
+        assert_non_null(kernel_kind_names[i]);
+    assert_null(kernel_kind_names[KERNEL_KIND_COUNT]);
+    assert_string_equal(kernel_kind_names[KERNEL_OPTIMIZER], "optimizer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_longer_of_compute_and_memory),
+        cmocka_unit_test(test_hbm_share),
+        cmocka_unit_test(test_sm_share),
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_gemm_work),
+        cmocka_unit_test(test_supported),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
