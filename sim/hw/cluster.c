@@ -1,0 +1,63 @@
+#include "hw/table.h"
+
+#include <math.h>
+
+#define CLUSTER(member, ...) HW_REQUIRED(struct hw_cluster, member, __VA_ARGS__)
+#define VARIATION(member, ...) HW_OPTIONAL(struct hw_cluster, member, __VA_ARGS__)
+static const struct config_field cluster_fields[] = {
+    {.key = "name",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct hw_cluster, name),
+        .help = "What it is called.",
+        .required = true},
+    {.key = "node",
+        .type = FIELD_PATH,
+        .offset = offsetof(struct hw_cluster, node_path),
+        .help = "The node file, relative to this one.",
+        .required = true},
+    CLUSTER(nodes, "Nodes that there are at most.", HW_COUNT(1, 1e6)),
+    CLUSTER(oversubscription, "Leaf uplinks: 1 is full bisection, 2 half.", HW_COUNT(1, 64)),
+    CLUSTER(nccl_efficiency, "Share of the NICs' bandwidth that the busbw of a ring reaches.", HW_SHARE),
+    CLUSTER(nccl_hop_latency, "One ring step between nodes, Simple protocol.", HW_LATENCY),
+    VARIATION(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, lasting.", HW_SPREAD),
+    VARIATION(kernel_jitter, "Log-standard deviation of a kernel's duration, passing.", HW_SPREAD),
+    VARIATION(network_jitter, "Log-standard deviation of a collective's duration, passing.", HW_SPREAD),
+    VARIATION(host_jitter, "Log-standard deviation of a stretch of host work, passing.", HW_SPREAD),
+};
+const struct config_table hw_cluster_table = {
+    .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
+
+static enum status check(const struct hw *hw, const char *path, struct diag *diag)
+{
+    struct source_pos at = {.file = path};
+    if (hw->cluster.nodes.value != floor(hw->cluster.nodes.value))
+        return diag_input(diag, at, "nodes is %g; it counts things, so a whole number", hw->cluster.nodes.value);
+    if (hw->cluster.nodes.value > 1 && !(hw->node.nics.value > 0))
+        return diag_input(diag, at, "%g nodes without a NIC; give nics in '%s', or nodes: 1", hw->cluster.nodes.value,
+            hw->cluster.node_path);
+    return STATUS_OK;
+}
+
+enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag)
+{
+    *out = (struct hw){0};
+    enum status status = hw_read(&out->cluster, &hw_cluster_table, cluster_path, arena, diag);
+    if (status == STATUS_OK)
+        status = hw_load_node(&out->node, out->cluster.node_path, arena, diag);
+    if (status == STATUS_OK)
+        status = hw_load_gpu(&out->gpu, out->node.gpu_path, arena, diag);
+    if (status == STATUS_OK)
+        status = check(out, cluster_path, diag);
+    return status;
+}
+
+void hw_print(FILE *out, const struct hw *hw)
+{
+    char heading[256];
+    snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
+    hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
+    snprintf(heading, sizeof heading, "node %s (%s)", hw->node.name, hw_fabric_names[hw->node.fabric]);
+    hw_print_table(out, heading, &hw_node_table, &hw->node);
+    snprintf(heading, sizeof heading, "gpu %s (%s)", hw->gpu.name, hw->gpu.arch);
+    hw_print_table(out, heading, &hw_gpu_table, &hw->gpu);
+}

@@ -1,0 +1,115 @@
+#include "hw/table.h"
+
+const char *const dtype_names[DTYPE_COUNT + 1] = {
+    [DTYPE_FP32] = "fp32",
+    [DTYPE_TF32] = "tf32",
+    [DTYPE_BF16] = "bf16",
+    [DTYPE_FP16] = "fp16",
+    [DTYPE_FP8] = "fp8",
+    [DTYPE_INT8] = "int8",
+};
+
+int64_t dtype_bytes(enum dtype dtype)
+{
+    static const int64_t bytes[DTYPE_COUNT] = {
+        [DTYPE_FP32] = 4, [DTYPE_TF32] = 4, [DTYPE_BF16] = 2, [DTYPE_FP16] = 2, [DTYPE_FP8] = 1, [DTYPE_INT8] = 1};
+    BUG_IF(dtype < 0 || dtype >= DTYPE_COUNT, "number format %d", (int)dtype);
+    return bytes[dtype];
+}
+
+/* One number format. The fields are required as a group: see check_gemm(). */
+static const struct config_field gemm_fields[] = {
+    HW_OPTIONAL(struct hw_gemm, peak, "Dense peak of the number format.", HW_FLOPS),
+    HW_OPTIONAL(struct hw_gemm, efficiency, "Share of the peak that full waves with long K reach.", HW_SHARE),
+    HW_OPTIONAL(struct hw_gemm, k_overhead, "Prologue and epilogue of a tile, in elements of K.", HW_COUNT(0, 1e4)),
+    HW_OPTIONAL(struct hw_gemm, load_bandwidth, "Rate at which all SMs together load operand tiles.", HW_BANDWIDTH),
+};
+static const struct config_table gemm_table = {
+    .what = "a number format of a GPU", .fields = gemm_fields, .n_fields = sizeof gemm_fields / sizeof *gemm_fields};
+
+#define FORMAT(format, index)                                                                                          \
+    {                                                                                                                  \
+        .key = format, .type = FIELD_SECTION, .offset = (index) * sizeof(struct hw_gemm),                              \
+        .help = "GEMMs in " format ".", .section = &gemm_table                                                         \
+    }
+static const struct config_field format_fields[DTYPE_COUNT] = {
+    FORMAT("fp32", DTYPE_FP32),
+    FORMAT("tf32", DTYPE_TF32),
+    FORMAT("bf16", DTYPE_BF16),
+    FORMAT("fp16", DTYPE_FP16),
+    FORMAT("fp8", DTYPE_FP8),
+    FORMAT("int8", DTYPE_INT8),
+};
+static const struct config_table format_table = {
+    .what = "the GEMMs of a GPU", .fields = format_fields, .n_fields = DTYPE_COUNT};
+
+#define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
+static const struct config_field gpu_fields[] = {
+    {.key = "name",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct hw_gpu, name),
+        .help = "What it is called.",
+        .required = true},
+    {.key = "arch",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct hw_gpu, arch),
+        .help = "Volta, Ampere or Hopper: selects NCCL's constants.",
+        .required = true},
+    GPU(sms, "Streaming multiprocessors.", HW_COUNT(1, 1e4)),
+    GPU(hbm_capacity, "HBM that a process can see.", HW_BYTES),
+    GPU(hbm_bandwidth, "Peak HBM bandwidth.", HW_BANDWIDTH),
+    GPU(hbm_efficiency, "Share of it that large streaming kernels reach.", HW_SHARE),
+    GPU(l2_capacity, "L2 cache.", HW_BYTES),
+    GPU(vector_flops, "Peak of the FP32 units that are not tensor cores.", HW_FLOPS),
+    GPU(kernel_floor, "Smallest kernel, back to back in a stream.", HW_LATENCY),
+    GPU(gemm_floor, "The same for a GEMM kernel.", HW_LATENCY),
+    GPU(memory_sms, "SMs that suffice to saturate HBM bandwidth.", HW_COUNT(1, 1e4)),
+    GPU(attention_efficiency, "Share of the GEMM peak that a fused attention kernel reaches.", HW_SHARE),
+    GPU(context_bytes, "CUDA context, cuBLAS workspaces and loaded modules.", HW_BYTES),
+    GPU(tdp, "Thermal design power.", HW_POWER),
+    HW_OPTIONAL(struct hw_gpu, price, "Price of one GPU.", HW_PRICE),
+    {.key = "gemm",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct hw_gpu, gemm),
+        .help = "What GEMMs reach, by number format.",
+        .section = &format_table,
+        .required = true},
+};
+const struct config_table hw_gpu_table = {
+    .what = "a GPU", .fields = gpu_fields, .n_fields = sizeof gpu_fields / sizeof *gpu_fields};
+
+/* A number format is given whole or not at all, and at least one is given. */
+static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, struct diag *diag)
+{
+    int formats = 0;
+    enum status status = STATUS_OK;
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        const struct hw_gemm *gemm = &gpu->gemm[i];
+        int set = quantity_is_set(gemm->peak) + quantity_is_set(gemm->efficiency) + quantity_is_set(gemm->k_overhead) +
+                  quantity_is_set(gemm->load_bandwidth);
+        formats += set > 0;
+        if (set > 0 && set < gemm_table.n_fields)
+            status = diag_input(diag, at,
+                "gemm.%s of '%s' is incomplete; it needs peak, efficiency, k_overhead and load_bandwidth",
+                dtype_names[i], gpu->name);
+    }
+    if (formats == 0)
+        status = diag_input(diag, at,
+            "'%s' multiplies in no number format; gemm: needs at least one of fp32, tf32, bf16, fp16, fp8, int8",
+            gpu->name);
+    return status;
+}
+
+enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    *out = (struct hw_gpu){0};
+    enum status status = hw_read(out, &hw_gpu_table, path, arena, diag);
+    if (status)
+        return status;
+    struct source_pos at = {.file = path};
+    if (out->memory_sms.value > out->sms.value)
+        status = diag_input(diag, at, "memory_sms is %g of %g SMs; at most all of them can be needed to saturate HBM",
+            out->memory_sms.value, out->sms.value);
+    enum status gemm = check_gemm(out, at, diag);
+    return status ? status : gemm;
+}

@@ -1,0 +1,58 @@
+#include "hw/table.h"
+
+#include <math.h>
+
+const char *const hw_fabric_names[] = {
+    [HW_NVSWITCH] = "nvswitch", [HW_NVLINK_MESH] = "nvlink_mesh", [HW_PCIE] = "pcie", NULL};
+
+#define NODE(member, ...) HW_REQUIRED(struct hw_node, member, __VA_ARGS__)
+static const struct config_field node_fields[] = {
+    {.key = "name",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct hw_node, name),
+        .help = "What it is called.",
+        .required = true},
+    {.key = "gpu",
+        .type = FIELD_PATH,
+        .offset = offsetof(struct hw_node, gpu_path),
+        .help = "The GPU file, relative to this one.",
+        .required = true},
+    NODE(gpus, "GPUs in the node.", HW_COUNT(1, 1024)),
+    {.key = "fabric",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct hw_node, fabric),
+        .help = "How its GPUs reach each other.",
+        .names = hw_fabric_names,
+        .required = true},
+    NODE(gpu_bandwidth, "What a GPU can send to its peers, one direction.", HW_BANDWIDTH),
+    NODE(nics, "NICs, shared evenly by the GPUs.", HW_COUNT(0, 1024)),
+    NODE(nic_bandwidth, "One NIC, one direction.", HW_BANDWIDTH),
+    NODE(pcie_bandwidth, "GPU to or from host memory, one direction.", HW_BANDWIDTH),
+    HW_OPTIONAL(struct hw_node, host_memory, "Host memory of the node.", HW_BYTES),
+    NODE(nccl_efficiency, "Share of gpu_bandwidth that the busbw of a ring inside the node reaches.", HW_SHARE),
+    NODE(nccl_hop_latency, "One ring step inside the node, Simple protocol.", HW_LATENCY),
+    NODE(nccl_base_latency, "Any collective, once.", HW_LATENCY),
+    NODE(nccl_channels, "SMs that a collective occupies on each GPU.", HW_COUNT(1, 128)),
+    NODE(nccl_bytes, "HBM that NCCL takes for one communicator.", HW_BYTES),
+};
+const struct config_table hw_node_table = {
+    .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
+
+static enum status whole(const char *what, struct quantity q, const char *path, struct diag *diag)
+{
+    if (q.value == floor(q.value))
+        return STATUS_OK;
+    return diag_input(
+        diag, (struct source_pos){.file = path}, "%s is %g; it counts things, so a whole number", what, q.value);
+}
+
+enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    *out = (struct hw_node){0};
+    enum status status = hw_read(out, &hw_node_table, path, arena, diag);
+    if (status)
+        return status;
+    enum status gpus = whole("gpus", out->gpus, path, diag);
+    enum status nics = whole("nics", out->nics, path, diag);
+    return gpus ? gpus : nics;
+}

@@ -1,0 +1,65 @@
+#include "hw/table.h"
+
+enum status hw_read(
+    void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, path, diag);
+    if (status)
+        return status;
+    status = config_read(config_root(doc), table, into, arena, NULL, diag);
+    config_free(doc);
+    return status;
+}
+
+static const char *kind_name(enum quantity_kind kind)
+{
+    switch (kind) {
+    case QUANTITY_UNSET:
+        break;
+    case QUANTITY_DATASHEET:
+        return "datasheet";
+    case QUANTITY_MEASURED:
+        return "measured";
+    case QUANTITY_FITTED:
+        return "fitted";
+    case QUANTITY_ASSUMED:
+        return "assumed";
+    }
+    return "unset";
+}
+
+static void print_quantity(FILE *out, const char *prefix, const struct config_field *field, struct quantity q)
+{
+    char key[64], value[64], error[64], range[136];
+    snprintf(key, sizeof key, "%s%s", prefix, field->key);
+    quantity_format(value, sizeof value, q.value, field->dimension);
+    snprintf(range, sizeof range, "%s", value);
+    if (q.kind == QUANTITY_FITTED)
+        snprintf(range, sizeof range, "%s +- %s", value,
+            quantity_format(error, sizeof error, q.std_error, field->dimension));
+    fprintf(out, "  %-26s %-24s %-10s %s\n", key, range, kind_name(q.kind), q.source);
+}
+
+static void print_fields(FILE *out, const char *prefix, const struct config_table *table, const void *from)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const char *at = (const char *)from + field->offset;
+        if (field->type == FIELD_SOURCED) {
+            struct quantity q = *(const struct quantity *)(const void *)at;
+            if (quantity_is_set(q))
+                print_quantity(out, prefix, field, q);
+        } else if (field->type == FIELD_SECTION) {
+            char inner[64];
+            snprintf(inner, sizeof inner, "%s%s.", prefix, field->key);
+            print_fields(out, inner, field->section, at);
+        }
+    }
+}
+
+void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from)
+{
+    fprintf(out, "%s\n", heading);
+    print_fields(out, "", table, from);
+}

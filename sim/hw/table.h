@@ -1,0 +1,33 @@
+/* Private to hw: how the tables of the three files are written, and how a loaded file is read through its table. */
+#ifndef FLOPCAST_HW_TABLE_H
+#define FLOPCAST_HW_TABLE_H
+
+#include "config/config.h"
+#include "hw/hw.h"
+
+/* A sourced number that the file may leave out, and one that it may not. bounds: one of those below. */
+#define HW_OPTIONAL(owner, member, sentence, ...)                                                                      \
+    {                                                                                                                  \
+        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(owner, member), .help = sentence, __VA_ARGS__        \
+    }
+#define HW_REQUIRED(owner, member, sentence, ...) HW_OPTIONAL(owner, member, sentence, __VA_ARGS__, .required = true)
+
+/* Bounds, in base SI, that no hardware leaves: they catch a wrong unit, not a wrong value. */
+#define HW_COUNT(low, high) .dimension = DIM_NONE, .min = low, .max = high
+#define HW_BANDWIDTH .dimension = DIM_BYTES_PER_S, .min = 1e8, .max = 1e15
+#define HW_BYTES .dimension = DIM_BYTES, .min = 1e6, .max = 1e15
+#define HW_FLOPS .dimension = DIM_FLOP_PER_S, .min = 1e11, .max = 1e18
+#define HW_LATENCY .dimension = DIM_SECONDS, .min = 1e-9, .max = 1e-2
+#define HW_SHARE .dimension = DIM_FRACTION, .min = 1e-3, .max = 1
+#define HW_SPREAD .dimension = DIM_FRACTION, .min = 0, .max = 0.5
+#define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5
+#define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
+
+/* Load the document at path through the table into `into`; strings go to the arena. */
+enum status hw_read(
+    void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag);
+
+/* The numbers of `from` that are set, one a line, under the heading. */
+void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from);
+
+#endif
