@@ -1,0 +1,65 @@
+/* Fits the GEMM model (kernel/gemm.h) of a GPU to measured products.
+ *
+ * Fitted together, per GPU: gemm_floor, and per number format efficiency, k_overhead and load_bandwidth. Residuals are
+ * log(model / measured), so a product of 5 us counts as much as one of 50 ms, and are weighted as 1 / (1 + (residual /
+ * 15 %)^2) (Cauchy), so that kernels which a library chose badly do not bend the rest. Every third shape is held out:
+ * shapes are what is counted, not rows, so that layouts, formats and transposes of a shape are held out with it. Narrow
+ * products (GEMM_WIDE) are outside the model; their errors are reported apart.
+ *
+ * One parameter of two formats may be tied, where the data of one of them do not determine it:
+ *   tf32 on H100 is limited by loading for every tile, so its efficiency is bf16's;
+ *   fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is fp16's.
+ * Solver: Levenberg-Marquardt of GSL on the logarithms of the parameters, reweighted until it stands still. */
+#ifndef FLOPCAST_CALIBRATE_FIT_GEMM_H
+#define FLOPCAST_CALIBRATE_FIT_GEMM_H
+
+#include "base/vec.h"
+#include "kernel/kernel.h"
+
+#include <stdbool.h>
+
+enum gemm_use { GEMM_FITTED, GEMM_HELD_OUT, GEMM_NARROW, GEMM_USE_COUNT };
+extern const char *const gemm_use_names[GEMM_USE_COUNT];
+
+struct gemm_row {
+    struct kernel_work work;
+    double measured_s;
+    enum gemm_use use;
+};
+struct gemm_rows {
+    VEC(struct gemm_row) list;
+};
+
+/* The rows of results/measured/gemm.csv for a GPU ("h100-sxm5-80gb"), each with its use. Free with
+ * vec_free(&rows->list). None is an error. */
+enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const char *gpu, struct diag *diag);
+
+enum gemm_tie { GEMM_TIE_EFFICIENCY, GEMM_TIE_LOAD };
+
+/* What to fit on a GPU: two formats, and what the second takes over from the first. */
+struct gemm_case {
+    const char *gpu;
+    enum dtype math[2];
+    enum gemm_tie tie;
+};
+enum { GEMM_CASES = 2 };
+extern const struct gemm_case gemm_cases[GEMM_CASES];
+
+/* gpu with the fitted numbers in place (kind fitted, std_error set, source naming the rows); what is fitted is not read
+ * from it. STATUS_INPUT when the rows do not determine them. */
+enum status fit_gemm(struct hw_gpu *out, const struct hw_gpu *gpu, const struct gemm_case *which,
+    const struct gemm_rows *rows, struct diag *diag);
+
+/* |model / measured - 1| over the rows of a format and use. */
+struct gemm_error {
+    int n;
+    double median, p90; /* fractions; 0 without rows */
+};
+struct gemm_error gemm_error(
+    const struct hw_gpu *gpu, enum dtype math, enum gemm_use use, const struct gemm_rows *rows);
+
+/* load_bandwidth at which a tile of 128 x 128 is as long loading as multiplying, B/s: the scale on which GPUs are
+ * comparable. */
+double gemm_balanced_load_Bps(const struct hw_gemm *gemm, enum dtype math);
+
+#endif

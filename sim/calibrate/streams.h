@@ -1,0 +1,35 @@
+/* The numbers of a GPU that are read off a table, without a fit. Each names the rows of results/measured that it uses;
+ * no such row is an error. GPUs are named as their file under topologies/gpus, without ".yaml". */
+#ifndef FLOPCAST_CALIBRATE_STREAMS_H
+#define FLOPCAST_CALIBRATE_STREAMS_H
+
+#include "hw/hw.h"
+#include "kernel/kernel.h"
+
+/* From hbm.csv. bandwidth_Bps: mean of scale (1 read, 1 write) and triad (2 reads, 1 write) at full occupancy, what
+ * PyTorch's elementwise kernels do. sms_share: share of the SMs that suffices for it. The table lowers the occupancy of
+ * all SMs instead of their number; the loads in flight, which are what limits bandwidth, are the same: at a quarter of
+ * the occupancy, scale reaches bandwidth(25 %) = full x 25 % / sms_share. */
+struct stream_rates {
+    double bandwidth_Bps, sms_share;
+};
+enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag);
+
+/* From launch.csv: seconds of a tiny kernel, by launches into a stream one after the other. */
+enum status launch_floor_load(double *out_s, const char *launch_csv, const char *gpu, struct diag *diag);
+
+/* From attention.csv: median FLOP/s of flash attention 2 over the sequence lengths. */
+enum status attention_rate_load(double *out_flops, const char *attention_csv, const char *gpu, struct diag *diag);
+
+/* From mamf.csv: the best product found in this number format, and its rate. */
+struct best_gemm {
+    struct kernel_work work;
+    double flops; /* FLOP/s */
+};
+enum status best_gemm_load(
+    struct best_gemm *out, const char *mamf_csv, const char *gpu, enum dtype math, struct diag *diag);
+
+/* The efficiency at which the model predicts the rate of the best product, all other numbers of the GPU given. */
+double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *gpu);
+
+#endif
