@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void append(struct diag *diag, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void append(struct diag *diag, const char *format, va_list args)
 {
     size_t room = sizeof diag->text - diag->used;
     int n = vsnprintf(diag->text + diag->used, room, format, args);
@@ -33,7 +33,8 @@ __attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, con
     va_end(args);
 }
 
-static enum status add(struct diag *diag, enum status status, struct source_pos at, const char *format, va_list args)
+__attribute__((format(printf, 4, 0))) static enum status add(
+    struct diag *diag, enum status status, struct source_pos at, const char *format, va_list args)
 {
     if (status > diag->worst)
         diag->worst = status;

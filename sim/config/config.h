@@ -77,10 +77,10 @@ struct config_field {
     size_t offset;            /* offsetof in the struct */
     const char *help;         /* one sentence, for the reference */
     enum dimension dimension; /* FIELD_NUMBER, FIELD_SOURCED */
+    bool required;
     double min, max; /* FIELD_INT, FIELD_NUMBER, FIELD_SOURCED: inclusive, base SI; not checked when both are 0 */
     const char *const *names;           /* FIELD_ENUM: NULL-terminated */
     const struct config_table *section; /* FIELD_SECTION */
-    bool required;
 };
 
 struct config_table {

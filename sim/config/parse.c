@@ -151,6 +151,7 @@ static void take_end(struct builder *b)
     struct document_node *node = &b->doc->nodes.at[open.node];
     node->first = b->doc->children.n;
     node->n = b->pending.n - open.first_pending;
+    BUG_IF(node->n > 0 && !b->pending.at, "%d children that nobody holds", node->n);
     for (int i = open.first_pending; i < b->pending.n; i++)
         vec_push(&b->doc->children, b->pending.at[i]);
     b->pending.n = open.first_pending;

@@ -85,7 +85,7 @@ static enum status read_sourced(
             .type = FIELD_NUMBER,
             .offset = offsetof(struct sourced, std_error),
             .dimension = field->dimension,
-            .max = INFINITY},
+            .max = HUGE_VAL},
     };
     const struct config_table table = {"a sourced value", fields, sizeof fields / sizeof *fields};
     if (config_kind(node) != CONFIG_MAPPING)

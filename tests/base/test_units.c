@@ -50,7 +50,7 @@ static void reads_value_in_base_si(void **state)
         {"2.50 $/h", DIM_USD_PER_HOUR, 2.5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        double value = NAN;
+        double value = -1;
         char why[128] = "";
         if (!quantity_parse(&value, cases[i].text, cases[i].dimension, why, sizeof why))
             fail_msg("%s: %s", cases[i].text, why);

@@ -57,7 +57,7 @@ static const struct config_field sample_fields[] = {
         .offset = offsetof(struct sample, latency_s),
         .dimension = DIM_SECONDS,
         .min = 1e-9,
-        .max = INFINITY},
+        .max = HUGE_VAL},
     {.key = "scale", .type = FIELD_NUMBER, .offset = offsetof(struct sample, scale)},
     {.key = "noise", .type = FIELD_BOOL, .offset = offsetof(struct sample, noise)},
     {.key = "bandwidth",

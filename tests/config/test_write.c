@@ -64,7 +64,7 @@ static void writes_values_with_origins(void **state)
 static void writes_a_struct_of_defaults(void **state)
 {
     (void)state;
-    struct sample sample = {.scale = INFINITY};
+    struct sample sample = {.scale = HUGE_VAL};
     char *text = written(&sample, NULL);
     assert_non_null(strstr(text, "\"name\": {\"value\": null, \"origin\": \"default\"}"));
     assert_non_null(strstr(text, "\"scale\": {\"value\": null, \"origin\": \"default\"}")); /* JSON has no infinity */
