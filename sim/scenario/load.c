@@ -84,6 +84,14 @@ static void keep_origins(struct config_origins *origins, struct arena *arena)
     origins->list.n = origins->list.capacity = n;
 }
 
+/* T5's decoder sees as many tokens as its encoder where the scenario does not say. */
+static void default_lengths(struct scenario_point *point)
+{
+    struct train_options *train = &point->options.strategy.train;
+    if (point->model.shape.family == MODEL_T5 && train->decoder_seq_len == 0)
+        train->decoder_seq_len = train->seq_len;
+}
+
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
 {
     point->options = loader->read.options;
@@ -92,8 +100,10 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
     sweep_assign(&loader->sweep, i, &point->options, loader->arena, &point->origins);
     point->gpus_at = scenario_origin(point, "cluster.gpus", loader->file);
     check_given(point, loader->file, diag);
-    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag))
+    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {
+        default_lengths(point);
         check_point(point, loader->file, diag);
+    }
     keep_origins(&point->origins, loader->arena);
 }
 

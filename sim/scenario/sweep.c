@@ -9,8 +9,10 @@ static int axes(const struct sweep *sweep)
 
 void sweep_read(struct sweep *sweep, struct config_node node, struct arena *arena, struct diag *diag)
 {
-    if (config_kind(node) != CONFIG_SEQUENCE)
+    if (config_kind(node) != CONFIG_SEQUENCE) {
         diag_input(diag, config_pos(node), "'sweep' is a list of axes, as in '- cluster.gpus: [8, 16]'");
+        return;
+    }
     for (int i = 0; i < config_count(node); i++) {
         struct config_node axis = config_item(node, i);
         int number = axes(sweep);

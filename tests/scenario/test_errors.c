@@ -1,0 +1,170 @@
+/* What is wrong with a scenario is told at its place, with what would be right, word for word. */
+#include "workspace.h"
+
+struct wrong {
+    const char *text;                  /* of x.yaml */
+    struct scenario_override override; /* key NULL: none */
+    const char *message;
+};
+
+static void assert_told(const struct wrong *cases, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct loaded *loaded = load_text(cases[i].text, &cases[i].override, cases[i].override.key != NULL);
+        assert_string_equal(loaded->diag.text, cases[i].message);
+        assert_int_equal(loaded->status, STATUS_INPUT);
+        assert_int_equal(loaded->set.n_points, 0);
+        unload(loaded);
+    }
+}
+
+static void sweeps(void **state)
+{
+    (void)state;
+    static const struct wrong cases[] = {
+        {BASE "sweep: {cluster.gpus: [8, 16]}\n", {0},
+            "x.yaml:7:8: error: 'sweep' is a list of axes, as in '- cluster.gpus: [8, 16]'\n"},
+        {BASE "sweep:\n  - cluster.gpus\n", {0},
+            "x.yaml:8:5: error: an axis of 'sweep' is a mapping, as in 'cluster.gpus: [8, 16]'\n"},
+        {BASE "sweep:\n  - cluster.gpus: 8\n", {0},
+            "x.yaml:8:19: error: 'cluster.gpus' is swept over a list of values, as in [8, 16]\n"},
+        {BASE "sweep:\n  - cluster.gpu: [8, 16]\n", {0},
+            "x.yaml:8:5: error: unknown key 'gpu' in 'cluster'; did you mean 'gpus'?\n"},
+        {BASE "sweep:\n  - cluster.gpus: [8, 16]\n    train.micro_batch: [1]\n", {0},
+            "x.yaml:9:5: error: 'train.micro_batch' has 1 values, 'cluster.gpus' beside it has 2; keys of one axis go "
+            "together, value by value\n"},
+        {BASE "sweep:\n  - cluster.gpus: [8]\n  - cluster.gpus: [16]\n", {0},
+            "x.yaml:9:5: error: 'cluster.gpus' is swept twice (first at line 8); merge the lists\n"},
+        {BASE "sweep:\n  - cluster.gpus: [8, 64]\n  - train.micro_batch: [1, 2]\n", {0},
+            "x.yaml:8:23: error: 64 GPUs, but cluster 'four nodes' has 32 (4 nodes of 8); use at most that many\n"},
+        {BASE, {"train.micro_batch", "[]"},
+            "--set train.micro_batch:1:1: error: an empty list sweeps nothing; write [8, 16]\n"},
+        {BASE, {"train.micro_bath", "8"},
+            "--set train.micro_bath: error: unknown key 'micro_bath' in 'train'; did you mean 'micro_batch'?\n"},
+    };
+    assert_told(cases, sizeof cases / sizeof *cases);
+}
+
+static void values_of_a_sweep_are_checked_where_they_stand(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE "sweep:\n  - train.micro_batch: [1, 0, 2]\n", NULL, 0);
+    assert_int_equal(strncmp(loaded->diag.text, "x.yaml:8:28: error: ", 20), 0);
+    assert_int_equal(loaded->diag.n_errors, 1);
+    unload(loaded);
+}
+
+/* The text of x.yaml up to line 6, one line of it replaced. */
+#define MODEL "model: tiny.json\n"
+#define CLUSTER "cluster: {topology: cluster.yaml, gpus: 8}\n"
+#define TRAIN "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\n"
+
+static void points_that_make_no_sense(void **state)
+{
+    (void)state;
+    static const struct wrong cases[] = {
+        {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 12}\n" TRAIN, {0},
+            "x.yaml:3:41: error: 12 GPUs leave a node of 'four nodes' partly used; use a multiple of its 8 GPUs, as in "
+            "8\n"},
+        {"name: x\n" MODEL "cluster: {topology: nowhere.yaml, gpus: 8}\n" TRAIN, {0},
+            "x.yaml:3:21: error: cannot open 'nowhere.yaml': No such file or directory; paths are relative to the "
+            "scenario file\n"},
+        {"name: x\nmodel: nothing.json\n" CLUSTER TRAIN "sweep:\n  - cluster.gpus: [8, 16]\n", {0},
+            "x.yaml:2:8: error: cannot open 'nothing.json': No such file or directory; paths are relative to the "
+            "scenario file\n"},
+        {"name: x\n" MODEL CLUSTER "train: {micro_batch: 2, seq_len: 2048, precision: fp16_mixed}\n", {0},
+            "x.yaml:4:34: error: 2048 tokens, but model 'tiny.json' has 1024 learned positions; use at most that "
+            "many\n"},
+        {"name: x\n" MODEL CLUSTER
+         "train: {micro_batch: 2, seq_len: 128, decoder_seq_len: 128, precision: fp16_mixed}\n",
+            {0},
+            "x.yaml:4:56: error: model 'tiny.json' has no second stack for decoder tokens; leave 'decoder_seq_len' "
+            "out\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN "run: {steps: 900, warmup_steps: 200}\n", {0},
+            "x.yaml:5:14: error: 900 steps and 200 before them; use at most 1000 in all\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN "fsdp: {sharding_strategy: HYBRID_SHARD, sharding_group_size: 3}\n", {0},
+            "x.yaml:5:62: error: HYBRID_SHARD shards over 3 GPUs, which does not divide the job's 8; use a divisor\n"},
+        {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 4}\n" TRAIN
+         "fsdp: {sharding_strategy: HYBRID_SHARD}\n",
+            {0},
+            "x.yaml:3:41: error: HYBRID_SHARD shards over 8 GPUs (a node), but the job has 4; use more GPUs, a smaller "
+            "'fsdp.sharding_group_size' or FULL_SHARD\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN "published: {figure: 7c}\n", {0},
+            "x.yaml:5:21: error: 'published' needs both 'file' and 'figure'\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN "assumptions: none\n", {0},
+            "x.yaml:5:14: error: 'assumptions' is a list of sentences: lines of '- text'\n"},
+        {"name: x\n" CLUSTER TRAIN, {0},
+            "x.yaml: error: 'model' is not given; write it in the file, sweep it or use --set (as in 'model: "
+            "models/t5-11b.yaml')\n"},
+        {"name: x\n" MODEL CLUSTER "train: {micro_batch: 1048576, seq_len: 1024, precision: fp16_mixed}\n"
+         "sweep:\n  - cluster.gpus: [8, 16]\n",
+            {"train.seq_len", "16777216"},
+            "--set train.seq_len:1:1: error: 16777216 tokens, but model 'tiny.json' has 1024 learned positions; use at "
+            "most "
+            "that many\n"
+            "x.yaml:4:22: error: 1048576 sequences of 16777216 tokens make a tensor of 4.7e+21 bytes; use a smaller "
+            "batch or shorter sequences\n"},
+    };
+    assert_told(cases, sizeof cases / sizeof *cases);
+}
+
+/* V100 has no BF16. Which formats it has is the topology's business: they are not repeated here. */
+static void precision_that_the_gpu_lacks(void **state)
+{
+    (void)state;
+    const struct scenario_override set = {"train.precision", "bf16_mixed"};
+    struct loaded *loaded = load_text(BASE, &set, 1);
+    static const char start[] = "--set train.precision:1:1: error: bf16_mixed multiplies in bf16, which GPU 'V100";
+    assert_memory_equal(loaded->diag.text, start, sizeof start - 1);
+    assert_non_null(strstr(loaded->diag.text, "it can in fp32, fp16"));
+    unload(loaded);
+}
+
+static void published_figures(void **state)
+{
+    (void)state;
+    write_text("two.csv", "id,figure,model,strategy,gpus,micro_batch,tflops_per_gpu,peak_allocated_bytes,"
+                          "peak_reserved_bytes,oom,kind,source\n"
+                          "a,1,,,8,,1,,,n,table,paper\n"
+                          "b,1,,DDP,,,2,,,n,table,paper\n");
+    write_text("few.csv", "id,figure\na,1\n");
+    static const struct wrong cases[] = {
+        {BASE "published: {file: two.csv, figure: 1}\n", {0},
+            "two.csv:3:1: error: matches a point that line 2 matches too; fill in what tells them apart\n"},
+        {BASE "published: {file: two.csv, figure: 9}\n", {0},
+            "x.yaml:7:36: error: 'two.csv' has no row of figure '9'\n"},
+        {BASE "published: {file: three.csv, figure: 9}\n", {0},
+            "x.yaml:7:19: error: cannot open 'three.csv': No such file or directory; paths are relative to the "
+            "scenario "
+            "file\n"},
+    };
+    assert_told(cases, sizeof cases / sizeof *cases);
+    struct loaded *loaded = load_text(BASE "published: {file: few.csv, figure: 1}\n", NULL, 0);
+    assert_int_equal(loaded->diag.n_errors, 10);
+    assert_non_null(strstr(loaded->diag.text, "few.csv: error: the published figures lack the column 'model'\n"));
+    unload(loaded);
+}
+
+/* All mistakes of a text come in one go. */
+static void every_mistake_is_told(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text("name: x\nmodle: tiny.json\ntrain: {micro_batch: 0}\nsweep: 3\n", NULL, 0);
+    assert_int_equal(loaded->diag.n_errors, 3);
+    assert_non_null(
+        strstr(loaded->diag.text, "x.yaml:2:1: error: unknown key 'modle' in a scenario; did you mean 'model'?"));
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sweeps),
+        cmocka_unit_test(values_of_a_sweep_are_checked_where_they_stand),
+        cmocka_unit_test(points_that_make_no_sense),
+        cmocka_unit_test(precision_that_the_gpu_lacks),
+        cmocka_unit_test(published_figures),
+        cmocka_unit_test(every_mistake_is_told),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}

@@ -1,0 +1,103 @@
+#include "workspace.h"
+
+#include <math.h>
+
+#define SWEPT                                                                                                          \
+    BASE "sweep:\n"                                                                                                    \
+         "  - strategy: [ddp, fsdp]\n"                                                                                 \
+         "  - cluster.gpus: [1, 8, 16]\n"
+
+static void assert_near(double value, double expected, double tolerance)
+{
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.17g is not %.17g +- %g", value, expected, tolerance);
+}
+
+struct counted {
+    int calls, last, total;
+};
+
+static void count_progress(void *self, int done, int total)
+{
+    struct counted *counted = self;
+    assert_int_equal(done, counted->last + 1);
+    *counted = (struct counted){counted->calls + 1, done, total};
+}
+
+/* Points are independent: what a thread computes depends on nothing but its point. */
+static void threads_do_not_change_results(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(SWEPT, NULL, 0);
+    assert_string_equal(loaded->diag.text, "");
+    int n = loaded->set.n_points;
+    struct scenario_result *results = xcalloc((size_t)n, sizeof *results);
+    struct arena *arenas = xcalloc((size_t)n, sizeof *arenas);
+    struct counted counted = {0};
+    enum status status = scenario_simulate_all(results, arenas, &loaded->set, count_progress, &counted, &loaded->diag);
+    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(status, STATUS_OK);
+    assert_int_equal(counted.calls, n);
+    assert_int_equal(counted.total, n);
+    for (int i = 0; i < n; i++) {
+        struct arena arena = ARENA_INIT;
+        struct scenario_result alone;
+        assert_int_equal(scenario_simulate(&alone, &loaded->set.points[i], &arena, &loaded->diag), STATUS_OK);
+        assert_true(alone.exec.digest == results[i].exec.digest);
+        assert_true(alone.exec.step_time_s == results[i].exec.step_time_s);
+        assert_true(alone.exec.step_time_s > 0);
+        arena_release(&arena);
+        arena_release(&arenas[i]);
+    }
+    free(arenas);
+    free(results);
+    unload(loaded);
+}
+
+/* Rates follow from the step time: of 8 GPUs, 2 sequences of 128 tokens each. */
+static void rates_follow_from_the_step(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE "report: {flops_formula: hardware}\n", NULL, 0);
+    assert_string_equal(loaded->diag.text, "");
+    struct arena arena = ARENA_INIT;
+    struct scenario_result result;
+    assert_int_equal(scenario_simulate(&result, &loaded->set.points[0], &arena, &loaded->diag), STATUS_OK);
+    double step_s = result.exec.step_time_s, peak = loaded->set.points[0].hw.gpu.gemm[DTYPE_FP16].peak.value;
+    assert_true(step_s > 0);
+    assert_near(result.samples_per_s, 8 * 2 / step_s, 1e-9 * result.samples_per_s);
+    assert_near(result.tokens_per_s_per_gpu, 2 * 128 / step_s, 1e-9 * result.tokens_per_s_per_gpu);
+    assert_true(result.tflops_per_gpu == result.hw_tflops_per_gpu);
+    assert_near(result.mfu, result.model_tflops_per_gpu * 1e12 / peak, 1e-12);
+    /* no recomputation: both counts are three times the forward pass */
+    assert_near(result.hw_tflops_per_gpu, result.model_tflops_per_gpu, 1e-6 * result.hw_tflops_per_gpu);
+    arena_release(&arena);
+    unload(loaded);
+}
+
+/* Out of memory is a result, with no rates. */
+static void out_of_memory_is_a_result(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"train.micro_batch", "65536"}, {"train.seq_len", "1024"}};
+    struct loaded *loaded = load_text(BASE, set, 2);
+    assert_string_equal(loaded->diag.text, "");
+    struct arena arena = ARENA_INIT;
+    struct scenario_result result;
+    assert_int_equal(scenario_simulate(&result, &loaded->set.points[0], &arena, &loaded->diag), STATUS_OK);
+    assert_int_equal(result.exec.status, EXEC_OOM);
+    assert_true(result.tflops_per_gpu == 0 && result.mfu == 0 && result.samples_per_s == 0);
+    assert_true(result.exec.memory.required_bytes > result.exec.memory.capacity_bytes);
+    arena_release(&arena);
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_change_results),
+        cmocka_unit_test(rates_follow_from_the_step),
+        cmocka_unit_test(out_of_memory_is_a_result),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}

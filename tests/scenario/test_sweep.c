@@ -1,0 +1,98 @@
+#include "workspace.h"
+
+/* Points as "batch x gpus", in order. */
+static void assert_points(const struct loaded *loaded, const int (*expected)[2], int n)
+{
+    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->set.n_points, n);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(loaded->set.points[i].options.strategy.train.micro_batch, expected[i][0]);
+        assert_int_equal(loaded->set.points[i].options.cluster.gpus, expected[i][1]);
+    }
+}
+
+#define SWEEP                                                                                                          \
+    "sweep:\n"                                                                                                         \
+    "  - train.micro_batch: [1, 3]\n"                                                                                  \
+    "  - cluster.gpus: [8, 16, 32]\n"
+
+static void first_axis_varies_slowest(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE SWEEP, NULL, 0);
+    const int expected[][2] = {{1, 8}, {1, 16}, {1, 32}, {3, 8}, {3, 16}, {3, 32}};
+    assert_points(loaded, expected, 6);
+    unload(loaded);
+}
+
+static void keys_of_an_axis_go_together(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE "sweep:\n"
+                                           "  - {train.micro_batch: [1, 3, 5], cluster.gpus: [32, 16, 8]}\n"
+                                           "  - strategy: [ddp, fsdp]\n",
+        NULL, 0);
+    const int expected[][2] = {{1, 32}, {1, 32}, {3, 16}, {3, 16}, {5, 8}, {5, 8}};
+    assert_points(loaded, expected, 6);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(loaded->set.points[i].options.strategy.kind, i % 2 ? STRATEGY_FSDP : STRATEGY_DDP);
+    unload(loaded);
+}
+
+static void no_sweep_is_one_point(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE, NULL, 0);
+    const int expected[][2] = {{2, 8}};
+    assert_points(loaded, expected, 1);
+    unload(loaded);
+}
+
+static void an_override_replaces_the_axis(void **state)
+{
+    (void)state;
+    const struct scenario_override one[] = {{"cluster.gpus", "16"}};
+    struct loaded *loaded = load_text(BASE SWEEP, one, 1);
+    const int fixed[][2] = {{1, 16}, {3, 16}};
+    assert_points(loaded, fixed, 2);
+    unload(loaded);
+
+    const struct scenario_override list[] = {{"train.micro_batch", "[7, 6, 5]"}, {"cluster.gpus", "[8]"}};
+    loaded = load_text(BASE SWEEP, list, 2);
+    const int replaced[][2] = {{7, 8}, {6, 8}, {5, 8}}; /* the axis keeps its place, not its length */
+    assert_points(loaded, replaced, 3);
+    unload(loaded);
+}
+
+static void an_override_frees_the_keys_beside_it(void **state)
+{
+    (void)state;
+    const struct scenario_override one[] = {{"train.micro_batch", "9"}};
+    struct loaded *loaded = load_text(BASE "sweep:\n  - {train.micro_batch: [1, 3], cluster.gpus: [8, 16]}\n", one, 1);
+    const int expected[][2] = {{9, 8}, {9, 16}};
+    assert_points(loaded, expected, 2);
+    unload(loaded);
+}
+
+static void an_override_list_makes_a_new_last_axis(void **state)
+{
+    (void)state;
+    const struct scenario_override list[] = {{"train.micro_batch", "[4, 2]"}};
+    struct loaded *loaded = load_text(BASE "sweep:\n  - cluster.gpus: [8, 16]\n", list, 1);
+    const int expected[][2] = {{4, 8}, {2, 8}, {4, 16}, {2, 16}};
+    assert_points(loaded, expected, 4);
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(first_axis_varies_slowest),
+        cmocka_unit_test(keys_of_an_axis_go_together),
+        cmocka_unit_test(no_sweep_is_one_point),
+        cmocka_unit_test(an_override_replaces_the_axis),
+        cmocka_unit_test(an_override_frees_the_keys_beside_it),
+        cmocka_unit_test(an_override_list_makes_a_new_last_axis),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
