@@ -1,0 +1,283 @@
+#include "strategy/footprint.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+
+#define GB 1e9
+#define BILLION INT64_C(1000000000)
+
+static void assert_near(double value, double expected, double tolerance)
+{
+    if (!(fabs(value - expected) <= tolerance))
+        fail_msg("%.17g is not %.17g +- %g", value, expected, tolerance);
+}
+
+static struct footprint_options training(int dtype, int optimizer, int strategy, int64_t gpus)
+{
+    return (struct footprint_options){.dtype = dtype, .optimizer = optimizer, .strategy = strategy, .gpus = gpus};
+}
+
+static double states(int64_t params, int dtype, int optimizer, int strategy, int64_t gpus)
+{
+    struct footprint_options options = training(dtype, optimizer, strategy, gpus);
+    struct footprint f = footprint_of(params, NULL, &options, NULL);
+    return f.weights + f.gradients + f.optimizer;
+}
+
+/* A model of one family with small numbers, laid out. */
+static struct model build(int family, struct arena *arena)
+{
+    struct model_shape shape = {.name = "small",
+        .source = "test",
+        .family = family,
+        .d_model = 64,
+        .d_ff = 256,
+        .d_kv = 16,
+        .n_heads = 4,
+        .n_kv_heads = 4,
+        .n_layers = 3,
+        .n_decoder_layers = family == MODEL_T5 ? 2 : 0,
+        .vocab = 1000,
+        .max_positions = family == MODEL_GPT ? 128 : 0,
+        .relative_buckets = family == MODEL_T5 ? 32 : 0,
+        .tied_embeddings = true,
+        .biases = family == MODEL_GPT,
+        .gated_ffn = family == MODEL_LLAMA};
+    struct model model;
+    model_build(&model, &shape, arena);
+    return model;
+}
+
+/* A parameter in FP32 is 4 bytes: 1B parameters are 4 GB of weights; 16 bits 2 GB, 8 bits 1 GB. */
+static void weights_by_format(void **state)
+{
+    (void)state;
+    static const struct {
+        int dtype;
+        double gb;
+    } rows[] = {{FOOTPRINT_FP32, 4}, {FOOTPRINT_BF16, 2}, {FOOTPRINT_FP16, 2}, {FOOTPRINT_INT8, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct footprint_options options = training(rows[i].dtype, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1);
+        assert_near(footprint_of(BILLION, NULL, &options, NULL).weights, rows[i].gb * GB, 1);
+    }
+}
+
+/* Pure 16-bit training with Adam, 70B: weights 2 x 70, gradients 2 x 70, two moments 4 x 70 = 140 + 140 + 280 = 560 GB.
+ */
+static void seventy_billion_in_16_bit(void **state)
+{
+    (void)state;
+    struct footprint_options options = training(FOOTPRINT_BF16, FOOTPRINT_ADAM, FOOTPRINT_DDP, 1);
+    struct footprint f = footprint_of(70 * BILLION, NULL, &options, NULL);
+    assert_near(f.weights, 140 * GB, 1);
+    assert_near(f.gradients, 140 * GB, 1);
+    assert_near(f.optimizer, 280 * GB, 1);
+    assert_near(footprint_total(&f), 560 * GB, 1); /* pure 16 bit casts nothing, one GPU has no buckets */
+}
+
+/* arXiv 1910.02054, Figure 1: 7.5B parameters, mixed precision Adam (2 + 2 + 12 bytes), 64 GPUs: 120
+ * GB, 31.4, 16.6, 1.9 GB. baseline 16 x 7.5 = 120;  stage 1: (4 + 12/64) x 7.5 = 31.41;  2: (2 + 14/64) x 7.5 = 16.64;
+ * 3: 16/64 x 7.5 = 1.875 */
+static void zero_paper_figure_1(void **state)
+{
+    (void)state;
+    const int64_t params = 7500000000;
+    const double expected[] = {31.40625, 16.640625, 1.875};
+    assert_near(states(params, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_DDP, 64), 120 * GB, 1);
+    for (int stage = 0; stage < 3; stage++)
+        assert_near(states(params, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO1 + stage, 64),
+            expected[stage] * GB, 64);
+}
+
+/* The paper's limits: 4 x less with stage 1, 8 x with 2, N x with 3. */
+static void zero_limits(void **state)
+{
+    (void)state;
+    const int64_t many = 1 << 20, params = 64 * BILLION;
+    double whole = 16.0 * (double)params;
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO1, many), 4, 1e-3);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO2, many), 8, 1e-3);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO3, 64), 64, 1e-6);
+}
+
+/* Bytes of state a parameter, FP32 and 16 bit: AdamW 8 and 4, Lion 4 and 2 (one moment), momentum 4 and 2, LOMO and SGD
+ * none. */
+static void optimizer_states(void **state)
+{
+    (void)state;
+    static const struct {
+        int optimizer;
+        double fp32, half;
+    } rows[] = {{FOOTPRINT_ADAMW, 8, 4}, {FOOTPRINT_ADAM, 8, 4}, {FOOTPRINT_LION, 4, 2}, {FOOTPRINT_SGD_MOMENTUM, 4, 2},
+        {FOOTPRINT_LOMO, 0, 0}, {FOOTPRINT_SGD, 0, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double p = (double)BILLION;
+        assert_near(footprint_optimizer_state(BILLION, NULL, rows[i].optimizer, FOOTPRINT_FP32), rows[i].fp32 * p, 1);
+        assert_near(footprint_optimizer_state(BILLION, NULL, rows[i].optimizer, FOOTPRINT_BF16), rows[i].half * p, 1);
+    }
+}
+
+/* Two tensors, 100 x 50 and a vector of 300. 8-bit Adam: the matrix has 5,000 >= 4,096 elements: two moments of a byte
+ * each and a scale of 4 bytes to each of ceil(5000 / 256) = 20 blocks: 2 (5000 + 80) = 10,160; the vector keeps FP32
+ * moments: 2 x 4 x 300 = 2,400. Adafactor in FP32: 4 (100 + 50) = 600 for rows and columns, 4 x 300 = 1,200 for the
+ * vector. */
+static void optimizers_that_see_shapes(void **state)
+{
+    (void)state;
+    struct model_tensor tensors[] = {
+        {.name = "w", .rows = 100, .cols = 50, .numel = 5000}, {.name = "b", .rows = 300, .cols = 1, .numel = 300}};
+    struct model_layer layer = {.name = "root", .n_tensors = 2, .params = 5300};
+    struct model model = {.layers = &layer, .n_layers = 1, .tensors = tensors, .n_tensors = 2, .params = 5300};
+    assert_near(footprint_optimizer_state(5300, &model, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32), 12560, 1e-9);
+    assert_near(footprint_optimizer_state(5300, &model, FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32), 1800, 1e-9);
+
+    /* LOMO holds one gradient at a time, the largest: 4 x 5,000 bytes. */
+    struct footprint_options options = training(FOOTPRINT_FP32, FOOTPRINT_LOMO, FOOTPRINT_DDP, 1);
+    assert_near(footprint_of(5300, &model, &options, NULL).gradients, 20000, 1e-9);
+
+    /* Two ranks of FSDP cut flat shards, which have no rows and columns: 4 bytes for each of 2,650 elements. */
+    options = training(FOOTPRINT_FP32, FOOTPRINT_ADAFACTOR, FOOTPRINT_FSDP, 2);
+    assert_near(footprint_of(5300, &model, &options, NULL).optimizer, 4 * 2650, 1e-9);
+}
+
+/* Without a shape: 8-bit Adam 2 bytes and 2 x 4 / 256 for scales; Adafactor as one square matrix of sqrt(10^9) = 31,623
+ * rows. */
+static void optimizers_without_shapes(void **state)
+{
+    (void)state;
+    assert_near(footprint_optimizer_state(BILLION, NULL, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32), 2.03125 * GB, 1);
+    assert_near(footprint_optimizer_state(BILLION, NULL, FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32), 4.0 * 2 * 31623, 1e-9);
+}
+
+/* DDP in mixed precision: 4 + 4 + 8 bytes of states, 2 of weights that autocast casts, 4 of buckets
+ * (gradient_as_bucket_view off). */
+static void ddp_keeps_copies_and_buckets(void **state)
+{
+    (void)state;
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 8);
+    struct footprint f = footprint_of(BILLION, NULL, &options, NULL);
+    assert_near(f.weights + f.gradients + f.optimizer, 16 * GB, 1);
+    assert_near(f.copies, 2 * GB, 1);
+    assert_near(f.buffers, 4 * GB, 1);
+}
+
+/* FSDP over N ranks: every unit is padded to N, and two gathered units, a gradient and the root stand beside the
+ * shards. */
+static void fsdp_shards_units(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = build(MODEL_GPT, &arena);
+    const int64_t gpus = 7;
+    double shard = 0, largest = 0;
+    for (int i = 0; i < model.n_layers; i++) {
+        shard += (double)((model.layers[i].params + gpus - 1) / gpus);
+        if (i > 0)
+            largest = fmax(largest, (double)model.layers[i].params);
+    }
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, FOOTPRINT_FSDP, gpus);
+    struct footprint f = footprint_of(model.params, &model, &options, NULL);
+    assert_near(f.weights, 4 * shard, 1e-9);
+    assert_near(f.gradients, 4 * shard, 1e-9);
+    assert_near(f.optimizer, 8 * shard, 1e-6);
+    assert_near(f.copies, 2 * ((double)model.layers[0].params + 3 * largest), 1e-9);
+    assert_true(f.buffers == 0);
+    options.gpus = 1; /* alone, FSDP is plain training: nothing is gathered, only autocast's copies are left */
+    f = footprint_of(model.params, &model, &options, NULL);
+    assert_near(f.copies, 2 * (double)model.params, 1e-9);
+    arena_release(&arena);
+}
+
+/* 2 x batch x layers x KV heads x head size x context x bytes: Llama-2 7B at 4,096 tokens in 16 bit, 2 x 32 x 32 x 128
+ * x 4096 x 2 = 2 GiB a sequence; with 8 KV heads (Llama 3.1 8B) a quarter of it. T5 caches self- and cross-attention of
+ * its decoder only. */
+static void kv_cache(void **state)
+{
+    (void)state;
+    struct model_shape shape = {.family = MODEL_LLAMA, .n_layers = 32, .n_heads = 32, .n_kv_heads = 32, .d_kv = 128};
+    assert_true(footprint_kv_cache(&shape, 1, 4096, 2) == 0x1p31);
+    shape.n_kv_heads = 8;
+    assert_true(footprint_kv_cache(&shape, 3, 4096, 2) == 3 * 0x1p29);
+    struct model_shape t5 = {.family = MODEL_T5, .n_layers = 99, .n_decoder_layers = 5, .n_kv_heads = 2, .d_kv = 8};
+    assert_true(footprint_kv_cache(&t5, 1, 10, 1) == 2.0 * 2 * 5 * 2 * 8 * 10);
+}
+
+/* Llama block, d = 64, d_ff = 256: q, k, v, o are 64 x 64, gate, up and down 256 x 64: rank r adds r (4 x 128 + 3 x
+ * 320) = 1,472 r to each of 3 blocks. The frozen base: 4.127 bits for each of their 3 x (4 x 4,096 + 3 x 16,384) =
+ * 196,608 elements, 2 bytes for each other one. */
+static void adapters(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = build(MODEL_LLAMA, &arena);
+    assert_int_equal(footprint_lora_params(&model, 16), 3 * 16 * 1472);
+    double rest = (double)model.params - 196608;
+    assert_near(footprint_qlora_base(&model), 196608 * 4.127 / 8 + 2 * rest, 1e-6);
+    arena_release(&arena);
+}
+
+static double activations(const struct model *model, int64_t batch, bool checkpointing, int dtype)
+{
+    struct arena arena = ARENA_INIT;
+    struct footprint_options options = {.dtype = dtype,
+        .gpus = 1,
+        .micro_batch = batch,
+        .seq_len = 32,
+        .decoder_seq_len = model->shape.family == MODEL_T5 ? 32 : 0,
+        .checkpointing = checkpointing};
+    double bytes = footprint_activations(model, &options, &arena);
+    arena_release(&arena);
+    return bytes;
+}
+
+/* Laws: at least the blocks' outputs and the FP32 logits with their gradient are there at once; checkpointing saves; a
+ * longer stack costs more without checkpointing by what a block keeps, with it by one output. */
+static void activations_obey_laws(void **state)
+{
+    (void)state;
+    static const int families[] = {MODEL_T5, MODEL_GPT, MODEL_LLAMA};
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        struct arena arena = ARENA_INIT;
+        struct model model = build(families[i], &arena);
+        double full = activations(&model, 4, false, FOOTPRINT_FP32),
+               saved = activations(&model, 4, true, FOOTPRINT_FP32);
+        double tokens = 4 * 32, outputs = tokens * 64 * 4 * (double)(model.n_layers - 1);
+        assert_true(full > saved);
+        assert_true(saved > outputs + tokens * 1000 * 4);
+        assert_true(activations(&model, 4, false, FOOTPRINT_BF16) < full);
+
+        struct model_shape longer = model.shape;
+        longer.n_layers++;
+        struct model model2;
+        model_build(&model2, &longer, &arena);
+        double more_full = activations(&model2, 4, false, FOOTPRINT_FP32) - full;
+        double more_saved = activations(&model2, 4, true, FOOTPRINT_FP32) - saved;
+        assert_near(more_saved, tokens * 64 * 4, 1e-6);
+        assert_true(more_full > 10 * more_saved);
+        arena_release(&arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(weights_by_format),
+        cmocka_unit_test(seventy_billion_in_16_bit),
+        cmocka_unit_test(zero_paper_figure_1),
+        cmocka_unit_test(zero_limits),
+        cmocka_unit_test(optimizer_states),
+        cmocka_unit_test(optimizers_that_see_shapes),
+        cmocka_unit_test(optimizers_without_shapes),
+        cmocka_unit_test(ddp_keeps_copies_and_buckets),
+        cmocka_unit_test(fsdp_shards_units),
+        cmocka_unit_test(kv_cache),
+        cmocka_unit_test(adapters),
+        cmocka_unit_test(activations_obey_laws),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
