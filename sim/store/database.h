@@ -1,0 +1,26 @@
+/* Private to sim/store: the open database and how its errors are told. */
+#ifndef FLOPCAST_STORE_DATABASE_H
+#define FLOPCAST_STORE_DATABASE_H
+
+#include "store/store.h"
+
+#include <sqlite3.h>
+
+struct store {
+    sqlite3 *db;
+    const char *path;
+};
+
+/* "path: error: cannot <what>: <SQLite's message>; <remedy>". Returns STATUS_IO. */
+enum status database_fail(struct store *store, const char *what, struct diag *diag);
+
+/* One or more statements without results; what as above. */
+enum status database_exec(struct store *store, const char *sql, const char *what, struct diag *diag);
+
+/* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
+enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
+
+/* schema.sql, made a C string by the build. */
+extern const char database_schema[];
+
+#endif

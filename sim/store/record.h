@@ -1,0 +1,32 @@
+/* A point with its result as a row of named values: the columns of the table point, of the CSV and of the JSON are
+ * these, in this order. Names, units and meanings stand in schema.sql. */
+#ifndef FLOPCAST_STORE_RECORD_H
+#define FLOPCAST_STORE_RECORD_H
+
+#include "scenario/scenario.h"
+
+enum record_kind { RECORD_NULL, RECORD_INT, RECORD_REAL, RECORD_TEXT };
+
+struct record_cell {
+    const char *name;
+    enum record_kind kind;
+    int64_t integer;
+    double real;
+    const char *text; /* borrowed from the point, the result or the record */
+};
+
+enum { RECORD_MAX_CELLS = 64 };
+
+/* Holds its own hexadecimal texts: do not copy. */
+struct record {
+    struct record_cell cells[RECORD_MAX_CELLS];
+    int n;
+    char curve[17], digest[17];
+};
+
+void record_fill(struct record *out, const struct scenario_point *point, const struct scenario_result *result);
+
+/* Fingerprint of everything in the options but the GPU count: points with the same one lie on one scaling curve. */
+uint64_t record_curve(const struct scenario *options);
+
+#endif

@@ -1,0 +1,161 @@
+#include "store/store.h"
+
+#include "store/database.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* migrations[i] brings schema i to i + 1; a file without tables has schema 0. */
+static const char *const migrations[] = {database_schema};
+enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
+
+static struct source_pos whole_file(const struct store *store)
+{
+    return (struct source_pos){.file = store->path};
+}
+
+static const char *remedy(int code)
+{
+    switch (code & 0xff) { /* the low byte is the primary code */
+    case SQLITE_FULL:
+    case SQLITE_IOERR:
+        return "free space on the disk; the database holds what it held before";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_CANTOPEN:
+        return "it must be a file that you may write, in a folder that exists and that you may write";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return "another program is writing to it; try again when it has finished";
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+        return "the file is damaged or no database; restore a copy of it or name another file";
+    default:
+        return "this is unexpected";
+    }
+}
+
+enum status database_fail(struct store *store, const char *what, struct diag *diag)
+{
+    return diag_io(diag, whole_file(store), "cannot %s: %s; %s", what, sqlite3_errmsg(store->db),
+        remedy(sqlite3_extended_errcode(store->db)));
+}
+
+enum status database_exec(struct store *store, const char *sql, const char *what, struct diag *diag)
+{
+    return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? STATUS_OK : database_fail(store, what, diag);
+}
+
+enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag)
+{
+    if (status == STATUS_OK)
+        status = database_exec(store, "COMMIT", what, diag);
+    if (status != STATUS_OK && !sqlite3_get_autocommit(store->db))
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to tell */
+    return status;
+}
+
+static enum status read_int(struct store *store, const char *sql, int *out, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    bool ok =
+        sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+    if (ok)
+        *out = sqlite3_column_int(statement, 0);
+    enum status status = ok ? STATUS_OK : database_fail(store, "read the database", diag);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+/* Whose database it is and which schema it has: 0 for an empty file. */
+static enum status read_version(struct store *store, int *version, struct diag *diag)
+{
+    int application = 0, objects = 0;
+    enum status status = read_int(store, "PRAGMA application_id", &application, diag);
+    if (status == STATUS_OK)
+        status = read_int(store, "PRAGMA user_version", version, diag);
+    if (status == STATUS_OK)
+        status = read_int(store, "SELECT count(*) FROM sqlite_schema", &objects, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (application != STORE_APPLICATION_ID && (application != 0 || *version != 0 || objects != 0))
+        return diag_io(diag, whole_file(store), "this is the SQLite database of another program; name another file");
+    if (*version > SCHEMA_VERSION)
+        return diag_io(diag, whole_file(store),
+            "the database has schema %d, made by a newer flopcast; this one (%s) knows schemas up to %d: use the newer "
+            "program or name another file",
+            *version, FLOPCAST_VERSION, SCHEMA_VERSION);
+    return STATUS_OK;
+}
+
+static enum status migrate(struct store *store, int version, struct diag *diag)
+{
+    static const char what[] = "set up the tables";
+    char mark[96];
+    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = %d", STORE_APPLICATION_ID,
+        SCHEMA_VERSION);
+    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
+    if (status != STATUS_OK)
+        return status;
+    /* Another program may have set it up since we looked. */
+    status = read_version(store, &version, diag);
+    for (int i = version; i < SCHEMA_VERSION && status == STATUS_OK; i++)
+        status = database_exec(store, migrations[i], what, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, mark, what, diag);
+    return database_end(store, status, what, diag);
+}
+
+static enum status set_up(struct store *store, enum store_mode mode, struct diag *diag)
+{
+    int version = 0;
+    enum status status = read_version(store, &version, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (mode == STORE_READ && version == 0)
+        return diag_io(
+            diag, whole_file(store), "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
+    if (mode == STORE_WRITE && sqlite3_db_readonly(store->db, "main") == 1)
+        return diag_io(diag, whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
+    if (version < SCHEMA_VERSION)
+        status = migrate(store, version, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, mode == STORE_READ ? "PRAGMA query_only = 1" : "PRAGMA foreign_keys = 1",
+            "configure the connection", diag);
+    return status;
+}
+
+enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag)
+{
+    struct store *store = xcalloc(1, sizeof *store);
+    store->path = path;
+    *out = NULL;
+    /* A reader too opens for writing, where the file allows it: after a kill -9 the first to come rolls the journal
+     * back. */
+    int flags = SQLITE_OPEN_READWRITE | (mode == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
+    enum status status;
+    if (sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK) {
+        sqlite3_extended_result_codes(store->db, 1);
+        sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+        status = set_up(store, mode, diag);
+    } else if (mode == STORE_READ) {
+        status = diag_io(diag, whole_file(store),
+            "cannot open the database: %s; make one with: flopcast run SCENARIO --db %s", sqlite3_errmsg(store->db),
+            path);
+    } else {
+        status = database_fail(store, "open the database", diag);
+    }
+    if (status == STATUS_OK)
+        *out = store;
+    else
+        store_close(store);
+    return status;
+}
+
+void store_close(struct store *store)
+{
+    if (!store)
+        return;
+    sqlite3_close(store->db);
+    free(store);
+}

@@ -1,0 +1,47 @@
+/* Results in an SQLite database: what was run, with which effective configuration and hardware, and what came out. The
+ * only module that sees SQLite. schema.sql says what the tables and views hold.
+ *
+ * A run is stored in one transaction: after a full disk, a crash or kill -9 the database holds what it held before. A
+ * re-run of a scenario adds a run; the views show the newest. Several programs may use a database at a time: a writer
+ * waits STORE_BUSY_MS for another one. A database of another program, of a newer flopcast, or a file that is no
+ * database is refused untouched.
+ *
+ * Errors: of the world (STATUS_IO), told at the path of the database with SQLite's words and a remedy; of a query's
+ * text (STATUS_INPUT), told at the place that the caller names. */
+#ifndef FLOPCAST_STORE_STORE_H
+#define FLOPCAST_STORE_STORE_H
+
+#include "base/status.h"
+#include "scenario/scenario.h"
+
+enum { STORE_APPLICATION_ID = 0x466c6f70 /* "Flop" */, STORE_BUSY_MS = 10000 };
+
+struct store;
+
+enum store_mode {
+    STORE_READ,  /* the database must exist; queries cannot change it */
+    STORE_WRITE, /* created when absent; fails at once when it cannot be written */
+};
+
+/* Brings an older schema up to date in one transaction. path is borrowed until store_close. On failure *out is NULL. */
+enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag);
+void store_close(struct store *store); /* NULL is fine */
+
+/* Store a run: all points of the set with their results (set->n_points of them), or nothing. */
+enum status store_put(
+    struct store *store, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag);
+
+/* One value of a row. text: a number as SQLite prints it (15 digits), or the text. */
+struct store_value {
+    enum { STORE_NULL, STORE_NUMBER, STORE_TEXT } kind;
+    const char *text; /* NULL for STORE_NULL; borrowed during the call */
+};
+
+/* Called first with the names of the columns (as texts), then with every row. */
+typedef void (*store_row)(void *self, int n, const struct store_value *values);
+
+/* Run one statement that reads. at: where its text stands. */
+enum status store_query(
+    struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag);
+
+#endif
