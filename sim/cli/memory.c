@@ -168,6 +168,10 @@ static enum status load(struct memory_request *request, struct arena *arena, str
                 "T5 adds a position bias to its scores, which flash attention cannot; use --attention naive");
         if (shape.family != MODEL_T5)
             request->options.decoder_seq_len = 0;
+        if (shape.max_positions > 0 && request->options.seq_len > shape.max_positions)
+            return diag_input(diag, (struct source_pos){.file = request->name},
+                "%" PRId64 " tokens, but it has %" PRId64 " learned positions; use at most that many",
+                request->options.seq_len, shape.max_positions);
     }
     return request->gpu_path ? hw_load_gpu(&request->gpu, request->gpu_path, arena, diag) : STATUS_OK;
 }

@@ -41,15 +41,24 @@ static double states(const struct memory_request *request, int dtype, int optimi
 static void add_gpu_rows(struct rows *rows, const struct memory_request *request, const struct footprint *f)
 {
     bool activations = request->has_model && request->options.micro_batch > 0;
+    int strategy = request->options.strategy, dtype = request->options.dtype;
+    bool mixed = dtype == FOOTPRINT_BF16_MIXED || dtype == FOOTPRINT_FP16_MIXED, several = request->options.gpus > 1;
+    bool deepspeed = several && strategy >= FOOTPRINT_ZERO1 && strategy <= FOOTPRINT_ZERO3;
+    bool gathers = several && (strategy == FOOTPRINT_FSDP || strategy == FOOTPRINT_ZERO3);
     add(rows, "gpu", "weights", NOT_GIVEN, f->weights, "");
     add(rows, "gpu", "gradients", NOT_GIVEN, f->gradients,
         request->options.optimizer == FOOTPRINT_LOMO ? "LOMO: one tensor's at a time" : "");
-    add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer, "with the FP32 weights of DeepSpeed's mixed precision");
-    add(rows, "gpu", "copies", NOT_GIVEN, f->copies, "gathered units of FSDP and ZeRO-3, weights that autocast casts");
+    add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer,
+        deepspeed && mixed ? "with FP32 weights, as DeepSpeed keeps them" : "");
+    add(rows, "gpu", "copies", NOT_GIVEN, f->copies,
+        !gathers                          ? "16-bit weights that autocast keeps"
+        : request->has_model || deepspeed ? "weights gathered for use"
+                                          : "units are known to a model file only");
     add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, "buckets of DDP and DeepSpeed");
     add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
         activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
-    add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f), "without CUDA context, NCCL and fragmentation");
+    add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f),
+        "each kind at its fullest; without CUDA context, NCCL and fragmentation");
 }
 
 static void add_precision_rules(struct rows *rows, const struct memory_request *request)
@@ -140,7 +149,7 @@ static void print_bytes(FILE *out, double bytes)
     if (isnan(bytes))
         fprintf(out, "  %12s", "-");
     else
-        fprintf(out, "  %12.3f", bytes * 1e-9);
+        fprintf(out, bytes < 1e6 && bytes > 0 ? "  %12.6f" : "  %12.3f", bytes * 1e-9);
 }
 
 static void print_fit(FILE *out, const struct memory_request *request, double total)

@@ -1,4 +1,6 @@
-/* Bytes of HBM that training takes on one GPU, in closed form: what fits where, before anything is simulated.
+/* Bytes of HBM that training takes on one GPU, in closed form: what fits where, before anything is simulated. Each kind
+ * of tensor is counted at its own fullest moment, so the sum is a bound: a run peaks at or below it (at the loss,
+ * gradients are not there yet).
  *
  * Modelled, by kind of tensor: weights, gradients and optimizer state by number format and optimizer, shared out as
  * DDP, ZeRO 1-3 and FSDP share them; the copies and buffers that these keep beside them; activations at the fullest

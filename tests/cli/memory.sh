@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# flopcast memory: the figures that courses teach come out, in every format; wrong usage ends with exit status 2.
+set -euo pipefail
+failed=0
+models=$FLOPCAST_SOURCE_DIR/scenarios/models
+
+# row NAME RULE_GB MODELLED_GB ARGUMENT...: the row of rules has these figures
+row() {
+    local name=$1 rule=$2 modelled=$3
+    shift 3
+    "$FLOPCAST" memory "$@" >out
+    awk -v name="$name" -v rule="$rule" -v modelled="$modelled" '
+        index($0, name " ") == 1 { rest = substr($0, length(name) + 1); split(rest, f, " "); found = f[1] == rule && f[2] == modelled }
+        END { exit !found }' out || { echo "memory $*: '$name' is not $rule $modelled:"; cat out; failed=1; }
+}
+row "weights, FP32: 4 P" 4.000 4.000 1B
+row "training, FP32: 80 P" 80.000 16.000 1B
+row "training, 16 bit: 40 P" 40.000 8.000 1B
+row "training, 8 bit: 20 P" 20.000 4.000 1B
+row "16-bit Adam: 2 P + 2 P + 4 P" 560.000 560.000 70B
+row "AdamW state, FP32: 8 P" 8.000 8.000 1e9
+row "ZeRO-3: N x less" 1.875 1.875 7.5B --gpus 64 # arXiv 1910.02054, Figure 1
+row "weights, 16 bit: 2 P" 22.615 22.615 "$models/t5-11b.yaml"
+
+# The same bytes in CSV and JSON.
+"$FLOPCAST" memory 70B --dtype bf16 --format csv >rows.csv
+grep -qxF $'gpu,"total",,560000000000,"each kind at its fullest; without CUDA context, NCCL and fragmentation"\r' rows.csv || { cat rows.csv; failed=1; }
+"$FLOPCAST" memory 70B --dtype bf16 --format json >rows.json
+grep -qF '"name": "total", "rule_bytes": null, "modelled_bytes": 560000000000' rows.json || { cat rows.json; failed=1; }
+
+# Whether it fits is said when the GPU is named.
+gpu=$FLOPCAST_SOURCE_DIR/topologies/gpus/a100-sxm4-80gb.yaml
+"$FLOPCAST" memory 70B --dtype bf16 --gpu "$gpu" | grep -q "A100-SXM4-80GB: does not fit" || failed=1
+"$FLOPCAST" memory 1B --gpu "$gpu" | grep -q "A100-SXM4-80GB: fits" || failed=1
+
+# refused EXPECTED ARGUMENT...: exit status 2 and the words on stderr
+refused() {
+    local expected=$1 status=0
+    shift
+    "$FLOPCAST" memory "$@" >out 2>err || status=$?
+    if ((status != 2)) || ! grep -qF -- "$expected" err || [[ -s out ]]; then
+        echo "memory $*: exit status $status, expected 2 and '$expected':"
+        cat out err
+        failed=1
+    fi
+}
+refused "MODEL is missing"
+refused "did you mean 'adamw'" 1B --optimizer adamv
+refused "not a count" 1B --gpus 0
+refused "not a count" 1B --gpus 8x
+refused "both --micro-batch and --seq-len" "$models/gpt2.yaml" --micro-batch 8
+refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
+refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
+refused "one MODEL at a time" 1B 2B
+exit $failed
