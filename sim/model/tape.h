@@ -113,6 +113,7 @@ int tape_rotate_half(struct tape *tape, const char *name, int x);           /* c
 int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);
 int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols); /* without gradient */
 
-int tape_cross_entropy(struct tape *tape, const char *name, int logits); /* the loss */
+int tape_cross_entropy(
+    struct tape *tape, const char *name, int logits); /* the loss; the logits are returned beside it */
 
 #endif

@@ -95,6 +95,9 @@ int tape_cross_entropy(struct tape *tape, const char *name, int logits)
     tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     tape_scope(tape, outer);
+    /* The training loop's `outputs` holds the logits until the next step; they are listed to the end of this program.
+     */
+    tape->buffers.at[tape_at(tape, logits).buffer].held[BACKWARD] = true;
     tape->loss = op.out;
     return op.out;
 }

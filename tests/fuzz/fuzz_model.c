@@ -1,0 +1,19 @@
+/* Any text is a model, whose layers can then be laid out, or a list of errors. */
+#include "model/model.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    static struct diag diag;
+    diag = DIAG_INIT;
+    struct arena arena = ARENA_INIT;
+    struct model_shape shape;
+    enum status status = model_parse(&shape, "fuzz", (const char *)data, n, &arena, &diag);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d with %d errors", (int)status, diag.n_errors);
+    if (status == STATUS_OK) {
+        struct model model;
+        model_build(&model, &shape, &arena);
+        BUG_IF(model.params <= 0, "a model of %ld parameters", (long)model.params);
+    }
+    arena_release(&arena);
+    return 0;
+}

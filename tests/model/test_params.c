@@ -1,0 +1,180 @@
+/* Parameter counts against published ones, and the layout of layers and tensors. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct model load(const char *folder, const char *file, struct arena *arena)
+{
+    static struct diag diag;
+    diag = DIAG_INIT;
+    struct model_shape shape;
+    if (model_load(&shape, arena_printf(arena, "%s/%s", folder, file), arena, &diag))
+        fail_msg("%s", diag.text);
+    struct model model;
+    model_build(&model, &shape, arena);
+    return model;
+}
+
+static void counts_are_the_published_ones(void **state)
+{
+    (void)state;
+    /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
+     * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
+     * tokens. Llama: the model cards. */
+    const struct {
+        const char *file;
+        int64_t params;
+    } expected[] = {
+        {"t5-large.yaml", 737668096},
+        {"t5-3b.yaml", 2851598336},
+        {"t5-11b.yaml", 11307321344},
+        {"t5-v1_1-xxl.yaml", 11135332352},
+        {"gpt2.yaml", 124439808},
+        {"gpt3-175b.yaml", 174601101312},
+        {"mpt-1b.yaml", 1315950592},
+        {"mpt-7b.yaml", 6658859008},
+        {"mpt-13b.yaml", 12853954560},
+        {"mpt-30b.yaml", 29975214080},
+        {"llama2-7b.yaml", 6738415616},
+        {"llama3.1-8b.yaml", 8030261248},
+        {"llama3.1-70b.yaml", 70553706496},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_int_equal(
+            load(FLOPCAST_SOURCE_DIR "/scenarios/models", expected[i].file, &arena).params, expected[i].params);
+    arena_release(&arena);
+}
+
+static void assumed_t5_shapes_have_the_papers_sizes(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    double small = (double)load(FLOPCAST_SOURCE_DIR "/scenarios/models", "t5-611m.yaml", &arena).params;
+    double large = (double)load(FLOPCAST_SOURCE_DIR "/scenarios/models", "t5-2.28b.yaml", &arena).params;
+    assert_true(small > 0.99 * 611e6 && small < 1.01 * 611e6);
+    assert_true(large > 0.99 * 2.28e9 && large < 1.01 * 2.28e9);
+    arena_release(&arena);
+}
+
+static void config_json_gives_the_same_counts(void **state)
+{
+    (void)state;
+    /* mistral-7b: all keys by default; 7,241,732,096 on the model card of Mistral-7B-v0.1. qwen2-7b: 7,615,616,512 on
+     * Qwen2-7B's. */
+    const struct {
+        const char *file;
+        int64_t params;
+    } expected[] = {
+        {"t5-11b.json", 11307321344},
+        {"flan-t5-xxl.json", 11135332352},
+        {"gpt2.json", 124439808},
+        {"llama-3.1-8b.json", 8030261248},
+        {"mistral-7b.json", 7241732096},
+        {"qwen2-7b.json", 7615616512},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
+        assert_int_equal(load(FLOPCAST_TEST_DIR "/data", expected[i].file, &arena).params, expected[i].params);
+    arena_release(&arena);
+}
+
+static void layers_cover_the_tensors(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = load(FLOPCAST_SOURCE_DIR "/scenarios/models", "t5-11b.yaml", &arena);
+    int64_t params = 0;
+    int next = 0;
+    for (int i = 0; i < model.n_layers; i++) {
+        const struct model_layer *layer = &model.layers[i];
+        int64_t sum = 0;
+        assert_int_equal(layer->first_tensor, next);
+        for (int j = 0; j < layer->n_tensors; j++, next++) {
+            const struct model_tensor *tensor = &model.tensors[next];
+            assert_int_equal(tensor->layer, i);
+            assert_int_equal(tensor->numel, tensor->rows * tensor->cols);
+            sum += tensor->numel;
+        }
+        assert_int_equal(sum, layer->params);
+        params += sum;
+    }
+    assert_int_equal(next, model.n_tensors);
+    assert_int_equal(params, model.params);
+    arena_release(&arena);
+}
+
+/* Names as in T5ForConditionalGeneration().state_dict(), in the order of its parameters. */
+static void t5_blocks_are_laid_out_as_in_pytorch(void **state)
+{
+    (void)state;
+    const char *const decoder[] = {
+        "decoder.block.0.layer.0.SelfAttention.q.weight",
+        "decoder.block.0.layer.0.SelfAttention.k.weight",
+        "decoder.block.0.layer.0.SelfAttention.v.weight",
+        "decoder.block.0.layer.0.SelfAttention.o.weight",
+        "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        "decoder.block.0.layer.0.layer_norm.weight",
+        "decoder.block.0.layer.1.EncDecAttention.q.weight",
+        "decoder.block.0.layer.1.EncDecAttention.k.weight",
+        "decoder.block.0.layer.1.EncDecAttention.v.weight",
+        "decoder.block.0.layer.1.EncDecAttention.o.weight",
+        "decoder.block.0.layer.1.layer_norm.weight",
+        "decoder.block.0.layer.2.DenseReluDense.wi.weight",
+        "decoder.block.0.layer.2.DenseReluDense.wo.weight",
+        "decoder.block.0.layer.2.layer_norm.weight",
+    };
+    struct arena arena = ARENA_INIT;
+    struct model model = load(FLOPCAST_SOURCE_DIR "/scenarios/models", "t5-11b.yaml", &arena);
+    assert_int_equal(model.n_layers, 1 + 24 + 24);
+    const struct model_layer *layer = &model.layers[1 + 24];
+    assert_string_equal(layer->name, "decoder.block.0");
+    assert_int_equal(layer->n_tensors, sizeof decoder / sizeof *decoder);
+    for (int i = 0; i < layer->n_tensors; i++)
+        assert_string_equal(model.tensors[layer->first_tensor + i].name, decoder[i]);
+    /* Block 0 of each stack has the bias and is alone; the rest are alike. */
+    const int alike[][2] = {{0, 0}, {1, 1}, {2, 2}, {3, 2}, {24, 2}, {25, 25}, {26, 26}, {48, 26}};
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++)
+        assert_int_equal(model.layers[alike[i][0]].alike, alike[i][1]);
+    arena_release(&arena);
+}
+
+static void print_tells_the_shape(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = load(FLOPCAST_SOURCE_DIR "/scenarios/models", "gpt2.yaml", &arena);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    model_print(out, &model);
+    fclose(out);
+    assert_non_null(strstr(text, "parameters  124,439,808 (0.1244 B)"));
+    /* 12 blocks of 24 d^2 + 4 s d and a head of 2 d V a token: 12 (24 * 589824 + 4 * 1024 * 768) + 2 * 768 * 50257 =
+     * 284,812,800 */
+    assert_non_null(strstr(text, "forward     0.2848 GFLOP a token at length 1024"));
+    assert_non_null(strstr(text, "transformer.wte.weight"));
+    assert_non_null(strstr(text, "    12  transformer.h.0                12          7,087,872           85,054,464"));
+    free(text);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_are_the_published_ones),
+        cmocka_unit_test(assumed_t5_shapes_have_the_papers_sizes),
+        cmocka_unit_test(config_json_gives_the_same_counts),
+        cmocka_unit_test(layers_cover_the_tensors),
+        cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
+        cmocka_unit_test(print_tells_the_shape),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

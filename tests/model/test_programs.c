@@ -1,0 +1,452 @@
+/* The kernels and tensors of whole stages: closed forms for flop and saved bytes, and laws that hold for every model.
+ */
+#include "model/model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct model_shape gpt = {.name = "gpt",
+    .family = MODEL_GPT,
+    .d_model = 64,
+    .d_ff = 256,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .vocab = 1000,
+    .max_positions = 32,
+    .tied_embeddings = true,
+    .biases = true,
+    .dropout = 0.1};
+static const struct model_shape t5 = {.name = "t5",
+    .family = MODEL_T5,
+    .d_model = 64,
+    .d_ff = 96,
+    .d_kv = 32,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .n_decoder_layers = 2,
+    .vocab = 1000,
+    .relative_buckets = 32,
+    .tied_embeddings = true,
+    .dropout = 0.1};
+static const struct model_shape llama = {.name = "llama",
+    .family = MODEL_LLAMA,
+    .d_model = 64,
+    .d_ff = 160,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 2,
+    .n_layers = 3,
+    .vocab = 1000,
+    .gated_ffn = true};
+
+enum { BATCH = 2, LENGTH = 24, DECODER_LENGTH = 8 };
+
+static struct model_workload workload(
+    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+{
+    return (struct model_workload){.micro_batch = BATCH,
+        .seq_len = LENGTH,
+        .decoder_seq_len = shape->family == MODEL_T5 ? DECODER_LENGTH : 0,
+        .math = storage,
+        .storage = storage,
+        .attention = (int)attention,
+        .loss_fp32 = true};
+}
+
+struct run {
+    struct arena arena;
+    struct model model;
+    struct model_stages stages;
+};
+
+static struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+{
+    struct run r = {.arena = ARENA_INIT};
+    struct model_workload w = workload(shape, storage, attention);
+    model_build(&r.model, shape, &r.arena);
+    model_stages(&r.stages, &r.model, &w, &r.arena);
+    return r;
+}
+
+/* Every shape with every variant that its family knows. */
+static int variants(struct model_shape out[8])
+{
+    int n = 0;
+    out[n++] = gpt;
+    out[n++] = t5;
+    out[n++] = llama;
+    out[n] = gpt; /* minGPT without biases, positions or tied head */
+    out[n].composed_gelu = true, out[n].biases = out[n].tied_embeddings = false, out[n++].max_positions = 0;
+    out[n] = t5; /* T5 v1.1 */
+    out[n].gated_ffn = out[n].composed_gelu = true, out[n++].tied_embeddings = false;
+    out[n] = t5;
+    out[n].gated_ffn = true, out[n++].dropout = 0;
+    out[n] = llama; /* Qwen2 0.5B, without groups */
+    out[n].biases = out[n].tied_embeddings = true, out[n++].n_kv_heads = 4;
+    out[n] = llama;
+    out[n++].dropout = 0.1;
+    return n;
+}
+
+typedef void check_run(const struct run *r);
+
+static void for_every_variant(check_run *check)
+{
+    struct model_shape shapes[8];
+    int n = variants(shapes);
+    for (int i = 0; i < n; i++)
+        for (int attention = ATTENTION_NAIVE;
+             attention <= (shapes[i].family == MODEL_T5 ? ATTENTION_NAIVE : ATTENTION_FLASH); attention++)
+            for (int storage = 0; storage < 2; storage++) {
+                struct run r = run(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16, (enum attention_kernel)attention);
+                check(&r);
+                arena_release(&r.arena);
+            }
+}
+
+static const struct model_program *block(const struct run *r, int layer)
+{
+    for (int i = 0; i < r->stages.n; i++)
+        if (r->stages.at[i].kind == STAGE_BLOCK && r->stages.at[i].layer == layer)
+            return r->stages.at[i].program;
+    fail_msg("no block is layer %d", layer);
+    return NULL;
+}
+
+static double flop(const struct model_kernel *kernels, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += kernels[i].model_flop;
+    return sum;
+}
+
+static void forward_flop_is_the_closed_form(void **state)
+{
+    (void)state;
+    const double b = BATCH, s = LENGTH, t = DECODER_LENGTH, d = 64, v = 1000;
+    /* GPT, d_ff = 4d: q, k, v 2 d 3d, projection 2 d^2, feed-forward 2 * 2 * 4 d^2 a token = 24 d^2; scores and context
+     * 2 * 2 s d a token. Flash attention counts the same, though its causal kernel does half of the second term. */
+    for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
+        struct run g = run(&gpt, DTYPE_BF16, (enum attention_kernel)attention);
+        double one = 24 * b * s * d * d + 4 * b * s * s * d;
+        const struct model_program *p = block(&g, 1);
+        assert_true(flop(p->forward, p->n_forward) == one);
+        assert_true(model_block_forward_flop(&g.stages) == 3 * one);
+        assert_true(model_forward_flop(&g.stages) == 3 * one + 2 * b * s * d * v);
+        arena_release(&g.arena);
+    }
+    /* T5, i = heads x head dimension: encoder block: 4 projections of 2 d i, attention 4 s i, feed-forward 4 d ff a
+     * token. Decoder block: the same on t tokens, and in cross-attention q and o on t, k and v on s tokens, attention 4
+     * t s i. */
+    struct run e = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    const double i = 4 * 32, ff = 96;
+    double encoder = 8 * b * s * d * i + 4 * b * s * s * i + 4 * b * s * d * ff;
+    double decoder =
+        8 * b * t * d * i + 4 * b * t * t * i + 4 * b * (t + s) * d * i + 4 * b * t * s * i + 4 * b * t * d * ff;
+    assert_true(model_block_forward_flop(&e.stages) == 3 * encoder + 2 * decoder);
+    assert_true(model_forward_flop(&e.stages) == 3 * encoder + 2 * decoder + 2 * b * t * d * v);
+    arena_release(&e.arena);
+    /* Llama: q and o 4 d i, k and v 4 d j with j = key heads x head dimension, three matrices 6 d ff, attention 4 s i a
+     * token. */
+    struct run l = run(&llama, DTYPE_BF16, ATTENTION_NAIVE);
+    const double li = 4 * 16, lj = 2 * 16, lff = 160;
+    double one = b * s * (4 * d * li + 4 * d * lj + 6 * d * lff + 4 * s * li);
+    assert_true(model_forward_flop(&l.stages) == 3 * one + 2 * b * s * d * v);
+    arena_release(&l.arena);
+}
+
+static void check_backward_flop(const struct run *r)
+{
+    for (int i = 0; i < r->stages.n; i++) {
+        const struct model_program *p = r->stages.at[i].program;
+        assert_true(flop(p->backward, p->n_backward) == 2 * flop(p->forward, p->n_forward));
+    }
+}
+
+static void backward_flop_is_twice_forward(void **state)
+{
+    (void)state;
+    for_every_variant(check_backward_flop);
+}
+
+static void check_lives(const struct run *r)
+{
+    for (int i = 0; i < r->stages.n; i++) {
+        const struct model_program *p = r->stages.at[i].program;
+        assert_true(p->n_forward > 0 && p->n_backward > 0);
+        for (int j = 0; j < p->n_activations; j++) {
+            const struct model_activation *a = &p->activations[j];
+            assert_true(a->bytes > 0 && a->born >= 0);
+            assert_true(a->forward_last < p->n_forward && a->backward_last < p->n_backward);
+            if (a->born_in_backward)
+                assert_true(a->forward_last == -1 && a->backward_last >= a->born);
+            else
+                assert_true(a->forward_last >= a->born && a->backward_last >= -1);
+        }
+    }
+}
+
+static void every_tensor_is_used_after_its_birth(void **state)
+{
+    (void)state;
+    for_every_variant(check_lives);
+}
+
+static void check_borders(const struct run *r)
+{
+    for (int i = 0; i < r->stages.n; i++) {
+        const struct model_program *p = r->stages.at[i].program;
+        bool last = i + 1 == r->stages.n, blocks = r->stages.at[i].kind == STAGE_BLOCK;
+        assert_int_equal(p->output == -1, last);
+        assert_int_equal(p->reruns, blocks);
+        if (last)
+            break;
+        assert_int_equal(p->activations[p->output].bytes, p->output_bytes);
+        /* The next stage to begin from this output ends with its gradient; this stage begins with it. */
+        const struct model_stage *next = &r->stages.at[i + 1];
+        int begins = 0, ends = 0;
+        for (int j = 0; j < p->n_activations; j++)
+            begins += p->activations[j].born_in_backward && p->activations[j].born == 0 &&
+                      p->activations[j].bytes == p->output_bytes;
+        for (int j = 0; j < next->program->n_activations; j++)
+            ends += next->program->activations[j].born_in_backward &&
+                    next->program->activations[j].bytes == p->output_bytes &&
+                    next->program->activations[j].backward_last == next->program->n_backward - 1;
+        assert_true(begins > 0 && ends > 0);
+    }
+}
+
+static void gradients_cross_the_borders_of_stages(void **state)
+{
+    (void)state;
+    for_every_variant(check_borders);
+}
+
+static void check_gradients(const struct run *r)
+{
+    int *times = xcalloc((size_t)r->model.n_tensors, sizeof *times);
+    int embedding_stage = -1;
+    for (int i = r->stages.n - 1; i >= 0; i--) {
+        const struct model_stage *stage = &r->stages.at[i];
+        for (int j = 0; j < stage->program->n_forward; j++)
+            assert_int_equal(stage->program->forward[j].param_grad, -1);
+        for (int j = 0; j < stage->program->n_backward; j++) {
+            int param = stage->program->backward[j].param_grad;
+            if (param < 0)
+                continue;
+            assert_true(param < r->model.layers[stage->layer].n_tensors);
+            times[stage->tensor_base + param]++;
+            if (stage->layer == 0 && param == 0)
+                embedding_stage = i;
+        }
+    }
+    for (int i = 0; i < r->model.n_tensors; i++)
+        if (times[i] != 1)
+            fail_msg("%s gets its gradient %d times", r->model.tensors[i].name, times[i]);
+    assert_int_equal(
+        embedding_stage, 0); /* the shared embedding is complete with the encoder's, the last of the step */
+    free(times);
+}
+
+static void every_parameter_gets_its_gradient_once(void **state)
+{
+    (void)state;
+    for_every_variant(check_gradients);
+}
+
+static void weight_gradients_have_the_weights_shape(void **state)
+{
+    (void)state;
+    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    const struct model_program *p = block(&r, 2);
+    int matrices = 0;
+    for (int i = 0; i < p->n_backward; i++) {
+        const struct model_kernel *k = &p->backward[i];
+        if (k->work.kind != KERNEL_GEMM || k->param_grad < 0)
+            continue;
+        const struct model_tensor *tensor = &r.model.tensors[r.model.layers[2].first_tensor + k->param_grad];
+        assert_int_equal(k->work.m, tensor->rows);
+        assert_int_equal(k->work.n, tensor->cols);
+        assert_int_equal(k->work.k, BATCH * LENGTH);
+        assert_true(k->work.write_bytes == 2.0 * (double)tensor->numel);
+        matrices++;
+    }
+    assert_int_equal(matrices, 6); /* q, k, v, o, wi, wo */
+    arena_release(&r.arena);
+}
+
+static double saved_bytes(const struct model_program *p)
+{
+    double bytes = 0;
+    for (int i = 0; i < p->n_activations; i++)
+        if (!p->activations[i].born_in_backward && p->activations[i].backward_last >= 0)
+            bytes += (double)p->activations[i].bytes;
+    return bytes;
+}
+
+/* Korthikanti et al. (arXiv 2205.05198, equation 1) count s b h (34 + 5 a s / h) bytes for a GPT layer in 16 bits. Ours
+ * differs by
+ *   - 2 s b h: the input of the first LayerNorm is the stage before's output and not listed,
+ *   + 16 s b: mean and reciprocal deviation of two LayerNorms in FP32, which they leave out.
+ * gelu_new saves x, tanh, x / 2 and 1 + tanh, each 8 s b h, where a fused GELU saves x: + 24 s b h.
+ * Flash attention saves no scores (- 5 a s^2 b) but the logarithms of their sums in FP32 (+ 4 a s b). */
+static void gpt_saves_what_korthikanti_counts(void **state)
+{
+    (void)state;
+    const double s = LENGTH, b = BATCH, h = 64, a = 4;
+    double expected = s * b * h * (34 + 5 * a * s / h) - 2 * s * b * h + 16 * s * b;
+    struct run fused = run(&gpt, DTYPE_FP16, ATTENTION_NAIVE), flash = run(&gpt, DTYPE_FP16, ATTENTION_FLASH);
+    struct model_shape shape = gpt;
+    shape.composed_gelu = true;
+    struct run composed = run(&shape, DTYPE_FP16, ATTENTION_NAIVE);
+    assert_true(fabs(saved_bytes(block(&fused, 1)) - expected) < 0.5);
+    assert_true(fabs(saved_bytes(block(&composed, 1)) - (expected + 24 * s * b * h)) < 0.5);
+    assert_true(fabs(saved_bytes(block(&flash, 1)) - (expected - 5 * a * s * s * b + 4 * a * s * b)) < 0.5);
+    arena_release(&fused.arena);
+    arena_release(&flash.arena);
+    arena_release(&composed.arena);
+}
+
+/* T5 encoder block in 16 bits, in elements N = b s d, I = b s h d_kv, F = b s d_ff, S = b h s^2:
+ *   norms: x in FP32 4N, normalised 2N, result 2N, deviations 4 b s, twice; the second one's input 2N
+ *   attention: q, k, v copied 6I, softmax in FP32 4S, dropout's mask S and result 2S, context copied 2I, mask N
+ *   feed-forward: ReLU's result 2F, dropout's mask F and result 2F, mask N */
+static void t5_saves_fp32_probabilities(void **state)
+{
+    (void)state;
+    const double rows = BATCH * LENGTH, n = rows * 64, i = rows * 4 * 32, f = rows * 96, scores = rows * 4 * LENGTH;
+    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    assert_true(saved_bytes(block(&r, 2)) == 20 * n + 8 * rows + 8 * i + 7 * scores + 5 * f);
+    arena_release(&r.arena);
+}
+
+static int count(const struct model_kernel *kernels, int n, const char *part)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += strstr(kernels[i].name, part) != NULL;
+    return found;
+}
+
+/* The passes over the scores, in FP32 storage and with 16 bits: the cast of the scores and the cast back come on top.
+ */
+static void t5_attention_passes(void **state)
+{
+    (void)state;
+    const char *const names[] = {"SelfAttention.scores", "SelfAttention.scores.bias", "SelfAttention.scores.float",
+        "SelfAttention.softmax", "SelfAttention.weights.type_as", "SelfAttention.dropout", "SelfAttention.context"};
+    for (int wide = 0; wide < 2; wide++) {
+        struct run r = run(&t5, wide ? DTYPE_FP32 : DTYPE_BF16, ATTENTION_NAIVE);
+        const struct model_program *p = block(&r, 2);
+        int passes = 0;
+        for (int k = 0; k < p->n_forward; k++)
+            for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+                passes += strcmp(p->forward[k].name + strlen("layer.0."), names[i]) == 0;
+        assert_int_equal(passes, wide ? 5 : 7);
+        arena_release(&r.arena);
+    }
+}
+
+static void first_blocks_make_what_the_others_share(void **state)
+{
+    (void)state;
+    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    const struct model_program *first = block(&r, 1), *second = block(&r, 2), *decoder = block(&r, 4),
+                               *last = block(&r, 5);
+    assert_ptr_equal(second, block(&r, 3));
+    assert_ptr_not_equal(first, second);
+    assert_int_equal(count(first->forward, first->n_forward, "relative_attention_bias"), 1);
+    assert_int_equal(count(second->forward, second->n_forward, "relative_attention_bias"), 0);
+    assert_int_equal(count(second->backward, second->n_backward, "position_bias.grad.add"), 1);
+    /* Keys and values of cross-attention both add to the gradient of the encoder's output. */
+    assert_int_equal(count(last->backward, last->n_backward, "encoder_hidden_states.grad.add"), 2);
+    assert_int_equal(count(decoder->forward, decoder->n_forward, "EncDecAttention.zeros"), 1);
+    /* The bias of b h s^2 elements is there from the first kernel to the last in a block that was handed it. */
+    bool found = false;
+    for (int i = 0; i < second->n_activations; i++) {
+        const struct model_activation *a = &second->activations[i];
+        if (strcmp(a->name, "position_bias") != 0)
+            continue;
+        found = true;
+        assert_int_equal(a->bytes, 2 * BATCH * 4 * LENGTH * LENGTH);
+        assert_int_equal(a->born, 0);
+        assert_int_equal(a->forward_last, second->n_forward - 1);
+        assert_int_equal(a->backward_last, -1);
+    }
+    assert_true(found);
+    arena_release(&r.arena);
+}
+
+static void stages_come_in_forward_order(void **state)
+{
+    (void)state;
+    const enum stage_kind expected[] = {STAGE_ENTRY, STAGE_BLOCK, STAGE_BLOCK, STAGE_BLOCK, STAGE_STACK_EXIT,
+        STAGE_DECODER_ENTRY, STAGE_BLOCK, STAGE_BLOCK, STAGE_EXIT};
+    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    assert_int_equal(r.stages.n, sizeof expected / sizeof *expected);
+    for (int i = 0; i < r.stages.n; i++)
+        assert_int_equal(r.stages.at[i].kind, expected[i]);
+    struct model_workload w = workload(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    assert_int_equal(model_tokens(&r.model, &w), BATCH * (LENGTH + DECODER_LENGTH));
+    arena_release(&r.arena);
+}
+
+static void without_dropout_there_is_no_dropout_kernel(void **state)
+{
+    (void)state;
+    struct model_shape dry = t5;
+    dry.dropout = 0;
+    struct run r = run(&dry, DTYPE_BF16, ATTENTION_NAIVE);
+    for (int i = 0; i < r.stages.n; i++)
+        assert_int_equal(count(r.stages.at[i].program->forward, r.stages.at[i].program->n_forward, "dropout"), 0);
+    arena_release(&r.arena);
+}
+
+/* The causal flash kernel does half of 4 b s^2 h d_kv, its backward 2.5 times that. */
+static void flash_does_half_of_what_is_counted(void **state)
+{
+    (void)state;
+    struct run r = run(&gpt, DTYPE_BF16, ATTENTION_FLASH);
+    const struct model_program *p = block(&r, 1);
+    double counted = 4.0 * BATCH * LENGTH * LENGTH * 64;
+    int seen = 0;
+    for (int i = 0; i < p->n_forward; i++)
+        if (p->forward[i].work.kind == KERNEL_ATTENTION && ++seen)
+            assert_true(p->forward[i].model_flop == counted && p->forward[i].work.flop == counted / 2);
+    for (int i = 0; i < p->n_backward; i++)
+        if (p->backward[i].work.kind == KERNEL_ATTENTION && ++seen)
+            assert_true(p->backward[i].model_flop == 2 * counted && p->backward[i].work.flop == 2.5 * counted / 2);
+    assert_int_equal(seen, 2);
+    arena_release(&r.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forward_flop_is_the_closed_form),
+        cmocka_unit_test(backward_flop_is_twice_forward),
+        cmocka_unit_test(every_tensor_is_used_after_its_birth),
+        cmocka_unit_test(gradients_cross_the_borders_of_stages),
+        cmocka_unit_test(every_parameter_gets_its_gradient_once),
+        cmocka_unit_test(weight_gradients_have_the_weights_shape),
+        cmocka_unit_test(gpt_saves_what_korthikanti_counts),
+        cmocka_unit_test(t5_saves_fp32_probabilities),
+        cmocka_unit_test(t5_attention_passes),
+        cmocka_unit_test(first_blocks_make_what_the_others_share),
+        cmocka_unit_test(stages_come_in_forward_order),
+        cmocka_unit_test(without_dropout_there_is_no_dropout_kernel),
+        cmocka_unit_test(flash_does_half_of_what_is_counted),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* Model files: defaults, and the sentence for every kind of mistake. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define REST "name: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
+#define LLAMA "family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
+#define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
+#define T5 "family: t5\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
+
+static void defaults_follow_the_family(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model_shape shape;
+    const char *text = T5 "d_model: 16\nn_heads: 4\n";
+    assert_int_equal(model_parse(&shape, "m", text, strlen(text), &arena, &diag), STATUS_OK);
+    assert_int_equal(shape.n_decoder_layers, 2);
+    assert_int_equal(shape.d_kv, 4);
+    assert_int_equal(shape.n_kv_heads, 4);
+    assert_int_equal(shape.relative_buckets, 32);
+    assert_true(shape.tied_embeddings && !shape.gated_ffn && !shape.biases);
+    assert_true(shape.dropout > 0.09 && shape.dropout < 0.11);
+    text = LLAMA "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n";
+    assert_int_equal(model_parse(&shape, "m", text, strlen(text), &arena, &diag), STATUS_OK);
+    assert_int_equal(shape.n_decoder_layers, 0);
+    assert_int_equal(shape.n_kv_heads, 2);
+    assert_true(!shape.tied_embeddings && shape.gated_ffn && !shape.biases && !(shape.dropout > 0));
+    arena_release(&arena);
+}
+
+static void config_json_defaults_are_those_of_transformers(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model_shape shape;
+    /* T5Config(): 6 + 6 layers, d_model 512, 8 heads of 64, d_ff 2048, vocabulary 32128, ReLU, tied, dropout 0.1. */
+    const char *text = "{\"model_type\": \"t5\"}";
+    assert_int_equal(model_parse(&shape, "c.json", text, strlen(text), &arena, &diag), STATUS_OK);
+    assert_int_equal(shape.n_layers, 6);
+    assert_int_equal(shape.n_decoder_layers, 6);
+    assert_int_equal(shape.d_model, 512);
+    assert_int_equal(shape.n_heads * shape.d_kv, 512);
+    assert_int_equal(shape.d_ff, 2048);
+    assert_int_equal(shape.vocab, 32128);
+    assert_true(shape.tied_embeddings && !shape.gated_ffn && !shape.composed_gelu);
+    assert_string_equal(shape.name, "c.json");
+    /* GPT2Config(): n_inner None is 4 n_embd; activation gelu_new. */
+    text = "{\"model_type\": \"gpt2\", \"n_embd\": 1600, \"n_head\": 25, \"n_inner\": null}";
+    assert_int_equal(model_parse(&shape, "c.json", text, strlen(text), &arena, &diag), STATUS_OK);
+    assert_int_equal(shape.d_ff, 6400);
+    assert_int_equal(shape.d_kv, 64);
+    assert_int_equal(shape.max_positions, 1024);
+    assert_true(shape.composed_gelu && shape.biases && shape.tied_embeddings);
+    /* MistralConfig(): 8 key heads when the key is absent, as many as heads when it is null. */
+    text = "{\"model_type\": \"mistral\"}";
+    assert_int_equal(model_parse(&shape, "c.json", text, strlen(text), &arena, &diag), STATUS_OK);
+    assert_int_equal(shape.n_kv_heads, 8);
+    text = "{\"model_type\": \"mistral\", \"num_key_value_heads\": null}";
+    assert_int_equal(model_parse(&shape, "c.json", text, strlen(text), &arena, &diag), STATUS_OK);
+    assert_int_equal(shape.n_kv_heads, 32);
+    arena_release(&arena);
+}
+
+static void mistakes_are_told_where_they_are(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *place, *sentence;
+    } cases[] = {
+        {LLAMA "d_model: 16\nn_heads: 4\nn_kv_heads: 3\n", "m:9:13: error: ", "multiple of the number of key heads"},
+        {LLAMA "d_model: 16\nn_heads: 3\n", "m:8:10: error: ", "3 heads do not divide d_model 16"},
+        {LLAMA "d_model: 16\nn_heads: 4\nd_kv: 3\n", "m:9:7: error: ", "even head dimension"},
+        {LLAMA "d_model: 16\nn_heads: 4\ngated_ffn: false\n", "m:9:12: error: ", "feed-forward layer is gated"},
+        {LLAMA "d_model: 16\nn_heads: 4\nmax_positions: 5\n", "m:9:16: error: ", "no learned positions"},
+        {LLAMA "d_model: 0\nn_heads: 4\n", "m:7:10: error: ", "0"},
+        {LLAMA "d_model: -16\nn_heads: 4\n", "m:7:10: error: ", "-16"},
+        {LLAMA "d_model: 99999999999\nn_heads: 4\n", "m:7:10: error: ", "99999999999"},
+        {LLAMA "d_model: 99999999999999999999999\nn_heads: 4\n", "m:7:10: error: ", "99999999999999999999999"},
+        {LLAMA "d_model: 16\n", "m:1:1: error: ", "'n_heads'"},
+        {LLAMA "d_model: 16\nn_heads: 4\nheads: 4\n", "m:9:1: error: ", "unknown key 'heads'"},
+        {"family: lama\n" REST, "m:1:9: error: ", "llama"},
+        {REST, "m:1:1: error: ", "'family'"},
+        {GPT "d_model: 16\nn_heads: 4\nd_kv: 8\n", "m:8:10: error: ", "heads x head dimension is d_model"},
+        {GPT "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n", "m:9:13: error: ", "as many key heads"},
+        {GPT "d_model: 16\nn_heads: 4\ngated_ffn: true\n", "m:9:12: error: ", "no gated feed-forward"},
+        {GPT "d_model: 16\nn_heads: 4\nn_decoder_layers: 2\n", "m:9:19: error: ", "one stack"},
+        {T5 "d_model: 16\nn_heads: 4\nbiases: true\n", "m:9:9: error: ", "no biases"},
+        {T5 "d_model: 16\nn_heads: 4\nrelative_buckets: 0\n", "m:9:19: error: ", "relative position buckets"},
+        /* 4 x 4096 layers of 8 d^2 and more, with d = 2^20: 3e16 parameters, which is too many though each field is in
+           range. */
+        {"family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 4096\nd_ff: 1000\nd_model: 1048576\nn_heads: 64\n",
+            "m:7:10: error: ", "parameters; a model has at most 1e+15"},
+        {"{\"model_type\": \"t6\"}", "m:1:16: error: ", "did you mean 't5'?"},
+        {"{\"model_type\": \"llama\", \"hidden_size\": null}", "m:1:40: error: ", "hidden_size"},
+        {"{\"model_type\": \"llama\",\n \"num_attention_heads\": 0}", "m:2:25: error: ", "0"},
+        {"{\"model_type\": \"llama\",\n \"num_key_value_heads\": 5}",
+            "m:2:25: error: ", "multiple of the number of key heads"},
+        {"{\"model_type\": \"llama\",\n \"attention_bias\": true}", "m:2:20: error: ", "not modelled"},
+        {"{\"model_type\": \"llama\",\n \"hidden_act\": \"relu\"}", "m:2:16: error: ", "silu"},
+        {"{\"model_type\": \"gpt2\",\n \"attn_pdrop\": 0.2}", "m:1:1: error: ", "attn_pdrop differ"},
+        {"{\"model_type\": \"gpt2\",\n \"n_embd\": 770}", "m:1:1: error: ", "12 heads do not divide d_model 770"},
+    };
+    struct arena arena = ARENA_INIT;
+    static struct diag diag;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_shape shape;
+        diag = DIAG_INIT;
+        if (model_parse(&shape, "m", cases[i].text, strlen(cases[i].text), &arena, &diag) != STATUS_INPUT)
+            fail_msg("accepted: %s", cases[i].text);
+        if (strncmp(diag.text, cases[i].place, strlen(cases[i].place)) != 0 || !strstr(diag.text, cases[i].sentence))
+            fail_msg("%s\ngave %swanted %s ... %s", cases[i].text, diag.text, cases[i].place, cases[i].sentence);
+        assert_int_equal(diag.n_errors, 1);
+    }
+    arena_release(&arena);
+}
+
+static void several_mistakes_are_told_at_once(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model_shape shape;
+    const char *text = "{\"model_type\": \"llama\", \"hidden_size\": -1, \"vocab_size\": 0}";
+    assert_int_equal(model_parse(&shape, "m", text, strlen(text), &arena, &diag), STATUS_INPUT);
+    assert_int_equal(diag.n_errors, 2);
+    arena_release(&arena);
+}
+
+static void a_missing_file_is_the_worlds_fault(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model_shape shape;
+    assert_int_equal(model_load(&shape, "/nowhere/model.yaml", &arena, &diag), STATUS_IO);
+    assert_non_null(strstr(diag.text, "/nowhere/model.yaml"));
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_follow_the_family),
+        cmocka_unit_test(config_json_defaults_are_those_of_transformers),
+        cmocka_unit_test(mistakes_are_told_where_they_are),
+        cmocka_unit_test(several_mistakes_are_told_at_once),
+        cmocka_unit_test(a_missing_file_is_the_worlds_fault),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
