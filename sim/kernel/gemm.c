@@ -30,30 +30,54 @@ enum {
 
 /* What does not depend on the tile shape. */
 struct machine {
-    double sms;               /* whole ones that are free */
     double flop_per_s_sm;     /* one SM multiplying */
     double elements_per_s_sm; /* one SM loading operands */
     double k_overhead;
     double hbm_Bps, floor_s; /* of the kernel that adds partial results */
 };
 
-/* Seconds with this tile, best over the splits of k. */
-static double tile_s(const struct kernel_work *work, const struct machine *machine, struct tile tile)
+/* How a product is computed. */
+struct choice {
+    double tiles, k_step_s; /* SM-seconds that a tile needs for an element of k */
+    int split;
+};
+
+static double choice_s(
+    const struct kernel_work *work, const struct machine *machine, struct choice choice, double whole_sms)
 {
-    double rows = (double)((work->m + tile.m - 1) / tile.m), columns = (double)((work->n + tile.n - 1) / tile.n);
-    double count = rows * columns * (double)work->batch, k = (double)work->k;
-    double multiply_s = 2.0 * tile.m * tile.n / machine->flop_per_s_sm;
-    double load_s = (tile.m + tile.n) / machine->elements_per_s_sm;
-    double k_step_s = fmax(multiply_s, load_s);
-    double best = ceil(count / machine->sms) * (k + machine->k_overhead) * k_step_s;
+    double k = (double)work->k / choice.split;
+    double waves = ceil(choice.tiles * choice.split / whole_sms);
+    double tiles_s = waves * (k + machine->k_overhead) * choice.k_step_s;
+    if (choice.split == 1)
+        return tiles_s;
+    /* every slice writes its partial result; the second kernel, reading them from L2, writes the sum */
     double partial_bytes = (double)work->m * (double)work->n * (double)work->batch * PARTIAL_BYTES;
-    for (int split = 2; split <= SPLIT_MAX; split *= 2) {
-        if (k / split < SPLIT_MIN_K || count * split > SPLIT_WAVES * machine->sms)
-            break;
-        double waves_s = ceil(count * split / machine->sms) * (k / split + machine->k_overhead) * k_step_s;
-        /* every slice writes its partial result; the second kernel, reading them from L2, writes the sum */
-        double add_s = machine->floor_s + (split + 1) * partial_bytes / machine->hbm_Bps;
-        best = fmin(best, waves_s + add_s);
+    return tiles_s + machine->floor_s + (choice.split + 1) * partial_bytes / machine->hbm_Bps;
+}
+
+/* The cheapest of all tile shapes and splits on this many SMs. */
+static struct choice choose(const struct kernel_work *work, const struct machine *machine, double sms)
+{
+    struct choice best = {0};
+    double best_s = INFINITY;
+    for (int i = 0; i < N_TILES; i++) {
+        struct tile tile = tiles[i];
+        int64_t rows = (work->m + tile.m - 1) / tile.m, columns = (work->n + tile.n - 1) / tile.n;
+        struct choice choice = {
+            .tiles = (double)rows * (double)columns * (double)work->batch,
+            .k_step_s =
+                fmax(2.0 * tile.m * tile.n / machine->flop_per_s_sm, (tile.m + tile.n) / machine->elements_per_s_sm),
+        };
+        for (choice.split = 1; choice.split <= SPLIT_MAX; choice.split *= 2) {
+            if (choice.split > 1 &&
+                (work->k / choice.split < SPLIT_MIN_K || choice.tiles * choice.split > SPLIT_WAVES * sms))
+                break;
+            double choice_is_s = choice_s(work, machine, choice, sms);
+            if (choice_is_s < best_s) {
+                best_s = choice_is_s;
+                best = choice;
+            }
+        }
     }
     return best;
 }
@@ -63,15 +87,12 @@ double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, 
     const struct hw_gemm *gemm = &gpu->gemm[work->math];
     BUG_IF(!(sms > 0), "a GEMM on %g SMs", sms);
     struct machine machine = {
-        .sms = fmax(1, floor(sms)), /* a tile needs a whole SM */
         .flop_per_s_sm = gemm->efficiency.value * gemm->peak.value / gpu->sms.value,
         .elements_per_s_sm = gemm->load_bandwidth.value / (gpu->sms.value * (double)dtype_bytes(work->math)),
         .k_overhead = gemm->k_overhead.value,
         .hbm_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value,
         .floor_s = gpu->kernel_floor.value,
     };
-    double best = INFINITY;
-    for (int i = 0; i < N_TILES; i++)
-        best = fmin(best, tile_s(work, &machine, tiles[i]));
-    return best;
+    struct choice choice = choose(work, &machine, gpu->sms.value);
+    return choice_s(work, &machine, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
 }

@@ -1,13 +1,15 @@
 /* What a GPU kernel does, and how long it takes on a GPU alone or beside a collective. Pure: no clock, no state.
  *
  * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
- *   duration = max(compute, memory) + floor
- * compute: kernel/gemm.h for GEMMs; flop / (peak x attention_efficiency) for fused attention; flop / vector_flops for
- * the rest; all scaled by the SMs that are free. memory:  bytes / the lower of: hbm_bandwidth x hbm_efficiency less
- * what collectives take (but never below a tenth of it: the memory controller does not starve a client), and the part
- * of it that the free SMs can draw (all with memory_sms). floor:   kernel_floor or gemm_floor: a kernel is never
- * shorter. Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs), clock
- * throttling. */
+ * Its duration is max(compute, memory) + floor:
+ * - compute: kernel/gemm.h for GEMMs; flop / (peak x attention_efficiency) for fused attention; flop / vector_flops for
+ *   the rest; all by the SMs that are free.
+ * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
+ *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
+ *   of it with memory_sms.
+ * - floor: kernel_floor or gemm_floor; a kernel is never shorter.
+ *
+ * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs), clock throttling. */
 #ifndef FLOPCAST_KERNEL_KERNEL_H
 #define FLOPCAST_KERNEL_KERNEL_H
 

@@ -60,8 +60,10 @@ static void test_contention(void **state)
 static void test_small_tiles_are_limited_by_loading(void **state)
 {
     (void)state;
-    /* 64 x 64 on one SM: one tile of 64 x 64 at 0.5 s; its 8192 flop would take 0.25 s */
-    assert_near(seconds(64, 64, 100, 1, 1), 0.5 * 110, 1e-9);
+    /* 64 x 64: two tiles of 64 x 32 side by side on two SMs, each loading 96 of 256 operands a second: 0.375 s for an
+     * element of k, where its 4096 flop would take 0.125 s. On one SM the two follow each other. */
+    assert_near(seconds(64, 64, 100, 1, 4), 0.375 * 110, 1e-9);
+    assert_near(seconds(64, 64, 100, 1, 1), 2 * 0.375 * 110, 1e-9);
 }
 
 static void test_split_k(void **state)
