@@ -1,13 +1,10 @@
 #include "calibrate/calibrate.h"
 
-#include "calibrate/fit_gemm.h"
-#include "base/units.h"
+#include "calibrate/basis.h"
 #include "calibrate/streams.h"
 
 #include <math.h>
 #include <string.h>
-
-enum { FIT_H100, FIT_V100 }; /* into gemm_cases */
 
 /* Which rows stand for a GPU: its own where there are any. */
 struct recipe {
@@ -15,31 +12,54 @@ struct recipe {
     const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over */
     double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file of its own; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
-    const char *best;   /* rows of mamf.csv that set efficiencies, or NULL */
+    const char *attention; /* rows of attention.csv, or NULL: assumed */
+    const char *best;      /* rows of mamf.csv that set efficiencies, or NULL */
     enum { GEMM_FROM_FIT, GEMM_TRANSFERRED } gemm;
     int fit; /* GEMM_FROM_FIT: which */
 };
+enum { FIT_H100, FIT_V100 }; /* into gemm_cases */
 static const struct recipe recipes[CALIBRATE_GPUS] = {
-    {"a100-sxm4-40gb", "a100-sxm4-40gb", 0, "a100-sxm4-80gb", "a100-sxm4-80gb", GEMM_TRANSFERRED, 0},
-    {"a100-sxm4-80gb", "a100-sxm4-80gb", 0, "a100-sxm4-80gb", "a100-sxm4-80gb", GEMM_TRANSFERRED, 0},
+    {.gpu = "a100-sxm4-40gb",
+        .stream = "a100-sxm4-40gb",
+        .launch = "a100-sxm4-80gb",
+        .best = "a100-sxm4-80gb",
+        .gemm = GEMM_TRANSFERRED},
+    {.gpu = "a100-sxm4-80gb",
+        .stream = "a100-sxm4-80gb",
+        .launch = "a100-sxm4-80gb",
+        .best = "a100-sxm4-80gb",
+        .gemm = GEMM_TRANSFERRED},
     /* H100 PCIe has HBM2e at 2 TB/s (datasheet): the nearest GPU with stream rows */
-    {"h100-sxm5-80gb", "h100-pcie-80gb", 2e12, "h200-sxm-141gb", "h100-sxm5-80gb", GEMM_FROM_FIT, FIT_H100},
-    {"h200-sxm-141gb", "h200-sxm-141gb", 0, "h200-sxm-141gb", "h200-sxm-141gb", GEMM_FROM_FIT, FIT_H100},
-    {"v100-sxm2-16gb", "v100-sxm2-16gb", 0, "a100-sxm4-80gb", NULL, GEMM_FROM_FIT, FIT_V100},
-    {"v100-sxm2-32gb", "v100-sxm2-16gb", 0, "a100-sxm4-80gb", NULL, GEMM_FROM_FIT, FIT_V100},
+    {.gpu = "h100-sxm5-80gb",
+        .stream = "h100-pcie-80gb",
+        .stream_Bps = 2e12,
+        .launch = "h200-sxm-141gb",
+        .attention = "h100-sxm5-80gb",
+        .best = "h100-sxm5-80gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_H100},
+    {.gpu = "h200-sxm-141gb",
+        .stream = "h200-sxm-141gb",
+        .launch = "h200-sxm-141gb",
+        .attention = "h100-sxm5-80gb",
+        .best = "h200-sxm-141gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_H100},
+    {.gpu = "v100-sxm2-16gb",
+        .stream = "v100-sxm2-16gb",
+        .launch = "a100-sxm4-80gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_V100},
+    {.gpu = "v100-sxm2-32gb",
+        .stream = "v100-sxm2-16gb",
+        .launch = "a100-sxm4-80gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_V100},
 };
 const char *const calibrate_gpus[CALIBRATE_GPUS] = {
     "a100-sxm4-40gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
 
-/* What every GPU's numbers may be taken from: read and fitted once. */
-struct basis {
-    const char *measured, *gpus; /* folders */
-    struct arena *arena;
-    struct gemm_rows rows[GEMM_CASES];
-    struct hw_gpu fitted[GEMM_CASES];
-};
-
-static const char *measured_path(const struct basis *basis, const char *file)
+const char *basis_table(const struct basis *basis, const char *file)
 {
     return arena_printf(basis->arena, "%s/%s", basis->measured, file);
 }
@@ -49,13 +69,13 @@ static enum status load_filed(struct hw_gpu *out, const struct basis *basis, con
     return hw_load_gpu(out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
 }
 
-static void basis_release(struct basis *basis)
+void basis_release(struct basis *basis)
 {
     for (int i = 0; i < GEMM_CASES; i++)
         vec_free(&basis->rows[i].list);
 }
 
-static enum status basis_load(struct basis *basis, struct diag *diag)
+enum status basis_load(struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < GEMM_CASES && status == STATUS_OK; i++) {
@@ -63,7 +83,7 @@ static enum status basis_load(struct basis *basis, struct diag *diag)
         struct hw_gpu filed;
         status = load_filed(&filed, basis, which->gpu, diag);
         if (status == STATUS_OK)
-            status = gemm_rows_load(&basis->rows[i], measured_path(basis, "gemm.csv"), which->gpu, diag);
+            status = gemm_rows_load(&basis->rows[i], basis_table(basis, "gemm.csv"), which->gpu, diag);
         if (status == STATUS_OK)
             status = fit_gemm(&basis->fitted[i], &filed, which, &basis->rows[i], diag);
     }
@@ -89,7 +109,7 @@ static enum status solve_efficiency(
     struct hw_gpu *gpu, enum dtype math, const struct basis *basis, const char *best_gpu, struct diag *diag)
 {
     struct best_gemm best;
-    enum status status = best_gemm_load(&best, measured_path(basis, "mamf.csv"), best_gpu, math, diag);
+    enum status status = best_gemm_load(&best, basis_table(basis, "mamf.csv"), best_gpu, math, diag);
     if (status == STATUS_OK)
         gpu->gemm[math].efficiency.value = best_gemm_efficiency(&best, gpu);
     return status;
@@ -138,26 +158,6 @@ static enum status compute_gemm(
     return status;
 }
 
-static enum status compute(struct hw_gpu *gpu, const struct hw_gpu *filed, const struct recipe *recipe,
-    const struct basis *basis, struct diag *diag)
-{
-    *gpu = *filed;
-    struct stream_rates rates;
-    enum status status = stream_rates_load(&rates, measured_path(basis, "hbm.csv"), recipe->stream, diag);
-    if (status)
-        return status;
-    double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : gpu->hbm_bandwidth.value;
-    gpu->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
-    gpu->memory_sms.value = rates.sms_share * gpu->sms.value;
-    status = launch_floor_load(&gpu->kernel_floor.value, measured_path(basis, "launch.csv"), recipe->launch, diag);
-    if (status == STATUS_OK && strcmp(gpu->arch, "Hopper") == 0) {
-        double flops = 0;
-        status = attention_rate_load(&flops, measured_path(basis, "attention.csv"), "h100-sxm5-80gb", diag);
-        gpu->attention_efficiency.value = flops / gpu->gemm[DTYPE_FP16].peak.value;
-    }
-    return status ? status : compute_gemm(gpu, recipe, basis, diag);
-}
-
 static const struct recipe *find_recipe(const char *gpu)
 {
     for (int i = 0; i < CALIBRATE_GPUS; i++)
@@ -167,82 +167,36 @@ static const struct recipe *find_recipe(const char *gpu)
     return NULL;
 }
 
+enum status basis_gpu(
+    struct hw_gpu *as_filed, struct hw_gpu *computed, const struct basis *basis, const char *gpu, struct diag *diag)
+{
+    const struct recipe *recipe = find_recipe(gpu);
+    enum status status = load_filed(as_filed, basis, gpu, diag);
+    *computed = *as_filed;
+    struct stream_rates rates = {0};
+    if (status == STATUS_OK)
+        status = stream_rates_load(&rates, basis_table(basis, "hbm.csv"), recipe->stream, diag);
+    double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : computed->hbm_bandwidth.value;
+    computed->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
+    computed->memory_sms.value = rates.sms_share * computed->sms.value;
+    if (status == STATUS_OK)
+        status =
+            launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
+    if (status == STATUS_OK && recipe->attention) {
+        double flops = 0;
+        status = attention_rate_load(&flops, basis_table(basis, "attention.csv"), recipe->attention, diag);
+        computed->attention_efficiency.value = flops / computed->gemm[DTYPE_FP16].peak.value;
+    }
+    return status ? status : compute_gemm(computed, recipe, basis, diag);
+}
+
 enum status calibrate_gpu(struct hw_gpu *as_filed, struct hw_gpu *computed, const char *gpu,
     const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
 {
     struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
-    enum status status = load_filed(as_filed, &basis, gpu, diag);
-    if (status == STATUS_OK)
-        status = basis_load(&basis, diag);
-    if (status == STATUS_OK)
-        status = compute(computed, as_filed, find_recipe(gpu), &basis, diag);
-    basis_release(&basis);
-    return status;
-}
-
-/* ---- the report
- * ------------------------------------------------------------------------------------------------------ */
-
-static void print_number(FILE *out, const char *format, const char *name, struct quantity filed,
-    struct quantity computed, enum dimension dimension)
-{
-    char in_file[64], again[64], error[64] = "";
-    quantity_format(in_file, sizeof in_file, filed.value, dimension);
-    quantity_format(again, sizeof again, computed.value, dimension);
-    if (computed.kind == QUANTITY_FITTED)
-        quantity_format(error, sizeof error, computed.std_error, dimension);
-    fprintf(out, "  %-5s %-20s %14s %14s%s%s\n", format, name, in_file, again, *error ? "  +- " : "", error);
-}
-
-static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
-{
-    fprintf(out, "%s\n  %-26s %14s %14s\n", name, "", "in the file", "computed");
-    print_number(out, "", "hbm_efficiency", filed->hbm_efficiency, computed->hbm_efficiency, DIM_FRACTION);
-    print_number(out, "", "memory_sms", filed->memory_sms, computed->memory_sms, DIM_NONE);
-    print_number(out, "", "kernel_floor", filed->kernel_floor, computed->kernel_floor, DIM_SECONDS);
-    print_number(out, "", "gemm_floor", filed->gemm_floor, computed->gemm_floor, DIM_SECONDS);
-    print_number(
-        out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
-    for (int i = 0; i < DTYPE_COUNT; i++) {
-        const struct hw_gemm *a = &filed->gemm[i], *b = &computed->gemm[i];
-        if (!quantity_is_set(a->peak))
-            continue;
-        print_number(out, dtype_names[i], "efficiency", a->efficiency, b->efficiency, DIM_FRACTION);
-        print_number(out, dtype_names[i], "k_overhead", a->k_overhead, b->k_overhead, DIM_NONE);
-        print_number(out, dtype_names[i], "load_bandwidth", a->load_bandwidth, b->load_bandwidth, DIM_BYTES_PER_S);
-    }
-}
-
-static void print_errors(FILE *out, const struct basis *basis)
-{
-    fprintf(out, "GEMM model: |model / measured - 1|\n  %-16s %-5s %-9s %5s %8s %8s\n", "gpu", "", "rows", "n",
-        "median", "p90");
-    for (int i = 0; i < GEMM_CASES; i++)
-        for (int j = 0; j < 2; j++)
-            for (int use = 0; use < GEMM_USE_COUNT; use++) {
-                enum dtype math = gemm_cases[i].math[j];
-                struct gemm_error error = gemm_error(&basis->fitted[i], math, (enum gemm_use)use, &basis->rows[i]);
-                if (error.n > 0)
-                    fprintf(out, "  %-16s %-5s %-9s %5d %6.1f %% %6.1f %%\n", gemm_cases[i].gpu, dtype_names[math],
-                        gemm_use_names[use], error.n, 100 * error.median, 100 * error.p90);
-            }
-}
-
-enum status calibrate_print(
-    FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
-{
-    struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
     enum status status = basis_load(&basis, diag);
-    for (int i = 0; i < CALIBRATE_GPUS && status == STATUS_OK; i++) {
-        struct hw_gpu filed, computed;
-        status = load_filed(&filed, &basis, recipes[i].gpu, diag);
-        if (status == STATUS_OK)
-            status = compute(&computed, &filed, &recipes[i], &basis, diag);
-        if (status == STATUS_OK)
-            print_gpu(out, recipes[i].gpu, &filed, &computed);
-    }
     if (status == STATUS_OK)
-        print_errors(out, &basis);
+        status = basis_gpu(as_filed, computed, &basis, gpu, diag);
     basis_release(&basis);
     return status;
 }

@@ -2,13 +2,15 @@
  * that files and data cannot drift apart.
  *
  * Of a GPU's file these are computed: hbm_efficiency, memory_sms, kernel_floor, gemm_floor, gemm.*.{efficiency,
- * k_overhead, load_bandwidth} and, for Hopper, attention_efficiency. Measured where a table has the GPU itself;
- * otherwise taken over from another GPU, as the table `recipes` in calibrate.c says: fitted       H100 bf16, tf32 and
- * V100 fp16, fp32 (fit_gemm.h); H200 has H100's SMs and takes its numbers transferred  A100: k_overhead, gemm_floor and
- * load_bandwidth (relative to a balanced tile) are the geometric mean of H100 bf16 and V100 fp16; the efficiency is
- * solved from the best product measured on A100 (mamf.csv) taken over   fp16 = bf16 on Ampere and Hopper (one
- * datapath); tf32 of A100 from H100's; fp32 (no tensor cores) from V100's; fp8 of Hopper from its bf16, with the
- * efficiency solved from mamf.csv Nothing here looks at training runs. */
+ * k_overhead, load_bandwidth} and, for Hopper, attention_efficiency. They come from tables of the GPU itself where
+ * there are any, otherwise from another GPU, as `recipes` in calibrate.c says. GEMM numbers are
+ * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (fit_gemm.h); H200 has H100's SMs and takes its numbers;
+ * - transferred to A100: k_overhead, gemm_floor and load_bandwidth (relative to a balanced tile) are the geometric mean
+ *   of H100 bf16 and V100 fp16; the efficiency is solved from the best product measured on A100 (mamf.csv);
+ * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from H100's; fp32 (no tensor cores) from
+ *   V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
+ *
+ * Nothing here looks at training runs. */
 #ifndef FLOPCAST_CALIBRATE_CALIBRATE_H
 #define FLOPCAST_CALIBRATE_CALIBRATE_H
 
@@ -24,7 +26,7 @@ enum status calibrate_gpu(struct hw_gpu *as_filed, struct hw_gpu *computed, cons
     const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
 
 /* The report of `flopcast calibrate fit`: for each GPU every computed number beside the one in the file, then the
- * errors of the GEMM model on the rows fitted, held out and outside its range, and on the best products. */
+ * errors of the GEMM model on the rows fitted, held out and outside its range, and on the best product of H100. */
 enum status calibrate_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
 

@@ -1,14 +1,15 @@
 /* Fits the GEMM model (kernel/gemm.h) of a GPU to measured products.
  *
  * Fitted together, per GPU: gemm_floor, and per number format efficiency, k_overhead and load_bandwidth. Residuals are
- * log(model / measured), so a product of 5 us counts as much as one of 50 ms, and are weighted as 1 / (1 + (residual /
- * 15 %)^2) (Cauchy), so that kernels which a library chose badly do not bend the rest. Every third shape is held out:
- * shapes are what is counted, not rows, so that layouts, formats and transposes of a shape are held out with it. Narrow
+ * log(model / measured), so a product of 5 us counts as much as one of 50 ms, weighted as 1 / (1 + (residual / 15 %)^2)
+ * (Cauchy), so that kernels which a library chose badly do not bend the rest. Every third shape is held out: shapes are
+ * what is counted, not rows, so that layouts, formats, batches and transposes of a shape are held out with it. Narrow
  * products (GEMM_WIDE) are outside the model; their errors are reported apart.
  *
- * One parameter of two formats may be tied, where the data of one of them do not determine it:
- *   tf32 on H100 is limited by loading for every tile, so its efficiency is bf16's;
- *   fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is fp16's.
+ * One parameter of two formats is tied, where the data of one of them do not determine it:
+ * - tf32 on H100 is limited by loading for every tile, so its efficiency is bf16's;
+ * - fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is fp16's.
+ *
  * Solver: Levenberg-Marquardt of GSL on the logarithms of the parameters, reweighted until it stands still. */
 #ifndef FLOPCAST_CALIBRATE_FIT_GEMM_H
 #define FLOPCAST_CALIBRATE_FIT_GEMM_H

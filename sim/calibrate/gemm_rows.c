@@ -11,22 +11,21 @@ const char *const gemm_use_names[GEMM_USE_COUNT] = {
 
 enum { HELD_OUT_EVERY = 3 };
 
-/* What two rows share that are held out together: the shape up to transposition. */
+/* What two rows share that are held out together: the shape up to transposition, however many products of it. */
 struct shape {
-    int64_t side[2], k, batch;
+    int64_t side[2], k;
 };
 
 static struct shape shape_of(const struct kernel_work *work)
 {
     bool turn = work->m > work->n;
-    return (struct shape){
-        .side = {turn ? work->n : work->m, turn ? work->m : work->n}, .k = work->k, .batch = work->batch};
+    return (struct shape){.side = {turn ? work->n : work->m, turn ? work->m : work->n}, .k = work->k};
 }
 
 static int compare_shapes(const void *a, const void *b)
 {
     const struct shape *x = a, *y = b;
-    const int64_t left[] = {x->side[0], x->side[1], x->k, x->batch}, right[] = {y->side[0], y->side[1], y->k, y->batch};
+    const int64_t left[] = {x->side[0], x->side[1], x->k}, right[] = {y->side[0], y->side[1], y->k};
     for (size_t i = 0; i < sizeof left / sizeof *left; i++)
         if (left[i] != right[i])
             return left[i] < right[i] ? -1 : 1;

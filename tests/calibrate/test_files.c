@@ -54,13 +54,14 @@ static void test_files_agree_with_the_data(void **state)
     }
 }
 
-/* Errors on shapes that were not fitted, a little above what they are (see the report of `flopcast calibrate fit`): 3 %
- * and 9 % of H100 bf16, 12 % and 27 % of its tf32 (XLA multiplies batches by other kernels), 5 % and 36 % of V100 fp16
- * (CUDA 10.1 is nearly twice as slow in layout TN for 7680 rows), 4 % and 9 % of V100 fp32. */
+/* Errors on shapes that were not fitted, a little above what they are (see the report of `flopcast calibrate fit`):
+ * median 3 % and 90th percentile 8 % of H100 bf16, 11 % and 27 % of its tf32 (XLA multiplies batches by other, slower
+ * kernels), 5 % and 36 % of V100 fp16 (CUDA 10.1 is nearly twice as slow in layout TN for 7680 rows), 4 % and 9 % of
+ * V100 fp32. */
 static void test_accuracy_on_held_out_shapes(void **state)
 {
     (void)state;
-    static const double median[GEMM_CASES][2] = {{0.05, 0.13}, {0.07, 0.06}},
+    static const double median[GEMM_CASES][2] = {{0.04, 0.13}, {0.07, 0.06}},
                         p90[GEMM_CASES][2] = {{0.12, 0.30}, {0.40, 0.13}};
     for (int i = 0; i < GEMM_CASES; i++) {
         struct arena arena = ARENA_INIT;
@@ -81,8 +82,8 @@ static void test_accuracy_on_held_out_shapes(void **state)
     }
 }
 
-/* The best product that a search found on H100 (794.5 TFLOPS at 2048 x 2048 x 13312) was not fitted. It ran for long,
- * at the clock that the power limit leaves; the table fitted on ran for microseconds: hence the tolerance. */
+/* The best product that a search found on H100 (794.5 TFLOPS at 2048 x 2048 x 13312) was not fitted. The
+ * model says 801. */
 static void test_best_product_of_h100(void **state)
 {
     (void)state;
@@ -93,7 +94,23 @@ static void test_best_product_of_h100(void **state)
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/h100-sxm5-80gb.yaml", &arena, &diag), STATUS_OK);
     assert_int_equal(best_gemm_load(&best, MEASURED "/mamf.csv", "h100-sxm5-80gb", DTYPE_BF16, &diag), STATUS_OK);
     double flops = best.work.flop / kernel_duration_s(&best.work, &gpu, kernel_whole_gpu(&gpu));
-    assert_near(flops / best.flops, 1, 0.10);
+    assert_near(flops / best.flops, 1, 0.05);
+    arena_release(&arena);
+}
+
+/* results/measured/overlap.csv: a GEMM of exactly 132 blocks on the 132 SMs of H100 falls from 80 to 47 % of the peak,
+ * by 1.70, when ncclAllGather takes 24 SMs; the source speaks of twice the time, for a second wave. */
+static void test_tail_wave_beside_a_collective(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct hw_gpu gpu;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(hw_load_gpu(&gpu, GPUS "/h100-sxm5-80gb.yaml", &arena, &diag), STATUS_OK);
+    struct kernel_work work = kernel_gemm(12 * 128, 11 * 256, 4096, 1, DTYPE_BF16, 2, 2);
+    double alone_s = kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
+    double beside_s = kernel_duration_s(&work, &gpu, (struct kernel_share){.sms = 132 - 24});
+    assert_in_range(100 * beside_s / alone_s, 170, 200);
     arena_release(&arena);
 }
 
@@ -144,6 +161,7 @@ int main(void)
         cmocka_unit_test(test_files_agree_with_the_data),
         cmocka_unit_test(test_accuracy_on_held_out_shapes),
         cmocka_unit_test(test_best_product_of_h100),
+        cmocka_unit_test(test_tail_wave_beside_a_collective),
         cmocka_unit_test(test_best_product_of_a100),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_missing_rows),

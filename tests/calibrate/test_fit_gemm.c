@@ -50,14 +50,15 @@ static void make_rows(struct gemm_rows *rows, double noise, double outlier)
     for (int math = 0; math < 2; math++)
         for (int m = 64; m <= 4096; m *= 4)
             for (int n = 128; n <= 4096; n *= 2)
-                for (int k = 128; k <= 8192; k *= 4, i++) {
-                    enum dtype format = tied_load.math[math];
-                    int64_t bytes = dtype_bytes(format);
-                    struct kernel_work work = kernel_gemm(m, n, k, 1, format, bytes, bytes);
-                    double factor = (i % 2 ? 1 + noise : 1 - noise) * (i % 10 == 5 ? outlier : 1);
-                    fprintf(file, "made-up,%s,%d,%d,%d,1,%.17g\n", dtype_names[format], m, n, k,
-                        1e6 * factor * kernel_duration_s(&work, &truth, kernel_whole_gpu(&truth)));
-                }
+                for (int k = 128; k <= 8192; k *= 4)
+                    for (int batch = 1; batch <= 3; batch++, i++) {
+                        enum dtype format = tied_load.math[math];
+                        int64_t bytes = dtype_bytes(format);
+                        struct kernel_work work = kernel_gemm(m, n, k, batch, format, bytes, bytes);
+                        double factor = (i % 2 ? 1 + noise : 1 - noise) * (i % 10 == 5 ? outlier : 1);
+                        fprintf(file, "made-up,%s,%d,%d,%d,%d,%.17g\n", dtype_names[format], m, n, k, batch,
+                            1e6 * factor * kernel_duration_s(&work, &truth, kernel_whole_gpu(&truth)));
+                    }
     assert_int_equal(fclose(file), 0);
     struct diag diag = DIAG_INIT;
     assert_int_equal(gemm_rows_load(rows, path, "made-up", &diag), STATUS_OK);
@@ -125,7 +126,7 @@ static void test_too_few_rows(void **state)
     vec_free(&rows.list);
 }
 
-/* Both formats and the transpose of a shape are held out together, a third of the shapes is, and narrow ones never. */
+/* Formats, batches and the transpose of a shape are held out together, and a third of the shapes is. */
 static void test_holds_out_shapes(void **state)
 {
     (void)state;

@@ -1,0 +1,85 @@
+#include "base/units.h"
+#include "calibrate/basis.h"
+#include "calibrate/calibrate.h"
+#include "calibrate/streams.h"
+
+static void print_number(FILE *out, const char *format, const char *name, struct quantity filed,
+    struct quantity computed, enum dimension dimension)
+{
+    char in_file[64], again[64], error[64] = "";
+    quantity_format(in_file, sizeof in_file, filed.value, dimension);
+    quantity_format(again, sizeof again, computed.value, dimension);
+    if (computed.kind == QUANTITY_FITTED)
+        quantity_format(error, sizeof error, computed.std_error, dimension);
+    fprintf(out, "  %-5s %-20s %14s %14s%s%s\n", format, name, in_file, again, *error ? "  +- " : "", error);
+}
+
+static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
+{
+    fprintf(out, "%s\n  %-26s %14s %14s\n", name, "", "in the file", "computed");
+    print_number(out, "", "hbm_efficiency", filed->hbm_efficiency, computed->hbm_efficiency, DIM_FRACTION);
+    print_number(out, "", "memory_sms", filed->memory_sms, computed->memory_sms, DIM_NONE);
+    print_number(out, "", "kernel_floor", filed->kernel_floor, computed->kernel_floor, DIM_SECONDS);
+    print_number(out, "", "gemm_floor", filed->gemm_floor, computed->gemm_floor, DIM_SECONDS);
+    print_number(
+        out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
+    for (int i = 0; i < DTYPE_COUNT; i++) {
+        const struct hw_gemm *a = &filed->gemm[i], *b = &computed->gemm[i];
+        if (!quantity_is_set(a->peak))
+            continue;
+        print_number(out, dtype_names[i], "efficiency", a->efficiency, b->efficiency, DIM_FRACTION);
+        print_number(out, dtype_names[i], "k_overhead", a->k_overhead, b->k_overhead, DIM_NONE);
+        print_number(out, dtype_names[i], "load_bandwidth", a->load_bandwidth, b->load_bandwidth, DIM_BYTES_PER_S);
+    }
+}
+
+static void print_errors(FILE *out, const struct basis *basis)
+{
+    fprintf(out, "GEMM model: |model / measured - 1|\n  %-16s %-5s %-9s %5s %8s %8s\n", "gpu", "", "rows", "n",
+        "median", "p90");
+    for (int i = 0; i < GEMM_CASES; i++)
+        for (int j = 0; j < 2; j++)
+            for (int use = 0; use < GEMM_USE_COUNT; use++) {
+                enum dtype math = gemm_cases[i].math[j];
+                struct gemm_error error = gemm_error(&basis->fitted[i], math, (enum gemm_use)use, &basis->rows[i]);
+                if (error.n > 0)
+                    fprintf(out, "  %-16s %-5s %-9s %5d %6.1f %% %6.1f %%\n", gemm_cases[i].gpu, dtype_names[math],
+                        gemm_use_names[use], error.n, 100 * error.median, 100 * error.p90);
+            }
+}
+
+/* A rate that was not fitted: the best bf16 product that a search found on H100. */
+static enum status print_best(FILE *out, const struct basis *basis, struct diag *diag)
+{
+    const struct hw_gpu *gpu = &basis->fitted[0];
+    struct best_gemm best;
+    enum status status =
+        best_gemm_load(&best, basis_table(basis, "mamf.csv"), gemm_cases[0].gpu, gemm_cases[0].math[0], diag);
+    if (status)
+        return status;
+    double model = best.work.flop / kernel_duration_s(&best.work, gpu, kernel_whole_gpu(gpu));
+    char in_table[64], by_model[64];
+    fprintf(out, "best product of %s, not fitted: %s measured, %s by the model\n", gemm_cases[0].gpu,
+        quantity_format(in_table, sizeof in_table, best.flops, DIM_FLOP_PER_S),
+        quantity_format(by_model, sizeof by_model, model, DIM_FLOP_PER_S));
+    return STATUS_OK;
+}
+
+enum status calibrate_print(
+    FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
+{
+    struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
+    enum status status = basis_load(&basis, diag);
+    for (int i = 0; i < CALIBRATE_GPUS && status == STATUS_OK; i++) {
+        struct hw_gpu filed, computed;
+        status = basis_gpu(&filed, &computed, &basis, calibrate_gpus[i], diag);
+        if (status == STATUS_OK)
+            print_gpu(out, calibrate_gpus[i], &filed, &computed);
+    }
+    if (status == STATUS_OK) {
+        print_errors(out, &basis);
+        status = print_best(out, &basis, diag);
+    }
+    basis_release(&basis);
+    return status;
+}
