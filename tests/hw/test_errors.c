@@ -37,63 +37,51 @@ static int tear_down(void **state)
 
 #define SOURCED(value) "{value: " value ", kind: assumed, source: test}\n"
 
-/* A GPU, with lines put in place of its memory_sms and its formats. */
+struct line {
+    const char *key, *value;
+};
+
+/* The head, then the lines with their values sourced, then the tail. */
+static const char *text_of(
+    struct arena *arena, const char *head, const struct line *lines, size_t n_lines, const char *tail)
+{
+    char *text = arena_strdup(arena, head);
+    for (size_t i = 0; i < n_lines; i++)
+        text =
+            arena_printf(arena, "%s%s: {value: %s, kind: assumed, source: test}\n", text, lines[i].key, lines[i].value);
+    return arena_printf(arena, "%s%s", text, tail);
+}
+
+#define MEMORY_SMS "memory_sms: " SOURCED("5")
+#define PEAK "gemm:\n  bf16:\n    peak: "
+static const char bf16[] = PEAK SOURCED("900 TFLOPS") "    efficiency: " SOURCED("0.9") /* and the two others */
+    "    k_overhead: " SOURCED("100") "    load_bandwidth: " SOURCED("9 TB/s");
+
+/* A GPU, but for its memory_sms and its formats. */
 static const char *gpu_text(struct arena *arena, const char *memory_sms, const char *formats)
 {
-    return arena_printf(arena,
-        "name: G\narch: Hopper\nsms: " SOURCED("10") "hbm_capacity: " SOURCED("80 GB") "hbm_bandwidth: " SOURCED(
-            "1 "
-            "TB/s") "hbm_efficiency: " SOURCED("0.9") "l2_capacity: " SOURCED("50 MB") "vector_flops: " SOURCED("60 "
-                                                                                                                "TFLOP"
-                                                                                                                "S") "k"
-                                                                                                                     "e"
-                                                                                                                     "r"
-                                                                                                                     "n"
-                                                                                                                     "e"
-                                                                                                                     "l"
-                                                                                                                     "_"
-                                                                                                                     "f"
-                                                                                                                     "l"
-                                                                                                                     "o"
-                                                                                                                     "o"
-                                                                                                                     "r"
-                                                                                                                     ":"
-                                                                                                                     " " SOURCED("2 us") "gemm_floor: " SOURCED("5 us") "attention_efficiency:"
-                                                                                                                                                                        " " SOURCED(
-                                                                                                                                                                            "0.5") "context_"
-                                                                                                                                                                                   "bytes:"
-                                                                                                                                                                                   " " SOURCED("500 MB") "tdp: " SOURCED(
-                                                                                                                                                                                       "700 W") "%s%s",
-        memory_sms, formats);
+    static const struct line lines[] = {{"sms", "10"}, {"hbm_capacity", "80 GB"}, {"hbm_bandwidth", "1 TB/s"},
+        {"hbm_efficiency", "0.9"}, {"l2_capacity", "50 MB"}, {"vector_flops", "60 TFLOPS"}, {"kernel_floor", "2 us"},
+        {"gemm_floor", "5 us"}, {"attention_efficiency", "0.5"}, {"context_bytes", "500 MB"}, {"tdp", "700 W"}};
+    const char *tail = arena_printf(arena, "%s%s", memory_sms, formats);
+    return text_of(arena, "name: G\narch: Hopper\n", lines, sizeof lines / sizeof *lines, tail);
 }
-#define MEMORY_SMS "memory_sms: " SOURCED("5")
-#define BF16                                                                                                           \
-    "gemm:\n  bf16:\n    peak: " SOURCED("900 TFLOPS") "    efficiency: " SOURCED("0.9") "    k_overhead: " SOURCED(   \
-        "100") "    load_bandwidth: " SOURCED("9 TB/s")
 
 static const char *node_text(struct arena *arena, const char *nics)
 {
-    return arena_printf(arena,
-        "name: N\ngpu: gpu.yaml\nfabric: nvswitch\ngpus: " SOURCED("8") "gpu_bandwidth: " SOURCED(
-            "450 GB/s") "nics: %s"
-                        "nic_bandwidth: " SOURCED("400 Gb/s") "pcie_bandwidth: " SOURCED(
-                            "50 GB/s") "nccl_efficiency:"
-                                       " " SOURCED("0.8") "nccl_hop_latency: " SOURCED(
-                                           "3 us") "nccl_base_latency: " SOURCED("8 us") "nccl_"
-                                                                                         "channe"
-                                                                                         "ls:"
-                                                                                         " " SOURCED("24") "nccl_bytes:"
-                                                                                                           " " SOURCED(
-                                                                                                               "1 GB"),
-        nics);
+    static const struct line lines[] = {{"gpus", "8"}, {"gpu_bandwidth", "450 GB/s"}, {"nic_bandwidth", "400 Gb/s"},
+        {"pcie_bandwidth", "50 GB/s"}, {"nccl_efficiency", "0.8"}, {"nccl_hop_latency", "3 us"},
+        {"nccl_base_latency", "8 us"}, {"nccl_channels", "24"}, {"nccl_bytes", "1 GB"}};
+    const char *tail = arena_printf(arena, "nics: %s", nics);
+    return text_of(arena, "name: N\ngpu: gpu.yaml\nfabric: nvswitch\n", lines, sizeof lines / sizeof *lines, tail);
 }
 
 static const char *cluster_text(struct arena *arena, const char *nodes)
 {
-    return arena_printf(arena,
-        "name: C\nnode: node.yaml\nnodes: %soversubscription: " SOURCED("1") "nccl_efficiency: " SOURCED(
-            "0.9") "nccl_hop_latency: " SOURCED("20 us"),
-        nodes);
+    static const struct line lines[] = {
+        {"oversubscription", "1"}, {"nccl_efficiency", "0.9"}, {"nccl_hop_latency", "20 us"}};
+    const char *tail = arena_printf(arena, "nodes: %s", nodes);
+    return text_of(arena, "name: C\nnode: node.yaml\n", lines, sizeof lines / sizeof *lines, tail);
 }
 
 static const char *write_file(struct folder *folder, const char *name, const char *text)
@@ -129,10 +117,10 @@ static void test_good_files(void **state)
 {
     struct folder *folder = *state;
     struct arena *arena = &folder->arena;
-    load(folder, gpu_text(arena, MEMORY_SMS, BF16), node_text(arena, SOURCED("8")), cluster_text(arena, SOURCED("4")),
+    load(folder, gpu_text(arena, MEMORY_SMS, bf16), node_text(arena, SOURCED("8")), cluster_text(arena, SOURCED("4")),
         STATUS_OK);
     /* one node needs no NIC */
-    load(folder, gpu_text(arena, MEMORY_SMS, BF16), node_text(arena, SOURCED("0")), cluster_text(arena, SOURCED("1")),
+    load(folder, gpu_text(arena, MEMORY_SMS, bf16), node_text(arena, SOURCED("0")), cluster_text(arena, SOURCED("1")),
         STATUS_OK);
 }
 
@@ -141,25 +129,23 @@ static void test_bad_gpu(void **state)
     struct folder *folder = *state;
     struct arena *arena = &folder->arena;
     const char *node = node_text(arena, SOURCED("8")), *cluster = cluster_text(arena, SOURCED("4"));
-    expect(load(folder, gpu_text(arena, "memory_sms: " SOURCED("11"), BF16), node, cluster, STATUS_INPUT), "gpu.yaml",
+    expect(load(folder, gpu_text(arena, "memory_sms: " SOURCED("11"), bf16), node, cluster, STATUS_INPUT), "gpu.yaml",
         "memory_sms is 11 of 10 SMs");
     expect(load(folder, gpu_text(arena, MEMORY_SMS, "gemm: {}\n"), node, cluster, STATUS_INPUT), "gpu.yaml",
         "multiplies in no number format");
-    expect(load(folder, gpu_text(arena, MEMORY_SMS, "gemm:\n  bf16:\n    peak: " SOURCED("900 TFLOPS")), node, cluster,
-               STATUS_INPUT),
+    expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 TFLOPS")), node, cluster, STATUS_INPUT),
         "gpu.yaml", "gemm.bf16 of 'G' is incomplete");
-    expect(load(folder, gpu_text(arena, "", BF16), node, cluster, STATUS_INPUT), "gpu.yaml", "memory_sms");
+    expect(load(folder, gpu_text(arena, "", bf16), node, cluster, STATUS_INPUT), "gpu.yaml", "memory_sms");
     /* 900 GFLOPS for 900 TFLOPS would pass; bytes for flops does not */
-    expect(load(folder, gpu_text(arena, MEMORY_SMS, "gemm:\n  bf16:\n    peak: " SOURCED("900 GB")), node, cluster,
-               STATUS_INPUT),
-        "gpu.yaml", "900 GB");
+    expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 GB")), node, cluster, STATUS_INPUT), "gpu.yaml",
+        "900 GB");
 }
 
 static void test_bad_node_and_cluster(void **state)
 {
     struct folder *folder = *state;
     struct arena *arena = &folder->arena;
-    const char *gpu = gpu_text(arena, MEMORY_SMS, BF16);
+    const char *gpu = gpu_text(arena, MEMORY_SMS, bf16);
     expect(load(folder, gpu, node_text(arena, SOURCED("2.5")), cluster_text(arena, SOURCED("4")), STATUS_INPUT),
         "node.yaml", "nics is 2.5");
     expect(load(folder, gpu, node_text(arena, SOURCED("0")), cluster_text(arena, SOURCED("4")), STATUS_INPUT),
