@@ -3,11 +3,11 @@
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
- * model_program() turns a layer and a batch into the kernels of its forward and backward pass and the tensors that live
- * between them, as eager PyTorch launches and keeps them (the autograd rules are in model/tape.h).
+ * model_stages() turns layers and a batch into programs: the kernels of the forward and backward pass and the tensors
+ * that live between them, as eager PyTorch launches and keeps them (the autograd rules are in model/tape.h).
  *
  * Layers are in forward order: layer 0 is the root (shared embedding, final norms, head: what no block owns); its
- * kernels come in two programs, MODEL_ENTRY before the first block (embedding) and MODEL_EXIT after the last (final
+ * kernels come in two programs, STAGE_ENTRY before the first block (embedding) and STAGE_EXIT after the last (final
  * norm, head, loss). T5's decoder entry (embedding of the decoder) and encoder exit norm run at the stacks' borders:
  * they are blocks' neighbours in the list given by model_stages(). */
 #ifndef FLOPCAST_MODEL_MODEL_H
@@ -89,7 +89,7 @@ int64_t model_tokens(const struct model *model, const struct model_workload *wor
 /* A kernel within a program. */
 struct model_kernel {
     const char
-        *name; /* "layer.0.SelfAttention.q", "attn.softmax" ...; backward: "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
+        *name; /* "layer.0.SelfAttention.q", "attn.softmax"; backward: "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
     struct kernel_work work;
     double model_flop; /* what the usual formulae count: GEMMs and attention over all s x s scores; a causal flash
                         * kernel does half of that (work.flop), its backward 2.5 times its forward, not 2 */
@@ -132,10 +132,9 @@ struct model_program {
 enum stage_kind { STAGE_ENTRY, STAGE_BLOCK, STAGE_STACK_EXIT, STAGE_DECODER_ENTRY, STAGE_EXIT };
 struct model_stage {
     enum stage_kind kind;
-    int layer; /* 0 for entry, exit and the like */
-    const struct model_program
-        *program;    /* shared between alike layers; param_grad of a shared program is relative: see below */
-    int tensor_base; /* add to param_grad >= 0 to get the index in model->tensors (0 for layer 0) */
+    int layer;                           /* 0 for entry, exit and the like */
+    const struct model_program *program; /* shared between alike layers: its param_grad counts from the layer's first */
+    int tensor_base; /* tensor: add this to param_grad >= 0 to get the index in model->tensors (0 for layer 0) */
 };
 struct model_stages {
     struct model_stage *at;

@@ -5,6 +5,9 @@
  *   int hidden = tape_linear(tape, "wi", x);        kernel layer.1.DenseReluDense.wi, parameter ... .wi.weight
  *   hidden = tape_map(tape, "act", TAPE_RELU, hidden);
  *
+ * Calls record in the order in which they run, so at most one argument of a call may be a recording call itself: C
+ * leaves the order of arguments open, and the result would depend on the compiler.
+ *
  * Tensors are handles (int). A tensor has rows x cols elements; reshapes and transposes that copy nothing are not
  * recorded. Names are put behind the scope: scope "attn", name "c_proj" is the kernel attn.c_proj, and the parameters
  * attn.c_proj.weight and .bias of the layer.

@@ -228,10 +228,9 @@ static void rotate_half_backward(struct tape *tape, const struct tape_op *op)
     struct tape_value x = tape_at(tape, op->in[0]);
     const char *name = tape_suffix(tape, op->name, "dgrad");
     int grad = tape_grad(tape, op);
-    double half_bytes = (double)(x.rows * x.cols * x.element_bytes) / 2;
+    double half = (double)(x.rows * x.cols) / 2, half_bytes = half * (double)x.element_bytes;
     int negated = tape_buffer(tape, tape_suffix(tape, op->name, "neg.grad"), x.rows, x.cols / 2, x.element_bytes);
-    tape_launch(
-        tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, (double)(x.rows * x.cols / 2)), 0);
+    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0);
     tape_touch(tape, grad);
     tape_touch(tape, negated);
     const int halves[2] = {negated, grad};
@@ -248,11 +247,10 @@ static void rotate_half_backward(struct tape *tape, const struct tape_op *op)
 int tape_rotate_half(struct tape *tape, const char *name, int x)
 {
     struct tape_value in = tape_at(tape, x);
-    double half_bytes = (double)(in.rows * in.cols * in.element_bytes) / 2;
+    double half = (double)(in.rows * in.cols) / 2, half_bytes = half * (double)in.element_bytes;
     struct tape_op op = {.backward = rotate_half_backward, .name = tape_name(tape, name), .in = {x}};
     int negated = tape_buffer(tape, tape_suffix(tape, op.name, "neg"), in.rows, in.cols / 2, in.element_bytes);
-    tape_launch(
-        tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, (double)(in.rows * in.cols / 2)), 0);
+    tape_launch(tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0);
     tape_touch(tape, in.buffer);
     tape_touch(tape, negated);
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, in.needs_grad);

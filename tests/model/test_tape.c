@@ -174,8 +174,8 @@ static void a_split_is_views_and_its_gradient_a_concatenation(void **state)
     int parts[3];
     tape_scope(f.tape, "attn");
     tape_split(f.tape, "split", tape_linear(f.tape, "c_attn", f.x), parts);
-    int sum =
-        tape_add(f.tape, "sum", tape_add(f.tape, "qk", parts[0], parts[1]), tape_map(f.tape, "v", TAPE_GELU, parts[2]));
+    int sum = tape_add(f.tape, "qk", parts[0], parts[1]);
+    sum = tape_add(f.tape, "sum", sum, tape_map(f.tape, "v", TAPE_GELU, parts[2]));
     struct model_program *p = tape_close(f.tape, sum);
     ASSERT_KERNELS(p->forward, p->n_forward, "attn.c_attn", "attn.qk", "attn.v", "attn.sum");
     assert_string_equal(p->backward[1].name, "attn.split.dgrad");
