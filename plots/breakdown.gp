@@ -1,0 +1,32 @@
+# One horizontal bar a point; the parts add up to the step.
+array parts = ['compute', 'contention', 'exposed', 'host', 'idle']
+array names = ['compute', 'slowed by collectives', 'waiting for collectives', 'waiting for the host', 'other']
+array colours = ['#0072B2', '#E69F00', '#D55E00', '#CC79A7', '#bbbbbb']
+grey = '#555555'
+bars = |$bars| - 1
+before(i) = i == 0 ? 0 : before(i - 1) + column(parts[i])
+
+set title 'Where the time of a step goes' font ',18' offset 0,1
+set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set label 2 'Time of the compute stream, mean over ranks and steps. The number is the step time. Points out of memory are left out.' \
+  at screen 0.02,0.025 textcolor rgb grey font ',11'
+set tmargin 5
+set bmargin 6
+set lmargin 36
+set rmargin 29
+set border 1 linecolor rgb grey
+set xtics nomirror textcolor rgb grey
+set grid xtics linetype -1 linecolor '#dddddd' linewidth 0.5
+set xlabel 'seconds a step'
+set xrange [0 : *]
+set offsets 0, graph 0.12, 0, 0
+set yrange [bars + 0.6 : 0.4]
+set ytics scale 0 textcolor 'black' font ',11' ()
+set for [b = 1 : bars] ytics add (word($bars[b + 1], 2) b)
+set key at graph 1.03,0.98 left top reverse Left spacing 1.4 samplen 1
+set style fill solid 1 noborder
+
+plot for [i = 1 : |parts|] $bars \
+    using (before(i - 1)):"place":(before(i - 1)):(before(i)):(column("place") - 0.35):(column("place") + 0.35) \
+    with boxxyerror linecolor rgb colours[i] title names[i], \
+  $bars using "step":"place":(sprintf('%.2f s', column("step"))) with labels left offset 1,0 font ',11' notitle

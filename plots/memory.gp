@@ -1,0 +1,34 @@
+# One horizontal bar a point, stacked from what stays (left) to what comes and goes (right).
+array categories = ['parameters', 'gradients', 'optimizer', 'activations', 'gathered', 'buffers', 'nccl', 'context']
+array colours = ['#0072B2', '#56B4E9', '#7f9fbf', '#E69F00', '#D55E00', '#CC79A7', '#999999', '#cccccc']
+grey = '#555555'
+bars = |$bars| - 1
+before(i) = i == 0 ? 0 : before(i - 1) + column(categories[i])
+
+set title 'HBM of a GPU by what it is used for' font ',18' offset 0,1
+set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set label 2 'At the peak of allocated memory; where a point is out of memory, what it would need. Published: allocated, without context and NCCL.' \
+  at screen 0.02,0.025 textcolor rgb grey font ',11'
+set tmargin 5
+set bmargin 6
+set lmargin 36
+set rmargin 20
+set border 1 linecolor rgb grey
+set xtics nomirror textcolor rgb grey
+set grid xtics linetype -1 linecolor '#dddddd' linewidth 0.5
+set xlabel 'GiB'
+set xrange [0 : *]
+set offsets 0, graph 0.12, 0, 0
+set yrange [bars + 0.6 : 0.4]
+set ytics scale 0 textcolor 'black' font ',11' ()
+set for [b = 1 : bars] ytics add (word($bars[b + 1], 2) b)
+set key at graph 1.03,0.98 left top reverse Left spacing 1.4 samplen 1
+set style fill solid 1 noborder
+
+plot for [i = 1 : |categories|] $bars \
+    using (before(i - 1)):"place":(before(i - 1)):(before(i)):(column("place") - 0.35):(column("place") + 0.35) \
+    with boxxyerror linecolor rgb colours[i] title categories[i], \
+  $bars using "capacity":(column("place") - 0.5):(0):(1) with vectors nohead linecolor rgb 'black' dashtype solid title 'capacity', \
+  $bars using "published":"place" with points pointtype 12 pointsize 1.8 linewidth 2 linecolor rgb 'black' \
+    title (int(word($heading[2], 2)) ? 'published' : ''), \
+  $bars using (before(|categories|)):"place":"note" with labels left offset 1,0 font ',11' notitle

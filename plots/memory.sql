@@ -1,0 +1,28 @@
+-- HBM of a GPU by category, of the newest run of all.
+
+-- name: bars
+SELECT
+  row_number() OVER (ORDER BY position) AS place,
+  printf('%s %s, batch %d, %d GPUs', model, strategy, micro_batch, gpus) AS label,
+  parameters_bytes / 0x40000000 AS parameters,
+  gradients_bytes / 0x40000000 AS gradients,
+  optimizer_bytes / 0x40000000 AS optimizer,
+  activations_bytes / 0x40000000 AS activations,
+  gathered_bytes / 0x40000000 AS gathered,
+  buffers_bytes / 0x40000000 AS buffers,
+  context_bytes / 0x40000000 AS context,
+  nccl_bytes / 0x40000000 AS nccl,
+  hbm_capacity_bytes / 0x40000000 AS capacity,
+  published_peak_allocated_bytes / 0x40000000 AS published,
+  CASE status WHEN 'oom' THEN printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000) ELSE '' END AS note
+FROM v_memory
+WHERE run_id = (SELECT max(run_id) FROM v_memory)
+ORDER BY position
+
+-- name: heading
+SELECT
+  scenario || ': ' || cluster AS setting,
+  (SELECT count(published_peak_allocated_bytes) FROM v_memory WHERE v_memory.run_id = v_scaling.run_id) AS published
+FROM v_scaling
+WHERE run_id = (SELECT max(run_id) FROM v_memory)
+LIMIT 1

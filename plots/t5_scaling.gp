@@ -1,0 +1,37 @@
+# Filled points on lines: simulated. Hollow points: published. One colour a curve (Okabe and Ito: told apart by colour-blind people).
+set linetype 1 linecolor '#0072B2' pointtype 7
+set linetype 2 linecolor '#D55E00' pointtype 5
+set linetype 3 linecolor '#009E73' pointtype 9
+set linetype 4 linecolor '#CC79A7' pointtype 13
+set linetype cycle 4
+hollow(curve) = 6 - 2 * (curve == 2) + 2 * (curve == 3) + 6 * (curve == 4)
+grey = '#555555'
+
+set title 'TFLOPS per GPU as the cluster grows' font ',18' offset 0,1
+set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set label 2 'Legend: change from '.word($curves[2], 3).'. Published: '.word($heading[2], 2).'.' \
+  at screen 0.02,0.055 textcolor rgb grey font ',11'
+set label 3 'The text of the paper says a loss of 7 % from 8 to 512 GPUs; its figure shows 5.8 % at batch 8 and 3.3 % at batch 16.' \
+  at screen 0.02,0.025 textcolor rgb grey font ',11'
+set tmargin 5
+set bmargin 7
+set lmargin 11
+set rmargin 4
+set border 3 linecolor rgb grey
+set tics nomirror textcolor rgb grey
+set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
+set xlabel 'GPUs'
+set ylabel 'TFLOPS per GPU  (axis does not start at 0)'
+set logscale x 2
+set xrange [*:*] noextend
+stats $points using "gpus" name 'gpus' nooutput
+set xrange [gpus_min / 1.15 : gpus_max * 1.15]
+set yrange [*:*]
+set offsets 0, 0, graph 0.05, graph 0.3
+set key bottom left reverse Left spacing 1.5 samplen 3
+
+of(curve, name) = column("curve") == curve ? column(name) : NaN
+plot for [c = 1 : |$curves| - 1] $points using "gpus":(of(c, "simulated")) with linespoints \
+    linetype c linewidth 2 pointsize 1.3 title word($curves[c + 1], 1), \
+  for [c = 1 : |$curves| - 1] $points using "gpus":(of(c, "published")) with points \
+    linecolor c pointtype hollow(c) pointsize 2.4 linewidth 2 title word($curves[c + 1], 2)

@@ -1,0 +1,131 @@
+#include "report/gnuplot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Descriptors of a run: the script and the complaints are files in memory, so that no order of reading and writing can
+ * block. */
+struct channels {
+    int script, complaints, picture[2]; /* pipe: read end, write end */
+};
+
+static void close_all(struct channels *c)
+{
+    int open[] = {c->script, c->complaints, c->picture[0], c->picture[1]};
+    for (size_t i = 0; i < sizeof open / sizeof *open; i++)
+        if (open[i] >= 0)
+            close(open[i]);
+}
+
+static bool write_all(int fd, const char *text, size_t n)
+{
+    while (n > 0) {
+        ssize_t written = write(fd, text, n);
+        if (written < 0)
+            return false;
+        text += written;
+        n -= (size_t)written;
+    }
+    return lseek(fd, 0, SEEK_SET) == 0;
+}
+
+static bool open_all(struct channels *c, const char *script)
+{
+    *c = (struct channels){-1, -1, {-1, -1}};
+    c->script = memfd_create("flopcast-script", MFD_CLOEXEC);
+    c->complaints = memfd_create("flopcast-complaints", MFD_CLOEXEC);
+    return c->script >= 0 && c->complaints >= 0 && pipe2(c->picture, O_CLOEXEC) == 0 &&
+           write_all(c->script, script, strlen(script));
+}
+
+/* 0 or errno. */
+static int start(pid_t *child, const struct channels *c)
+{
+    static char name[] = "gnuplot", no_settings[] = "-d", from_stdin[] = "-";
+    char *argv[] = {name, no_settings, from_stdin, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, c->script, STDIN_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, c->picture[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, c->complaints, STDERR_FILENO);
+    int code = posix_spawnp(child, name, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return code;
+}
+
+static size_t read_all(char **out, int fd)
+{
+    FILE *copy = open_memstream(out, &(size_t){0});
+    BUG_IF(!copy, "open_memstream failed");
+    char block[65536];
+    size_t total = 0;
+    ssize_t n;
+    while ((n = read(fd, block, sizeof block)) > 0) {
+        fwrite(block, 1, (size_t)n, copy);
+        total += (size_t)n;
+    }
+    fclose(copy);
+    return total;
+}
+
+/* A message is one line: runs of white space, of which gnuplot writes many, become one blank. */
+static void flatten(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        bool blank = strchr(" \t\r\n", *from) != NULL;
+        if (!blank)
+            *to++ = *from;
+        else if (to > text && to[-1] != ' ')
+            *to++ = ' ';
+    }
+    *to = '\0';
+}
+
+static enum status judge(int wait_status, size_t n, int complaints, struct diag *diag)
+{
+    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && n > 0)
+        return STATUS_OK;
+    char text[1024] = "it drew nothing";
+    if (lseek(complaints, 0, SEEK_SET) == 0) {
+        ssize_t got = read(complaints, text, sizeof text - 1);
+        if (got > 0)
+            text[got] = '\0';
+    }
+    flatten(text);
+    return diag_io(diag, (struct source_pos){0}, "gnuplot failed: %s", text);
+}
+
+enum status gnuplot_run(char **picture, size_t *n, const char *script, struct diag *diag)
+{
+    *picture = NULL;
+    struct channels c;
+    pid_t child = 0;
+    int code = open_all(&c, script) ? start(&child, &c) : errno;
+    if (code != 0) {
+        close_all(&c);
+        return code == ENOENT ? diag_io(diag, (struct source_pos){0},
+                                    "gnuplot is not installed; install it with: sudo apt install gnuplot-nox")
+                              : diag_io(diag, (struct source_pos){0}, "cannot start gnuplot: %s", strerror(code));
+    }
+    close(c.picture[1]);
+    c.picture[1] = -1;
+    *n = read_all(picture, c.picture[0]);
+    int wait_status = 0;
+    while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
+        continue;
+    enum status status = judge(wait_status, *n, c.complaints, diag);
+    close_all(&c);
+    if (status != STATUS_OK) {
+        free(*picture);
+        *picture = NULL;
+    }
+    return status;
+}

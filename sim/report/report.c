@@ -1,0 +1,85 @@
+#include "report/report.h"
+
+#include "base/arena.h"
+#include "report/gnuplot.h"
+#include "report/script.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Write bytes to path through a temporary name beside it. */
+static enum status write_file(const char *path, const char *bytes, size_t n, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    char *temporary = arena_printf(&arena, "%s.XXXXXX", path);
+    int fd = mkstemp(temporary);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    bool ok = out != NULL;
+    if (ok) {
+        mode_t mask = umask(0); /* mkstemp makes a private file; a picture has the mode of any other file */
+        umask(mask);
+        ok = fwrite(bytes, 1, n, out) == n && fchmod(fd, 0666 & ~mask) == 0;
+        ok = fclose(out) == 0 && ok;
+        ok = ok && rename(temporary, path) == 0;
+    }
+    enum status status = STATUS_OK;
+    if (!ok) {
+        status = diag_io(diag, (struct source_pos){.file = path},
+            "cannot write: %s; the folder must exist, be writable and have room", strerror(errno));
+        if (fd >= 0)
+            unlink(temporary);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+/* OUT.gp: the same script, with the picture's name put in (in single quotes gnuplot evaluates nothing but '' ). */
+static enum status keep_script(const char *out_path, const char *script, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    fputs("set output '", out);
+    for (const char *c = out_path; *c; c++)
+        fputs(*c == '\'' ? "''" : (char[]){*c, '\0'}, out);
+    fprintf(out, "'\n%s", script);
+    fclose(out);
+    enum status status = write_file(arena_printf(&arena, "%s.gp", out_path), text, n, diag);
+    free(text);
+    arena_release(&arena);
+    return status;
+}
+
+enum status report_plot(const struct report_plot *plot, struct diag *diag)
+{
+    bool to_stdout = strcmp(plot->out, "-") == 0;
+    if (!script_terminal(plot->out))
+        return diag_input(diag, (struct source_pos){.file = plot->out},
+            "cannot tell what to draw from this name; it must end in .png or .svg, or be -");
+    if (strchr(plot->figure, '/'))
+        return diag_input(diag, (struct source_pos){0},
+            "'%s' is no figure; give a name as in: flopcast plot t5_scaling", plot->figure);
+    if (to_stdout && plot->keep_script)
+        return diag_input(diag, (struct source_pos){0},
+            "--keep-script needs a picture file beside which to put the script; give --out FILE");
+    char *script = NULL, *picture = NULL;
+    size_t n = 0;
+    enum status status = script_make(&script, plot, diag);
+    if (status == STATUS_OK && plot->keep_script)
+        status = keep_script(plot->out, script, diag);
+    if (status == STATUS_OK)
+        status = gnuplot_run(&picture, &n, script, diag);
+    if (status == STATUS_OK && to_stdout)
+        fwrite(picture, 1, n, stdout); /* the caller sees to errors of stdout when it closes it */
+    else if (status == STATUS_OK)
+        status = write_file(plot->out, picture, n, diag);
+    free(script);
+    free(picture);
+    return status;
+}

@@ -1,0 +1,183 @@
+#include "report/script.h"
+
+#include "base/arena.h"
+#include "store/store.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *suffix, *terminal;
+} terminals[] = {
+    {".png", "pngcairo noenhanced size 1200,800 font 'DejaVu Sans,13' linewidth 1.5"},
+    {".svg", "svg noenhanced size 1200,800 dynamic font 'DejaVu Sans,13' linewidth 1.5"},
+    {"-", "dumb noenhanced size 120,40"},
+};
+
+const char *script_terminal(const char *path)
+{
+    for (size_t i = 0; i < sizeof terminals / sizeof *terminals; i++) {
+        size_t n = strlen(path), m = strlen(terminals[i].suffix);
+        bool whole = terminals[i].suffix[0] != '.';
+        if (n >= m && (!whole || n == m) && strcmp(path + n - m, terminals[i].suffix) == 0)
+            return terminals[i].terminal;
+    }
+    return NULL;
+}
+
+/* "there are: a, b, c" for the message about a figure that is not there. */
+static void list_figures(char *out, size_t n, const char *folder)
+{
+    struct dirent **entries = NULL;
+    int count = scandir(folder, &entries, NULL, alphasort);
+    size_t used = (size_t)snprintf(out, n, "there are:");
+    for (int i = 0; i < count; i++) {
+        char *dot = strrchr(entries[i]->d_name, '.');
+        if (dot && strcmp(dot, ".sql") == 0 && used < n)
+            used +=
+                (size_t)snprintf(out + used, n - used, " %.*s", (int)(dot - entries[i]->d_name), entries[i]->d_name);
+        free(entries[i]);
+    }
+    free(entries);
+}
+
+/* The text of folder/figure.suffix; path is filled in for messages. */
+static enum status read_part(
+    char **out, char *path, size_t n, const struct report_plot *plot, const char *suffix, struct diag *diag)
+{
+    snprintf(path, n, "%s/%s.%s", plot->folder, plot->figure, suffix);
+    FILE *in = fopen(path, "r");
+    if (!in && errno == ENOENT) {
+        char figures[1024];
+        list_figures(figures, sizeof figures, plot->folder);
+        return diag_input(
+            diag, (struct source_pos){.file = path}, "there is no figure '%s'; %s", plot->figure, figures);
+    }
+    size_t size = 0;
+    bool ok = in && getdelim(out, &size, '\0', in) > 0 && !ferror(in);
+    enum status status =
+        ok ? STATUS_OK
+           : diag_io(diag, (struct source_pos){.file = path}, "cannot read the figure: %s", strerror(errno));
+    if (in)
+        fclose(in);
+    return status;
+}
+
+struct block {
+    FILE *out;
+    int rows; /* the line of names included */
+};
+
+static void write_row(void *self, int n, const struct store_value *values)
+{
+    struct block *block = self;
+    for (int i = 0; i < n; i++) {
+        const struct store_value *value = &values[i];
+        if (i)
+            fputc(' ', block->out);
+        if (value->kind != STORE_TEXT) {
+            fputs(value->kind == STORE_NULL ? "NaN" : value->text, block->out);
+            continue;
+        }
+        /* What could end the text or the line becomes something alike that cannot. */
+        fputc('"', block->out);
+        for (const char *c = value->text; *c; c++)
+            fputc(*c == '"' ? '\'' : iscntrl((unsigned char)*c) ? ' ' : *c, block->out);
+        fputc('"', block->out);
+    }
+    fputc('\n', block->out);
+    block->rows++;
+}
+
+static const char name_mark[] = "-- name:";
+
+static bool is_name(const char *text)
+{
+    return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
+}
+
+/* One series: its name line is at line, its SQL runs from sql to the next name line. */
+static enum status write_block(
+    FILE *out, struct store *store, char *name, const char *sql, struct source_pos at, bool first, struct diag *diag)
+{
+    char *end = name + strlen(name);
+    while (end > name && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    name += strspn(name, " \t");
+    if (!is_name(name))
+        return diag_input(diag, at, "'%s' cannot name a data block; use lower-case letters and _", name);
+    struct block block = {out, 0};
+    fprintf(out, "$%s << EOD\n", name);
+    enum status status = store_query(store, sql, at, write_row, &block, diag);
+    fputs("EOD\n", out);
+    if (status == STATUS_OK && first && block.rows < 2)
+        return diag_input(
+            diag, at, "the database holds nothing for '%s'; run the scenario of this figure with --db first", name);
+    return status;
+}
+
+/* sql is cut up in place. */
+static enum status write_blocks(FILE *out, struct store *store, char *sql, const char *path, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    bool first = true;
+    int line = 1;
+    char *mark = strstr(sql, name_mark);
+    if (!mark)
+        return diag_input(diag, (struct source_pos){.file = path},
+            "no data series; write a line \"-- name: SERIES\" above each SELECT");
+    for (char *from = sql; mark && status == STATUS_OK; first = false) {
+        for (; from < mark; from++)
+            line += *from == '\n';
+        char *text = mark + strcspn(mark, "\n");
+        struct source_pos at = {path, line, 1};
+        if (*text) {
+            *text++ = '\0';
+            line++;
+        }
+        char *next = strstr(text, name_mark);
+        char *name = mark + strlen(name_mark);
+        if (next)
+            *next = '\0';
+        status = write_block(out, store, name, text, at, first, diag);
+        if (next)
+            *next = name_mark[0];
+        from = text;
+        mark = next;
+    }
+    return status;
+}
+
+enum status script_make(char **out, const struct report_plot *plot, struct diag *diag)
+{
+    char sql_path[4096], gp_path[4096];
+    char *sql = NULL, *gp = NULL;
+    struct store *store = NULL;
+    size_t n = 0;
+    *out = NULL;
+    FILE *script = open_memstream(out, &n);
+    BUG_IF(!script, "open_memstream failed");
+    enum status status = read_part(&sql, sql_path, sizeof sql_path, plot, "sql", diag);
+    if (status == STATUS_OK)
+        status = read_part(&gp, gp_path, sizeof gp_path, plot, "gp", diag);
+    if (status == STATUS_OK)
+        status = store_open(&store, plot->db, STORE_READ, diag);
+    if (status == STATUS_OK) {
+        fprintf(script, "set terminal %s\nset encoding utf8\nset datafile columnheaders\n", script_terminal(plot->out));
+        status = write_blocks(script, store, sql, sql_path, diag);
+        fputs(gp, script);
+    }
+    fclose(script);
+    store_close(store);
+    free(sql);
+    free(gp);
+    if (status != STATUS_OK) {
+        free(*out);
+        *out = NULL;
+    }
+    return status;
+}

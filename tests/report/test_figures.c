@@ -1,0 +1,55 @@
+/* Every figure of plots/ draws, without a complaint, whatever the newest run is. */
+#include "report/report.h"
+
+#include "../store/check.h"
+#include "../store/sample.h"
+
+#include <dirent.h>
+
+static int set_up(void **state)
+{
+    static const char *const scenarios[] = {"t5_scaling", "t5_model_scale"}; /* what the figures ask for by name */
+    struct sample sample;
+    if (enter_folder(state) != 0)
+        return -1;
+    struct diag diag = DIAG_INIT;
+    struct store *store = must_open("sample.db", STORE_WRITE);
+    sample_init(&sample);
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        sample.points[0].options.name = scenarios[i];
+        store_put(store, &sample.set, sample.results, &diag);
+    }
+    store_close(store);
+    assert_string_equal(diag.text, "");
+    return 0;
+}
+
+static void every_figure_draws(void **state)
+{
+    static const char folder[] = FLOPCAST_SOURCE_DIR "/plots";
+    int drawn = 0;
+    (void)state;
+    DIR *plots = opendir(folder);
+    assert_non_null(plots);
+    for (struct dirent *entry = readdir(plots); entry; entry = readdir(plots)) {
+        char figure[256];
+        snprintf(figure, sizeof figure, "%s", entry->d_name);
+        char *dot = strrchr(figure, '.');
+        if (!dot || strcmp(dot, ".sql") != 0)
+            continue;
+        *dot = '\0';
+        struct diag diag = DIAG_INIT;
+        struct report_plot plot = {folder, figure, "sample.db", "figure.svg", false};
+        report_plot(&plot, &diag);
+        assert_string_equal(diag.text, "");
+        drawn++;
+    }
+    closedir(plots);
+    assert_true(drawn >= 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_figure_draws)};
+    return cmocka_run_group_tests(tests, set_up, leave_folder);
+}
