@@ -8,6 +8,7 @@ const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1] = {"model", "hard
 enum {
     MAX_TOKENS = 1 << 24, /* of one sequence; the longest contexts trained so far are near 10^6 */
     MAX_BATCH = 1 << 20,
+    MAX_ACCUMULATION = 1024, /* each micro-step is a stretch of the plan; some 10^4 ops for a large model */
     MAX_GPUS = 1 << 24,
 };
 
@@ -30,7 +31,8 @@ static const struct config_field train_fields[] = {
         .max = MAX_TOKENS},
     {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side"), .min = 1,
         .max = MAX_TOKENS},
-    {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1, .max = MAX_BATCH},
+    {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1,
+        .max = MAX_ACCUMULATION},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
