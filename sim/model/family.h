@@ -48,6 +48,7 @@ enum status huggingface_read(struct model_shape *out, struct config_node root, s
 enum {
     MODEL_MAX_WIDTH = 1 << 20,
     MODEL_MAX_VOCAB = 1 << 24,
+    MODEL_MAX_POSITIONS = 1 << 20,
     MODEL_MAX_HEADS = 1 << 14,
     MODEL_MAX_HEAD_DIM = 1 << 14,
     MODEL_MAX_LAYERS = 4096,

@@ -49,7 +49,7 @@ static const struct config_field gpt2_fields[] = {
     KEY("n_head", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
     KEY("n_layer", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
     KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
-    KEY("n_positions", shape.max_positions, COUNT(MODEL_MAX_VOCAB)),
+    KEY("n_positions", shape.max_positions, COUNT(MODEL_MAX_POSITIONS)),
     KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
     KEY("resid_pdrop", shape.dropout, SHARE),
     KEY("embd_pdrop", embd_pdrop, SHARE),

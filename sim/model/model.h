@@ -133,8 +133,8 @@ enum stage_kind { STAGE_ENTRY, STAGE_BLOCK, STAGE_STACK_EXIT, STAGE_DECODER_ENTR
 struct model_stage {
     enum stage_kind kind;
     int layer;                           /* 0 for entry, exit and the like */
-    const struct model_program *program; /* shared between alike layers: its param_grad counts from the layer's first */
-    int tensor_base; /* tensor: add this to param_grad >= 0 to get the index in model->tensors (0 for layer 0) */
+    const struct model_program *program; /* shared between alike layers: param_grad counts from the layer's first */
+    int tensor_base;                     /* add to param_grad >= 0 to get the index in model->tensors (0 for layer 0) */
 };
 struct model_stages {
     struct model_stage *at;

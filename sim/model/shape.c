@@ -27,7 +27,7 @@ static const struct config_field fields[] = {
     FIELD(n_layers, COUNT(1, MODEL_MAX_LAYERS), .required = true, .help = "Blocks; T5: of the encoder."),
     FIELD(n_decoder_layers, COUNT(0, MODEL_MAX_LAYERS), .help = "T5: blocks of the decoder; default n_layers."),
     FIELD(vocab, COUNT(1, MODEL_MAX_VOCAB), .required = true, .help = "Rows of the embedding."),
-    FIELD(max_positions, COUNT(0, MODEL_MAX_VOCAB), .help = "GPT: rows of the position embedding; 0: none."),
+    FIELD(max_positions, COUNT(0, MODEL_MAX_POSITIONS), .help = "GPT: rows of the position embedding; 0: none."),
     FIELD(relative_buckets, COUNT(0, MODEL_MAX_HEADS), .help = "T5: rows of the relative position bias; default 32."),
     FIELD(tied_embeddings, .type = FIELD_BOOL,
         .help = "The head uses the embedding; default: t5, gpt true, llama false."),

@@ -1,5 +1,7 @@
-/* Any text is a model, whose layers can then be laid out, or a list of errors. */
+/* Any text is a model, whose layers and kernels can then be laid out and printed, or a list of errors. */
 #include "model/model.h"
+
+#include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -13,6 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         struct model model;
         model_build(&model, &shape, &arena);
         BUG_IF(model.params <= 0, "a model of %ld parameters", (long)model.params);
+        char *text = NULL;
+        size_t length = 0;
+        FILE *out = open_memstream(&text, &length);
+        model_print(out, &model);
+        fclose(out);
+        free(text);
     }
     arena_release(&arena);
     return 0;
