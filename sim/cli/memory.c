@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     KEY_DTYPE = 256,
@@ -137,13 +138,14 @@ static int64_t parameter_count(const char *text)
         double factor;
     } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
     enum { MOST_LOG10 = 15 };
-    char *end = NULL;
-    double value = isdigit((unsigned char)*text) ? strtod(text, &end) : 0;
-    if (!(value > 0))
+    if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
         return 0;
+    char *end = NULL;
+    double value = strtod(text, &end);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         double params = value * suffixes[i].factor;
-        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params < pow(10, MOST_LOG10))
+        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= 1 &&
+            params < pow(10, MOST_LOG10))
             return llround(params);
     }
     return 0;
@@ -155,6 +157,9 @@ static enum status load(struct memory_request *request, struct arena *arena, str
     request->params = parameter_count(request->name);
     if (request->params == 0) {
         struct model_shape shape = {0};
+        if (access(request->name, R_OK) != 0)
+            return diag_input(diag, (struct source_pos){.file = request->name},
+                "cannot open: %s; MODEL is a model file or a number of parameters, as in 11.3B", strerror(errno));
         enum status status = model_load(&shape, request->name, arena, diag);
         if (status != STATUS_OK)
             return status;

@@ -51,10 +51,11 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
     add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer,
         deepspeed && mixed ? "with FP32 weights, as DeepSpeed keeps them" : "");
     add(rows, "gpu", "copies", NOT_GIVEN, f->copies,
-        !gathers                          ? "16-bit weights that autocast keeps"
-        : request->has_model || deepspeed ? "weights gathered for use"
-                                          : "units are known to a model file only");
-    add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, "buckets of DDP and DeepSpeed");
+        f->copies == 0 && (request->has_model || !gathers) ? ""
+        : !gathers                                         ? "16-bit weights that autocast keeps"
+        : request->has_model || deepspeed                  ? "weights gathered for use"
+                                                           : "units are known to a model file only");
+    add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, f->buffers == 0 ? "" : "buckets");
     add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
         activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
     add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f),
@@ -225,10 +226,11 @@ static void print_json(FILE *out, const struct memory_request *request, const st
     json_write_string(out, request->has_model ? request->model.shape.name : request->name);
     fprintf(out,
         ", \"parameters\": %" PRId64
-        ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64,
+        ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64
+        ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64,
         request->params, footprint_dtype_names[request->options.dtype],
         footprint_optimizer_names[request->options.optimizer], footprint_strategy_names[request->options.strategy],
-        request->options.gpus);
+        request->options.gpus, request->options.micro_batch, request->options.seq_len);
     if (request->gpu_path) {
         fputs(", \"gpu\": ", out);
         json_write_string(out, request->gpu.name);

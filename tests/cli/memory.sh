@@ -51,5 +51,6 @@ refused "not a count" 1B --gpus 8x
 refused "both --micro-batch and --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
 refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
+refused "MODEL is a model file or a number of parameters" 5Q
 refused "one MODEL at a time" 1B 2B
 exit $failed
