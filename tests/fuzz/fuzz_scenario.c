@@ -13,15 +13,13 @@ static void leave(void)
     unlink("x.yaml");
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+/* The scenario is written where the fuzzer runs; links lead to its inputs. */
+__attribute__((constructor)) static void enter(void)
 {
-    (void)argc, (void)argv;
-    /* libFuzzer names its corpus relative to where it was started: the scenario goes there too, links lead to its
-     * inputs. */
     leave();
     BUG_IF(symlink(FLOPCAST_SOURCE_DIR "/scenarios/models", "models") != 0, "cannot link the models");
     BUG_IF(symlink(FLOPCAST_SOURCE_DIR "/topologies", "topologies") != 0, "cannot link the topologies");
-    return atexit(leave);
+    BUG_IF(atexit(leave) != 0, "cannot clean up");
 }
 
 static void check_point(const struct scenario_point *point)
