@@ -10,7 +10,9 @@ static bool can_open(const char *path, struct source_pos at, struct diag *diag)
 {
     if (access(path, R_OK) == 0)
         return true;
-    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the scenario file", path, strerror(errno));
+    const char *base =
+        strncmp(at.file, "--", 2) == 0 ? "working directory" : "scenario file"; /* as FIELD_PATH has it */
+    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s", path, strerror(errno), base);
     return false;
 }
 
