@@ -54,10 +54,14 @@ enum status hw_load(struct hw *out, const char *cluster_path, struct arena *aren
 void hw_print(FILE *out, const struct hw *hw)
 {
     char heading[256];
-    snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
-    hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
-    snprintf(heading, sizeof heading, "node %s (%s)", hw->node.name, hw_fabric_names[hw->node.fabric]);
-    hw_print_table(out, heading, &hw_node_table, &hw->node);
+    if (hw->cluster.name) {
+        snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
+        hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
+    }
+    if (hw->node.name) {
+        snprintf(heading, sizeof heading, "node %s (%s)", hw->node.name, hw_fabric_names[hw->node.fabric]);
+        hw_print_table(out, heading, &hw_node_table, &hw->node);
+    }
     snprintf(heading, sizeof heading, "gpu %s (%s)", hw->gpu.name, hw->gpu.arch);
     hw_print_table(out, heading, &hw_gpu_table, &hw->gpu);
 }

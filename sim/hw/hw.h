@@ -102,7 +102,7 @@ enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *aren
 enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag);
 
 /* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
- * source. */
+ * source. A cluster or node without a name is left out: a GPU or node can be looked at alone. */
 void hw_print(FILE *out, const struct hw *hw);
 
 static inline int hw_gpus_per_node(const struct hw *hw)
