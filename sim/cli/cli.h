@@ -1,0 +1,27 @@
+/* The command line: a table of commands, one file a command, argp for the options of each.
+ *
+ * Exit status: 0 done (out of memory is a result), 1 the world failed (file, disk, database, gnuplot), 2 wrong input or
+ * usage. Results go to stdout, everything else to stderr. */
+#ifndef FLOPCAST_CLI_CLI_H
+#define FLOPCAST_CLI_CLI_H
+
+#include "base/status.h"
+
+enum { CLI_OK = 0, CLI_WORLD = 1, CLI_INPUT = 2 };
+
+/* The whole program but the process's own set-up; argv as main() gets it, argv[0] is changed. Returns the exit status.
+ */
+int cli_main(int argc, char **argv);
+
+/* Prints the messages on stderr; the exit status that they mean. */
+int cli_report(const struct diag *diag);
+
+/* A command: argv[0] is its whole name, as in "flopcast run". Returns the exit status; usage errors exit. */
+int cmd_run(int argc, char **argv);
+int cmd_plot(int argc, char **argv);
+int cmd_topology(int argc, char **argv);
+int cmd_model(int argc, char **argv);
+int cmd_memory(int argc, char **argv);
+int cmd_calibrate(int argc, char **argv);
+
+#endif

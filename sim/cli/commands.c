@@ -1,0 +1,78 @@
+#include "cli/cli.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct command {
+    const char *name, *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"run", "simulate scenarios; print, and store in a database", cmd_run},
+    {"plot", "draw a figure from a database", cmd_plot},
+    {"memory", "estimate the memory that training a model takes", cmd_memory},
+    {"model", "show the layers and tensors of a model file", cmd_model},
+    {"topology", "show the numbers of a cluster, node or GPU with sources", cmd_topology},
+    {"calibrate", "fit hardware parameters to measurements", cmd_calibrate},
+};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+int cli_report(const struct diag *diag)
+{
+    fputs(diag->text, stderr);
+    return diag->worst == STATUS_OK ? CLI_OK : diag->worst == STATUS_IO ? CLI_WORLD : CLI_INPUT;
+}
+
+static const struct command *find(const char *name, struct argp_state *state)
+{
+    const char *names[N_COMMANDS];
+    for (int i = 0; i < N_COMMANDS; i++) {
+        names[i] = commands[i].name;
+        if (strcmp(name, names[i]) == 0)
+            return &commands[i];
+    }
+    const char *near = nearest_name(name, names, N_COMMANDS);
+    if (near)
+        argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
+    else
+        argp_error(state, "there is no command '%s'", name);
+    return NULL; /* argp_error exits */
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    switch (key) {
+    case ARGP_KEY_ARG: {
+        const struct command *command = find(arg, state);
+        int first = state->next - 1; /* the command's own name is its argv[0] */
+        char whole[64];
+        snprintf(whole, sizeof whole, "flopcast %s", command->name);
+        state->argv[first] = whole;
+        *(int *)state->input = command->run(state->argc - first, state->argv + first);
+        state->next = state->argc;
+        return 0;
+    }
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a command is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cli_main(int argc, char **argv)
+{
+    char doc[1024];
+    size_t n = (size_t)snprintf(
+        doc, sizeof doc, "Predicts how the throughput of multi-GPU training changes with the cluster.\vCommands:\n");
+    for (int i = 0; i < N_COMMANDS; i++)
+        n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
+    n += (size_t)snprintf(doc + n, sizeof doc - n, "\n'flopcast COMMAND --help' explains each.");
+    BUG_IF(n >= sizeof doc, "the list of commands needs more room");
+    char name[] = "flopcast";
+    argv[0] = name;
+    const struct argp argp = {.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
+    int status = CLI_OK;
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
+    return status;
+}

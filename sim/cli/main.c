@@ -1,0 +1,31 @@
+#include "cli/cli.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <gsl/gsl_errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *argp_program_version = "flopcast " FLOPCAST_VERSION;
+
+/* Output that did not reach its file (full disk, closed pipe) is a failure, also of --help, which leaves by exit(). */
+static void close_stdout(void)
+{
+    bool failed = ferror(stdout) != 0; /* a write before this one failed; why is not known any more */
+    if (fclose(stdout) == 0 && !failed)
+        return;
+    fprintf(stderr, "flopcast: error: cannot write the output: %s\n", failed ? "a write failed" : strerror(errno));
+    _exit(CLI_WORLD);
+}
+
+int main(int argc, char **argv)
+{
+    if (atexit(close_stdout) != 0)
+        return CLI_WORLD;
+    argp_err_exit_status = CLI_INPUT;
+    gsl_set_error_handler_off(); /* its default aborts; we read what functions return */
+    return cli_main(argc, argv);
+}

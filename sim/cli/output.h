@@ -1,0 +1,21 @@
+/* What `flopcast run` prints about the results of a scenario. */
+#ifndef FLOPCAST_CLI_OUTPUT_H
+#define FLOPCAST_CLI_OUTPUT_H
+
+#include "scenario/scenario.h"
+
+#include <stdio.h>
+
+/* For people: a table; below it the points that are out of memory, what each curve loses from its smallest to its
+ * largest cluster, and what the scenario assumes. */
+void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
+
+/* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable. */
+void output_csv_head(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
+void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
+
+/* Objects of one array, a point each: the same cells (null where not applicable), "memory" by category, "config" with
+ * the origin of each value. first: no comma before the first object. */
+void output_json(FILE *out, const struct scenario_set *set, const struct scenario_result *results, bool first);
+
+#endif

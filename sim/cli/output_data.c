@@ -1,0 +1,104 @@
+#include "cli/output.h"
+
+#include "store/record.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static void csv_text(FILE *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (const char *c = text; *c; c++)
+        fputs(*c == '"' ? "\"\"" : (char[]){*c, '\0'}, out);
+    fputc('"', out);
+}
+
+/* 15 digits: what a double holds for certain, and what the database prints. */
+static void csv_cell(FILE *out, const struct record_cell *cell)
+{
+    if (cell->kind == RECORD_INT)
+        fprintf(out, "%" PRId64, cell->integer);
+    else if (cell->kind == RECORD_REAL)
+        fprintf(out, "%.15g", cell->real);
+    else if (cell->kind == RECORD_TEXT)
+        csv_text(out, cell->text);
+}
+
+void output_csv_head(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
+{
+    struct record record;
+    record_fill(&record, &set->points[0], &results[0]);
+    fputs("scenario", out);
+    for (int c = 0; c < record.n; c++)
+        fprintf(out, ",%s", record.cells[c].name);
+    fputs("\r\n", out);
+}
+
+void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
+{
+    for (int i = 0; i < set->n_points; i++) {
+        struct record record;
+        record_fill(&record, &set->points[i], &results[i]);
+        csv_text(out, set->points[i].options.name);
+        for (int c = 0; c < record.n; c++) {
+            fputc(',', out);
+            csv_cell(out, &record.cells[c]);
+        }
+        fputs("\r\n", out);
+    }
+}
+
+static void json_number(FILE *out, double value)
+{
+    if (isfinite(value))
+        fprintf(out, "%.15g", value);
+    else
+        fputs("null", out);
+}
+
+static void json_cell(FILE *out, const struct record_cell *cell)
+{
+    fprintf(out, ",\n   \"%s\": ", cell->name);
+    if (cell->kind == RECORD_INT)
+        fprintf(out, "%" PRId64, cell->integer);
+    else if (cell->kind == RECORD_REAL)
+        json_number(out, cell->real);
+    else if (cell->kind == RECORD_TEXT)
+        json_write_string(out, cell->text);
+    else
+        fputs("null", out);
+}
+
+static void json_point(FILE *out, const struct scenario_point *point, const struct scenario_result *result)
+{
+    struct record record;
+    record_fill(&record, point, result);
+    fputs("{\"scenario\": ", out);
+    json_write_string(out, point->options.name);
+    for (int c = 0; c < record.n; c++)
+        json_cell(out, &record.cells[c]);
+    const struct exec_memory *memory = &result->exec.memory;
+    bool ok = result->exec.status == EXEC_OK;
+    fprintf(out, ",\n   \"memory\": {\"%s\": {", ok ? "peak_bytes" : "required_bytes");
+    for (int i = 0; i < HBM_CATEGORY_COUNT; i++) {
+        fprintf(out, "%s\"%s\": ", i ? ", " : "", hbm_category_names[i]);
+        json_number(out, ok ? memory->peak_category_bytes[i] : memory->required_category_bytes[i]);
+    }
+    fputs("}},\n   \"config\": ", out);
+    config_write_json(out, &scenario_table, &point->options, &point->origins);
+    fputs("}", out);
+}
+
+void output_json(FILE *out, const struct scenario_set *set, const struct scenario_result *results, bool first)
+{
+    for (int i = 0; i < set->n_points; i++) {
+        if (i > 0 || !first)
+            fputs(",\n  ", out);
+        json_point(out, &set->points[i], &results[i]);
+    }
+}

@@ -1,0 +1,266 @@
+#include "cli/output.h"
+
+#include "cli/table.h"
+#include "cli/vary.h"
+#include "store/record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
+
+struct view {
+    const struct scenario_set *set;
+    const struct scenario_result *results;
+    struct arena *arena;
+    struct vary vary; /* only what has no column of its own */
+    bool published, published_memory;
+};
+
+static bool has_own_column(const char *path)
+{
+    static const char *const own[] = {
+        "model", "strategy", "fsdp.sharding_strategy", "train.micro_batch", "cluster.gpus"};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (strcmp(path, own[i]) == 0)
+            return true;
+    return false;
+}
+
+static void view_begin(struct view *view)
+{
+    struct vary all;
+    vary_find(&all, view->set, view->arena);
+    for (int i = 0; i < all.options.n; i++)
+        if (!has_own_column(all.options.at[i].path))
+            vec_push(&view->vary.options, all.options.at[i]);
+    vec_free(&all.options);
+    for (int i = 0; i < view->set->n_points; i++) {
+        const struct scenario_published *published = &view->set->points[i].published;
+        view->published |= published->found;
+        view->published_memory |= published->found && published->peak_allocated_bytes > 0;
+    }
+}
+
+static void head(const struct view *view, struct table *table)
+{
+    table_column(table, "model", "", true);
+    table_column(table, "strategy", "", true);
+    for (int i = 0; i < view->vary.options.n; i++)
+        table_column(table, view->vary.options.at[i].path, "", true);
+    table_column(table, "batch", "/GPU", false);
+    table_column(table, "GPUs", "", false);
+    table_column(table, "TFLOPS", "/GPU", false);
+    if (view->published) {
+        table_column(table, "published", "TFLOPS/GPU", false);
+        table_column(table, "deviation", "%", false);
+    }
+    table_column(table, "step", "s", false);
+    table_column(table, "tokens/s", "/GPU", false);
+    table_column(table, "MFU", "%", false);
+    table_column(table, "exposed comm", "% of step", false);
+    table_column(table, "HBM peak", "GiB", false);
+    table_column(table, "reserved", "GiB", false);
+    if (view->published_memory)
+        table_column(table, "published", "peak GiB", false);
+}
+
+/* The number, or a dash where there is none. */
+static void number(struct view *view, struct table *table, bool known, int digits, double value)
+{
+    table_cell(table, known ? arena_printf(view->arena, "%.*f", digits, value) : "-");
+}
+
+static void row(struct view *view, struct table *table, int i)
+{
+    const struct scenario_point *point = &view->set->points[i];
+    const struct scenario_result *result = &view->results[i];
+    const struct scenario_published *published = &point->published;
+    bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
+    table_cell(table, point->model.shape.name);
+    table_cell(table, strategy_label(&point->options.strategy));
+    for (int v = 0; v < view->vary.options.n; v++)
+        table_cell(table, vary_text(&view->vary.options.at[v], &point->options, view->arena));
+    table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.strategy.train.micro_batch));
+    table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.cluster.gpus));
+    table_cell(table, ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
+    if (view->published) {
+        table_cell(table, published->found && published->oom ? "OOM"
+                          : known ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
+                                  : "-");
+        table_cell(table, ok && known ? arena_printf(view->arena, "%+.1f",
+                                            100 * (result->tflops_per_gpu / published->tflops_per_gpu - 1))
+                                      : "-");
+    }
+    const struct exec_result *exec = &result->exec;
+    number(view, table, ok, 4, exec->step_time_s);
+    number(view, table, ok, 0, result->tokens_per_s_per_gpu);
+    number(view, table, ok, 1, 100 * result->mfu);
+    number(view, table, ok, 1, 100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
+    number(view, table, ok, 1, exec->memory.peak_allocated_bytes / GiB);
+    number(view, table, ok, 1, exec->memory.peak_reserved_bytes / GiB);
+    if (view->published_memory)
+        number(view, table, published->peak_allocated_bytes > 0, 1, published->peak_allocated_bytes / GiB);
+}
+
+/* "t5-11b FULL_SHARD, batch 8, fsdp.limit_all_gathers false" */
+static void print_name(FILE *out, struct view *view, const struct scenario_point *point)
+{
+    fprintf(out, "%s %s, batch %" PRId64, point->model.shape.name, strategy_label(&point->options.strategy),
+        point->options.strategy.train.micro_batch);
+    for (int v = 0; v < view->vary.options.n; v++)
+        fprintf(out, ", %s %s", view->vary.options.at[v].path,
+            vary_text(&view->vary.options.at[v], &point->options, view->arena));
+}
+
+static void print_oom(FILE *out, struct view *view, int i)
+{
+    const struct scenario_point *point = &view->set->points[i];
+    const struct exec_memory *memory = &view->results[i].exec.memory;
+    fputs("\nout of memory: ", out);
+    print_name(out, view, point);
+    fprintf(out, ", %" PRId64 " GPUs\n", point->options.cluster.gpus);
+    fprintf(out, "  needs %.1f GiB, has %.1f GiB: %.1f GiB short; first at %s (%s, %.3f GiB)\n",
+        memory->required_bytes / GiB, memory->capacity_bytes / GiB,
+        (memory->required_bytes - memory->capacity_bytes) / GiB, memory->oom_op,
+        hbm_category_names[memory->oom_category], memory->oom_request_bytes / GiB);
+    fputs("  needed:", out);
+    const char *separator = " ";
+    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+        if (memory->required_category_bytes[c] > 0) {
+            fprintf(out, "%s%s %.1f", separator, hbm_category_names[c], memory->required_category_bytes[c] / GiB);
+            separator = ", ";
+        }
+    fputs(" GiB\n", out);
+}
+
+/* A point and the curve that it lies on. */
+struct member {
+    uint64_t key;
+    int point;
+};
+
+/* Ends of a curve: the points with the smallest and the largest cluster that ran, and those that were published; -1:
+ * none. */
+struct curve {
+    int point; /* its first point in the sweep */
+    int first, last, published_first, published_last;
+};
+
+static double gpus_of(const struct view *view, int i)
+{
+    return (double)view->set->points[i].options.cluster.gpus;
+}
+
+static void extend(const struct view *view, int *first, int *last, int i)
+{
+    if (*first < 0 || gpus_of(view, i) < gpus_of(view, *first))
+        *first = i;
+    if (*last < 0 || gpus_of(view, i) > gpus_of(view, *last))
+        *last = i;
+}
+
+static void print_change(FILE *out, const char *what, double from, double to)
+{
+    fprintf(out, "%s %.2f -> %.2f TFLOPS/GPU (%+.1f %%)", what, from, to, 100 * (to / from - 1));
+}
+
+static void print_curve(FILE *out, struct view *view, const struct curve *curve)
+{
+    const struct scenario_point *points = view->set->points;
+    print_name(out, view, &points[curve->first]);
+    fprintf(out, ", %.0f -> %.0f GPUs: ", gpus_of(view, curve->first), gpus_of(view, curve->last));
+    print_change(
+        out, "simulated", view->results[curve->first].tflops_per_gpu, view->results[curve->last].tflops_per_gpu);
+    if (curve->published_first != curve->published_last) {
+        double from = points[curve->published_first].published.tflops_per_gpu;
+        double to = points[curve->published_last].published.tflops_per_gpu;
+        bool alike = gpus_of(view, curve->published_first) == gpus_of(view, curve->first) &&
+                     gpus_of(view, curve->published_last) == gpus_of(view, curve->last);
+        if (alike)
+            print_change(out, "; published", from, to);
+    }
+    fputc('\n', out);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->point - y->point;
+}
+
+static int by_point(const void *a, const void *b)
+{
+    const struct curve *x = a, *y = b;
+    return x->point - y->point;
+}
+
+static int find_curves(struct curve *curves, const struct view *view)
+{
+    int n = view->set->n_points, n_curves = 0;
+    struct member *members = xcalloc((size_t)n, sizeof *members);
+    for (int i = 0; i < n; i++)
+        members[i] = (struct member){record_curve(&view->set->points[i].options), i};
+    qsort(members, (size_t)n, sizeof *members, by_key);
+    for (int m = 0; m < n; m++) {
+        int i = members[m].point;
+        const struct scenario_published *published = &view->set->points[i].published;
+        if (m == 0 || members[m].key != members[m - 1].key)
+            curves[n_curves++] = (struct curve){i, -1, -1, -1, -1};
+        struct curve *curve = &curves[n_curves - 1];
+        if (view->results[i].exec.status == EXEC_OK)
+            extend(view, &curve->first, &curve->last, i);
+        if (published->found && published->tflops_per_gpu > 0)
+            extend(view, &curve->published_first, &curve->published_last, i);
+    }
+    free(members);
+    qsort(curves, (size_t)n_curves, sizeof *curves, by_point);
+    return n_curves;
+}
+
+static void print_curves(FILE *out, struct view *view)
+{
+    struct curve *curves = xcalloc((size_t)view->set->n_points, sizeof *curves);
+    int n = find_curves(curves, view), printed = 0;
+    for (int c = 0; c < n; c++)
+        if (curves[c].first != curves[c].last) {
+            fputs(printed++ ? "" : "\n", out);
+            print_curve(out, view, &curves[c]);
+        }
+    free(curves);
+}
+
+static void print_assumptions(FILE *out, const char *lines)
+{
+    fputs("\nassumed, where the source says nothing:\n", out);
+    while (*lines) {
+        int n = (int)strcspn(lines, "\n");
+        fprintf(out, "  - %.*s\n", n, lines);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
+void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
+{
+    struct arena arena = ARENA_INIT;
+    struct view view = {.set = set, .results = results, .arena = &arena};
+    const struct scenario *first = &set->points[0].options;
+    view_begin(&view);
+    fprintf(out, "%s%s%s\n", first->name, first->description ? ": " : "", first->description ? first->description : "");
+    fprintf(out, "%s\n\n", set->points[0].hw.cluster.name);
+    struct table table = {0};
+    head(&view, &table);
+    for (int i = 0; i < set->n_points; i++)
+        row(&view, &table, i);
+    table_print(out, &table);
+    table_free(&table);
+    for (int i = 0; i < set->n_points; i++)
+        if (results[i].exec.status == EXEC_OOM)
+            print_oom(out, &view, i);
+    print_curves(out, &view);
+    if (first->assumptions)
+        print_assumptions(out, first->assumptions);
+    vec_free(&view.vary.options);
+    arena_release(&arena);
+}

@@ -1,0 +1,61 @@
+#include "cli/cli.h"
+
+#include "report/report.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEY_DB = 256, KEY_OUT, KEY_KEEP };
+
+static const struct argp_option options[] = {
+    {"db", KEY_DB, "PATH", 0, "The database of `flopcast run --db` (default: results/flopcast.db)", 0},
+    {"out", KEY_OUT, "FILE", 0, "The picture, .png or .svg; - draws in characters on stdout (default: FIGURE.png)", 0},
+    {"keep-script", KEY_KEEP, NULL, 0, "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct report_plot *plot = state->input;
+    switch (key) {
+    case KEY_DB:
+        plot->db = arg;
+        return 0;
+    case KEY_OUT:
+        plot->out = arg;
+        return 0;
+    case KEY_KEEP:
+        plot->keep_script = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (plot->figure)
+            argp_error(state, "one figure at a time; '%s' is a second one", arg);
+        plot->figure = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a figure is missing, as in: flopcast plot t5_scaling");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cmd_plot(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "FIGURE",
+        .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder plots, or of $FLOPCAST_PLOTS.\v"
+               "Needs gnuplot. A figure shows the newest run of its scenario."};
+    const char *folder = getenv("FLOPCAST_PLOTS");
+    struct report_plot plot = {.folder = folder ? folder : FLOPCAST_SOURCE_DIR "/plots", .db = "results/flopcast.db"};
+    argp_parse(&argp, argc, argv, 0, NULL, &plot);
+    char out[256];
+    snprintf(out, sizeof out, "%s.png", plot.figure);
+    if (!plot.out)
+        plot.out = out;
+    struct diag diag = DIAG_INIT;
+    report_plot(&plot, &diag);
+    return cli_report(&diag);
+}

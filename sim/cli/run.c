@@ -1,0 +1,208 @@
+#include "cli/cli.h"
+
+#include "cli/output.h"
+#include "store/store.h"
+
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEY_DB = 256, KEY_SET, KEY_SEED, KEY_EXPLAIN, KEY_FORMAT };
+
+enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
+static const char *const format_names[FORMAT_COUNT] = {"table", "csv", "json"};
+
+struct run {
+    VEC(const char *) files;
+    VEC(struct scenario_override) overrides;
+    const char *db;
+    enum format format;
+    bool explain, quiet;
+    struct arena arena;        /* sets and texts of the command line */
+    struct scenario_set *sets; /* one a file */
+};
+
+static const struct argp_option options[] = {
+    {"db", KEY_DB, "PATH", 0, "Store the results in this database; made when there is none", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0,
+        "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
+    {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
+    {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
+    {"quiet", 'q', NULL, 0, "Print nothing but errors", 0},
+    {0},
+};
+
+static void add_override(struct run *run, const char *text, struct argp_state *state)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        argp_error(state, "--set %s: KEY=VALUE is wanted, as in --set train.micro_batch=16", text);
+    else
+        vec_push(&run->overrides,
+            (struct scenario_override){arena_printf(&run->arena, "%.*s", (int)(equals - text), text), equals + 1});
+}
+
+static void set_format(struct run *run, const char *name, struct argp_state *state)
+{
+    for (int i = 0; i < FORMAT_COUNT; i++)
+        if (strcmp(name, format_names[i]) == 0) {
+            run->format = (enum format)i;
+            return;
+        }
+    argp_error(state, "--format %s: table, csv or json is wanted", name);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct run *run = state->input;
+    switch (key) {
+    case KEY_DB:
+        run->db = arg;
+        return 0;
+    case KEY_SET:
+        add_override(run, arg, state);
+        return 0;
+    case KEY_SEED:
+        vec_push(&run->overrides, (struct scenario_override){"run.seed", arg});
+        return 0;
+    case KEY_FORMAT:
+        set_format(run, arg, state);
+        return 0;
+    case KEY_EXPLAIN:
+        run->explain = true;
+        return 0;
+    case 'q':
+        run->quiet = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        vec_push(&run->files, arg);
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a scenario file is missing");
+        return 0;
+    case ARGP_KEY_END:
+        if (run->explain && run->db)
+            argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* All files, so that one call shows all mistakes. */
+static int load_all(struct run *run)
+{
+    int worst = CLI_OK;
+    run->sets = ARENA_ARRAY(&run->arena, struct scenario_set, run->files.n);
+    for (int i = 0; i < run->files.n; i++) {
+        struct diag diag = DIAG_INIT;
+        scenario_load(&run->sets[i], run->files.at[i], run->overrides.at, run->overrides.n, &run->arena, &diag);
+        int status = cli_report(&diag);
+        if (status != CLI_OK && worst != CLI_WORLD)
+            worst = status;
+    }
+    return worst;
+}
+
+static void explain(const struct scenario_set *set, struct diag *diag)
+{
+    for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
+        const struct scenario_point *point = &set->points[i];
+        struct arena arena = ARENA_INIT;
+        struct plan plan;
+        if (scenario_compile(&plan, point, &arena, diag) == STATUS_OK) {
+            printf("%s%s: %s %s, batch %lld, %lld GPUs\n", i ? "\n" : "", point->options.name, point->model.shape.name,
+                strategy_label(&point->options.strategy), (long long)point->options.strategy.train.micro_batch,
+                (long long)point->options.cluster.gpus);
+            plan_explain(stdout, &plan, &point->hw);
+            plan_release(&plan);
+        }
+        arena_release(&arena);
+    }
+}
+
+static void show_progress(void *self, int done, int total)
+{
+    const struct scenario_set *set = self;
+    fprintf(stderr, "\r%s: %d of %d points%s", set->points[0].options.name, done, total, done == total ? "\n" : "");
+}
+
+static void print(const struct run *run, const struct scenario_set *set, const struct scenario_result *results)
+{
+    bool first = set == run->sets;
+    switch (run->format) {
+    case FORMAT_TABLE:
+        fputs(first ? "" : "\n\n", stdout);
+        output_table(stdout, set, results);
+        break;
+    case FORMAT_CSV:
+        if (first)
+            output_csv_head(stdout, set, results);
+        output_csv(stdout, set, results);
+        break;
+    case FORMAT_JSON:
+        output_json(stdout, set, results, first);
+        break;
+    case FORMAT_COUNT:
+        break;
+    }
+}
+
+static void simulate(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
+{
+    struct scenario_result *results = xcalloc((size_t)set->n_points, sizeof *results);
+    struct arena *arenas = xcalloc((size_t)set->n_points, sizeof *arenas);
+    scenario_progress progress = !run->quiet && isatty(STDERR_FILENO) ? show_progress : NULL;
+    enum status status = scenario_simulate_all(results, arenas, set, progress, set, diag);
+    if (status == STATUS_OK && store)
+        status = store_put(store, set, results, diag);
+    if (status == STATUS_OK && !run->quiet)
+        print(run, set, results);
+    for (int i = 0; i < set->n_points; i++)
+        arena_release(&arenas[i]);
+    free(arenas);
+    free(results);
+}
+
+static int run_all(const struct run *run)
+{
+    struct diag diag = DIAG_INIT;
+    struct store *store = NULL;
+    bool json = run->format == FORMAT_JSON && !run->quiet && !run->explain;
+    if (run->db && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
+        return cli_report(&diag);
+    fputs(json ? "[\n  " : "", stdout);
+    for (int i = 0; i < run->files.n && diag.worst == STATUS_OK; i++) {
+        if (run->explain)
+            explain(&run->sets[i], &diag);
+        else
+            simulate(run, &run->sets[i], store, &diag);
+    }
+    fputs(json ? "\n]\n" : "", stdout);
+    store_close(store);
+    return cli_report(&diag);
+}
+
+int cmd_run(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "FILE...",
+        .doc = "Simulate all points of the scenarios and print what comes out.\v"
+               "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error. A "
+               "scenario's "
+               "results are stored all together or not at all; a re-run adds to the database, and figures show the "
+               "newest run."};
+    struct run run = {.format = FORMAT_TABLE};
+    argp_parse(&argp, argc, argv, 0, NULL, &run);
+    int status = load_all(&run);
+    if (status == CLI_OK)
+        status = run_all(&run);
+    vec_free(&run.files);
+    vec_free(&run.overrides);
+    arena_release(&run.arena);
+    return status;
+}

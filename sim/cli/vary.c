@@ -1,0 +1,89 @@
+#include "cli/vary.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const void *at(const struct scenario *scenario, size_t offset)
+{
+    return (const char *)scenario + offset;
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same(const struct config_field *field, const void *a, const void *b)
+{
+    switch (field->type) {
+    case FIELD_STRING:
+    case FIELD_PATH:
+        return same_text(*(const char *const *)a, *(const char *const *)b);
+    case FIELD_INT:
+        return *(const int64_t *)a == *(const int64_t *)b;
+    case FIELD_NUMBER:
+        return *(const double *)a == *(const double *)b;
+    case FIELD_BOOL:
+        return *(const bool *)a == *(const bool *)b;
+    case FIELD_ENUM:
+        return *(const int *)a == *(const int *)b;
+    case FIELD_SOURCED:
+    case FIELD_SECTION:
+    case FIELD_NODE:
+        break;
+    }
+    return true; /* no value of its own */
+}
+
+static void walk(struct vary *out, const struct scenario_set *set, const struct config_table *table, const char *prefix,
+    size_t base, struct arena *arena)
+{
+    for (int f = 0; f < table->n_fields; f++) {
+        const struct config_field *field = &table->fields[f];
+        const char *path = arena_printf(arena, "%s%s", prefix, field->key);
+        size_t offset = base + field->offset;
+        if (field->type == FIELD_SECTION) {
+            walk(out, set, field->section, arena_printf(arena, "%s.", path), offset, arena);
+            continue;
+        }
+        const struct scenario *first = &set->points[0].options;
+        bool differs = false;
+        for (int i = 1; i < set->n_points && !differs; i++)
+            differs = !same(field, at(first, offset), at(&set->points[i].options, offset));
+        if (differs)
+            vec_push(&out->options, (struct vary_option){path, field, offset});
+    }
+}
+
+void vary_find(struct vary *out, const struct scenario_set *set, struct arena *arena)
+{
+    *out = (struct vary){0};
+    walk(out, set, &scenario_table, "", 0, arena);
+}
+
+const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
+{
+    const void *value = at(scenario, option->offset);
+    char number[64];
+    switch (option->field->type) {
+    case FIELD_STRING:
+    case FIELD_PATH: {
+        const char *text = *(const char *const *)value;
+        return text ? text : "";
+    }
+    case FIELD_INT:
+        return arena_printf(arena, "%" PRId64, *(const int64_t *)value);
+    case FIELD_NUMBER:
+        quantity_format(number, sizeof number, *(const double *)value, option->field->dimension);
+        return arena_strdup(arena, number);
+    case FIELD_BOOL:
+        return *(const bool *)value ? "true" : "false";
+    case FIELD_ENUM:
+        return option->field->names[*(const int *)value];
+    case FIELD_SOURCED:
+    case FIELD_SECTION:
+    case FIELD_NODE:
+        break;
+    }
+    return "";
+}

@@ -1,0 +1,55 @@
+# shellcheck shell=bash
+# For the tests of the command line: expectations that say what was seen, and small scenarios in the folder where the test stands.
+# Sourced by the scripts beside it and in tests/fault.
+unset ARGP_HELP_FMT # would change the layout of --help
+
+fail() {
+    printf 'FAILED: %s\n' "$*" >&2
+    exit 1
+}
+
+# expect STATUS COMMAND...: runs it; output in the files out and err.
+expect() {
+    local want=$1 got=0
+    shift
+    "$@" >out 2>err || got=$?
+    [[ $got == "$want" ]] || fail "exit status $got, not $want, of: $* $(tail -n 5 out err)"
+}
+
+# says FILE TEXT...: the file holds each text.
+says() {
+    local file=$1 text
+    shift
+    for text; do
+        grep -qF -- "$text" "$file" || fail "'$text' is not in $file: $(head -n 20 "$file")"
+    done
+}
+
+# scenario FILE [LINE...]: a GPT of two layers with DDP on 8 to 32 V100, which simulates in no time; the lines are added.
+scenario() {
+    local file=$1
+    shift
+    cat >tiny.json <<'JSON'
+{"model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4, "vocab_size": 1000, "n_positions": 1024}
+JSON
+    cat >"$file" <<YAML
+name: ${file%.yaml}
+model: tiny.json
+cluster: {topology: $FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml, gpus: 8}
+train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}
+strategy: ddp
+run: {steps: 1, warmup_steps: 0}
+YAML
+    printf '%s\n' "$@" >>"$file"
+}
+
+# ask SQL [DATABASE]: the values of one query, a row a line, read through a figure made for it (there need not be an sqlite3 here).
+ask() {
+    mkdir -p figures
+    printf -- '-- name: rows\n%s\n' "$1" >figures/ask.sql
+    printf 'plot sin(x)\n' >figures/ask.gp
+    FLOPCAST_PLOTS=figures expect 0 "$FLOPCAST" plot ask --db "${2:-a.db}" --out ask.svg --keep-script
+    # the rows of the data block, without the line of names
+    # shellcheck disable=SC2016 # $ is gnuplot's and sed's
+    sed -n '/^\$rows << EOD$/,/^EOD$/p' ask.svg.gp | sed '1,2d;$d' | tr -d '"'
+}

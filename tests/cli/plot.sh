@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# `flopcast plot`: pictures, the figures that there are, mistakes.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+scenario a.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
+expect 0 "$FLOPCAST" run a.yaml --db a.db --quiet
+
+for figure in memory breakdown; do
+    expect 0 "$FLOPCAST" plot $figure --db a.db
+    [[ $(head -c 8 $figure.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "$figure.png is no PNG"
+done
+expect 0 "$FLOPCAST" plot memory --db a.db --out - # in characters
+says out "parameters" "GiB"
+
+expect 2 "$FLOPCAST" plot t5_scaling --db a.db --out t5.png
+says err "run the scenario of this figure with --db first"
+expect 2 "$FLOPCAST" plot nosuch --db a.db
+says err "there is no figure 'nosuch'; there are: breakdown memory"
+expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
+says err "must end in .png or .svg"
+expect 1 "$FLOPCAST" plot memory --db absent.db
+says err "absent.db: error: cannot open the database" "flopcast run SCENARIO --db absent.db"
+[[ ! -e absent.db && ! -e t5.png ]] || fail "something was made"
+mkdir mine
+printf -- '-- name: a\nSELECT gpus, step_time_s FROM point\n' >mine/own.sql
+# shellcheck disable=SC2016 # $a is gnuplot's
+printf 'plot $a using 1:2\n' >mine/own.gp
+FLOPCAST_PLOTS=mine expect 0 "$FLOPCAST" plot own --db a.db

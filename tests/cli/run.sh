@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# `flopcast run`: formats, overrides, the database, mistakes in files.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+scenario a.yaml 'sweep: [{cluster.gpus: [8, 16, 32]}]' 'assumptions: [that this is a test]'
+scenario oom.yaml # with 16384 sequences of 128 tokens a GPU, the logits alone (x 1000 words, 2 and 4 bytes) take gigabytes several times
+oom=(--set train.micro_batch=16384)
+
+# The table: a head, a row a point, the loss of the curve, the assumptions.
+expect 0 "$FLOPCAST" run a.yaml
+says out "TFLOPS" "8 -> 32 GPUs: simulated" "that this is a test"
+[[ $(grep -c '^tiny.json  DDP' out) == 3 ]] || fail "not three rows: $(<out)"
+[[ ! -s err ]] || fail "chatter on stderr: $(<err)"
+
+# What is swept and has no column of its own gets one.
+scenario b.yaml 'sweep: [{ddp.gradient_as_bucket_view: [true, false]}, {cluster.gpus: [8, 16]}]'
+expect 0 "$FLOPCAST" run b.yaml
+says out "ddp.gradient_as_bucket_view" "batch 2, ddp.gradient_as_bucket_view false, 8 -> 16 GPUs"
+[[ $(grep -c '^tiny.json  DDP       \(true\|false\) ' out) == 4 ]] || fail "not four rows: $(<out)"
+
+# CSV: the names and their order are a promise; a row a point; the same bytes again.
+expect 0 "$FLOPCAST" run a.yaml oom.yaml --format csv "${oom[@]}"
+cp out first
+expect 0 "$FLOPCAST" run a.yaml oom.yaml --format csv "${oom[@]}"
+cmp out first || fail "two runs differ"
+expect 0 "$FLOPCAST" run a.yaml --format csv
+[[ $(wc -l <out) == 4 ]] || fail "not a head and three rows: $(<out)"
+head -n 1 out | grep -q "^scenario,model,strategy,micro_batch,gpus,status,tflops_per_gpu,hw_tflops_per_gpu,published_tflops_per_gpu,step_time_s,tokens_per_s_per_gpu,exposed_comm_s,peak_allocated_bytes,peak_reserved_bytes,hbm_capacity_bytes,required_bytes,shortfall_bytes,oom_category," || fail "columns: $(head -n 1 out)"
+sed -n 2p out | grep -q '^a,tiny.json,DDP,2,8,ok,[0-9.]*,[0-9.]*,,[0-9.e-]*,' || fail "row: $(sed -n 2p out)"
+
+# Out of memory is a result: exit status 0, no speed, what it needs.
+expect 0 "$FLOPCAST" run oom.yaml --format csv "${oom[@]}"
+sed -n 2p out | grep -q '^oom,tiny.json,DDP,16384,8,oom,,,,,,,,,[0-9.]*,[0-9.]*,[0-9.]*,[a-z]*,' || fail "row: $(sed -n 2p out)"
+expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}"
+says out "OOM" "out of memory: tiny.json DDP, batch 16384, 8 GPUs" "GiB short; first at" "needed: parameters"
+
+# JSON: one array over all files.
+expect 0 "$FLOPCAST" run a.yaml oom.yaml --format json "${oom[@]}"
+[[ $(grep -c '"scenario": ' out) == 4 && $(head -n 1 out) == '[' && $(tail -n 1 out) == ']' ]] || fail "JSON: $(<out)"
+says out '"config": {' '"origin": "--set train.micro_batch'
+if command -v python3 >/dev/null; then python3 -m json.tool out >/dev/null || fail "python3 cannot read the JSON"; fi
+
+# --seed is --set run.seed.
+expect 0 "$FLOPCAST" run a.yaml --format csv --seed 7
+cp out seed
+expect 0 "$FLOPCAST" run a.yaml --format csv --set run.seed=7
+cmp out seed || fail "--seed 7 is not --set run.seed=7"
+
+# --explain prints plans and runs nothing; --quiet prints nothing.
+expect 0 "$FLOPCAST" run a.yaml --explain
+says out "a: tiny.json DDP, batch 2, 8 GPUs" "all_reduce"
+expect 0 "$FLOPCAST" run a.yaml --quiet
+[[ ! -s out ]] || fail "--quiet prints: $(<out)"
+
+# Any mistake in any file: all mistakes are told, nothing runs, no database is made.
+scenario bad.yaml 'nosuch: 1' 'noise: {gpu_speed_spread: 5}'
+scenario worse.yaml 'report: none'
+expect 2 "$FLOPCAST" run a.yaml bad.yaml worse.yaml --db new.db
+says err "bad.yaml:7:1: error:" "bad.yaml:8:27: error:" "worse.yaml:7:"
+[[ ! -s out ]] || fail "something ran: $(<out)"
+[[ ! -e new.db ]] || fail "a database was made"
+expect 2 "$FLOPCAST" run a.yaml --set train.micro_bath=3 --db new.db
+says err "did you mean 'micro_batch'?"
+[[ ! -e new.db ]] || fail "a database was made"
+
+# The database: runs add up, figures show the newest.
+expect 0 "$FLOPCAST" run a.yaml oom.yaml --db a.db "${oom[@]}"
+expect 0 "$FLOPCAST" run a.yaml --db a.db
+[[ $(ask 'SELECT count(*) FROM run') == 3 ]] || fail "runs: $(ask 'SELECT count(*) FROM run')"
+[[ $(ask 'SELECT gpus, status FROM v_scaling ORDER BY scenario, gpus') == $'8 ok\n16 ok\n32 ok\n8 oom' ]] ||
+    fail "points: $(ask 'SELECT gpus, status FROM v_scaling ORDER BY scenario, gpus')"
+[[ $(ask "SELECT json_extract(config, '\$.train.micro_batch.origin') FROM point WHERE status = 'oom'") == --set* ]] ||
+    fail "the origin of a value is lost"

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# `flopcast model`, `topology` and `calibrate fit`: what they print is what the files say.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+expect 0 "$FLOPCAST" model "$FLOPCAST_SOURCE_DIR/scenarios/models/t5-11b.yaml"
+says out "11,307,321,344"
+topologies=$FLOPCAST_SOURCE_DIR/topologies
+expect 0 "$FLOPCAST" topology "$topologies/clusters/dgx-1v-ib.yaml"
+says out "cluster DGX-1V" "node DGX-1V" "gpu V100"
+expect 0 "$FLOPCAST" topology "$topologies/nodes/dgx-1v-like.yaml"
+says out "node DGX-1V" "gpu V100"
+expect 0 "$FLOPCAST" topology "$topologies/gpus/v100-sxm2-32gb.yaml"
+says out "gpu V100" "datasheet"
+expect 2 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/scenarios/models/gpt2.yaml"
+expect 1 "$FLOPCAST" model absent.yaml
+says err "absent.yaml: error: cannot open"
+expect 0 "$FLOPCAST" calibrate fit
+says out "computed"

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# --help, --version and mistakes of usage.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+expect 0 "$FLOPCAST" --version
+[[ $(<out) == "flopcast $(<"$FLOPCAST_SOURCE_DIR/sim/VERSION")" ]] || fail "--version says $(<out)"
+
+expect 0 "$FLOPCAST" --help
+diff -u "$FLOPCAST_SOURCE_DIR/tests/cli/help.txt" out || fail "--help has changed; if it is meant, change tests/cli/help.txt"
+
+# Every command of --help has its own help, which names it.
+commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' out)
+[[ $(wc -w <<<"$commands") -ge 6 ]] || fail "--help lists only: $commands"
+for command in $commands; do
+    expect 0 "$FLOPCAST" "$command" --help
+    says out "Usage: flopcast $command "
+done
+
+expect 2 "$FLOPCAST"
+says err "a command is missing"
+expect 2 "$FLOPCAST" plott
+says err "there is no command 'plott'; did you mean 'plot'?"
+expect 2 "$FLOPCAST" --nosuch
+expect 2 "$FLOPCAST" run
+says err "flopcast run: a scenario file is missing"
+expect 2 "$FLOPCAST" run --nosuch
+expect 2 "$FLOPCAST" run x.yaml --format xml
+says err "table, csv or json is wanted"
+expect 2 "$FLOPCAST" run x.yaml --set train.micro_batch
+says err "KEY=VALUE is wanted"
+expect 2 "$FLOPCAST" run x.yaml --explain --db a.db
+expect 2 "$FLOPCAST" plot
+says err "a figure is missing"
+expect 2 "$FLOPCAST" plot one two
+expect 2 "$FLOPCAST" calibrate guess
+expect 2 "$FLOPCAST" model
+[[ ! -e a.db ]] || fail "a database was made"
