@@ -81,6 +81,8 @@ static void try_start(struct sim *sim, int rank_index, int stream_index)
     }
     if (!waits_satisfied(sim, rank, op, stream->step))
         return; /* whoever ends the op waited for tries all streams of the rank */
+    stream->wake_pending = false; /* another event of this instant may have come before it: */
+    stream->epoch++;              /* it is superseded */
     if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step))
         account_idle(sim, rank, stream, op);
     if (op->kind == OP_KERNEL) {
