@@ -75,7 +75,7 @@ static bool search(gsl_multifit_nlinear_workspace *work, struct fit *fit, gsl_ve
     gsl_vector *weights = gsl_vector_alloc(fit->n_rows), *off = gsl_vector_alloc(fit->n_rows);
     gsl_vector *before = gsl_vector_alloc(N_PARAMETERS);
     gsl_vector_set_all(weights, 1);
-    double moved = INFINITY;
+    double moved = HUGE_VAL;
     for (int round = 0; round < REWEIGHTINGS && moved > 1e-6; round++) {
         int info;
         gsl_vector_memcpy(before, at);

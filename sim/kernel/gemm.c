@@ -59,7 +59,7 @@ static double choice_s(
 static struct choice choose(const struct kernel_work *work, const struct machine *machine, double sms)
 {
     struct choice best = {0};
-    double best_s = INFINITY;
+    double best_s = HUGE_VAL;
     for (int i = 0; i < N_TILES; i++) {
         struct tile tile = tiles[i];
         int64_t rows = (work->m + tile.m - 1) / tile.m, columns = (work->n + tile.n - 1) / tile.n;

@@ -86,6 +86,11 @@ struct model_workload {
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. */
 int64_t model_tokens(const struct model *model, const struct model_workload *workload);
 
+/* Bytes of the keys and values that a decoder block hands out as past_key_values (self-attention, and cross-attention
+ * in T5); 0 for a block without them. Autograd's tensors are these very ones: they cost memory of their own only where
+ * autograd keeps nothing. */
+int64_t model_cache_bytes(const struct model *model, const struct model_workload *workload, int layer);
+
 /* A kernel within a program. */
 struct model_kernel {
     const char

@@ -9,6 +9,18 @@ int64_t model_tokens(const struct model *model, const struct model_workload *wor
     return workload->micro_batch * (workload->seq_len + (decoder_apart ? workload->decoder_seq_len : 0));
 }
 
+int64_t model_cache_bytes(const struct model *model, const struct model_workload *workload, int layer)
+{
+    const struct model_shape *shape = &model->shape;
+    if (model->layers[layer].role != LAYER_DECODER_BLOCK)
+        return 0;
+    bool decoder_apart = shape->n_decoder_layers > 0;
+    int64_t own = decoder_apart ? workload->decoder_seq_len : workload->seq_len;
+    int64_t crossed = decoder_apart ? workload->seq_len : 0;
+    int64_t keys_and_values = 2 * (own + crossed) * shape->n_kv_heads * shape->d_kv;
+    return workload->micro_batch * keys_and_values * dtype_bytes(workload->storage);
+}
+
 struct stages_builder {
     const struct model *model;
     const struct model_workload *workload;

@@ -14,7 +14,7 @@ static const double UNFIXED = -1;
 static double next_level(const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left,
     const double *load, int n_links)
 {
-    double level = INFINITY;
+    double level = HUGE_VAL;
     for (int l = 0; l < n_links; l++)
         if (load[l] > 0 && left[l] / load[l] < level)
             level = left[l] / load[l];

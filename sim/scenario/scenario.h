@@ -24,7 +24,12 @@
 #include "exec/exec.h"
 #include "strategy/strategy.h"
 
-enum flops_formula { FLOPS_MODEL, FLOPS_HARDWARE, FLOPS_FORMULA_COUNT };
+/* How a source counts the FLOP of a step, which decides what its "TFLOPS" mean:
+ *   model       GEMMs and attention of three forward passes
+ *   hardware    what the GPU executes: recomputation counted
+ *   parameters  6 x parameters x tokens, the rule of thumb (Kaplan et al., arXiv 2001.08361); an encoder-decoder's
+ * tokens of both sides count in full, though each passes one of the two stacks */
+enum flops_formula { FLOPS_MODEL, FLOPS_HARDWARE, FLOPS_PARAMETERS, FLOPS_FORMULA_COUNT };
 /* "model" (3 x forward), "hardware" (with recomputation) */
 extern const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1];
 

@@ -17,6 +17,20 @@ enum status scenario_compile(
         point->gpus_at, arena, diag);
 }
 
+static double formula_flop(const struct plan *plan, const struct scenario_point *point)
+{
+    switch ((enum flops_formula)point->options.flops_formula) {
+    case FLOPS_HARDWARE:
+        return plan->hardware_flop;
+    case FLOPS_PARAMETERS:
+        return 6.0 * (double)point->model.params * plan->tokens;
+    case FLOPS_MODEL:
+    case FLOPS_FORMULA_COUNT:
+        break;
+    }
+    return plan->model_flop;
+}
+
 /* Rates of a step that fits; all stay 0 when it does not. */
 static void count_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
 {
@@ -29,8 +43,7 @@ static void count_rates(struct scenario_result *out, const struct plan *plan, co
     out->hfu = plan->hardware_flop / step_s / peak;
     out->model_tflops_per_gpu = plan->model_flop / step_s * 1e-12;
     out->hw_tflops_per_gpu = plan->hardware_flop / step_s * 1e-12;
-    bool hardware = point->options.flops_formula == FLOPS_HARDWARE;
-    out->tflops_per_gpu = hardware ? out->hw_tflops_per_gpu : out->model_tflops_per_gpu;
+    out->tflops_per_gpu = formula_flop(plan, point) / step_s * 1e-12;
     out->tokens_per_s_per_gpu = plan->tokens / step_s;
     out->samples_per_s = plan->samples * plan->ranks / step_s;
 }

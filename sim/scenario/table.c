@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1] = {"model", "hardware", NULL};
+const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1] = {"model", "hardware", "parameters", NULL};
 
 /* Beyond these a value is a slip of the pen, not an experiment; they also keep every size within int64. */
 enum {
@@ -40,6 +40,8 @@ static const struct config_field train_fields[] = {
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
+    {TRAIN("use_cache", FIELD_BOOL, use_cache,
+        "Hugging Face's use_cache: decoder keys and values are kept through the step")},
 };
 static TABLE(train_table, "'train'", train_fields);
 

@@ -106,6 +106,7 @@ static void micro_step(struct ddp *ddp)
             plan_free(&emit->builder, copies[layer], PLAN_NO_OP);
     }
     plan_free(&emit->builder, copies[0], PLAN_NO_OP);
+    emit_drop_outputs(emit);
 }
 
 /* Everything reduced: the compute stream waits for the last bucket, and gradients are copied back out of the buckets.

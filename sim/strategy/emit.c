@@ -16,7 +16,9 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     plan_begin(&emit->builder, plan, gpus, arena);
     model_stages(&emit->stages, model, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
+    emit->caches = ARENA_ARRAY(arena, int, emit->stages.n);
     for (int s = 0; s < emit->stages.n; s++) {
+        emit->caches[s] = PLAN_NO_OP;
         int n = emit->stages.at[s].program->n_activations;
         emit->saved[s] = ARENA_ARRAY(arena, int, n);
         for (int a = 0; a < n; a++)
@@ -82,6 +84,18 @@ void emit_forward(struct emit *emit, int stage)
 {
     emit->builder.phase = PHASE_FORWARD;
     forward_kernels(emit, stage, !emit_recomputes(emit, stage), true);
+    int layer = emit->stages.at[stage].layer;
+    if (emit->options->train.use_cache && emit_recomputes(emit, stage))
+        emit->caches[stage] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
+            model_cache_bytes(emit->model, &emit->workload, layer), HBM_ACTIVATIONS);
+}
+
+void emit_drop_outputs(struct emit *emit)
+{
+    for (int s = 0; s < emit->stages.n; s++) {
+        plan_free(&emit->builder, emit->caches[s], PLAN_NO_OP);
+        emit->caches[s] = PLAN_NO_OP;
+    }
 }
 
 static void backward_kernels(struct emit *emit, int stage)

@@ -16,6 +16,7 @@ struct emit {
     struct model_stages stages;
     int64_t master_bytes; /* a parameter as the optimizer sees it: 4, or 2 in pure BF16 */
     int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
+    int *caches;          /* by stage: past_key_values, see train_options.use_cache */
     int **saved;          /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */
     /* Told before and after a backward kernel that completes the gradient of a parameter tensor (index in
      * model->tensors). */
@@ -35,6 +36,9 @@ void emit_forward(struct emit *emit, int stage);
 /* Recomputation, where the stage does it, and the kernels of its backward pass; at its end everything that the stage
  * kept, and the output of the stage before it, is freed. */
 void emit_backward(struct emit *emit, int stage);
+
+/* The model's outputs go out of scope: past_key_values are freed. */
+void emit_drop_outputs(struct emit *emit);
 
 const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
 

@@ -10,6 +10,7 @@
  * process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over the
  * replicas on a second group; NO_SHARD all-reduces instead. Ignored: use_orig_params, CPU offload, buffers. */
 #include "strategy/emit.h"
+#include "strategy/limiter.h"
 
 struct unit {
     int64_t padded, shard; /* elements */
@@ -28,8 +29,7 @@ struct fsdp {
     int shard_group, replicate_group;
     int64_t shard_ranks, replicas;
     int64_t reduce_bytes; /* an element of a gradient on the wire */
-    VEC(plan_wait) frees; /* rate limiter: ops after which gathered parameters may be freed, oldest first */
-    int first_free;
+    struct limiter limiter;
     bool first_unshard; /* none yet in this step */
     bool synchronises;  /* this micro-step communicates gradients */
 };
@@ -57,13 +57,6 @@ static void stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kerne
         emit->options->host.kernel_issue_s);
 }
 
-static void limit(struct fsdp *fsdp)
-{
-    if (!fsdp->options->limit_all_gathers || fsdp->frees.n - fsdp->first_free < fsdp->options->max_inflight_all_gathers)
-        return;
-    plan_host_wait(&fsdp->emit->builder, "limit_all_gathers", fsdp->frees.at[fsdp->first_free++], 0);
-}
-
 static void unshard(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
@@ -75,8 +68,8 @@ static void unshard(struct fsdp *fsdp, int layer)
     unit->ready_op = PLAN_NO_OP;
     if (!shards(fsdp) && !casts(fsdp))
         return;
-    if (shards(fsdp))
-        limit(fsdp);
+    if (shards(fsdp) && fsdp->options->limit_all_gathers)
+        limiter_all_gather(&fsdp->limiter, builder);
     enum plan_stream first = casts(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
     if (fsdp->first_unshard) /* the optimizer of the step before has to be done; its op is set by link_steps */
         plan_stream_wait(builder, first, PLAN_PREVIOUS_STEP);
@@ -116,7 +109,7 @@ static void reshard(struct fsdp *fsdp, int layer)
     if (unit->gathered != PLAN_NO_OP)
         plan_free(&fsdp->emit->builder, unit->gathered, last);
     if (unit->gathered != PLAN_NO_OP && shards(fsdp))
-        vec_push(&fsdp->frees, last);
+        limiter_free(&fsdp->limiter, last);
     unit->gathered = PLAN_NO_OP;
     unit->ready = false;
 }
@@ -298,6 +291,7 @@ static void backward(struct fsdp *fsdp)
     hook(fsdp, 0, "post_backward");
     reshard(fsdp, 0);
     reduce(fsdp, 0);
+    emit_drop_outputs(emit);
     /* The final callback: the compute stream waits for the post-backward stream. */
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
 }
@@ -389,5 +383,5 @@ void compile_fsdp(struct emit *emit)
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
     link_steps(emit);
-    vec_free(&fsdp.frees);
+    limiter_resolve(&fsdp.limiter, emit->builder.plan, fsdp.options->max_inflight_all_gathers);
 }

@@ -27,6 +27,8 @@ extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention;
+    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
+                       step */
 };
 
 enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };

@@ -33,7 +33,7 @@ static void three_links_in_a_row(void **state)
     const struct maxmin_use all[] = {{0, 1}, {1, 1}, {2, 1}}, first[] = {{0, 1}}, second[] = {{1, 1}},
                             third[] = {{2, 1}};
     const struct maxmin_flow flows[] = {
-        {INFINITY, all, 3}, {INFINITY, first, 1}, {INFINITY, second, 1}, {INFINITY, third, 1}, {INFINITY, first, 1}};
+        {HUGE_VAL, all, 3}, {HUGE_VAL, first, 1}, {HUGE_VAL, second, 1}, {HUGE_VAL, third, 1}, {HUGE_VAL, first, 1}};
     double rates[5];
     solve(rates, flows, 5, capacity, 3);
     near(rates[0], 1.0 / 3);
@@ -50,8 +50,8 @@ static void bounds_and_weights(void **state)
     (void)state;
     const double capacity[] = {10};
     const struct maxmin_use once[] = {{0, 1}}, four[] = {{0, 4}};
-    const struct maxmin_flow plain[] = {{2, once, 1}, {INFINITY, once, 1}};
-    const struct maxmin_flow weighted[] = {{2, once, 1}, {INFINITY, four, 1}};
+    const struct maxmin_flow plain[] = {{2, once, 1}, {HUGE_VAL, once, 1}};
+    const struct maxmin_flow weighted[] = {{2, once, 1}, {HUGE_VAL, four, 1}};
     double rates[2];
     solve(rates, plain, 2, capacity, 1);
     near(rates[0], 2);
@@ -79,7 +79,7 @@ static void draw_network(struct network *net, struct rng_stream *rng)
         int used = 0;
         for (; used < n && first + used < net->n_links; used++)
             net->uses[f][used] = (struct maxmin_use){first + used, 0.5 + rng_uniform(rng)};
-        double bound = rng_uniform(rng) < 0.3 ? 10 * rng_uniform(rng) + 0.1 : (double)INFINITY;
+        double bound = rng_uniform(rng) < 0.3 ? 10 * rng_uniform(rng) + 0.1 : HUGE_VAL;
         net->flows[f] = (struct maxmin_flow){bound, net->uses[f], used};
     }
 }

@@ -25,7 +25,7 @@ static void on_ended(void *self, const struct event *event)
 static void on_start(void *self, const struct event *event)
 {
     struct fixture *fixture = self;
-    net_start(&fixture->net, (int)event->target, (double)event->arg, INFINITY, &fixture->use, 1,
+    net_start(&fixture->net, (int)event->target, (double)event->arg, HUGE_VAL, &fixture->use, 1,
         (struct net_listener){fixture->ended, event->target});
 }
 
