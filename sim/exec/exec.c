@@ -57,8 +57,11 @@ static void setup_host(struct sim *sim)
     const struct plan *plan = sim->plan;
     int n = plan->ops.n;
     sim->host_prefix_s = ARENA_ARRAY(sim->arena, double, n + 1);
+    sim->launches = ARENA_ARRAY(sim->arena, int32_t, n + 1);
     sim->next_block = ARENA_ARRAY(sim->arena, int32_t, n + 1);
     sim->next_memory = ARENA_ARRAY(sim->arena, int32_t, n + 1);
+    for (int i = 0; i < n; i++)
+        sim->launches[i + 1] = sim->launches[i] + (plan->ops.at[i].position >= 0);
     for (int i = 0; i < n; i++)
         sim->host_prefix_s[i + 1] = sim->host_prefix_s[i] + (double)plan->ops.at[i].host_s;
     sim->next_block[n] = sim->next_memory[n] = n;

@@ -14,13 +14,36 @@ ps_t host_issue_time(const struct sim *sim, const struct rank *rank, int32_t ste
     return rank->host_base + ps_from_s(work_s * rank->host_factor);
 }
 
+/* Launches that the GPU has not finished when the host is before an op of its step. */
+static int64_t outstanding(const struct sim *sim, const struct rank *rank, int32_t op)
+{
+    int32_t n = sim->plan->ops.n;
+    return (int64_t)rank->host_step * sim->launches[n] + sim->launches[op] - rank->done;
+}
+
+/* The first op before which the launch queue would be full if the GPU did nothing from now on; n_ops when there is
+ * none. */
+static int32_t queue_full_at(const struct sim *sim, const struct rank *rank)
+{
+    int32_t low = 0, high = sim->plan->ops.n;
+    while (low < high) {
+        int32_t middle = low + (high - low) / 2;
+        if (outstanding(sim, rank, middle) >= LAUNCH_QUEUE)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
 /* The stretch reaches to the next op at or after `from` that stops the host: one that blocks it, or on the rank with
  * the ledger one that allocates or frees. */
 static void reach(struct sim *sim, int rank_index, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
     bool has_ledger = rank_index == 0;
-    rank->host_end = (has_ledger ? sim->next_memory : sim->next_block)[from];
+    int32_t stop = (has_ledger ? sim->next_memory : sim->next_block)[from], full = queue_full_at(sim, rank);
+    rank->host_end = stop < full ? stop : full > from ? full : from;
     double work_s = sim->host_prefix_s[rank->host_end] - sim->host_prefix_s[rank->host_first];
     ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
     engine_at(&sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);
@@ -47,6 +70,8 @@ void host_begin_step(struct sim *sim, int rank)
 void host_check(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
+    if (rank->host_state == HOST_QUEUE_FULL && outstanding(sim, rank, rank->host_end) <= LAUNCH_QUEUE / 2)
+        begin_stretch(sim, rank_index, rank->host_end, rank->host_end);
     if (rank->host_state != HOST_BLOCKED)
         return;
     const struct plan_op *op = &sim->plan->ops.at[rank->host_end];
@@ -70,12 +95,18 @@ void host_on_event(void *self, const struct event *event)
         host_begin_step(sim, rank_index);
         return;
     }
-    if (sim->plan->ops.at[at].kind == OP_HOST_WAIT) {
+    int kind = sim->plan->ops.at[at].kind;
+    bool ledger = kind == OP_ALLOC || kind == OP_FREE;
+    if (kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
-        return;
+    } else if (ledger && rank_index == 0) {
+        ledger_op(sim, at);
+        if (!sim->out_of_memory)
+            reach(sim, rank_index, at + 1);
+    } else if (outstanding(sim, rank, at) >= LAUNCH_QUEUE) {
+        rank->host_state = HOST_QUEUE_FULL;
+    } else {
+        reach(sim, rank_index, at); /* the GPU has caught up in the meantime */
     }
-    ledger_op(sim, at);
-    if (!sim->out_of_memory)
-        reach(sim, rank_index, at + 1);
 }

@@ -36,7 +36,12 @@ struct stream {
     double spent_ps;    /* running op: time in earlier stretches */
 };
 
-enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_DONE };
+/* How many launches the host can be ahead of the GPU: CUDA's launch queue takes about a thousand, then cudaLaunchKernel
+ * blocks. The depth is not documented; 1024 is what microbenchmarks of launch throughput show. It drains to half before
+ * the host is woken here, which saves an event for every kernel and changes no issue time that matters. */
+enum { LAUNCH_QUEUE = 1024 };
+
+enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DONE };
 
 struct rank {
     struct stream streams[STREAM_COUNT];
@@ -44,6 +49,7 @@ struct rank {
     int32_t host_first; /* its first op */
     int32_t host_end;   /* the op that ends it (not issued in it), or the number of ops */
     int32_t host_step;
+    int64_t done; /* device ops completed, all streams */
     uint8_t host_state;
     double host_factor; /* jitter of the stretch */
     double speed;       /* persistent speed of the GPU, 1 = nominal */
@@ -94,6 +100,7 @@ struct sim {
     int *group_first; /* first instance of each group */
     struct kernel_cost *kernel_costs;
     double *host_prefix_s; /* n_ops + 1: host time of all ops before */
+    int32_t *launches;     /* n_ops + 1: device ops before */
     int32_t *next_block;   /* n_ops + 1: first op at or after that blocks the host */
     int32_t
         *next_memory; /* the same, ops that touch memory included: the host of the rank with the ledger stops there */

@@ -80,7 +80,7 @@ static void try_start(struct sim *sim, int rank_index, int stream_index)
         return;
     }
     if (!waits_satisfied(sim, rank, op, stream->step))
-        return; /* whoever ends the op waited for tries all streams of the rank */
+        return;                   /* whoever ends the op waited for tries all streams of the rank */
     stream->wake_pending = false; /* another event of this instant may have come before it: */
     stream->epoch++;              /* it is superseded */
     if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step))
@@ -120,6 +120,7 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
     stream->idle_since = sim->engine.now;
     stream->issue_known = false;
     stream->done++;
+    rank->done++;
     if (++stream->position == sim->plan->stream_ops[stream_index].n) {
         stream->position = 0;
         stream->step++;
