@@ -39,7 +39,7 @@ static enum status select_number(
 {
     numbers found = {0};
     enum status status = select_numbers(&found, path, wanted, matches, n_matches, diag);
-    *out = status ? 0 : found.at[0];
+    *out = found.n > 0 ? found.at[0] : 0;
     vec_free(&found);
     return status;
 }

@@ -42,7 +42,7 @@ int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream);
 /* The tensor is gone: its bytes no longer count as allocated. The block can be used again when hbm_reuse is called: at
  * once for a block that only its own stream used. */
 void hbm_free(struct hbm *hbm, int32_t block, int64_t bytes, int category);
-void hbm_reuse(struct hbm *hbm, int32_t block);
+void hbm_reuse(struct hbm *hbm, int32_t index);
 
 /* What the allocator counts for a request: PyTorch's round_size. */
 int64_t hbm_round(int64_t bytes);

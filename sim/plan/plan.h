@@ -130,7 +130,7 @@ int plan_kernel(
 int plan_collective(struct plan_builder *builder, enum plan_stream stream, const char *name, enum coll_kind kind,
     double bytes, int group, double host_s); /* a group of one rank: no op, returns PLAN_NO_OP */
 int plan_host(struct plan_builder *builder, const char *name, double host_s);
-int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait op, double host_s);
+int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait waited, double host_s);
 /* A buffer that lives for the whole run. */
 void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category);
 /* A buffer allocated by the host now; returns its number for plan_free. bytes 0 gives PLAN_NO_OP, which plan_free

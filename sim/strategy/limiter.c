@@ -34,13 +34,13 @@ void limiter_resolve(struct limiter *limiter, struct plan *plan, int64_t max_inf
                 continue;
             }
             struct plan_op *op = &plan->ops.at[event.op];
-            bool waits = fifo.n - first >= max_inflight && fifo.at[first].age < 2;
+            bool takes = fifo.n > first && fifo.n - first >= max_inflight, waits = takes && fifo.at[first].age < 2;
             /* What was freed two steps ago has long been done. */
             op->kind = waits ? OP_HOST_WAIT : OP_HOST;
             op->n_waits = waits;
             if (waits)
                 plan->waits.at[op->first_wait] = fifo.at[first].op | (fifo.at[first].age ? PLAN_PREVIOUS_STEP : 0);
-            first += fifo.n - first >= max_inflight;
+            first += takes;
         }
     }
     vec_free(&fifo);

@@ -1,0 +1,334 @@
+#include "exec/exec.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+/* A GPU in round numbers: 100 SMs, 1 GB of HBM of which 1 TB/s can be used, no launch floor: a kernel that moves 1 GB
+ * takes 1 ms. Two GPUs a node, 100 GB/s between them; collectives hold 20 SMs, cost 100 us once and 10 us a hop. */
+static struct hw test_hw(void)
+{
+    struct hw hw = {0};
+    hw.gpu.name = "test";
+    hw.gpu.sms.value = 100;
+    hw.gpu.hbm_capacity.value = 1e9;
+    hw.gpu.hbm_bandwidth.value = 1e12;
+    hw.gpu.hbm_efficiency.value = 1;
+    hw.gpu.vector_flops.value = 1e12;
+    hw.gpu.memory_sms.value = 1;
+    hw.node.gpus.value = hw.node.nics.value = 2;
+    hw.node.gpu_bandwidth.value = 100e9;
+    hw.node.nic_bandwidth.value = 50e9;
+    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
+    hw.node.nccl_base_latency.value = 100e-6;
+    hw.node.nccl_hop_latency.value = hw.cluster.nccl_hop_latency.value = 10e-6;
+    hw.node.nccl_channels.value = 20;
+    hw.cluster.nodes.value = 8;
+    return hw;
+}
+
+struct fixture {
+    struct hw hw;
+    struct arena arena;
+    struct plan plan;
+    struct plan_builder builder;
+    struct exec_options options;
+    struct exec_result result;
+};
+
+static void begin(struct fixture *f, int ranks)
+{
+    memset(f, 0, sizeof *f);
+    f->hw = test_hw();
+    f->options = (struct exec_options){.steps = 1, .seed = 1, .fold = FOLD_OFF};
+    plan_begin(&f->builder, &f->plan, ranks, &f->arena);
+}
+
+static void run(struct fixture *f)
+{
+    plan_end(&f->builder);
+    exec_run(&f->result, &f->plan, &f->hw, &f->options, &f->arena);
+}
+
+static void end(struct fixture *f)
+{
+    plan_release(&f->plan);
+    arena_release(&f->arena);
+}
+
+/* A kernel of so many milliseconds that only moves bytes, or only computes (on the vector units). */
+static int mover(struct fixture *f, enum plan_stream stream, double ms, double host_s)
+{
+    return plan_kernel(&f->builder, stream, "move", kernel_stream(KERNEL_COPY, ms * 1e9, 0, 0), host_s);
+}
+static int computer(struct fixture *f, double ms)
+{
+    return plan_kernel(&f->builder, STREAM_COMPUTE, "compute", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, ms * 1e9), 0);
+}
+
+static void near(double got, double want)
+{
+    if (fabs(got - want) > 1e-9) /* a nanosecond */
+        fail_msg("got %.12g s, want %.12g s", got, want);
+}
+
+static void kernels_of_a_stream_follow_each_other(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    mover(&f, STREAM_COMPUTE, 2, 0);
+    mover(&f, STREAM_COMPUTE, 3, 0);
+    run(&f);
+    near(f.result.step_time_s, 5e-3);
+    near(f.result.breakdown.compute_s, 5e-3);
+    end(&f);
+}
+
+/* Streams run side by side; a wait puts the second kernel of compute (1 ms) behind the cast (4 ms): idle from 1 to 4
+ * ms. */
+static void streams_overlap_and_wait(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    int cast = mover(&f, STREAM_UNSHARD, 4, 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, cast);
+    mover(&f, STREAM_COMPUTE, 2, 0);
+    run(&f);
+    near(f.result.step_time_s, 6e-3);
+    near(f.result.breakdown.other_idle_s, 3e-3);
+    near(f.result.breakdown.exposed_comm_s, 0);
+    end(&f);
+}
+
+/* Three kernels of 1 ms each, issued 2 ms apart: they start at 2, 4 and 6 ms; the GPU is idle 2 + 1 + 1 ms. */
+static void a_slow_host_starves_the_gpu(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    for (int i = 0; i < 3; i++)
+        mover(&f, STREAM_COMPUTE, 1, 2e-3);
+    run(&f);
+    near(f.result.step_time_s, 7e-3);
+    near(f.result.breakdown.host_bound_s, 4e-3);
+    near(f.result.breakdown.compute_s, 3e-3);
+    end(&f);
+}
+
+/* The host waits for the first kernel (5 ms) and then needs 1 ms to issue the next: it starts at 6 ms. */
+static void the_host_blocks_where_it_waits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    int first = mover(&f, STREAM_COMPUTE, 5, 0);
+    plan_host_wait(&f.builder, "loss.item()", first, 0);
+    mover(&f, STREAM_COMPUTE, 1, 1e-3);
+    run(&f);
+    near(f.result.step_time_s, 7e-3);
+    near(f.result.breakdown.host_bound_s, 1e-3);
+    end(&f);
+}
+
+/* The unshard stream's kernel of a step waits for compute's of the step before: steps cannot overlap, so each takes 1 +
+ * 2 ms. Without the wait the second step's cast runs beside the first step's compute and a step takes 2 ms. */
+static void a_wait_on_the_step_before_keeps_steps_apart(void **state)
+{
+    (void)state;
+    for (int waits = 0; waits < 2; waits++) {
+        struct fixture f;
+        begin(&f, 1);
+        if (waits)
+            plan_stream_wait(&f.builder, STREAM_UNSHARD, PLAN_PREVIOUS_STEP + 1);
+        int cast = mover(&f, STREAM_UNSHARD, 1, 0);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, cast);
+        mover(&f, STREAM_COMPUTE, 2, 0);
+        f.options.steps = 3;
+        f.options.warmup_steps = 1;
+        run(&f);
+        near(f.result.step_time_s, waits ? 3e-3 : 2e-3);
+        end(&f);
+    }
+}
+
+/* Two GPUs gather 200 MB: 100 + 10 us of latency, then half of it at 100 GB/s: 1 ms. Compute waits for it. */
+static void a_collective_takes_latency_and_bandwidth(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    int world = plan_group(&f.builder, "world", 2, 1);
+    int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    run(&f);
+    near(f.result.step_time_s, 2.11e-3);
+    near(f.result.breakdown.exposed_comm_s, 1.11e-3);
+    near(f.result.breakdown.comm_latency_s, 0.11e-3);
+    end(&f);
+}
+
+/* Two groups of one rank in each of two nodes share the nodes' NICs: alone each would reach its own NIC's 50 GB/s, and
+ * together the node's 100 GB/s are enough. With one NIC of 50 GB/s a node they halve each other. 200 MB all-gathered by
+ * 2 ranks: 100 MB on the wire. */
+static void groups_that_share_nics_halve_each_other(void **state)
+{
+    (void)state;
+    for (int nics = 1; nics <= 2; nics++) {
+        struct fixture f;
+        begin(&f, 4);
+        f.hw.node.nics.value = nics;
+        int across = plan_group(&f.builder, "replicate", 2, 2);
+        int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, across, 0);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        run(&f);
+        near(f.result.step_time_s, 0.11e-3 + 100e6 / (nics * 25e9) + 1e-3);
+        end(&f);
+    }
+}
+
+/* A kernel that computes for 10 ms on 100 SMs, beside a collective that takes all of that time and holds 20 of them: 10
+ * / 0.8 = 12.5 ms. The collective: 0.11 ms + x / 100 GB/s with 2 x bytes; 3 GB -> 15.11 ms. */
+static void compute_is_slower_beside_a_collective(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    int world = plan_group(&f.builder, "world", 2, 1);
+    plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 3e9, world, 0);
+    computer(&f, 10);
+    run(&f);
+    near(f.result.step_time_s, 12.5e-3);
+    near(f.result.breakdown.contention_s, 2.5e-3);
+    end(&f);
+}
+
+/* The same with a collective of 4 ms (0.11 + 3.89: 778 MB): in 4 ms 3.2 ms of work are done, 6.8 ms are left at full
+ * speed: 10.8 ms. */
+static void the_rest_runs_at_full_speed_when_the_collective_ends(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    int world = plan_group(&f.builder, "world", 2, 1);
+    plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 778e6, world, 0);
+    computer(&f, 10);
+    run(&f);
+    near(f.result.step_time_s, 10.8e-3);
+    end(&f);
+}
+
+/* HBM: an all-gather of 3 GB on two ranks reads and writes 1.5 GB each in 15.11 ms, 198.5 GB/s of the 1 TB/s. A kernel
+ * that alone moves bytes for 8 ms takes 8 / (1 - 0.1985). */
+static void bytes_are_slower_beside_a_collective(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    int world = plan_group(&f.builder, "world", 2, 1);
+    plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 3e9, world, 0);
+    mover(&f, STREAM_COMPUTE, 8, 0);
+    run(&f);
+    near(f.result.step_time_s, 8e-3 / (1 - 3e9 / 15.11e-3 / 1e12));
+    end(&f);
+}
+
+/* With persistently different speeds the slowest rank sets the pace of all, and the others wait in the collective for
+ * it. */
+static void stragglers_hold_everybody_up(void **state)
+{
+    (void)state;
+    double times[2], waits[2];
+    for (int noisy = 0; noisy < 2; noisy++) {
+        struct fixture f;
+        begin(&f, 8);
+        int world = plan_group(&f.builder, "world", 8, 1);
+        computer(&f, 10);
+        plan_stream_wait(&f.builder, STREAM_COMM, 0);
+        int reduce = plan_collective(&f.builder, STREAM_COMM, "reduce", COLL_ALL_REDUCE, 1e6, world, 0);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, reduce);
+        computer(&f, 0.001);
+        f.options.noise.gpu_speed_spread = noisy ? 0.05 : 0;
+        run(&f);
+        times[noisy] = f.result.step_time_s;
+        waits[noisy] = f.result.breakdown.comm_wait_s;
+        end(&f);
+    }
+    near(waits[0], 0);
+    assert_true(waits[1] > 1e-4);
+    assert_true(times[1] > times[0] * 1.02); /* the slowest of eight with 5 % spread: 1.4 sd in the mean */
+    assert_true(times[1] < times[0] * 1.25);
+}
+
+/* 1 GB of HBM: 600 MB are kept, 500 MB more do not fit: 100 MB short (in whole 2 MiB steps and 512 B; here exact
+ * enough). */
+static void out_of_memory_is_a_result(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    plan_keep(&f.builder, "weights", 600 << 20, HBM_PARAMETERS);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    int buffer = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 500 << 20, HBM_ACTIVATIONS);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    plan_free(&f.builder, buffer, PLAN_NO_OP);
+    run(&f);
+    assert_int_equal(f.result.status, EXEC_OOM);
+    assert_string_equal(f.result.memory.oom_op, "scores");
+    assert_int_equal(f.result.memory.oom_category, HBM_ACTIVATIONS);
+    assert_true(f.result.memory.oom_request_bytes == 500 << 20);
+    assert_true(f.result.memory.required_bytes == 1100 << 20);
+    assert_true(f.result.memory.required_category_bytes[HBM_PARAMETERS] == 600 << 20);
+    assert_true(f.result.memory.peak_allocated_bytes == 600 << 20);
+    end(&f);
+}
+
+/* The launch queue: 3000 kernels of 1 us host and 10 us GPU time each, with 1 MB allocated for every kernel and freed
+ * by the next (another stream having used it). The host gets 1024 launches ahead, not 3000, so not more than about 1024
+ * blocks can be pending at a time. */
+static void the_host_is_at_most_a_launch_queue_ahead(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 1);
+    f.hw.gpu.hbm_capacity.value = 100e9;
+    for (int i = 0; i < 3000; i++) {
+        int buffer = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 2 << 20, HBM_GATHERED);
+        int last = mover(&f, STREAM_COMPUTE, 0.01, 1e-6);
+        plan_free(&f.builder, buffer, last);
+    }
+    run(&f);
+    near(f.result.step_time_s, 3000 * 10e-6 + 1e-6);
+    double blocks = f.result.memory.peak_reserved_bytes / (2 << 20);
+    assert_true(blocks >= 1000 && blocks <= 1040);
+    end(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kernels_of_a_stream_follow_each_other),
+        cmocka_unit_test(streams_overlap_and_wait),
+        cmocka_unit_test(a_slow_host_starves_the_gpu),
+        cmocka_unit_test(the_host_blocks_where_it_waits),
+        cmocka_unit_test(a_wait_on_the_step_before_keeps_steps_apart),
+        cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
+        cmocka_unit_test(groups_that_share_nics_halve_each_other),
+        cmocka_unit_test(compute_is_slower_beside_a_collective),
+        cmocka_unit_test(the_rest_runs_at_full_speed_when_the_collective_ends),
+        cmocka_unit_test(bytes_are_slower_beside_a_collective),
+        cmocka_unit_test(stragglers_hold_everybody_up),
+        cmocka_unit_test(out_of_memory_is_a_result),
+        cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* Laws of whole simulations: whatever the model and the strategy. */
+#include "scenario/scenario.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../point.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SCENARIO FLOPCAST_SOURCE_DIR "/scenarios/sharding_strategies_7b.yaml"
+#define MODEL FLOPCAST_SOURCE_DIR "/scenarios/models/gpt2.yaml"
+
+static const struct strategy_case {
+    const char *strategy, *sharding, *checkpointing, *grad_accum;
+} cases[] = {
+    {"fsdp", "FULL_SHARD", "none", "1"},
+    {"fsdp", "FULL_SHARD", "full", "2"},
+    {"fsdp", "SHARD_GRAD_OP", "full", "1"},
+    {"fsdp", "HYBRID_SHARD", "none", "2"},
+    {"fsdp", "_HYBRID_SHARD_ZERO2", "none", "1"},
+    {"fsdp", "NO_SHARD", "none", "1"},
+    {"ddp", "FULL_SHARD", "none", "2"},
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+enum { MOST = 24 };
+
+/* gpt2 under a strategy on 32 GPUs without noise, then more overrides. */
+static struct scenario_result simulate(
+    const struct strategy_case *at, const struct scenario_override *more, int n, struct arena *arena)
+{
+    struct scenario_override list[MOST] = {{"model", MODEL}, {"cluster.gpus", "32"}, {"strategy", at->strategy},
+        {"fsdp.sharding_strategy", at->sharding}, {"train.activation_checkpointing", at->checkpointing},
+        {"train.grad_accum", at->grad_accum}, {"train.micro_batch", "4"}, {"train.seq_len", "1024"}, {"run.steps", "2"},
+        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
+        {"noise.host_jitter", "0"}};
+    int used = 13;
+    for (int i = 0; i < n; i++)
+        list[used++] = more[i];
+    return simulate_point(SCENARIO, list, used, arena);
+}
+
+/* Without noise ranks are alike: one simulated for all gives the very bits that all of them give. */
+static void folding_changes_nothing(void **state)
+{
+    (void)state;
+    for (int c = 0; c < N_CASES; c++) {
+        struct arena arena = ARENA_INIT;
+        const struct scenario_override off[] = {{"run.fold", "off"}};
+        struct scenario_result folded = simulate(&cases[c], NULL, 0, &arena),
+                               all = simulate(&cases[c], OVERRIDES(off), &arena);
+        assert_int_equal(folded.exec.ranks_simulated, 1);
+        assert_int_equal(all.exec.ranks_simulated, 32);
+        assert_true(folded.exec.step_time_s == all.exec.step_time_s);
+        assert_true(folded.exec.nic_utilisation == all.exec.nic_utilisation);
+        assert_true(folded.exec.nvlink_utilisation == all.exec.nvlink_utilisation);
+        assert_memory_equal(&folded.exec.memory, &all.exec.memory, sizeof folded.exec.memory);
+        /* Means over ranks are sums of 32 equal numbers: rounding only. */
+        assert_true(fabs(folded.exec.breakdown.compute_s - all.exec.breakdown.compute_s) < 1e-12);
+        assert_true(fabs(folded.exec.breakdown.comm_s - all.exec.breakdown.comm_s) < 1e-12);
+        arena_release(&arena);
+    }
+}
+
+/* Every second of a step is told: computing, waiting for a collective, for the host, or for something else. */
+static void the_parts_add_up_to_the_step(void **state)
+{
+    (void)state;
+    for (int c = 0; c < N_CASES; c++) {
+        struct arena arena = ARENA_INIT;
+        struct scenario_result result = simulate(&cases[c], NULL, 0, &arena);
+        const struct exec_breakdown *parts = &result.exec.breakdown;
+        double sum = parts->compute_s + parts->exposed_comm_s + parts->host_bound_s + parts->other_idle_s;
+        assert_true(fabs(sum - result.exec.step_time_s) < 1e-9);
+        assert_true(
+            parts->compute_s > 0 && parts->exposed_comm_s >= 0 && parts->host_bound_s >= 0 && parts->other_idle_s >= 0);
+        assert_true(parts->contention_s >= 0 && parts->contention_s < parts->compute_s);
+        assert_true(parts->comm_latency_s <= parts->comm_s);
+        arena_release(&arena);
+    }
+}
+
+/* The same seed gives the same bits; another seed another run. */
+static void noise_is_a_function_of_the_seed(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    uint64_t digests[3];
+    const char *seeds[] = {"5", "5", "6"};
+    for (int i = 0; i < 3; i++) {
+        const struct scenario_override noise[] = {{"noise.gpu_speed_spread", "0.01"}, {"noise.kernel_jitter", "0.02"},
+            {"noise.network_jitter", "0.05"}, {"noise.host_jitter", "0.1"}, {"run.seed", seeds[i]}};
+        digests[i] = simulate(&cases[0], OVERRIDES(noise), &arena).exec.digest;
+    }
+    assert_true(digests[0] == digests[1]);
+    assert_true(digests[0] != digests[2]);
+    arena_release(&arena);
+}
+
+/* Stragglers only ever cost: the slowest GPU of a job sets its pace. */
+static void spread_makes_a_step_longer(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    double last = 0;
+    const char *spreads[] = {"0", "0.01", "0.03"};
+    for (int i = 0; i < 3; i++) {
+        const struct scenario_override noise[] = {{"noise.gpu_speed_spread", spreads[i]}};
+        double step_s = simulate(&cases[0], OVERRIDES(noise), &arena).exec.step_time_s;
+        assert_true(step_s > last);
+        last = step_s;
+    }
+    arena_release(&arena);
+}
+
+/* Recomputation costs time and saves memory. */
+static void checkpointing_trades_time_for_memory(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    const struct strategy_case none = {"fsdp", "FULL_SHARD", "none", "1"}, full = {"fsdp", "FULL_SHARD", "full", "1"};
+    struct scenario_result keeps = simulate(&none, NULL, 0, &arena), reruns = simulate(&full, NULL, 0, &arena);
+    assert_true(reruns.exec.step_time_s > keeps.exec.step_time_s);
+    assert_true(reruns.exec.memory.peak_allocated_bytes < keeps.exec.memory.peak_allocated_bytes);
+    assert_true(reruns.hw_tflops_per_gpu * reruns.exec.step_time_s > keeps.hw_tflops_per_gpu * keeps.exec.step_time_s);
+    arena_release(&arena);
+}
+
+/* FULL_SHARD holds 1/32 of the state, SHARD_GRAD_OP gathered parameters besides, NO_SHARD all of it, DDP buckets on
+ * top. */
+static void more_sharding_needs_less_memory(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    const struct strategy_case order[] = {{"fsdp", "FULL_SHARD", "none", "1"}, {"fsdp", "HYBRID_SHARD", "none", "1"},
+        {"fsdp", "NO_SHARD", "none", "1"}, {"ddp", "NO_SHARD", "none", "1"}};
+    double last = 0;
+    for (int i = 0; i < 4; i++) {
+        double peak = simulate(&order[i], NULL, 0, &arena).exec.memory.peak_allocated_bytes;
+        assert_true(peak > last);
+        last = peak;
+    }
+    arena_release(&arena);
+}
+
+/* The rate limiter bounds how many gathered units can pile up: FSDP paper, section 3.4. */
+static void the_rate_limiter_saves_reserved_memory(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    const struct scenario_override on[] = {{"fsdp.limit_all_gathers", "true"}},
+                                   off[] = {{"fsdp.limit_all_gathers", "false"}};
+    const struct strategy_case full = {"fsdp", "FULL_SHARD", "full", "1"};
+    double limited = simulate(&full, OVERRIDES(on), &arena).exec.memory.peak_reserved_bytes;
+    double unlimited = simulate(&full, OVERRIDES(off), &arena).exec.memory.peak_reserved_bytes;
+    assert_true(limited < unlimited);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(folding_changes_nothing),
+        cmocka_unit_test(the_parts_add_up_to_the_step),
+        cmocka_unit_test(noise_is_a_function_of_the_seed),
+        cmocka_unit_test(spread_makes_a_step_longer),
+        cmocka_unit_test(checkpointing_trades_time_for_memory),
+        cmocka_unit_test(more_sharding_needs_less_memory),
+        cmocka_unit_test(the_rate_limiter_saves_reserved_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,301 @@
+/* What strategies compile to: laws that hold for every combination of options, and counts derived from PyTorch's rules.
+ */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static const struct model_shape gpt = {.name = "gpt",
+    .family = MODEL_GPT,
+    .d_model = 64,
+    .d_ff = 256,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .vocab = 1000,
+    .max_positions = 128,
+    .tied_embeddings = true,
+    .biases = true,
+    .dropout = 0.1};
+static const struct model_shape t5 = {.name = "t5",
+    .family = MODEL_T5,
+    .d_model = 64,
+    .d_ff = 256,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .n_decoder_layers = 2,
+    .vocab = 1000,
+    .relative_buckets = 32,
+    .tied_embeddings = true,
+    .dropout = 0.1};
+
+static struct hw test_hw(void)
+{
+    struct hw hw = {0};
+    hw.gpu.name = "test";
+    hw.node.gpus.value = 8;
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        hw.gpu.gemm[d].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
+    return hw;
+}
+
+struct compiled {
+    struct arena arena;
+    struct model model;
+    struct plan plan;
+};
+
+static void compile(
+    struct compiled *out, const struct strategy_options *options, const struct model_shape *shape, int gpus)
+{
+    struct hw hw = test_hw();
+    struct diag diag = DIAG_INIT;
+    *out = (struct compiled){.arena = ARENA_INIT};
+    model_build(&out->model, shape, &out->arena);
+    strategy_compile(&out->plan, options, &out->model, &hw, gpus, (struct source_pos){0}, &out->arena, &diag);
+    assert_string_equal(diag.text, "");
+}
+
+static void drop(struct compiled *compiled)
+{
+    plan_release(&compiled->plan);
+    arena_release(&compiled->arena);
+}
+
+static struct strategy_options options_of(int sharding)
+{
+    struct strategy_options options = strategy_default_options();
+    options.train.seq_len = 32;
+    options.train.micro_batch = 2;
+    options.fsdp.sharding_strategy = sharding;
+    return options;
+}
+
+static int count(const struct plan *plan, enum coll_kind kind)
+{
+    int n = 0;
+    for (int c = 0; c < plan->collectives.n; c++)
+        n += plan->collectives.at[c].kind == kind;
+    return n;
+}
+
+static double bytes_of(const struct plan *plan, enum coll_kind kind)
+{
+    double bytes = 0;
+    for (int c = 0; c < plan->collectives.n; c++)
+        if (plan->collectives.at[c].kind == kind)
+            bytes += plan->collectives.at[c].bytes;
+    return bytes;
+}
+
+static void check_case(const struct strategy_options *options, const struct model_shape *shape, int gpus)
+{
+    struct compiled compiled;
+    char why[256] = "";
+    compile(&compiled, options, shape, gpus);
+    if (!plan_check(&compiled.plan, why, sizeof why))
+        fail_msg("%s, %s, %d GPUs: %s", shape->name, strategy_label(options), gpus, why);
+    /* Recomputation is the only thing that makes the GPU do more than the model needs. */
+    double ratio = compiled.plan.hardware_flop / compiled.plan.model_flop;
+    if (options->train.activation_checkpointing == CHECKPOINT_FULL)
+        assert_true(ratio > 1.1 && ratio < 4.0 / 3);
+    else
+        assert_true(ratio > 1 - 1e-12 && ratio < 1 + 1e-12);
+    drop(&compiled);
+}
+
+static void every_combination_is_a_lawful_plan(void **state)
+{
+    (void)state;
+    const struct model_shape *shapes[] = {&gpt, &t5};
+    const int gpus[] = {1, 8, 32};
+    for (int i = 0; i < 2 * 3 * SHARDING_COUNT * 2 * 2 * 2 * PRECISION_COUNT; i++) {
+        int rest = i;
+        const struct model_shape *shape = shapes[rest % 2];
+        rest /= 2;
+        int ranks = gpus[rest % 3];
+        rest /= 3;
+        struct strategy_options options = options_of(rest % SHARDING_COUNT);
+        rest /= SHARDING_COUNT;
+        options.train.activation_checkpointing = rest % 2 ? CHECKPOINT_FULL : CHECKPOINT_NONE;
+        rest /= 2;
+        options.train.grad_accum = rest % 2 ? 3 : 1;
+        options.fsdp.no_sync = rest % 2;
+        rest /= 2;
+        options.kind = rest % 2 ? STRATEGY_DDP : STRATEGY_FSDP;
+        options.train.use_cache = options.ddp.gradient_as_bucket_view = rest % 2;
+        rest /= 2;
+        options.train.precision = rest;
+        options.fsdp.backward_prefetch = i % BACKWARD_PREFETCH_COUNT;
+        options.fsdp.forward_prefetch = i % 5 == 0;
+        options.fsdp.limit_all_gathers = i % 7 != 0;
+        check_case(&options, shape, ranks);
+    }
+}
+
+/* FULL_SHARD of u units (blocks and the root): every unit is gathered for forward, every block again for backward (the
+ * root stays), every unit's gradient is scattered once. T5 here: 5 blocks and the root. Bytes: all parameters once,
+ * blocks twice, in bf16, padded to 8 ranks; every shape here divides by 8. */
+static void full_shard_counts(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    struct compiled compiled;
+    compile(&compiled, &options, &t5, 8);
+    double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 6 + 5);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 0);
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 2 * (all + blocks));
+    assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == 2 * all);
+    drop(&compiled);
+}
+
+/* SHARD_GRAD_OP keeps what forward gathered; HYBRID_SHARD adds an all-reduce of each shard over the replicas (1/8 of
+ * the bytes on each rank of a node of 8); NO_SHARD all-reduces whole gradients. */
+static void other_sharding_strategies_count(void **state)
+{
+    (void)state;
+    struct compiled compiled;
+    struct strategy_options options = options_of(SHARD_GRAD_OP);
+    compile(&compiled, &options, &t5, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 6);
+    drop(&compiled);
+
+    options = options_of(HYBRID_SHARD);
+    compile(&compiled, &options, &t5, 32);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 11);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 6);
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 2 * (double)compiled.model.params / 8);
+    drop(&compiled);
+
+    options = options_of(NO_SHARD);
+    compile(&compiled, &options, &t5, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 0);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 6);
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 2 * (double)compiled.model.params);
+    drop(&compiled);
+}
+
+/* DDP: FP32 gradients, each in exactly one bucket; a bucket closes when it holds first_bucket_bytes (the first) or
+ * bucket_cap_bytes, so with caps of one byte every tensor has its own. */
+static void ddp_buckets(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.kind = STRATEGY_DDP;
+    struct compiled compiled;
+    compile(&compiled, &options, &gpt, 8);
+    double all = 4 * (double)compiled.model.params;
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
+    /* 223,808 parameters, 0.9 MB: less than the first bucket's 1 MiB, one bucket. */
+    assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 1);
+    drop(&compiled);
+    options.ddp.first_bucket_bytes = options.ddp.bucket_cap_bytes = 1;
+    compile(&compiled, &options, &gpt, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), compiled.model.n_tensors);
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
+    drop(&compiled);
+}
+
+/* Under no_sync only the last micro-step communicates gradients; gathers happen in each. */
+static void no_sync_reduces_once(void **state)
+{
+    (void)state;
+    struct compiled compiled;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.train.grad_accum = 4;
+    compile(&compiled, &options, &t5, 8);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 4 * 6);
+    drop(&compiled);
+    options.fsdp.no_sync = true;
+    compile(&compiled, &options, &t5, 8);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 4 * 11);
+    drop(&compiled);
+}
+
+/* The order of issue is what backward_prefetch decides: BACKWARD_PRE gathers the next block before this one's backward
+ * kernels, so before its reduce-scatter is issued too; with BACKWARD_POST and None the gather comes after the kernels;
+ * None: only when it is needed, after the reduce-scatter. In T5's backward of decoder.block.1 the next is
+ * decoder.block.0. */
+static int op_named(const struct plan *plan, const char *name, int from)
+{
+    for (int i = from; i < plan->ops.n; i++)
+        if (strcmp(plan->ops.at[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static void prefetch_is_an_order_of_issue(void **state)
+{
+    (void)state;
+    for (int prefetch = 0; prefetch < BACKWARD_PREFETCH_COUNT; prefetch++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.fsdp.backward_prefetch = prefetch;
+        struct compiled compiled;
+        compile(&compiled, &options, &t5, 8);
+        const struct plan *plan = &compiled.plan;
+        int start = op_named(plan, "decoder.block.1/pre_backward", 0);
+        int kernels_end = op_named(plan, "decoder.block.1/post_backward", start);
+        int gather = op_named(plan, "decoder.block.0/all_gather", start);
+        int scatter = op_named(plan, "decoder.block.1/reduce_scatter", start);
+        assert_true(start > 0 && kernels_end > start && gather > start && scatter > kernels_end);
+        if (prefetch == BACKWARD_PRE)
+            assert_true(gather < kernels_end);
+        else if (prefetch == BACKWARD_POST)
+            assert_true(gather > kernels_end && gather < scatter);
+        else
+            assert_true(gather > scatter);
+        drop(&compiled);
+    }
+}
+
+/* The limiter, by hand: a step has 11 gathers and 11 frees. The first starts with an empty FIFO: in forward the root's
+ * and the first two blocks' gathers find fewer than two frees, three gathers take one each, which leaves two; in
+ * backward decoder.block.0's finds one, the other four take one each; 4 frees are left. From then on every gather takes
+ * one. The root and the first three blocks take those four, decoder.block.0 takes encoder.block.0's, decoder.block.1
+ * encoder.block.1's. */
+static void the_limiter_takes_the_oldest_free(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    struct compiled compiled;
+    compile(&compiled, &options, &t5, 8);
+    const struct plan *plan = &compiled.plan;
+    int waits = 0;
+    for (int i = 0; i < plan->ops.n; i++)
+        if (plan->ops.at[i].kind == OP_HOST_WAIT)
+            waits++;
+    assert_int_equal(waits, 11); /* every all-gather, once steps follow each other */
+    int gather = op_named(plan, "decoder.block.1/all_gather", 0), wait = gather;
+    while (plan->ops.at[wait].kind != OP_HOST_WAIT)
+        wait--;
+    int32_t waited = plan->waits.at[plan->ops.at[wait].first_wait];
+    assert_true(waited < wait);
+    assert_non_null(strstr(plan->ops.at[waited].name, "encoder.block.1/"));
+    drop(&compiled);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_combination_is_a_lawful_plan),
+        cmocka_unit_test(full_shard_counts),
+        cmocka_unit_test(other_sharding_strategies_count),
+        cmocka_unit_test(ddp_buckets),
+        cmocka_unit_test(no_sync_reduces_once),
+        cmocka_unit_test(prefetch_is_an_order_of_issue),
+        cmocka_unit_test(the_limiter_takes_the_oldest_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
