@@ -36,8 +36,9 @@ static void gpt2_hybrid_shard_folded(void **state)
 {
     (void)state;
     const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"strategy", "fsdp"},
-        {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"}, {"noise.gpu_speed_spread", "0"},
-        {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}};
+        {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"},
+        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
+        {"noise.host_jitter", "0"}};
     check(SCENARIOS "sharding_strategies_7b.yaml", OVERRIDES(set), UINT64_C(0xf873ed6be09447d3));
 }
 
