@@ -5,6 +5,7 @@
 
 const char *const coll_kind_names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", NULL};
 const char *const coll_algorithm_names[] = {"Ring", "Tree", NULL};
+const char *const coll_protocol_names[] = {"LL", "LL128", "Simple", NULL};
 
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
 {
@@ -42,6 +43,7 @@ struct coll_cost coll_cost(
         return (struct coll_cost){.algorithm = algorithm};
     struct coll_cost cost = {
         .algorithm = algorithm,
+        .protocol = COLL_SIMPLE,
         .max_rate_Bps = coll_gpu_Bps(hw),
         .sms = hw->node.nccl_channels.value,
     };
@@ -57,15 +59,15 @@ struct coll_cost coll_cost(
     return cost;
 }
 
-struct coll_cost coll_choose(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
+struct coll_cost coll_choose(
+    enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force)
 {
-    struct coll_cost best = coll_cost(kind, COLL_RING, bytes, shape, hw);
-    if (kind == COLL_ALL_REDUCE && shape.ranks > 1) {
-        struct coll_cost tree = coll_cost(kind, COLL_TREE, bytes, shape, hw);
-        if (coll_alone_s(tree) < coll_alone_s(best))
-            best = tree;
-    }
-    return best;
+    struct coll_cost ring = coll_cost(kind, COLL_RING, bytes, shape, hw);
+    if (kind != COLL_ALL_REDUCE || shape.ranks == 1 || force.algorithm == COLL_RING)
+        return ring;
+    struct coll_cost tree = coll_cost(kind, COLL_TREE, bytes, shape, hw);
+    bool takes_tree = force.algorithm == COLL_TREE || coll_alone_s(tree) < coll_alone_s(ring);
+    return takes_tree ? tree : ring;
 }
 
 double coll_alone_s(struct coll_cost cost)

@@ -21,6 +21,17 @@ extern const char
 enum coll_algorithm { COLL_RING, COLL_TREE, COLL_ALGORITHM_COUNT };
 extern const char *const coll_algorithm_names[COLL_ALGORITHM_COUNT + 1]; /* "Ring", "Tree" */
 
+enum coll_protocol { COLL_LL, COLL_LL128, COLL_SIMPLE, COLL_PROTOCOL_COUNT };
+extern const char
+    *const coll_protocol_names[COLL_PROTOCOL_COUNT + 1]; /* "LL", "LL128", "Simple", as NCCL_PROTO has them */
+
+/* What to insist on, as NCCL_ALGO and NCCL_PROTO do; COLL_ANY leaves the choice to NCCL's rule. */
+enum { COLL_ANY = -1 };
+struct coll_force {
+    int algorithm, protocol;
+};
+static const struct coll_force COLL_FREE = {COLL_ANY, COLL_ANY};
+
 /* A regular group: ranks first, first + stride, ... (size of them). Every process group of data-parallel training is
  * one. */
 struct coll_group {
@@ -42,6 +53,7 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 
 struct coll_cost {
     enum coll_algorithm algorithm;
+    enum coll_protocol protocol;
     double latency_s; /* until the last rank could have received its last chunk of an empty message */
     double bus_bytes; /* bytes each rank sends on (all-reduce 2 (n-1)/n S, all-gather and reduce-scatter (n-1)/n S) */
     double node_out_factor; /* bytes that leave (and enter) each node over its NICs, per bus byte; 0 inside one node */
@@ -55,8 +67,10 @@ struct coll_cost {
 struct coll_cost coll_cost(
     enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_shape shape, const struct hw *hw);
 
-/* The algorithm that is fastest alone on the network. */
-struct coll_cost coll_choose(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw);
+/* Of what force leaves open, the algorithm and protocol that are fastest alone on the network. A forced algorithm that
+ * cannot do the kind on this shape: the ring is taken, as NCCL falls back. */
+struct coll_cost coll_choose(
+    enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
 
 /* latency_s + bus_bytes / max_rate_Bps. */
 double coll_alone_s(struct coll_cost cost);

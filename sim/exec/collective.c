@@ -59,7 +59,7 @@ void collective_setup(struct sim *sim)
         const struct plan_collective *collective = &plan->collectives.at[c];
         struct coll_shape shape =
             coll_shape(sim->instances[sim->group_first[collective->group]].members, hw_gpus_per_node(sim->hw));
-        sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, sim->hw);
+        sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, sim->hw, COLL_FREE);
     }
 }
 

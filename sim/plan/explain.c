@@ -23,7 +23,7 @@ static void print_collective(
 {
     const struct plan_group *group = &plan->groups.at[collective->group];
     struct coll_shape shape = coll_shape((struct coll_group){0, group->stride, group->size}, hw_gpus_per_node(hw));
-    struct coll_cost cost = coll_choose(collective->kind, collective->bytes, shape, hw);
+    struct coll_cost cost = coll_choose(collective->kind, collective->bytes, shape, hw, COLL_FREE);
     char duration[32], latency[32], bytes[32];
     fprintf(out, "%-14s %9s  %s on %s of %d (%d nodes), %s, latency %s", coll_kind_names[collective->kind],
         quantity_format(duration, sizeof duration, coll_alone_s(cost), DIM_SECONDS),

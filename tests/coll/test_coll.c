@@ -54,7 +54,8 @@ static void all_gather_in_a_node(void **state)
 {
     (void)state;
     struct hw hw = test_hw();
-    struct coll_cost cost = coll_choose(COLL_ALL_GATHER, 8e9, coll_shape((struct coll_group){0, 1, 8}, 8), &hw);
+    struct coll_cost cost =
+        coll_choose(COLL_ALL_GATHER, 8e9, coll_shape((struct coll_group){0, 1, 8}, 8), &hw, COLL_FREE);
     near(cost.latency_s, 19e-6);
     near(cost.bus_bytes, 7e9);
     near(cost.node_out_factor, 0);
@@ -83,11 +84,11 @@ static void small_all_reduces_take_the_tree(void **state)
     (void)state;
     struct hw hw = test_hw();
     struct coll_shape shape = coll_shape((struct coll_group){0, 1, 64}, 8);
-    struct coll_cost small = coll_choose(COLL_ALL_REDUCE, 1024, shape, &hw);
+    struct coll_cost small = coll_choose(COLL_ALL_REDUCE, 1024, shape, &hw, COLL_FREE);
     assert_int_equal(small.algorithm, COLL_TREE);
     near(small.latency_s, 93e-6);
-    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e9, shape, &hw).algorithm, COLL_RING);
-    assert_int_equal(coll_choose(COLL_ALL_GATHER, 1024, shape, &hw).algorithm, COLL_RING);
+    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e9, shape, &hw, COLL_FREE).algorithm, COLL_RING);
+    assert_int_equal(coll_choose(COLL_ALL_GATHER, 1024, shape, &hw, COLL_FREE).algorithm, COLL_RING);
 }
 
 /* Two nodes are special: a tree sends half of what a ring sends over the network (nccl#946). */
@@ -119,7 +120,8 @@ static void one_rank_costs_nothing(void **state)
 {
     (void)state;
     struct hw hw = test_hw();
-    struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 1e9, coll_shape((struct coll_group){0, 1, 1}, 8), &hw);
+    struct coll_cost cost =
+        coll_choose(COLL_ALL_REDUCE, 1e9, coll_shape((struct coll_group){0, 1, 1}, 8), &hw, COLL_FREE);
     near(coll_alone_s(cost), 0);
     near(cost.sms, 0);
 }
