@@ -8,34 +8,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
+#include "../shapes.h"
 
-static const struct model_shape gpt = {.name = "gpt",
-    .family = MODEL_GPT,
-    .d_model = 64,
-    .d_ff = 256,
-    .d_kv = 16,
-    .n_heads = 4,
-    .n_kv_heads = 4,
-    .n_layers = 3,
-    .vocab = 1000,
-    .max_positions = 128,
-    .tied_embeddings = true,
-    .biases = true,
-    .dropout = 0.1};
-static const struct model_shape t5 = {.name = "t5",
-    .family = MODEL_T5,
-    .d_model = 64,
-    .d_ff = 256,
-    .d_kv = 16,
-    .n_heads = 4,
-    .n_kv_heads = 4,
-    .n_layers = 3,
-    .n_decoder_layers = 2,
-    .vocab = 1000,
-    .relative_buckets = 32,
-    .tied_embeddings = true,
-    .dropout = 0.1};
+#include <string.h>
 
 static struct hw test_hw(void)
 {
@@ -115,7 +90,7 @@ static void check_case(const struct strategy_options *options, const struct mode
 static void every_combination_is_a_lawful_plan(void **state)
 {
     (void)state;
-    const struct model_shape *shapes[] = {&gpt, &t5};
+    const struct model_shape *shapes[] = {&small_gpt, &small_t5};
     const int gpus[] = {1, 8, 32};
     for (int i = 0; i < 2 * 3 * SHARDING_COUNT * 2 * 2 * 2 * PRECISION_COUNT; i++) {
         int rest = i;
@@ -149,7 +124,7 @@ static void full_shard_counts(void **state)
     (void)state;
     struct strategy_options options = options_of(FULL_SHARD);
     struct compiled compiled;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 6 + 5);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
@@ -166,12 +141,12 @@ static void other_sharding_strategies_count(void **state)
     (void)state;
     struct compiled compiled;
     struct strategy_options options = options_of(SHARD_GRAD_OP);
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 6);
     drop(&compiled);
 
     options = options_of(HYBRID_SHARD);
-    compile(&compiled, &options, &t5, 32);
+    compile(&compiled, &options, &small_t5, 32);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 11);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 6);
@@ -179,7 +154,7 @@ static void other_sharding_strategies_count(void **state)
     drop(&compiled);
 
     options = options_of(NO_SHARD);
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 0);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 6);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 2 * (double)compiled.model.params);
@@ -194,14 +169,14 @@ static void ddp_buckets(void **state)
     struct strategy_options options = options_of(FULL_SHARD);
     options.kind = STRATEGY_DDP;
     struct compiled compiled;
-    compile(&compiled, &options, &gpt, 8);
+    compile(&compiled, &options, &small_gpt, 8);
     double all = 4 * (double)compiled.model.params;
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
-    /* 223,808 parameters, 0.9 MB: less than the first bucket's 1 MiB, one bucket. */
+    /* Some 200,000 parameters, 0.9 MB: less than the first bucket's 1 MiB, one bucket. */
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 1);
     drop(&compiled);
     options.ddp.first_bucket_bytes = options.ddp.bucket_cap_bytes = 1;
-    compile(&compiled, &options, &gpt, 8);
+    compile(&compiled, &options, &small_gpt, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), compiled.model.n_tensors);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
     drop(&compiled);
@@ -214,11 +189,11 @@ static void no_sync_reduces_once(void **state)
     struct compiled compiled;
     struct strategy_options options = options_of(FULL_SHARD);
     options.train.grad_accum = 4;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 4 * 6);
     drop(&compiled);
     options.fsdp.no_sync = true;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 4 * 11);
     drop(&compiled);
@@ -243,7 +218,7 @@ static void prefetch_is_an_order_of_issue(void **state)
         struct strategy_options options = options_of(FULL_SHARD);
         options.fsdp.backward_prefetch = prefetch;
         struct compiled compiled;
-        compile(&compiled, &options, &t5, 8);
+        compile(&compiled, &options, &small_t5, 8);
         const struct plan *plan = &compiled.plan;
         int start = op_named(plan, "decoder.block.1/pre_backward", 0);
         int kernels_end = op_named(plan, "decoder.block.1/post_backward", start);
@@ -270,7 +245,7 @@ static void the_limiter_takes_the_oldest_free(void **state)
     (void)state;
     struct strategy_options options = options_of(FULL_SHARD);
     struct compiled compiled;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     const struct plan *plan = &compiled.plan;
     int waits = 0;
     for (int i = 0; i < plan->ops.n; i++)
