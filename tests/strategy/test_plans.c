@@ -92,7 +92,7 @@ static void every_combination_is_a_lawful_plan(void **state)
     (void)state;
     const struct model_shape *shapes[] = {&small_gpt, &small_t5};
     const int gpus[] = {1, 8, 32};
-    for (int i = 0; i < 2 * 3 * SHARDING_COUNT * 2 * 2 * 2 * PRECISION_COUNT; i++) {
+    for (int i = 0; i < 2 * 3 * SHARDING_COUNT * 2 * 2 * STRATEGY_COUNT * PRECISION_COUNT; i++) {
         int rest = i;
         const struct model_shape *shape = shapes[rest % 2];
         rest /= 2;
@@ -105,10 +105,16 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.train.grad_accum = rest % 2 ? 3 : 1;
         options.fsdp.no_sync = rest % 2;
         rest /= 2;
-        options.kind = rest % 2 ? STRATEGY_DDP : STRATEGY_FSDP;
+        options.kind = rest % STRATEGY_COUNT;
         options.train.use_cache = options.ddp.gradient_as_bucket_view = rest % 2;
-        rest /= 2;
-        options.train.precision = rest;
+        rest /= STRATEGY_COUNT;
+        options.train.precision = options.kind == STRATEGY_DEEPSPEED && rest == PRECISION_BF16 ? PRECISION_FP32 : rest;
+        options.zero.stage = 1 + i % 3;
+        options.zero.reduce_bucket_size = i % 11 ? 5000 : 500000000;
+        options.zero.overlap_comm = i % OVERLAP_COUNT;
+        options.zero.stage3_prefetch_bucket_size = i % 4 * 5000;
+        options.zero.stage3_param_persistence_threshold = 100;
+        options.zero.stage3_max_reuse_distance = i % 13 ? 0 : 1000000000;
         options.fsdp.backward_prefetch = i % BACKWARD_PREFETCH_COUNT;
         options.fsdp.forward_prefetch = i % 5 == 0;
         options.fsdp.limit_all_gathers = i % 7 != 0;
@@ -261,6 +267,58 @@ static void the_limiter_takes_the_oldest_free(void **state)
     drop(&compiled);
 }
 
+static struct strategy_options zero_of(int64_t stage)
+{
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.kind = STRATEGY_DEEPSPEED;
+    options.zero.stage = stage;
+    options.zero.stage3_param_persistence_threshold = 0;
+    options.zero.stage3_max_reuse_distance = 0;
+    return options;
+}
+
+/* Stages 1 and 2: every gradient is reduced once (16 bits), every weight gathered once after the step: what DDP's
+ * all-reduce moves (a reduce-scatter and an all-gather), as the ZeRO paper (arXiv 1910.02054, section 7) says. With
+ * buckets of one element every tensor is reduced alone. */
+static void zero_volumes(void **state)
+{
+    (void)state;
+    for (int64_t stage = 1; stage <= 3; stage++) {
+        struct strategy_options options = zero_of(stage);
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        double all = 2 * (double)compiled.model.params;
+        assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == all);
+        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 1);
+        if (stage < 3)
+            assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == all);
+        drop(&compiled);
+        options.zero.reduce_bucket_size = 1;
+        compile(&compiled, &options, &small_gpt, 8);
+        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), compiled.model.n_tensors);
+        drop(&compiled);
+    }
+}
+
+/* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
+ * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
+ * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
+static void zero_3_gathers_what_is_used(void **state)
+{
+    (void)state;
+    struct strategy_options options = zero_of(3);
+    options.zero.stage3_prefetch_bucket_size = 0;
+    struct compiled compiled;
+    compile(&compiled, &options, &small_gpt, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 3 * 4 * 2 + 2 + 1);
+    drop(&compiled);
+    /* Kept while the next use is near: one gather each in the whole step. */
+    options.zero.stage3_max_reuse_distance = 1000000000;
+    compile(&compiled, &options, &small_gpt, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 3 * 4 + 1 + 1);
+    drop(&compiled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +329,8 @@ int main(void)
         cmocka_unit_test(no_sync_reduces_once),
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
+        cmocka_unit_test(zero_volumes),
+        cmocka_unit_test(zero_3_gathers_what_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
