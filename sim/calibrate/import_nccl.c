@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MAX_RANKS = 1 << 20 };
+
 /* Half a unit of the last digit that nccl-tests prints of a bandwidth, GB/s, and a little for the decimal point. */
 static const double rounding_GBps = 0.0051;
 
@@ -148,7 +150,7 @@ static bool find_ranks(struct nccl_tables *t, const struct group *group, struct 
     out->ranks = t->options->ranks     ? t->options->ranks
                  : table->stated_ranks ? table->stated_ranks
                                        : table->listed_ranks;
-    if (out->ranks == 0 && ceil(range.low) == floor(range.high))
+    if (out->ranks == 0 && range.high <= MAX_RANKS && ceil(range.low) == floor(range.high))
         out->ranks = (int)ceil(range.low);
     if (out->ranks == 0)
         nccl_refuse(t, row->line, "how many ranks ran is not in the file; say it with --ranks");

@@ -209,7 +209,7 @@ bool json_number(const struct json_scalar *scalar, double *out)
 {
     char *end = NULL;
     if (scalar->kind == JSON_NULL)
-        *out = NAN;
+        *out = (double)NAN;
     else if (scalar->kind == JSON_BOOL)
         return false;
     else

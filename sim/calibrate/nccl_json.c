@@ -121,7 +121,7 @@ static enum status take_block(struct json_log *log, const struct json_scalar *sc
 
 static void begin_result(struct json_log *log)
 {
-    const struct nccl_block none = {NAN, NAN, NAN};
+    const struct nccl_block none = {(double)NAN, (double)NAN, (double)NAN};
     log->row = (struct nccl_row){.position = log->row.position + 1, .blocks = {none, none}};
     log->has_size = log->wrong = false;
 }

@@ -78,7 +78,7 @@ static bool parse_count(const char *word, int64_t *out)
 static bool parse_figure(const char *word, double *out)
 {
     char *end = NULL;
-    *out = NAN;
+    *out = (double)NAN;
     if (strcmp(word, "N/A") == 0)
         return true;
     if (!isdigit((unsigned char)*word) && *word != '.' && *word != '-' && strcasecmp(word, "nan") != 0)
@@ -128,7 +128,7 @@ static enum nccl_row_kind take_trail(
     int block = -1;
     bool wrong = false;
     for (int i = 0; i < columns->n_trail; i++) {
-        double value = NAN;
+        double value = (double)NAN;
         if (!parse_figure(words[i], &value)) {
             snprintf(why, n, "'%.40s' where a number or N/A is wanted; is the row whole?", words[i]);
             return NCCL_ROW_BROKEN;
@@ -165,7 +165,7 @@ enum nccl_row_kind nccl_row(struct nccl_row *out, const struct nccl_words *words
         snprintf(why, n, "figures before any column names; keep the line with size, count, type, time ...");
         return NCCL_ROW_BROKEN;
     }
-    const struct nccl_block none = {NAN, NAN, NAN};
+    const struct nccl_block none = {(double)NAN, (double)NAN, (double)NAN};
     out->dtype = nccl_dtype(words->at[type]);
     out->blocks[0] = out->blocks[1] = none;
     int after = without_timestamp(words) - type - 1, middle = after - columns->n_trail;

@@ -188,6 +188,9 @@ static void ranks_from_bandwidths(void **state)
     assert_refused("# collective: broadcast\n" HEAD
                    "1000000 250000 float sum 0 100.0 10.00 10.00 0 100.0 10.00 10.00 0\n",
         "x.log:3:1: error: how many ranks ran is not in the file; say it with --ranks");
+    assert_refused("# collective: all_reduce\n" HEAD /* no number of ranks has twice the bandwidth */
+                   "1000000 250000 float sum -1 100.0 10.00 30.00 0 100.0 10.00 30.00 0\n",
+        "how many ranks ran is not in the file");
     assert_refused("# collective: all_reduce\n# n_gpus: 8\n" HEAD ROW, "those of 4 ranks, not of 8");
     assert_refused("# collective: all_reduce\n# n_gpus: 1\n" HEAD ROW, "not of 1");
 }
