@@ -12,7 +12,7 @@ static const struct command {
     {"plot", "draw a figure from a database", cmd_plot},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
     {"model", "show the layers and tensors of a model file", cmd_model},
-    {"topology", "show the numbers of a cluster, node or GPU with sources", cmd_topology},
+    {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"calibrate", "fit hardware parameters to measurements", cmd_calibrate},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -105,6 +105,10 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
  * source. A cluster or node without a name is left out: a GPU or node can be looked at alone. */
 void hw_print(FILE *out, const struct hw *hw);
 
+/* The node as a file that hw_load_node reads back, values to 12 digits; optional numbers that are unset are left out.
+ */
+void hw_write_node(FILE *out, const struct hw_node *node);
+
 static inline int hw_gpus_per_node(const struct hw *hw)
 {
     return (int)hw->node.gpus.value;

@@ -27,6 +27,9 @@
 enum status hw_read(
     void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag);
 
+/* "measured" and so on, as files spell it. */
+const char *hw_kind_name(enum quantity_kind kind);
+
 /* The numbers of `from` that are set, one a line, under the heading. */
 void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from);
 
