@@ -64,6 +64,7 @@ const char *input_name(const struct input *input)
 /* At least one more byte in input->at, unless the end is reached. */
 static enum status fill(struct input *input, struct diag *diag)
 {
+    BUG_IF(!input, "a file that could not be opened is read");
     if (input->left > 0 || input->ended)
         return STATUS_OK;
     int n = gzread(input->file, input->chunk, CHUNK_BYTES);
