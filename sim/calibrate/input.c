@@ -139,7 +139,9 @@ enum status input_digest(const char *path, uint64_t *out, struct diag *diag)
     size_t n = 0;
     uint64_t digest = DIGEST_INIT;
     enum status status = input_open(&input, path, diag);
-    while (status == STATUS_OK && (status = input_chunk(input, &bytes, &n, diag)) == STATUS_OK && n > 0)
+    if (!input)
+        return status;
+    while ((status = input_chunk(input, &bytes, &n, diag)) == STATUS_OK && n > 0)
         for (size_t i = 0; i < n; i++)
             digest = digest_word(digest, (unsigned char)bytes[i]);
     input_close(input);
