@@ -160,6 +160,12 @@ void collective_on_end(void *self, const struct event *event)
             rank->spent.comm_latency_s += latency_s;
             rank->spent.comm_wait_s += s_from_ps(instance->start - stream->started);
         }
+        if (tracing(sim, rank_index, op->stream))
+            trace_record(sim, rank_index, op->stream,
+                (struct exec_span){.start = stream->started,
+                    .moving = instance->start,
+                    .algorithm = (int)instance->cost.algorithm,
+                    .protocol = (int)instance->cost.protocol});
         stream_finish(sim, rank_index, op->stream);
     }
 }

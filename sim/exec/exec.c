@@ -183,6 +183,7 @@ static void simulate(struct sim *sim)
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
     ledger_setup(sim);
+    trace_setup(sim);
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
             host_begin_step(sim, r);
@@ -192,6 +193,7 @@ static void simulate(struct sim *sim)
         check_ended(sim);
         timing_result(sim);
         timeline_result(sim);
+        trace_result(sim);
     }
     ledger_result(sim);
 }
@@ -226,6 +228,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     hbm_release(&sim->hbm);
     vec_free(&sim->pending);
     vec_free(&sim->timeline);
+    vec_free(&sim->spans);
     net_release(&sim->net);
     engine_release(&sim->engine);
     free(sim);

@@ -11,6 +11,9 @@
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
  * unfolded one exactly.
  *
+ * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
+ * by default; it changes nothing of what is simulated.
+ *
  * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. Out of memory ends the run and is a result.
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (casts of FSDP are small),
@@ -37,6 +40,8 @@ struct exec_options {
     int64_t seed;
     int fold; /* enum exec_fold: auto folds when there is no noise */
     struct noise_options noise;
+    const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
+    int n_trace_ranks;
 };
 
 struct exec_options exec_default_options(void);
@@ -79,6 +84,24 @@ struct exec_memory_sample {
     double reserved_bytes;
 };
 
+/* A kernel or collective of one rank. They stand by rank, then in the order of their ends; those of one stream never
+ * overlap. */
+struct exec_span {
+    ps_t start, end; /* since the run began */
+    ps_t moving;     /* of a collective: when its last member had arrived; of a kernel: start */
+    ps_t alone;      /* how long a kernel takes without collectives beside it; 0 for a collective */
+    int rank;
+    int32_t op;
+    uint8_t stream, phase; /* enum plan_stream, enum plan_phase */
+    bool is_collective;
+    const char *name;        /* the op's, borrowed from the plan's arena */
+    int kernel;              /* enum kernel_kind */
+    int algorithm, protocol; /* of a collective: enum coll_algorithm, enum coll_protocol */
+    int collective;          /* enum coll_kind */
+    double bytes;            /* whole message, see coll.h */
+    int group_size;
+};
+
 struct exec_result {
     enum exec_status status;
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
@@ -92,6 +115,9 @@ struct exec_result {
     int ranks_simulated;                 /* 1 when folded */
     struct exec_memory_sample *timeline; /* in the arena */
     int n_timeline;
+    struct exec_span *spans; /* in the arena */
+    int n_spans;
+    ps_t last_step_start, last_step_end; /* of the last measured step */
 };
 
 /* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */

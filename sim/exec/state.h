@@ -118,6 +118,8 @@ struct sim {
     VEC(struct pending_free) pending;
     bool out_of_memory;
     VEC(struct exec_memory_sample) timeline;
+    bool *traced; /* by rank; NULL: none */
+    VEC(struct exec_span) spans;
     struct exec_result *result;
 };
 
@@ -145,6 +147,17 @@ void collective_on_end(void *self, const struct event *event);
 void ledger_setup(struct sim *sim);
 void ledger_op(struct sim *sim, int32_t op);
 void ledger_result(struct sim *sim);
+
+/* trace.c */
+void trace_setup(struct sim *sim);
+void trace_record(struct sim *sim, int rank, int stream, struct exec_span span);
+void trace_result(struct sim *sim);
+/* Whether the op that a stream of the rank is at belongs to the timeline. */
+static inline bool tracing(const struct sim *sim, int rank, int stream)
+{
+    return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
+           sim->ranks[rank].streams[stream].step + 1 == sim->total_steps;
+}
 
 static inline bool measuring(const struct sim *sim, int32_t step)
 {
