@@ -9,7 +9,8 @@
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
- * unfolded one exactly.
+ * unfolded one exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only
+ * instance is the whole job; a plan with others is not folded.
  *
  * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. Out of memory ends the run and is a result.
  *
@@ -37,6 +38,7 @@ struct exec_options {
     int64_t seed;
     int fold; /* enum exec_fold: auto folds when there is no noise */
     struct noise_options noise;
+    const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
 };
 
 struct exec_options exec_default_options(void);
@@ -94,7 +96,12 @@ struct exec_result {
     int n_timeline;
 };
 
-/* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */
+/* What the tables of a scenario cannot check: that degraded_links names links of a job of so many ranks, and leaves
+ * them connected. */
+enum status exec_check(
+    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag);
+
+/* BUG on a plan that plan_check refuses, and on options that exec_check does. The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 

@@ -30,7 +30,7 @@ void net_release(struct net *net)
 
 int net_add_link(struct net *net, double capacity_Bps)
 {
-    BUG_IF(!(capacity_Bps > 0), "link of %g B/s", capacity_Bps);
+    BUG_IF(!(capacity_Bps >= 0), "link of %g B/s", capacity_Bps);
     vec_push(&net->capacity, capacity_Bps);
     vec_push(&net->carried, 0.0);
     vec_push(&net->links, (struct net_link){.seen = 0});

@@ -51,6 +51,7 @@ struct net {
 void net_init(struct net *net, struct engine *engine);
 void net_release(struct net *net);
 
+/* A link of 0 B/s has failed: no flow may cross it. */
 int net_add_link(struct net *net, double capacity_Bps);
 /* A slot for flows; one flow at a time uses it. Slots keep the order of solutions, hence results, independent of
  * timing. */
