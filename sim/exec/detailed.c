@@ -49,7 +49,7 @@ struct detailed_options detailed_as_nccl(enum coll_kind kind)
 
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm)
 {
-    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_TREE ? 2000 : 1};
+    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_TREE ? 1000 : 1};
 }
 
 static int rank_at(const struct detailed *run, int member)

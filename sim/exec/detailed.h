@@ -27,7 +27,7 @@ struct detailed_options {
 struct detailed_options detailed_as_nccl(enum coll_kind kind);
 
 /* As the formula of coll/ assumes: a ring stores and forwards whole chunks, so that a step is latency + bytes / rate; a
- * tree's pipeline is so fine (2000 messages) that filling it costs little (512 ranks: 26 hops, 1.3 %). */
+ * tree's pipeline is so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm);
 
 /* Seconds from the start to the last arrival. bytes: as in coll.h. */

@@ -105,13 +105,25 @@ static int ascending(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
+/* Most lists are short or nearly in order. */
 static void sort(int *slots, int n)
 {
-    for (int i = 1; i < n; i++)
-        if (slots[i - 1] > slots[i]) {
-            qsort(slots, (size_t)n, sizeof *slots, ascending);
-            return;
-        }
+    enum { SHORT = 32 };
+    bool in_order = true;
+    for (int i = 1; i < n && in_order; i++)
+        in_order = slots[i - 1] < slots[i];
+    if (in_order)
+        return;
+    if (n > SHORT) {
+        qsort(slots, (size_t)n, sizeof *slots, ascending);
+        return;
+    }
+    for (int i = 1; i < n; i++) {
+        int slot = slots[i], hole = i;
+        for (; hole > 0 && slots[hole - 1] > slot; hole--)
+            slots[hole] = slots[hole - 1];
+        slots[hole] = slot;
+    }
 }
 
 /* Every flow that shares a link with the first, with a flow that does, and so on. Flows are solved in the order of
