@@ -1,39 +1,34 @@
+#include "cli/calibrate.h"
 #include "cli/cli.h"
-
-#include "calibrate/calibrate.h"
 
 #include <argp.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_MEASURED = 256, KEY_GPUS };
-
-struct folders {
-    const char *measured, *gpus;
-};
-
-static const struct argp_option options[] = {
-    {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: results/measured of the source)", 0},
-    {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: topologies/gpus of the source)", 0},
-    {0},
-};
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+} actions[] = {{"fit", calibrate_fit}, {"import", calibrate_import}};
+enum { N_ACTIONS = sizeof actions / sizeof *actions };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct folders *folders = state->input;
     switch (key) {
-    case KEY_MEASURED:
-        folders->measured = arg;
-        return 0;
-    case KEY_GPUS:
-        folders->gpus = arg;
-        return 0;
     case ARGP_KEY_ARG:
-        if (strcmp(arg, "fit") != 0 || state->arg_num > 0)
-            argp_error(state, "'%s' is nothing to do; there is: fit", arg);
+        for (int i = 0; i < N_ACTIONS; i++)
+            if (strcmp(arg, actions[i].name) == 0) {
+                int first = state->next - 1; /* the action's own name is its argv[0] */
+                char whole[64];
+                snprintf(whole, sizeof whole, "flopcast calibrate %s", arg);
+                state->argv[first] = whole;
+                *(int *)state->input = actions[i].run(state->argc - first, state->argv + first);
+                state->next = state->argc;
+                return 0;
+            }
+        argp_error(state, "'%s' is nothing to do; there are: fit, import", arg);
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "what to do is missing; there is: fit");
+        argp_error(state, "what to do is missing; there are: fit, import");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -42,16 +37,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_calibrate(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
-        .args_doc = "fit",
-        .doc = "Compute the GPU parameters of topologies/gpus again from the measurements, and print them beside those "
-               "in the files."};
-    struct folders folders = {FLOPCAST_SOURCE_DIR "/results/measured", FLOPCAST_SOURCE_DIR "/topologies/gpus"};
-    argp_parse(&argp, argc, argv, 0, NULL, &folders);
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    calibrate_print(stdout, folders.measured, folders.gpus, &arena, &diag);
-    arena_release(&arena);
-    return cli_report(&diag);
+    const struct argp argp = {.parser = parse,
+        .args_doc = "fit|import [ARGUMENT...]",
+        .doc = "Work with measurements.\v"
+               "  fit         compute the GPU parameters of topologies/gpus from measurements\n"
+               "  import      put measurements into a database\n\n"
+               "'flopcast calibrate fit --help' and so on explain each."};
+    int status = CLI_OK;
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
+    return status;
 }

@@ -13,7 +13,7 @@ static const struct command {
     {"memory", "estimate the memory that training a model takes", cmd_memory},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show the numbers of a cluster, node or GPU with sources", cmd_topology},
-    {"calibrate", "fit hardware parameters to measurements", cmd_calibrate},
+    {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

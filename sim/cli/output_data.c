@@ -1,32 +1,21 @@
 #include "cli/output.h"
 
+#include "config/csv.h"
 #include "store/record.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static void csv_text(FILE *out, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (const char *c = text; *c; c++)
-        fputs(*c == '"' ? "\"\"" : (char[]){*c, '\0'}, out);
-    fputc('"', out);
-}
-
 /* 15 digits: what a double holds for certain, and what the database prints. */
-static void csv_cell(FILE *out, const struct record_cell *cell)
+static void write_cell(FILE *out, const struct record_cell *cell)
 {
     if (cell->kind == RECORD_INT)
         fprintf(out, "%" PRId64, cell->integer);
     else if (cell->kind == RECORD_REAL)
         fprintf(out, "%.15g", cell->real);
     else if (cell->kind == RECORD_TEXT)
-        csv_text(out, cell->text);
+        csv_write_text(out, cell->text);
 }
 
 void output_csv_head(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
@@ -44,10 +33,10 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
     for (int i = 0; i < set->n_points; i++) {
         struct record record;
         record_fill(&record, &set->points[i], &results[i]);
-        csv_text(out, set->points[i].options.name);
+        csv_write_text(out, set->points[i].options.name);
         for (int c = 0; c < record.n; c++) {
             fputc(',', out);
-            csv_cell(out, &record.cells[c]);
+            write_cell(out, &record.cells[c]);
         }
         fputs("\r\n", out);
     }

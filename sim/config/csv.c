@@ -190,3 +190,15 @@ enum status csv_number(
         return diag_input(diag, csv_pos(table, row), "column '%.40s': %s", table->cells.at[column], why);
     return STATUS_OK;
 }
+
+void csv_write_text(FILE *out, const char *text)
+{
+    if (!strpbrk(text, ",\"\r\n")) {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (const char *c = text; *c; c++)
+        fputs(*c == '"' ? "\"\"" : (char[]){*c, '\0'}, out);
+    fputc('"', out);
+}

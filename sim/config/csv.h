@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 
+#include <stdio.h>
+
 struct csv_table;
 
 enum status csv_load(struct csv_table **out, const char *path, struct diag *diag);
@@ -24,5 +26,8 @@ struct source_pos csv_pos(const struct csv_table *table, int row);        /* fil
  */
 enum status csv_number(
     const struct csv_table *table, int row, int column, double missing, double *out, struct diag *diag);
+
+/* A cell, in quotes where RFC 4180 wants them. Separators and line ends are the caller's. */
+void csv_write_text(FILE *out, const char *text);
 
 #endif

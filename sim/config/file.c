@@ -6,11 +6,11 @@
 
 enum status config_read_file(char **out, size_t *n, const char *path, struct diag *diag)
 {
-    struct source_pos whole_file = {.file = path};
+    struct source_pos whole_file = {.file = path}, start = {path, 1, 1};
     *out = NULL;
     FILE *file = fopen(path, "rb");
-    if (!file)
-        return diag_io(diag, whole_file, "cannot open: %s", strerror(errno));
+    if (!file) /* naming a file that is not there is a mistake of the input, as any other in it */
+        return diag_input(diag, start, "cannot open: %s; name a file that exists and can be read", strerror(errno));
     char *text = NULL;
     size_t used = 0, room = 0;
     do {
@@ -19,7 +19,9 @@ enum status config_read_file(char **out, size_t *n, const char *path, struct dia
         used += fread(text + used, 1, room - used, file);
     } while (used == room && used <= CONFIG_MAX_BYTES);
     enum status status = STATUS_OK;
-    if (ferror(file))
+    if (ferror(file) && errno == EISDIR)
+        status = diag_input(diag, start, "cannot read: %s; name a file in it", strerror(errno));
+    else if (ferror(file))
         status = diag_io(diag, whole_file, "cannot read: %s", strerror(errno));
     else if (used > CONFIG_MAX_BYTES)
         status = diag_input(diag, whole_file, "larger than %d MiB; is this the right file?", CONFIG_MAX_BYTES >> 20);

@@ -99,6 +99,8 @@ struct model_kernel {
     double model_flop; /* what the usual formulae count: GEMMs and attention over all s x s scores; a causal flash
                         * kernel does half of that (work.flop), its backward 2.5 times its forward, not 2 */
     int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
+    int param_use;  /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
+                       does */
 };
 
 /* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's

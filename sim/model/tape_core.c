@@ -85,7 +85,7 @@ void tape_push(struct tape *tape, struct tape_op op)
 
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop)
 {
-    vec_push(&tape->kernels[tape->pass], (struct model_kernel){name, work, model_flop, NO_PARAM});
+    vec_push(&tape->kernels[tape->pass], (struct model_kernel){name, work, model_flop, NO_PARAM, NO_PARAM});
 }
 
 void tape_touch(struct tape *tape, int buffer)
@@ -95,6 +95,11 @@ void tape_touch(struct tape *tape, int buffer)
     *(tape->pass == FORWARD ? &used->life.forward_last : &used->life.backward_last) = kernel;
     if (used->view_of != NO_BUFFER)
         tape_touch(tape, used->view_of);
+}
+
+void tape_use(struct tape *tape, int param)
+{
+    tape->kernels[tape->pass].at[tape->kernels[tape->pass].n - 1].param_use = param;
 }
 
 void tape_complete(struct tape *tape, int param)

@@ -68,9 +68,11 @@ int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, 
 struct tape_value tape_at(const struct tape *tape, int value);
 void tape_push(struct tape *tape, struct tape_op op); /* recorded only if its output needs a gradient */
 
-/* Launch a kernel; then say which buffers it used, and which parameter's gradient is complete after it. */
+/* Launch a kernel; then say which buffers and which matrix it used, and which parameter's gradient is complete after
+ * it. */
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop);
 void tape_touch(struct tape *tape, int buffer);
+void tape_use(struct tape *tape, int param);
 void tape_complete(struct tape *tape, int param); /* NO_PARAM: none */
 
 /* Launch a kernel that reads and writes buffers once. */

@@ -32,6 +32,7 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
         launch_gemm(tape, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1));
+        tape_use(tape, op->weight);
         tape_touch(tape, grad);
         tape_touch(tape, grad_x);
         tape_give(tape, x, grad_x);
@@ -70,6 +71,7 @@ int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_tur
         .choice = (int)turn};
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
     launch_gemm(tape, op.name, gemm(tape, op.m, op.n, op.k, 1));
+    tape_use(tape, weight);
     tape_touch(tape, in.buffer);
     tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
@@ -109,6 +111,7 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
     op.out = tape_value(tape, op.name, rows, op.n, tape->storage_bytes, true);
     double bytes = (double)(op.m * op.n * tape->storage_bytes);
     tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
+    tape_use(tape, weight);
     tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;

@@ -76,6 +76,27 @@ static const struct config_field ddp_fields[] = {
 };
 static TABLE(ddp_table, "'ddp'", ddp_fields);
 
+#define ZERO(key_, help_)                                                                                              \
+    {                                                                                                                  \
+        FIELD(#key_, FIELD_INT, struct zero_options, key_, help_), .min = 0, .max = 0x1p50                             \
+    }
+static const struct config_field zero_fields[] = {
+    {FIELD("stage", FIELD_INT, struct zero_options, stage, "what is sharded: 1, 2 or 3"), .min = 1, .max = 3},
+    ZERO(reduce_bucket_size, "elements of gradients reduced at once"),
+    ZERO(allgather_bucket_size, "stages 1 and 2: elements of parameters gathered at once after the step"),
+    {FIELD("overlap_comm", FIELD_ENUM, struct zero_options, overlap_comm, "reduce while backward goes on"),
+        .names = overlap_comm_names},
+    ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),
+    ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
+    ZERO(stage3_max_reuse_distance, "parameters needed again within so many elements are not released"),
+};
+static TABLE(zero_table, "'zero_optimization'", zero_fields);
+static const struct config_field deepspeed_fields[] = {
+    {FIELD("zero_optimization", FIELD_SECTION, struct strategy_options, zero, "as in a DeepSpeed configuration"),
+        .section = &zero_table},
+};
+static TABLE(deepspeed_table, "'deepspeed'", deepspeed_fields);
+
 #define HOST(key_, member, help_)                                                                                      \
     {                                                                                                                  \
         FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = DIM_SECONDS, .min = 0, .max = 3600 \
@@ -140,6 +161,7 @@ static const struct config_field fields[] = {
     SECTION("cluster", cluster, cluster_table, "hardware"),
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
     {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind, "parallel strategy"), .names = strategy_kind_names},
+    SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
     SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
     SECTION("host", strategy.host, host_table, "costs of the host thread"),

@@ -20,7 +20,7 @@ enum status database_exec(struct store *store, const char *sql, const char *what
 /* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
 
-/* schema.sql, made a C string by the build. */
-extern const char database_schema[];
+/* schema.sql and what later versions add to it, made C strings by the build. */
+extern const char database_schema[], database_schema_2[];
 
 #endif

@@ -1,5 +1,5 @@
 #include "store/database.h"
-#include "store/record.h"
+#include "store/insert.h"
 
 #include "hw/hw.h"
 #include "model/model.h"
@@ -9,81 +9,11 @@
 
 static const char what[] = "store the run";
 
-/* An INSERT that is prepared from the names of its first row; every later row must have the same names. */
-struct insert {
-    const char *table;
-    sqlite3_stmt *statement;
-};
-
 struct transaction {
     struct store *store;
     struct insert run, document, point, memory, timeline;
     struct diag *diag;
 };
-
-static struct record_cell cell_int(const char *name, int64_t value)
-{
-    return (struct record_cell){.name = name, .kind = RECORD_INT, .integer = value};
-}
-
-static struct record_cell cell_real(const char *name, bool known, double value)
-{
-    return (struct record_cell){.name = name, .kind = known ? RECORD_REAL : RECORD_NULL, .real = value};
-}
-
-static struct record_cell cell_text(const char *name, const char *text)
-{
-    return (struct record_cell){.name = name, .kind = text ? RECORD_TEXT : RECORD_NULL, .text = text};
-}
-
-static enum status prepare(struct transaction *t, struct insert *insert, const struct record_cell *cells, int n)
-{
-    char *sql = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&sql, &size);
-    BUG_IF(!out, "open_memstream failed");
-    fprintf(out, "INSERT INTO %s (", insert->table);
-    for (int i = 0; i < n; i++)
-        fprintf(out, "%s%s", i ? ", " : "", cells[i].name);
-    fputs(") VALUES (", out);
-    for (int i = 0; i < n; i++)
-        fputs(i ? ", ?" : "?", out);
-    fputc(')', out);
-    fclose(out);
-    int code = sqlite3_prepare_v2(t->store->db, sql, -1, &insert->statement, NULL);
-    free(sql);
-    return code == SQLITE_OK ? STATUS_OK : database_fail(t->store, what, t->diag);
-}
-
-static int bind(sqlite3_stmt *statement, int i, const struct record_cell *cell)
-{
-    switch (cell->kind) {
-    case RECORD_INT:
-        return sqlite3_bind_int64(statement, i, cell->integer);
-    case RECORD_REAL:
-        return sqlite3_bind_double(statement, i, cell->real);
-    case RECORD_TEXT:
-        return sqlite3_bind_text(statement, i, cell->text, -1, SQLITE_STATIC);
-    case RECORD_NULL:
-        break;
-    }
-    return sqlite3_bind_null(statement, i);
-}
-
-static enum status insert(struct transaction *t, struct insert *into, const struct record_cell *cells, int n)
-{
-    if (!into->statement && prepare(t, into, cells, n) != STATUS_OK)
-        return STATUS_IO;
-    BUG_IF(sqlite3_bind_parameter_count(into->statement) != n, "rows of %s differ", into->table);
-    int code = SQLITE_OK;
-    for (int i = 0; i < n && code == SQLITE_OK; i++)
-        code = bind(into->statement, i + 1, &cells[i]);
-    if (code == SQLITE_OK)
-        code = sqlite3_step(into->statement);
-    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(t->store, what, t->diag);
-    sqlite3_reset(into->statement);
-    return status;
-}
 
 /* The id of the document with this text, put in when it is new. */
 static enum status put_document(struct transaction *t, const char *json, int64_t *id)
@@ -139,7 +69,7 @@ static enum status put_memory(struct transaction *t, int64_t point_id, const str
         struct record_cell cells[] = {cell_int("point_id", point_id), cell_text("category", hbm_category_names[i]),
             cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
             cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])};
-        status = insert(t, &t->memory, cells, sizeof cells / sizeof *cells);
+        status = insert_row(t->store, &t->memory, cells, sizeof cells / sizeof *cells, what, t->diag);
     }
     return status;
 }
@@ -163,7 +93,7 @@ static enum status put_timeline(struct transaction *t, int64_t point_id, const s
             cell_real("time_s", true, sample->time_s), cell_real("reserved_bytes", true, sample->reserved_bytes)};
         for (int i = 0; i < HBM_CATEGORY_COUNT; i++)
             cells[4 + i] = cell_real(columns[i], true, sample->category_bytes[i]);
-        status = insert(t, &t->timeline, cells, sizeof cells / sizeof *cells);
+        status = insert_row(t->store, &t->timeline, cells, sizeof cells / sizeof *cells, what, t->diag);
     }
     return status;
 }
@@ -186,7 +116,7 @@ static enum status put_point(struct transaction *t, int64_t run_id, int position
             cell_real("wall_s", true, result->wall_s)};
         for (int i = 0; i < record.n; i++)
             cells[6 + i] = record.cells[i];
-        status = insert(t, &t->point, cells, 6 + record.n);
+        status = insert_row(t->store, &t->point, cells, 6 + record.n, what, t->diag);
     }
     free(config);
     free(hardware);
@@ -215,7 +145,7 @@ enum status store_put(
     const struct scenario *first = &set->points[0].options;
     struct record_cell cells[] = {cell_text("scenario", first->name), cell_text("description", first->description),
         cell_text("file", set->file), cell_text("version", FLOPCAST_VERSION)};
-    status = insert(&t, &t.run, cells, sizeof cells / sizeof *cells);
+    status = insert_row(store, &t.run, cells, sizeof cells / sizeof *cells, what, diag);
     int64_t run_id = sqlite3_last_insert_rowid(store->db);
     for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
         status = put_point(&t, run_id, i, &set->points[i], &results[i]);

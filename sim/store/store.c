@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 /* migrations[i] brings schema i to i + 1; a file without tables has schema 0. */
-static const char *const migrations[] = {database_schema};
+static const char *const migrations[] = {database_schema, database_schema_2};
 enum { SCHEMA_VERSION = sizeof migrations / sizeof *migrations };
 
 static struct source_pos whole_file(const struct store *store)
@@ -117,7 +117,8 @@ static enum status set_up(struct store *store, enum store_mode mode, struct diag
             diag, whole_file(store), "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
     if (mode == STORE_WRITE && sqlite3_db_readonly(store->db, "main") == 1)
         return diag_io(diag, whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
-    if (version < SCHEMA_VERSION)
+    /* An older database that cannot be written is read as it is: columns are only ever added. */
+    if (version < SCHEMA_VERSION && sqlite3_db_readonly(store->db, "main") == 0)
         status = migrate(store, version, diag);
     if (status == STATUS_OK)
         status = database_exec(store, mode == STORE_READ ? "PRAGMA query_only = 1" : "PRAGMA foreign_keys = 1",
@@ -132,7 +133,7 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
     *out = NULL;
     /* A reader too opens for writing, where the file allows it: after a kill -9 the first to come rolls the journal
      * back. */
-    int flags = SQLITE_OPEN_READWRITE | (mode == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | (mode == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);
     enum status status;
     if (sqlite3_open_v2(path, &store->db, flags, NULL) == SQLITE_OK) {
         sqlite3_extended_result_codes(store->db, 1);

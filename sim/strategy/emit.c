@@ -46,6 +46,20 @@ bool emit_recomputes(const struct emit *emit, int stage)
     return emit->options->train.activation_checkpointing == CHECKPOINT_FULL && emit->stages.at[stage].program->reruns;
 }
 
+void emit_link_steps(struct emit *emit, plan_wait last)
+{
+    struct plan *plan = emit->builder.plan;
+    for (int w = 0; w < plan->waits.n; w++)
+        if (plan->waits.at[w] == EMIT_LAST_STEP)
+            plan->waits.at[w] = PLAN_PREVIOUS_STEP + last;
+}
+
+static void tell(struct emit *emit, void (*told)(void *, int), const struct model_stage *at, int param)
+{
+    if (told && param >= 0)
+        told(emit->self, at->tensor_base + param);
+}
+
 static void birth(struct emit *emit, int stage, int activation)
 {
     const struct model_activation *tensor = &emit->stages.at[stage].program->activations[activation];
@@ -68,8 +82,10 @@ static void forward_kernels(struct emit *emit, int stage, bool keep, bool keep_o
         for (int a = 0; a < program->n_activations; a++)
             if (!program->activations[a].born_in_backward && program->activations[a].born == k)
                 birth(emit, stage, a);
+        tell(emit, emit->param_needed, at, program->forward[k].param_use);
         plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, program->forward[k].name),
             program->forward[k].work, emit->options->host.kernel_issue_s);
+        tell(emit, emit->param_used, at, program->forward[k].param_use);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
             bool last = !tensor->born_in_backward && tensor->forward_last == k;
@@ -103,19 +119,19 @@ static void backward_kernels(struct emit *emit, int stage)
     const struct model_stage *at = &emit->stages.at[stage];
     const struct model_program *program = at->program;
     for (int k = 0; k < program->n_backward; k++) {
-        int grad = program->backward[k].param_grad;
-        if (grad >= 0)
-            emit->grad_begins(emit->self, at->tensor_base + grad);
+        const struct model_kernel *kernel = &program->backward[k];
+        tell(emit, emit->param_needed, at, kernel->param_use);
+        tell(emit, emit->grad_begins, at, kernel->param_grad);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].born_in_backward && program->activations[a].born == k)
                 birth(emit, stage, a);
-        plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, program->backward[k].name),
-            program->backward[k].work, emit->options->host.backward_issue_s);
+        plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, kernel->name), kernel->work,
+            emit->options->host.backward_issue_s);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].backward_last == k)
                 death(emit, stage, a);
-        if (grad >= 0)
-            emit->grad_ready(emit->self, at->tensor_base + grad);
+        tell(emit, emit->param_used, at, kernel->param_use);
+        tell(emit, emit->grad_ready, at, kernel->param_grad);
     }
 }
 

@@ -22,6 +22,9 @@ struct emit {
      * model->tensors). */
     void (*grad_begins)(void *self, int tensor);
     void (*grad_ready)(void *self, int tensor);
+    /* Told before and after a kernel that uses such a tensor; NULL: nobody wants to know. */
+    void (*param_needed)(void *self, int tensor);
+    void (*param_used)(void *self, int tensor);
     void *self;
 };
 
@@ -47,8 +50,13 @@ int64_t optimizer_state_bytes(const struct emit *emit);
 /* The kernels of optimizer.step() over numel parameters of this rank, which come in so many tensors. */
 void emit_optimizer(struct emit *emit, int64_t numel, int n_tensors);
 
+/* Waits on an op of the step before whose number is not known yet are written as this; emit_link_steps puts it in. */
+enum { EMIT_LAST_STEP = PLAN_PREVIOUS_STEP };
+void emit_link_steps(struct emit *emit, plan_wait last);
+
 /* The strategies. */
 void compile_fsdp(struct emit *emit);
 void compile_ddp(struct emit *emit);
+void compile_deepspeed(struct emit *emit);
 
 #endif

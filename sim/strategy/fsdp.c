@@ -71,8 +71,8 @@ static void unshard(struct fsdp *fsdp, int layer)
     if (shards(fsdp) && fsdp->options->limit_all_gathers)
         limiter_all_gather(&fsdp->limiter, builder);
     enum plan_stream first = casts(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
-    if (fsdp->first_unshard) /* the optimizer of the step before has to be done; its op is set by link_steps */
-        plan_stream_wait(builder, first, PLAN_PREVIOUS_STEP);
+    if (fsdp->first_unshard) /* the optimizer of the step before has to be done; its op is set by emit_link_steps */
+        plan_stream_wait(builder, first, EMIT_LAST_STEP);
     fsdp->first_unshard = false;
     int cast_shard = PLAN_NO_OP;
     const char *gathered_name = emit_name(emit, layer, "unsharded_flat_param");
@@ -355,16 +355,6 @@ static int64_t setup_units(struct fsdp *fsdp)
     return sharded;
 }
 
-/* Waits on the step before were written before its last op was known. */
-static void link_steps(struct emit *emit)
-{
-    struct plan *plan = emit->builder.plan;
-    int last = plan_last_op(&emit->builder, STREAM_COMPUTE);
-    for (int w = 0; w < plan->waits.n; w++)
-        if (plan->waits.at[w] == PLAN_PREVIOUS_STEP)
-            plan->waits.at[w] = PLAN_PREVIOUS_STEP + last;
-}
-
 void compile_fsdp(struct emit *emit)
 {
     struct fsdp fsdp = {.emit = emit, .options = &emit->options->fsdp, .first_unshard = true};
@@ -382,6 +372,6 @@ void compile_fsdp(struct emit *emit)
     emit_optimizer(emit, sharded, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    link_steps(emit);
+    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
     limiter_resolve(&fsdp.limiter, emit->builder.plan, fsdp.options->max_inflight_all_gathers);
 }

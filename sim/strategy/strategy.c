@@ -10,7 +10,8 @@ const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
 const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
-const char *const strategy_kind_names[] = {"fsdp", "ddp", NULL};
+const char *const strategy_kind_names[] = {"fsdp", "ddp", "deepspeed", NULL};
+const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
  * about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows of results/measured/launch.csv
@@ -36,6 +37,13 @@ struct strategy_options strategy_default_options(void)
             .no_sync = false,
             .max_inflight_all_gathers = 2},
         .ddp = {.bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20},
+        .zero = {.stage = 1,
+            .reduce_bucket_size = 500000000,
+            .allgather_bucket_size = 500000000,
+            .overlap_comm = OVERLAP_NULL,
+            .stage3_prefetch_bucket_size = 50000000,
+            .stage3_param_persistence_threshold = 100000,
+            .stage3_max_reuse_distance = 1000000000},
         .host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
@@ -46,7 +54,17 @@ struct strategy_options strategy_default_options(void)
 
 const char *strategy_label(const struct strategy_options *options)
 {
-    return options->kind == STRATEGY_DDP ? "DDP" : sharding_strategy_names[options->fsdp.sharding_strategy];
+    static const char *const stages[] = {"ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
+    switch ((enum strategy_kind)options->kind) {
+    case STRATEGY_DDP:
+        return "DDP";
+    case STRATEGY_DEEPSPEED:
+        return stages[options->zero.stage];
+    case STRATEGY_FSDP:
+    case STRATEGY_COUNT:
+        break;
+    }
+    return sharding_strategy_names[options->fsdp.sharding_strategy];
 }
 
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
@@ -95,13 +113,15 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (options->train.attention == ATTENTION_FLASH && model->shape.family == MODEL_T5)
         return diag_input(
             diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
+    if (options->kind == STRATEGY_DEEPSPEED && options->train.precision == PRECISION_BF16)
+        return diag_input(diag, at, "DeepSpeed keeps FP32 master weights; take train.precision: bf16_mixed");
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
         if (status != STATUS_OK)
             return status;
     }
     static void (*const compile[STRATEGY_COUNT])(struct emit *) = {
-        [STRATEGY_FSDP] = compile_fsdp, [STRATEGY_DDP] = compile_ddp};
+        [STRATEGY_FSDP] = compile_fsdp, [STRATEGY_DDP] = compile_ddp, [STRATEGY_DEEPSPEED] = compile_deepspeed};
     struct emit emit;
     emit_begin(&emit, out, options, model, hw, gpus, arena);
     compile[options->kind](&emit);

@@ -62,19 +62,32 @@ struct host_options {
     double step_s;             /* data loader, zero_grad, scheduler, once a step */
 };
 
-enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_COUNT };
-extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp" */
+/* DeepSpeed's zero_optimization; sizes in elements, as there. */
+struct zero_options {
+    int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too */
+    int64_t reduce_bucket_size, allgather_bucket_size; /* 5e8 */
+    int overlap_comm;                                  /* enum overlap_comm: null is true for stage 3 only */
+    int64_t stage3_prefetch_bucket_size;               /* 5e7 */
+    int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
+    int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within so many is not released */
+};
+enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
+extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */
+
+enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_DEEPSPEED, STRATEGY_COUNT };
+extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed" */
 
 struct strategy_options {
     int kind; /* enum strategy_kind */
     struct train_options train;
     struct fsdp_options fsdp;
     struct ddp_options ddp;
+    struct zero_options zero;
     struct host_options host;
 };
 
 struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
-const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP" ... */
+const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
 /* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: the GPU cannot multiply in the
  * precision, a sharding group that does not divide the ranks, flash attention on a model that has none ... told at

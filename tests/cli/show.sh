@@ -13,7 +13,7 @@ says out "node DGX-1V" "gpu V100"
 expect 0 "$FLOPCAST" topology "$topologies/gpus/v100-sxm2-32gb.yaml"
 says out "gpu V100" "datasheet"
 expect 2 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/scenarios/models/gpt2.yaml"
-expect 1 "$FLOPCAST" model absent.yaml
-says err "absent.yaml: error: cannot open"
+expect 2 "$FLOPCAST" model absent.yaml
+says err "absent.yaml:1:1: error: cannot open"
 expect 0 "$FLOPCAST" calibrate fit
 says out "computed"

@@ -294,11 +294,12 @@ static void a_file_that_cannot_be_read_is_told(void **state)
     (void)state;
     struct config_doc *doc = NULL;
     struct diag diag = DIAG_INIT;
-    assert_int_equal(config_load(&doc, "no/such.yaml", &diag), STATUS_IO);
+    assert_int_equal(config_load(&doc, "no/such.yaml", &diag), STATUS_INPUT);
     assert_null(doc);
-    assert_int_equal(config_load(&doc, "/", &diag), STATUS_IO);
-    assert_string_equal(diag.text, "no/such.yaml: error: cannot open: No such file or directory\n"
-                                   "/: error: cannot read: Is a directory\n");
+    assert_int_equal(config_load(&doc, "/", &diag), STATUS_INPUT);
+    assert_string_equal(diag.text, "no/such.yaml:1:1: error: cannot open: No such file or directory; name a file that "
+                                   "exists and can be read\n"
+                                   "/:1:1: error: cannot read: Is a directory; name a file in it\n");
 }
 
 int main(void)

@@ -18,13 +18,10 @@
 static const struct strategy_case {
     const char *strategy, *sharding, *checkpointing, *grad_accum;
 } cases[] = {
-    {"fsdp", "FULL_SHARD", "none", "1"},
-    {"fsdp", "FULL_SHARD", "full", "2"},
-    {"fsdp", "SHARD_GRAD_OP", "full", "1"},
-    {"fsdp", "HYBRID_SHARD", "none", "2"},
-    {"fsdp", "_HYBRID_SHARD_ZERO2", "none", "1"},
-    {"fsdp", "NO_SHARD", "none", "1"},
-    {"ddp", "FULL_SHARD", "none", "2"},
+    {"fsdp", "FULL_SHARD", "none", "1"}, {"fsdp", "FULL_SHARD", "full", "2"}, {"fsdp", "SHARD_GRAD_OP", "full", "1"},
+    {"fsdp", "HYBRID_SHARD", "none", "2"}, {"fsdp", "_HYBRID_SHARD_ZERO2", "none", "1"},
+    {"fsdp", "NO_SHARD", "none", "1"}, {"ddp", "FULL_SHARD", "none", "2"},
+    {"deepspeed", "NO_SHARD", "none", "1"}, /* stage 1 */
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 

@@ -12,42 +12,7 @@
 
 #include <cmocka.h>
 
-static const struct model_shape gpt = {.name = "gpt",
-    .family = MODEL_GPT,
-    .d_model = 64,
-    .d_ff = 256,
-    .d_kv = 16,
-    .n_heads = 4,
-    .n_kv_heads = 4,
-    .n_layers = 3,
-    .vocab = 1000,
-    .max_positions = 32,
-    .tied_embeddings = true,
-    .biases = true,
-    .dropout = 0.1};
-static const struct model_shape t5 = {.name = "t5",
-    .family = MODEL_T5,
-    .d_model = 64,
-    .d_ff = 96,
-    .d_kv = 32,
-    .n_heads = 4,
-    .n_kv_heads = 4,
-    .n_layers = 3,
-    .n_decoder_layers = 2,
-    .vocab = 1000,
-    .relative_buckets = 32,
-    .tied_embeddings = true,
-    .dropout = 0.1};
-static const struct model_shape llama = {.name = "llama",
-    .family = MODEL_LLAMA,
-    .d_model = 64,
-    .d_ff = 160,
-    .d_kv = 16,
-    .n_heads = 4,
-    .n_kv_heads = 2,
-    .n_layers = 3,
-    .vocab = 1000,
-    .gated_ffn = true};
+#include "../shapes.h"
 
 enum { BATCH = 2, LENGTH = 24, DECODER_LENGTH = 8 };
 
@@ -82,18 +47,18 @@ static struct run run(const struct model_shape *shape, enum dtype storage, enum 
 static int variants(struct model_shape out[8])
 {
     int n = 0;
-    out[n++] = gpt;
-    out[n++] = t5;
-    out[n++] = llama;
-    out[n] = gpt; /* minGPT without biases, positions or tied head */
+    out[n++] = small_gpt;
+    out[n++] = small_t5;
+    out[n++] = small_llama;
+    out[n] = small_gpt; /* minGPT without biases, positions or tied head */
     out[n].composed_gelu = true, out[n].biases = out[n].tied_embeddings = false, out[n++].max_positions = 0;
-    out[n] = t5; /* T5 v1.1 */
+    out[n] = small_t5; /* T5 v1.1 */
     out[n].gated_ffn = out[n].composed_gelu = true, out[n++].tied_embeddings = false;
-    out[n] = t5;
+    out[n] = small_t5;
     out[n].gated_ffn = true, out[n++].dropout = 0;
-    out[n] = llama; /* Qwen2 0.5B, without groups */
+    out[n] = small_llama; /* Qwen2 0.5B, without groups */
     out[n].biases = out[n].tied_embeddings = true, out[n++].n_kv_heads = 4;
-    out[n] = llama;
+    out[n] = small_llama;
     out[n++].dropout = 0.1;
     return n;
 }
@@ -138,7 +103,7 @@ static void forward_flop_is_the_closed_form(void **state)
     /* GPT, d_ff = 4d: q, k, v 2 d 3d, projection 2 d^2, feed-forward 2 * 2 * 4 d^2 a token = 24 d^2; scores and context
      * 2 * 2 s d a token. Flash attention counts the same, though its causal kernel does half of the second term. */
     for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
-        struct run g = run(&gpt, DTYPE_BF16, (enum attention_kernel)attention);
+        struct run g = run(&small_gpt, DTYPE_BF16, (enum attention_kernel)attention);
         double one = 24 * b * s * d * d + 4 * b * s * s * d;
         const struct model_program *p = block(&g, 1);
         assert_true(flop(p->forward, p->n_forward) == one);
@@ -149,7 +114,7 @@ static void forward_flop_is_the_closed_form(void **state)
     /* T5, i = heads x head dimension: encoder block: 4 projections of 2 d i, attention 4 s i, feed-forward 4 d ff a
      * token. Decoder block: the same on t tokens, and in cross-attention q and o on t, k and v on s tokens, attention 4
      * t s i. */
-    struct run e = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run e = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     const double i = 4 * 32, ff = 96;
     double encoder = 8 * b * s * d * i + 4 * b * s * s * i + 4 * b * s * d * ff;
     double decoder =
@@ -159,7 +124,7 @@ static void forward_flop_is_the_closed_form(void **state)
     arena_release(&e.arena);
     /* Llama: q and o 4 d i, k and v 4 d j with j = key heads x head dimension, three matrices 6 d ff, attention 4 s i a
      * token. */
-    struct run l = run(&llama, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run l = run(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
     const double li = 4 * 16, lj = 2 * 16, lff = 160;
     double one = b * s * (4 * d * li + 4 * d * lj + 6 * d * lff + 4 * s * li);
     assert_true(model_forward_flop(&l.stages) == 3 * one + 2 * b * s * d * v);
@@ -268,7 +233,7 @@ static void every_parameter_gets_its_gradient_once(void **state)
 static void weight_gradients_have_the_weights_shape(void **state)
 {
     (void)state;
-    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     const struct model_program *p = block(&r, 2);
     int matrices = 0;
     for (int i = 0; i < p->n_backward; i++) {
@@ -306,8 +271,9 @@ static void gpt_saves_what_korthikanti_counts(void **state)
     (void)state;
     const double s = LENGTH, b = BATCH, h = 64, a = 4;
     double expected = s * b * h * (34 + 5 * a * s / h) - 2 * s * b * h + 16 * s * b;
-    struct run fused = run(&gpt, DTYPE_FP16, ATTENTION_NAIVE), flash = run(&gpt, DTYPE_FP16, ATTENTION_FLASH);
-    struct model_shape shape = gpt;
+    struct run fused = run(&small_gpt, DTYPE_FP16, ATTENTION_NAIVE),
+               flash = run(&small_gpt, DTYPE_FP16, ATTENTION_FLASH);
+    struct model_shape shape = small_gpt;
     shape.composed_gelu = true;
     struct run composed = run(&shape, DTYPE_FP16, ATTENTION_NAIVE);
     assert_true(fabs(saved_bytes(block(&fused, 1)) - expected) < 0.5);
@@ -326,7 +292,7 @@ static void t5_saves_fp32_probabilities(void **state)
 {
     (void)state;
     const double rows = BATCH * LENGTH, n = rows * 64, i = rows * 4 * 32, f = rows * 96, scores = rows * 4 * LENGTH;
-    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     assert_true(saved_bytes(block(&r, 2)) == 20 * n + 8 * rows + 8 * i + 7 * scores + 5 * f);
     arena_release(&r.arena);
 }
@@ -347,7 +313,7 @@ static void t5_attention_passes(void **state)
     const char *const names[] = {"SelfAttention.scores", "SelfAttention.scores.bias", "SelfAttention.scores.float",
         "SelfAttention.softmax", "SelfAttention.weights.type_as", "SelfAttention.dropout", "SelfAttention.context"};
     for (int wide = 0; wide < 2; wide++) {
-        struct run r = run(&t5, wide ? DTYPE_FP32 : DTYPE_BF16, ATTENTION_NAIVE);
+        struct run r = run(&small_t5, wide ? DTYPE_FP32 : DTYPE_BF16, ATTENTION_NAIVE);
         const struct model_program *p = block(&r, 2);
         int passes = 0;
         for (int k = 0; k < p->n_forward; k++)
@@ -361,7 +327,7 @@ static void t5_attention_passes(void **state)
 static void first_blocks_make_what_the_others_share(void **state)
 {
     (void)state;
-    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     const struct model_program *first = block(&r, 1), *second = block(&r, 2), *decoder = block(&r, 4),
                                *last = block(&r, 5);
     assert_ptr_equal(second, block(&r, 3));
@@ -393,11 +359,11 @@ static void stages_come_in_forward_order(void **state)
     (void)state;
     const enum stage_kind expected[] = {STAGE_ENTRY, STAGE_BLOCK, STAGE_BLOCK, STAGE_BLOCK, STAGE_STACK_EXIT,
         STAGE_DECODER_ENTRY, STAGE_BLOCK, STAGE_BLOCK, STAGE_EXIT};
-    struct run r = run(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     assert_int_equal(r.stages.n, sizeof expected / sizeof *expected);
     for (int i = 0; i < r.stages.n; i++)
         assert_int_equal(r.stages.at[i].kind, expected[i]);
-    struct model_workload w = workload(&t5, DTYPE_BF16, ATTENTION_NAIVE);
+    struct model_workload w = workload(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     assert_int_equal(model_tokens(&r.model, &w), BATCH * (LENGTH + DECODER_LENGTH));
     arena_release(&r.arena);
 }
@@ -405,7 +371,7 @@ static void stages_come_in_forward_order(void **state)
 static void without_dropout_there_is_no_dropout_kernel(void **state)
 {
     (void)state;
-    struct model_shape dry = t5;
+    struct model_shape dry = small_t5;
     dry.dropout = 0;
     struct run r = run(&dry, DTYPE_BF16, ATTENTION_NAIVE);
     for (int i = 0; i < r.stages.n; i++)
@@ -417,7 +383,7 @@ static void without_dropout_there_is_no_dropout_kernel(void **state)
 static void flash_does_half_of_what_is_counted(void **state)
 {
     (void)state;
-    struct run r = run(&gpt, DTYPE_BF16, ATTENTION_FLASH);
+    struct run r = run(&small_gpt, DTYPE_BF16, ATTENTION_FLASH);
     const struct model_program *p = block(&r, 1);
     double counted = 4.0 * BATCH * LENGTH * LENGTH * 64;
     int seen = 0;

@@ -8,34 +8,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
+#include "../shapes.h"
 
-static const struct model_shape gpt = {.name = "gpt",
-    .family = MODEL_GPT,
-    .d_model = 64,
-    .d_ff = 256,
-    .d_kv = 16,
-    .n_heads = 4,
-    .n_kv_heads = 4,
-    .n_layers = 3,
-    .vocab = 1000,
-    .max_positions = 128,
-    .tied_embeddings = true,
-    .biases = true,
-    .dropout = 0.1};
-static const struct model_shape t5 = {.name = "t5",
-    .family = MODEL_T5,
-    .d_model = 64,
-    .d_ff = 256,
-    .d_kv = 16,
-    .n_heads = 4,
-    .n_kv_heads = 4,
-    .n_layers = 3,
-    .n_decoder_layers = 2,
-    .vocab = 1000,
-    .relative_buckets = 32,
-    .tied_embeddings = true,
-    .dropout = 0.1};
+#include <string.h>
 
 static struct hw test_hw(void)
 {
@@ -115,9 +90,9 @@ static void check_case(const struct strategy_options *options, const struct mode
 static void every_combination_is_a_lawful_plan(void **state)
 {
     (void)state;
-    const struct model_shape *shapes[] = {&gpt, &t5};
+    const struct model_shape *shapes[] = {&small_gpt, &small_t5};
     const int gpus[] = {1, 8, 32};
-    for (int i = 0; i < 2 * 3 * SHARDING_COUNT * 2 * 2 * 2 * PRECISION_COUNT; i++) {
+    for (int i = 0; i < 2 * 3 * SHARDING_COUNT * 2 * 2 * STRATEGY_COUNT * PRECISION_COUNT; i++) {
         int rest = i;
         const struct model_shape *shape = shapes[rest % 2];
         rest /= 2;
@@ -130,10 +105,16 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.train.grad_accum = rest % 2 ? 3 : 1;
         options.fsdp.no_sync = rest % 2;
         rest /= 2;
-        options.kind = rest % 2 ? STRATEGY_DDP : STRATEGY_FSDP;
+        options.kind = rest % STRATEGY_COUNT;
         options.train.use_cache = options.ddp.gradient_as_bucket_view = rest % 2;
-        rest /= 2;
-        options.train.precision = rest;
+        rest /= STRATEGY_COUNT;
+        options.train.precision = options.kind == STRATEGY_DEEPSPEED && rest == PRECISION_BF16 ? PRECISION_FP32 : rest;
+        options.zero.stage = 1 + i % 3;
+        options.zero.reduce_bucket_size = i % 11 ? 5000 : 500000000;
+        options.zero.overlap_comm = i % OVERLAP_COUNT;
+        options.zero.stage3_prefetch_bucket_size = i % 4 * 5000;
+        options.zero.stage3_param_persistence_threshold = 100;
+        options.zero.stage3_max_reuse_distance = i % 13 ? 0 : 1000000000;
         options.fsdp.backward_prefetch = i % BACKWARD_PREFETCH_COUNT;
         options.fsdp.forward_prefetch = i % 5 == 0;
         options.fsdp.limit_all_gathers = i % 7 != 0;
@@ -149,7 +130,7 @@ static void full_shard_counts(void **state)
     (void)state;
     struct strategy_options options = options_of(FULL_SHARD);
     struct compiled compiled;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 6 + 5);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
@@ -166,12 +147,12 @@ static void other_sharding_strategies_count(void **state)
     (void)state;
     struct compiled compiled;
     struct strategy_options options = options_of(SHARD_GRAD_OP);
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 6);
     drop(&compiled);
 
     options = options_of(HYBRID_SHARD);
-    compile(&compiled, &options, &t5, 32);
+    compile(&compiled, &options, &small_t5, 32);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 11);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 6);
@@ -179,7 +160,7 @@ static void other_sharding_strategies_count(void **state)
     drop(&compiled);
 
     options = options_of(NO_SHARD);
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 0);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 6);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 2 * (double)compiled.model.params);
@@ -194,14 +175,14 @@ static void ddp_buckets(void **state)
     struct strategy_options options = options_of(FULL_SHARD);
     options.kind = STRATEGY_DDP;
     struct compiled compiled;
-    compile(&compiled, &options, &gpt, 8);
+    compile(&compiled, &options, &small_gpt, 8);
     double all = 4 * (double)compiled.model.params;
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
-    /* 223,808 parameters, 0.9 MB: less than the first bucket's 1 MiB, one bucket. */
+    /* Some 200,000 parameters, 0.9 MB: less than the first bucket's 1 MiB, one bucket. */
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 1);
     drop(&compiled);
     options.ddp.first_bucket_bytes = options.ddp.bucket_cap_bytes = 1;
-    compile(&compiled, &options, &gpt, 8);
+    compile(&compiled, &options, &small_gpt, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), compiled.model.n_tensors);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
     drop(&compiled);
@@ -214,11 +195,11 @@ static void no_sync_reduces_once(void **state)
     struct compiled compiled;
     struct strategy_options options = options_of(FULL_SHARD);
     options.train.grad_accum = 4;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 4 * 6);
     drop(&compiled);
     options.fsdp.no_sync = true;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 4 * 11);
     drop(&compiled);
@@ -243,7 +224,7 @@ static void prefetch_is_an_order_of_issue(void **state)
         struct strategy_options options = options_of(FULL_SHARD);
         options.fsdp.backward_prefetch = prefetch;
         struct compiled compiled;
-        compile(&compiled, &options, &t5, 8);
+        compile(&compiled, &options, &small_t5, 8);
         const struct plan *plan = &compiled.plan;
         int start = op_named(plan, "decoder.block.1/pre_backward", 0);
         int kernels_end = op_named(plan, "decoder.block.1/post_backward", start);
@@ -270,7 +251,7 @@ static void the_limiter_takes_the_oldest_free(void **state)
     (void)state;
     struct strategy_options options = options_of(FULL_SHARD);
     struct compiled compiled;
-    compile(&compiled, &options, &t5, 8);
+    compile(&compiled, &options, &small_t5, 8);
     const struct plan *plan = &compiled.plan;
     int waits = 0;
     for (int i = 0; i < plan->ops.n; i++)
@@ -286,6 +267,58 @@ static void the_limiter_takes_the_oldest_free(void **state)
     drop(&compiled);
 }
 
+static struct strategy_options zero_of(int64_t stage)
+{
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.kind = STRATEGY_DEEPSPEED;
+    options.zero.stage = stage;
+    options.zero.stage3_param_persistence_threshold = 0;
+    options.zero.stage3_max_reuse_distance = 0;
+    return options;
+}
+
+/* Stages 1 and 2: every gradient is reduced once (16 bits), every weight gathered once after the step: what DDP's
+ * all-reduce moves (a reduce-scatter and an all-gather), as the ZeRO paper (arXiv 1910.02054, section 7) says. With
+ * buckets of one element every tensor is reduced alone. */
+static void zero_volumes(void **state)
+{
+    (void)state;
+    for (int64_t stage = 1; stage <= 3; stage++) {
+        struct strategy_options options = zero_of(stage);
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        double all = 2 * (double)compiled.model.params;
+        assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == all);
+        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 1);
+        if (stage < 3)
+            assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == all);
+        drop(&compiled);
+        options.zero.reduce_bucket_size = 1;
+        compile(&compiled, &options, &small_gpt, 8);
+        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), compiled.model.n_tensors);
+        drop(&compiled);
+    }
+}
+
+/* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
+ * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
+ * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
+static void zero_3_gathers_what_is_used(void **state)
+{
+    (void)state;
+    struct strategy_options options = zero_of(3);
+    options.zero.stage3_prefetch_bucket_size = 0;
+    struct compiled compiled;
+    compile(&compiled, &options, &small_gpt, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 3 * 4 * 2 + 2 + 1);
+    drop(&compiled);
+    /* Kept while the next use is near: one gather each in the whole step. */
+    options.zero.stage3_max_reuse_distance = 1000000000;
+    compile(&compiled, &options, &small_gpt, 8);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 3 * 4 + 1 + 1);
+    drop(&compiled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +329,8 @@ int main(void)
         cmocka_unit_test(no_sync_reduces_once),
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
+        cmocka_unit_test(zero_volumes),
+        cmocka_unit_test(zero_3_gathers_what_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,128 @@
+#include "cli/calibrate.h"
+#include "cli/cli.h"
+
+#include "calibrate/import.h"
+
+#include <argp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_DB = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES };
+
+struct import_command {
+    const char *db;
+    bool csv, has_format;
+    enum import_format format;
+    VEC(const char *) files;
+    struct nccl_options nccl;
+};
+
+static const struct argp_option options[] = {
+    {"db", KEY_DB, "PATH", 0, "The database (default: results/flopcast.db); made when there is none", 0},
+    {"format", KEY_FORMAT, "csv", 0, "Of nccl-tests: print the rows as CSV instead of storing them", 0},
+    {"collective", KEY_COLLECTIVE, "NAME", 0, "Of nccl-tests: what was measured, where the file does not say it", 0},
+    {"ranks", KEY_RANKS, "N", 0, "Of nccl-tests: how many ranks ran", 0},
+    {"nodes", KEY_NODES, "N", 0, "Of nccl-tests: on how many nodes", 0},
+    {0},
+};
+
+static int parse_count(const char *option, const char *text, struct argp_state *state)
+{
+    char *end = NULL;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < 1 || n > INT32_MAX)
+        argp_error(state, "--%s %s: a number from 1 is wanted", option, text);
+    return (int)n;
+}
+
+static void take_argument(struct import_command *command, const char *arg, struct argp_state *state)
+{
+    if (command->has_format) {
+        vec_push(&command->files, arg);
+        return;
+    }
+    for (int i = 0; i < IMPORT_FORMAT_COUNT; i++)
+        if (strcmp(arg, import_format_names[i]) == 0) {
+            command->format = (enum import_format)i;
+            command->has_format = true;
+            return;
+        }
+    argp_error(state, "'%s' is nothing to import; there are: nccl-tests, nsys, kineto", arg);
+}
+
+static void check(const struct import_command *command, struct argp_state *state)
+{
+    bool of_nccl = command->csv || command->nccl.collective || command->nccl.ranks || command->nccl.nodes;
+    if (!command->has_format)
+        argp_error(state, "what to import is missing; there are: nccl-tests, nsys, kineto");
+    if (command->files.n == 0)
+        argp_error(state, "a file is missing");
+    if (command->format != IMPORT_NCCL_TESTS && of_nccl)
+        argp_error(state, "--format, --collective, --ranks and --nodes are for nccl-tests only");
+    if (command->format == IMPORT_NSYS && command->files.n > 1)
+        argp_error(state, "one profile at a time; '%s' is a second one", command->files.at[1]);
+    if (command->csv && command->db)
+        argp_error(state, "--format csv stores nothing; leave out --db");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct import_command *command = state->input;
+    switch (key) {
+    case KEY_DB:
+        command->db = arg;
+        return 0;
+    case KEY_FORMAT:
+        if (strcmp(arg, "csv") != 0)
+            argp_error(state, "--format %s: csv is wanted", arg);
+        command->csv = true;
+        return 0;
+    case KEY_COLLECTIVE:
+        command->nccl.collective = nccl_collective(arg);
+        if (!command->nccl.collective)
+            argp_error(state,
+                "--collective %s: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
+                "send_recv, gather, scatter or hypercube is wanted",
+                arg);
+        return 0;
+    case KEY_RANKS:
+        command->nccl.ranks = parse_count("ranks", arg, state);
+        return 0;
+    case KEY_NODES:
+        command->nccl.nodes = parse_count("nodes", arg, state);
+        return 0;
+    case ARGP_KEY_ARG:
+        take_argument(command, arg, state);
+        return 0;
+    case ARGP_KEY_END:
+        check(command, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int calibrate_import(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "nccl-tests|nsys|kineto FILE...",
+        .doc = "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems export "
+               "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also gzipped.\v"
+               "All files are stored or none. A file whose content is in the database is left out. Before a log, lines "
+               "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, collective, algo, "
+               "proto."};
+    struct import_command command = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    const struct import_request request = {
+        .format = command.format, .files = command.files.at, .n_files = command.files.n, .nccl = command.nccl};
+    struct diag diag = DIAG_INIT;
+    struct store *store = NULL;
+    if (command.csv)
+        import_print_csv(stdout, &request, &diag);
+    else if (store_open(&store, command.db ? command.db : "results/flopcast.db", STORE_WRITE, &diag) == STATUS_OK)
+        import_store(store, &request, stdout, &diag);
+    store_close(store);
+    vec_free(&command.files);
+    return cli_report(&diag);
+}

@@ -1,0 +1,69 @@
+#include "store/insert.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct record_cell cell_int(const char *name, int64_t value)
+{
+    return (struct record_cell){.name = name, .kind = RECORD_INT, .integer = value};
+}
+
+struct record_cell cell_real(const char *name, bool known, double value)
+{
+    return (struct record_cell){.name = name, .kind = known ? RECORD_REAL : RECORD_NULL, .real = value};
+}
+
+struct record_cell cell_text(const char *name, const char *text)
+{
+    return (struct record_cell){.name = name, .kind = text ? RECORD_TEXT : RECORD_NULL, .text = text};
+}
+
+static int prepare(struct store *store, struct insert *into, const struct record_cell *cells, int n)
+{
+    char *sql = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&sql, &size);
+    BUG_IF(!out, "open_memstream failed");
+    fprintf(out, "INSERT INTO %s (", into->table);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "%s%s", i ? ", " : "", cells[i].name);
+    fputs(") VALUES (", out);
+    for (int i = 0; i < n; i++)
+        fputs(i ? ", ?" : "?", out);
+    fputc(')', out);
+    fclose(out);
+    int code = sqlite3_prepare_v2(store->db, sql, -1, &into->statement, NULL);
+    free(sql);
+    return code;
+}
+
+static int bind(sqlite3_stmt *statement, int i, const struct record_cell *cell)
+{
+    switch (cell->kind) {
+    case RECORD_INT:
+        return sqlite3_bind_int64(statement, i, cell->integer);
+    case RECORD_REAL:
+        return sqlite3_bind_double(statement, i, cell->real);
+    case RECORD_TEXT:
+        return sqlite3_bind_text(statement, i, cell->text, -1, SQLITE_STATIC);
+    case RECORD_NULL:
+        break;
+    }
+    return sqlite3_bind_null(statement, i);
+}
+
+enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells, int n,
+    const char *what, struct diag *diag)
+{
+    if (!into->statement && prepare(store, into, cells, n) != SQLITE_OK)
+        return database_fail(store, what, diag);
+    BUG_IF(sqlite3_bind_parameter_count(into->statement) != n, "rows of %s differ", into->table);
+    int code = SQLITE_OK;
+    for (int i = 0; i < n && code == SQLITE_OK; i++)
+        code = bind(into->statement, i + 1, &cells[i]);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(into->statement);
+    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(store, what, diag);
+    sqlite3_reset(into->statement);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* Private to sim/store: rows of named cells into a table. */
+#ifndef FLOPCAST_STORE_INSERT_H
+#define FLOPCAST_STORE_INSERT_H
+
+#include "store/database.h"
+#include "store/record.h"
+
+/* An INSERT that is prepared from the names of its first row; every later row must have the same names. Finalize the
+ * statement (NULL is fine). */
+struct insert {
+    const char *table;
+    sqlite3_stmt *statement;
+};
+
+struct record_cell cell_int(const char *name, int64_t value);
+struct record_cell cell_real(const char *name, bool known, double value); /* NULL when not known */
+struct record_cell cell_text(const char *name, const char *text);         /* NULL gives NULL */
+
+/* what: as in database_fail. */
+enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells, int n,
+    const char *what, struct diag *diag);
+
+#endif

@@ -1,0 +1,144 @@
+#include "store/import.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char what[] = "store the measurements";
+
+enum status store_import_begin(struct store_import **out, struct store *store, struct diag *diag)
+{
+    *out = NULL;
+    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
+    if (status != STATUS_OK)
+        return status;
+    *out = xcalloc(1, sizeof **out);
+    **out = (struct store_import){.store = store,
+        .source = {.table = "measurement_source"},
+        .collective = {.table = "collective_measurement"},
+        .kernel = {.table = "kernel_measurement"}};
+    return STATUS_OK;
+}
+
+static enum status find_source(
+    struct store_import *import, const char *digest, struct store_known *known, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(
+        import->store->db, "SELECT file, created_utc FROM measurement_source WHERE digest = ?", -1, &statement, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_text(statement, 1, digest, -1, SQLITE_STATIC);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    known->known = code == SQLITE_ROW;
+    if (known->known) {
+        snprintf(known->file, sizeof known->file, "%s", (const char *)sqlite3_column_text(statement, 0));
+        snprintf(known->created_utc, sizeof known->created_utc, "%s", (const char *)sqlite3_column_text(statement, 1));
+    }
+    enum status status =
+        code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : database_fail(import->store, what, diag);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+enum status store_import_source(struct store_import *import, const char *format, const char *file, uint64_t digest,
+    struct store_known *known, struct diag *diag)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, digest);
+    enum status status = find_source(import, text, known, diag);
+    if (status != STATUS_OK || known->known)
+        return status;
+    struct record_cell cells[] = {cell_text("format", format), cell_text("file", file), cell_text("digest", text)};
+    status = insert_row(import->store, &import->source, cells, sizeof cells / sizeof *cells, what, diag);
+    import->source_id = sqlite3_last_insert_rowid(import->store->db);
+    return status;
+}
+
+enum status store_import_collective(
+    struct store_import *import, const struct collective_measurement *row, struct diag *diag)
+{
+    struct record_cell nodes = cell_int("nodes", row->nodes);
+    if (row->nodes == 0)
+        nodes.kind = RECORD_NULL;
+    struct record_cell cells[] = {cell_int("source_id", import->source_id), cell_int("position", row->position),
+        cell_text("collective", row->collective), cell_int("ranks", row->ranks), nodes,
+        cell_text("algorithm", row->algorithm), cell_text("protocol", row->protocol), cell_text("dtype", row->dtype),
+        cell_int("bytes", row->bytes), cell_real("out_of_place_s", row->out_of_place_s > 0, row->out_of_place_s),
+        cell_real("in_place_s", row->in_place_s > 0, row->in_place_s)};
+    return insert_row(import->store, &import->collective, cells, sizeof cells / sizeof *cells, what, diag);
+}
+
+/* The id of the name, put in when it is new. */
+static enum status put_name(struct store_import *import, const char *name, int64_t *id, struct diag *diag)
+{
+    if (!import->name &&
+        sqlite3_prepare_v2(import->store->db,
+            "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING id", -1,
+            &import->name, NULL) != SQLITE_OK)
+        return database_fail(import->store, what, diag);
+    bool ok = sqlite3_bind_text(import->name, 1, name, -1, SQLITE_STATIC) == SQLITE_OK &&
+              sqlite3_step(import->name) == SQLITE_ROW;
+    if (ok)
+        *id = sqlite3_column_int64(import->name, 0);
+    enum status status = ok ? STATUS_OK : database_fail(import->store, what, diag);
+    sqlite3_reset(import->name);
+    return status;
+}
+
+enum status store_import_kernel(struct store_import *import, const struct kernel_measurement *row, struct diag *diag)
+{
+    int64_t name_id = 0;
+    enum status status = put_name(import, row->name, &name_id, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct record_cell cells[] = {cell_int("source_id", import->source_id), cell_int("position", row->position),
+        cell_int("name_id", name_id), cell_int("device", row->device), cell_int("stream", row->stream),
+        cell_real("start_s", true, row->start_s), cell_real("duration_s", true, row->duration_s),
+        cell_text("collective", row->collective)};
+    return insert_row(import->store, &import->kernel, cells, sizeof cells / sizeof *cells, what, diag);
+}
+
+enum status store_import_about(struct store_import *import, const struct measurement_about *about, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(import->store->db,
+        "UPDATE measurement_source SET source = ?, gpu = ?, network = ?, nccl_version = ?, note = ?, healthy = ?, "
+        "partial = ? WHERE id = ?",
+        -1, &statement, NULL);
+    const char *const texts[] = {about->source, about->gpu, about->network, about->nccl_version, about->note};
+    const int64_t numbers[] = {!about->unhealthy, about->partial, import->source_id};
+    int i = 1; /* a NULL text binds NULL */
+    for (size_t k = 0; k < sizeof texts / sizeof *texts && code == SQLITE_OK; k++)
+        code = sqlite3_bind_text(statement, i++, texts[k], -1, SQLITE_STATIC);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers && code == SQLITE_OK; k++)
+        code = sqlite3_bind_int64(statement, i++, numbers[k]);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(statement);
+    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(import->store, what, diag);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+enum status import_read_int(struct store_import *import, const char *sql, int64_t *out, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    bool ok = sqlite3_prepare_v2(import->store->db, sql, -1, &statement, NULL) == SQLITE_OK &&
+              sqlite3_step(statement) == SQLITE_ROW;
+    if (ok)
+        *out = sqlite3_column_int64(statement, 0);
+    enum status status = ok ? STATUS_OK : database_fail(import->store, what, diag);
+    sqlite3_finalize(statement);
+    return status;
+}
+
+enum status store_import_end(struct store_import *import, enum status status, struct diag *diag)
+{
+    sqlite3_finalize(import->source.statement);
+    sqlite3_finalize(import->collective.statement);
+    sqlite3_finalize(import->kernel.statement);
+    sqlite3_finalize(import->name);
+    status = database_end(import->store, status, what, diag);
+    free(import);
+    return status;
+}

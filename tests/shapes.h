@@ -1,0 +1,44 @@
+/* Small models of each family, for tests: every kind of layer, tensor and tie that the large ones have. */
+#ifndef FLOPCAST_TESTS_SHAPES_H
+#define FLOPCAST_TESTS_SHAPES_H
+
+#include "model/model.h"
+
+__attribute__((unused)) static const struct model_shape small_gpt = {.name = "gpt",
+    .family = MODEL_GPT,
+    .d_model = 64,
+    .d_ff = 256,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .vocab = 1000,
+    .max_positions = 32,
+    .tied_embeddings = true,
+    .biases = true,
+    .dropout = 0.1};
+__attribute__((unused)) static const struct model_shape small_t5 = {.name = "t5",
+    .family = MODEL_T5,
+    .d_model = 64,
+    .d_ff = 96,
+    .d_kv = 32,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .n_decoder_layers = 2,
+    .vocab = 1000,
+    .relative_buckets = 32,
+    .tied_embeddings = true,
+    .dropout = 0.1};
+__attribute__((unused)) static const struct model_shape small_llama = {.name = "llama",
+    .family = MODEL_LLAMA,
+    .d_model = 64,
+    .d_ff = 160,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 2,
+    .n_layers = 3,
+    .vocab = 1000,
+    .gated_ffn = true};
+
+#endif
