@@ -10,17 +10,17 @@ const char *const hw_wiring_names[] = {[HW_PLAIN] = "plain", [HW_RAIL] = "rail",
 const char *const hw_routing_names[] = {[HW_ADAPTIVE] = "adaptive", [HW_ECMP] = "ecmp", NULL};
 const char *const hw_placement_names[] = {[HW_PACKED] = "packed", [HW_SCATTERED] = "scattered", NULL};
 
-#define CHOICE(member, list, sentence, ...)                                                                            \
+#define CHOICE(member, list, must, sentence)                                                                           \
     {                                                                                                                  \
         .key = #member, .type = FIELD_ENUM, .offset = offsetof(struct hw_network, member), .names = (list),            \
-        .help = sentence, __VA_ARGS__                                                                                  \
+        .required = (must), .help = sentence                                                                           \
     }
 #define NETWORK(member, ...) HW_OPTIONAL(struct hw_network, member, __VA_ARGS__)
 static const struct config_field network_fields[] = {
-    CHOICE(kind, hw_network_names, "Shape of the network.", .required = true),
-    CHOICE(wiring, hw_wiring_names, "Which leaf each NIC of a node is on."),
-    CHOICE(routing, hw_routing_names, "Who picks among parallel cables."),
-    CHOICE(placement, hw_placement_names, "Where the nodes of a job lie."),
+    CHOICE(kind, hw_network_names, true, "Shape of the network."),
+    CHOICE(wiring, hw_wiring_names, false, "Which leaf each NIC of a node is on."),
+    CHOICE(routing, hw_routing_names, false, "Who picks among parallel cables."),
+    CHOICE(placement, hw_placement_names, false, "Where the nodes of a job lie."),
     {.key = "ecmp_seed",
         .type = FIELD_INT,
         .offset = offsetof(struct hw_network, ecmp_seed),
