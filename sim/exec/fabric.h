@@ -9,11 +9,11 @@
  * fewer. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and stay on
  * their rail; each hop between two nodes is `connections` connections a NIC.
  *
- * Degraded links: "pattern=factor, pattern=factor", pattern as the shell's (*, ?, [..]) on the names
- *   gpu<rank>.nvlink   node<n>.nic<i>.out .in (pooled: node<n>.nics.out .in)   leaf<l>.up<k> .down<k>   pod<p>.up<k>
- * .down<k> factor: share of the capacity that is left, as "50 %" or 0.5; 0 is a failed link. A failed cable between
- * switches is routed around: adaptive routing has one cable less, ECMP hashes anew. A failed NVLink or NIC is an error,
- * because NCCL ends the job, and so is a failure that leaves two leaves without a way.
+ * Degraded links: "pattern=share, pattern=share" of the capacity that is left, as "50 %" or 0.5; 0 is a failed link.
+ * Patterns are the shell's (*, ?, [..]) on the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled:
+ * node<n>.nics.out and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is
+ * routed around: adaptive routing has one cable less, ECMP hashes anew. A failed NVLink or NIC is an error, because
+ * NCCL ends the job, and so is a failure that leaves two leaves without a way.
  *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
 #ifndef FLOPCAST_EXEC_FABRIC_H

@@ -1,9 +1,11 @@
 /* Speed of the engine and of the network's solver: median of RUNS, and the ratio to a reference measured in the same
  * run, which a slower machine does not change.
  *
- *   events    one popped, one pushed, so many pending (the hold model); reference: the same handler called without a
- * heap solver    flows of a 64-node job with hybrid sharding come and go, each at its own time: 64 groups in their
- * nodes and 8 across; reference: all active flows solved anew at each of those times, as many as on average */
+ * Engine: one event popped and one pushed, so many pending (the hold model); reference: the same handler called without
+ * a heap.
+ *
+ * Solver: flows of a 64-node job with hybrid sharding come and go, each at its own time, 64 groups in their nodes and 8
+ * across; reference: one solution of all 72 from scratch. */
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "net/net.h"

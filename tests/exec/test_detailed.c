@@ -1,16 +1,23 @@
 /* Fluid against detailed: coll/ prices a collective as latency + bytes / rate; exec/detailed.h sends every message.
  *
- * Where both claim the same thing they agree within 2 % (here: 2 to 512 ranks):
- *   rings of whole chunks   one node, or one rank a node: every size, to rounding. Eight ranks a node: see below
- *   trees cut finely        latency or bytes dominate by far: <= 10 kB, >= 10 GB
- *   rings as NCCL cuts      the same: <= 2 kB a rank, >= 200 MB a rank
- * Where they differ, and why:
- *   a ring over N nodes of several GPUs: the last chunk crosses between nodes N times a round, NCCL's tuner counts N -
- * 1 slices hide a hop's latency behind the next slice's bytes: between those sizes a ring is up to 40 % faster a tree's
- * pipeline must fill: as NCCL cuts it, mid sizes take up to 3 times as long, which is what the table of corrections in
- * NCCL's tuner is for (0.5 of the bandwidth between 256 kB and 1 MB and a little more around it) three nodes: neither
- * tree has a node with two children, so the busiest sends 1.5 S where the fluid mode says 2 S a tree limited by NVLink:
- * fluid counts 2 (n - 1) / n S a GPU, the chains send 2 (p - 1) / p S over NVLink */
+ * Where both claim the same thing they agree within 2 %, from 2 to 512 ranks. Rings of whole chunks in one node, or
+ * with one rank a node: at every size, to rounding. Trees cut finely: at <= 10 kB and >= 20 GB, where latency or bytes
+ * dominate by far. Rings as NCCL cuts: the same, at <= 2 kB and >= 200 MB a rank.
+ *
+ * Where they differ:
+ *
+ * - A ring over N nodes of several GPUs: the last chunk crosses between nodes N times a round, one more than NCCL's
+ * tuner counts.
+ *
+ * - Slices hide a hop's latency behind the next slice's bytes: between the sizes above a ring takes up to 40 % less.
+ *
+ * - A tree's pipeline must fill: as NCCL cuts it, mid sizes take up to 3 times as long. NCCL's tuner corrects trees
+ * down too (to 0.5 from 128 kB to 2 MB); that it does so for this reason is a guess. In a fine cut, up and down
+ * overlap: mid sizes of 2 to 16 ranks take up to 21 % less.
+ *
+ * - Three nodes: neither tree has a node with two children, so the busiest sends 1.5 S where the fluid mode says 2 S.
+ *
+ * - A tree limited by NVLink: fluid counts 2 (n - 1) / n S a GPU, the chains send 2 (p - 1) / p S over NVLink. */
 #include "exec/detailed.h"
 #include "exec/fabric.h"
 
