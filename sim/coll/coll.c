@@ -28,8 +28,7 @@ double coll_node_Bps(const struct hw *hw)
            hw->cluster.oversubscription.value;
 }
 
-/* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
-static double nic_share(struct coll_shape shape, const struct hw *hw)
+double coll_nic_share(struct coll_shape shape, const struct hw *hw)
 {
     double nics = hw->node.nics.value, near = nics / hw->node.gpus.value;
     double used = shape.per_node * (near > 1 ? near : 1);
@@ -52,7 +51,7 @@ struct coll_cost coll_cost(
     else
         coll_ring(&cost, kind, bytes, shape, hw);
     if (cost.node_out_factor > 0) {
-        double across_Bps = coll_node_Bps(hw) * nic_share(shape, hw) / cost.node_out_factor;
+        double across_Bps = coll_node_Bps(hw) * coll_nic_share(shape, hw) / cost.node_out_factor;
         if (across_Bps < cost.max_rate_Bps)
             cost.max_rate_Bps = across_Bps;
     }

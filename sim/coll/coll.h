@@ -51,6 +51,9 @@ struct coll_shape {
 };
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 
+/* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
+double coll_nic_share(struct coll_shape shape, const struct hw *hw);
+
 struct coll_cost {
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;

@@ -9,7 +9,8 @@
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
- * unfolded one exactly.
+ * unfolded one exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only
+ * instance is the whole job; a plan with others is not folded.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
  * by default; it changes nothing of what is simulated.
@@ -42,6 +43,7 @@ struct exec_options {
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
+    const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
 };
 
 struct exec_options exec_default_options(void);
@@ -120,7 +122,12 @@ struct exec_result {
     ps_t last_step_start, last_step_end; /* of the last measured step */
 };
 
-/* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */
+/* What the tables of a scenario cannot check: that degraded_links names links of a job of so many ranks, and leaves
+ * them connected. */
+enum status exec_check(
+    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag);
+
+/* BUG on a plan that plan_check refuses, and on options that exec_check does. The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
+#include "exec/fabric.h"
 #include "exec/hbm.h"
 #include "net/net.h"
 
@@ -70,8 +71,9 @@ struct instance {
     ps_t arrived_sum; /* sum of arrival times since the collective began to gather, relative to first */
     ps_t first_arrival, start;
     struct coll_cost cost;
-    struct maxmin_use *uses;
-    int n_uses;
+    struct maxmin_use *uses; /* for collectives of uses_algorithm and uses_factor */
+    int n_uses, room_uses, uses_algorithm;
+    double uses_factor;
     struct rng_stream noise;
 };
 
@@ -110,7 +112,8 @@ struct sim {
     int *step_ranks; /* how many have ended it */
     ps_t measure_from;
     /* links */
-    int first_node_link; /* links: one a rank (NVLink out), then out and in of each node */
+    struct fabric fabric;
+    struct maxmin_use *uses; /* scratch: one for each link */
     double *carried_before;
     /* HBM of rank 0 */
     struct hbm hbm;

@@ -3,8 +3,8 @@
  *
  * Modelled: one kind of GPU and one kind of node in a cluster; a GPU's compute peaks, SMs, HBM, what kernels reach of
  * them; inside a node an NVSwitch or a mesh of NVLinks (or PCIe), as bandwidth per GPU and direction; NICs shared
- * evenly by the node's GPUs; between nodes a leaf-spine network with an oversubscription factor. Ignored for now: PCIe
- * switches, NUMA, several kinds of GPU in a job, dragonfly networks.
+ * evenly by the node's GPUs; between nodes a network of switches (hw/network.h), or a pooled one with an
+ * oversubscription factor. Ignored for now: PCIe switches, NUMA, several kinds of GPU in a job.
  *
  * A loaded file owns its strings through the arena that is handed in. */
 #ifndef FLOPCAST_HW_HW_H
@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "hw/network.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -78,6 +79,7 @@ struct hw_cluster {
     struct quantity oversubscription; /* leaf uplinks : 1 = full bisection, 2 = half */
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_hop_latency; /* s of one ring step between nodes, Simple protocol */
+    struct hw_network network;        /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
