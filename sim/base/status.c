@@ -1,5 +1,6 @@
 #include "base/status.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -110,7 +111,7 @@ void bug(const char *file, int line, const char *condition, const char *format, 
     abort();
 }
 
-/* Levenshtein distance of two short words; words longer than the row count as far away. */
+/* Levenshtein distance of two short words, whatever their case; words longer than the row count as far away. */
 static size_t edit_distance(const char *a, const char *b)
 {
     enum { LONGEST = 63 };
@@ -124,7 +125,7 @@ static size_t edit_distance(const char *a, const char *b)
         size_t diagonal = row[0];
         row[0] = i;
         for (size_t j = 1; j <= nb; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
+            size_t best = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
             diagonal = row[j];
             if (row[j] + 1 < best)
                 best = row[j] + 1;

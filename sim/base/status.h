@@ -46,8 +46,8 @@ enum status diag_io(struct diag *diag, struct source_pos at, const char *format,
 /* Append the messages of from that into does not hold yet, word for word: several points of a sweep share a mistake. */
 void diag_merge(struct diag *into, const struct diag *from);
 
-/* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near: edit distance above a
- * third of what, rounded up. */
+/* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near: edit distance, in which
+ * case does not count, above a third of what, rounded up. */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
 
 _Noreturn void bug(const char *file, int line, const char *condition, const char *format, ...)

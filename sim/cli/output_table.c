@@ -20,8 +20,8 @@ struct view {
 
 static bool has_own_column(const char *path)
 {
-    static const char *const own[] = {
-        "model", "strategy", "fsdp.sharding_strategy", "train.micro_batch", "cluster.gpus"};
+    static const char *const own[] = {"model", "strategy", "fsdp.sharding_strategy",
+        "deepspeed.zero_optimization.stage", "train.micro_batch", "cluster.gpus"};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (strcmp(path, own[i]) == 0)
             return true;

@@ -46,8 +46,10 @@ int cmd_plot(int argc, char **argv)
     const struct argp argp = {.options = options,
         .parser = parse,
         .args_doc = "FIGURE",
-        .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder plots, or of $FLOPCAST_PLOTS.\v"
-               "Needs gnuplot. A figure shows the newest run of its scenario."};
+        .doc =
+            "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder plots, or of $FLOPCAST_PLOTS.\v"
+            "Needs gnuplot. A figure shows the newest run of its scenario. A name that no figure has lists those that "
+            "there are."};
     const char *folder = getenv("FLOPCAST_PLOTS");
     struct report_plot plot = {.folder = folder ? folder : FLOPCAST_SOURCE_DIR "/plots", .db = "results/flopcast.db"};
     argp_parse(&argp, argc, argv, 0, NULL, &plot);

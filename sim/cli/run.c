@@ -85,6 +85,8 @@ static void check_together(const struct run *run, struct argp_state *state)
         argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
     if (run->explain && run->trace)
         argp_error(state, "--explain simulates nothing that --trace could show; leave out one of them");
+    if (run->trace && !trace_can_write(run->trace))
+        argp_error(state, "--trace %s: the name must end in .json or .json.gz", run->trace);
     if (run->trace_ranks.n > 0 && !run->trace)
         argp_error(state, "--trace-ranks is for --trace FILE");
     if (run->trace && run->files.n > 1)

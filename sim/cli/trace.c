@@ -30,10 +30,20 @@ static int gz_close(void *cookie)
     return gzclose(cookie) == Z_OK ? 0 : EOF;
 }
 
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), tail = strlen(suffix);
+    return n > tail && strcmp(path + n - tail, suffix) == 0;
+}
+
+bool trace_can_write(const char *path)
+{
+    return ends_in(path, ".json") || ends_in(path, ".json.gz");
+}
+
 static FILE *open_output(const char *path)
 {
-    size_t n = strlen(path);
-    if (n < 3 || strcmp(path + n - 3, ".gz") != 0)
+    if (!ends_in(path, ".gz"))
         return fopen(path, "w");
     gzFile file = gzopen(path, "wb");
     FILE *out = file ? fopencookie(file, "w", (cookie_io_functions_t){.write = gz_write, .close = gz_close}) : NULL;

@@ -17,6 +17,9 @@
 
 #include "scenario/scenario.h"
 
+/* Whether the name ends in .json or .json.gz. */
+bool trace_can_write(const char *path);
+
 /* The ranks are those of point->options.exec.trace_ranks. */
 enum status trace_write(
     const char *path, const struct scenario_point *point, const struct scenario_result *result, struct diag *diag);

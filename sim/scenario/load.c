@@ -64,6 +64,10 @@ static void apply_override(struct loader *loader, const struct scenario_override
 {
     struct config_doc *doc = NULL;
     const char *name = arena_printf(loader->arena, "--set %s", override->key);
+    if (!*override->value) {
+        diag_input(&loader->diag, (struct source_pos){.file = name}, "no value; write one behind '='");
+        return;
+    }
     if (config_parse(&doc, name, override->value, strlen(override->value), &loader->diag) != STATUS_OK)
         return;
     vec_push(&loader->docs, doc);

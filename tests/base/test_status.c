@@ -101,6 +101,7 @@ static void nearest_name_is_near(void **state)
     assert_string_equal(nearest_name("micro_bacth", names, n), "micro_batch");
     assert_string_equal(nearest_name("zero4", names, n), "zero1"); /* the first of equals */
     assert_string_equal(nearest_name("dp", names, n), "ddp");
+    assert_string_equal(nearest_name("FSDP", names, n), "fsdp");
     assert_null(nearest_name("pipeline", names, n));
     assert_null(nearest_name("gpu", names, n)); /* "ddp" needs two edits; a third of three letters is one */
     assert_null(nearest_name("", names, n));

@@ -72,3 +72,8 @@ expect 0 "$FLOPCAST" run a.yaml --db a.db
     fail "points: $(ask 'SELECT gpus, status FROM v_scaling ORDER BY scenario, gpus')"
 [[ $(ask "SELECT json_extract(config, '\$.train.micro_batch.origin') FROM point WHERE status = 'oom'") == --set* ]] ||
     fail "the origin of a value is lost"
+
+# A column for what has no column of its own: ZeRO's stage is in the strategy's name.
+expect 0 "$FLOPCAST" run a.yaml --set strategy=deepspeed --set "deepspeed.zero_optimization.stage=[1, 2]"
+says out "ZeRO-1" "ZeRO-2"
+grep -q "deepspeed.zero_optimization.stage" out && fail "a column of the stage: $(<out)"

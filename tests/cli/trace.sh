@@ -57,8 +57,13 @@ refused 2 "--trace-ranks is for --trace FILE" a.yaml --trace-ranks 3
 refused 2 "leave out one of them" a.yaml --trace x.json --explain
 refused 2 "give one scenario, not 2" a.yaml a.yaml --trace x.json
 refused 2 "2 points, but --trace shows one" a.yaml --trace x.json --set "cluster.gpus=[8, 16]"
+refused 2 "must end in .json or .json.gz" a.yaml --trace -
 refused 1 "cannot write" a.yaml --trace no/such/folder.json
 [[ ! -e x.json ]] || fail "x.json was made"
-if [[ -e /dev/full ]]; then
-    refused 1 "cannot write" a.yaml --trace /dev/full
+if [[ -e /dev/full ]]; then # a disk without room: the device stays where it is, a link to it too
+    ln -s /dev/full full.json
+    ln -s /dev/full full.json.gz
+    refused 1 "cannot write" a.yaml --trace full.json
+    refused 1 "cannot write" a.yaml --trace full.json.gz
+    [[ -L full.json && -L full.json.gz && -c /dev/full ]] || fail "what is no file was removed"
 fi
