@@ -30,19 +30,20 @@ struct measure_case {
     const char *cache;                     /* "warm", "cold" or NULL: see measure.md */
 };
 
-struct measure_nvml; /* clocks, power and temperature, where libnvidia-ml can be loaded */
+struct measure_nvml; /* memory clock, power and temperature, where libnvidia-ml can be loaded */
 
 struct measure_session {
     FILE *out;
     bool dry_run;
     double sustain_s; /* seconds of each sustained run */
     char gpu[256], driver[80], cuda[32], date[32];
-    int sms, max_clock_MHz;
+    int sms;
     size_t free_at_start_bytes, total_bytes;
     char *workspace; /* of this GPU; operands are cut from it */
     size_t workspace_bytes, used_bytes;
-    bool overflow; /* a case wanted more than the workspace holds */
-    void *flush;   /* as large as any L2, written to put out what stands there */
+    bool overflow;                 /* a case wanted more than the workspace holds */
+    void *flush;                   /* as large as any L2, written to put out what stands there */
+    unsigned long long *cycles_ns; /* where the GPU writes what its clock has counted */
     cudaStream_t stream;
     cublasHandle_t cublas;
     double start_s; /* host clock when the session began */

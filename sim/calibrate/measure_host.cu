@@ -127,7 +127,7 @@ static measure_samples allocate(size_t bytes, bool time_free)
 
 /* What PyTorch's caching allocator does when cudaMalloc fails: waits for the device, gives all cached blocks back, asks
  * again (c10/cuda/CUDACachingAllocator.cpp, release_cached_blocks). Here with `blocks` cached blocks of this size. */
-static measure_samples retry(size_t bytes, int blocks)
+static measure_samples retry(const measure_session &session, size_t bytes, int blocks)
 {
     measure_samples samples;
     for (int i = 0; i < REPEATS / 4; i++) {
@@ -136,8 +136,8 @@ static measure_samples retry(size_t bytes, int blocks)
         for (void *&block : cached)
             CUDA_TRY(cudaMalloc(&block, bytes));
         double start_s = measure_now_s();
-        if (cudaMalloc(&refused, (size_t)1 << 50) != cudaErrorMemoryAllocation) /* 1 PiB: more than any GPU has */
-            measure_fail(__FILE__, __LINE__, "cudaMalloc", "did not refuse 1 PiB");
+        if (cudaMalloc(&refused, session.total_bytes) == cudaSuccess) /* some of it is taken already */
+            measure_fail(__FILE__, __LINE__, "cudaMalloc", "did not refuse all memory of the GPU");
         (void)cudaGetLastError();
         CUDA_TRY(cudaDeviceSynchronize());
         for (void *block : cached)
@@ -195,6 +195,6 @@ void measure_allocation(measure_session &session)
         what.kernel = "refused cudaMalloc, wait, cudaFree of batch blocks, cudaMalloc";
         what.batch = blocks;
         what.bytes = 20 << 20; /* PyTorch's kLargeBuffer */
-        measure_by(session, what, [=](measure_session &) { return retry(20 << 20, blocks); });
+        measure_by(session, what, [=](measure_session &s) { return retry(s, 20 << 20, blocks); });
     }
 }

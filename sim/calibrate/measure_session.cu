@@ -21,9 +21,10 @@ const int SAMPLES_MIN = 10, SAMPLES_MAX = 50;
 const int GROUP_MAX = 200;             /* calls in a sample; the queue of a stream holds about 1000 */
 const size_t L2_MAX_BYTES = 256 << 20; /* twice the largest L2 of a GPU so far (B200: 126 MB) */
 const size_t WORKSPACE_BYTES = (size_t)16 << 30;
+const unsigned long long CLOCK_NS = 200000; /* over which cycles are counted: a tick of 1 us is 0.5 % of it */
 
 /* nvml.h's declarations, as its documentation gives them: the header is not part of every toolkit. */
-const int NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0;
+const int NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0;
 
 } // namespace
 
@@ -52,12 +53,12 @@ double measure_now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* NULL when the library or one of its functions is missing: clocks then stay empty. */
+/* NULL when the library or one of its functions is missing. */
 static measure_nvml *open_nvml(measure_session &session)
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     if (!library) {
-        fprintf(stderr, "flopcast_measure: no libnvidia-ml.so.1, so clocks, power and temperature stay empty\n");
+        fprintf(stderr, "flopcast_measure: no libnvidia-ml.so.1, so memory clock, power and temperature stay empty\n");
         return NULL;
     }
     auto init = (int (*)(void))dlsym(library, "nvmlInit_v2");
@@ -71,7 +72,8 @@ static measure_nvml *open_nvml(measure_session &session)
     CUDA_TRY(cudaDeviceGetPCIBusId(bus, sizeof bus, 0));
     if (!init || !find || !driver || !nvml.clock || !nvml.power || !nvml.temperature || init() != 0 ||
         find(bus, &nvml.device) != 0) {
-        fprintf(stderr, "flopcast_measure: libnvidia-ml.so.1 does not answer, so clocks stay empty\n");
+        fprintf(stderr,
+            "flopcast_measure: libnvidia-ml.so.1 does not answer, so memory clock, power and temperature stay empty\n");
         dlclose(library);
         return NULL;
     }
@@ -108,6 +110,7 @@ void measure_begin(measure_session &session)
     session.workspace_bytes = std::min(WORKSPACE_BYTES, session.free_at_start_bytes / 2);
     CUDA_TRY(cudaMalloc((void **)&session.workspace, session.workspace_bytes));
     CUDA_TRY(cudaMalloc(&session.flush, L2_MAX_BYTES));
+    CUDA_TRY(cudaMalloc((void **)&session.cycles_ns, 2 * sizeof *session.cycles_ns));
     CUBLAS_TRY(cublasCreate(&session.cublas));
 }
 
@@ -116,6 +119,7 @@ void measure_end(measure_session &session)
     if (session.dry_run)
         return;
     CUBLAS_TRY(cublasDestroy(session.cublas));
+    CUDA_TRY(cudaFree(session.cycles_ns));
     CUDA_TRY(cudaFree(session.flush));
     CUDA_TRY(cudaFree(session.workspace));
     CUDA_TRY(cudaStreamDestroy(session.stream));
@@ -144,16 +148,48 @@ static void put_number(FILE *out, double value)
     fputc(',', out);
 }
 
+static __device__ unsigned long long global_ns(void)
+{
+    unsigned long long ns;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+    return ns;
+}
+
+/* Cycles of an SM and nanoseconds, from one tick of the GPU's timer (1 us apart on some) to another. */
+static __global__ void count_cycles(unsigned long long *cycles_ns, unsigned long long span_ns)
+{
+    unsigned long long before = global_ns(), first, last;
+    do
+        first = global_ns();
+    while (first == before);
+    long long start = clock64();
+    do
+        last = global_ns();
+    while (last - first < span_ns);
+    cycles_ns[0] = (unsigned long long)(clock64() - start);
+    cycles_ns[1] = last - first;
+}
+
+static double sm_clock_MHz(measure_session &session)
+{
+    unsigned long long counted[2];
+    count_cycles<<<1, 1, 0, session.stream>>>(session.cycles_ns, CLOCK_NS);
+    CUDA_TRY(cudaGetLastError());
+    CUDA_TRY(cudaStreamSynchronize(session.stream));
+    CUDA_TRY(cudaMemcpy(counted, session.cycles_ns, sizeof counted, cudaMemcpyDeviceToHost));
+    return (double)counted[0] / (double)counted[1] * 1e3;
+}
+
+/* NVML first: what the caller has queued still runs then. */
 static void put_state(measure_session &session)
 {
-    unsigned sm = 0, memory = 0, milliwatt = 0, celsius = 0;
+    unsigned memory = 0, milliwatt = 0, celsius = 0;
     if (const measure_nvml *nvml = session.nvml) { /* a figure that the GPU does not tell stays empty */
-        nvml->clock(nvml->device, NVML_CLOCK_SM, &sm);
         nvml->clock(nvml->device, NVML_CLOCK_MEM, &memory);
         nvml->power(nvml->device, &milliwatt);
         nvml->temperature(nvml->device, NVML_TEMPERATURE_GPU, &celsius);
     }
-    put_number(session.out, sm);
+    put_number(session.out, session.dry_run ? 0 : sm_clock_MHz(session));
     put_number(session.out, memory);
     put_number(session.out, milliwatt * 1e-3);
     put_number(session.out, celsius);
