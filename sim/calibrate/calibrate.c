@@ -178,7 +178,6 @@ enum status basis_gpu(
         status = stream_rates_load(&rates, basis_table(basis, "hbm.csv"), recipe->stream, diag);
     double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : computed->hbm_bandwidth.value;
     computed->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
-    computed->memory_sms.value = rates.sms_share * computed->sms.value;
     if (status == STATUS_OK)
         status =
             launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);

@@ -1,7 +1,7 @@
 /* Where the computed numbers of topologies/gpus come from: every one is computed here again from results/measured, so
  * that files and data cannot drift apart.
  *
- * Of a GPU's file these are computed: hbm_efficiency, memory_sms, kernel_floor, gemm_floor, gemm.*.{efficiency,
+ * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, gemm.*.{efficiency,
  * k_overhead, load_bandwidth} and, for Hopper, attention_efficiency. They come from tables of the GPU itself where
  * there are any, otherwise from another GPU, as `recipes` in calibrate.c says. GEMM numbers are
  * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (fit_gemm.h); H200 has H100's SMs and takes its numbers;

@@ -18,7 +18,6 @@ static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, c
 {
     fprintf(out, "%s\n  %-26s %14s %14s\n", name, "", "in the file", "computed");
     print_number(out, "", "hbm_efficiency", filed->hbm_efficiency, computed->hbm_efficiency, DIM_FRACTION);
-    print_number(out, "", "memory_sms", filed->memory_sms, computed->memory_sms, DIM_NONE);
     print_number(out, "", "kernel_floor", filed->kernel_floor, computed->kernel_floor, DIM_SECONDS);
     print_number(out, "", "gemm_floor", filed->gemm_floor, computed->gemm_floor, DIM_SECONDS);
     print_number(

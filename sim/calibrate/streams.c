@@ -46,16 +46,15 @@ static enum status select_number(
 
 enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag)
 {
-    static const char *const which[][2] = {{"scale", "100.0"}, {"triad", "100.0"}, {"scale", "25.0"}};
-    double rate_GBps[3] = {0};
-    for (int i = 0; i < 3; i++) {
+    static const char *const which[][2] = {{"scale", "100.0"}, {"triad", "100.0"}};
+    double rate_GBps[2] = {0};
+    for (int i = 0; i < 2; i++) {
         const struct match matches[] = {{"gpu", gpu}, {"kernel", which[i][0]}, {"occupancy_percent", which[i][1]}};
         enum status status = select_number(&rate_GBps[i], hbm_csv, "bandwidth_GBps", matches, 3, diag);
         if (status)
             return status;
     }
-    *out = (struct stream_rates){
-        .bandwidth_Bps = 1e9 * (rate_GBps[0] + rate_GBps[1]) / 2, .sms_share = 0.25 * rate_GBps[0] / rate_GBps[2]};
+    *out = (struct stream_rates){.bandwidth_Bps = 1e9 * (rate_GBps[0] + rate_GBps[1]) / 2};
     return STATUS_OK;
 }
 

@@ -7,11 +7,9 @@
 #include "kernel/kernel.h"
 
 /* From hbm.csv. bandwidth_Bps: mean of scale (1 read, 1 write) and triad (2 reads, 1 write) at full occupancy, what
- * PyTorch's elementwise kernels do. sms_share: share of the SMs that suffices for it. The table lowers the occupancy of
- * all SMs instead of their number; the loads in flight, which are what limits bandwidth, are the same: at a quarter of
- * the occupancy, scale reaches bandwidth(25 %) = full x 25 % / sms_share. */
+ * PyTorch's elementwise kernels do. */
 struct stream_rates {
-    double bandwidth_Bps, sms_share;
+    double bandwidth_Bps;
 };
 enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag);
 
