@@ -134,8 +134,8 @@ void collective_on_latency(void *self, const struct event *event)
     struct sim *sim = self;
     struct instance *instance = &sim->instances[event->target];
     for (int u = 0; u < instance->n_uses; u++)
-        if (instance->uses[u].link >= sim->first_node_link)
-            instance->uses[u].weight = instance->cost.node_out_factor;
+        instance->uses[u].weight = instance->uses[u].link >= sim->first_node_link ? instance->cost.node_out_factor
+                                                                                  : instance->cost.gpu_out_factor;
     net_start(&sim->net, instance->slot, instance->cost.bus_bytes, instance->cost.max_rate_Bps, instance->uses,
         instance->n_uses, (struct net_listener){sim->ev_collective_end, event->target});
 }
