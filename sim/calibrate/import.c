@@ -1,11 +1,12 @@
 #include "calibrate/import.h"
 
 #include "calibrate/import_kineto.h"
+#include "calibrate/import_measure.h"
 #include "config/csv.h"
 
 #include <string.h>
 
-const char *const import_format_names[] = {"nccl-tests", "nsys", "kineto"};
+const char *const import_format_names[] = {"nccl-tests", "nsys", "kineto", "measure"};
 
 /* PARTIAL in the name means the same as the comment. */
 static enum status read_nccl(struct nccl_log *log, const char *path, const struct import_request *request,
@@ -126,6 +127,7 @@ static enum status store_file(struct store_import *import, const char *path, con
     case IMPORT_KINETO:
         return store_kineto(import, path, arena, told, diag);
     case IMPORT_NCCL_TESTS:
+    case IMPORT_MEASURE:
     case IMPORT_FORMAT_COUNT:
         break;
     }
@@ -136,6 +138,7 @@ enum status import_store(struct store *store, const struct import_request *reque
 {
     struct arena arena = ARENA_INIT;
     struct store_import *import = NULL;
+    BUG_IF(request->format == IMPORT_MEASURE, "the database has no table for these");
     enum status worst = store_import_begin(&import, store, diag);
     if (worst != STATUS_OK)
         return worst;
@@ -199,6 +202,22 @@ enum status import_print_csv(FILE *out, const struct import_request *request, st
             print_row(out, request->files[f], &log.about, &log.rows.at[i]);
         vec_free(&log.rows);
         arena_release(&arena);
+    }
+    return worst;
+}
+
+enum status import_print_measured(FILE *out, const struct import_request *request, struct diag *diag)
+{
+    enum status worst = STATUS_OK;
+    for (int f = 0; f < request->n_files; f++) {
+        struct measured_file file;
+        enum status status = measured_read(&file, request->files[f], diag);
+        worst = status > worst ? status : worst;
+        if (status == STATUS_OK) {
+            fprintf(out, "%s: ", request->files[f]);
+            measured_print(out, &file);
+        }
+        measured_file_free(&file);
     }
     return worst;
 }

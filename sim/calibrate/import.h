@@ -9,8 +9,8 @@
 
 #include <stdio.h>
 
-enum import_format { IMPORT_NCCL_TESTS, IMPORT_NSYS, IMPORT_KINETO, IMPORT_FORMAT_COUNT };
-extern const char *const import_format_names[IMPORT_FORMAT_COUNT]; /* "nccl-tests", "nsys", "kineto" */
+enum import_format { IMPORT_NCCL_TESTS, IMPORT_NSYS, IMPORT_KINETO, IMPORT_MEASURE, IMPORT_FORMAT_COUNT };
+extern const char *const import_format_names[IMPORT_FORMAT_COUNT]; /* "nccl-tests", "nsys", "kineto", "measure" */
 
 struct import_request {
     enum import_format format;
@@ -19,7 +19,7 @@ struct import_request {
     struct nccl_options nccl;
 };
 
-/* told: a line about each file. */
+/* Not for IMPORT_MEASURE. told: a line about each file. */
 enum status import_store(struct store *store, const struct import_request *request, FILE *told, struct diag *diag);
 
 /* Files of nccl-tests as the table results/measured/collectives.csv has: a row a size, times in microseconds. The kind
@@ -27,5 +27,8 @@ enum status import_store(struct store *store, const struct import_request *reque
  * fault).
  */
 enum status import_print_csv(FILE *out, const struct import_request *request, struct diag *diag);
+
+/* Files of flopcast_measure: checked and told (import_measure.h), not stored. A file with mistakes is not told. */
+enum status import_print_measured(FILE *out, const struct import_request *request, struct diag *diag);
 
 #endif

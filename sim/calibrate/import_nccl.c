@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,16 +62,6 @@ const char *nccl_protocol(const char *text)
 {
     static const char *const names[] = {"LL128", "LL", "Simple", NULL};
     return first_word(text, names);
-}
-
-void nccl_refuse(struct nccl_tables *t, int line, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    t->worst = diag_input(t->diag, (struct source_pos){input_name(t->input), line, 1}, "%s", text);
 }
 
 void nccl_add_row(struct nccl_tables *t, const struct nccl_row *row)

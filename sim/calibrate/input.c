@@ -64,6 +64,7 @@ const char *input_name(const struct input *input)
 /* At least one more byte in input->at, unless the end is reached. */
 static enum status fill(struct input *input, struct diag *diag)
 {
+    BUG_IF(!input, "a file that could not be opened is read");
     if (input->left > 0 || input->ended)
         return STATUS_OK;
     int n = gzread(input->file, input->chunk, CHUNK_BYTES);
@@ -138,7 +139,9 @@ enum status input_digest(const char *path, uint64_t *out, struct diag *diag)
     size_t n = 0;
     uint64_t digest = DIGEST_INIT;
     enum status status = input_open(&input, path, diag);
-    while (status == STATUS_OK && (status = input_chunk(input, &bytes, &n, diag)) == STATUS_OK && n > 0)
+    if (!input)
+        return status;
+    while ((status = input_chunk(input, &bytes, &n, diag)) == STATUS_OK && n > 0)
         for (size_t i = 0; i < n; i++)
             digest = digest_word(digest, (unsigned char)bytes[i]);
     input_close(input);

@@ -110,11 +110,10 @@ static enum status take_block(struct json_log *log, const struct json_scalar *sc
         log->wrong |= json_number(scalar, &wrong) && wrong > 0;
         return log->t->worst;
     }
-    double *out = strcmp(key, "time") == 0     ? &block->time_us
-                  : strcmp(key, "alg_bw") == 0 ? &block->algbw_GBps
-                  : strcmp(key, "bus_bw") == 0 ? &block->busbw_GBps
-                                               : NULL;
-    if (out && !json_number(scalar, out))
+    bool holds = (strcmp(key, "time") != 0 || json_number(scalar, &block->time_us)) &&
+                 (strcmp(key, "alg_bw") != 0 || json_number(scalar, &block->algbw_GBps)) &&
+                 (strcmp(key, "bus_bw") != 0 || json_number(scalar, &block->busbw_GBps));
+    if (!holds)
         nccl_refuse(log->t, scalar->line, "'%.40s' is no number for %s", scalar->text, key);
     return log->t->worst;
 }

@@ -40,7 +40,8 @@ struct nccl_tables {
 enum { NCCL_MAX_ROWS = 100000 };
 
 /* Tells a mistake; reading goes on. */
-void nccl_refuse(struct nccl_tables *t, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+#define nccl_refuse(t, line, ...)                                                                                      \
+    ((t)->worst = diag_input((t)->diag, (struct source_pos){input_name((t)->input), (line), 1}, __VA_ARGS__))
 
 /* Adds a row of the newest table, checked by itself; at most NCCL_MAX_ROWS. */
 void nccl_add_row(struct nccl_tables *t, const struct nccl_row *row);

@@ -47,20 +47,22 @@ static void take_argument(struct import_command *command, const char *arg, struc
             command->has_format = true;
             return;
         }
-    argp_error(state, "'%s' is nothing to import; there are: nccl-tests, nsys, kineto", arg);
+    argp_error(state, "'%s' is nothing to import; there are: nccl-tests, nsys, kineto, measure", arg);
 }
 
 static void check(const struct import_command *command, struct argp_state *state)
 {
     bool of_nccl = command->csv || command->nccl.collective || command->nccl.ranks || command->nccl.nodes;
     if (!command->has_format)
-        argp_error(state, "what to import is missing; there are: nccl-tests, nsys, kineto");
+        argp_error(state, "what to import is missing; there are: nccl-tests, nsys, kineto, measure");
     if (command->files.n == 0)
         argp_error(state, "a file is missing");
     if (command->format != IMPORT_NCCL_TESTS && of_nccl)
         argp_error(state, "--format, --collective, --ranks and --nodes are for nccl-tests only");
     if (command->format == IMPORT_NSYS && command->files.n > 1)
         argp_error(state, "one profile at a time; '%s' is a second one", command->files.at[1]);
+    if (command->format == IMPORT_MEASURE && command->db)
+        argp_error(state, "measure stores nothing; leave out --db");
     if (command->csv && command->db)
         argp_error(state, "--format csv stores nothing; leave out --db");
 }
@@ -106,9 +108,11 @@ int calibrate_import(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .args_doc = "nccl-tests|nsys|kineto FILE...",
+        .args_doc = "nccl-tests|nsys|kineto|measure FILE...",
         .doc = "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems export "
-               "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also gzipped.\v"
+               "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also gzipped. Of the CSV of "
+               "flopcast_measure (measure) each row is checked and a summary "
+               "printed; it is not stored.\v"
                "All files are stored or none. A file whose content is in the database is left out. Before a log, lines "
                "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, collective, algo, "
                "proto."};
@@ -120,6 +124,8 @@ int calibrate_import(int argc, char **argv)
     struct store *store = NULL;
     if (command.csv)
         import_print_csv(stdout, &request, &diag);
+    else if (command.format == IMPORT_MEASURE)
+        import_print_measured(stdout, &request, &diag);
     else if (store_open(&store, command.db ? command.db : "results/flopcast.db", STORE_WRITE, &diag) == STATUS_OK)
         import_store(store, &request, stdout, &diag);
     store_close(store);

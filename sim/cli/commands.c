@@ -12,9 +12,9 @@ static const struct command {
     {"plot", "draw a figure from a database", cmd_plot},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
     {"model", "show the layers and tensors of a model file", cmd_model},
-    {"topology", "show the numbers of a cluster, node or GPU with sources", cmd_topology},
+    {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
-    {"calibrate", "fit hardware parameters to measurements", cmd_calibrate},
+    {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "cli/output.h"
+#include "cli/trace.h"
 #include "store/store.h"
 
 #include <argp.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_DB = 256, KEY_SET, KEY_SEED, KEY_EXPLAIN, KEY_FORMAT };
+enum { KEY_DB = 256, KEY_SET, KEY_SEED, KEY_EXPLAIN, KEY_FORMAT, KEY_TRACE, KEY_TRACE_RANKS };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
 static const char *const format_names[FORMAT_COUNT] = {"table", "csv", "json"};
@@ -20,6 +21,8 @@ struct run {
     const char *db;
     enum format format;
     bool explain, quiet;
+    const char *trace;
+    VEC(int) trace_ranks;
     struct arena arena;        /* sets and texts of the command line */
     struct scenario_set *sets; /* one a file */
 };
@@ -31,6 +34,9 @@ static const struct argp_option options[] = {
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
     {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
+    {"trace", KEY_TRACE, "FILE", 0,
+        "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev", 0},
+    {"trace-ranks", KEY_TRACE_RANKS, "LIST", 0, "Ranks in the trace, as 0,8 (default: 0)", 0},
     {"quiet", 'q', NULL, 0, "Print nothing but errors", 0},
     {0},
 };
@@ -55,6 +61,36 @@ static void set_format(struct run *run, const char *name, struct argp_state *sta
     argp_error(state, "--format %s: table, csv or json is wanted", name);
 }
 
+static void add_trace_ranks(struct run *run, const char *list, struct argp_state *state)
+{
+    const char *at = list;
+    for (;;) {
+        char *end = NULL;
+        long rank = strtol(at, &end, 10);
+        if (*at < '0' || *at > '9' || rank > INT32_MAX || (*end != ',' && *end != '\0'))
+            argp_error(state, "--trace-ranks %s: numbers of ranks are wanted, as in 0,8", list);
+        for (int i = 0; i < run->trace_ranks.n; i++)
+            if (run->trace_ranks.at[i] == rank)
+                argp_error(state, "--trace-ranks %s: rank %ld is there twice", list, rank);
+        vec_push(&run->trace_ranks, (int)rank);
+        if (*end == '\0')
+            return;
+        at = end + 1;
+    }
+}
+
+static void check_together(const struct run *run, struct argp_state *state)
+{
+    if (run->explain && run->db)
+        argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
+    if (run->explain && run->trace)
+        argp_error(state, "--explain simulates nothing that --trace could show; leave out one of them");
+    if (run->trace_ranks.n > 0 && !run->trace)
+        argp_error(state, "--trace-ranks is for --trace FILE");
+    if (run->trace && run->files.n > 1)
+        argp_error(state, "--trace shows one point; give one scenario, not %d", run->files.n);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct run *run = state->input;
@@ -74,6 +110,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_EXPLAIN:
         run->explain = true;
         return 0;
+    case KEY_TRACE:
+        run->trace = arg;
+        return 0;
+    case KEY_TRACE_RANKS:
+        add_trace_ranks(run, arg, state);
+        return 0;
     case 'q':
         run->quiet = true;
         return 0;
@@ -84,8 +126,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         argp_error(state, "a scenario file is missing");
         return 0;
     case ARGP_KEY_END:
-        if (run->explain && run->db)
-            argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
+        check_together(run, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -105,6 +146,26 @@ static int load_all(struct run *run)
             worst = status;
     }
     return worst;
+}
+
+/* Ask the one point for its timeline. */
+static int request_trace(struct run *run)
+{
+    struct diag diag = DIAG_INIT;
+    struct scenario_point *point = &run->sets[0].points[0];
+    if (run->trace_ranks.n == 0)
+        vec_push(&run->trace_ranks, 0);
+    if (run->sets[0].n_points > 1)
+        diag_input(&diag, (struct source_pos){.file = run->sets[0].file},
+            "%d points, but --trace shows one; set what is swept to one value, as in --set cluster.gpus=8",
+            run->sets[0].n_points);
+    for (int i = 0; i < run->trace_ranks.n; i++)
+        if (run->sets[0].n_points == 1 && run->trace_ranks.at[i] >= point->options.cluster.gpus)
+            diag_input(&diag, (struct source_pos){0}, "--trace-ranks: there is no rank %d among %lld GPUs",
+                run->trace_ranks.at[i], (long long)point->options.cluster.gpus);
+    point->options.exec.trace_ranks = run->trace_ranks.at;
+    point->options.exec.n_trace_ranks = run->trace_ranks.n;
+    return cli_report(&diag);
 }
 
 static void explain(const struct scenario_set *set, struct diag *diag)
@@ -159,6 +220,8 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     enum status status = scenario_simulate_all(results, arenas, set, progress, set, diag);
     if (status == STATUS_OK && store)
         status = store_put(store, set, results, diag);
+    if (status == STATUS_OK && run->trace)
+        status = trace_write(run->trace, &set->points[0], &results[0], diag);
     if (status == STATUS_OK && !run->quiet)
         print(run, set, results);
     for (int i = 0; i < set->n_points; i++)
@@ -199,10 +262,13 @@ int cmd_run(int argc, char **argv)
     struct run run = {.format = FORMAT_TABLE};
     argp_parse(&argp, argc, argv, 0, NULL, &run);
     int status = load_all(&run);
+    if (status == CLI_OK && run.trace)
+        status = request_trace(&run);
     if (status == CLI_OK)
         status = run_all(&run);
     vec_free(&run.files);
     vec_free(&run.overrides);
+    vec_free(&run.trace_ranks);
     arena_release(&run.arena);
     return status;
 }

@@ -1,10 +1,12 @@
 #include "cli/cli.h"
 #include "cli/one_file.h"
+#include "cli/topology.h"
 
 #include "config/config.h"
 #include "hw/hw.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What a file describes is told by what it refers to: a cluster names its node, a node its GPU, a GPU nothing. */
 static enum status load(struct hw *hw, const char *path, struct arena *arena, struct diag *diag)
@@ -27,9 +29,15 @@ static enum status load(struct hw *hw, const char *path, struct arena *arena, st
 
 int cmd_topology(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "import") == 0) {
+        char whole[] = "flopcast topology import";
+        argv[1] = whole;
+        return topology_import(argc - 1, argv + 1);
+    }
     const char *path = one_file_parse(argc, argv,
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and source. FILE is one "
-        "of topologies/clusters, nodes or gpus.");
+        "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from what a machine says "
+        "about itself.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;

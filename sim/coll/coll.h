@@ -6,10 +6,12 @@
  * for a large message than for a small one. How latency and bytes go together depends on the algorithm (each file says
  * why, and sim/calibrate/fit_nccl.h what it was checked on), W being bus_bytes / max_rate_Bps:
  *
- *   Ring               base + inside + hypot(across, W)    a crossing between nodes hides behind bytes, or they behind
- * it Tree               base + steps + W / correction      NCCL's own form and its table of corrections by size NVLS,
- * NVLSTree     L + W PAT                base + steps + W P2P                base + steps + W all_to_all, send_recv
- *   Hierarchical       ring inside the node, ring across, ring inside: not NCCL's, only when forced
+ * - Ring: base + inside + about max(W, across + W / 2) for Simple, hypot(across, W) for LL and LL128. Hops inside nodes
+ * add up; crossings between nodes and bytes overlap. Broadcast and reduce, a pipeline that fills once: base + inside +
+ * across + W.
+ * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
+ * - NVLS, NVLSTree, PAT, P2P (all_to_all, send_recv): base + hops + W.
+ * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
  * NVLS (node); latency of the network and of posting to it, efficiency, channels (cluster). Of algorithms and protocols
@@ -78,6 +80,17 @@ struct coll_shape {
     int per_node; /* ranks of the group on each of them */
 };
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
+
+/* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
+double coll_nic_share(struct coll_shape shape, const struct hw *hw);
+
+/* Seconds of one step of a ring, or of a tree (algorithm COLL_TREE), inside a node or between two. bytes: of the whole
+ * message, which decides how many channels post. */
+double coll_hop_s(
+    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw);
+
+/* Share of the bandwidth of links that a tree's channels reach, protocol Simple. */
+double coll_tree_share(int nodes);
 
 struct coll_cost {
     enum coll_algorithm algorithm;

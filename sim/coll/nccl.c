@@ -19,6 +19,8 @@ const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
         [NCCL_NET] = {5.0 * US, 8.5 * US, 14.0 * US}},
 };
 
+const double nccl_slices = 2;
+
 const double nccl_pat_base_s = 8.0 * US;
 const double nccl_pat_hop_share = 1 / 3.5;
 const double nccl_pat_rank_s = 2.8 * US;
@@ -74,6 +76,11 @@ double nccl_tree_share(enum coll_protocol protocol, int nodes)
     static const double one_node[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 7 / 9, 0.92};
     static const double more[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 120 / 128, 0.92};
     return nodes > 1 ? more[protocol] : one_node[protocol];
+}
+
+double coll_tree_share(int nodes)
+{
+    return nccl_tree_share(COLL_SIMPLE, nodes);
 }
 
 double nccl_tree_correction(enum coll_protocol protocol, double bytes)

@@ -18,7 +18,9 @@ bool coll_tree(struct coll_cost *cost, const struct coll_query *query)
     cost->node_out_factor = (nodes > 2 ? 2 : nodes == 2 ? 1 : 0) * query->bytes / cost->bus_bytes;
     double share = nccl_tree_share(query->protocol, nodes);
     coll_set_rate(cost, query, share, share);
-    cost->max_rate_Bps = fmin(cost->max_rate_Bps, nccl_tree_max_Bps(query->hw, query->protocol, false, query->shape));
+    if (nodes > 1)
+        cost->max_rate_Bps =
+            fmin(cost->max_rate_Bps, nccl_tree_max_Bps(query->hw, query->protocol, false, query->shape));
     if (query->protocol == COLL_LL)
         cost->max_rate_Bps = fmin(cost->max_rate_Bps, nccl_ll_max_Bps(query->hw, nodes));
     double inside_s = (query->shape.per_node - 1) * coll_hop_inside_s(query, COLL_TREE);

@@ -2,6 +2,7 @@
 #include "exec/state.h"
 
 #include <math.h>
+#include <string.h>
 
 static int instance_of(const struct plan_group *group, int rank)
 {
@@ -14,24 +15,24 @@ static struct coll_group members_of(const struct plan_group *group, int instance
     return (struct coll_group){block * group->size * group->stride + offset, group->stride, group->size};
 }
 
-/* Links of an instance: the NVLink out of every member, the NICs of every node (in both directions) where there are
- * several. */
+/* The links of an instance's collective, found anew only when the last one loaded them otherwise. */
 static void set_uses(struct sim *sim, struct instance *instance)
 {
-    int per_node = hw_gpus_per_node(sim->hw);
-    struct coll_shape shape = coll_shape(instance->members, per_node);
-    instance->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, shape.ranks + 2 * shape.nodes);
-    int n = 0;
-    if (shape.per_node > 1)
-        for (int i = 0; i < shape.ranks; i++)
-            instance->uses[n++] = (struct maxmin_use){instance->members.first + i * instance->members.stride, 1};
-    for (int i = 0; i < shape.nodes && shape.nodes > 1; i++) {
-        int rank = instance->members.first + i * shape.per_node * instance->members.stride;
-        int link = sim->first_node_link + 2 * (rank / per_node);
-        instance->uses[n++] = (struct maxmin_use){link, 1};
-        instance->uses[n++] = (struct maxmin_use){link + 1, 1};
+    const struct coll_cost *cost = &instance->cost;
+    if (instance->room_uses > 0 && instance->uses_algorithm == (int)cost->algorithm &&
+        instance->uses_factor == cost->node_out_factor && instance->uses_gpu_factor == cost->gpu_out_factor)
+        return;
+    uint64_t key = (uint64_t)(instance - sim->instances);
+    int n = fabric_uses(sim->uses, &sim->fabric, instance->members, cost, key);
+    if (n > instance->room_uses) {
+        instance->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, n);
+        instance->room_uses = n;
     }
+    memcpy(instance->uses, sim->uses, sizeof *sim->uses * (size_t)n);
     instance->n_uses = n;
+    instance->uses_algorithm = (int)cost->algorithm;
+    instance->uses_factor = cost->node_out_factor;
+    instance->uses_gpu_factor = cost->gpu_out_factor;
 }
 
 void collective_setup(struct sim *sim)
@@ -46,14 +47,11 @@ void collective_setup(struct sim *sim)
     sim->group_first[plan->groups.n] = total;
     sim->instances = ARENA_ARRAY(sim->arena, struct instance, total);
     for (int g = 0; g < plan->groups.n; g++)
-        for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++) {
-            struct instance *instance = &sim->instances[i];
-            *instance = (struct instance){.group = g,
+        for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++)
+            sim->instances[i] = (struct instance){.group = g,
                 .members = members_of(&plan->groups.at[g], i - sim->group_first[g]),
                 .slot = net_add_slot(&sim->net),
                 .noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i)};
-            set_uses(sim, instance);
-        }
     sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *collective = &plan->collectives.at[c];
@@ -133,9 +131,7 @@ void collective_on_latency(void *self, const struct event *event)
 {
     struct sim *sim = self;
     struct instance *instance = &sim->instances[event->target];
-    for (int u = 0; u < instance->n_uses; u++)
-        instance->uses[u].weight = instance->uses[u].link >= sim->first_node_link ? instance->cost.node_out_factor
-                                                                                  : instance->cost.gpu_out_factor;
+    set_uses(sim, instance);
     net_start(&sim->net, instance->slot, instance->cost.bus_bytes, instance->cost.max_rate_Bps, instance->uses,
         instance->n_uses, (struct net_listener){sim->ev_collective_end, event->target});
 }
@@ -160,6 +156,12 @@ void collective_on_end(void *self, const struct event *event)
             rank->spent.comm_latency_s += latency_s;
             rank->spent.comm_wait_s += s_from_ps(instance->start - stream->started);
         }
+        if (tracing(sim, rank_index, op->stream))
+            trace_record(sim, rank_index, op->stream,
+                (struct exec_span){.start = stream->started,
+                    .moving = instance->start,
+                    .algorithm = (int)instance->cost.algorithm,
+                    .protocol = (int)instance->cost.protocol});
         stream_finish(sim, rank_index, op->stream);
     }
 }

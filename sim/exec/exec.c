@@ -22,14 +22,29 @@ static bool noisy(const struct noise_options *noise)
 
 static void setup_links(struct sim *sim)
 {
-    int ranks = sim->plan->ranks, nodes = (ranks + hw_gpus_per_node(sim->hw) - 1) / hw_gpus_per_node(sim->hw);
-    for (int r = 0; r < ranks; r++)
-        net_add_link(&sim->net, coll_gpu_Bps(sim->hw));
-    sim->first_node_link = ranks;
-    for (int n = 0; n < nodes && nodes > 1; n++)
-        for (int way = 0; way < 2; way++)
-            net_add_link(&sim->net, coll_node_Bps(sim->hw));
-    sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->net.capacity.n);
+    struct diag *diag = ARENA_NEW(sim->arena, struct diag);
+    enum status status = fabric_build(&sim->fabric, sim->hw, sim->plan->ranks, sim->options->degraded_links,
+        (struct source_pos){.file = NULL}, sim->arena, diag);
+    BUG_IF(status, "%s", diag->text);
+    for (int l = 0; l < sim->fabric.n_links; l++)
+        net_add_link(&sim->net, sim->fabric.capacity_Bps[l]);
+    sim->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, sim->fabric.n_links);
+    sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
+}
+
+/* Whether one rank can stand for all: every instance of a group must meet links like those of its sisters. */
+static bool can_fold(const struct sim *sim)
+{
+    if (fabric_is_uniform(&sim->fabric))
+        return true;
+    for (int g = 0; g < sim->plan->groups.n; g++) {
+        const struct plan_group *group = &sim->plan->groups.at[g];
+        struct coll_group first = {0, group->stride, group->size};
+        bool inside = coll_shape(first, sim->fabric.gpus).nodes == 1 && !sim->fabric.degraded;
+        if (group->size < sim->plan->ranks && !inside)
+            return false;
+    }
+    return true;
 }
 
 static void setup_kernels(struct sim *sim)
@@ -144,8 +159,8 @@ static void timing_result(struct sim *sim)
     breakdown->other_idle_s =
         fmax(0, result->step_time_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
     double span_s = s_from_ps(sim->engine.now - sim->measure_from);
-    result->nvlink_utilisation = utilisation(sim, 0, sim->first_node_link, span_s);
-    result->nic_utilisation = utilisation(sim, sim->first_node_link, sim->net.capacity.n, span_s);
+    result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
+    result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
 }
 
 /* Rows for a plot: of many samples, the highest of each of a few hundred equal stretches of the list. */
@@ -176,6 +191,8 @@ static void timeline_result(struct sim *sim)
 static void simulate(struct sim *sim)
 {
     setup_links(sim);
+    sim->folded = sim->options->fold == FOLD_AUTO && !noisy(&sim->options->noise) && can_fold(sim);
+    sim->n_ranks = sim->folded ? 1 : sim->plan->ranks;
     setup_kernels(sim);
     setup_host(sim);
     setup_ranks(sim);
@@ -183,6 +200,7 @@ static void simulate(struct sim *sim)
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
     ledger_setup(sim);
+    trace_setup(sim);
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
             host_begin_step(sim, r);
@@ -192,8 +210,19 @@ static void simulate(struct sim *sim)
         check_ended(sim);
         timing_result(sim);
         timeline_result(sim);
+        trace_result(sim);
     }
     ledger_result(sim);
+}
+
+enum status exec_check(
+    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct fabric fabric;
+    enum status status = fabric_build(&fabric, hw, ranks, options->degraded_links, at, &arena, diag);
+    arena_release(&arena);
+    return status;
 }
 
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
@@ -210,8 +239,6 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     sim->options = options;
     sim->arena = arena;
     sim->result = out;
-    sim->folded = options->fold == FOLD_AUTO && !noisy(&options->noise);
-    sim->n_ranks = sim->folded ? 1 : plan->ranks;
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     engine_init(&sim->engine);
     net_init(&sim->net, &sim->engine);
@@ -226,6 +253,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     hbm_release(&sim->hbm);
     vec_free(&sim->pending);
     vec_free(&sim->timeline);
+    vec_free(&sim->spans);
     net_release(&sim->net);
     engine_release(&sim->engine);
     free(sim);

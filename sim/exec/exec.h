@@ -9,7 +9,11 @@
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
- * unfolded one exactly.
+ * unfolded one exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only
+ * instance is the whole job; a plan with others is not folded.
+ *
+ * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
+ * by default; it changes nothing of what is simulated.
  *
  * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. Out of memory ends the run and is a result.
  *
@@ -37,6 +41,9 @@ struct exec_options {
     int64_t seed;
     int fold; /* enum exec_fold: auto folds when there is no noise */
     struct noise_options noise;
+    const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
+    int n_trace_ranks;
+    const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
 };
 
 struct exec_options exec_default_options(void);
@@ -79,6 +86,24 @@ struct exec_memory_sample {
     double reserved_bytes;
 };
 
+/* A kernel or collective of one rank. They stand by rank, then in the order of their ends; those of one stream never
+ * overlap. */
+struct exec_span {
+    ps_t start, end; /* since the run began */
+    ps_t moving;     /* of a collective: when its last member had arrived; of a kernel: start */
+    ps_t alone;      /* how long a kernel takes without collectives beside it; 0 for a collective */
+    int rank;
+    int32_t op;
+    uint8_t stream, phase; /* enum plan_stream, enum plan_phase */
+    bool is_collective;
+    const char *name;        /* the op's, borrowed from the plan's arena */
+    int kernel;              /* enum kernel_kind */
+    int algorithm, protocol; /* of a collective: enum coll_algorithm, enum coll_protocol */
+    int collective;          /* enum coll_kind */
+    double bytes;            /* whole message, see coll.h */
+    int group_size;
+};
+
 struct exec_result {
     enum exec_status status;
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
@@ -92,9 +117,17 @@ struct exec_result {
     int ranks_simulated;                 /* 1 when folded */
     struct exec_memory_sample *timeline; /* in the arena */
     int n_timeline;
+    struct exec_span *spans; /* in the arena */
+    int n_spans;
+    ps_t last_step_start, last_step_end; /* of the last measured step */
 };
 
-/* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */
+/* What the tables of a scenario cannot check: that degraded_links names links of a job of so many ranks, and leaves
+ * them connected. */
+enum status exec_check(
+    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag);
+
+/* BUG on a plan that plan_check refuses, and on options that exec_check does. The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 

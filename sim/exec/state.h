@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
+#include "exec/fabric.h"
 #include "exec/hbm.h"
 #include "net/net.h"
 
@@ -70,8 +71,9 @@ struct instance {
     ps_t arrived_sum; /* sum of arrival times since the collective began to gather, relative to first */
     ps_t first_arrival, start;
     struct coll_cost cost;
-    struct maxmin_use *uses;
-    int n_uses;
+    struct maxmin_use *uses; /* for collectives of uses_algorithm and these factors */
+    int n_uses, room_uses, uses_algorithm;
+    double uses_factor, uses_gpu_factor;
     struct rng_stream noise;
 };
 
@@ -110,7 +112,8 @@ struct sim {
     int *step_ranks; /* how many have ended it */
     ps_t measure_from;
     /* links */
-    int first_node_link; /* links: one a rank (NVLink out), then out and in of each node */
+    struct fabric fabric;
+    struct maxmin_use *uses; /* scratch: one for each link */
     double *carried_before;
     /* HBM of rank 0 */
     struct hbm hbm;
@@ -118,6 +121,8 @@ struct sim {
     VEC(struct pending_free) pending;
     bool out_of_memory;
     VEC(struct exec_memory_sample) timeline;
+    bool *traced; /* by rank; NULL: none */
+    VEC(struct exec_span) spans;
     struct exec_result *result;
 };
 
@@ -145,6 +150,17 @@ void collective_on_end(void *self, const struct event *event);
 void ledger_setup(struct sim *sim);
 void ledger_op(struct sim *sim, int32_t op);
 void ledger_result(struct sim *sim);
+
+/* trace.c */
+void trace_setup(struct sim *sim);
+void trace_record(struct sim *sim, int rank, int stream, struct exec_span span);
+void trace_result(struct sim *sim);
+/* Whether the op that a stream of the rank is at belongs to the timeline. */
+static inline bool tracing(const struct sim *sim, int rank, int stream)
+{
+    return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
+           sim->ranks[rank].streams[stream].step + 1 == sim->total_steps;
+}
 
 static inline bool measuring(const struct sim *sim, int32_t step)
 {

@@ -149,6 +149,11 @@ void stream_on_event(void *self, const struct event *event)
         rank->spent.compute_s += spent_ps / (double)PS_PER_S;
         rank->spent.contention_s += (spent_ps - stream->alone_ps) / (double)PS_PER_S;
     }
+    if (tracing(sim, rank_index, stream_index)) {
+        ps_t start = stream->started - llround(stream->spent_ps);
+        trace_record(sim, rank_index, stream_index,
+            (struct exec_span){.start = start, .moving = start, .alone = llround(stream->alone_ps)});
+    }
     stream_finish(sim, rank_index, stream_index);
 }
 

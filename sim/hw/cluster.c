@@ -35,6 +35,11 @@ static const struct config_field cluster_fields[] = {
         .offset = offsetof(struct hw_cluster, nccl_protocols),
         .help = "Protocols that the network plugin leaves.",
         .names = hw_protocols_names},
+    {.key = "network",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct hw_cluster, network),
+        .help = "Switches between the nodes; without it all NICs of a node are one link.",
+        .section = &hw_network_table},
     OPTIONAL(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, lasting.", HW_SPREAD),
     OPTIONAL(kernel_jitter, "Log-standard deviation of a kernel's duration, passing.", HW_SPREAD),
     OPTIONAL(network_jitter, "Log-standard deviation of a collective's duration, passing.", HW_SPREAD),
@@ -51,7 +56,7 @@ static enum status check(const struct hw *hw, const char *path, struct diag *dia
     if (hw->cluster.nodes.value > 1 && !(hw->node.nics.value > 0))
         return diag_input(diag, at, "%g nodes without a NIC; give nics in '%s', or nodes: 1", hw->cluster.nodes.value,
             hw->cluster.node_path);
-    return STATUS_OK;
+    return hw_check_network(&hw->cluster.network, hw->cluster.oversubscription.value, at, diag);
 }
 
 enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag)

@@ -3,8 +3,8 @@
  *
  * Modelled: one kind of GPU and one kind of node in a cluster; a GPU's compute peaks, SMs, HBM, what kernels reach of
  * them; inside a node an NVSwitch or a mesh of NVLinks (or PCIe), as bandwidth per GPU and direction; NICs shared
- * evenly by the node's GPUs; between nodes a leaf-spine network with an oversubscription factor. Ignored for now: PCIe
- * switches, NUMA, several kinds of GPU in a job, dragonfly networks.
+ * evenly by the node's GPUs; between nodes a network of switches (hw/network.h), or a pooled one with an
+ * oversubscription factor. Ignored for now: PCIe switches, NUMA, several kinds of GPU in a job.
  *
  * A loaded file owns its strings through the arena that is handed in. */
 #ifndef FLOPCAST_HW_HW_H
@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "hw/network.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -92,6 +93,7 @@ struct hw_cluster {
     struct quantity nccl_channel_bandwidth; /* B/s of busbw that each of them carries; default: no bound */
     struct quantity nvls_tree_latency;      /* s of a level of NVLSTree; default: no NVLSTree */
     int nccl_protocols;                     /* enum hw_protocols; default all */
+    struct hw_network network;              /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
@@ -118,6 +120,10 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
 /* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
  * source. A cluster or node without a name is left out: a GPU or node can be looked at alone. */
 void hw_print(FILE *out, const struct hw *hw);
+
+/* The node as a file that hw_load_node reads back, values to 12 digits; optional numbers that are unset are left out.
+ */
+void hw_write_node(FILE *out, const struct hw_node *node);
 
 static inline int hw_gpus_per_node(const struct hw *hw)
 {

@@ -12,7 +12,7 @@ enum status hw_read(
     return status;
 }
 
-static const char *kind_name(enum quantity_kind kind)
+const char *hw_kind_name(enum quantity_kind kind)
 {
     switch (kind) {
     case QUANTITY_UNSET:
@@ -38,7 +38,7 @@ static void print_quantity(FILE *out, const char *prefix, const struct config_fi
     if (q.kind == QUANTITY_FITTED)
         snprintf(range, sizeof range, "%s +- %s", value,
             quantity_format(error, sizeof error, q.std_error, field->dimension));
-    fprintf(out, "  %-26s %-24s %-10s %s\n", key, range, kind_name(q.kind), q.source);
+    fprintf(out, "  %-26s %-24s %-10s %s\n", key, range, hw_kind_name(q.kind), q.source);
 }
 
 static void print_fields(FILE *out, const char *prefix, const struct config_table *table, const void *from)

@@ -27,6 +27,14 @@
 enum status hw_read(
     void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag);
 
+/* "measured" and so on, as files spell it. */
+const char *hw_kind_name(enum quantity_kind kind);
+
+/* What the table of a network cannot say: which counts belong to which kind. */
+extern const struct config_table hw_network_table;
+enum status hw_check_network(
+    const struct hw_network *network, double oversubscription, struct source_pos at, struct diag *diag);
+
 /* The numbers of `from` that are set, one a line, under the heading. */
 void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from);
 

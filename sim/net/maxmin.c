@@ -11,26 +11,34 @@ static const double RELATIVE_SLACK = 1e-12;
 static const double UNFIXED = -1;
 
 /* The level to which all open flows can rise: the least of what links and bounds allow. */
-static double next_level(const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left,
-    const double *load, int n_links)
+static double next_level(
+    const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left, const double *load)
 {
     double level = HUGE_VAL;
-    for (int l = 0; l < n_links; l++)
-        if (load[l] > 0 && left[l] / load[l] < level)
-            level = left[l] / load[l];
-    for (int f = 0; f < n_flows; f++)
-        if (rates[f] == UNFIXED && flows[f].bound < level)
+    for (int f = 0; f < n_flows; f++) {
+        if (rates[f] != UNFIXED)
+            continue;
+        if (flows[f].bound < level)
             level = flows[f].bound;
+        for (int u = 0; u < flows[f].n_uses; u++) {
+            int l = flows[f].uses[u].link;
+            if (left[l] / load[l] < level)
+                level = left[l] / load[l];
+        }
+    }
     return level;
 }
 
+/* Only the links that flows cross are looked at: the arrays may be those of a network of any size. */
 static void set_loads(const double *rates, const struct maxmin_flow *flows, int n_flows, double *left, double *load,
-    const double *capacity, int n_links)
+    const double *capacity)
 {
-    for (int l = 0; l < n_links; l++) {
-        left[l] = capacity[l];
-        load[l] = 0;
-    }
+    for (int f = 0; f < n_flows; f++)
+        for (int u = 0; u < flows[f].n_uses; u++) {
+            int l = flows[f].uses[u].link;
+            left[l] = capacity[l];
+            load[l] = 0;
+        }
     for (int f = 0; f < n_flows; f++)
         for (int u = 0; u < flows[f].n_uses; u++) {
             const struct maxmin_use *use = &flows[f].uses[u];
@@ -41,14 +49,14 @@ static void set_loads(const double *rates, const struct maxmin_flow *flows, int 
         }
 }
 
-void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, int n_links,
-    double *left, double *load)
+void maxmin_solve(
+    double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, double *left, double *load)
 {
     for (int f = 0; f < n_flows; f++)
         rates[f] = UNFIXED;
     for (int open = n_flows; open > 0;) {
-        set_loads(rates, flows, n_flows, left, load, capacity, n_links);
-        double level = next_level(rates, flows, n_flows, left, load, n_links);
+        set_loads(rates, flows, n_flows, left, load, capacity);
+        double level = next_level(rates, flows, n_flows, left, load);
         BUG_IF(isinf(level), "a flow crosses no link and has no bound");
         if (level < 0) /* rounding only: left over from links that are exactly full */
             level = 0;

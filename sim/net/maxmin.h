@@ -18,8 +18,9 @@ struct maxmin_flow {
     int n_uses;
 };
 
-/* rates[n_flows] out. left and load are scratch of n_links each. capacity[n_links] > 0. */
-void maxmin_solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, int n_links,
-    double *left, double *load);
+/* rates[n_flows] out. capacity (> 0), left and load are indexed by link; the last two are scratch, and of all three
+ * only the links that the flows cross are touched. */
+void maxmin_solve(
+    double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, double *left, double *load);
 
 #endif

@@ -14,10 +14,15 @@ void net_init(struct net *net, struct engine *engine)
 
 void net_release(struct net *net)
 {
+    for (int l = 0; l < net->links.n; l++)
+        vec_free(&net->links.at[l].flows);
     vec_free(&net->capacity);
     vec_free(&net->carried);
+    vec_free(&net->links);
     vec_free(&net->flows);
-    vec_free(&net->active);
+    vec_free(&net->changed);
+    vec_free(&net->component);
+    vec_free(&net->solved);
     vec_free(&net->problem);
     vec_free(&net->rates);
     vec_free(&net->scratch);
@@ -25,9 +30,10 @@ void net_release(struct net *net)
 
 int net_add_link(struct net *net, double capacity_Bps)
 {
-    BUG_IF(!(capacity_Bps > 0), "link of %g B/s", capacity_Bps);
+    BUG_IF(!(capacity_Bps >= 0), "link of %g B/s", capacity_Bps);
     vec_push(&net->capacity, capacity_Bps);
     vec_push(&net->carried, 0.0);
+    vec_push(&net->links, (struct net_link){.seen = 0});
     return net->capacity.n - 1;
 }
 
@@ -37,20 +43,20 @@ int net_add_slot(struct net *net)
     return net->flows.n - 1;
 }
 
-/* Move every flow's bytes up to now. */
-static void settle(struct net *net)
+static void move(struct net *net, struct net_flow *flow, double bytes)
 {
-    double elapsed_s = s_from_ps(net->engine->now - net->settled_at);
-    net->settled_at = net->engine->now;
-    if (elapsed_s == 0)
-        return;
-    for (int i = 0; i < net->active.n; i++) {
-        struct net_flow *flow = &net->flows.at[net->active.at[i]];
-        double moved = fmin(flow->rate * elapsed_s, flow->bytes_left);
-        flow->bytes_left -= moved;
-        for (int u = 0; u < flow->n_uses; u++)
-            net->carried.at[flow->uses[u].link] += flow->uses[u].weight * moved;
-    }
+    flow->settled_at = net->engine->now;
+    flow->bytes_left -= bytes;
+    for (int u = 0; u < flow->n_uses; u++)
+        net->carried.at[flow->uses[u].link] += flow->uses[u].weight * bytes;
+}
+
+/* Move the flow's bytes up to now. */
+static void settle(struct net *net, struct net_flow *flow)
+{
+    double elapsed_s = s_from_ps(net->engine->now - flow->settled_at);
+    if (elapsed_s > 0)
+        move(net, flow, fmin(flow->rate * elapsed_s, flow->bytes_left));
 }
 
 static void solve_soon(struct net *net)
@@ -61,26 +67,110 @@ static void solve_soon(struct net *net)
     engine_at(net->engine, net->engine->now, net->solve_kind, 0, 0);
 }
 
+static void set_changed(struct net *net, int slot)
+{
+    struct net_flow *flow = &net->flows.at[slot];
+    if (flow->changed)
+        return;
+    flow->changed = true;
+    vec_push(&net->changed, slot);
+}
+
 void net_start(struct net *net, int slot, double bytes, double bound_Bps, const struct maxmin_use *uses, int n_uses,
     struct net_listener listener)
 {
     struct net_flow *flow = &net->flows.at[slot];
     BUG_IF(flow->active, "slot %d is in use", slot);
     BUG_IF(!(bytes > 0), "flow of %g bytes", bytes);
-    settle(net);
     *flow = (struct net_flow){.active = true,
+        .changed = flow->changed,
         .epoch = flow->epoch + 1,
+        .seen = flow->seen,
+        .settled_at = net->engine->now,
         .bytes_left = bytes,
         .bound = bound_Bps,
         .uses = uses,
         .n_uses = n_uses,
         .listener = listener};
-    int i = net->active.n;
-    vec_push(&net->active, slot);
-    for (; i > 0 && net->active.at[i - 1] > slot; i--)
-        net->active.at[i] = net->active.at[i - 1];
-    net->active.at[i] = slot;
+    for (int u = 0; u < n_uses; u++)
+        vec_push(&net->links.at[uses[u].link].flows, slot);
+    net->n_active++;
+    set_changed(net, slot);
     solve_soon(net);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    int left = *(const int *)a, right = *(const int *)b;
+    return (left > right) - (left < right);
+}
+
+/* Most lists are short or nearly in order. */
+static void sort(int *slots, int n)
+{
+    enum { SHORT = 32 };
+    bool in_order = true;
+    for (int i = 1; i < n && in_order; i++)
+        in_order = slots[i - 1] < slots[i];
+    if (in_order)
+        return;
+    if (n > SHORT) {
+        qsort(slots, (size_t)n, sizeof *slots, ascending);
+        return;
+    }
+    for (int i = 1; i < n; i++) {
+        int slot = slots[i], hole = i;
+        for (; hole > 0 && slots[hole - 1] > slot; hole--)
+            slots[hole] = slots[hole - 1];
+        slots[hole] = slot;
+    }
+}
+
+/* Every flow that shares a link with the first, with a flow that does, and so on. Flows are solved in the order of
+ * slots, so that sums do not depend on the way by which they were found. */
+static void find_component(struct net *net, int first)
+{
+    net->component.n = 0;
+    net->flows.at[first].seen = net->solution;
+    vec_push(&net->component, first);
+    for (int i = 0; i < net->component.n; i++) {
+        const struct net_flow *flow = &net->flows.at[net->component.at[i]];
+        for (int u = 0; u < flow->n_uses; u++) {
+            struct net_link *link = &net->links.at[flow->uses[u].link];
+            if (link->seen == net->solution)
+                continue;
+            link->seen = net->solution;
+            for (int k = 0; k < link->flows.n; k++) {
+                int slot = link->flows.at[k];
+                if (net->flows.at[slot].seen == net->solution)
+                    continue;
+                net->flows.at[slot].seen = net->solution;
+                vec_push(&net->component, slot);
+            }
+        }
+    }
+    sort(net->component.at, net->component.n);
+}
+
+static void solve_component(struct net *net)
+{
+    int n = net->component.n;
+    vec_reserve(&net->problem, n);
+    vec_reserve(&net->rates, n);
+    for (int i = 0; i < n; i++) {
+        const struct net_flow *flow = &net->flows.at[net->component.at[i]];
+        net->problem.at[i] = (struct maxmin_flow){flow->bound, flow->uses, flow->n_uses};
+    }
+    maxmin_solve(
+        net->rates.at, net->problem.at, n, net->capacity.at, net->scratch.at, net->scratch.at + net->capacity.n);
+    for (int i = 0; i < n; i++) {
+        struct net_flow *flow = &net->flows.at[net->component.at[i]];
+        if (flow->rate == net->rates.at[i])
+            continue; /* its end stands */
+        settle(net, flow);
+        flow->rate = net->rates.at[i];
+        vec_push(&net->solved, net->component.at[i]);
+    }
 }
 
 static void on_solve(void *self, const struct event *event)
@@ -88,49 +178,59 @@ static void on_solve(void *self, const struct event *event)
     (void)event;
     struct net *net = self;
     net->solve_pending = false;
-    settle(net);
-    int n = net->active.n, n_links = net->capacity.n;
-    vec_reserve(&net->problem, n);
-    vec_reserve(&net->rates, n);
-    vec_reserve(&net->scratch, 2 * n_links);
-    for (int i = 0; i < n; i++) {
-        const struct net_flow *flow = &net->flows.at[net->active.at[i]];
-        net->problem.at[i] = (struct maxmin_flow){flow->bound, flow->uses, flow->n_uses};
+    net->solution++;
+    net->solved.n = 0;
+    vec_reserve(&net->scratch, 2 * net->capacity.n);
+    for (int i = 0; i < net->changed.n; i++) {
+        struct net_flow *flow = &net->flows.at[net->changed.at[i]];
+        flow->changed = false;
+        if (!flow->active || flow->seen == net->solution)
+            continue;
+        find_component(net, net->changed.at[i]);
+        solve_component(net);
     }
-    maxmin_solve(
-        net->rates.at, net->problem.at, n, net->capacity.at, n_links, net->scratch.at, net->scratch.at + n_links);
-    for (int i = 0; i < n; i++) {
-        int slot = net->active.at[i];
-        struct net_flow *flow = &net->flows.at[slot];
-        if (flow->rate == net->rates.at[i])
-            continue; /* its end stands */
-        flow->rate = net->rates.at[i];
+    net->changed.n = 0;
+    sort(net->solved.at, net->solved.n);
+    for (int i = 0; i < net->solved.n; i++) {
+        struct net_flow *flow = &net->flows.at[net->solved.at[i]];
         ps_t end = net->engine->now + ps_from_s(flow->bytes_left / flow->rate);
-        engine_at(net->engine, end, net->end_kind, (uint32_t)slot, ++flow->epoch);
+        engine_at(net->engine, end, net->end_kind, (uint32_t)net->solved.at[i], ++flow->epoch);
     }
+}
+
+static void leave_link(struct net_link *link, int slot)
+{
+    int i = 0;
+    while (link->flows.at[i] != slot)
+        i++;
+    link->flows.at[i] = link->flows.at[--link->flows.n];
 }
 
 static void on_end(void *self, const struct event *event)
 {
     struct net *net = self;
-    struct net_flow *flow = &net->flows.at[event->target];
+    int slot = (int)event->target;
+    struct net_flow *flow = &net->flows.at[slot];
     if (!flow->active || flow->epoch != event->arg)
         return;
-    settle(net);
+    move(net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
     flow->active = false;
     flow->rate = 0;
-    int kept = 0;
-    for (int i = 0; i < net->active.n; i++)
-        if (net->active.at[i] != (int)event->target)
-            net->active.at[kept++] = net->active.at[i];
-    net->active.n = kept;
-    if (kept > 0)
+    net->n_active--;
+    for (int u = 0; u < flow->n_uses; u++) {
+        struct net_link *link = &net->links.at[flow->uses[u].link];
+        leave_link(link, slot);
+        for (int k = 0; k < link->flows.n; k++)
+            set_changed(net, link->flows.at[k]);
+    }
+    if (net->n_active > 0)
         solve_soon(net);
     engine_at(net->engine, net->engine->now, flow->listener.kind, flow->listener.target, 0);
 }
 
 double net_carried(struct net *net, int link)
 {
-    settle(net);
+    for (int k = 0; k < net->links.at[link].flows.n; k++)
+        settle(net, &net->flows.at[net->links.at[link].flows.at[k]]);
     return net->carried.at[link];
 }

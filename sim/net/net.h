@@ -1,8 +1,9 @@
 /* Flows in flight: bytes that travel over links at max-min fair rates, on the engine's clock.
  *
  * A flow is one collective's traffic: it loads many links at once, each with its own weight (bytes over the link per
- * byte of the flow). Whenever a flow starts or ends, all rates are solved again and the ends moved. Several starts and
- * ends at one instant are settled by one solution. Ignored: packets, buffers, congestion beyond fair sharing. */
+ * byte of the flow). When a flow starts or ends, the rates of those that it can touch (the connected component of flows
+ * and links around it) are solved again and their ends moved; the others stand. Several starts and ends at one instant
+ * are settled by one solution. Ignored: packets, buffers, congestion beyond fair sharing. */
 #ifndef FLOPCAST_NET_NET_H
 #define FLOPCAST_NET_NET_H
 
@@ -15,23 +16,33 @@ struct net_listener {
 };
 
 struct net_flow {
-    bool active;
-    uint32_t epoch;
+    bool active, changed; /* changed: listed in net.changed */
+    uint32_t epoch, seen; /* seen: in the solution of this number */
+    ps_t settled_at;      /* bytes_left and what links have carried are those of this time */
     double bytes_left, rate, bound;
     const struct maxmin_use *uses;
     int n_uses;
     struct net_listener listener;
 };
 
+struct net_link {
+    uint32_t seen;
+    VEC(int) flows; /* slots that are crossing it, in no order */
+};
+
 struct net {
     struct engine *engine;
     uint32_t end_kind, solve_kind;
     bool solve_pending;
-    ps_t settled_at;
+    uint32_t solution; /* number of the last one */
+    int n_active;
     VEC(double) capacity; /* B/s */
     VEC(double) carried;  /* bytes that crossed each link so far */
+    VEC(struct net_link) links;
     VEC(struct net_flow) flows;
-    VEC(int) active; /* slots, ascending */
+    VEC(int) changed;   /* slots whose rates the next solution must find */
+    VEC(int) component; /* slots, ascending */
+    VEC(int) solved;    /* slots of the last solution, ascending */
     VEC(struct maxmin_flow) problem;
     VEC(double) rates;
     VEC(double) scratch;
@@ -40,6 +51,7 @@ struct net {
 void net_init(struct net *net, struct engine *engine);
 void net_release(struct net *net);
 
+/* A link of 0 B/s has failed: no flow may cross it. */
 int net_add_link(struct net *net, double capacity_Bps);
 /* A slot for flows; one flow at a time uses it. Slots keep the order of solutions, hence results, independent of
  * timing. */

@@ -131,6 +131,16 @@ static void check_steps(const struct scenario_point *point, const char *file, st
             EXEC_MAX_STEPS);
 }
 
+/* Only for a number of GPUs that there is: the links of a job are laid out to be looked at. */
+static void check_links(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct scenario_cluster_options *cluster = &point->options.cluster;
+    if (cluster->degraded_links &&
+        cluster->gpus <= (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
+        exec_check(
+            &point->hw, (int)cluster->gpus, &point->options.exec, at(point, "cluster.degraded_links", file), diag);
+}
+
 void check_point(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     check_gpus(point, diag);
@@ -139,4 +149,5 @@ void check_point(const struct scenario_point *point, const char *file, struct di
     check_attention(point, file, diag);
     check_precision(point, file, diag);
     check_steps(point, file, diag);
+    check_links(point, file, diag);
 }

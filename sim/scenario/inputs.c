@@ -96,6 +96,7 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     if (!complete)
         return false;
     default_noise(point);
+    point->options.exec.degraded_links = options->cluster.degraded_links;
     if (published)
         published_find(&point->published, input->csv, point, figure_at, arena, diag);
     return true;

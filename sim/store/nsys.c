@@ -61,22 +61,27 @@ static const char string_text[] = "(SELECT value FROM nsys.StringIds WHERE id = 
 
 /* Ranges of a thread nest, so each thread is a sequence of pushes, pops and launches with a depth, and the range around
  * a launch at depth d is the last push to depth d before it: one sort, however many ranges lie outside. At one instant
- * pops come first, then pushes (the longer outside), then launches. */
-static const char insert_format[] =
+ * pops come first, then pushes (the longer outside), then launches. Temporary tables, because SQLite joins them by
+ * their keys and results of a WITH by trying all pairs. */
+static const char events_format[] =
+    "CREATE TEMP TABLE event (position INTEGER PRIMARY KEY, thread, kind, depth, text, correlation, process);\n"
+    "CREATE TEMP TABLE around (correlation INTEGER, process INTEGER, text TEXT, PRIMARY KEY (correlation, process))\n"
+    "  WITHOUT ROWID;\n"
     "WITH launch AS (%s), range AS (%s),\n"
-    "event AS (\n"
-    "  SELECT thread, start AS time, 1 AS kind, -\"end\" AS tie, 1 AS step, text, NULL AS correlation, NULL AS "
-    "process\n"
-    "    FROM range\n"
+    "mixed (thread, time, kind, tie, step, text, correlation, process) AS (\n"
+    "  SELECT thread, start, 1, -\"end\", 1, text, NULL, NULL FROM range\n"
     "  UNION ALL SELECT thread, \"end\", 0, 0, -1, NULL, NULL, NULL FROM range\n"
-    "  UNION ALL SELECT thread, time, 2, 0, 0, NULL, correlation, process FROM launch),\n"
-    "ordered AS (SELECT *, row_number() OVER in_order AS position, sum(step) OVER (PARTITION BY thread\n"
-    "  ORDER BY time, kind, tie ROWS UNBOUNDED PRECEDING) AS depth\n"
-    "  FROM event WINDOW in_order AS (ORDER BY thread, time, kind, tie)),\n"
-    "latest AS (SELECT *, max(position) FILTER (WHERE kind = 1) OVER (PARTITION BY thread, depth ORDER BY position\n"
-    "  ROWS UNBOUNDED PRECEDING) AS push FROM ordered),\n"
-    "around AS (SELECT latest.correlation, latest.process, push.text FROM latest JOIN ordered AS push\n"
-    "  ON push.position = latest.push WHERE latest.kind = 2 AND latest.depth > 0)\n"
+    "  UNION ALL SELECT thread, time, 2, 0, 0, NULL, correlation, process FROM launch)\n"
+    "INSERT INTO event SELECT NULL, thread, kind,\n"
+    "  sum(step) OVER (PARTITION BY thread ORDER BY time, kind, tie ROWS UNBOUNDED PRECEDING),\n"
+    "  text, correlation, process FROM mixed ORDER BY thread, time, kind, tie;\n"
+    "WITH latest AS (SELECT *, max(position) FILTER (WHERE kind = 1) OVER (PARTITION BY thread, depth ORDER BY "
+    "position\n"
+    "  ROWS UNBOUNDED PRECEDING) AS push FROM event)\n"
+    "INSERT INTO around SELECT latest.correlation, latest.process, push.text FROM latest JOIN event AS push\n"
+    "  ON push.position = latest.push WHERE latest.kind = 2 AND latest.depth > 0;\n";
+
+static const char kernels_format[] =
     "INSERT INTO main.kernel_measurement (source_id, position, name_id, process, device, stream, start_s, duration_s,\n"
     "    collective, nvtx_range)\n"
     "  SELECT %lld, kernel.rowid, kernel_name.id, (globalPid >> 24) & 0xffffff, deviceId, streamId, start / 1e9,\n"
@@ -92,7 +97,7 @@ static const char insert_format[] =
     "  FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL AS kernel\n"
     "  LEFT JOIN nsys.StringIds AS string ON string.id = shortName\n"
     "  LEFT JOIN main.kernel_name ON kernel_name.name = string.value\n"
-    "  LEFT JOIN around ON around.correlation = correlationId AND around.process = globalPid";
+    "  LEFT JOIN temp.around ON around.correlation = correlationId AND around.process = globalPid";
 
 static const char insert_names[] = "INSERT OR IGNORE INTO main.kernel_name (name) SELECT value FROM nsys.StringIds\n"
                                    "  WHERE id IN (SELECT shortName FROM nsys.CUPTI_ACTIVITY_KIND_KERNEL)";
@@ -135,6 +140,15 @@ static enum status run(const struct profile *p, const char *sql)
     return sqlite3_exec(p->import->store->db, sql, NULL, NULL, NULL) == SQLITE_OK ? STATUS_OK : profile_fail(p);
 }
 
+/* Frees sql, which sqlite3_mprintf made. */
+static enum status run_made(const struct profile *p, char *sql)
+{
+    BUG_IF(!sql, "out of memory");
+    enum status status = run(p, sql);
+    sqlite3_free(sql);
+    return status;
+}
+
 static enum status insert_kernels(const struct profile *p, const struct parts *parts)
 {
     char text[128], ranges[sizeof ranges_format + sizeof text];
@@ -143,12 +157,9 @@ static enum status insert_kernels(const struct profile *p, const struct parts *p
         : parts->text  ? "text"
                        : "NULL");
     snprintf(ranges, sizeof ranges, ranges_format, text);
-    char *sql = sqlite3_mprintf(insert_format, parts->launches ? launches : no_launches,
-        parts->ranges ? ranges : no_ranges, (long long)p->import->source_id);
-    BUG_IF(!sql, "out of memory");
-    enum status status = run(p, sql);
-    sqlite3_free(sql);
-    return status;
+    enum status status = run_made(p,
+        sqlite3_mprintf(events_format, parts->launches ? launches : no_launches, parts->ranges ? ranges : no_ranges));
+    return status == STATUS_OK ? run_made(p, sqlite3_mprintf(kernels_format, (long long)p->import->source_id)) : status;
 }
 
 /* The name goes into a URI: everything but plain characters as %XX. immutable: no file is made beside it. */
@@ -162,11 +173,8 @@ static enum status attach(const struct profile *p)
         for (const char *d = code; *d; d++)
             vec_push(&uri, *d);
     }
-    char *sql = sqlite3_mprintf("ATTACH 'file:%.*s?mode=ro&immutable=1' AS nsys", uri.n, uri.at);
-    BUG_IF(!sql, "out of memory");
     sqlite3_db_config(p->import->store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
-    enum status status = run(p, sql);
-    sqlite3_free(sql);
+    enum status status = run_made(p, sqlite3_mprintf("ATTACH 'file:%.*s?mode=ro&immutable=1' AS nsys", uri.n, uri.at));
     vec_free(&uri);
     return status == STATUS_OK ? run(p, "PRAGMA nsys.cell_size_check = 1") : status;
 }
@@ -190,15 +198,14 @@ enum status store_import_nsys(
     result->kernels = sqlite3_changes64(import->store->db);
     if (result->kernels == 0)
         return no_kernels(&p);
-    char sql[160];
+    long long id = (long long)import->source_id;
+    char sql[128];
     snprintf(sql, sizeof sql,
-        "SELECT count(*) FROM kernel_measurement WHERE source_id = %lld AND collective IS NOT NULL",
-        (long long)import->source_id);
+        "SELECT count(*) FROM kernel_measurement WHERE source_id = %lld AND collective IS NOT NULL", id);
     status = import_read_int(import, sql, &result->collectives, diag);
-    if (status != STATUS_OK || !parts.gpus)
-        return status;
-    snprintf(sql, sizeof sql,
-        "UPDATE measurement_source SET gpu = (SELECT min(name) FROM nsys.TARGET_INFO_GPU) WHERE id = %lld",
-        (long long)import->source_id);
-    return run(&p, sql);
+    if (status == STATUS_OK && parts.gpus)
+        status = run_made(&p, sqlite3_mprintf("UPDATE measurement_source SET gpu = (SELECT min(name) FROM "
+                                              "nsys.TARGET_INFO_GPU) WHERE id = %lld",
+                                  id));
+    return status;
 }

@@ -181,7 +181,7 @@ static void a_collective_takes_latency_and_bandwidth(void **state)
 
 /* Two groups of one rank in each of two nodes share the nodes' NICs: alone each would reach its own NIC's 50 GB/s, and
  * together the node's 100 GB/s are enough. With one NIC of 50 GB/s a node they halve each other. 200 MB all-gathered by
- * 2 ranks: 100 MB on the wire, 2 ms at a NIC's 50 GB/s, which hide all but 49 ns of the crossing's 14 us. */
+ * 2 ranks: 100 MB on the wire after one crossing of 14 us. */
 static void groups_that_share_nics_halve_each_other(void **state)
 {
     (void)state;
@@ -194,7 +194,7 @@ static void groups_that_share_nics_halve_each_other(void **state)
         plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
         mover(&f, STREAM_COMPUTE, 1, 0);
         run(&f);
-        near(f.result.step_time_s, 0.1e-3 + (hypot(14e-6, 2e-3) - 2e-3) + 100e6 / (nics * 25e9) + 1e-3);
+        near(f.result.step_time_s, 0.114e-3 + 100e6 / (nics * 25e9) + 1e-3);
         end(&f);
     }
 }

@@ -154,6 +154,42 @@ static void test_bad_node_and_cluster(void **state)
         "cluster.yaml", "nodes is 1.5");
 }
 
+#define PORTS "  leaf_ports: " SOURCED("16")
+
+static void test_bad_network(void **state)
+{
+    struct folder *folder = *state;
+    struct arena *arena = &folder->arena;
+    const char *gpu = gpu_text(arena, MEMORY_SMS, bf16), *node = node_text(arena, SOURCED("8"));
+    const struct {
+        const char *network, *says;
+    } cases[] = {
+        {"network:\n  kind: fat_tree\n  spines: " SOURCED("4"), "a fat_tree needs leaf_ports"},
+        {"network:\n  kind: fat_tree\n" PORTS, "a fat_tree needs spines"},
+        {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("4") "  cores: " SOURCED("2"),
+            "without pod_leaves has no cores"},
+        {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("4") "  pod_leaves: " SOURCED("2"),
+            "with pod_leaves needs cores"},
+        {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("2.5"), "network.spines is 2.5"},
+        {"network:\n  kind: dragonfly\n  routing: ecmp\n" PORTS
+         "  pod_leaves: " SOURCED("4") "  global_cables: " SOURCED("2"),
+            "a dragonfly with ecmp is not modelled"},
+        {"network:\n  kind: dragonfly\n" PORTS "  pod_leaves: " SOURCED("1") "  global_cables: " SOURCED("2"),
+            "pod_leaves is 2 or more"},
+        {"network:\n  kind: torus\n", "torus"},
+        {"network:\n  wiring: rail\n", "kind"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *cluster = arena_printf(arena, "%s%s", cluster_text(arena, SOURCED("4")), cases[i].network);
+        expect(load(folder, gpu, node, cluster, STATUS_INPUT), "cluster.yaml", cases[i].says);
+    }
+    const char *good = arena_printf(arena,
+        "%snetwork:\n  kind: fat_tree\n  wiring: rail\n  routing: ecmp\n"
+        "  ecmp_seed: 7\n" PORTS "  spines: %s",
+        cluster_text(arena, SOURCED("4")), SOURCED("4"));
+    load(folder, gpu, node, good, STATUS_OK);
+}
+
 static void test_missing_file(void **state)
 {
     struct folder *folder = *state;
@@ -170,6 +206,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_good_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_gpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_node_and_cluster, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bad_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_file, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,13 +135,13 @@ static void several_mistakes_are_told_at_once(void **state)
     arena_release(&arena);
 }
 
-static void a_missing_file_is_the_worlds_fault(void **state)
+static void a_missing_file_is_a_mistake_of_the_input(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct model_shape shape;
-    assert_int_equal(model_load(&shape, "/nowhere/model.yaml", &arena, &diag), STATUS_IO);
+    assert_int_equal(model_load(&shape, "/nowhere/model.yaml", &arena, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "/nowhere/model.yaml"));
     arena_release(&arena);
 }
@@ -153,7 +153,7 @@ int main(void)
         cmocka_unit_test(config_json_defaults_are_those_of_transformers),
         cmocka_unit_test(mistakes_are_told_where_they_are),
         cmocka_unit_test(several_mistakes_are_told_at_once),
-        cmocka_unit_test(a_missing_file_is_the_worlds_fault),
+        cmocka_unit_test(a_missing_file_is_a_mistake_of_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

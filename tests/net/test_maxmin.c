@@ -12,10 +12,10 @@
 
 enum { MOST = 40 };
 
-static void solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity, int n_links)
+static void solve(double *rates, const struct maxmin_flow *flows, int n_flows, const double *capacity)
 {
     double left[MOST], load[MOST];
-    maxmin_solve(rates, flows, n_flows, capacity, n_links, left, load);
+    maxmin_solve(rates, flows, n_flows, capacity, left, load);
 }
 
 static void near(double got, double want)
@@ -35,7 +35,7 @@ static void three_links_in_a_row(void **state)
     const struct maxmin_flow flows[] = {
         {HUGE_VAL, all, 3}, {HUGE_VAL, first, 1}, {HUGE_VAL, second, 1}, {HUGE_VAL, third, 1}, {HUGE_VAL, first, 1}};
     double rates[5];
-    solve(rates, flows, 5, capacity, 3);
+    solve(rates, flows, 5, capacity);
     near(rates[0], 1.0 / 3);
     near(rates[1], 1.0 / 3);
     near(rates[4], 1.0 / 3);
@@ -53,10 +53,10 @@ static void bounds_and_weights(void **state)
     const struct maxmin_flow plain[] = {{2, once, 1}, {HUGE_VAL, once, 1}};
     const struct maxmin_flow weighted[] = {{2, once, 1}, {HUGE_VAL, four, 1}};
     double rates[2];
-    solve(rates, plain, 2, capacity, 1);
+    solve(rates, plain, 2, capacity);
     near(rates[0], 2);
     near(rates[1], 8);
-    solve(rates, weighted, 2, capacity, 1);
+    solve(rates, weighted, 2, capacity);
     near(rates[0], 2);
     near(rates[1], 2);
 }
@@ -94,7 +94,7 @@ static void random_networks_obey_the_law(void **state)
         struct network net;
         double rates[MOST], used[MOST] = {0}, fastest[MOST] = {0};
         draw_network(&net, &rng);
-        solve(rates, net.flows, net.n_flows, net.capacity, net.n_links);
+        solve(rates, net.flows, net.n_flows, net.capacity);
         for (int f = 0; f < net.n_flows; f++)
             for (int u = 0; u < net.flows[f].n_uses; u++) {
                 int l = net.uses[f][u].link;

@@ -1,5 +1,7 @@
 #include "net/net.h"
 
+#include "base/rng.h"
+
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -82,11 +84,89 @@ static void flows_of_one_instant_are_settled_together(void **state)
     tear_down(&fixture);
 }
 
+enum { LINKS = 12, SLOTS = 30, STARTS = 300 };
+
+/* Flows over random links come and go; after each solution the rates must be those that solving every active flow anew
+ * gives. Bits may differ where two components fill within 1e-12 of each other. */
+struct churn {
+    struct engine engine;
+    struct net net;
+    struct rng_stream rng;
+    struct maxmin_use uses[SLOTS][3];
+    uint32_t ended, starter, checker;
+    int checked;
+};
+
+static void on_churn_start(void *self, const struct event *event)
+{
+    struct churn *churn = self;
+    int slot = (int)event->target;
+    if (churn->net.flows.at[slot].active)
+        return;
+    int first = (int)(rng_uniform(&churn->rng) * LINKS), n = 1 + (int)(rng_uniform(&churn->rng) * 3);
+    for (int u = 0; u < n; u++)
+        churn->uses[slot][u] = (struct maxmin_use){(first + 5 * u) % LINKS, 0.5 + rng_uniform(&churn->rng)};
+    double bound = rng_uniform(&churn->rng) < 0.3 ? 5 + 20 * rng_uniform(&churn->rng) : HUGE_VAL;
+    net_start(&churn->net, slot, 1 + 99 * rng_uniform(&churn->rng), bound, churn->uses[slot], n,
+        (struct net_listener){churn->ended, event->target});
+    engine_at(&churn->engine, event->time + 1, churn->checker, 0, 0);
+}
+
+static void on_churn_end(void *self, const struct event *event)
+{
+    struct churn *churn = self;
+    engine_at(&churn->engine, event->time + 1, churn->checker, 0, 0);
+}
+
+static void on_churn_check(void *self, const struct event *event)
+{
+    (void)event;
+    struct churn *churn = self;
+    struct maxmin_flow all[SLOTS];
+    double rates[SLOTS], left[LINKS], load[LINKS];
+    int slots[SLOTS], n = 0;
+    for (int s = 0; s < SLOTS; s++) {
+        const struct net_flow *flow = &churn->net.flows.at[s];
+        if (!flow->active)
+            continue;
+        all[n] = (struct maxmin_flow){flow->bound, flow->uses, flow->n_uses};
+        slots[n++] = s;
+    }
+    maxmin_solve(rates, all, n, churn->net.capacity.at, left, load);
+    for (int i = 0; i < n; i++)
+        assert_true(fabs(churn->net.flows.at[slots[i]].rate - rates[i]) <= 1e-11 * rates[i]);
+    churn->checked += n > 1;
+}
+
+static void only_what_changed_is_solved_and_all_rates_hold(void **state)
+{
+    (void)state;
+    struct churn churn = {.rng = rng_stream(3, 1, 4)};
+    engine_init(&churn.engine);
+    net_init(&churn.net, &churn.engine);
+    churn.ended = engine_register(&churn.engine, on_churn_end, &churn);
+    churn.starter = engine_register(&churn.engine, on_churn_start, &churn);
+    churn.checker = engine_register(&churn.engine, on_churn_check, &churn);
+    for (int l = 0; l < LINKS; l++)
+        net_add_link(&churn.net, 10 + 90 * rng_uniform(&churn.rng));
+    for (int s = 0; s < SLOTS; s++)
+        net_add_slot(&churn.net);
+    for (int i = 0; i < STARTS; i++)
+        engine_at(&churn.engine, (ps_t)(rng_uniform(&churn.rng) * 60 * (double)PS_PER_S), churn.starter,
+            (uint32_t)(rng_uniform(&churn.rng) * SLOTS), 0);
+    engine_run(&churn.engine);
+    assert_int_equal(churn.net.n_active, 0);
+    assert_true(churn.checked > STARTS / 2);
+    net_release(&churn.net);
+    engine_release(&churn.engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_flows_share_a_link),
         cmocka_unit_test(flows_of_one_instant_are_settled_together),
+        cmocka_unit_test(only_what_changed_is_solved_and_all_rates_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,175 @@
+#include "cli/cli.h"
+#include "cli/topology.h"
+
+#include "calibrate/import_topology.h"
+
+#include <argp.h>
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_OUT = 256, KEY_GPU, KEY_NAME };
+
+struct import {
+    const char *file, *out, *gpu, *name;
+    bool certain; /* the dump names the GPU, or the user did */
+    struct arena arena;
+};
+
+static const struct argp_option options[] = {
+    {"out", KEY_OUT, "FILE", 0, "The node file (default: stdout)", 0},
+    {"gpu", KEY_GPU, "FILE", 0, "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not tell",
+        0},
+    {"name", KEY_NAME, "NAME", 0, "What the node is called (default: as the file)", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct import *import = state->input;
+    switch (key) {
+    case KEY_OUT:
+        import->out = arg;
+        return 0;
+    case KEY_GPU:
+        import->gpu = arg;
+        return 0;
+    case KEY_NAME:
+        import->name = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (import->file)
+            argp_error(state, "one file at a time; '%s' is a second one", arg);
+        import->file = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a file is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const char *file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* As a node file at out would name the GPU file: relative where both are in one topologies folder, so that the folder
+ * can move; else absolute. */
+static const char *path_from(const char *out, const char *gpu, struct arena *arena)
+{
+    int folder = out ? (int)(file_name(out) - out) : 0;
+    const char *relative = arena_printf(arena, "../gpus/%s", file_name(gpu));
+    char *there = out ? realpath(arena_printf(arena, "%.*s%s", folder, out, relative), NULL) : NULL;
+    char *absolute = realpath(gpu, NULL);
+    const char *path = there && absolute && strcmp(there, absolute) == 0 ? relative
+                       : absolute                                        ? arena_strdup(arena, absolute)
+                                                                         : gpu;
+    free(there);
+    free(absolute);
+    return path;
+}
+
+/* One line of a comment: what a dump names itself cannot end it. */
+static void comment(FILE *out, const char *text)
+{
+    fputs("# ", out);
+    for (; *text; text++)
+        fputc(iscntrl((unsigned char)*text) ? '?' : *text, out);
+    fputc('\n', out);
+}
+
+static void write_node(
+    FILE *out, const struct import *import, const struct topology_dump *dump, const struct hw_node *node)
+{
+    char line[512];
+    snprintf(line, sizeof line, "By `flopcast topology import` from %s (%s). Put in what you know better,",
+        file_name(import->file), dump->how);
+    comment(out, line);
+    comment(out, "as nccl_efficiency from nccl-tests: what is of kind assumed was not measured on this machine.");
+    if (!import->certain)
+        comment(
+            out, "Which GPU it is was inferred from its NVLinks or compute capability; change gpu where it is wrong.");
+    for (int i = 0; i < dump->remarks.n; i++)
+        comment(out, dump->remarks.at[i]);
+    hw_write_node(out, node);
+}
+
+static enum status put(
+    const struct import *import, const struct topology_dump *dump, const struct hw_node *node, struct diag *diag)
+{
+    if (!import->out) {
+        write_node(stdout, import, dump, node);
+        return STATUS_OK;
+    }
+    FILE *out = fopen(import->out, "w");
+    bool ok = out != NULL;
+    if (ok) {
+        write_node(out, import, dump, node);
+        ok = ferror(out) == 0;
+        ok = fclose(out) == 0 && ok;
+    }
+    if (!ok)
+        return diag_io(diag, (struct source_pos){.file = import->out}, "cannot write: %s", strerror(errno));
+    return STATUS_OK;
+}
+
+static enum status choose_gpu(struct import *import, const struct topology_dump *dump, struct diag *diag)
+{
+    const char *known = topology_gpu(dump, &import->certain);
+    if (import->gpu)
+        import->certain = true;
+    else if (known)
+        import->gpu = arena_printf(&import->arena, "%s/topologies/gpus/%s.yaml", FLOPCAST_SOURCE_DIR, known);
+    else
+        return diag_input(diag, (struct source_pos){.file = import->file},
+            "it does not tell which GPUs these are, or there is no file of them; give --gpu FILE, one of "
+            "topologies/gpus or your own");
+    return STATUS_OK;
+}
+
+static enum status run(struct import *import, struct diag *diag)
+{
+    struct topology_dump dump = {0};
+    struct input *input = NULL;
+    struct hw_gpu gpu = {0};
+    struct hw_node node = {0};
+    enum status status = input_open(&input, import->file, diag);
+    if (status == STATUS_OK)
+        status = topology_read(&dump, input, &import->arena, diag);
+    input_close(input);
+    if (status == STATUS_OK)
+        status = choose_gpu(import, &dump, diag);
+    if (status == STATUS_OK)
+        status = hw_load_gpu(&gpu, import->gpu, &import->arena, diag);
+    const char *name = file_name(import->file);
+    const char *stem = arena_printf(&import->arena, "%.*s", (int)(strcspn(name, ".")), name);
+    if (status == STATUS_OK)
+        status = topology_node(&node, &dump, import->name ? import->name : stem,
+            path_from(import->out, import->gpu, &import->arena), &gpu, (struct source_pos){.file = import->gpu},
+            &import->arena, diag);
+    if (status == STATUS_OK)
+        status = put(import, &dump, &node, diag);
+    vec_free(&dump.remarks);
+    return status;
+}
+
+int topology_import(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "FILE",
+        .doc = "Make a node file from what a machine says about itself: the topology that NCCL writes "
+               "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
+               "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the reason. "
+               "A cluster file names the node: copy one of topologies/clusters."};
+    struct import import = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &import);
+    struct diag diag = DIAG_INIT;
+    run(&import, &diag);
+    arena_release(&import.arena);
+    return cli_report(&diag);
+}

@@ -1,0 +1,282 @@
+#include "exec/detailed.h"
+
+#include "coll/hops.h"
+#include "exec/fabric.h"
+#include "net/net.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MAX_INPUTS = 4 }; /* of a tree's node: two or three children of other nodes, the chain inside */
+
+/* A connection. Message j waits for message j - lag of the inputs, but the first `lag` of every period wait for none:
+ * what a rank of a ring sends first is its own. */
+struct edge {
+    int from, to;
+    struct maxmin_use *uses;
+    int n_uses;
+    ps_t wait;    /* before the first slice of a chunk, while the connection is taken */
+    ps_t latency; /* from the end of sending to the arrival */
+    int inputs[MAX_INPUTS], n_inputs;
+    int outputs[2 * MAX_INPUTS], n_outputs;
+    int64_t sent, arrived;
+    bool busy;
+};
+
+struct detailed {
+    const struct hw *hw;
+    struct coll_group group;
+    struct fabric fabric;
+    struct arena arena;
+    struct engine engine;
+    struct net net;
+    uint32_t ev_ready, ev_sent, ev_arrived;
+    VEC(struct edge) edges;
+    int64_t messages, lag, period; /* of each edge */
+    double message_bytes;
+    double inside_weight, across_weight; /* of a message on NVLinks, and on NICs and switches */
+    double inside_s, across_s;           /* of a hop */
+    struct maxmin_use *scratch;
+};
+
+struct detailed_options detailed_as_nccl(enum coll_kind kind)
+{
+    /* NVIDIA/nccl: NCCL_STEPS 8, default buffer of Simple 4 MiB (src/include/device.h, src/init.cc); chunks of 4 steps
+     * in slices of 2, broadcast 1 and 1 (src/include/collectives.h). */
+    const double step = 4.0 * 1024 * 1024 / 8;
+    if (kind == COLL_BROADCAST)
+        return (struct detailed_options){.chunk_bytes = step, .slices = 1};
+    return (struct detailed_options){.chunk_bytes = 4 * step, .slices = 2};
+}
+
+struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm)
+{
+    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_TREE ? 1000 : 2};
+}
+
+static int rank_at(const struct detailed *run, int member)
+{
+    return run->group.first + member * run->group.stride;
+}
+
+/* A connection between two members; returns its number. */
+static int add_edge(struct detailed *run, int from_member, int to_member)
+{
+    int from = rank_at(run, from_member), to = rank_at(run, to_member), gpus = run->fabric.gpus;
+    bool inside = from / gpus == to / gpus;
+    struct edge edge = {.from = from, .to = to};
+    ps_t hop = ps_from_s(inside ? run->inside_s : run->across_s);
+    bool waits = inside && run->lag > 0;
+    edge.wait = waits ? hop : 0;
+    edge.latency = waits ? 0 : hop;
+    edge.n_uses = fabric_message(run->scratch, &run->fabric, run->group, from, to, 0);
+    edge.uses = ARENA_ARRAY(&run->arena, struct maxmin_use, edge.n_uses);
+    for (int u = 0; u < edge.n_uses; u++) {
+        edge.uses[u] = run->scratch[u];
+        edge.uses[u].weight *= inside ? run->inside_weight : run->across_weight;
+    }
+    vec_push(&run->edges, edge);
+    return net_add_slot(&run->net);
+}
+
+static void depend(struct detailed *run, int edge, int input)
+{
+    struct edge *waits = &run->edges.at[edge], *feeds = &run->edges.at[input];
+    BUG_IF(waits->n_inputs == MAX_INPUTS || feeds->n_outputs == 2 * MAX_INPUTS, "edges of %d inputs, %d outputs",
+        waits->n_inputs + 1, feeds->n_outputs + 1);
+    waits->inputs[waits->n_inputs++] = input;
+    feeds->outputs[feeds->n_outputs++] = edge;
+}
+
+static void ring(struct detailed *run, enum coll_kind kind)
+{
+    int n = run->group.size, chain = kind == COLL_BROADCAST;
+    for (int i = 0; i < n - chain; i++)
+        add_edge(run, i, (i + 1) % n);
+    for (int i = chain; i < n - chain; i++)
+        depend(run, i, (i + n - 1) % n);
+}
+
+/* Edges of one tree by member: up[i] leads from member i towards the root, down[i] to it; -1 at the root. */
+struct tree {
+    int *up, *down, *parent;
+};
+
+static void tree_edges(struct detailed *run, struct tree *tree, int which, struct coll_shape shape)
+{
+    for (int i = 0; i < shape.ranks; i++) {
+        int node = i / shape.per_node, above = coll_tree_parent(which, node, shape.nodes);
+        bool head = i % shape.per_node == 0;
+        tree->parent[i] = !head ? i - 1 : above < 0 ? -1 : above * shape.per_node;
+        tree->up[i] = tree->down[i] = -1;
+        if (tree->parent[i] < 0)
+            continue;
+        tree->up[i] = add_edge(run, i, tree->parent[i]);
+        tree->down[i] = add_edge(run, tree->parent[i], i);
+    }
+}
+
+static void tree_inputs(struct detailed *run, const struct tree *tree, int ranks)
+{
+    int root = 0;
+    while (tree->parent[root] >= 0)
+        root++;
+    for (int i = 0; i < ranks; i++) {
+        int parent = tree->parent[i];
+        if (parent < 0)
+            continue;
+        if (parent != root) {
+            depend(run, tree->up[parent], tree->up[i]);
+            depend(run, tree->down[i], tree->down[parent]);
+            continue;
+        }
+        for (int k = 0; k < ranks; k++) /* the root sends down what all of its children have sent up */
+            if (tree->parent[k] == root)
+                depend(run, tree->down[i], tree->up[k]);
+    }
+}
+
+static void trees(struct detailed *run, struct coll_shape shape)
+{
+    struct tree tree = {ARENA_ARRAY(&run->arena, int, shape.ranks), ARENA_ARRAY(&run->arena, int, shape.ranks),
+        ARENA_ARRAY(&run->arena, int, shape.ranks)};
+    for (int which = 0; which < 2; which++) {
+        tree_edges(run, &tree, which, shape);
+        tree_inputs(run, &tree, shape.ranks);
+    }
+}
+
+static void cut(struct detailed *run, enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
+    const struct detailed_options *options)
+{
+    double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2 : kind == COLL_BROADCAST ? bytes : bytes / n;
+    double largest = options->chunk_bytes * run->hw->node.nccl_channels.value;
+    if (algorithm == COLL_TREE)
+        largest /= 2; /* each channel has its part of both trees */
+    double loops = fmax(1, ceil(share / largest));
+    bool forwards = algorithm == COLL_TREE || kind == COLL_BROADCAST;
+    int64_t steps = forwards ? 1 : (kind == COLL_ALL_REDUCE ? 2 : 1) * (run->group.size - 1);
+    run->message_bytes = share / loops / options->slices;
+    run->messages = (int64_t)loops * steps * options->slices;
+    run->lag = forwards ? 0 : options->slices;
+    run->period = steps * options->slices;
+}
+
+static void start(struct detailed *run, int index)
+{
+    struct edge *edge = &run->edges.at[index];
+    edge->sent++;
+    net_start(&run->net, index, run->message_bytes, HUGE_VAL, edge->uses, edge->n_uses,
+        (struct net_listener){run->ev_sent, (uint32_t)index});
+}
+
+static void send_next(struct detailed *run, int index)
+{
+    struct edge *edge = &run->edges.at[index];
+    if (edge->busy || edge->sent == run->messages)
+        return;
+    if (edge->sent % run->period >= run->lag)
+        for (int i = 0; i < edge->n_inputs; i++)
+            if (run->edges.at[edge->inputs[i]].arrived < edge->sent + 1 - run->lag)
+                return;
+    edge->busy = true;
+    if (edge->wait > 0 && edge->sent % run->lag == 0)
+        engine_at(&run->engine, run->engine.now + edge->wait, run->ev_ready, (uint32_t)index, 0);
+    else
+        start(run, index);
+}
+
+static void on_ready(void *self, const struct event *event)
+{
+    start(self, (int)event->target);
+}
+
+static void on_sent(void *self, const struct event *event)
+{
+    struct detailed *run = self;
+    struct edge *edge = &run->edges.at[event->target];
+    edge->busy = false;
+    engine_at(&run->engine, run->engine.now + edge->latency, run->ev_arrived, event->target, 0);
+    send_next(run, (int)event->target);
+}
+
+static void on_arrived(void *self, const struct event *event)
+{
+    struct detailed *run = self;
+    struct edge *edge = &run->edges.at[event->target];
+    edge->arrived++;
+    for (int i = 0; i < edge->n_outputs; i++)
+        send_next(run, edge->outputs[i]);
+}
+
+static void set_up(struct detailed *run, const struct detailed_options *options)
+{
+    int last = rank_at(run, run->group.size - 1), gpus = hw_gpus_per_node(run->hw);
+    int ranks = last < gpus ? last + 1 : (last / gpus + 1) * gpus;
+    struct diag *diag = ARENA_NEW(&run->arena, struct diag);
+    enum status status = fabric_build(
+        &run->fabric, run->hw, ranks, options->degraded_links, (struct source_pos){.file = NULL}, &run->arena, diag);
+    BUG_IF(status, "%s", diag->text);
+    engine_init(&run->engine);
+    net_init(&run->net, &run->engine);
+    run->ev_ready = engine_register(&run->engine, on_ready, run);
+    run->ev_sent = engine_register(&run->engine, on_sent, run);
+    run->ev_arrived = engine_register(&run->engine, on_arrived, run);
+    for (int l = 0; l < run->fabric.n_links; l++)
+        net_add_link(&run->net, run->fabric.capacity_Bps[l]);
+    run->scratch = ARENA_ARRAY(&run->arena, struct maxmin_use, run->fabric.n_links);
+}
+
+static void tear_down(struct detailed *run)
+{
+    vec_free(&run->edges);
+    net_release(&run->net);
+    engine_release(&run->engine);
+    arena_release(&run->arena);
+    free(run);
+}
+
+static void set_weights(struct detailed *run, enum coll_algorithm algorithm, struct coll_shape shape)
+{
+    run->inside_weight = run->across_weight = 1;
+    if (algorithm == COLL_TREE) {
+        double p = shape.per_node;
+        double most = p > 2 ? 2 : 1; /* sent by a GPU of one chain, in units of the data; the mean is 2 (p - 1) / p */
+        run->inside_weight = 2 * (p - 1) / p / most / coll_tree_share(shape.nodes);
+        run->across_weight = 1 / coll_tree_share(shape.nodes);
+    }
+    if (fabric_is_pooled(&run->fabric)) /* a group of few GPUs a node reaches only their NICs of the pool */
+        run->across_weight /= coll_nic_share(shape, run->hw);
+}
+
+double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
+    const struct hw *hw, const struct detailed_options *options)
+{
+    BUG_IF(
+        algorithm == COLL_TREE && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s", coll_kind_names[kind]);
+    BUG_IF(kind > COLL_BROADCAST, "no detailed mode of %s", coll_kind_names[kind]);
+    if (group.size == 1)
+        return 0;
+    struct detailed *run = xcalloc(1, sizeof *run);
+    run->hw = hw;
+    run->group = group;
+    set_up(run, options);
+    struct coll_shape shape = coll_shape(group, run->fabric.gpus);
+    set_weights(run, algorithm, shape);
+    run->inside_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, false, hw);
+    run->across_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, true, hw);
+    cut(run, kind, algorithm, bytes, options);
+    if (algorithm == COLL_TREE)
+        trees(run, shape);
+    else
+        ring(run, kind);
+    for (int i = 0; i < run->edges.n; i++)
+        send_next(run, i);
+    engine_run(&run->engine);
+    for (int i = 0; i < run->edges.n; i++)
+        BUG_IF(run->edges.at[i].arrived != run->messages, "deadlock: %d to %d had %lld of %lld messages",
+            run->edges.at[i].from, run->edges.at[i].to, (long long)run->edges.at[i].arrived, (long long)run->messages);
+    double seconds = hw->node.nccl_base_latency.value + s_from_ps(run->engine.now);
+    tear_down(run);
+    return seconds;
+}

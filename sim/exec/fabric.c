@@ -1,0 +1,194 @@
+#include "exec/fabric.h"
+
+#include "base/units.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+static void count_links(struct fabric *fabric)
+{
+    const struct hw_network *network = &fabric->hw->cluster.network;
+    fabric->nodes = (fabric->ranks + fabric->gpus - 1) / fabric->gpus;
+    fabric->first_nic = fabric->n_links = fabric->ranks;
+    if (fabric->nodes > 1) {
+        fabric->nics = fabric_is_pooled(fabric) ? 1 : (int)fabric->hw->node.nics.value;
+        fabric->n_links += 2 * fabric->nodes * fabric->nics;
+    }
+    fabric->first_leaf = fabric->first_pod = fabric->n_links;
+    if (fabric->nodes == 1 || fabric_is_pooled(fabric))
+        return;
+    for (int i = 0; i < fabric->nodes * fabric->nics; i++) {
+        int leaf = fabric_leaf_of(fabric, i / fabric->nics, i % fabric->nics);
+        if (leaf >= fabric->leaves)
+            fabric->leaves = leaf + 1;
+    }
+    bool pool = network->routing == HW_ADAPTIVE;
+    fabric->leaf_links = pool ? 1 : hw_network_leaf_cables(network);
+    fabric->first_pod = fabric->n_links += 2 * fabric->leaves * fabric->leaf_links;
+    int pod_cables = hw_network_pod_cables(network);
+    if (pod_cables == 0)
+        return;
+    fabric->pods = hw_network_pod(network, fabric->leaves - 1) + 1;
+    fabric->pod_links = pool ? 1 : pod_cables;
+    fabric->n_links += 2 * fabric->pods * fabric->pod_links;
+}
+
+/* A link's cables between switches have names of their own, whether they are pooled or not. */
+static void cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
+{
+    bool leaf = link < fabric->first_pod;
+    int of = leaf ? link - fabric->first_leaf : link - fabric->first_pod;
+    int links = leaf ? fabric->leaf_links : fabric->pod_links;
+    snprintf(buffer, n, "%s%d.%s%d", leaf ? "leaf" : "pod", of / links / 2, of / links % 2 ? "down" : "up",
+        of % links + cable);
+}
+
+const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link)
+{
+    int nic = link - fabric->first_nic;
+    if (link < fabric->first_nic)
+        snprintf(buffer, n, "gpu%d.nvlink", link);
+    else if (link >= fabric->first_leaf)
+        cable_name(buffer, n, fabric, link, 0);
+    else if (fabric_is_pooled(fabric))
+        snprintf(buffer, n, "node%d.nics.%s", nic / 2, nic % 2 ? "in" : "out");
+    else
+        snprintf(buffer, n, "node%d.nic%d.%s", nic / 2 / fabric->nics, nic / 2 % fabric->nics, nic % 2 ? "in" : "out");
+    return buffer;
+}
+
+enum { MAX_PATTERNS = 256 };
+
+struct degradation {
+    struct {
+        const char *pattern;
+        double factor;
+        bool matched;
+    } list[MAX_PATTERNS];
+    int n;
+};
+
+static enum status parse(
+    struct degradation *out, const char *text, struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    char *rest = NULL, *copy = arena_strdup(arena, text ? text : "");
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
+        item += strspn(item, " ");
+        char why[256] = "there is no '='", *equals = strchr(item, '=');
+        double factor = -1;
+        if (!equals || !quantity_parse(&factor, equals + 1 + strspn(equals + 1, " "), DIM_FRACTION, why, sizeof why))
+            return diag_input(diag, at,
+                "degraded link '%s': %s; write a pattern and what is left, as in "
+                "'node3.nic0.*=50 %%'",
+                item, why);
+        if (!(factor >= 0 && factor <= 1))
+            return diag_input(diag, at, "degraded link '%s': %g of the capacity is left; use 0 to 1", item, factor);
+        if (out->n == MAX_PATTERNS)
+            return diag_input(diag, at, "more than %d degraded links; use patterns", MAX_PATTERNS);
+        char *end = equals;
+        while (end > item && end[-1] == ' ')
+            end--;
+        *end = '\0';
+        out->list[out->n].pattern = item;
+        out->list[out->n++].factor = factor;
+    }
+    return STATUS_OK;
+}
+
+static double factor_of(struct degradation *degradation, const char *name)
+{
+    double factor = 1;
+    for (int i = 0; i < degradation->n; i++)
+        if (fnmatch(degradation->list[i].pattern, name, 0) == 0) {
+            factor *= degradation->list[i].factor;
+            degradation->list[i].matched = true;
+        }
+    return factor;
+}
+
+static enum status check_matched(const struct degradation *degradation, struct source_pos at, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < degradation->n; i++)
+        if (!degradation->list[i].matched)
+            status = diag_input(diag, at,
+                "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a pooled network), "
+                "leaf0.up0, pod0.down0, and * stands for anything",
+                degradation->list[i].pattern);
+    return status;
+}
+
+/* Capacity of a GPU's or a NIC's link. */
+static double end_Bps(const struct fabric *fabric, int link)
+{
+    const struct hw *hw = fabric->hw;
+    if (link < fabric->first_nic)
+        return coll_gpu_Bps(hw);
+    return fabric_is_pooled(fabric) ? coll_node_Bps(hw)
+                                    : hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value;
+}
+
+static double cable_Bps(const struct hw *hw)
+{
+    struct quantity own = hw->cluster.network.cable_bandwidth;
+    return (quantity_is_set(own) ? own.value : hw->node.nic_bandwidth.value) * hw->cluster.nccl_efficiency.value;
+}
+
+static enum status set_capacities(
+    struct fabric *fabric, struct degradation *degradation, struct source_pos at, struct diag *diag)
+{
+    const struct hw_network *network = &fabric->hw->cluster.network;
+    enum status status = STATUS_OK;
+    char name[64];
+    for (int l = 0; l < fabric->first_leaf; l++) {
+        double factor = factor_of(degradation, fabric_link_name(name, sizeof name, fabric, l));
+        fabric->capacity_Bps[l] = end_Bps(fabric, l) * factor;
+        fabric->degraded = fabric->degraded || factor < 1;
+        if (factor == 0)
+            status = diag_input(diag, at,
+                "%s has failed: NCCL ends the job; leave its node out, or let some of its capacity stand", name);
+    }
+    for (int l = fabric->first_leaf; l < fabric->n_links; l++) {
+        bool leaf = l < fabric->first_pod;
+        int cables = leaf ? hw_network_leaf_cables(network) / fabric->leaf_links
+                          : hw_network_pod_cables(network) / fabric->pod_links;
+        double left = 0;
+        for (int c = 0; c < cables; c++) {
+            cable_name(name, sizeof name, fabric, l, c);
+            left += factor_of(degradation, name);
+        }
+        fabric->capacity_Bps[l] = cable_Bps(fabric->hw) * left;
+        fabric->degraded = fabric->degraded || left < cables;
+    }
+    return status;
+}
+
+/* Each leaf must reach each other. */
+static enum status check_ways(struct fabric *fabric, struct source_pos at, struct diag *diag)
+{
+    bool ok = true;
+    for (int from = 0; from < fabric->leaves && ok; from++)
+        for (int to = 0; to < fabric->leaves && ok; to++)
+            if (!(ok = fabric_add_between(fabric, from, to, 1, 0)))
+                diag_input(diag, at, "the failed links leave no way from leaf%d to leaf%d", from, to);
+    memset(fabric->weight, 0, sizeof *fabric->weight * (size_t)fabric->n_links);
+    return ok ? STATUS_OK : STATUS_INPUT;
+}
+
+enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
+    struct arena *arena, struct diag *diag)
+{
+    *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
+    struct degradation *degradation = ARENA_NEW(arena, struct degradation);
+    enum status status = parse(degradation, degraded, at, arena, diag);
+    if (status)
+        return status;
+    count_links(out);
+    out->capacity_Bps = ARENA_ARRAY(arena, double, out->n_links);
+    out->weight = ARENA_ARRAY(arena, double, out->n_links);
+    status = set_capacities(out, degradation, at, diag);
+    enum status matched = check_matched(degradation, at, diag);
+    if (status == STATUS_OK && matched == STATUS_OK && out->degraded)
+        status = check_ways(out, at, diag);
+    return status ? status : matched;
+}

@@ -1,0 +1,88 @@
+/* The links of a job's GPUs, NICs and switches, and which of them a collective crosses.
+ *
+ * Links, in this order: the NVLink out of each GPU; out and in of each NIC (pooled network: of each node's NICs
+ * together); up and down of each leaf; up and down of each pod. Under adaptive routing all cables between a switch and
+ * the level above are one link each way, under ECMP every cable is its own. Capacities are what NCCL reaches
+ * (coll_gpu_Bps and the cluster's nccl_efficiency).
+ *
+ * NIC affinity: GPU g of G sends through the NICs nearest to it, I / G of the node's I, or NIC g I / G where there are
+ * fewer. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and stay on
+ * their rail; each hop between two nodes is `connections` connections a NIC.
+ *
+ * Degraded links: "pattern=share, pattern=share" of the capacity that is left, as "50 %" or 0.5; 0 is a failed link.
+ * Patterns are the shell's (*, ?, [..]) on the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled:
+ * node<n>.nics.out and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is
+ * routed around: adaptive routing has one cable less, ECMP hashes anew. A failed NVLink or NIC is an error, because
+ * NCCL ends the job, and so is a failure that leaves two leaves without a way.
+ *
+ * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
+#ifndef FLOPCAST_EXEC_FABRIC_H
+#define FLOPCAST_EXEC_FABRIC_H
+
+#include "coll/coll.h"
+#include "hw/hw.h"
+#include "net/maxmin.h"
+
+#include <stdbool.h>
+
+struct fabric {
+    const struct hw *hw;
+    int ranks, nodes, gpus; /* gpus: a node */
+    int nics;               /* links out (and as many in) of a node */
+    int leaves, leaf_links; /* leaf_links: up (and as many down) of a leaf */
+    int pods, pod_links;    /* the same of a pod; 0 when there is no level above */
+    int first_nic, first_leaf, first_pod, n_links;
+    double *capacity_Bps; /* of each link, 0: failed */
+    bool degraded;        /* some capacity is not what the cluster file gives */
+    double *weight;       /* scratch: of each link, 0 between calls */
+};
+
+/* Everything lives in the arena. What is wrong with degraded (may be NULL) is told at `at`. */
+enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
+    struct arena *arena, struct diag *diag);
+
+/* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; uses has
+ * room for n_links. key: of the group, for the hash of ECMP. Returns how many. */
+int fabric_uses(struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
+    uint64_t key);
+
+/* The links of one message from a rank to another by all NICs of the group that it would use, weights adding to 1 on
+ * each way. Returns how many. */
+int fabric_message(
+    struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
+
+/* "leaf3.up0" into buffer, which it returns. */
+const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link);
+
+/* The instances of a group are alike: one that spans nodes loads links that are like those of any other. */
+bool fabric_is_uniform(const struct fabric *fabric);
+
+/* Add a connection's weight to the links from a leaf to another; false when there is no way. */
+bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, uint64_t key);
+
+static inline bool fabric_is_pooled(const struct fabric *fabric)
+{
+    return fabric->hw->cluster.network.kind == HW_POOLED;
+}
+
+static inline int fabric_leaf_of(const struct fabric *fabric, int node, int nic)
+{
+    return hw_network_leaf(&fabric->hw->cluster.network, node, nic, fabric->nodes, fabric->nics);
+}
+
+static inline int fabric_nic_link(const struct fabric *fabric, int node, int nic, int in)
+{
+    return fabric->first_nic + 2 * (node * fabric->nics + nic) + in;
+}
+
+static inline int fabric_leaf_link(const struct fabric *fabric, int leaf, int down, int cable)
+{
+    return fabric->first_leaf + (2 * leaf + down) * fabric->leaf_links + cable;
+}
+
+static inline int fabric_pod_link(const struct fabric *fabric, int pod, int down, int cable)
+{
+    return fabric->first_pod + (2 * pod + down) * fabric->pod_links + cable;
+}
+
+#endif

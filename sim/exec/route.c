@@ -1,0 +1,204 @@
+/* Which links a collective, or a message, crosses. */
+#include "base/digest.h"
+#include "base/rng.h"
+#include "coll/hops.h"
+#include "exec/fabric.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool add(struct fabric *fabric, int link, double weight)
+{
+    fabric->weight[link] += weight;
+    return fabric->capacity_Bps[link] > 0;
+}
+
+static bool alive(const struct fabric *fabric, int link)
+{
+    return fabric->capacity_Bps[link] > 0;
+}
+
+/* One of n, by a connection's key and the place where it is picked. */
+static int hash(uint64_t key, int place, int n)
+{
+    struct rng_stream stream = rng_stream(key, (uint32_t)place, 0);
+    return (int)(rng_uniform(&stream) * n);
+}
+
+/* Of cables first .. first + n - 1, the one that the key hashes to among those that are alive; -1: none is. */
+static int hash_cable(const struct fabric *fabric, int first, int n, uint64_t key)
+{
+    int living = 0;
+    for (int c = 0; c < n; c++)
+        living += alive(fabric, first + c);
+    if (living == 0)
+        return -1;
+    int pick = hash(key, first, living);
+    for (int c = 0;; c++)
+        if (alive(fabric, first + c) && pick-- == 0)
+            return first + c;
+}
+
+/* By spine s (and core c when the pods differ): every bundle of parallel cables hashes on its own. The links go to way;
+ * false when a bundle is dead. */
+static bool by_spine(int way[4], const struct fabric *fabric, int from, int to, int s, int c, uint64_t key)
+{
+    const struct hw_network *network = &fabric->hw->cluster.network;
+    int spines = (int)network->spines.value, bundle = fabric->leaf_links / spines;
+    int from_pod = hw_network_pod(network, from), to_pod = hw_network_pod(network, to);
+    way[0] = hash_cable(fabric, fabric_leaf_link(fabric, from, 0, s * bundle), bundle, key);
+    way[1] = hash_cable(fabric, fabric_leaf_link(fabric, to, 1, s * bundle), bundle, key);
+    way[2] = way[3] = way[0];
+    if (from_pod == to_pod)
+        return way[0] >= 0 && way[1] >= 0;
+    int cores = (int)network->cores.value, trunk = fabric->pod_links / spines / cores, at = (s * cores + c) * trunk;
+    way[2] = hash_cable(fabric, fabric_pod_link(fabric, from_pod, 0, at), trunk, key);
+    way[3] = hash_cable(fabric, fabric_pod_link(fabric, to_pod, 1, at), trunk, key);
+    return way[0] >= 0 && way[1] >= 0 && way[2] >= 0 && way[3] >= 0;
+}
+
+/* ECMP: the switches know which ways are whole, and the connection's hash picks one of them. */
+static bool add_hashed(struct fabric *fabric, int from, int to, double weight, uint64_t key)
+{
+    const struct hw_network *network = &fabric->hw->cluster.network;
+    bool same_pod = hw_network_pod(network, from) == hw_network_pod(network, to);
+    int cores = same_pod ? 1 : (int)network->cores.value, ways = (int)network->spines.value * cores, whole = 0, way[4];
+    for (int w = 0; w < ways; w++)
+        whole += by_spine(way, fabric, from, to, w / cores, w % cores, key);
+    if (whole == 0)
+        return false;
+    int pick = hash(key, fabric->n_links, whole);
+    for (int w = 0;; w++)
+        if (by_spine(way, fabric, from, to, w / cores, w % cores, key) && pick-- == 0)
+            break;
+    for (int i = 0; i < (same_pod ? 2 : 4); i++)
+        add(fabric, way[i], weight);
+    return true;
+}
+
+/* Add a connection's weight to the links between two leaves; false when there is no way. */
+bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, uint64_t key)
+{
+    const struct hw_network *network = &fabric->hw->cluster.network;
+    if (from == to)
+        return true;
+    if (network->routing == HW_ECMP)
+        return add_hashed(fabric, from, to, weight, key);
+    bool ok = add(fabric, fabric_leaf_link(fabric, from, 0, 0), weight);
+    ok &= add(fabric, fabric_leaf_link(fabric, to, 1, 0), weight);
+    int from_pod = hw_network_pod(network, from), to_pod = hw_network_pod(network, to);
+    if (from_pod == to_pod)
+        return ok;
+    ok &= add(fabric, fabric_pod_link(fabric, from_pod, 0, 0), weight);
+    ok &= add(fabric, fabric_pod_link(fabric, to_pod, 1, 0), weight);
+    return ok;
+}
+
+static int collect(struct maxmin_use *uses, struct fabric *fabric)
+{
+    int n = 0;
+    for (int l = 0; l < fabric->n_links; l++)
+        if (fabric->weight[l] > 0) {
+            uses[n++] = (struct maxmin_use){l, fabric->weight[l]};
+            fabric->weight[l] = 0;
+        }
+    return n;
+}
+
+/* NICs of a group's GPUs on each node, as a mask of the node's. */
+static int mark_nics(bool *used, const struct fabric *fabric, struct coll_group group)
+{
+    memset(used, 0, sizeof *used * (size_t)fabric->nics);
+    struct coll_shape shape = coll_shape(group, fabric->gpus);
+    int near = fabric->nics / fabric->gpus, n = 0;
+    for (int i = 0; i < shape.per_node; i++) {
+        int gpu = (group.first + i * group.stride) % fabric->gpus;
+        for (int k = 0; k < (near > 1 ? near : 1); k++) {
+            int nic = near > 1 ? gpu * near + k : gpu * fabric->nics / fabric->gpus;
+            n += !used[nic];
+            used[nic] = true;
+        }
+    }
+    return n;
+}
+
+static int connections(const struct fabric *fabric)
+{
+    if (fabric->hw->cluster.network.routing == HW_ADAPTIVE)
+        return 1; /* all take the same links */
+    struct quantity own = fabric->hw->cluster.network.connections;
+    if (quantity_is_set(own))
+        return (int)own.value;
+    return (int)fmax(1, floor(fabric->hw->node.nccl_channels.value / fabric->nics));
+}
+
+/* weight bytes from a node to another, over the marked NICs. */
+static void add_hop(struct fabric *fabric, const bool *used, int n_used, int from, int to, double weight, uint64_t key)
+{
+    int parts = connections(fabric);
+    for (int nic = 0; nic < fabric->nics; nic++) {
+        if (!used[nic])
+            continue;
+        int out = fabric_nic_link(fabric, from, nic, 0), in = fabric_nic_link(fabric, to, nic, 1);
+        add(fabric, out, weight / n_used);
+        add(fabric, in, weight / n_used);
+        if (fabric_is_pooled(fabric))
+            continue;
+        uint64_t pair = digest_word(digest_word(key, (uint64_t)out), (uint64_t)in);
+        for (int part = 0; part < parts; part++) {
+            uint64_t connection =
+                digest_word(digest_word(pair, (uint64_t)part), (uint64_t)fabric->hw->cluster.network.ecmp_seed);
+            bool ok = fabric_add_between(fabric, fabric_leaf_of(fabric, from, nic), fabric_leaf_of(fabric, to, nic),
+                weight / n_used / parts, connection);
+            BUG_IF(!ok, "no way from node %d to node %d", from, to);
+        }
+    }
+}
+
+static int node_of(const struct fabric *fabric, struct coll_group group, struct coll_shape shape, int i)
+{
+    return (group.first + i * shape.per_node * group.stride) / fabric->gpus;
+}
+
+int fabric_uses(
+    struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost, uint64_t key)
+{
+    struct coll_shape shape = coll_shape(group, fabric->gpus);
+    if (shape.per_node > 1)
+        for (int i = 0; i < shape.ranks; i++)
+            add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
+    if (shape.nodes > 1) {
+        bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
+        struct coll_hop *hops = xcalloc((size_t)COLL_MAX_HOPS(shape.nodes), sizeof *hops);
+        int n_used = mark_nics(used, fabric, group);
+        /* Pooled: every node as the busiest, which a ring gives. */
+        int n = coll_hops(hops, fabric_is_pooled(fabric) ? COLL_RING : cost->algorithm, shape.nodes);
+        for (int h = 0; h < n; h++)
+            add_hop(fabric, used, n_used, node_of(fabric, group, shape, hops[h].from),
+                node_of(fabric, group, shape, hops[h].to), cost->node_out_factor * hops[h].share, key);
+        free(hops);
+        free(used);
+    }
+    return collect(uses, fabric);
+}
+
+int fabric_message(
+    struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
+{
+    int from_node = from / fabric->gpus, to_node = to / fabric->gpus;
+    if (from_node == to_node) {
+        add(fabric, from, 1);
+        return collect(uses, fabric);
+    }
+    bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
+    int n_used = mark_nics(used, fabric, group);
+    add_hop(fabric, used, n_used, from_node, to_node, 1, key);
+    free(used);
+    return collect(uses, fabric);
+}
+
+bool fabric_is_uniform(const struct fabric *fabric)
+{
+    return !fabric->degraded && (fabric->nodes == 1 || fabric_is_pooled(fabric));
+}

@@ -1,0 +1,141 @@
+#include "hw/network.h"
+
+#include "hw/table.h"
+
+#include <math.h>
+
+const char *const hw_network_names[] = {
+    [HW_POOLED] = "pooled", [HW_FAT_TREE] = "fat_tree", [HW_DRAGONFLY] = "dragonfly", NULL};
+const char *const hw_wiring_names[] = {[HW_PLAIN] = "plain", [HW_RAIL] = "rail", NULL};
+const char *const hw_routing_names[] = {[HW_ADAPTIVE] = "adaptive", [HW_ECMP] = "ecmp", NULL};
+const char *const hw_placement_names[] = {[HW_PACKED] = "packed", [HW_SCATTERED] = "scattered", NULL};
+
+#define CHOICE(member, list, must, sentence)                                                                           \
+    {                                                                                                                  \
+        .key = #member, .type = FIELD_ENUM, .offset = offsetof(struct hw_network, member), .names = (list),            \
+        .required = (must), .help = sentence                                                                           \
+    }
+#define NETWORK(member, ...) HW_OPTIONAL(struct hw_network, member, __VA_ARGS__)
+static const struct config_field network_fields[] = {
+    CHOICE(kind, hw_network_names, true, "Shape of the network."),
+    CHOICE(wiring, hw_wiring_names, false, "Which leaf each NIC of a node is on."),
+    CHOICE(routing, hw_routing_names, false, "Who picks among parallel cables."),
+    CHOICE(placement, hw_placement_names, false, "Where the nodes of a job lie."),
+    {.key = "ecmp_seed",
+        .type = FIELD_INT,
+        .offset = offsetof(struct hw_network, ecmp_seed),
+        .help = "Of the hash of ECMP.",
+        .min = 0,
+        .max = 0x1p62},
+    NETWORK(leaf_ports, "NICs on a leaf.", HW_COUNT(1, 1e4)),
+    NETWORK(spines, "Spines that a leaf reaches.", HW_COUNT(1, 1e4)),
+    NETWORK(spine_cables, "Cables from a leaf to each of them.", HW_COUNT(1, 1e3)),
+    NETWORK(pod_leaves, "Leaves that share their spines; routers of a dragonfly's group.", HW_COUNT(1, 1e4)),
+    NETWORK(cores, "Cores that a spine reaches.", HW_COUNT(1, 1e4)),
+    NETWORK(core_cables, "Cables from a spine to each of them.", HW_COUNT(1, 1e3)),
+    NETWORK(local_cables, "Dragonfly: cables between two routers of a group.", HW_COUNT(1, 1e3)),
+    NETWORK(global_cables, "Dragonfly: cables from a router to other groups.", HW_COUNT(1, 1e3)),
+    NETWORK(cable_bandwidth, "One cable between switches, one direction.", HW_BANDWIDTH),
+    NETWORK(connections, "Connections of a NIC to its peer that ECMP hashes apart.", HW_COUNT(1, 1e3)),
+};
+const struct config_table hw_network_table = {
+    .what = "a network", .fields = network_fields, .n_fields = sizeof network_fields / sizeof *network_fields};
+
+static int count(struct quantity q)
+{
+    return quantity_is_set(q) ? (int)q.value : 1;
+}
+
+int hw_network_leaf(const struct hw_network *network, int node, int nic, int nodes, int nics_per_node)
+{
+    int ports = count(network->leaf_ports);
+    int block = network->wiring == HW_RAIL ? ports : ports > nics_per_node ? ports / nics_per_node : 1;
+    int blocks = (nodes + block - 1) / block;
+    int place = network->placement == HW_SCATTERED ? node % blocks * block + node / blocks : node;
+    if (network->wiring == HW_RAIL)
+        return place / block * nics_per_node + nic;
+    return (place * nics_per_node + nic) / ports;
+}
+
+int hw_network_pod(const struct hw_network *network, int leaf)
+{
+    return quantity_is_set(network->pod_leaves) ? leaf / count(network->pod_leaves) : 0;
+}
+
+int hw_network_leaf_cables(const struct hw_network *network)
+{
+    if (network->kind == HW_DRAGONFLY)
+        return (count(network->pod_leaves) - 1) * count(network->local_cables);
+    return count(network->spines) * count(network->spine_cables);
+}
+
+int hw_network_pod_cables(const struct hw_network *network)
+{
+    if (!quantity_is_set(network->pod_leaves))
+        return 0;
+    if (network->kind == HW_DRAGONFLY)
+        return count(network->pod_leaves) * count(network->global_cables);
+    return count(network->spines) * count(network->cores) * count(network->core_cables);
+}
+
+static enum status check_counts(const struct hw_network *network, struct source_pos at, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < hw_network_table.n_fields; i++) {
+        const struct config_field *field = &network_fields[i];
+        if (field->type != FIELD_SOURCED || field->dimension != DIM_NONE)
+            continue;
+        const char *member = (const char *)network + field->offset;
+        double value = ((const struct quantity *)(const void *)member)->value;
+        if (value != floor(value))
+            status = diag_input(diag, at, "network.%s is %g; it counts things, so a whole number", field->key, value);
+    }
+    return status;
+}
+
+static enum status check_needs(const struct hw_network *network, struct source_pos at, struct diag *diag)
+{
+    bool tree = network->kind == HW_FAT_TREE, pods = quantity_is_set(network->pod_leaves);
+    const struct {
+        const char *key;
+        struct quantity value;
+        bool needed, allowed;
+    } rules[] = {
+        {"leaf_ports", network->leaf_ports, true, true},
+        {"spines", network->spines, tree, tree},
+        {"spine_cables", network->spine_cables, false, tree},
+        {"pod_leaves", network->pod_leaves, !tree, true},
+        {"cores", network->cores, tree && pods, tree && pods},
+        {"core_cables", network->core_cables, false, tree && pods},
+        {"local_cables", network->local_cables, false, !tree},
+        {"global_cables", network->global_cables, !tree, !tree},
+    };
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        bool given = quantity_is_set(rules[i].value);
+        const char *what = hw_network_names[network->kind], *with = pods ? " with pod_leaves" : "";
+        if (rules[i].needed && !given)
+            status = diag_input(diag, at, "network: a %s%s needs %s", what, with, rules[i].key);
+        if (given && !rules[i].allowed)
+            status = diag_input(diag, at, "network: a %s%s has no %s; take it out", what,
+                pods ? with : " without pod_leaves", rules[i].key);
+    }
+    return status;
+}
+
+enum status hw_check_network(
+    const struct hw_network *network, double oversubscription, struct source_pos at, struct diag *diag)
+{
+    if (network->kind == HW_POOLED)
+        return STATUS_OK;
+    enum status counts = check_counts(network, at, diag), status = check_needs(network, at, diag);
+    if (oversubscription != 1)
+        status = diag_input(diag, at,
+            "oversubscription is %g beside a network; write 1, the network's own cables say the rest",
+            oversubscription);
+    if (network->kind == HW_DRAGONFLY && network->pod_leaves.value == 1)
+        status = diag_input(diag, at, "network: a group of one router has no local cables; pod_leaves is 2 or more");
+    if (network->kind == HW_DRAGONFLY && network->routing == HW_ECMP)
+        status = diag_input(diag, at, "network: a dragonfly with ecmp is not modelled; use routing: adaptive");
+    return status ? status : counts;
+}

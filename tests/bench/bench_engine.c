@@ -1,0 +1,177 @@
+/* Speed of the engine and of the network's solver: median of RUNS, and the ratio to a reference measured in the same
+ * run, which a slower machine does not change.
+ *
+ * Engine: one event popped and one pushed, so many pending (the hold model); reference: the same handler called without
+ * a heap.
+ *
+ * Solver: flows of a 64-node job with hybrid sharding come and go, each at its own time, 64 groups in their nodes and 8
+ * across; reference: one solution of all 72 from scratch. */
+#include "base/rng.h"
+#include "engine/engine.h"
+#include "net/net.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { RUNS = 7, EVENTS = 1000000, NODES = 64, GPUS = 8, FLOWS = NODES + GPUS, FLOW_STARTS = 20000 };
+
+static double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+static double median(double values[RUNS])
+{
+    qsort(values, RUNS, sizeof *values, ascending);
+    return values[RUNS / 2];
+}
+
+struct hold {
+    struct engine engine;
+    struct rng_stream rng;
+    uint32_t kind;
+    bool reference; /* only the draw, no event */
+};
+
+static void on_hold(void *self, const struct event *event)
+{
+    struct hold *hold = self;
+    ps_t time = event->time + (ps_t)(rng_uniform(&hold->rng) * 1e6);
+    if (hold->engine.events + hold->engine.seq > 2 * EVENTS)
+        engine_stop(&hold->engine);
+    if (!hold->reference)
+        engine_at(&hold->engine, time, hold->kind, event->target, 0);
+}
+
+static double hold_s(int pending, bool reference)
+{
+    struct hold hold = {.rng = rng_stream(1, 1, 1), .reference = reference};
+    engine_init(&hold.engine);
+    hold.kind = engine_register(&hold.engine, on_hold, &hold);
+    for (int i = 0; i < pending; i++)
+        engine_at(&hold.engine, (ps_t)(rng_uniform(&hold.rng) * 1e6), hold.kind, (uint32_t)i, 0);
+    double start = now_s();
+    if (reference)
+        for (int i = 0; i < EVENTS; i++)
+            hold.engine.kinds[hold.kind].handle(&hold, &hold.engine.heap.at[i % pending]);
+    else
+        engine_run(&hold.engine);
+    double seconds = now_s() - start;
+    engine_release(&hold.engine);
+    return seconds;
+}
+
+static void bench_events(int pending)
+{
+    double engine[RUNS], reference[RUNS];
+    for (int r = 0; r < RUNS; r++) {
+        engine[r] = hold_s(pending, false);
+        reference[r] = hold_s(pending, true);
+    }
+    double seconds = median(engine);
+    printf("engine, %7d pending: %6.2f million events/s, %5.1f times a bare call\n", pending, EVENTS / seconds * 1e-6,
+        seconds / median(reference));
+}
+
+struct job {
+    struct engine engine;
+    struct net net;
+    struct rng_stream rng;
+    uint32_t ended;
+    struct maxmin_use uses[FLOWS][3 * NODES];
+    int n_uses[FLOWS];
+    int starts, active_sum;
+};
+
+static void start(struct job *job, int slot)
+{
+    job->starts++;
+    job->active_sum += job->net.n_active;
+    net_start(&job->net, slot, 1e9 * (0.5 + rng_uniform(&job->rng)), 200e9 * (0.9 + 0.1 * rng_uniform(&job->rng)),
+        job->uses[slot], job->n_uses[slot], (struct net_listener){job->ended, (uint32_t)slot});
+}
+
+static void on_ended(void *self, const struct event *event)
+{
+    struct job *job = self;
+    if (job->starts < FLOW_STARTS)
+        start(job, (int)event->target);
+}
+
+static void set_up(struct job *job)
+{
+    *job = (struct job){.rng = rng_stream(2, 1, 1)};
+    engine_init(&job->engine);
+    net_init(&job->net, &job->engine);
+    job->ended = engine_register(&job->engine, on_ended, job);
+    for (int g = 0; g < NODES * GPUS; g++) /* NVLink of each GPU, then out and in of each node */
+        net_add_link(&job->net, 235e9);
+    for (int n = 0; n < 2 * NODES; n++)
+        net_add_link(&job->net, 187e9);
+    for (int f = 0; f < FLOWS; f++) {
+        net_add_slot(&job->net);
+        for (int i = 0; i < (f < NODES ? GPUS : 2 * NODES); i++)
+            job->uses[f][job->n_uses[f]++] = (struct maxmin_use){f < NODES ? f * GPUS + i : NODES * GPUS + i, 1};
+    }
+}
+
+static double incremental_s(struct job *job)
+{
+    double begin = now_s();
+    for (int f = 0; f < FLOWS; f++)
+        start(job, f);
+    engine_run(&job->engine);
+    return now_s() - begin;
+}
+
+static double whole_s(struct job *job)
+{
+    struct maxmin_flow flows[FLOWS];
+    double rates[FLOWS], *scratch = xcalloc((size_t)(2 * job->net.capacity.n), sizeof *scratch);
+    for (int f = 0; f < FLOWS; f++)
+        flows[f] = (struct maxmin_flow){200e9 * (0.9 + 0.1 * rng_uniform(&job->rng)), job->uses[f], job->n_uses[f]};
+    double begin = now_s();
+    for (int i = 0; i < FLOW_STARTS / 20; i++)
+        maxmin_solve(rates, flows, FLOWS, job->net.capacity.at, scratch, scratch + job->net.capacity.n);
+    double seconds = (now_s() - begin) * 20;
+    free(scratch);
+    return seconds;
+}
+
+static void bench_solver(void)
+{
+    double part[RUNS], whole[RUNS];
+    struct job *job = xcalloc(1, sizeof *job);
+    double active = 0;
+    for (int r = 0; r < RUNS; r++) {
+        set_up(job);
+        part[r] = incremental_s(job);
+        whole[r] = whole_s(job);
+        active = (double)job->active_sum / job->starts;
+        net_release(&job->net);
+        engine_release(&job->engine);
+    }
+    free(job);
+    double seconds = median(part);
+    printf("solver, %.0f flows active: %6.2f us a flow that comes and goes, 1 / %.1f of solving all of them once\n",
+        active, seconds / FLOW_STARTS * 1e6, median(whole) / seconds);
+}
+
+int main(void)
+{
+    bench_events(100);
+    bench_events(10000);
+    bench_events(1000000);
+    bench_solver();
+    return 0;
+}

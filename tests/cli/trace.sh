@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# `flopcast run --trace`: valid JSON that our own reader of PyTorch's traces takes, with the times that the run reports.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+scenario a.yaml "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}"
+
+expect 0 "$FLOPCAST" run a.yaml --trace t.json.gz --trace-ranks 0,5 --db a.db --format csv
+expect 0 "$FLOPCAST" calibrate import kineto t.json.gz --db b.db # reads the JSON whole, so it is valid
+
+# Both ranks have the collectives of the plan, as many, of as many bytes.
+"$FLOPCAST" run a.yaml --explain >plan
+collectives=$(grep -c all_reduce plan)
+((collectives > 0)) || fail "no collective in the plan: $(head plan)"
+says out "$((2 * collectives)) collectives"
+[[ $(ask "SELECT count(*), min(ranks), max(ranks) FROM v_collective_measurement WHERE collective = 'all_reduce'" b.db) == "$((2 * collectives)) 8 8" ]] ||
+    fail "collectives"
+
+gunzip -c t.json.gz >t.json
+says t.json '"name": "rank 5 / node 0 GPU 5 (V100-SXM2-32GB)"' '"name": "stream 20 comm"' '"name": "HBM (GiB)"' \
+    '"Collective name": "allreduce"' '"name": "ProfilerStep#0"' '"world_size": 8'
+
+# Events of a thread do not overlap, in whole nanoseconds (times are written as 12.345), and those of the compute stream
+# take as long as the run says.
+awk -F'"' '/"ph": "X"/ {
+    match($0, /"pid": [0-9]+/); pid = substr($0, RSTART + 7, RLENGTH - 7)
+    match($0, /"tid": [0-9]+/); tid = substr($0, RSTART + 7, RLENGTH - 7)
+    match($0, /"ts": [0-9.]+/); ts = substr($0, RSTART + 6, RLENGTH - 6); sub(/\./, "", ts)
+    match($0, /"dur": [0-9.]+/); dur = substr($0, RSTART + 7, RLENGTH - 7); sub(/\./, "", dur)
+    key = pid " " tid; n++
+    if (ts + 0 < ends[key] + 0) { print "overlap: " $0; exit 1 }
+    ends[key] = ts + dur
+    if (key == "5 7") busy += dur
+} END { if (n < 50) { print n " events"; exit 1 } printf "%.9f\n", busy * 1e-9 }' t.json >busy || fail "events overlap: $(<busy)"
+computed=$(ask "SELECT compute_s FROM point")
+awk -v a="$(<busy)" -v b="$computed" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b - a < 1e-6) }' || fail "busy for $(<busy) s of $computed"
+
+# The same trace again; and a run without it is the same run.
+expect 0 "$FLOPCAST" run a.yaml --trace again.json --trace-ranks 0,5
+cmp t.json again.json || fail "the trace is not deterministic"
+
+# Out of memory is a result, also here.
+expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=100000 --trace oom.json
+says oom.json '"name": "out of memory: '
+
+refused() { # refused STATUS TEXT ARGUMENT...
+    local status=$1 text=$2
+    shift 2
+    expect "$status" "$FLOPCAST" run "$@"
+    says err "$text"
+}
+refused 2 "there is no rank 8 among 8 GPUs" a.yaml --trace x.json --trace-ranks 8
+refused 2 "numbers of ranks are wanted" a.yaml --trace x.json --trace-ranks 0,
+refused 2 "numbers of ranks are wanted" a.yaml --trace x.json --trace-ranks -1
+refused 2 "rank 3 is there twice" a.yaml --trace x.json --trace-ranks 3,3
+refused 2 "--trace-ranks is for --trace FILE" a.yaml --trace-ranks 3
+refused 2 "leave out one of them" a.yaml --trace x.json --explain
+refused 2 "give one scenario, not 2" a.yaml a.yaml --trace x.json
+refused 2 "2 points, but --trace shows one" a.yaml --trace x.json --set "cluster.gpus=[8, 16]"
+refused 1 "cannot write" a.yaml --trace no/such/folder.json
+[[ ! -e x.json ]] || fail "x.json was made"
+if [[ -e /dev/full ]]; then
+    refused 1 "cannot write" a.yaml --trace /dev/full
+fi

@@ -1,0 +1,335 @@
+/* Which links a collective loads on a network of switches, and what that does to its time. */
+#include "exec/exec.h"
+#include "exec/fabric.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../near.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+static struct quantity assumed(double value)
+{
+    return (struct quantity){.value = value, .kind = QUANTITY_ASSUMED, .source = "test"};
+}
+
+/* Two GPUs and two NICs of 10 GB/s a node, 100 GB/s between GPUs; 10 us once, no hops
+ * inside; between nodes NCCL's own 14 us. Four NICs (two nodes, when
+ * plain) on a leaf and two spines: 2 : 1. */
+static struct hw test_hw(void)
+{
+    struct hw hw = {0};
+    hw.gpu.arch = "Volta";
+    hw.cluster.nccl_protocols = HW_PROTOCOLS_SIMPLE;
+    hw.gpu.hbm_capacity.value = 1e9;
+    hw.gpu.hbm_bandwidth.value = 1e12;
+    hw.gpu.hbm_efficiency.value = 1;
+    hw.gpu.sms.value = 100;
+    hw.gpu.memory_sms.value = 1;
+    hw.gpu.vector_flops.value = 1e12;
+    hw.node.gpus.value = hw.node.nics.value = 2;
+    hw.node.gpu_bandwidth.value = 100e9;
+    hw.node.nic_bandwidth.value = 10e9;
+    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
+    hw.node.nccl_base_latency.value = 10e-6;
+    hw.node.nccl_channels.value = 4;
+    hw.cluster.nodes.value = 64;
+    hw.cluster.network = (struct hw_network){.kind = HW_FAT_TREE, .leaf_ports = assumed(4), .spines = assumed(2)};
+    return hw;
+}
+
+struct fixture {
+    struct hw hw;
+    struct fabric fabric;
+    struct arena arena;
+    struct maxmin_use uses[4096];
+    int n_uses;
+};
+
+static void build(struct fixture *f, const struct hw *hw, int ranks, const char *degraded)
+{
+    *f = (struct fixture){.hw = *hw};
+    struct diag diag = DIAG_INIT;
+    fabric_build(&f->fabric, &f->hw, ranks, degraded, (struct source_pos){0}, &f->arena, &diag);
+    assert_string_equal(diag.text, "");
+    assert_true(f->fabric.n_links <= 4096);
+}
+
+/* The group's all-gather by ring, or all-reduce by tree; returns the rate of bus bytes that the links allow. */
+static double load(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
+{
+    struct coll_shape shape = coll_shape(group, f->fabric.gpus);
+    enum coll_kind kind = algorithm == COLL_TREE ? COLL_ALL_REDUCE : COLL_ALL_GATHER;
+    struct coll_cost cost;
+    assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, 1e9, shape, &f->hw));
+    f->n_uses = fabric_uses(f->uses, &f->fabric, group, &cost, 0);
+    double rate = HUGE_VAL;
+    for (int u = 0; u < f->n_uses; u++)
+        rate = fmin(rate, f->fabric.capacity_Bps[f->uses[u].link] / f->uses[u].weight);
+    return rate;
+}
+
+static double weight(const struct fixture *f, const char *name)
+{
+    char own[64];
+    for (int u = 0; u < f->n_uses; u++)
+        if (strcmp(fabric_link_name(own, sizeof own, &f->fabric, f->uses[u].link), name) == 0)
+            return f->uses[u].weight;
+    return 0;
+}
+
+/* Four nodes, two on a leaf. The ring 0 1 2 3 crosses the spines twice, from leaf 0 to leaf 1 (1 -> 2) and back: each
+ * leaf's uplinks carry it once. Half of it goes over each NIC. */
+static void a_ring_crosses_the_spines_where_nodes_lie_on_other_leaves(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct hw hw = test_hw();
+    build(&f, &hw, 8, NULL);
+    double rate = load(&f, (struct coll_group){0, 1, 8}, COLL_RING);
+    assert_near(weight(&f, "gpu3.nvlink"), 1, 0);
+    assert_near(weight(&f, "node2.nic1.out"), 0.5, 0);
+    assert_near(weight(&f, "node2.nic1.in"), 0.5, 0);
+    assert_near(weight(&f, "leaf0.up0"), 1, 0);
+    assert_near(weight(&f, "leaf1.down0"), 1, 0);
+    assert_near(rate, 20e9, 0); /* two NICs; two uplinks of 10 GB/s are as much */
+    arena_release(&f.arena);
+    hw.cluster.network.wiring = HW_RAIL; /* NIC i of all four nodes on leaf i */
+    build(&f, &hw, 8, NULL);
+    load(&f, (struct coll_group){0, 1, 8}, COLL_RING);
+    assert_near(weight(&f, "leaf0.up0"), 0, 0);
+    assert_near(weight(&f, "node2.nic1.out"), 0.5, 0);
+    arena_release(&f.arena);
+}
+
+/* Nodes dealt to the leaves in turn: every hop crosses, a leaf's two nodes send 2 over uplinks of 20 GB/s, where packed
+ * nodes send 1: the ring runs at 10 GB/s, half. */
+static void a_spine_of_half_the_capacity_shows(void **state)
+{
+    (void)state;
+    for (int placement = HW_PACKED; placement <= HW_SCATTERED; placement++)
+        for (int spines = 2; spines <= 4; spines += 2) {
+            struct fixture f;
+            struct hw hw = test_hw();
+            hw.cluster.network.placement = placement;
+            hw.cluster.network.spines = assumed(spines);
+            build(&f, &hw, 8, NULL);
+            double rate = load(&f, (struct coll_group){0, 1, 8}, COLL_RING);
+            assert_near(rate, placement == HW_SCATTERED && spines == 2 ? 10e9 : 20e9, 0);
+            arena_release(&f.arena);
+        }
+}
+
+/* The same through a whole run: 8 GB gathered by 8 ranks, 7 GB to move; 10 us, the one crossing of 14 us that bytes do
+ * not hide and 0.35 s or 0.7 s, then a kernel of 1 ms. What the NICs carried is what the algorithm says: 7 GB out of
+ * and into each of 4 nodes. */
+static void a_run_sees_the_spine_and_conserves_bytes(void **state)
+{
+    (void)state;
+    for (int placement = HW_PACKED; placement <= HW_SCATTERED; placement++) {
+        struct hw hw = test_hw();
+        hw.cluster.network.placement = placement;
+        struct arena arena = ARENA_INIT;
+        struct plan plan = {0};
+        struct plan_builder builder;
+        plan_begin(&builder, &plan, 8, &arena);
+        int world = plan_group(&builder, "world", 8, 1);
+        int gather = plan_collective(&builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 8e9, world, 0);
+        plan_stream_wait(&builder, STREAM_COMPUTE, gather);
+        plan_kernel(&builder, STREAM_COMPUTE, "move", kernel_stream(KERNEL_COPY, 1e9, 0, 0), 0);
+        plan_end(&builder);
+        struct exec_options options = {.steps = 1, .seed = 1};
+        for (int fold = FOLD_AUTO; fold <= FOLD_OFF; fold++) {
+            struct exec_result result;
+            options.fold = fold;
+            exec_run(&result, &plan, &hw, &options, &arena);
+            double moving_s = placement == HW_SCATTERED ? 0.7 : 0.35;
+            assert_near(result.step_time_s, 24e-6 + moving_s + 1e-3, 1e-9);
+            assert_near(result.nic_utilisation * result.step_time_s * 16 * 10e9, 8 * 7e9, 1);
+            assert_int_equal(result.ranks_simulated, fold == FOLD_AUTO ? 1 : 8);
+        }
+        plan_release(&plan);
+        arena_release(&arena);
+    }
+}
+
+/* One NIC of node 0 at 30 %: its ring's half runs at 3 GB/s, hence the ring at 6; groups of other nodes, and in-node
+ * groups of node 0, are as fast as before. */
+static void a_degraded_link_slows_exactly_those_that_cross_it(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct hw hw = test_hw();
+    build(&f, &hw, 8, "node0.nic0.out = 30 %");
+    assert_near(load(&f, (struct coll_group){0, 1, 8}, COLL_RING), 6e9, 1);
+    assert_near(load(&f, (struct coll_group){0, 1, 4}, COLL_RING), 6e9, 1);  /* nodes 0 and 1 */
+    assert_near(load(&f, (struct coll_group){4, 1, 4}, COLL_RING), 20e9, 1); /* nodes 2 and 3 */
+    assert_near(load(&f, (struct coll_group){0, 1, 2}, COLL_RING), 100e9, 1);
+    assert_near(load(&f, (struct coll_group){0, 2, 4}, COLL_RING), 3e9, 1);  /* GPU 0 of each node: NIC 0 */
+    assert_near(load(&f, (struct coll_group){1, 2, 4}, COLL_RING), 10e9, 1); /* GPU 1: NIC 1 */
+    arena_release(&f.arena);
+    hw.cluster.network = (struct hw_network){0};
+    build(&f, &hw, 8, "node0.nics.*=0.5, gpu7.nvlink=0.1");
+    assert_near(load(&f, (struct coll_group){0, 1, 4}, COLL_RING), 10e9, 1);
+    assert_near(load(&f, (struct coll_group){4, 1, 4}, COLL_RING), 10e9, 1); /* NVLink of rank 7 */
+    assert_near(load(&f, (struct coll_group){2, 1, 4}, COLL_RING), 20e9, 1);
+    arena_release(&f.arena);
+}
+
+/* A failed uplink: adaptive routing has one of two cables left, ECMP puts all on the other one. */
+static void a_failed_cable_is_routed_around(void **state)
+{
+    (void)state;
+    for (int routing = HW_ADAPTIVE; routing <= HW_ECMP; routing++) {
+        struct fixture f;
+        struct hw hw = test_hw();
+        hw.cluster.network.routing = routing;
+        build(&f, &hw, 8, "leaf0.up1=0");
+        assert_near(load(&f, (struct coll_group){0, 1, 8}, COLL_RING), 10e9, 1);
+        assert_near(weight(&f, "leaf0.up0"), 1, 1e-12);
+        arena_release(&f.arena);
+    }
+}
+
+static void expect_error(const struct hw *hw, const char *degraded, const char *want)
+{
+    struct exec_options options = {.degraded_links = degraded};
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(exec_check(hw, 8, &options, (struct source_pos){0}, &diag), STATUS_INPUT);
+    if (!strstr(diag.text, want))
+        fail_msg("'%s' gives '%s'", degraded, diag.text);
+}
+
+static void what_cannot_run_is_an_error(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw();
+    expect_error(&hw, "node1.nic0.in=0", "node1.nic0.in has failed");
+    expect_error(&hw, "gpu0.*=0", "gpu0.nvlink has failed");
+    expect_error(&hw, "leaf0.up*=0", "no way from leaf0 to leaf1");
+    expect_error(&hw, "node9.nic0.in=0.5", "no link is called 'node9.nic0.in'");
+    expect_error(&hw, "leaf0.up0=1.5", "use 0 to 1");
+    expect_error(&hw, "leaf0.up0", "there is no '='");
+    expect_error(&hw, "leaf0.up0=half", "not a fraction");
+    hw.cluster.network.routing = HW_ECMP; /* spine 0 is reached by one leaf, spine 1 reaches the other */
+    expect_error(&hw, "leaf0.up0=0, leaf1.down1=0", "no way from leaf0 to leaf1");
+}
+
+/* What enters a switch leaves it, whatever the network, the group and the algorithm; nodes send and receive what the
+ * algorithm says. */
+static void check_balance(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
+{
+    double leaf[64] = {0}, pod[64] = {0}, sent = 0, received = 0;
+    load(f, group, algorithm);
+    const struct fabric *fabric = &f->fabric;
+    for (int u = 0; u < f->n_uses; u++) {
+        int link = f->uses[u].link;
+        double w = f->uses[u].weight;
+        if (link < fabric->first_nic)
+            continue;
+        if (link < fabric->first_leaf) {
+            int in = (link - fabric->first_nic) % 2, nic = (link - fabric->first_nic) / 2;
+            leaf[fabric_leaf_of(fabric, nic / fabric->nics, nic % fabric->nics)] += in ? -w : w;
+            *(in ? &received : &sent) += w;
+        } else if (link < fabric->first_pod) {
+            int of = (link - fabric->first_leaf) / fabric->leaf_links;
+            leaf[of / 2] += of % 2 ? w : -w;
+            pod[hw_network_pod(&f->hw.cluster.network, of / 2)] += of % 2 ? -w : w;
+        } else {
+            int of = (link - fabric->first_pod) / fabric->pod_links;
+            pod[of / 2] += of % 2 ? w : -w;
+        }
+    }
+    for (int i = 0; i < 64; i++) {
+        assert_near(leaf[i], 0, 1e-9);
+        if (fabric->pods > 0)
+            assert_near(pod[i], 0, 1e-9);
+    }
+    int nodes = coll_shape(group, fabric->gpus).nodes;
+    /* A ring: one message's worth from each node. A tree: 2 (N - 1) edges and half of the data each way on each; per
+     * byte of bus, 2 (n - 1) / n of the data. */
+    double ranks = group.size;
+    double want = nodes == 1 ? 0 : algorithm == COLL_RING ? nodes : 2 * (nodes - 1) / (2 * (ranks - 1) / ranks);
+    assert_near(sent, want, 1e-9);
+    assert_near(received, want, 1e-9);
+}
+
+static void what_enters_a_switch_leaves_it(void **state)
+{
+    (void)state;
+    struct rng_stream rng = rng_stream(11, 1, 1);
+    for (int i = 0; i < 300; i++) {
+        struct hw hw = test_hw();
+        struct hw_network *network = &hw.cluster.network;
+        int gpus = 1 << (int)(rng_uniform(&rng) * 3), nodes = 2 + (int)(rng_uniform(&rng) * 14);
+        hw.node.gpus.value = gpus;
+        hw.node.nics.value = 1 << (int)(rng_uniform(&rng) * 3);
+        network->kind = rng_uniform(&rng) < 0.2 ? HW_DRAGONFLY : HW_FAT_TREE;
+        bool tree = network->kind == HW_FAT_TREE;
+        network->wiring = rng_uniform(&rng) < 0.5 ? HW_PLAIN : HW_RAIL;
+        network->routing = tree && rng_uniform(&rng) < 0.7 ? HW_ECMP : HW_ADAPTIVE;
+        network->placement = rng_uniform(&rng) < 0.5 ? HW_PACKED : HW_SCATTERED;
+        network->ecmp_seed = i;
+        network->leaf_ports = assumed(4);
+        network->spine_cables = assumed(1 + (int)(rng_uniform(&rng) * 2));
+        if (!tree || rng_uniform(&rng) < 0.5)
+            network->pod_leaves = assumed(2);
+        network->cores = assumed(2);
+        network->global_cables = assumed(1);
+        struct fixture f;
+        build(&f, &hw, gpus * nodes, tree ? "leaf0.up0=0" : NULL);
+        check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, i % 2 ? COLL_TREE : COLL_RING);
+        check_balance(&f, (struct coll_group){gpus - 1, gpus, nodes}, i % 2 ? COLL_RING : COLL_TREE);
+        check_balance(&f, (struct coll_group){0, 1, gpus}, COLL_RING);
+        arena_release(&f.arena);
+    }
+}
+
+/* Hashing spreads worse than ideal: of 8 connections on 8 uplinks some meet (all apart: 8! / 8^8 = 0.24 %), and the
+ * fullest uplink sets the rate. The same seed gives the same links. */
+static void connections_collide_under_ecmp(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw();
+    hw.cluster.network.placement = HW_SCATTERED;
+    hw.cluster.network.spines = assumed(4);
+    hw.cluster.network.routing = HW_ECMP;
+    double slowest = HUGE_VAL, fastest = 0, mean = 0;
+    for (int seed = 0; seed < 50; seed++) {
+        double rates[2];
+        for (int again = 0; again < 2; again++) {
+            struct fixture f;
+            hw.cluster.network.ecmp_seed = seed;
+            build(&f, &hw, 8, NULL);
+            rates[again] = load(&f, (struct coll_group){0, 1, 8}, COLL_RING);
+            arena_release(&f.arena);
+        }
+        assert_near(rates[0], rates[1], 0);
+        slowest = fmin(slowest, rates[0]);
+        fastest = fmax(fastest, rates[0]);
+        mean += rates[0] / 50;
+    }
+    assert_true(fastest <= 20e9 * (1 + 1e-12)); /* what adaptive routing gives */
+    assert_true(slowest < 0.5 * 20e9 && mean < 0.8 * 20e9);
+    assert_true(slowest < fastest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_crosses_the_spines_where_nodes_lie_on_other_leaves),
+        cmocka_unit_test(a_spine_of_half_the_capacity_shows),
+        cmocka_unit_test(a_run_sees_the_spine_and_conserves_bytes),
+        cmocka_unit_test(a_degraded_link_slows_exactly_those_that_cross_it),
+        cmocka_unit_test(a_failed_cable_is_routed_around),
+        cmocka_unit_test(what_cannot_run_is_an_error),
+        cmocka_unit_test(what_enters_a_switch_leaves_it),
+        cmocka_unit_test(connections_collide_under_ecmp),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* The timeline: what is recorded, and that recording changes nothing. */
+#include "exec/exec.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static const ps_t MS = 1000000000; /* picoseconds */
+
+/* As in test_exec.c: a kernel that moves 1 GB takes 1 ms; two GPUs a node at 100 GB/s, 100 us once and 10 us a hop.
+ * Channels hold 20 of 100 SMs: a kernel that computes takes 1 / 0.8 of its time beside a collective. */
+static struct hw test_hw(void)
+{
+    struct hw hw = {0};
+    hw.gpu.name = "test";
+    hw.gpu.sms.value = 100;
+    hw.gpu.hbm_capacity.value = 1e9;
+    hw.gpu.hbm_bandwidth.value = hw.gpu.vector_flops.value = 1e12;
+    hw.gpu.hbm_efficiency.value = hw.gpu.memory_sms.value = 1;
+    hw.node.gpus.value = hw.node.nics.value = 2;
+    hw.node.gpu_bandwidth.value = 100e9;
+    hw.node.nic_bandwidth.value = 50e9;
+    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
+    hw.node.nccl_base_latency.value = 100e-6;
+    hw.gpu.arch = "Volta";
+    hw.node.fabric = HW_PCIE;
+    hw.cluster.nccl_protocols = HW_PROTOCOLS_SIMPLE;
+    hw.node.nccl_hop_latency.value = 10e-6;
+    hw.node.nccl_channels.value = 20;
+    hw.cluster.nodes.value = 8;
+    return hw;
+}
+
+/* Two computing kernels, the second beside an all-gather that a third kernel waits for. */
+static void build(struct plan *plan, int ranks, struct arena *arena)
+{
+    struct plan_builder builder;
+    plan_begin(&builder, plan, ranks, arena);
+    int world = plan_group(&builder, "world", ranks, 1);
+    struct kernel_work ms_10 = kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 10e9);
+    builder.phase = PHASE_FORWARD;
+    int first = plan_kernel(&builder, STREAM_COMPUTE, "first", ms_10, 0);
+    plan_stream_wait(&builder, STREAM_COMM, first);
+    int gather = plan_collective(&builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 1e9, world, 0);
+    builder.phase = PHASE_BACKWARD;
+    plan_kernel(&builder, STREAM_COMPUTE, "beside", ms_10, 0);
+    plan_stream_wait(&builder, STREAM_COMPUTE, gather);
+    plan_kernel(&builder, STREAM_COMPUTE, "after", kernel_stream(KERNEL_COPY, 1e9, 0, 0), 0);
+    plan_end(&builder);
+}
+
+static void assert_span(const struct exec_span *span, const char *name, ps_t start, ps_t end, enum plan_stream stream)
+{
+    assert_string_equal(span->name, name);
+    assert_int_equal(span->start, start);
+    assert_int_equal(span->end, end);
+    assert_int_equal(span->stream, stream);
+}
+
+/* One rank stands for two. All-gather of 1 GB on two: 100 + 10 us, then 0.5 GB at 100 GB/s: 5.11 ms. `beside` runs
+ * 5.11 ms at 0.8 of its speed, which leaves 10 - 4.088 ms. */
+static void one_step(void **state)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct hw hw = test_hw();
+    const int ranks[] = {1};
+    struct exec_options options = {
+        .steps = 1, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO, .trace_ranks = ranks, .n_trace_ranks = 1};
+    struct exec_result result, off;
+    (void)state;
+    build(&plan, 2, &arena);
+    exec_run(&result, &plan, &hw, &options, &arena);
+    const ps_t gather = 5110 * MS / 1000, beside = 10 * MS - gather * 4 / 5 + gather;
+    const ps_t step = 10 * MS + beside + MS, from = 2 * step;
+    assert_int_equal(result.last_step_start, from);
+    assert_int_equal(result.last_step_end, 3 * step);
+    assert_int_equal(result.n_spans, 4);
+    const struct exec_span *spans = result.spans;
+    assert_span(&spans[0], "first", from, from + 10 * MS, STREAM_COMPUTE);
+    assert_span(&spans[1], "gather", from + 10 * MS, from + 10 * MS + gather, STREAM_COMM);
+    assert_span(&spans[2], "beside", from + 10 * MS, from + 10 * MS + beside, STREAM_COMPUTE);
+    assert_span(&spans[3], "after", from + 10 * MS + beside, 3 * step, STREAM_COMPUTE);
+    assert_int_equal(spans[2].alone, 10 * MS);
+    assert_int_equal(spans[0].phase, PHASE_FORWARD);
+    assert_int_equal(spans[2].phase, PHASE_BACKWARD);
+    assert_int_equal(spans[3].kernel, KERNEL_COPY);
+    assert_true(spans[1].is_collective && !spans[0].is_collective);
+    assert_int_equal(spans[1].collective, COLL_ALL_GATHER);
+    assert_int_equal(spans[1].group_size, 2);
+    assert_true(spans[1].bytes == 1e9);
+    assert_int_equal(spans[1].moving, spans[1].start);
+    /* off: nothing recorded, and the same run */
+    options.n_trace_ranks = 0;
+    exec_run(&off, &plan, &hw, &options, &arena);
+    assert_int_equal(off.n_spans, 0);
+    assert_true(off.digest == result.digest && off.step_time_s == result.step_time_s);
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
+/* With noise each of the ranks asked for has its own spans, by rank; streams never overlap; a collective moves when the
+ * last has come and ends on all at once. */
+static void several_ranks(void **state)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct hw hw = test_hw();
+    const int ranks[] = {3, 0};
+    struct exec_options options = {.steps = 2,
+        .warmup_steps = 1,
+        .seed = 7,
+        .noise = {.gpu_speed_spread = 0.05, .kernel_jitter = 0.05},
+        .trace_ranks = ranks,
+        .n_trace_ranks = 2};
+    struct exec_result result;
+    (void)state;
+    build(&plan, 4, &arena);
+    exec_run(&result, &plan, &hw, &options, &arena);
+    assert_int_equal(result.n_spans, 8);
+    const struct exec_span *gather[2] = {NULL, NULL};
+    for (int i = 0; i < 8; i++) {
+        const struct exec_span *span = &result.spans[i];
+        ps_t stream_ends = 0;
+        assert_int_equal(span->rank, i < 4 ? 0 : 3);
+        for (int j = i < 4 ? 0 : 4; j < i; j++)
+            if (result.spans[j].stream == span->stream)
+                stream_ends = result.spans[j].end;
+        assert_true(span->start >= stream_ends && span->end > span->start && span->moving >= span->start);
+        if (span->is_collective)
+            gather[i / 4] = span;
+    }
+    assert_true(gather[0] && gather[1]);
+    assert_int_equal(gather[0]->end, gather[1]->end);
+    assert_int_equal(gather[0]->moving, gather[1]->moving);
+    assert_true(gather[0]->start != gather[1]->start);
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(several_ranks)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
