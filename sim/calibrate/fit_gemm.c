@@ -1,7 +1,8 @@
 #include "calibrate/fit_gemm.h"
 
-#include <gsl/gsl_blas.h>
-#include <gsl/gsl_multifit_nlinear.h>
+#include "calibrate/robust.h"
+
+#include <gsl/gsl_errno.h>
 #include <math.h>
 
 const struct gemm_case gemm_cases[GEMM_CASES] = {
@@ -26,7 +27,6 @@ static const double START_FLOOR_S = 4e-6; /* start of the search only: launch, p
 static const double START_EFFICIENCY = 0.85, START_K_OVERHEAD = 150; /* likewise */
 static const double UNDETERMINED =
     3; /* standard error of a logarithm: a factor of 20 is no knowledge (NaN is none either) */
-enum { REWEIGHTINGS = 40, MAX_STEPS = 100 };
 
 double gemm_balanced_load_Bps(const struct hw_gemm *gemm, enum dtype math)
 {
@@ -68,54 +68,20 @@ static int residuals(const gsl_vector *parameters, void *context, gsl_vector *ou
     return GSL_SUCCESS;
 }
 
-/* Iteratively reweighted least squares. Returns whether the last rounds stood still. */
-static bool search(gsl_multifit_nlinear_workspace *work, struct fit *fit, gsl_vector *at)
+/* Values and standard errors of the numbers at the solution. */
+static bool write_numbers(struct fit *fit, const gsl_vector *at, const gsl_matrix *covariance)
 {
-    gsl_multifit_nlinear_fdf problem = {.f = residuals, .n = fit->n_rows, .p = N_PARAMETERS, .params = fit};
-    gsl_vector *weights = gsl_vector_alloc(fit->n_rows), *off = gsl_vector_alloc(fit->n_rows);
-    gsl_vector *before = gsl_vector_alloc(N_PARAMETERS);
-    gsl_vector_set_all(weights, 1);
-    double moved = HUGE_VAL;
-    for (int round = 0; round < REWEIGHTINGS && moved > 1e-6; round++) {
-        int info;
-        gsl_vector_memcpy(before, at);
-        gsl_multifit_nlinear_winit(at, weights, &problem, work);
-        gsl_multifit_nlinear_driver(MAX_STEPS, 1e-9, 1e-9, 0, NULL, NULL, &info, work);
-        gsl_vector_memcpy(at, gsl_multifit_nlinear_position(work));
-        residuals(at, fit, off);
-        for (size_t i = 0; i < fit->n_rows; i++)
-            gsl_vector_set(weights, i, 1 / (1 + pow(gsl_vector_get(off, i) / CAUCHY, 2)));
-        gsl_vector_sub(before, at);
-        moved = gsl_blas_dnrm2(before);
-    }
-    gsl_vector_free(weights);
-    gsl_vector_free(off);
-    gsl_vector_free(before);
-    return moved < 1e-3; /* a tenth of a percent: below what is asked of the numbers */
-}
-
-/* Values and standard errors of the numbers at the solution. The residual variance scales the errors: the rows' own
- * scatter is not known. */
-static bool write_numbers(struct fit *fit, gsl_multifit_nlinear_workspace *work)
-{
-    double sum = 0;
-    gsl_matrix *covariance = gsl_matrix_alloc(N_PARAMETERS, N_PARAMETERS);
-    gsl_multifit_nlinear_covar(gsl_multifit_nlinear_jac(work), 0, covariance);
-    const gsl_vector *off = gsl_multifit_nlinear_residual(work);
-    gsl_blas_ddot(off, off, &sum);
-    double variance = sum / (double)(fit->n_rows - N_PARAMETERS);
     bool determined = true;
     for (int i = 0; i < N_NUMBERS; i++) {
         struct quantity *q = fit->number[i];
         size_t p = (size_t)fit->parameter[i];
-        double relative = sqrt(variance * gsl_matrix_get(covariance, p, p));
+        double relative = sqrt(gsl_matrix_get(covariance, p, p));
         determined = determined && relative < UNDETERMINED;
-        *q = (struct quantity){.value = exp(gsl_vector_get(gsl_multifit_nlinear_position(work), p)),
+        *q = (struct quantity){.value = exp(gsl_vector_get(at, p)),
             .kind = QUANTITY_FITTED,
             .source = "sim/calibrate/fit_gemm.h on results/measured/gemm.csv"};
         q->std_error = q->value * relative;
     }
-    gsl_matrix_free(covariance);
     return determined;
 }
 
@@ -132,13 +98,12 @@ enum status fit_gemm(struct hw_gpu *out, const struct hw_gpu *gpu, const struct 
     }
     bool good = fit.n_rows > N_PARAMETERS;
     if (good) {
-        gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
-        gsl_multifit_nlinear_workspace *work =
-            gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, fit.n_rows, N_PARAMETERS);
         gsl_vector_view at = gsl_vector_view_array(start, N_PARAMETERS);
-        good = search(work, &fit, &at.vector);
-        good = write_numbers(&fit, work) && good;
-        gsl_multifit_nlinear_free(work);
+        gsl_matrix *covariance = gsl_matrix_alloc(N_PARAMETERS, N_PARAMETERS);
+        const struct robust_problem problem = {residuals, &fit, fit.n_rows, N_PARAMETERS, CAUCHY};
+        good = robust_fit(&at.vector, covariance, &problem);
+        good = write_numbers(&fit, &at.vector, covariance) && good;
+        gsl_matrix_free(covariance);
     }
     free(fit.rows);
     *out = fit.gpu;

@@ -8,7 +8,7 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} actions[] = {{"fit", calibrate_fit}, {"import", calibrate_import}};
+} actions[] = {{"fit", calibrate_fit}, {"import", calibrate_import}, {"check", calibrate_check}};
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -25,10 +25,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                 state->next = state->argc;
                 return 0;
             }
-        argp_error(state, "'%s' is nothing to do; there are: fit, import", arg);
+        argp_error(state, "'%s' is nothing to do; there are: fit, import, check", arg);
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "what to do is missing; there are: fit, import");
+        argp_error(state, "what to do is missing; there are: fit, import, check");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -38,10 +38,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_calibrate(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse,
-        .args_doc = "fit|import [ARGUMENT...]",
+        .args_doc = "fit|import|check [ARGUMENT...]",
         .doc = "Work with measurements.\v"
-               "  fit         compute the GPU parameters of topologies/gpus from measurements\n"
-               "  import      put measurements into a database\n\n"
+               "  fit         compute the parameters in topologies from measurements\n"
+               "  import      put measurements into a database\n"
+               "  check       compare a log of nccl-tests with what is predicted\n\n"
                "'flopcast calibrate fit --help' and so on explain each."};
     int status = CLI_OK;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);

@@ -2,33 +2,42 @@
 #include "cli/cli.h"
 
 #include "calibrate/calibrate.h"
+#include "calibrate/fit_nccl.h"
 
 #include <argp.h>
+#include <string.h>
 
-enum { KEY_MEASURED = 256, KEY_GPUS };
+enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS };
 
-struct folders {
-    const char *measured, *gpus;
+struct fit_command {
+    const char *measured, *gpus, *clusters;
+    bool nccl;
 };
 
 static const struct argp_option options[] = {
     {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: results/measured of the source)", 0},
     {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: topologies/gpus of the source)", 0},
+    {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
     {0},
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct folders *folders = state->input;
+    struct fit_command *command = state->input;
     switch (key) {
     case KEY_MEASURED:
-        folders->measured = arg;
+        command->measured = arg;
         return 0;
     case KEY_GPUS:
-        folders->gpus = arg;
+        command->gpus = arg;
+        return 0;
+    case KEY_CLUSTERS:
+        command->clusters = arg;
         return 0;
     case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is one argument too many", arg);
+        if (state->arg_num > 0 || strcmp(arg, "nccl") != 0)
+            argp_error(state, "'%s' is nothing to fit; 'nccl', or nothing for the GPUs", arg);
+        command->nccl = true;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -39,13 +48,21 @@ int calibrate_fit(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .doc = "Compute the GPU parameters of topologies/gpus again from the measurements, and print them beside those "
-               "in the files."};
-    struct folders folders = {FLOPCAST_SOURCE_DIR "/results/measured", FLOPCAST_SOURCE_DIR "/topologies/gpus"};
-    argp_parse(&argp, argc, argv, 0, NULL, &folders);
+        .args_doc = "[nccl]",
+        .doc =
+            "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in the "
+            "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
+            "of nccl-tests, fitted or left out."};
+    struct fit_command command = {.measured = FLOPCAST_SOURCE_DIR "/results/measured",
+        .gpus = FLOPCAST_SOURCE_DIR "/topologies/gpus",
+        .clusters = FLOPCAST_SOURCE_DIR "/topologies/clusters"};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
-    calibrate_print(stdout, folders.measured, folders.gpus, &arena, &diag);
+    if (command.nccl)
+        nccl_fit_print(stdout, command.measured, command.clusters, &arena, &diag);
+    else
+        calibrate_print(stdout, command.measured, command.gpus, &arena, &diag);
     arena_release(&arena);
     return cli_report(&diag);
 }

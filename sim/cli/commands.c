@@ -13,6 +13,7 @@ static const struct command {
     {"memory", "estimate the memory that training a model takes", cmd_memory},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
+    {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };

@@ -131,7 +131,10 @@ static void write_collective(struct writer *w, const struct exec_span *span, int
     } kinds[COLL_KIND_COUNT] = {[COLL_ALL_REDUCE] = {"allreduce", "AllReduce_Sum", false, false},
         [COLL_ALL_GATHER] = {"_allgather_base", "AllGather", true, false},
         [COLL_REDUCE_SCATTER] = {"_reduce_scatter_base", "ReduceScatter_Sum", false, true},
-        [COLL_BROADCAST] = {"broadcast", "Broadcast", false, false}};
+        [COLL_BROADCAST] = {"broadcast", "Broadcast", false, false},
+        [COLL_REDUCE] = {"reduce", "Reduce_Sum", false, false},
+        [COLL_ALL_TO_ALL] = {"all_to_all", "SendRecv", false, false},
+        [COLL_SEND_RECV] = {"send", "SendRecv", false, false}};
     double share = span->bytes / span->group_size;
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,

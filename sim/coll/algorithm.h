@@ -1,10 +1,45 @@
-/* Private to coll/: what one algorithm adds to a cost whose max_rate_Bps and sms are set for NVLink inside the node. */
+/* Private to coll/: what one algorithm adds to a cost, one file each. */
 #ifndef FLOPCAST_COLL_ALGORITHM_H
 #define FLOPCAST_COLL_ALGORITHM_H
 
 #include "coll/coll.h"
 
-void coll_ring(struct coll_cost *cost, enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw);
-void coll_tree(struct coll_cost *cost, enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw);
+struct coll_query {
+    enum coll_kind kind;
+    enum coll_protocol protocol;
+    double bytes;
+    struct coll_shape shape; /* of two ranks or more */
+    const struct hw *hw;
+};
+
+/* Fill a cost that has algorithm, protocol, bus_bytes, sms and, as for a ring, both factors and hbm_bytes. false:
+ * cannot do it. Whether the protocol is available at all has been looked at. */
+bool coll_ring(struct coll_cost *cost, const struct coll_query *query);
+bool coll_tree(struct coll_cost *cost, const struct coll_query *query);
+bool coll_nvls(struct coll_cost *cost, const struct coll_query *query);
+bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query);
+bool coll_pat(struct coll_cost *cost, const struct coll_query *query);
+bool coll_p2p(struct coll_cost *cost, const struct coll_query *query);
+bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query);
+
+/* Sets max_rate_Bps: the least of what NVLink (times nvlink_share), the NICs (times network_share) and the channels
+ * across nodes give. */
+void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share);
+
+/* bus_bytes / max_rate_Bps. */
+double coll_bytes_s(const struct coll_cost *cost);
+
+/* Seconds of one step of a ring or tree: inside a node, and between nodes. */
+double coll_hop_inside_s(const struct coll_query *query, enum coll_algorithm like);
+double coll_hop_across_s(const struct coll_query *query, enum coll_algorithm like);
+double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
+
+/* floor(log2 nodes) */
+int coll_levels(int nodes);
+
+/* NVLS and NVLSTree: factors and HBM of a GPU whose message the switch adds up; false: not on this shape and hardware.
+ * What the switch gives, as a share of coll_gpu_Bps(). */
+bool coll_over_switch(struct coll_cost *cost, const struct coll_query *query);
+double coll_switch_share(const struct hw *hw);
 
 #endif

@@ -1,11 +1,23 @@
-#include "coll/algorithm.h"
 #include "coll/coll.h"
+
+#include "coll/algorithm.h"
 
 #include "base/status.h"
 
-const char *const coll_kind_names[] = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", NULL};
-const char *const coll_algorithm_names[] = {"Ring", "Tree", NULL};
+const char *const coll_kind_names[] = {
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", NULL};
+const char *const coll_algorithm_names[] = {"Ring", "Tree", "NVLS", "NVLSTree", "PAT", "P2P", "Hierarchical", NULL};
 const char *const coll_protocol_names[] = {"LL", "LL128", "Simple", NULL};
+
+static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, const struct coll_query *query) = {
+    [COLL_RING] = coll_ring,
+    [COLL_TREE] = coll_tree,
+    [COLL_NVLS] = coll_nvls,
+    [COLL_NVLS_TREE] = coll_nvls_tree,
+    [COLL_PAT] = coll_pat,
+    [COLL_P2P] = coll_p2p,
+    [COLL_HIERARCHICAL] = coll_hierarchical,
+};
 
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
 {
@@ -17,59 +29,96 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
     return (struct coll_shape){group.size, (group.size + per_node - 1) / per_node, per_node};
 }
 
-double coll_gpu_Bps(const struct hw *hw)
+/* NCCL's rule: LL and Simple always; LL128 where the GPUs of a node have NVLink. Between nodes, then what the cluster's
+ * network plugin leaves. */
+static bool available(enum coll_protocol protocol, int nodes, const struct hw *hw)
 {
-    return hw->node.gpu_bandwidth.value * hw->node.nccl_efficiency.value;
+    if (protocol == COLL_SIMPLE)
+        return true;
+    if (protocol == COLL_LL128 && hw->node.fabric == HW_PCIE)
+        return false;
+    static const int without[COLL_PROTOCOL_COUNT] = {
+        [COLL_LL] = HW_PROTOCOLS_NO_LL, [COLL_LL128] = HW_PROTOCOLS_NO_LL128, [COLL_SIMPLE] = -1};
+    int left = hw->cluster.nccl_protocols;
+    return nodes == 1 || (left != HW_PROTOCOLS_SIMPLE && left != without[protocol]);
 }
 
-double coll_node_Bps(const struct hw *hw)
+static double bus_factor(enum coll_kind kind, double n)
 {
-    return hw->node.nics.value * hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value /
-           hw->cluster.oversubscription.value;
-}
-
-double coll_nic_share(struct coll_shape shape, const struct hw *hw)
-{
-    double nics = hw->node.nics.value, near = nics / hw->node.gpus.value;
-    double used = shape.per_node * (near > 1 ? near : 1);
-    return used < nics ? used / nics : 1;
-}
-
-struct coll_cost coll_cost(
-    enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_shape shape, const struct hw *hw)
-{
-    if (shape.ranks == 1)
-        return (struct coll_cost){.algorithm = algorithm};
-    struct coll_cost cost = {
-        .algorithm = algorithm,
-        .protocol = COLL_SIMPLE,
-        .max_rate_Bps = coll_gpu_Bps(hw),
-        .sms = hw->node.nccl_channels.value,
-    };
-    if (algorithm == COLL_TREE)
-        coll_tree(&cost, kind, bytes, shape, hw);
-    else
-        coll_ring(&cost, kind, bytes, shape, hw);
-    if (cost.node_out_factor > 0) {
-        double across_Bps = coll_node_Bps(hw) * coll_nic_share(shape, hw) / cost.node_out_factor;
-        if (across_Bps < cost.max_rate_Bps)
-            cost.max_rate_Bps = across_Bps;
+    switch (kind) {
+    case COLL_ALL_REDUCE:
+        return 2 * (n - 1) / n;
+    case COLL_ALL_GATHER:
+    case COLL_REDUCE_SCATTER:
+    case COLL_ALL_TO_ALL:
+        return (n - 1) / n;
+    case COLL_BROADCAST:
+    case COLL_REDUCE:
+    case COLL_SEND_RECV:
+    case COLL_KIND_COUNT:
+        break;
     }
-    return cost;
+    return 1;
+}
+
+/* A rank reads what it sends and writes what it receives; a reducing step reads its own operand too. */
+static double hbm_factor(enum coll_kind kind)
+{
+    bool reduces = kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
+    return 2 + (kind == COLL_ALL_REDUCE ? 0.5 : reduces ? 1 : 0);
+}
+
+bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
+    double bytes, struct coll_shape shape, const struct hw *hw)
+{
+    *out = (struct coll_cost){.algorithm = algorithm, .protocol = protocol};
+    if (shape.ranks == 1)
+        return true;
+    BUG_IF(!(bytes > 0), "%s of %g bytes", coll_kind_names[kind], bytes);
+    if (!available(protocol, shape.nodes, hw))
+        return false;
+    out->bus_bytes = bus_factor(kind, shape.ranks) * bytes;
+    out->gpu_out_factor = 1;
+    /* Each ring leaves a node once, over one NIC; with R rings of 1/R of the bytes a node sends as many bytes as one
+     * rank. */
+    out->node_out_factor = shape.nodes > 1 ? 1 : 0;
+    out->hbm_bytes = hbm_factor(kind) * out->bus_bytes;
+    out->sms = hw->node.nccl_channels.value;
+    const struct coll_query query = {kind, protocol, bytes, shape, hw};
+    return algorithms[algorithm](out, &query);
+}
+
+double coll_alone_s(struct coll_cost cost)
+{
+    return cost.latency_s + (cost.bus_bytes > 0 ? coll_bytes_s(&cost) : 0);
+}
+
+static bool best(struct coll_cost *out, enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw,
+    struct coll_force force)
+{
+    bool found = false;
+    for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+        for (int p = COLL_PROTOCOL_COUNT - 1; p >= 0; p--) {
+            bool wanted = force.algorithm == COLL_ANY ? a != COLL_HIERARCHICAL : force.algorithm == a;
+            struct coll_cost cost;
+            if (!wanted || (force.protocol != COLL_ANY && force.protocol != p) ||
+                !coll_cost(&cost, kind, (enum coll_algorithm)a, (enum coll_protocol)p, bytes, shape, hw))
+                continue;
+            if (!found || coll_alone_s(cost) < coll_alone_s(*out))
+                *out = cost;
+            found = true;
+        }
+    return found;
 }
 
 struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force)
 {
-    struct coll_cost ring = coll_cost(kind, COLL_RING, bytes, shape, hw);
-    if (kind != COLL_ALL_REDUCE || shape.ranks == 1 || force.algorithm == COLL_RING)
-        return ring;
-    struct coll_cost tree = coll_cost(kind, COLL_TREE, bytes, shape, hw);
-    bool takes_tree = force.algorithm == COLL_TREE || coll_alone_s(tree) < coll_alone_s(ring);
-    return takes_tree ? tree : ring;
-}
-
-double coll_alone_s(struct coll_cost cost)
-{
-    return cost.latency_s + (cost.bus_bytes > 0 ? cost.bus_bytes / cost.max_rate_Bps : 0);
+    struct coll_cost cost;
+    const struct coll_force tries[] = {force, {force.algorithm, COLL_ANY}, {COLL_ANY, force.protocol}, COLL_FREE};
+    for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
+        if (best(&cost, kind, bytes, shape, hw, tries[i]))
+            return cost;
+    BUG_IF(true, "nothing can do %s", coll_kind_names[kind]);
+    return cost;
 }

@@ -1,25 +1,55 @@
 /* Collectives: what they cost and what they load, as NCCL would run them. Pure functions of kind, bytes, group and
  * hardware.
  *
- * Time of a collective that has the network for itself = latency_s + bus_bytes / rate, where rate is what the links
- * give (net/ shares them max-min fairly, bounded by max_rate_Bps). Source of the form: NCCL's own tuner, "latency x
- * steps + bytes / bandwidth" (NVIDIA/nccl src/graph/tuning.cc, restated). The cheapest algorithm is taken, as NCCL
- * does.
+ * Time alone on the network = latency_s + bus_bytes / max_rate_Bps. exec/ lets latency_s pass and then moves bus_bytes
+ * as a flow that shares links (net/), bounded by max_rate_Bps; so latency_s is what bytes do not hide, and is smaller
+ * for a large message than for a small one. How latency and bytes go together depends on the algorithm (each file says
+ * why, and sim/calibrate/fit_nccl.h what it was checked on), W being bus_bytes / max_rate_Bps:
  *
- * Modelled: ring (all kinds) and double binary tree (all-reduce), protocol Simple. The latency of a step is that of the
- * link kind it crosses. Rings are laid so that each node is entered and left once per ring and the rings are rotated
- * over the node's NICs. Ignored for now: LL, LL128, NVLS, PAT, CollNet. */
+ * - Ring: base + inside + about max(W, across + W / 2) for Simple, hypot(across, W) for LL and LL128. Hops inside nodes
+ * add up; crossings between nodes and bytes overlap. Broadcast and reduce, a pipeline that fills once: base + inside +
+ * across + W.
+ * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
+ * - NVLS, NVLSTree, PAT, P2P (all_to_all, send_recv): base + hops + W.
+ * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
+ *
+ * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
+ * NVLS (node); latency of the network and of posting to it, efficiency, channels (cluster). Of algorithms and protocols
+ * the fastest by this estimate is taken, which is NCCL's rule with calibrated instead of built-in constants; NCCL's own
+ * mistakes of choice are not imitated.
+ *
+ * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node) and NVLSTree for all_reduce; PAT for
+ * all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored: CollNet (SHARP), NVLS
+ * for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are laid so that each
+ * node is entered and left once per ring and the rings are rotated over the node's NICs. */
 #ifndef FLOPCAST_COLL_COLL_H
 #define FLOPCAST_COLL_COLL_H
 
 #include "hw/hw.h"
 
-enum coll_kind { COLL_ALL_REDUCE, COLL_ALL_GATHER, COLL_REDUCE_SCATTER, COLL_BROADCAST, COLL_KIND_COUNT };
-extern const char
-    *const coll_kind_names[COLL_KIND_COUNT + 1]; /* "all_reduce", "all_gather", "reduce_scatter", "broadcast" */
+enum coll_kind {
+    COLL_ALL_REDUCE,
+    COLL_ALL_GATHER,
+    COLL_REDUCE_SCATTER,
+    COLL_BROADCAST,
+    COLL_REDUCE,
+    COLL_ALL_TO_ALL,
+    COLL_SEND_RECV,
+    COLL_KIND_COUNT
+};
+extern const char *const coll_kind_names[COLL_KIND_COUNT + 1]; /* "all_reduce", ..., NULL */
 
-enum coll_algorithm { COLL_RING, COLL_TREE, COLL_ALGORITHM_COUNT };
-extern const char *const coll_algorithm_names[COLL_ALGORITHM_COUNT + 1]; /* "Ring", "Tree" */
+enum coll_algorithm {
+    COLL_RING,
+    COLL_TREE,
+    COLL_NVLS,
+    COLL_NVLS_TREE,
+    COLL_PAT,
+    COLL_P2P,
+    COLL_HIERARCHICAL,
+    COLL_ALGORITHM_COUNT
+};
+extern const char *const coll_algorithm_names[COLL_ALGORITHM_COUNT + 1]; /* "Ring", ..., as NCCL_ALGO; NULL */
 
 enum coll_protocol { COLL_LL, COLL_LL128, COLL_SIMPLE, COLL_PROTOCOL_COUNT };
 extern const char
@@ -54,24 +84,35 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 
+/* Seconds of one step of a ring, or of a tree (algorithm COLL_TREE), inside a node or between two. bytes: of the whole
+ * message, which decides how many channels post. */
+double coll_hop_s(
+    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw);
+
+/* Share of the bandwidth of links that a tree's channels reach, protocol Simple. */
+double coll_tree_share(int nodes);
+
 struct coll_cost {
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;
-    double latency_s; /* until the last rank could have received its last chunk of an empty message */
-    double bus_bytes; /* bytes each rank sends on (all-reduce 2 (n-1)/n S, all-gather and reduce-scatter (n-1)/n S) */
+    double latency_s;       /* that bytes do not hide */
+    double bus_bytes;       /* message times the factor of busbw (nccl-tests doc/PERFORMANCE.md), whatever the wires
+                               carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
+    double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1 */
     double node_out_factor; /* bytes that leave (and enter) each node over its NICs, per bus byte; 0 inside one node */
     double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links at best */
     double hbm_bytes;       /* HBM traffic on each GPU, bytes: what compute kernels beside it lose */
     double sms;             /* SMs that its channels hold on each GPU */
 };
 
-/* bytes: of the whole message, S (all-gather: the gathered size; reduce-scatter: the size before scattering). A group
- * of one costs nothing: all zero. */
-struct coll_cost coll_cost(
-    enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_shape shape, const struct hw *hw);
+/* bytes: of the whole message, S, as nccl-tests counts: all_gather the gathered size, reduce_scatter the size before
+ * scattering, all_to_all all that a rank sends. A group of one costs nothing: all zero, and any algorithm can do it.
+ * false: this algorithm or protocol cannot do the kind on this shape and hardware; *out is then not to be used. */
+bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
+    double bytes, struct coll_shape shape, const struct hw *hw);
 
-/* Of what force leaves open, the algorithm and protocol that are fastest alone on the network. A forced algorithm that
- * cannot do the kind on this shape: the ring is taken, as NCCL falls back. */
+/* Of what force leaves open, the algorithm and protocol that are fastest alone on the network. What is forced and not
+ * possible is left open instead, the protocol first, as NCCL falls back. */
 struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
 

@@ -44,7 +44,7 @@ int coll_hops(struct coll_hop *hops, enum coll_algorithm algorithm, int nodes)
 {
     if (nodes == 1)
         return 0;
-    if (algorithm == COLL_TREE)
+    if (algorithm == COLL_TREE || algorithm == COLL_NVLS_TREE)
         return tree_hops(hops, nodes);
     for (int node = 0; node < nodes; node++)
         hops[node] = (struct coll_hop){node, (node + 1) % nodes, 1};

@@ -20,7 +20,7 @@ static void set_uses(struct sim *sim, struct instance *instance)
 {
     const struct coll_cost *cost = &instance->cost;
     if (instance->room_uses > 0 && instance->uses_algorithm == (int)cost->algorithm &&
-        instance->uses_factor == cost->node_out_factor)
+        instance->uses_factor == cost->node_out_factor && instance->uses_gpu_factor == cost->gpu_out_factor)
         return;
     uint64_t key = (uint64_t)(instance - sim->instances);
     int n = fabric_uses(sim->uses, &sim->fabric, instance->members, cost, key);
@@ -32,6 +32,7 @@ static void set_uses(struct sim *sim, struct instance *instance)
     instance->n_uses = n;
     instance->uses_algorithm = (int)cost->algorithm;
     instance->uses_factor = cost->node_out_factor;
+    instance->uses_gpu_factor = cost->gpu_out_factor;
 }
 
 void collective_setup(struct sim *sim)

@@ -15,7 +15,8 @@ struct edge {
     int from, to;
     struct maxmin_use *uses;
     int n_uses;
-    ps_t latency;
+    ps_t wait;    /* before the first slice of a chunk, while the connection is taken */
+    ps_t latency; /* from the end of sending to the arrival */
     int inputs[MAX_INPUTS], n_inputs;
     int outputs[2 * MAX_INPUTS], n_outputs;
     int64_t sent, arrived;
@@ -29,11 +30,12 @@ struct detailed {
     struct arena arena;
     struct engine engine;
     struct net net;
-    uint32_t ev_sent, ev_arrived;
+    uint32_t ev_ready, ev_sent, ev_arrived;
     VEC(struct edge) edges;
     int64_t messages, lag, period; /* of each edge */
     double message_bytes;
     double inside_weight, across_weight; /* of a message on NVLinks, and on NICs and switches */
+    double inside_s, across_s;           /* of a hop */
     struct maxmin_use *scratch;
 };
 
@@ -49,7 +51,7 @@ struct detailed_options detailed_as_nccl(enum coll_kind kind)
 
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm)
 {
-    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_TREE ? 1000 : 1};
+    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_TREE ? 1000 : 2};
 }
 
 static int rank_at(const struct detailed *run, int member)
@@ -63,7 +65,10 @@ static int add_edge(struct detailed *run, int from_member, int to_member)
     int from = rank_at(run, from_member), to = rank_at(run, to_member), gpus = run->fabric.gpus;
     bool inside = from / gpus == to / gpus;
     struct edge edge = {.from = from, .to = to};
-    edge.latency = ps_from_s(inside ? run->hw->node.nccl_hop_latency.value : run->hw->cluster.nccl_hop_latency.value);
+    ps_t hop = ps_from_s(inside ? run->inside_s : run->across_s);
+    bool waits = inside && run->lag > 0;
+    edge.wait = waits ? hop : 0;
+    edge.latency = waits ? 0 : hop;
     edge.n_uses = fabric_message(run->scratch, &run->fabric, run->group, from, to, 0);
     edge.uses = ARENA_ARRAY(&run->arena, struct maxmin_use, edge.n_uses);
     for (int u = 0; u < edge.n_uses; u++) {
@@ -157,6 +162,14 @@ static void cut(struct detailed *run, enum coll_kind kind, enum coll_algorithm a
     run->period = steps * options->slices;
 }
 
+static void start(struct detailed *run, int index)
+{
+    struct edge *edge = &run->edges.at[index];
+    edge->sent++;
+    net_start(&run->net, index, run->message_bytes, HUGE_VAL, edge->uses, edge->n_uses,
+        (struct net_listener){run->ev_sent, (uint32_t)index});
+}
+
 static void send_next(struct detailed *run, int index)
 {
     struct edge *edge = &run->edges.at[index];
@@ -167,9 +180,15 @@ static void send_next(struct detailed *run, int index)
             if (run->edges.at[edge->inputs[i]].arrived < edge->sent + 1 - run->lag)
                 return;
     edge->busy = true;
-    edge->sent++;
-    net_start(&run->net, index, run->message_bytes, HUGE_VAL, edge->uses, edge->n_uses,
-        (struct net_listener){run->ev_sent, (uint32_t)index});
+    if (edge->wait > 0 && edge->sent % run->lag == 0)
+        engine_at(&run->engine, run->engine.now + edge->wait, run->ev_ready, (uint32_t)index, 0);
+    else
+        start(run, index);
+}
+
+static void on_ready(void *self, const struct event *event)
+{
+    start(self, (int)event->target);
 }
 
 static void on_sent(void *self, const struct event *event)
@@ -200,6 +219,7 @@ static void set_up(struct detailed *run, const struct detailed_options *options)
     BUG_IF(status, "%s", diag->text);
     engine_init(&run->engine);
     net_init(&run->net, &run->engine);
+    run->ev_ready = engine_register(&run->engine, on_ready, run);
     run->ev_sent = engine_register(&run->engine, on_sent, run);
     run->ev_arrived = engine_register(&run->engine, on_arrived, run);
     for (int l = 0; l < run->fabric.n_links; l++)
@@ -216,19 +236,17 @@ static void tear_down(struct detailed *run)
     free(run);
 }
 
-static void set_weights(
-    struct detailed *run, enum coll_kind kind, enum coll_algorithm algorithm, struct coll_shape shape)
+static void set_weights(struct detailed *run, enum coll_algorithm algorithm, struct coll_shape shape)
 {
     run->inside_weight = run->across_weight = 1;
     if (algorithm == COLL_TREE) {
-        /* The share of NVLink that an algorithm's channels reach is coll's to say. */
-        struct coll_cost inside = coll_cost(kind, algorithm, 1, (struct coll_shape){2, 1, 2}, run->hw);
         double p = shape.per_node;
         double most = p > 2 ? 2 : 1; /* sent by a GPU of one chain, in units of the data; the mean is 2 (p - 1) / p */
-        run->inside_weight = 2 * (p - 1) / p / most * coll_gpu_Bps(run->hw) / inside.max_rate_Bps;
+        run->inside_weight = 2 * (p - 1) / p / most / coll_tree_share(shape.nodes);
+        run->across_weight = 1 / coll_tree_share(shape.nodes);
     }
     if (fabric_is_pooled(&run->fabric)) /* a group of few GPUs a node reaches only their NICs of the pool */
-        run->across_weight = 1 / coll_nic_share(shape, run->hw);
+        run->across_weight /= coll_nic_share(shape, run->hw);
 }
 
 double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
@@ -236,6 +254,7 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
 {
     BUG_IF(
         algorithm == COLL_TREE && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s", coll_kind_names[kind]);
+    BUG_IF(kind > COLL_BROADCAST, "no detailed mode of %s", coll_kind_names[kind]);
     if (group.size == 1)
         return 0;
     struct detailed *run = xcalloc(1, sizeof *run);
@@ -243,12 +262,14 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
     run->group = group;
     set_up(run, options);
     struct coll_shape shape = coll_shape(group, run->fabric.gpus);
-    set_weights(run, kind, algorithm, shape);
+    set_weights(run, algorithm, shape);
+    run->inside_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, false, hw);
+    run->across_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, true, hw);
+    cut(run, kind, algorithm, bytes, options);
     if (algorithm == COLL_TREE)
         trees(run, shape);
     else
         ring(run, kind);
-    cut(run, kind, algorithm, bytes, options);
     for (int i = 0; i < run->edges.n; i++)
         send_next(run, i);
     engine_run(&run->engine);

@@ -3,14 +3,17 @@
  * collective as latency + bytes / rate.
  *
  * A connection from a rank to the next sends its messages in order, one at a time; each takes its links at max-min fair
- * rates and arrives a hop latency after its last byte left, while the connection goes on. A message is sent once what
+ * rates and arrives a hop latency after its last byte left, while the connection goes on; inside a node, a ring's hop
+ * passes before the first slice of a chunk instead and keeps the connection waiting, as the data of nccl-tests have it
+ * (coll/ring.c). Latencies are those of protocol Simple. A message is sent once what
  * it depends on has arrived: in a ring the same slice of the chunk one step before, in a tree the slice from every
  * child (up) or from the parent (down). NCCL's channels, which share the data evenly and run in step, are taken
  * together: a message is a slice of all of them and spreads over the NICs that they are rotated over. A tree's chains
  * inside a node are rotated too, so each GPU carries the mean of what a chain's GPUs send.
  *
- * Modelled: ring (all kinds) and double binary tree (all-reduce), on any regular group. Ignored: the end of a buffer's
- * credits (8 steps of a connection), channels that drift apart, other traffic. */
+ * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast) and double binary tree (all_reduce), on any
+ * regular group. Ignored: the end of a buffer's credits (8 steps of a connection), channels that drift apart, other
+ * traffic. */
 #ifndef FLOPCAST_EXEC_DETAILED_H
 #define FLOPCAST_EXEC_DETAILED_H
 
@@ -26,8 +29,8 @@ struct detailed_options {
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */
 struct detailed_options detailed_as_nccl(enum coll_kind kind);
 
-/* As the formula of coll/ assumes: a ring stores and forwards whole chunks, so that a step is latency + bytes / rate; a
- * tree's pipeline is so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
+/* As the formula of coll/ assumes: a ring's chunks are as large as the data allow, in two slices; a tree's pipeline is
+ * so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm);
 
 /* Seconds from the start to the last arrival. bytes: as in coll.h. */

@@ -167,7 +167,7 @@ int fabric_uses(
     struct coll_shape shape = coll_shape(group, fabric->gpus);
     if (shape.per_node > 1)
         for (int i = 0; i < shape.ranks; i++)
-            add(fabric, group.first + i * group.stride, 1);
+            add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
     if (shape.nodes > 1) {
         bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
         struct coll_hop *hops = xcalloc((size_t)COLL_MAX_HOPS(shape.nodes), sizeof *hops);

@@ -2,8 +2,14 @@
 
 #include <math.h>
 
+const char *const hw_protocols_names[] = {[HW_PROTOCOLS_ALL] = "all",
+    [HW_PROTOCOLS_NO_LL] = "no_ll",
+    [HW_PROTOCOLS_NO_LL128] = "no_ll128",
+    [HW_PROTOCOLS_SIMPLE] = "simple",
+    NULL};
+
 #define CLUSTER(member, ...) HW_REQUIRED(struct hw_cluster, member, __VA_ARGS__)
-#define VARIATION(member, ...) HW_OPTIONAL(struct hw_cluster, member, __VA_ARGS__)
+#define OPTIONAL(member, ...) HW_OPTIONAL(struct hw_cluster, member, __VA_ARGS__)
 static const struct config_field cluster_fields[] = {
     {.key = "name",
         .type = FIELD_STRING,
@@ -18,16 +24,26 @@ static const struct config_field cluster_fields[] = {
     CLUSTER(nodes, "Nodes that there are at most.", HW_COUNT(1, 1e6)),
     CLUSTER(oversubscription, "Leaf uplinks: 1 is full bisection, 2 half.", HW_COUNT(1, 64)),
     CLUSTER(nccl_efficiency, "Share of the NICs' bandwidth that the busbw of a ring reaches.", HW_SHARE),
-    CLUSTER(nccl_hop_latency, "One ring step between nodes, Simple protocol.", HW_LATENCY),
+    CLUSTER(nccl_net_latency, "A crossing between nodes, more than NCCL's table has.", HW_LATENCY),
+    OPTIONAL(nccl_ring_post_latency, "What each channel adds to a ring's crossing.", HW_LATENCY),
+    OPTIONAL(nccl_tree_post_latency, "What each channel adds to a tree's crossing.", HW_LATENCY),
+    OPTIONAL(nccl_channels, "Channels of a ring across nodes.", HW_COUNT(1, 128)),
+    OPTIONAL(nccl_channel_bandwidth, "What each of them carries.", HW_BANDWIDTH),
+    OPTIONAL(nvls_tree_latency, "A level of NVLSTree between nodes.", HW_LATENCY),
+    {.key = "nccl_protocols",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct hw_cluster, nccl_protocols),
+        .help = "Protocols that the network plugin leaves.",
+        .names = hw_protocols_names},
     {.key = "network",
         .type = FIELD_SECTION,
         .offset = offsetof(struct hw_cluster, network),
         .help = "Switches between the nodes; without it all NICs of a node are one link.",
         .section = &hw_network_table},
-    VARIATION(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, lasting.", HW_SPREAD),
-    VARIATION(kernel_jitter, "Log-standard deviation of a kernel's duration, passing.", HW_SPREAD),
-    VARIATION(network_jitter, "Log-standard deviation of a collective's duration, passing.", HW_SPREAD),
-    VARIATION(host_jitter, "Log-standard deviation of a stretch of host work, passing.", HW_SPREAD),
+    OPTIONAL(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, lasting.", HW_SPREAD),
+    OPTIONAL(kernel_jitter, "Log-standard deviation of a kernel's duration, passing.", HW_SPREAD),
+    OPTIONAL(network_jitter, "Log-standard deviation of a collective's duration, passing.", HW_SPREAD),
+    OPTIONAL(host_jitter, "Log-standard deviation of a stretch of host work, passing.", HW_SPREAD),
 };
 const struct config_table hw_cluster_table = {
     .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};

@@ -67,10 +67,17 @@ struct hw_node {
     /* What NCCL reaches and costs inside the node. */
     struct quantity nccl_efficiency;   /* share of gpu_bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_hop_latency;  /* s of one ring step inside the node, Simple protocol */
-    struct quantity nccl_base_latency; /* s of any collective, once */
+    struct quantity nccl_base_latency; /* s of a collective with the Simple protocol, once */
     struct quantity nccl_channels;     /* thread blocks (= SMs) that a collective occupies on each GPU */
     struct quantity nccl_bytes;        /* HBM that NCCL takes for one communicator, bytes */
+    /* Only where the switch can reduce (NVLink SHARP); both or none. */
+    struct quantity nvls_efficiency; /* share of gpu_bandwidth at which the switch takes each GPU's message, fraction */
+    struct quantity nvls_latency;    /* s of a collective by the switch, once */
 };
+
+/* Protocols that the network plugin leaves to collectives between nodes. */
+enum hw_protocols { HW_PROTOCOLS_ALL, HW_PROTOCOLS_NO_LL, HW_PROTOCOLS_NO_LL128, HW_PROTOCOLS_SIMPLE };
+extern const char *const hw_protocols_names[]; /* "all", "no_ll", "no_ll128", "simple", NULL */
 
 struct hw_cluster {
     const char *name;
@@ -78,8 +85,15 @@ struct hw_cluster {
     struct quantity nodes;            /* how many there are at most */
     struct quantity oversubscription; /* leaf uplinks : 1 = full bisection, 2 = half */
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
-    struct quantity nccl_hop_latency; /* s of one ring step between nodes, Simple protocol */
-    struct hw_network network;        /* optional; kind HW_POOLED when it is not given */
+    struct quantity nccl_net_latency; /* s of a crossing, more than NCCL's own table has for the network */
+    /* Optional. */
+    struct quantity nccl_ring_post_latency; /* s that each channel adds to a ring's crossing; default 0 */
+    struct quantity nccl_tree_post_latency; /* the same of a tree's */
+    struct quantity nccl_channels;          /* of a ring across nodes; default: the node's */
+    struct quantity nccl_channel_bandwidth; /* B/s of busbw that each of them carries; default: no bound */
+    struct quantity nvls_tree_latency;      /* s of a level of NVLSTree; default: no NVLSTree */
+    int nccl_protocols;                     /* enum hw_protocols; default all */
+    struct hw_network network;              /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */

@@ -14,7 +14,7 @@
  * (NIC i to NIC i), which is what NCCL does by passing data to the right GPU over NVLink first.
  *
  * Without such a section the network is pooled: all NICs of a node are one link, behind the cluster's oversubscription.
- * Ignored: latency by the number of switches (nccl_hop_latency is a mean over them), losses, flow control. */
+ * Ignored: latency by the number of switches (nccl_net_latency is a mean over them), losses, flow control. */
 #ifndef FLOPCAST_HW_NETWORK_H
 #define FLOPCAST_HW_NETWORK_H
 

@@ -31,9 +31,11 @@ static const struct config_field node_fields[] = {
     HW_OPTIONAL(struct hw_node, host_memory, "Host memory of the node.", HW_BYTES),
     NODE(nccl_efficiency, "Share of gpu_bandwidth that the busbw of a ring inside the node reaches.", HW_SHARE),
     NODE(nccl_hop_latency, "One ring step inside the node, Simple protocol.", HW_LATENCY),
-    NODE(nccl_base_latency, "Any collective, once.", HW_LATENCY),
+    NODE(nccl_base_latency, "A collective, once, Simple protocol.", HW_LATENCY),
     NODE(nccl_channels, "SMs that a collective occupies on each GPU.", HW_COUNT(1, 128)),
     NODE(nccl_bytes, "HBM that NCCL takes for one communicator.", HW_BYTES),
+    HW_OPTIONAL(struct hw_node, nvls_efficiency, "Share of gpu_bandwidth at which the switch reduces.", HW_SHARE),
+    HW_OPTIONAL(struct hw_node, nvls_latency, "A collective by the switch, once.", HW_LATENCY),
 };
 const struct config_table hw_node_table = {
     .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
@@ -52,6 +54,9 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
     enum status status = hw_read(out, &hw_node_table, path, arena, diag);
     if (status)
         return status;
+    if (quantity_is_set(out->nvls_efficiency) != quantity_is_set(out->nvls_latency))
+        return diag_input(diag, (struct source_pos){.file = path},
+            "nvls_efficiency and nvls_latency belong together; give both or none");
     enum status gpus = whole("gpus", out->gpus, path, diag);
     enum status nics = whole("nics", out->nics, path, diag);
     return gpus ? gpus : nics;

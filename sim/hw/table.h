@@ -17,7 +17,7 @@
 #define HW_BANDWIDTH .dimension = DIM_BYTES_PER_S, .min = 1e8, .max = 1e15
 #define HW_BYTES .dimension = DIM_BYTES, .min = 1e6, .max = 1e15
 #define HW_FLOPS .dimension = DIM_FLOP_PER_S, .min = 1e11, .max = 1e18
-#define HW_LATENCY .dimension = DIM_SECONDS, .min = 1e-9, .max = 1e-2
+#define HW_LATENCY .dimension = DIM_SECONDS, .min = 0, .max = 1e-2
 #define HW_SHARE .dimension = DIM_FRACTION, .min = 1e-3, .max = 1
 #define HW_SPREAD .dimension = DIM_FRACTION, .min = 0, .max = 0.5
 #define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5

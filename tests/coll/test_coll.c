@@ -1,3 +1,4 @@
+/* Expected values are the formulae of coll/ in round numbers, worked out in the comments. */
 #include "coll/coll.h"
 
 #include <stdarg.h>
@@ -8,23 +9,30 @@
 
 #include <math.h>
 
+#define GIVEN(x)                                                                                                       \
+    {                                                                                                                  \
+        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
+    }
+
 /* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10 GB/s, hops of 2 us
- * inside and 10 us between nodes, 5 us base. */
-static struct hw test_hw(void)
-{
-    struct hw hw = {0};
-    hw.node.gpus.value = hw.node.nics.value = 8;
-    hw.node.gpu_bandwidth.value = 100e9;
-    hw.node.nic_bandwidth.value = 10e9;
-    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = 1;
-    hw.node.nccl_hop_latency.value = 2e-6;
-    hw.node.nccl_base_latency.value = 5e-6;
-    hw.node.nccl_channels.value = 24;
-    hw.cluster.nccl_hop_latency.value = 10e-6;
-    hw.cluster.oversubscription.value = 1;
-    hw.cluster.nodes.value = 64;
-    return hw;
-}
+ * inside, 5 us base. A crossing by Simple is NCCL's 14 us and twice 3 us of this network: 20 us. */
+static const struct hw test_hw = {
+    .gpu.arch = "Hopper",
+    .node = {.fabric = HW_NVSWITCH,
+        .gpus = GIVEN(8),
+        .nics = GIVEN(8),
+        .gpu_bandwidth = GIVEN(100e9),
+        .nic_bandwidth = GIVEN(10e9),
+        .nccl_efficiency = GIVEN(1),
+        .nccl_hop_latency = GIVEN(2e-6),
+        .nccl_base_latency = GIVEN(5e-6),
+        .nccl_channels = GIVEN(24)},
+    .cluster = {.nodes = GIVEN(64),
+        .oversubscription = GIVEN(1),
+        .nccl_efficiency = GIVEN(1),
+        .nccl_net_latency = GIVEN(3e-6),
+        .nvls_tree_latency = GIVEN(30e-6)},
+};
 
 static void near(double got, double want)
 {
@@ -32,98 +40,290 @@ static void near(double got, double want)
         fail_msg("got %.17g, want %.17g", got, want);
 }
 
+/* size ranks, stride apart, from rank 0 on. */
+static struct coll_shape shape_of(int size, int stride)
+{
+    return coll_shape((struct coll_group){0, stride, size}, 8);
+}
+
+static struct coll_cost cost_of(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
+    double bytes, struct coll_shape shape, const struct hw *hw)
+{
+    struct coll_cost cost;
+    assert_true(coll_cost(&cost, kind, algorithm, protocol, bytes, shape, hw));
+    return cost;
+}
+
+static bool possible(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
+    struct coll_shape shape, const struct hw *hw)
+{
+    struct coll_cost cost;
+    return coll_cost(&cost, kind, algorithm, protocol, 1e6, shape, hw);
+}
+
 static void groups_lie_on_nodes(void **state)
 {
     (void)state;
-    struct coll_shape world = coll_shape((struct coll_group){0, 1, 64}, 8);
+    struct coll_shape world = shape_of(64, 1);
     assert_int_equal(world.nodes, 8);
     assert_int_equal(world.per_node, 8);
     struct coll_shape replicas = coll_shape((struct coll_group){3, 8, 16}, 8); /* one rank of each node */
     assert_int_equal(replicas.nodes, 16);
     assert_int_equal(replicas.per_node, 1);
-    struct coll_shape part = coll_shape((struct coll_group){0, 1, 4}, 8);
+    struct coll_shape part = shape_of(4, 1);
     assert_int_equal(part.nodes, 1);
     assert_int_equal(part.per_node, 4);
-    struct coll_shape every_fourth = coll_shape((struct coll_group){0, 4, 4}, 8); /* two of each of two nodes */
+    struct coll_shape every_fourth = shape_of(4, 4); /* two of each of two nodes */
     assert_int_equal(every_fourth.nodes, 2);
     assert_int_equal(every_fourth.per_node, 2);
 }
 
-/* One node: 7 hops of 2 us + 5 us = 19 us; 7/8 of 8 GB at 100 GB/s = 70 ms. */
+/* One node: 7 hops of 2 us + 5 us = 19 us; 7/8 of 8 GB at 100 GB/s = 70 ms. Nothing crosses, so nothing hides. */
 static void all_gather_in_a_node(void **state)
 {
     (void)state;
-    struct hw hw = test_hw();
-    struct coll_cost cost =
-        coll_choose(COLL_ALL_GATHER, 8e9, coll_shape((struct coll_group){0, 1, 8}, 8), &hw, COLL_FREE);
+    struct coll_cost cost = coll_choose(COLL_ALL_GATHER, 8e9, shape_of(8, 1), &test_hw, COLL_FREE);
+    assert_int_equal(cost.algorithm, COLL_RING);
+    assert_int_equal(cost.protocol, COLL_SIMPLE);
     near(cost.latency_s, 19e-6);
     near(cost.bus_bytes, 7e9);
     near(cost.node_out_factor, 0);
     near(coll_alone_s(cost), 19e-6 + 70e-3);
 }
 
-/* 64 ranks on 8 nodes: 63 hops, 7 between nodes: 5 + 56 x 2 + 7 x 10 = 187 us; the node's 80 GB/s of NICs are less than
- * NVLink's 100: 63/64 of 64 GB / 80 GB/s. An all-reduce takes both twice (but the base). */
+/* 64 ranks on 8 nodes: 63 steps, 7 between nodes: 5 + 56 x 2 us and 63/64 of 64 GB at the node's 80 GB/s of NICs, less
+ * than NVLink's 100, behind which all crossings but one of 20 us hide. An all-reduce takes all but the base and that
+ * crossing twice. 64 kB: 0.8 us of bytes are what hides, but for the first slice of each step and the last: 1/2 x 62/63
+ * of them; the crossings are seen. */
 static void rings_across_nodes(void **state)
 {
     (void)state;
-    struct hw hw = test_hw();
-    struct coll_shape shape = coll_shape((struct coll_group){0, 1, 64}, 8);
-    struct coll_cost scatter = coll_cost(COLL_REDUCE_SCATTER, COLL_RING, 64e9, shape, &hw);
-    near(scatter.latency_s, 187e-6);
-    near(coll_alone_s(scatter), 187e-6 + 63e9 / 80e9);
-    struct coll_cost reduce = coll_cost(COLL_ALL_REDUCE, COLL_RING, 64e9, shape, &hw);
-    near(reduce.latency_s, 5e-6 + 2 * 182e-6);
-    near(reduce.bus_bytes, 2 * 63e9);
+    struct coll_shape shape = shape_of(64, 1);
+    struct coll_cost scatter = cost_of(COLL_REDUCE_SCATTER, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw);
+    near(coll_alone_s(scatter), 117e-6 + 20e-6 + 63e9 / 80e9);
+    struct coll_cost reduce = cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw);
+    near(coll_alone_s(reduce), 229e-6 + 20e-6 + 126e9 / 80e9);
+    near(reduce.bus_bytes, 126e9);
+    struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e3, shape, &test_hw);
+    near(coll_alone_s(small), 117e-6 + 140e-6 + 63e3 / 80e9 * (1 - 62. / 63 / 2));
+    /* Broadcast fills its pipeline once; LL128 (4 + 3 us a crossing, 120/128 of the bytes) has a round knee. */
+    near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)), 117e-6 + 140e-6 + 0.1);
+    near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
+        14e-6 + 56 * 1.9e-6 + hypot(49e-6, 63. / 64 * 4e6 / 75e9));
+    near(reduce.node_out_factor, 1);
 }
 
-/* NCCL's latency of a tree: base + 2 ((p - 1) inside + log2 N between) = 5 + 2 (7 x 2 + 3 x 10) = 93 us on 8 nodes.
- * Small messages go by tree, large ones by ring: NCCL's rule is the smaller time. */
+/* What the network adds: each of 24 channels posts for 1 us, but a message of 32 KiB fills one only (NCCL gives a
+ * thread 64 bytes, 512 threads a channel). 16 ranks on 2 nodes: 5 + 14 x 2 us, one crossing, which has
+ * nothing to hide behind. */
+static void posting_takes_time_per_channel(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.cluster.nccl_ring_post_latency = (struct quantity)GIVEN(1e-6);
+    struct coll_shape shape = shape_of(16, 1);
+    struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32768, shape, &hw);
+    near(coll_alone_s(small), 33e-6 + 21e-6 + 15. / 16 * 32768 / 80e9);
+    struct coll_cost large = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape, &hw);
+    near(coll_alone_s(large), 33e-6 + 44e-6 + 15. / 16 * 1e9 / 80e9);
+}
+
+/* Across nodes 4 channels of 5 GB/s carry 20 GB/s, less than the NICs. */
+static void channels_bound_rings_across_nodes(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.cluster.nccl_channels = (struct quantity)GIVEN(4);
+    hw.cluster.nccl_channel_bandwidth = (struct quantity)GIVEN(5e9);
+    near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape_of(16, 1), &hw).max_rate_Bps, 20e9);
+    near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape_of(8, 1), &hw).max_rate_Bps, 100e9);
+}
+
+/* NCCL's constants of LL, one node: 6.6 + 14 x 0.6 us; half of the bandwidth: 50 GB/s. LL128: 14 + 14 x 1.9 us, 92
+ * GB/s. The smallest time of the three is taken: LL for 8 B, LL128 for 1 MB, Simple for 1 GB. */
+static void protocols_by_size(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.nccl_base_latency.value = 60e-6;
+    struct coll_shape shape = shape_of(8, 1);
+    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL, 8e3, shape, &hw)), 15e-6 + 14e3 / 50e9);
+    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 8e3, shape, &hw)), 40.6e-6 + 14e3 / 92e9);
+    struct coll_force ring = {COLL_RING, COLL_ANY};
+    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 8, shape, &hw, ring).protocol, COLL_LL);
+    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 4e6, shape, &hw, ring).protocol, COLL_LL128);
+    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e9, shape, &hw, ring).protocol, COLL_SIMPLE);
+}
+
+static void protocols_that_are_not_there(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    struct coll_shape node = shape_of(8, 1), two = shape_of(16, 1);
+    assert_true(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, node, &hw));
+    hw.cluster.nccl_protocols = HW_PROTOCOLS_SIMPLE; /* what the network plugin leaves counts between nodes only */
+    assert_false(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL, two, &hw));
+    assert_true(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL, node, &hw));
+    hw.cluster.nccl_protocols = HW_PROTOCOLS_NO_LL;
+    assert_false(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL, two, &hw));
+    assert_true(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, two, &hw));
+    hw.cluster.nccl_protocols = HW_PROTOCOLS_NO_LL128;
+    assert_true(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL, two, &hw));
+    assert_false(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, two, &hw));
+    hw.node.fabric = HW_PCIE; /* LL128 needs NVLink, whose stores of 128 bytes arrive whole */
+    assert_false(possible(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, node, &hw));
+}
+
+/* Tree by LL on 8 nodes: 6.8 + 2 (7 x 0.6 + 3 x (5 + 3)) = 63.2 us; its bandwidth is a 3.8th of 92 % of NVLink's (of
+ * the NICs': times 64 x 63/64 / 64 ... above that), and the tuner's correction of 1 kB is 0.9. */
 static void small_all_reduces_take_the_tree(void **state)
 {
     (void)state;
-    struct hw hw = test_hw();
-    struct coll_shape shape = coll_shape((struct coll_group){0, 1, 64}, 8);
-    struct coll_cost small = coll_choose(COLL_ALL_REDUCE, 1024, shape, &hw, COLL_FREE);
+    struct coll_shape shape = shape_of(64, 1);
+    struct coll_cost small = coll_choose(COLL_ALL_REDUCE, 1024, shape, &test_hw, COLL_FREE);
     assert_int_equal(small.algorithm, COLL_TREE);
-    near(small.latency_s, 93e-6);
-    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e9, shape, &hw, COLL_FREE).algorithm, COLL_RING);
-    assert_int_equal(coll_choose(COLL_ALL_GATHER, 1024, shape, &hw, COLL_FREE).algorithm, COLL_RING);
+    assert_int_equal(small.protocol, COLL_LL);
+    /* 2 S leave each node: per bus byte 2 / (2 x 63/64); LL: 80 GB/s x 0.92 / 3.8 = 19.4 GB/s, under its 20.4 */
+    near(small.node_out_factor, 64. / 63);
+    near(small.max_rate_Bps, 80e9 * 0.92 / 3.8 * 63 / 64);
+    double bytes_s = small.bus_bytes / small.max_rate_Bps;
+    near(coll_alone_s(small), 63.2e-6 + bytes_s / 0.9); /* 1024 B is the fifth entry of the table: 0.9 */
+    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e10, shape, &test_hw, COLL_FREE).algorithm, COLL_RING);
+    assert_int_equal(coll_choose(COLL_ALL_GATHER, 1024, shape, &test_hw, COLL_FREE).algorithm, COLL_RING);
 }
 
 /* Two nodes are special: a tree sends half of what a ring sends over the network (nccl#946). */
 static void a_tree_on_two_nodes_halves_the_network_traffic(void **state)
 {
     (void)state;
-    struct hw hw = test_hw();
-    struct coll_shape shape = coll_shape((struct coll_group){0, 1, 16}, 8);
-    struct coll_cost tree = coll_cost(COLL_ALL_REDUCE, COLL_TREE, 16e9, shape, &hw);
-    struct coll_cost ring = coll_cost(COLL_ALL_REDUCE, COLL_RING, 16e9, shape, &hw);
+    struct coll_shape shape = shape_of(16, 1);
+    struct coll_cost tree = cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 16e9, shape, &test_hw);
+    struct coll_cost ring = cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 16e9, shape, &test_hw);
     near(ring.bus_bytes * ring.node_out_factor, 2 * 15e9);
     near(tree.bus_bytes * tree.node_out_factor, 16e9);
 }
 
-/* A group with one rank a node has one of eight NICs near: 10 GB/s. */
+/* The switch takes each GPU's message once at 60 GB/s: 8 GB in 133 ms after 50 us, where a ring moves 14 GB at 100
+ * GB/s. Across 4 nodes two levels up and two down, each 30 us and twice the network's 3; 2 S leave each node. */
+static void switches_that_reduce(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &hw));
+    hw.node.nvls_efficiency = (struct quantity)GIVEN(0.6);
+    hw.node.nvls_latency = (struct quantity)GIVEN(50e-6);
+    struct coll_cost node = coll_choose(COLL_ALL_REDUCE, 8e9, shape_of(8, 1), &hw, COLL_FREE);
+    assert_int_equal(node.algorithm, COLL_NVLS);
+    near(coll_alone_s(node), 50e-6 + 8e9 / 60e9);
+    near(node.bus_bytes * node.gpu_out_factor, 8e9);
+    struct coll_cost four = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape_of(32, 1), &hw);
+    near(four.latency_s, 50e-6 + 2 * 2 * 36e-6);
+    near(four.bus_bytes * four.node_out_factor, 16e9);
+    near(four.bus_bytes / four.max_rate_Bps, 16e9 / 80e9);
+    assert_false(possible(COLL_ALL_GATHER, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &hw));
+    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_LL, shape_of(32, 1), &hw));
+}
+
+/* One rank on each of 16 nodes: PAT takes 8 us + 4 x 20/3.5 us + 16 x 2.8 us, where a ring takes 5 us and 15 crossings
+ * of 20. */
+static void lone_ranks_gather_by_pat(void **state)
+{
+    (void)state;
+    struct coll_shape shape = shape_of(16, 8);
+    struct coll_cost cost = cost_of(COLL_ALL_GATHER, COLL_PAT, COLL_SIMPLE, 1e6, shape, &test_hw);
+    near(cost.latency_s, 8e-6 + 4 * 20e-6 / 3.5 + 16 * 2.8e-6);
+    near(cost.max_rate_Bps, 0.75 * 10e9); /* of its own NIC */
+    assert_int_equal(
+        coll_choose(COLL_ALL_GATHER, 1e5, shape, &test_hw, (struct coll_force){COLL_ANY, COLL_SIMPLE}).algorithm,
+        COLL_PAT);
+    assert_false(possible(COLL_ALL_GATHER, COLL_PAT, COLL_SIMPLE, shape_of(16, 1), &test_hw));
+}
+
+/* 16 ranks on 2 nodes send 1/16 of 16 GB to each of 15 others, 8 of them on the other node: 8 ranks x 8 GB leave a node
+ * at 80 GB/s = 0.8 s. */
+static void all_to_all_crosses_with_most_of_it(void **state)
+{
+    (void)state;
+    struct coll_cost cost = coll_choose(COLL_ALL_TO_ALL, 16e9, shape_of(16, 1), &test_hw, COLL_FREE);
+    assert_int_equal(cost.algorithm, COLL_P2P);
+    near(cost.bus_bytes, 15e9);
+    near(cost.bus_bytes * cost.node_out_factor, 64e9);
+    near(cost.bus_bytes * cost.gpu_out_factor, 7e9);
+    near(coll_alone_s(cost), 5e-6 + 20e-6 + 0.8);
+}
+
+/* To the next rank: 1 GB leaves each node by the NIC of one GPU, 10 GB/s. */
+static void send_recv_crosses_by_one_nic(void **state)
+{
+    (void)state;
+    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(16, 1), &test_hw, COLL_FREE)), 25e-6 + 0.1);
+    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(8, 1), &test_hw, COLL_FREE)), 7e-6 + 0.01);
+}
+
+/* 16 GB on 2 nodes of 8: reduce-scatter inside (14 GB at 100 GB/s), all-reduce of 2 GB with the peer, all 8 rails
+ * together at 80 GB/s (8 x 2 GB), all-gather inside. Half of the ring's bytes on the NICs, 30 GB. */
+static void hierarchical_only_when_forced(void **state)
+{
+    (void)state;
+    struct coll_shape shape = shape_of(16, 1);
+    struct coll_force force = {COLL_HIERARCHICAL, COLL_SIMPLE};
+    struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 16e9, shape, &test_hw, force);
+    assert_int_equal(cost.algorithm, COLL_HIERARCHICAL);
+    near(cost.bus_bytes / cost.max_rate_Bps, 0.14 + 0.2 + 0.14);
+    near(cost.bus_bytes * cost.node_out_factor, 16e9);
+    near(cost.bus_bytes * cost.gpu_out_factor, 28e9);
+    assert_int_not_equal(coll_choose(COLL_ALL_REDUCE, 16e9, shape, &test_hw, COLL_FREE).algorithm, COLL_HIERARCHICAL);
+}
+
+/* What cannot be done as forced is done otherwise, the protocol given up first. */
+static void force_falls_back(void **state)
+{
+    (void)state;
+    struct coll_force tree = {COLL_TREE, COLL_LL}, nvls = {COLL_NVLS, COLL_LL128};
+    struct coll_shape shape = shape_of(8, 1);
+    struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 1e9, shape, &test_hw, tree);
+    assert_int_equal(cost.algorithm, COLL_TREE);
+    assert_int_equal(cost.protocol, COLL_LL);
+    assert_int_equal(coll_choose(COLL_ALL_GATHER, 1e9, shape, &test_hw, tree).algorithm, COLL_RING);
+    assert_int_equal(coll_choose(COLL_ALL_GATHER, 1e9, shape, &test_hw, tree).protocol, COLL_LL);
+    assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e9, shape, &test_hw, nvls).protocol, COLL_LL128);
+}
+
+/* A group with one rank a node has one of eight NICs near: 10 GB/s; where there are four, the one near still. */
 static void a_lone_rank_reaches_its_own_nic(void **state)
 {
     (void)state;
-    struct hw hw = test_hw();
-    struct coll_cost cost =
-        coll_cost(COLL_ALL_GATHER, COLL_RING, 8e9, coll_shape((struct coll_group){0, 8, 8}, 8), &hw);
-    near(cost.max_rate_Bps, 10e9);
-    hw.node.nics.value = 4; /* four NICs for eight GPUs: the one near, of 10 GB/s, still */
-    cost = coll_cost(COLL_ALL_GATHER, COLL_RING, 8e9, coll_shape((struct coll_group){0, 8, 8}, 8), &hw);
-    near(cost.max_rate_Bps, 10e9);
+    struct hw hw = test_hw;
+    near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 8e9, shape_of(8, 8), &hw).max_rate_Bps, 10e9);
+    hw.node.nics.value = 4;
+    near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 8e9, shape_of(8, 8), &hw).max_rate_Bps, 10e9);
 }
 
 static void one_rank_costs_nothing(void **state)
 {
     (void)state;
-    struct hw hw = test_hw();
-    struct coll_cost cost =
-        coll_choose(COLL_ALL_REDUCE, 1e9, coll_shape((struct coll_group){0, 1, 1}, 8), &hw, COLL_FREE);
+    struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 1e9, shape_of(1, 1), &test_hw, COLL_FREE);
     near(coll_alone_s(cost), 0);
     near(cost.sms, 0);
+}
+
+/* Twice the bytes never take less time, whatever is chosen, and latency that bytes hide never turns negative. */
+static void larger_messages_take_longer(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.nvls_efficiency = (struct quantity)GIVEN(0.6);
+    hw.node.nvls_latency = (struct quantity)GIVEN(50e-6);
+    for (int kind = 0; kind < COLL_KIND_COUNT; kind++)
+        for (int size = 2; size <= 512; size *= 2) {
+            double before = 0;
+            for (double bytes = 8; bytes < 1e11; bytes *= 2) {
+                struct coll_cost cost = coll_choose((enum coll_kind)kind, bytes, shape_of(size, 1), &hw, COLL_FREE);
+                assert_true(coll_alone_s(cost) >= before);
+                assert_true(cost.latency_s >= 0);
+                before = coll_alone_s(cost);
+            }
+        }
 }
 
 int main(void)
@@ -132,10 +332,21 @@ int main(void)
         cmocka_unit_test(groups_lie_on_nodes),
         cmocka_unit_test(all_gather_in_a_node),
         cmocka_unit_test(rings_across_nodes),
+        cmocka_unit_test(posting_takes_time_per_channel),
+        cmocka_unit_test(channels_bound_rings_across_nodes),
+        cmocka_unit_test(protocols_by_size),
+        cmocka_unit_test(protocols_that_are_not_there),
         cmocka_unit_test(small_all_reduces_take_the_tree),
         cmocka_unit_test(a_tree_on_two_nodes_halves_the_network_traffic),
+        cmocka_unit_test(switches_that_reduce),
+        cmocka_unit_test(lone_ranks_gather_by_pat),
+        cmocka_unit_test(all_to_all_crosses_with_most_of_it),
+        cmocka_unit_test(send_recv_crosses_by_one_nic),
+        cmocka_unit_test(hierarchical_only_when_forced),
+        cmocka_unit_test(force_falls_back),
         cmocka_unit_test(a_lone_rank_reaches_its_own_nic),
         cmocka_unit_test(one_rank_costs_nothing),
+        cmocka_unit_test(larger_messages_take_longer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,14 @@
 /* Fluid against detailed: coll/ prices a collective as latency + bytes / rate; exec/detailed.h sends every message.
  *
- * Where both claim the same thing they agree within 2 %, from 2 to 512 ranks. Rings of whole chunks in one node, or
- * with one rank a node: at every size, to rounding. Trees cut finely: at <= 10 kB and >= 20 GB, where latency or bytes
- * dominate by far. Rings as NCCL cuts: the same, at <= 2 kB and >= 200 MB a rank.
+ * Where both claim the same thing they agree within 2 %, from 2 to 512 ranks. Rings in one node, or with one rank a
+ * node, as NCCL cuts too: at every size, to rounding. Rings over whole nodes and trees cut finely: where latency or
+ * bytes dominate by far.
  *
  * Where they differ:
  *
  * - A ring over N nodes of several GPUs: the last chunk crosses between nodes N times a round, one more than NCCL's
- * tuner counts.
- *
- * - Slices hide a hop's latency behind the next slice's bytes: between the sizes above a ring takes up to 40 % less.
+ * tuner counts. Mid sizes take 10 % more, as the connections inside that wait for their hops hold up the crossings, or
+ * 13 % less, as those that are faster than the NICs hide their hops.
  *
  * - A tree's pipeline must fill: as NCCL cuts it, mid sizes take up to 3 times as long. NCCL's tuner corrects trees
  * down too (to 0.5 from 128 kB to 2 MB); that it does so for this reason is a guess. In a fine cut, up and down
@@ -38,8 +37,10 @@ static struct hw test_hw(void)
     hw.node.nic_bandwidth.value = 23e9;
     hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
     hw.node.nccl_base_latency.value = 8.4e-6;
+    hw.gpu.arch = "Blackwell"; /* whose tree channels carry more than these NICs */
+    hw.node.fabric = HW_NVSWITCH;
     hw.node.nccl_hop_latency.value = 3.4e-6;
-    hw.cluster.nccl_hop_latency.value = 26.7e-6;
+    hw.cluster.nccl_net_latency.value = 6.35e-6; /* twice, and NCCL's own 14 us: 26.7 */
     hw.node.nccl_channels.value = 24;
     hw.cluster.nodes.value = 512;
     return hw;
@@ -52,9 +53,9 @@ struct pair {
 static struct pair compare(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
     const struct hw *hw, struct detailed_options options)
 {
-    struct coll_shape shape = coll_shape(group, hw_gpus_per_node(hw));
-    return (struct pair){coll_alone_s(coll_cost(kind, algorithm, bytes, shape, hw)),
-        detailed_collective_s(kind, algorithm, bytes, group, hw, &options)};
+    struct coll_cost cost;
+    assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, bytes, coll_shape(group, hw_gpus_per_node(hw)), hw));
+    return (struct pair){coll_alone_s(cost), detailed_collective_s(kind, algorithm, bytes, group, hw, &options)};
 }
 
 #define AGREE(p, share) assert_near((p).detailed_s, (p).fluid_s, (share) * (p).fluid_s)
@@ -65,8 +66,9 @@ static const struct coll_group plain_groups[] = {
 };
 enum { N_PLAIN = sizeof plain_groups / sizeof *plain_groups };
 
-/* A step is a hop of latency and a chunk at the link's rate in both: equal to the rounding of picoseconds. Broadcast is
- * a pipeline in one and n - 1 whole messages in the other: only its latency can agree, so few bytes. */
+/* In a node a step is a hop and a chunk at the link's rate in both; between nodes, the chunk or a crossing and a slice,
+ * whichever is longer: equal to the rounding of picoseconds. Broadcast is a pipeline in one and n - 1 half messages in
+ * the other: only its latency can agree, so few bytes. */
 static void rings_of_whole_chunks_agree_at_every_size(void **state)
 {
     (void)state;
@@ -85,32 +87,32 @@ static void rings_of_whole_chunks_agree_at_every_size(void **state)
     AGREE(compare(COLL_BROADCAST, COLL_RING, 64e9, plain_groups[2], &hw, detailed_as_nccl(COLL_BROADCAST)), 0.02);
 }
 
-/* Eight ranks a node and NICs as fast as NVLink: exactly one hop between nodes takes the place of one inside, each
- * round: 23.3 us. Of 512 ranks' latency that is 0.7 %. */
+/* Eight ranks a node and NICs as fast as NVLink: of few bytes, exactly one hop between nodes takes the place of one
+ * inside, each round: 23.3 us. Of 512 ranks' latency that is 0.7 %. Of many bytes, the eighth of a hop inside that a
+ * step waits more is nothing. */
 static void rings_over_nodes_cross_once_more_than_nccl_counts(void **state)
 {
     (void)state;
     struct hw hw = test_hw();
     hw.node.nic_bandwidth.value = 235e9 / 8;
     const int ranks[] = {16, 64, 512};
-    const double sizes[] = {1e3, 1e9, 1e11};
-    for (int r = 0; r < 3; r++)
-        for (int s = 0; s < 3; s++) {
-            struct pair p = compare(COLL_ALL_REDUCE, COLL_RING, sizes[s], (struct coll_group){0, 1, ranks[r]}, &hw,
-                detailed_as_fluid(COLL_RING));
-            assert_near(p.detailed_s - p.fluid_s, 2 * (26.7e-6 - 3.4e-6), 1e-8);
-            if (ranks[r] == 512 || sizes[s] >= 1e9)
-                AGREE(p, 0.02);
-        }
+    for (int r = 0; r < 3; r++) {
+        struct coll_group group = {0, 1, ranks[r]};
+        struct detailed_options whole = detailed_as_fluid(COLL_RING);
+        struct pair small = compare(COLL_ALL_REDUCE, COLL_RING, 1e3, group, &hw, whole);
+        assert_near(small.detailed_s - small.fluid_s, 2 * (26.7e-6 - 3.4e-6), 1e-8);
+        if (ranks[r] == 512)
+            AGREE(small, 0.02);
+        AGREE(compare(COLL_ALL_REDUCE, COLL_RING, 1e9, group, &hw, whole), 0.04);
+        AGREE(compare(COLL_ALL_REDUCE, COLL_RING, 1e11, group, &hw, whole), 0.001);
+    }
 }
 
-/* As NCCL cuts, and with NICs slower than NVLink: the links, not the sum of the steps, set the pace of large messages.
- */
-static void rings_as_nccl_cuts_agree_where_one_term_dominates(void **state)
+/* As NCCL cuts, and with NICs slower than NVLink. */
+static void rings_as_nccl_cuts_agree(void **state)
 {
     (void)state;
     struct hw hw = test_hw();
-    double least = 1;
     for (int nodes = 0; nodes <= 64; nodes = nodes ? nodes * 4 : 1) {
         struct coll_group group = {0, nodes ? 1 : 8, nodes ? 8 * nodes : 64};
         bool several = nodes > 1;
@@ -118,13 +120,9 @@ static void rings_as_nccl_cuts_agree_where_one_term_dominates(void **state)
         struct pair small = compare(COLL_ALL_GATHER, COLL_RING, 2e3 * group.size, group, &hw, nccl);
         assert_near(small.detailed_s, small.fluid_s + (several ? 26.7e-6 - 3.4e-6 : 0), 0.02 * small.fluid_s);
         AGREE(compare(COLL_ALL_GATHER, COLL_RING, 2e8 * group.size, group, &hw, nccl), 0.02);
-        for (double bytes = 1e5; bytes < 1e8; bytes *= nodes == 64 ? 1000 : 4) {
-            struct pair p = compare(COLL_ALL_GATHER, COLL_RING, bytes * group.size, group, &hw, nccl);
-            least = fmin(least, p.detailed_s / p.fluid_s);
-            assert_true(p.detailed_s < (several ? 1.2 : 1.02) * p.fluid_s);
-        }
+        for (double bytes = 1e5; bytes < 1e8; bytes *= nodes == 64 ? 1000 : 4)
+            AGREE(compare(COLL_ALL_GATHER, COLL_RING, bytes * group.size, group, &hw, nccl), several ? 0.14 : 1e-3);
     }
-    assert_true(least > 0.6 && least < 0.8);
 }
 
 static const struct coll_group tree_groups[] = {
@@ -182,7 +180,8 @@ static void a_contended_ring_agrees_too(void **state)
             struct fabric fabric;
             fabric_build(&fabric, &hw, 128, degraded[d], (struct source_pos){0}, &arena, &diag);
             assert_string_equal(diag.text, "");
-            struct coll_cost cost = coll_cost(COLL_ALL_GATHER, COLL_RING, 32e9, coll_shape(world, 8), &hw);
+            struct coll_cost cost;
+            assert_true(coll_cost(&cost, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32e9, coll_shape(world, 8), &hw));
             struct maxmin_use *uses = ARENA_ARRAY(&arena, struct maxmin_use, fabric.n_links);
             double rate = cost.max_rate_Bps;
             for (int u = fabric_uses(uses, &fabric, world, &cost, 0) - 1; u >= 0; u--)
@@ -203,7 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings_of_whole_chunks_agree_at_every_size),
         cmocka_unit_test(rings_over_nodes_cross_once_more_than_nccl_counts),
-        cmocka_unit_test(rings_as_nccl_cuts_agree_where_one_term_dominates),
+        cmocka_unit_test(rings_as_nccl_cuts_agree),
         cmocka_unit_test(trees_cut_finely_agree_where_one_term_dominates),
         cmocka_unit_test(trees_as_nccl_cuts_fill_their_pipeline),
         cmocka_unit_test(a_contended_ring_agrees_too),

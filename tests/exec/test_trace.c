@@ -26,7 +26,10 @@ static struct hw test_hw(void)
     hw.node.nic_bandwidth.value = 50e9;
     hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
     hw.node.nccl_base_latency.value = 100e-6;
-    hw.node.nccl_hop_latency.value = hw.cluster.nccl_hop_latency.value = 10e-6;
+    hw.gpu.arch = "Volta";
+    hw.node.fabric = HW_PCIE;
+    hw.cluster.nccl_protocols = HW_PROTOCOLS_SIMPLE;
+    hw.node.nccl_hop_latency.value = 10e-6;
     hw.node.nccl_channels.value = 20;
     hw.cluster.nodes.value = 8;
     return hw;

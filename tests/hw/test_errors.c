@@ -79,7 +79,7 @@ static const char *node_text(struct arena *arena, const char *nics)
 static const char *cluster_text(struct arena *arena, const char *nodes)
 {
     static const struct line lines[] = {
-        {"oversubscription", "1"}, {"nccl_efficiency", "0.9"}, {"nccl_hop_latency", "20 us"}};
+        {"oversubscription", "1"}, {"nccl_efficiency", "0.9"}, {"nccl_net_latency", "2 us"}};
     const char *tail = arena_printf(arena, "nodes: %s", nodes);
     return text_of(arena, "name: C\nnode: node.yaml\n", lines, sizeof lines / sizeof *lines, tail);
 }

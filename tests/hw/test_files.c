@@ -8,6 +8,7 @@
 #include "../near.h"
 
 #include <stdlib.h>
+#include <glob.h>
 #include <string.h>
 
 #define CLUSTERS FLOPCAST_SOURCE_DIR "/topologies/clusters/"
@@ -28,10 +29,9 @@ static void check(const struct hw *hw)
     assert_true(gpu->memory_sms.value <= gpu->sms.value);
     assert_true(hw->node.nccl_channels.value < gpu->sms.value); /* a collective leaves SMs to compute */
     assert_true(hw->node.nccl_bytes.value + gpu->context_bytes.value < 0.2 * gpu->hbm_capacity.value);
-    /* a GPU's way out of the node is narrower than the way inside it, and a hop between nodes longer */
+    /* a GPU's way out of the node is narrower than the way inside it */
     assert_true(
         hw->node.nics.value * hw->node.nic_bandwidth.value / hw->node.gpus.value < hw->node.gpu_bandwidth.value);
-    assert_true(hw->cluster.nccl_hop_latency.value > hw->node.nccl_hop_latency.value);
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (quantity_is_set(gpu->gemm[i].peak))
             assert_true(gpu->gemm[i].efficiency.value > 0.5); /* no GEMM library is worse for large products */
@@ -40,14 +40,16 @@ static void check(const struct hw *hw)
 static void test_all_clusters_load(void **state)
 {
     (void)state;
-    static const char *const paths[] = {CLUSTERS "a100-80gb-roce-2tb.yaml", CLUSTERS "a100-80gb-8x200g.yaml",
-        CLUSTERS "a100-40gb-8x200g.yaml", CLUSTERS "h100-8x400g.yaml", CLUSTERS "dgx-1v-ib.yaml"};
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    glob_t paths;
+    assert_int_equal(glob(CLUSTERS "*.yaml", 0, NULL, &paths), 0);
+    assert_true(paths.gl_pathc > 10);
+    for (size_t i = 0; i < paths.gl_pathc; i++) {
         struct arena arena = ARENA_INIT;
-        struct hw hw = load(&arena, paths[i]);
+        struct hw hw = load(&arena, paths.gl_pathv[i]);
         check(&hw);
         arena_release(&arena);
     }
+    globfree(&paths);
 }
 
 static void test_fsdp_paper_cluster(void **state)
@@ -64,20 +66,6 @@ static void test_fsdp_paper_cluster(void **state)
     assert_near(hw.gpu.gemm[DTYPE_BF16].peak.value, 312e12, 1);
     assert_false(quantity_is_set(hw.gpu.gemm[DTYPE_FP8].peak));
     assert_int_equal(hw.gpu.sms.kind, QUANTITY_DATASHEET);
-    arena_release(&arena);
-}
-
-/* 1024 ranks on 128 nodes, all_reduce by ring: 2 x 1023 steps, of which 2 x 127 between nodes. The table of nccl-tests
- * issue 322 says 19.4 ms at 1 GB and 20.2 ms at 2 GB, so 18.5 ms without bytes; the two hop latencies must give that.
- */
-static void test_hop_latencies_give_the_measured_ring(void **state)
-{
-    (void)state;
-    struct arena arena = ARENA_INIT;
-    struct hw hw = load(&arena, CLUSTERS "h100-8x400g.yaml");
-    double between = 2 * 127, inside = 2 * 1023 - between;
-    double ring_s = inside * hw.node.nccl_hop_latency.value + between * hw.cluster.nccl_hop_latency.value;
-    assert_near(ring_s, 18.5e-3, 0.2e-3);
     arena_release(&arena);
 }
 
@@ -108,7 +96,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_clusters_load),
         cmocka_unit_test(test_fsdp_paper_cluster),
-        cmocka_unit_test(test_hop_latencies_give_the_measured_ring),
         cmocka_unit_test(test_print_shows_every_number_with_its_source),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,13 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 4 nodes of 8 V100; hop latency and efficiency are round numbers, nothing here depends on them. */
+/* 4 nodes of 8 V100; latency and efficiency are round numbers, nothing here depends on them. */
 static const char cluster_yaml[] = "name: four nodes\n"
                                    "node: " FLOPCAST_SOURCE_DIR "/topologies/nodes/dgx-1v-like.yaml\n"
                                    "nodes: {value: 4, kind: assumed, source: test}\n"
                                    "oversubscription: {value: 1, kind: assumed, source: test}\n"
                                    "nccl_efficiency: {value: 0.9, kind: assumed, source: test}\n"
-                                   "nccl_hop_latency: {value: 20 us, kind: assumed, source: test}\n"
+                                   "nccl_net_latency: {value: 2 us, kind: assumed, source: test}\n"
                                    "kernel_jitter: {value: 1 %, kind: assumed, source: test}\n"
                                    "host_jitter: {value: 5 %, kind: assumed, source: test}\n";
 

@@ -1,0 +1,85 @@
+#include "calibrate/check_nccl.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <string.h>
+
+static int find_name(const char *const *names, const char *name)
+{
+    for (int i = 0; name && names[i]; i++)
+        if (strcmp(names[i], name) == 0)
+            return i;
+    return COLL_ANY;
+}
+
+static enum status set_group(
+    struct nccl_check *out, const struct collective_measurement *first, const struct hw *hw, struct diag *diag)
+{
+    int per_node = hw_gpus_per_node(hw);
+    out->collective = first->collective;
+    out->ranks = first->ranks;
+    out->nodes = first->nodes > 0 ? first->nodes : (first->ranks + per_node - 1) / per_node;
+    if (out->ranks % out->nodes || out->ranks / out->nodes > per_node || out->nodes > hw->cluster.nodes.value)
+        return diag_input(diag, (struct source_pos){0},
+            "%d ranks on %d nodes do not fit the topology's %g nodes of %d GPUs; --nodes and --ranks say how they ran",
+            out->ranks, out->nodes, hw->cluster.nodes.value, per_node);
+    return STATUS_OK;
+}
+
+static enum status add_rows(
+    struct nccl_check *out, const struct nccl_log *log, const struct hw *hw, struct coll_force force, struct diag *diag)
+{
+    int kind = find_name(coll_kind_names, out->collective);
+    if (kind < 0)
+        return diag_input(diag, (struct source_pos){0}, "%s is not modelled", out->collective);
+    const struct coll_shape shape = {out->ranks, out->nodes, out->ranks / out->nodes};
+    for (int i = 0; i < log->rows.n; i++) {
+        const struct collective_measurement *row = &log->rows.at[i];
+        if (row->ranks != out->ranks || strcmp(row->collective, out->collective) != 0)
+            return diag_input(diag, (struct source_pos){0},
+                "the log holds %s of %d ranks and %s of %d; one table at a time", out->collective, out->ranks,
+                row->collective, row->ranks);
+        struct coll_force forced = {
+            force.algorithm == COLL_ANY ? find_name(coll_algorithm_names, row->algorithm) : force.algorithm,
+            force.protocol == COLL_ANY ? find_name(coll_protocol_names, row->protocol) : force.protocol};
+        double bytes = (double)row->bytes;
+        vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,
+                                 .measured_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s,
+                                 .predicted = coll_choose((enum coll_kind)kind, bytes, shape, hw, forced)});
+    }
+    return STATUS_OK;
+}
+
+enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
+    struct coll_force force, struct arena *arena, struct diag *diag)
+{
+    *out = (struct nccl_check){0};
+    struct input *input = NULL;
+    struct nccl_log read = {0};
+    enum status status = input_open(&input, log, diag);
+    if (status == STATUS_OK)
+        status = nccl_read(&read, input, options, arena, diag);
+    input_close(input);
+    if (status == STATUS_OK)
+        status = set_group(out, &read.rows.at[0], hw, diag);
+    if (status == STATUS_OK)
+        status = add_rows(out, &read, hw, force, diag);
+    vec_free(&read.rows);
+    return status;
+}
+
+int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *median)
+{
+    size_t n = 0;
+    double *off = xcalloc((size_t)check->rows.n, sizeof *off);
+    for (int i = 0; i < check->rows.n; i++) {
+        const struct nccl_checked *row = &check->rows.at[i];
+        if (row->bytes >= min_bytes && row->bytes < max_bytes)
+            off[n++] = fabs(coll_alone_s(row->predicted) / row->measured_s - 1);
+    }
+    gsl_sort(off, 1, n);
+    *median = n > 0 ? gsl_stats_median_from_sorted_data(off, 1, n) : 0;
+    free(off);
+    return (int)n;
+}

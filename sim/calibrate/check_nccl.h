@@ -1,0 +1,29 @@
+/* A log of nccl-tests beside what the model predicts for it: one line of "how good is this topology file". */
+#ifndef FLOPCAST_CALIBRATE_CHECK_NCCL_H
+#define FLOPCAST_CALIBRATE_CHECK_NCCL_H
+
+#include "calibrate/import_nccl.h"
+#include "coll/coll.h"
+
+struct nccl_checked {
+    double bytes, measured_s; /* out of place where there is such a figure, else in place */
+    struct coll_cost predicted;
+};
+
+struct nccl_check {
+    const char *collective;
+    int ranks, nodes;
+    VEC(struct nccl_checked) rows;
+};
+
+/* log: a file of nccl-tests, text or JSON, of one collective on one group. Nodes that the log does not tell are as few
+ * as the topology's nodes can hold. What force leaves open is as the log's NCCL_ALGO and NCCL_PROTO say, else NCCL's
+ * choice. A collective that is not modelled, or a group that the topology cannot hold, is STATUS_INPUT. Texts live in
+ * the arena. Free with vec_free(&out->rows), also after an error. */
+enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
+    struct coll_force force, struct arena *arena, struct diag *diag);
+
+/* Median of |predicted / measured - 1| over sizes from min_bytes to below max_bytes, and how many there are. */
+int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *median);
+
+#endif

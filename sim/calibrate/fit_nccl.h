@@ -1,0 +1,90 @@
+/* Fits what topologies/ say about NCCL to tables of nccl-tests.
+ *
+ * results/measured/nccl_tables.csv lists every table of collectives.csv: the cluster file that describes its machine,
+ * and its use: fit, left_out (predicted, never fitted) or bad (outside what is modelled; the note says why). What is
+ * fitted stands in the files themselves: every quantity of kind fitted in the node and cluster files of these clusters.
+ * Quantities with the same key and the same source text, "..., Hopper nodes" say, are one parameter of a hardware
+ * family, however many files have it.
+ *
+ * Residuals: log(model / measured) of the time out of place, all sizes from the table's min_bytes on; robust
+ * (robust.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
+ * environment of the run did, plus launch_us: what one process that launches on eight GPUs in turn adds.
+ *
+ * Errors of a table: median of |model / measured - 1| over its sizes from 1 MiB and below 64 KiB. */
+#ifndef FLOPCAST_CALIBRATE_FIT_NCCL_H
+#define FLOPCAST_CALIBRATE_FIT_NCCL_H
+
+#include "base/units.h"
+#include "base/vec.h"
+#include "coll/coll.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum nccl_use { NCCL_FIT, NCCL_LEFT_OUT, NCCL_BAD, NCCL_USE_COUNT };
+extern const char *const nccl_use_names[NCCL_USE_COUNT + 1]; /* "fit", "left_out", "bad" */
+
+struct nccl_point {
+    double bytes, measured_s;
+};
+
+/* A table and what it is compared with. Texts live in the arena. */
+struct nccl_case {
+    const char *source, *gpu, *note, *topology;
+    enum coll_kind kind;
+    int nodes, ranks; /* nodes: NVLink domains, where one spans several machines */
+    struct coll_force force;
+    double channels; /* forced, or 0 */
+    double launch_s;
+    double min_bytes; /* sizes below are left out: they say something else */
+    enum nccl_use use;
+    int system; /* into systems, -1: none describes it */
+    VEC(struct nccl_point) points;
+};
+
+struct nccl_parameter {
+    const char *key, *source;
+    enum dimension dimension;
+    struct quantity filed, fitted;
+    int number; /* of the logarithm that is varied; -1: no table to fit it */
+};
+
+struct nccl_fit {
+    VEC(struct nccl_case) cases;
+    VEC(struct hw) systems;
+    VEC(struct nccl_parameter) parameters;
+    size_t n_free;
+    double *covariance; /* n_free squared, of logarithms; NULL before the fit */
+};
+
+/* clusters: the folder of cluster files. Free with nccl_fit_free(), also after an error. */
+enum status nccl_fit_load(
+    struct nccl_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag);
+void nccl_fit_free(struct nccl_fit *fit);
+
+/* Fits; systems then have the fitted values. start: what the filed values are multiplied with for a start. STATUS_INPUT
+ * when the tables do not determine the parameters. */
+enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag);
+
+/* The parameter that a quantity of this key and source is, or NULL. */
+const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *source);
+
+/* Calls visit for every fitted quantity of the node and cluster. */
+void nccl_each_fitted(struct hw *hw,
+    void (*visit)(void *self, const char *key, enum dimension dimension, struct quantity *q), void *self);
+
+struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_case *which, double bytes);
+double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *which, double bytes);
+
+struct nccl_error {
+    int n;
+    double median; /* fraction; 0 without sizes */
+};
+struct nccl_error nccl_case_error(
+    const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
+
+/* The report of `flopcast calibrate fit nccl`. */
+enum status nccl_fit_print(
+    FILE *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag);
+
+#endif

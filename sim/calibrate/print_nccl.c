@@ -1,0 +1,78 @@
+#include "calibrate/fit_nccl.h"
+
+#include <math.h>
+
+static const double MiB = 0x1p20, KiB64 = 0x1p16;
+static const double TIED = 0.8; /* correlation of two parameters from which on it is told */
+
+static void print_error(FILE *out, struct nccl_error error)
+{
+    if (error.n)
+        fprintf(out, " %4d %6.1f %%", error.n, 100 * error.median);
+    else
+        fprintf(out, " %4s %8s", "", "");
+}
+
+static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use)
+{
+    for (int i = 0; i < fit->cases.n; i++) {
+        const struct nccl_case *which = &fit->cases.at[i];
+        if (which->use != use)
+            continue;
+        fprintf(
+            out, "%-8s %-14s %4d %5d", nccl_use_names[use], coll_kind_names[which->kind], which->nodes, which->ranks);
+        print_error(out, nccl_case_error(fit, which, MiB, HUGE_VAL));
+        print_error(out, nccl_case_error(fit, which, 0, KiB64));
+        fprintf(out, "  %s: %s%s%s\n", *which->topology ? which->topology : "-", which->source,
+            *which->note ? ". " : "", which->note);
+    }
+}
+
+static void print_parameters(FILE *out, const struct nccl_fit *fit)
+{
+    fprintf(out, "\n%-22s %14s %14s    %-14s\n", "parameter", "in the files", "fitted", "+-");
+    for (int i = 0; i < fit->parameters.n; i++) {
+        const struct nccl_parameter *p = &fit->parameters.at[i];
+        char filed[64], fitted[64], error[64];
+        fprintf(out, "%-22s %14s %14s +- %-14s %s\n", p->key,
+            quantity_format(filed, sizeof filed, p->filed.value, p->dimension),
+            quantity_format(fitted, sizeof fitted, p->fitted.value, p->dimension),
+            quantity_format(error, sizeof error, p->fitted.std_error, p->dimension), p->source);
+    }
+}
+
+static void print_correlations(FILE *out, const struct nccl_fit *fit)
+{
+    for (int i = 0; i < fit->parameters.n; i++)
+        for (int j = 0; j < i; j++) {
+            const struct nccl_parameter *a = &fit->parameters.at[i], *b = &fit->parameters.at[j];
+            if (a->number < 0 || b->number < 0)
+                continue;
+            size_t n = fit->n_free, k = (size_t)a->number, l = (size_t)b->number;
+            double correlation =
+                fit->covariance[k * n + l] / sqrt(fit->covariance[k * n + k] * fit->covariance[l * n + l]);
+            if (fabs(correlation) > TIED)
+                fprintf(
+                    out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, a->key, a->source, b->key, b->source);
+        }
+}
+
+enum status nccl_fit_print(
+    FILE *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+{
+    struct nccl_fit fit;
+    enum status status = nccl_fit_load(&fit, measured, clusters, arena, diag);
+    if (status == STATUS_OK)
+        status = nccl_fit_solve(&fit, 1, diag);
+    if (fit.covariance) {
+        fprintf(out, "|model / measured - 1|, median over sizes%28s%14s\n", ">= 1 MiB", "< 64 KiB");
+        fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s  topology: table\n", "use", "collective", "nodes", "ranks",
+            "n", "error", "n", "error");
+        for (int use = 0; use < NCCL_USE_COUNT; use++)
+            print_cases(out, &fit, (enum nccl_use)use);
+        print_parameters(out, &fit);
+        print_correlations(out, &fit);
+    }
+    nccl_fit_free(&fit);
+    return status;
+}

@@ -1,0 +1,25 @@
+/* Private to sim/calibrate: robust least squares for the fits of this module.
+ *
+ * Minimises the residuals f (logarithms of model over measurement, so that small and large times count alike) by GSL's
+ * Levenberg-Marquardt, reweighted with 1 / (1 + (residual / scale)^2) (Cauchy) until it stands still, so that single
+ * odd rows do not bend the rest. */
+#ifndef FLOPCAST_CALIBRATE_ROBUST_H
+#define FLOPCAST_CALIBRATE_ROBUST_H
+
+#include <gsl/gsl_matrix.h>
+#include <gsl/gsl_vector.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct robust_problem {
+    int (*residuals)(const gsl_vector *parameters, void *context, gsl_vector *out); /* returns GSL_SUCCESS */
+    void *context;
+    size_t n_rows, n_parameters; /* more rows than parameters */
+    double scale;                /* residual at which a row counts half */
+};
+
+/* at: the start in, the solution out. covariance (n_parameters squared) out, scaled by the variance of the residuals:
+ * the rows' own scatter is not known. Returns whether the last rounds stood still. */
+bool robust_fit(gsl_vector *at, gsl_matrix *covariance, const struct robust_problem *problem);
+
+#endif

@@ -1,0 +1,150 @@
+#include "cli/calibrate.h"
+#include "cli/cli.h"
+#include "cli/force.h"
+#include "cli/table.h"
+
+#include "calibrate/check_nccl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES };
+
+struct check_command {
+    const char *log, *topology;
+    bool csv;
+    struct nccl_options nccl;
+    struct coll_force force;
+};
+
+static const struct argp_option options[] = {
+    {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster that the log is of: a file of topologies/clusters", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "table (default) or csv", 0},
+    {"collective", KEY_COLLECTIVE, "NAME", 0, "What was measured, where the log does not say it", 0},
+    {"ranks", KEY_RANKS, "N", 0, "How many ranks ran", 0},
+    {"nodes", KEY_NODES, "N", 0, "On how many nodes", 0},
+    FORCE_OPTIONS,
+    {0},
+};
+
+static int parse_count(const char *option, const char *text, struct argp_state *state)
+{
+    char *end = NULL;
+    long n = strtol(text, &end, 10);
+    if (end == text || *end || n < 1 || n > 1 << 20)
+        argp_error(state, "--%s %s: a number from 1 is wanted", option, text);
+    return (int)n;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct check_command *command = state->input;
+    switch (key) {
+    case KEY_TOPOLOGY:
+        command->topology = arg;
+        return 0;
+    case KEY_FORMAT:
+        command->csv = strcmp(arg, "csv") == 0;
+        if (!command->csv && strcmp(arg, "table") != 0)
+            argp_error(state, "--format %s: table or csv is wanted", arg);
+        return 0;
+    case KEY_COLLECTIVE:
+        command->nccl.collective = nccl_collective(arg);
+        if (!command->nccl.collective)
+            argp_error(state, "--collective %s: a name as all_reduce is wanted", arg);
+        return 0;
+    case KEY_RANKS:
+        command->nccl.ranks = parse_count("ranks", arg, state);
+        return 0;
+    case KEY_NODES:
+        command->nccl.nodes = parse_count("nodes", arg, state);
+        return 0;
+    case KEY_ALGO:
+    case KEY_PROTO:
+        force_option(&command->force, key, arg, state);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->log)
+            argp_error(state, "one log at a time; '%s' is a second one", arg);
+        command->log = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!command->log || !command->topology)
+            argp_error(state, "a log and --topology are needed");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void print_csv(FILE *out, const struct nccl_check *check)
+{
+    fputs("bytes,measured_us,predicted_us,algorithm,protocol\r\n", out);
+    for (int i = 0; i < check->rows.n; i++) {
+        const struct nccl_checked *row = &check->rows.at[i];
+        fprintf(out, "%.0f,%.6g,%.6g,%s,%s\r\n", row->bytes, row->measured_s * 1e6, coll_alone_s(row->predicted) * 1e6,
+            coll_algorithm_names[row->predicted.algorithm], coll_protocol_names[row->predicted.protocol]);
+    }
+}
+
+static void print_median(FILE *out, const char *sizes, const struct nccl_check *check, double min, double max)
+{
+    double median;
+    int n = nccl_check_median(check, min, max, &median);
+    if (n > 0)
+        fprintf(out, "median error over %d sizes %s: %.1f %%\n", n, sizes, 100 * median);
+}
+
+static void print_table(FILE *out, const struct nccl_check *check, struct arena *arena)
+{
+    static const double MiB = 0x1p20, KiB = 0x1p10;
+    struct table table = {0};
+    table_column(&table, "bytes", "", false);
+    table_column(&table, "measured", "us", false);
+    table_column(&table, "predicted", "us", false);
+    table_column(&table, "error", "%", false);
+    table_column(&table, "algorithm", "", true);
+    table_column(&table, "protocol", "", true);
+    for (int i = 0; i < check->rows.n; i++) {
+        const struct nccl_checked *row = &check->rows.at[i];
+        double predicted_s = coll_alone_s(row->predicted);
+        table_cell(&table, arena_printf(arena, "%.0f", row->bytes));
+        table_cell(&table, arena_printf(arena, "%.1f", row->measured_s * 1e6));
+        table_cell(&table, arena_printf(arena, "%.1f", predicted_s * 1e6));
+        table_cell(&table, arena_printf(arena, "%+.1f", 100 * (predicted_s / row->measured_s - 1)));
+        table_cell(&table, coll_algorithm_names[row->predicted.algorithm]);
+        table_cell(&table, coll_protocol_names[row->predicted.protocol]);
+    }
+    fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes,
+        check->nodes > 1 ? "s" : "");
+    table_print(out, &table);
+    table_free(&table);
+    fputc('\n', out);
+    print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
+    print_median(out, "below 64 KiB", check, 0, 64 * KiB);
+}
+
+int calibrate_check(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "LOG",
+        .doc = "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster."};
+    struct check_command command = {.force = COLL_FREE};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    struct nccl_check check = {0};
+    enum status status = hw_load(&hw, command.topology, &arena, &diag);
+    if (status == STATUS_OK)
+        status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);
+    if (status == STATUS_OK && command.csv)
+        print_csv(stdout, &check);
+    else if (status == STATUS_OK)
+        print_table(stdout, &check, &arena);
+    vec_free(&check.rows);
+    arena_release(&arena);
+    return cli_report(&diag);
+}

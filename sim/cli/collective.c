@@ -1,0 +1,186 @@
+#include "cli/cli.h"
+#include "cli/force.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_BYTES };
+enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000 }; /* float, what nccl-tests takes by default */
+
+struct collective_command {
+    const char *topology;
+    int kind, gpus;
+    double min_bytes, max_bytes, factor;
+    struct coll_force force;
+};
+
+static const struct argp_option options[] = {
+    {"topology", KEY_TOPOLOGY, "FILE", 0, "A file of topologies/clusters", 0},
+    {"gpus", KEY_GPUS, "N", 0, "How many ranks, node by node", 0},
+    {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0, "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2",
+        0},
+    FORCE_OPTIONS,
+    {0},
+};
+
+/* A size with nccl-tests' suffix K, M, G or T, powers of 1024; *end after it. */
+static double parse_size(const char *text, char **end)
+{
+    static const char suffixes[] = "KMGT";
+    double value = strtod(text, end);
+    const char *suffix = **end ? strchr(suffixes, **end) : NULL;
+    if (suffix) {
+        value = ldexp(value, 10 * (int)(suffix - suffixes + 1));
+        (*end)++;
+    }
+    return floor(value);
+}
+
+static void parse_bytes(struct collective_command *command, const char *arg, struct argp_state *state)
+{
+    char *end = NULL;
+    command->min_bytes = command->max_bytes = parse_size(arg, &end);
+    command->factor = 2;
+    if (*end == ':')
+        command->max_bytes = parse_size(end + 1, &end);
+    if (*end == ':')
+        command->factor = strtod(end + 1, &end);
+    if (*end || !(command->min_bytes >= 1) || !(command->max_bytes >= command->min_bytes) ||
+        !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
+        log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
+        argp_error(state, "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2", arg);
+}
+
+static void check(const struct collective_command *command, struct argp_state *state)
+{
+    if (command->kind < 0)
+        argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
+    if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
+        argp_error(state, "--topology, --gpus and --bytes are needed");
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct collective_command *command = state->input;
+    char *end = NULL;
+    switch (key) {
+    case KEY_TOPOLOGY:
+        command->topology = arg;
+        return 0;
+    case KEY_GPUS: {
+        long n = strtol(arg, &end, 10);
+        if (*end || n < 2 || n > 1 << 20)
+            argp_error(state, "--gpus %s: a number from 2 is wanted", arg);
+        command->gpus = (int)n;
+        return 0;
+    }
+    case KEY_BYTES:
+        parse_bytes(command, arg, state);
+        return 0;
+    case KEY_ALGO:
+    case KEY_PROTO:
+        force_option(&command->force, key, arg, state);
+        return 0;
+    case ARGP_KEY_ARG:
+        for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
+            if (strcmp(arg, coll_kind_names[command->kind]) == 0)
+                return 0;
+        argp_error(state,
+            "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+            "all_to_all, send_recv",
+            arg);
+        return 0;
+    case ARGP_KEY_END:
+        check(command, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* The banner of nccl-tests. The program is named as theirs, so that a reader knows the collective. */
+static void print_banner(const struct collective_command *command, const struct hw *hw)
+{
+    static const char *const programs[COLL_KIND_COUNT] = {
+        "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"};
+    printf("# Collective test starting: %s_perf\n", programs[command->kind]);
+    printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
+           "validation: 0 graph: 0\n#\n# Using devices\n",
+        command->min_bytes, command->max_bytes, command->factor);
+    int per_node = hw_gpus_per_node(hw);
+    for (int rank = 0; rank < command->gpus; rank++)
+        printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
+            rank / per_node, rank % per_node, rank % per_node, hw->gpu.name);
+    if (command->force.algorithm != COLL_ANY)
+        printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
+    if (command->force.protocol != COLL_ANY)
+        printf("# NCCL_PROTO=%s\n", coll_protocol_names[command->force.protocol]);
+    printf("#\n# %54s %33s\n", "out-of-place", "in-place");
+    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s %6s\n", "size", "count", "type", "redop", "root",
+        "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong");
+    printf("# %10s %12s %9s %7s %7s %8s %7s %7s %6s %8s %7s %7s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)",
+        "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)");
+}
+
+static void print_row(const struct collective_command *command, double bytes, struct coll_cost cost)
+{
+    enum coll_kind kind = (enum coll_kind)command->kind;
+    bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
+    bool reduces = kind == COLL_ALL_REDUCE || kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
+    bool rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
+    double time_us = coll_alone_s(cost) * 1e6;
+    char block[64];
+    snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us, bytes / time_us * 1e-3,
+        cost.bus_bytes / time_us * 1e-3, "N/A");
+    printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes, floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)),
+        "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
+}
+
+static enum status print_sizes(const struct collective_command *command, const struct hw *hw, struct diag *diag)
+{
+    int per_node = hw_gpus_per_node(hw), gpus = command->gpus;
+    if (gpus > hw->cluster.nodes.value * per_node || (gpus > per_node && gpus % per_node))
+        return diag_input(diag, (struct source_pos){.file = command->topology},
+            "%d GPUs are no whole nodes of %d, of which there are %g", gpus, per_node, hw->cluster.nodes.value);
+    struct coll_shape shape = coll_shape((struct coll_group){0, 1, gpus}, per_node);
+    double busbw_sum = 0;
+    int n = 0;
+    for (double bytes = command->min_bytes; bytes <= command->max_bytes; n++) {
+        struct coll_cost cost = coll_choose((enum coll_kind)command->kind, bytes, shape, hw, command->force);
+        int wanted = command->force.algorithm, protocol = command->force.protocol;
+        if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
+            (protocol != COLL_ANY && protocol != (int)cost.protocol))
+            return diag_input(diag, (struct source_pos){.file = command->topology},
+                "%s of %d GPUs cannot be done as --algo and --proto say; the nearest is %s with %s",
+                coll_kind_names[command->kind], gpus, coll_algorithm_names[cost.algorithm],
+                coll_protocol_names[cost.protocol]);
+        if (n == 0)
+            print_banner(command, hw);
+        print_row(command, bytes, cost);
+        busbw_sum += cost.bus_bytes / coll_alone_s(cost);
+        bytes = fmax(bytes + 1, floor(bytes * command->factor));
+    }
+    printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n#\n", busbw_sum / n * 1e-9);
+    return STATUS_OK;
+}
+
+int cmd_collective(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "KIND",
+        .doc =
+            "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "
+            "reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
+            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say."};
+    struct collective_command command = {.kind = -1, .force = COLL_FREE};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    if (hw_load(&hw, command.topology, &arena, &diag) == STATUS_OK)
+        print_sizes(&command, &hw, &diag);
+    arena_release(&arena);
+    return cli_report(&diag);
+}

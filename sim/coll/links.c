@@ -1,0 +1,104 @@
+/* What links give and hops take: the part of every algorithm that is read from the hardware. */
+#include "coll/algorithm.h"
+#include "coll/nccl.h"
+
+#include <math.h>
+
+double coll_gpu_Bps(const struct hw *hw)
+{
+    return hw->node.gpu_bandwidth.value * hw->node.nccl_efficiency.value;
+}
+
+double coll_node_Bps(const struct hw *hw)
+{
+    return hw->node.nics.value * hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value /
+           hw->cluster.oversubscription.value;
+}
+
+double coll_nic_share(struct coll_shape shape, const struct hw *hw)
+{
+    double nics = hw->node.nics.value, near = nics / hw->node.gpus.value;
+    double used = shape.per_node * (near > 1 ? near : 1);
+    return used < nics ? used / nics : 1;
+}
+
+static double channels(bool across, const struct hw *hw)
+{
+    bool own = across && quantity_is_set(hw->cluster.nccl_channels);
+    return own ? hw->cluster.nccl_channels.value : hw->node.nccl_channels.value;
+}
+
+void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
+{
+    const struct hw *hw = query->hw;
+    double nvlink_Bps = coll_gpu_Bps(hw);
+    cost->max_rate_Bps = HUGE_VAL;
+    if (cost->node_out_factor > 0) {
+        cost->max_rate_Bps =
+            coll_node_Bps(hw) * coll_nic_share(query->shape, hw) * network_share / cost->node_out_factor;
+        if (cost->gpu_out_factor == 1 && quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
+            /* From GPU to GPU in each channel: then channels, not what one node's default of them reaches, are the
+             * limit inside the node. */
+            double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
+            nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);
+        }
+    }
+    if (cost->gpu_out_factor > 0)
+        cost->max_rate_Bps = fmin(cost->max_rate_Bps, nvlink_Bps * nvlink_share / cost->gpu_out_factor);
+}
+
+double coll_bytes_s(const struct coll_cost *cost)
+{
+    return cost->bus_bytes / cost->max_rate_Bps;
+}
+
+double coll_base_s(const struct coll_query *query, enum coll_algorithm like)
+{
+    return query->protocol == COLL_SIMPLE ? query->hw->node.nccl_base_latency.value
+                                          : nccl_base_s[like][query->protocol];
+}
+
+static double hop_inside_s(enum coll_algorithm like, enum coll_protocol protocol, const struct hw *hw)
+{
+    enum nccl_link link = hw->node.fabric == HW_PCIE ? NCCL_PCI : NCCL_NVLINK;
+    double builtin_s = nccl_hop_s[like][link][protocol];
+    if (protocol != COLL_SIMPLE)
+        return builtin_s;
+    return hw->node.nccl_hop_latency.value * builtin_s / nccl_hop_s[COLL_RING][link][COLL_SIMPLE];
+}
+
+/* The tuner adds the network's own latency once, twice for Simple, which flushes. A step between nodes ends when the
+ * proxy has posted for all channels. */
+static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
+{
+    const struct hw_cluster *cluster = &hw->cluster;
+    double times = protocol == COLL_SIMPLE ? 2 : 1;
+    double post_s = like == COLL_RING ? cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
+    return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
+           post_s * nccl_channels(protocol, bytes, (int)channels(true, hw));
+}
+
+double coll_hop_s(
+    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw)
+{
+    enum coll_algorithm like = algorithm == COLL_TREE ? COLL_TREE : COLL_RING;
+    return across ? hop_across_s(like, protocol, bytes, hw) : hop_inside_s(like, protocol, hw);
+}
+
+double coll_hop_inside_s(const struct coll_query *query, enum coll_algorithm like)
+{
+    return coll_hop_s(like, query->protocol, query->bytes, false, query->hw);
+}
+
+double coll_hop_across_s(const struct coll_query *query, enum coll_algorithm like)
+{
+    return coll_hop_s(like, query->protocol, query->bytes, true, query->hw);
+}
+
+int coll_levels(int nodes)
+{
+    int levels = 0;
+    for (; nodes > 1; nodes /= 2)
+        levels++;
+    return levels;
+}

@@ -1,0 +1,104 @@
+#include "coll/nccl.h"
+
+#include <math.h>
+#include <string.h>
+
+#define US 1e-6
+
+/* [Ring, Tree][LL, LL128, Simple] */
+const double nccl_base_s[2][COLL_PROTOCOL_COUNT] = {
+    [COLL_RING] = {6.6 * US, 14.0 * US, 8.4 * US},
+    [COLL_TREE] = {6.8 * US, 14.0 * US, 8.4 * US},
+};
+const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
+    [COLL_RING] = {[NCCL_NVLINK] = {0.6 * US, 1.9 * US, 3.4 * US},
+        [NCCL_PCI] = {1.0 * US, 2.5 * US, 5.7 * US},
+        [NCCL_NET] = {2.7 * US, 4.0 * US, 14.0 * US}},
+    [COLL_TREE] = {[NCCL_NVLINK] = {0.6 * US, 1.25 * US, 4.0 * US},
+        [NCCL_PCI] = {1.0 * US, 1.9 * US, 4.0 * US},
+        [NCCL_NET] = {5.0 * US, 8.5 * US, 14.0 * US}},
+};
+
+const double nccl_slices = 2;
+
+const double nccl_pat_base_s = 8.0 * US;
+const double nccl_pat_hop_share = 1 / 3.5;
+const double nccl_pat_rank_s = 2.8 * US;
+const double nccl_pat_share = 0.75;
+
+/* What depends on the GPU: [1, 2, more nodes], B/s. */
+static const struct arch {
+    const char *name;
+    double ll_max[3];                            /* several nodes: by the CPU; Intel's row */
+    double tree[3], tree_ll128[3], nvls_tree[3]; /* a channel */
+} archs[] = {
+    {"Volta", {39.0e9, 39.0e9, 20.4e9}, {26.5e9, 18.5e9, 10.0e9}, {20e9, 20e9, 20e9}, {26.5e9, 18.5e9, 10.0e9}},
+    {"Ampere", {87.7e9, 39.0e9, 20.4e9}, {24.0e9, 23.6e9, 17.8e9}, {20e9, 20e9, 20e9}, {24.0e9, 23.6e9, 17.8e9}},
+    {"Hopper", {141e9, 39.0e9, 20.4e9}, {38.7e9, 41.4e9, 36.0e9}, {36.7e9, 36.7e9, 29.0e9}, {0, 57.7e9, 45.5e9}},
+    {"Blackwell", {282e9, 39.0e9, 20.4e9}, {70e9, 42.8e9, 24e9}, {55.6e9, 31.67e9, 20e9}, {0, 96e9, 80e9}},
+};
+
+static const struct arch *find_arch(const struct hw *hw)
+{
+    size_t n = sizeof archs / sizeof *archs;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(hw->gpu.arch, archs[i].name) == 0)
+            return &archs[i];
+    return &archs[0]; /* one that the tuner does not know: its oldest row */
+}
+
+static int column(int nodes)
+{
+    return nodes > 2 ? 2 : nodes - 1;
+}
+
+double nccl_ll_max_Bps(const struct hw *hw, int nodes)
+{
+    return find_arch(hw)->ll_max[column(nodes)];
+}
+
+double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape)
+{
+    static const int most_channels = 8;
+    const struct arch *arch = find_arch(hw);
+    const double *each = nvls ? arch->nvls_tree : protocol == COLL_LL128 ? arch->tree_ll128 : arch->tree;
+    return each[column(shape.nodes)] * (shape.per_node < most_channels ? shape.per_node : most_channels);
+}
+
+double nccl_ring_share(enum coll_protocol protocol, int nodes)
+{
+    static const double one_node[COLL_PROTOCOL_COUNT] = {0.5, 0.92, 1}, more[COLL_PROTOCOL_COUNT] = {0.5, 0.9375, 1};
+    return nodes > 1 ? more[protocol] : one_node[protocol];
+}
+
+double nccl_tree_share(enum coll_protocol protocol, int nodes)
+{
+    static const double one_node[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 7 / 9, 0.92};
+    static const double more[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 120 / 128, 0.92};
+    return nodes > 1 ? more[protocol] : one_node[protocol];
+}
+
+double coll_tree_share(int nodes)
+{
+    return nccl_tree_share(COLL_SIMPLE, nodes);
+}
+
+double nccl_tree_correction(enum coll_protocol protocol, double bytes)
+{
+    enum { SIZES = 23 }; /* 64 B, 128 B, ... 256 MiB */
+    static const double table[COLL_PROTOCOL_COUNT][SIZES] = {
+        [COLL_LL] = {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
+        [COLL_LL128] = {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
+        [COLL_SIMPLE] = {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9},
+    };
+    double size = floor(log2(bytes / 64));
+    return size < 0 || size >= SIZES ? 1 : table[protocol][(int)size];
+}
+
+double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels)
+{
+    /* Threads of a channel times bytes a thread: NCCL_*_MAX_NTHREADS and NCCL_*_THREAD_THRESHOLD of src/include
+     * (2.2x; not in the tuner). */
+    static const double bytes_each[COLL_PROTOCOL_COUNT] = {512 * 8, 640 * 8, 512 * 64};
+    return fmin(fmax(floor(bytes / bytes_each[protocol]), 1), max_channels);
+}

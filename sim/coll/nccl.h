@@ -1,0 +1,41 @@
+/* Private to coll/: NCCL's own constants, the defaults of everything that topologies/ do not state.
+ *
+ * Source, where nothing else is said: NVIDIA/nccl src/graph/tuning.cc, 2.30.7 (2026-06), figures restated. Kind:
+ * NVIDIA's fit for choosing algorithms, not a measurement of any one machine. */
+#ifndef FLOPCAST_COLL_NCCL_H
+#define FLOPCAST_COLL_NCCL_H
+
+#include "coll/coll.h"
+
+enum nccl_link { NCCL_NVLINK, NCCL_PCI, NCCL_NET, NCCL_LINK_COUNT };
+
+/* Ring and Tree, seconds: once for a collective, and of one step over a link. Simple's are measured on each kind of
+ * node instead (hw.h); of Simple only the ratio of a tree's hop to a ring's, and the network's, are used. */
+extern const double nccl_base_s[2][COLL_PROTOCOL_COUNT];
+extern const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT];
+
+/* Upper bound of the busbw of LL, B/s: on one node by the GPU, on several by the CPU (Intel's is taken). */
+double nccl_ll_max_Bps(const struct hw *hw, int nodes);
+
+/* Share of Simple's bandwidth that a protocol reaches: LL sends 4 bytes of data with 4 of flag; LL128 120 of 128, less
+ * inside a node. */
+double nccl_ring_share(enum coll_protocol protocol, int nodes);
+double nccl_tree_share(enum coll_protocol protocol, int nodes);
+
+/* What one channel of a tree, or of NVLSTree (protocol Simple, nvls true), carries at most, B/s of busbw. Trees have as
+ * many channels as GPUs of a node, at most 8 (assumed: one for each NIC of the usual machines; NCCL's logs show 8). */
+double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape);
+
+/* What the tuner multiplies the bandwidth of a tree all_reduce with, by size. */
+double nccl_tree_correction(enum coll_protocol protocol, double bytes);
+
+/* Channels that a message is spread over: all, unless each would get less than its threads are worth. */
+double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels);
+
+/* Slices of a chunk of a ring, protocol Simple (src/include/collectives.h: chunks of 4 steps, slices of 2). */
+extern const double nccl_slices;
+
+/* PAT: once; a step, as a share of the network's; by rank; share of the ring's bandwidth. */
+extern const double nccl_pat_base_s, nccl_pat_hop_share, nccl_pat_rank_s, nccl_pat_share;
+
+#endif

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# `flopcast collective` prints what our own importer of nccl-tests reads, and `calibrate check` finds no error in it.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+h100=$FLOPCAST_SOURCE_DIR/topologies/clusters/h100-8x400g.yaml
+
+for kind in all_reduce all_gather reduce_scatter broadcast reduce all_to_all send_recv; do
+    expect 0 "$FLOPCAST" collective "$kind" --topology "$h100" --gpus 16 --bytes 1K:1G:16
+    mv out log.txt
+    says log.txt "# nThread 1 nGpus 1 minBytes 1024 maxBytes 1073741824" "#  Rank 15 Group  0 Pid     16 on  node-0001 device  7" "H100-SXM5-80GB"
+    expect 0 "$FLOPCAST" calibrate check log.txt --topology "$h100"
+    says out "$kind, 16 ranks on 2 nodes" "median error over 3 sizes of 1 MiB and more: 0.0 %" "median error over 2 sizes below 64 KiB: 0.0 %"
+    expect 0 "$FLOPCAST" calibrate import nccl-tests log.txt --db a.db
+    says out "6 rows: $kind, 16 ranks on 2 nodes"
+done
+
+# What is forced shows in the log, is read from it, and can be said for the check alone.
+expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --algo ring --proto simple
+mv out ring.txt
+expect 0 "$FLOPCAST" calibrate check ring.txt --topology "$h100" --format csv
+[[ $(head -n 1 out) == $'bytes,measured_us,predicted_us,algorithm,protocol\r' ]] || fail "head $(head -n 1 out)"
+says out "1048576," ",Ring,Simple"
+expect 0 "$FLOPCAST" calibrate check ring.txt --topology "$h100" --algo Tree --proto LL128
+says out "Tree       LL128"
+
+# The published order: two nodes of H100 are faster than one rail, and than four (nccl#946).
+busbw() { # GPUs
+    "$FLOPCAST" collective all_reduce --topology "$h100" --gpus "$1" --bytes 8G | awk '$1 == 8589934592 { print int($8) }'
+}
+(($(busbw 16) > 400 && $(busbw 16) > $(busbw 32) && $(busbw 32) >= $(busbw 64))) || fail "busbw $(busbw 16) $(busbw 32) $(busbw 64)"
+
+expect 2 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 16 --bytes 8:8G --algo tree
+says err "all_gather of 16 GPUs cannot be done as --algo and --proto say"
+[[ ! -s out ]] || fail "something was printed"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 12 --bytes 8
+says err "12 GPUs are no whole nodes of 8"
+expect 2 "$FLOPCAST" collective all_reduce --topology absent.yaml --gpus 8 --bytes 8
+for wrong in 0 8:4 8:8G:1 8x 8:8G:2:3 nan 1:1T:1.0001; do
+    expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 8 --bytes "$wrong"
+    says err "MIN[:MAX[:FACTOR]] is wanted"
+done
+expect 2 "$FLOPCAST" collective gossip --topology "$h100" --gpus 8 --bytes 8
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 8 --bytes 8 --algo Tre
+says err "there is no such; did you mean 'Tree'?"
+expect 2 "$FLOPCAST" collective all_reduce
+expect 2 "$FLOPCAST" calibrate check log.txt
+expect 2 "$FLOPCAST" calibrate check absent.txt --topology "$h100"
+expect 2 "$FLOPCAST" calibrate check log.txt --topology "$h100" --nodes 3
+says err "16 ranks on 3 nodes do not fit"
