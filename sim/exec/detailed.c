@@ -180,6 +180,7 @@ static void send_next(struct detailed *run, int index)
             if (run->edges.at[edge->inputs[i]].arrived < edge->sent + 1 - run->lag)
                 return;
     edge->busy = true;
+    BUG_IF(edge->wait > 0 && run->lag == 0, "an edge waits between chunks of no messages");
     if (edge->wait > 0 && edge->sent % run->lag == 0)
         engine_at(&run->engine, run->engine.now + edge->wait, run->ev_ready, (uint32_t)index, 0);
     else
