@@ -133,6 +133,7 @@ struct model_program {
     int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
     int64_t output_bytes;
     bool reruns; /* a block, which full activation checkpointing recomputes */
+    int n_rerun; /* so many forward kernels until everything that backward needs is there again */
 };
 
 /* Stages in forward order: each is a program and the layer whose parameters it uses. */

@@ -102,6 +102,18 @@ static void list_activations(const struct tape *tape, struct model_program *prog
     }
 }
 
+/* The forward kernel that makes the last tensor which backward reads; -1: none does. */
+static int last_saved(const struct model_program *program)
+{
+    int last = -1;
+    for (int i = 0; i < program->n_activations; i++) {
+        const struct model_activation *life = &program->activations[i];
+        if (!life->born_in_backward && life->backward_last >= 0 && life->born > last)
+            last = life->born;
+    }
+    return last;
+}
+
 static struct model_kernel *list_kernels(const struct tape *tape, int pass)
 {
     int n = tape->kernels[pass].n;
@@ -124,6 +136,7 @@ struct model_program *tape_close(struct tape *tape, int output)
         .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,
     };
     list_activations(tape, program, output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer);
+    program->n_rerun = last_saved(program) + 1;
     vec_free(&tape->kernels[FORWARD]);
     vec_free(&tape->kernels[BACKWARD]);
     vec_free(&tape->buffers);

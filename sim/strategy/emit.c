@@ -73,12 +73,12 @@ static void death(struct emit *emit, int stage, int activation)
     emit->saved[stage][activation] = PLAN_NO_OP;
 }
 
-/* Forward kernels. keep: autograd records, so what backward needs stays. */
-static void forward_kernels(struct emit *emit, int stage, bool keep, bool keep_output)
+/* The first n forward kernels. keep: autograd records, so what backward needs stays. */
+static void forward_kernels(struct emit *emit, int stage, int n, bool keep, bool keep_output)
 {
     const struct model_stage *at = &emit->stages.at[stage];
     const struct model_program *program = at->program;
-    for (int k = 0; k < program->n_forward; k++) {
+    for (int k = 0; k < n; k++) {
         for (int a = 0; a < program->n_activations; a++)
             if (!program->activations[a].born_in_backward && program->activations[a].born == k)
                 birth(emit, stage, a);
@@ -99,7 +99,7 @@ static void forward_kernels(struct emit *emit, int stage, bool keep, bool keep_o
 void emit_forward(struct emit *emit, int stage)
 {
     emit->builder.phase = PHASE_FORWARD;
-    forward_kernels(emit, stage, !emit_recomputes(emit, stage), true);
+    forward_kernels(emit, stage, emit->stages.at[stage].program->n_forward, !emit_recomputes(emit, stage), true);
     int layer = emit->stages.at[stage].layer;
     if (emit->options->train.use_cache && emit_recomputes(emit, stage))
         emit->caches[stage] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
@@ -145,7 +145,8 @@ void emit_backward(struct emit *emit, int stage)
             emit->saved[stage][program->output] = PLAN_NO_OP;
         }
         emit->builder.phase = PHASE_RECOMPUTE;
-        forward_kernels(emit, stage, true, false);
+        bool early = emit->options->train.checkpoint_early_stop;
+        forward_kernels(emit, stage, early ? program->n_rerun : program->n_forward, true, false);
     }
     emit->builder.phase = PHASE_BACKWARD;
     backward_kernels(emit, stage);

@@ -29,6 +29,7 @@ struct strategy_options strategy_default_options(void)
             .optimizer = OPTIMIZER_ADAMW,
             .optimizer_impl = OPTIMIZER_FOREACH,
             .activation_checkpointing = CHECKPOINT_NONE,
+            .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE},
         .fsdp = {.sharding_strategy = FULL_SHARD,
             .backward_prefetch = BACKWARD_PRE,
