@@ -66,7 +66,10 @@ const char *basis_table(const struct basis *basis, const char *file)
 
 static enum status load_filed(struct hw_gpu *out, const struct basis *basis, const char *gpu, struct diag *diag)
 {
-    return hw_load_gpu(out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
+    enum status status =
+        hw_load_gpu(out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
+    hw_rest(out);
+    return status;
 }
 
 void basis_release(struct basis *basis)

@@ -2,10 +2,10 @@
  *
  * Each rank has a host thread and a few streams. The host issues ops in program order at their host cost, runs ahead of
  * the GPU, and blocks at OP_HOST_WAIT. A kernel starts at max(issued, stream free, waits done) and takes what kernel/
- * says for the share of the GPU that collectives leave; when a collective arrives or ends beside it, the rest of it is
- * re-timed. A collective starts when its last member arrives, spends its latency, then moves its bytes as a flow over
- * NVLink and NIC links at max-min fair rates (net/), and ends on all members at once. While a member waits in it, its
- * channels hold SMs; while it moves, HBM bandwidth too.
+ * says for the share of the GPU that collectives leave, and 1 + overlap_slowdown times that beside one; when a
+ * collective arrives or ends beside it, the rest of it is re-timed. A collective starts when its last member arrives,
+ * spends its latency, then moves its bytes as a flow over NVLink and NIC links at max-min fair rates (net/), and ends
+ * on all members at once. While a member waits in it, its channels hold SMs; while it moves, HBM bandwidth too.
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the

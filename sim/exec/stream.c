@@ -19,10 +19,13 @@ static bool waits_satisfied(const struct sim *sim, const struct rank *rank, cons
     return true;
 }
 
+/* alone: as if no collective were there. */
 static double kernel_ps(
-    const struct kernel_cost *cost, const struct rank *rank, int resident, double stretch, double jitter)
+    const struct sim *sim, const struct kernel_cost *cost, const struct rank *rank, bool alone, double jitter)
 {
-    double busy_s = fmax(cost->compute_s[resident] / rank->speed, cost->memory_s * stretch);
+    int resident = alone ? 0 : rank->resident;
+    double stretch = alone ? 1 : rank->stretch, slower = resident ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
+    double busy_s = fmax(cost->compute_s[resident] / rank->speed, cost->memory_s * stretch) * slower;
     return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
@@ -51,9 +54,8 @@ static void start_kernel(struct sim *sim, int rank_index, int stream_index, cons
     stream->started = sim->engine.now;
     stream->left = 1;
     stream->spent_ps = 0;
-    stream->alone_ps = kernel_ps(cost, rank, 0, 1, stream->jitter);
-    stream->duration_ps =
-        rank->resident ? kernel_ps(cost, rank, rank->resident, rank->stretch, stream->jitter) : stream->alone_ps;
+    stream->alone_ps = kernel_ps(sim, cost, rank, true, stream->jitter);
+    stream->duration_ps = rank->resident ? kernel_ps(sim, cost, rank, false, stream->jitter) : stream->alone_ps;
     engine_at(&sim->engine, stream->started + llround(stream->duration_ps), sim->ev_stream,
         (uint32_t)(rank_index * STREAM_COUNT + stream_index), ++stream->epoch);
 }
@@ -177,8 +179,7 @@ void stream_retime(struct sim *sim, int rank_index)
         stream->left = fmax(0, stream->left - elapsed / stream->duration_ps);
         stream->spent_ps += elapsed;
         stream->started = sim->engine.now;
-        stream->duration_ps =
-            kernel_ps(&sim->kernel_costs[op->index], rank, rank->resident, rank->stretch, stream->jitter);
+        stream->duration_ps = kernel_ps(sim, &sim->kernel_costs[op->index], rank, false, stream->jitter);
         engine_at(&sim->engine, sim->engine.now + llround(stream->left * stream->duration_ps), sim->ev_stream,
             (uint32_t)(rank_index * STREAM_COUNT + s), ++stream->epoch);
     }

@@ -49,6 +49,14 @@ struct hw_gpu {
     struct quantity tdp;                  /* W */
     struct quantity price;                /* $/h, optional */
     struct hw_gemm gemm[DTYPE_COUNT];     /* peak unset: this GPU cannot multiply in this format */
+    /* Optional. The numbers above come from short measurements of single kernels; these say what is left of them in
+     * hours of training. Default 1. A stack profile (scenario/stack.h) may set its own. */
+    struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
+    struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
+                                             loss kernels reach: unlike copies, they are many and not all bytes count */
+    struct quantity overlap_slowdown;     /* how much longer kernels take while a collective is resident, beyond the SMs
+                                             and the HBM bandwidth that it takes: its blocks poll flags through L2 and
+                                             draw power. 0.5: half as long again. Default 0 */
 };
 
 enum hw_fabric { HW_NVSWITCH, HW_NVLINK_MESH, HW_PCIE };
@@ -124,6 +132,12 @@ void hw_print(FILE *out, const struct hw *hw);
 /* The node as a file that hw_load_node reads back, values to 12 digits; optional numbers that are unset are left out.
  */
 void hw_write_node(FILE *out, const struct hw_node *node);
+
+/* As short measurements of single kernels find the GPU: without what only training shows. */
+static inline void hw_rest(struct hw_gpu *gpu)
+{
+    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->overlap_slowdown = (struct quantity){0};
+}
 
 static inline int hw_gpus_per_node(const struct hw *hw)
 {

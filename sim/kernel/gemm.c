@@ -86,9 +86,11 @@ double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, 
 {
     const struct hw_gemm *gemm = &gpu->gemm[work->math];
     BUG_IF(!(sms > 0), "a GEMM on %g SMs", sms);
+    double sustained = quantity_is_set(gpu->gemm_sustained) ? gpu->gemm_sustained.value : 1;
     struct machine machine = {
-        .flop_per_s_sm = gemm->efficiency.value * gemm->peak.value / gpu->sms.value,
-        .elements_per_s_sm = gemm->load_bandwidth.value / (gpu->sms.value * (double)dtype_bytes(work->math)),
+        .flop_per_s_sm = sustained * gemm->efficiency.value * gemm->peak.value / gpu->sms.value,
+        .elements_per_s_sm =
+            sustained * gemm->load_bandwidth.value / (gpu->sms.value * (double)dtype_bytes(work->math)),
         .k_overhead = gemm->k_overhead.value,
         .hbm_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value,
         .floor_s = gpu->kernel_floor.value,

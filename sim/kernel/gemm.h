@@ -11,7 +11,9 @@
  * it does not know that a collective holds some of the SMs, so a GEMM that filled the GPU exactly needs a second wave
  * beside one (NVIDIA forum 337991 saw that).
  *
- * Ignored: layouts (NN, TN, NT), several tiles in flight on an SM, clock throttling. Results of fewer than GEMM_WIDE
+ * Both rates are those of short measurements times gemm_sustained.
+ *
+ * Ignored: layouts (NN, TN, NT), several tiles in flight on an SM. Results of fewer than GEMM_WIDE
  * rows or columns are predicted worse than others: libraries use other kernels there (sim/calibrate/fit_gemm.h leaves
  * them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names. Accuracy: `flopcast calibrate
  * fit`. */

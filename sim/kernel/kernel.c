@@ -3,6 +3,7 @@
 #include "kernel/gemm.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_GEMM] = "gemm",
@@ -64,9 +65,19 @@ static double compute_s(const struct kernel_work *work, const struct hw_gpu *gpu
     return work->flop / (flop_per_s * sms / gpu->sms.value);
 }
 
+/* Copies and optimizer steps stream as the kernels do that hbm_efficiency was measured with; GEMMs and fused attention
+ * have their own limits. */
+static double memory_efficiency(const struct kernel_work *work, const struct hw_gpu *gpu)
+{
+    bool pointwise = work->kind == KERNEL_SOFTMAX || work->kind == KERNEL_NORM || work->kind == KERNEL_ELEMENTWISE ||
+                     work->kind == KERNEL_EMBEDDING || work->kind == KERNEL_LOSS;
+    bool known = pointwise && quantity_is_set(gpu->pointwise_efficiency);
+    return gpu->hbm_efficiency.value * (known ? gpu->pointwise_efficiency.value : 1);
+}
+
 static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
-    double all_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value;
+    double all_Bps = gpu->hbm_bandwidth.value * memory_efficiency(work, gpu);
     double left_Bps = fmax(all_Bps - share.hbm_Bps, MEMORY_SHARE_MIN * all_Bps);
     double drawn_Bps = all_Bps * share.sms / gpu->memory_sms.value;
     return (work->read_bytes + work->write_bytes) / fmin(left_Bps, drawn_Bps);

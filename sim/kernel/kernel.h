@@ -6,10 +6,11 @@
  *   the rest; all by the SMs that are free.
  * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
  *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
- *   of it with memory_sms.
+ *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
  * - floor: kernel_floor or gemm_floor; a kernel is never shorter.
  *
- * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs), clock throttling. */
+ * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs). Clocks that fall at the
+ * power limit are part of gemm_sustained. */
 #ifndef FLOPCAST_KERNEL_KERNEL_H
 #define FLOPCAST_KERNEL_KERNEL_H
 

@@ -5,6 +5,7 @@
 
 #include "base/vec.h"
 #include "scenario/scenario.h"
+#include "scenario/stack.h"
 
 struct scenario_file {
     struct scenario options;
@@ -45,7 +46,7 @@ void sweep_assign(const struct sweep *sweep, int point, struct scenario *options
 /* ---- inputs.c, published.c ---- */
 
 struct csv_table;
-enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_PUBLISHED };
+enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
 
 /* A file that points refer to. Each is read once, and what is wrong with it is told once. */
 struct input {
@@ -54,6 +55,7 @@ struct input {
     enum status status;
     struct hw hw; /* by kind, one of these */
     struct model model;
+    struct stack stack;
     struct csv_table *csv;
 };
 struct inputs {

@@ -28,6 +28,8 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
         if (status == STATUS_OK)
             model_build(&input->model, &shape, arena);
         return status;
+    case INPUT_STACK:
+        return stack_load(&input->stack, input->path, arena, diag);
     case INPUT_PUBLISHED:
         break;
     }
@@ -78,8 +80,10 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
 {
     const struct scenario *options = &point->options;
     const char *topology = options->cluster.topology, *published = options->published.file;
+    const char *stack = options->stack_path;
     struct source_pos topology_at = scenario_origin(point, "cluster.topology", inputs->file);
     struct source_pos model_at = scenario_origin(point, "model", inputs->file);
+    struct source_pos stack_at = scenario_origin(point, "stack", inputs->file);
     struct source_pos published_at = scenario_origin(point, "published.file", inputs->file);
     struct source_pos figure_at = scenario_origin(point, "published.figure", inputs->file);
 
@@ -91,6 +95,10 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     complete = complete && input;
     if (input)
         point->model = input->model;
+    input = stack ? get_input(inputs, INPUT_STACK, stack, stack_at, arena, diag) : NULL;
+    complete = complete && (input || !stack);
+    if (input && complete)
+        stack_apply(&point->hw.gpu, &input->stack);
     input = published ? get_input(inputs, INPUT_PUBLISHED, published, published_at, arena, diag) : NULL;
     complete = complete && (input || !published);
     if (!complete)

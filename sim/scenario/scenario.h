@@ -3,6 +3,7 @@
  *   name: t5_scaling
  *   model: models/t5-11b.yaml
  *   cluster: {topology: ../topologies/clusters/a100-80gb-roce-2tb.yaml, gpus: 8}
+ *   stack: stacks/composer.yaml      # optional: what the framework makes of the GPU (scenario/stack.h)
  *   train: {micro_batch: 8, seq_len: 512, ...}
  *   strategy: fsdp
  *   fsdp: {sharding_strategy: FULL_SHARD, ...}
@@ -49,6 +50,7 @@ struct scenario_published_options {
 struct scenario {
     const char *name, *description;
     const char *model_path;
+    const char *stack_path; /* stack profile (stack.h), or NULL */
     struct scenario_cluster_options cluster;
     struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */
     struct exec_options exec;         /* sections run, noise */

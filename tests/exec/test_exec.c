@@ -215,6 +215,28 @@ static void compute_is_slower_beside_a_collective(void **state)
     end(&f);
 }
 
+/* With an overlap_slowdown of 60 % the kernel runs at 0.8 / 1.6 = half speed beside the 15.11 ms of the
+ * collective: 7.555 ms are done when it ends, 2.445 ms are left. Bytes are slowed alike: 6 ms of them take 6 x 1.6 / (1
+ * - 0.1985), see bytes_are_slower_beside_a_collective. */
+static void overlap_slows_beyond_what_is_taken(void **state)
+{
+    (void)state;
+    for (int bytes = 0; bytes < 2; bytes++) {
+        struct fixture f;
+        begin(&f, 2);
+        f.hw.gpu.overlap_slowdown.value = 0.6;
+        int world = plan_group(&f.builder, "world", 2, 1);
+        plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 3e9, world, 0);
+        if (bytes)
+            mover(&f, STREAM_COMPUTE, 6, 0);
+        else
+            computer(&f, 10);
+        run(&f);
+        near(f.result.step_time_s, bytes ? 6e-3 * 1.6 / (1 - 3e9 / 15.11e-3 / 1e12) : 15.11e-3 + 2.445e-3);
+        end(&f);
+    }
+}
+
 /* The same with a collective of 4 ms (0.11 + 3.89: 778 MB): in 4 ms 3.2 ms of work are done, 6.8 ms are left at full
  * speed: 10.8 ms. */
 static void the_rest_runs_at_full_speed_when_the_collective_ends(void **state)
@@ -327,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
         cmocka_unit_test(compute_is_slower_beside_a_collective),
+        cmocka_unit_test(overlap_slows_beyond_what_is_taken),
         cmocka_unit_test(the_rest_runs_at_full_speed_when_the_collective_ends),
         cmocka_unit_test(bytes_are_slower_beside_a_collective),
         cmocka_unit_test(stragglers_hold_everybody_up),

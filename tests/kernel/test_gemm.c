@@ -57,6 +57,18 @@ static void test_contention(void **state)
     assert_near(seconds(256, 256, 100, 1, 0.5), seconds(256, 256, 100, 1, 1), 0);
 }
 
+static void test_sustained_rate(void **state)
+{
+    (void)state;
+    struct hw_gpu hot = gpu;
+    hot.gemm_sustained = (struct quantity)NUMBER(0.8);
+    struct kernel_work full = kernel_gemm(256, 256, 100, 1, DTYPE_BF16, 2, 2);
+    struct kernel_work loads = kernel_gemm(64, 64, 100, 1, DTYPE_BF16, 2, 2);
+    /* the clock is that of multiplying and of loading: everything takes 1 / 0.8 as long */
+    assert_near(gemm_compute_s(&full, &hot, 4), 110 / 0.8, 1e-9);
+    assert_near(gemm_compute_s(&loads, &hot, 4), gemm_compute_s(&loads, &gpu, 4) / 0.8, 1e-9);
+}
+
 static void test_small_tiles_are_limited_by_loading(void **state)
 {
     (void)state;
@@ -103,6 +115,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_waves),
         cmocka_unit_test(test_contention),
+        cmocka_unit_test(test_sustained_rate),
         cmocka_unit_test(test_small_tiles_are_limited_by_loading),
         cmocka_unit_test(test_split_k),
         cmocka_unit_test(test_k_saturation),

@@ -53,6 +53,21 @@ static void test_the_longer_of_compute_and_memory(void **state)
     assert_near(alone_s(kernel_stream(KERNEL_COPY, 0, 0, 0)), 2e-6, 1e-15);
 }
 
+static void test_pointwise_efficiency(void **state)
+{
+    (void)state;
+    struct hw_gpu eager = gpu;
+    eager.pointwise_efficiency = (struct quantity)NUMBER(0.8);
+    struct kernel_share whole = kernel_whole_gpu(&eager);
+    struct kernel_work norm = kernel_stream(KERNEL_NORM, 600e6, 400e6, 0);
+    struct kernel_work copy = kernel_stream(KERNEL_COPY, 600e6, 400e6, 0);
+    /* 1 GB at 80 % of 100 GB/s: 12.5 ms; a copy streams as hbm_efficiency says */
+    assert_near(kernel_duration_s(&norm, &eager, whole), 12.502e-3, 1e-12);
+    assert_near(kernel_duration_s(&copy, &eager, whole), 10.002e-3, 1e-12);
+    /* a collective that takes 60 GB/s leaves 20 */
+    assert_near(kernel_duration_s(&norm, &eager, (struct kernel_share){10, 60e9}), 50.002e-3, 1e-12);
+}
+
 static void test_hbm_share(void **state)
 {
     (void)state;
@@ -123,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_longer_of_compute_and_memory),
+        cmocka_unit_test(test_pointwise_efficiency),
         cmocka_unit_test(test_hbm_share),
         cmocka_unit_test(test_sm_share),
         cmocka_unit_test(test_attention),

@@ -86,6 +86,9 @@ static void points_that_make_no_sense(void **state)
             {0},
             "x.yaml:4:56: error: model 'tiny.json' has no second stack for decoder tokens; leave 'decoder_seq_len' "
             "out\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN "stack: none.yaml\n", {0},
+            "x.yaml:5:8: error: cannot open 'none.yaml': No such file or directory; paths are relative to the scenario "
+            "file\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "run: {steps: 900, warmup_steps: 200}\n", {0},
             "x.yaml:5:14: error: 900 steps and 200 before them; use at most 1000 in all\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "fsdp: {sharding_strategy: HYBRID_SHARD, sharding_group_size: 3}\n", {0},

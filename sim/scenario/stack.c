@@ -1,0 +1,75 @@
+#include "scenario/stack.h"
+
+#include <string.h>
+
+const char *const stack_archs[STACK_ARCHS] = {"Volta", "Ampere", "Hopper", "Blackwell"};
+
+#define SHARE(member, sentence)                                                                                        \
+    {                                                                                                                  \
+        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct stack_rates, member), .help = sentence,       \
+        .dimension = DIM_FRACTION, .min = 1e-3, .max = 1                                                               \
+    }
+static const struct config_field rate_fields[] = {
+    SHARE(gemm_sustained, "Share of the GEMM rates that is left in hours of training."),
+    SHARE(attention_efficiency, "Share of the GEMM peak that the stack's fused attention reaches."),
+    SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
+};
+static const struct config_table rate_table = {
+    .what = "the rates of a stack", .fields = rate_fields, .n_fields = sizeof rate_fields / sizeof *rate_fields};
+
+#define ARCH(index, arch)                                                                                              \
+    {                                                                                                                  \
+        .key = arch, .type = FIELD_SECTION, .offset = (index) * sizeof(struct stack_rates),                            \
+        .help = "On " arch " GPUs.", .section = &rate_table                                                            \
+    }
+static const struct config_field arch_fields[STACK_ARCHS] = {
+    ARCH(0, "Volta"), ARCH(1, "Ampere"), ARCH(2, "Hopper"), ARCH(3, "Blackwell")};
+static const struct config_table arch_table = {
+    .what = "the architectures of a stack", .fields = arch_fields, .n_fields = STACK_ARCHS};
+
+static const struct config_field fields[] = {
+    {.key = "name",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct stack, name),
+        .help = "What it is called.",
+        .required = true},
+    {.key = "description",
+        .type = FIELD_STRING,
+        .offset = offsetof(struct stack, description),
+        .help = "Which framework, versions, kernels."},
+    {.key = "rates",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct stack, rates),
+        .help = "What its kernels reach, by architecture.",
+        .section = &arch_table},
+};
+static const struct config_table table = {
+    .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
+
+enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    *out = (struct stack){0};
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, path, diag);
+    if (status == STATUS_OK)
+        status = config_read(config_root(doc), &table, out, arena, NULL, diag);
+    config_free(doc);
+    return status;
+}
+
+static void replace(struct quantity *of_gpu, struct quantity of_stack)
+{
+    if (quantity_is_set(of_stack))
+        *of_gpu = of_stack;
+}
+
+void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
+{
+    for (int a = 0; a < STACK_ARCHS; a++) {
+        if (strcmp(gpu->arch, stack_archs[a]) != 0)
+            continue;
+        replace(&gpu->gemm_sustained, stack->rates[a].gemm_sustained);
+        replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);
+        replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
+    }
+}

@@ -1,0 +1,34 @@
+/* A stack profile: what a framework, in the versions of a time, makes of a GPU. A file under scenarios/stacks, named by
+ * the scenario's key `stack`; without one, the GPU file's own numbers hold.
+ *
+ *   name: Composer with llm-foundry, 2023-24
+ *   description: MPT in eager mode, Triton's FlashAttention
+ *   rates:                  # by architecture; an architecture that is not listed keeps the GPU file's numbers
+ *     Ampere:
+ *       attention_efficiency: {value: 0.33, kind: fitted, std_error: 0.01, source: "..."}
+ *
+ * Each number takes the place of the GPU file's number of that name (hw/hw.h): one profile for a framework, never one
+ * for a run. */
+#ifndef FLOPCAST_SCENARIO_STACK_H
+#define FLOPCAST_SCENARIO_STACK_H
+
+#include "config/config.h"
+#include "hw/hw.h"
+
+enum { STACK_ARCHS = 4 };
+extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arch has them */
+
+struct stack_rates { /* unset: the GPU file's */
+    struct quantity gemm_sustained, attention_efficiency, pointwise_efficiency;
+};
+
+struct stack {
+    const char *name, *description;
+    struct stack_rates rates[STACK_ARCHS];
+};
+
+enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
+
+void stack_apply(struct hw_gpu *gpu, const struct stack *stack);
+
+#endif

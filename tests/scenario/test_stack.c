@@ -1,0 +1,71 @@
+/* A stack profile takes the place of a GPU's numbers, for the architectures that it names. */
+#include "workspace.h"
+
+#include "../near.h"
+#include "scenario/stack.h"
+
+static const char stack_yaml[] = "name: eager\n"
+                                 "rates:\n"
+                                 "  Volta:\n"
+                                 "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
+                                 "  Hopper:\n"
+                                 "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
+
+static void a_stack_replaces_what_it_names(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", stack_yaml);
+    struct loaded *without = load_text(BASE, NULL, 0);
+    struct hw_gpu plain = without->set.points[0].hw.gpu;
+    struct loaded *with = load_text(BASE "stack: stack.yaml\n", NULL, 0);
+    assert_string_equal(with->diag.text, "");
+    const struct hw_gpu *gpu = &with->set.points[0].hw.gpu; /* V100 */
+    assert_near(gpu->pointwise_efficiency.value, 0.5, 0);
+    assert_near(gpu->pointwise_efficiency.std_error, 0.1, 0);
+    assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
+    assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
+    unload(without);
+    unload(with);
+}
+
+/* Points of a sweep share the files, not what a stack makes of them. */
+static void a_sweep_compares_stacks(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", stack_yaml);
+    write_text("other.yaml", "name: compiled\n"
+                             "rates: {Volta: {pointwise_efficiency: {value: 0.9, kind: assumed, source: test}}}\n");
+    struct loaded *loaded = load_text(BASE "sweep:\n  - stack: [stack.yaml, other.yaml]\n", NULL, 0);
+    assert_string_equal(loaded->diag.text, "");
+    struct scenario_result results[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(
+            scenario_simulate(&results[i], &loaded->set.points[i], &loaded->arena, &loaded->diag), STATUS_OK);
+    assert_near(loaded->set.points[0].hw.gpu.pointwise_efficiency.value, 0.5, 0);
+    assert_near(loaded->set.points[1].hw.gpu.pointwise_efficiency.value, 0.9, 0);
+    assert_true(results[1].exec.breakdown.compute_s < results[0].exec.breakdown.compute_s);
+    unload(loaded);
+}
+
+static void mistakes_are_told_where_they_stand(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", "name: x\nrates:\n  Hoper:\n    gemm_sustained: {value: 1.2, kind: assumed, source: t}\n"
+                             "  Volta: {gemm_sustained: {value: 1.2, kind: assumed, source: t}}\n");
+    struct loaded *loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
+    assert_int_equal(loaded->status, STATUS_INPUT);
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:3: error: unknown key 'Hoper'"));
+    assert_non_null(strstr(loaded->diag.text, "did you mean 'Hopper'?"));
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:5:35: error:")); /* a share above 1 */
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stack_replaces_what_it_names),
+        cmocka_unit_test(a_sweep_compares_stacks),
+        cmocka_unit_test(mistakes_are_told_where_they_stand),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
