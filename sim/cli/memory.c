@@ -33,7 +33,7 @@ static const struct argp_option options[] = {
     {.name = "optimizer",
         .key = KEY_OPTIMIZER,
         .arg = "O",
-        .doc = "adamw (default), adam, adam8bit, lion, adafactor, lomo, sgd or sgd_momentum"},
+        .doc = "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo"},
     {.name = "strategy", .key = KEY_STRATEGY, .arg = "S", .doc = "ddp (default), zero1, zero2, zero3 or fsdp"},
     {.name = "gpus", .key = KEY_GPUS, .arg = "N", .doc = "GPUs that share the job (default 1)"},
     {.name = "micro-batch", .key = KEY_BATCH, .arg = "B", .doc = "sequences on a GPU at once; counts activations"},
@@ -85,7 +85,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         footprint->dtype = choice(state, "dtype", footprint_dtype_names, text);
         return 0;
     case KEY_OPTIMIZER:
-        footprint->optimizer = choice(state, "optimizer", footprint_optimizer_names, text);
+        footprint->optimizer = choice(state, "optimizer", optimizer_names, text);
         return 0;
     case KEY_STRATEGY:
         footprint->strategy = choice(state, "strategy", footprint_strategy_names, text);

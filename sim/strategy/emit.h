@@ -45,10 +45,13 @@ void emit_drop_outputs(struct emit *emit);
 
 const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
 
-/* What an optimizer keeps, bytes a parameter of master_bytes each. */
-int64_t optimizer_state_bytes(const struct emit *emit);
-/* The kernels of optimizer.step() over numel parameters of this rank, which come in so many tensors. */
-void emit_optimizer(struct emit *emit, int64_t numel, int n_tensors);
+/* What the optimizer keeps for a tensor of this rank, or for a flat shard. */
+int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor);
+/* The kernels of optimizer.step() over what this rank updates; none where that happens in backward. */
+void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n);
+/* LOMO: the strategy calls emit_update as soon as a gradient is there, then frees it. */
+bool emit_updates_in_backward(const struct emit *emit);
+void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel);
 
 /* Waits on an op of the step before whose number is not known yet are written as this; emit_link_steps puts it in. */
 enum { EMIT_LAST_STEP = PLAN_PREVIOUS_STEP };

@@ -3,8 +3,6 @@
 #include "strategy/emit.h"
 
 const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", NULL};
-const char *const optimizer_names[] = {"adamw", "adam", "sgd", "sgd_momentum", NULL};
-const char *const optimizer_impl_names[] = {"foreach", "fused", NULL};
 const char *const checkpointing_names[] = {"none", "full", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
@@ -116,6 +114,11 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
             diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
     if (options->kind == STRATEGY_DEEPSPEED && options->train.precision == PRECISION_BF16)
         return diag_input(diag, at, "DeepSpeed keeps FP32 master weights; take train.precision: bf16_mixed");
+    if (options->train.optimizer == OPTIMIZER_LOMO && options->kind == STRATEGY_DEEPSPEED)
+        return diag_input(
+            diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
+    if (options->train.optimizer == OPTIMIZER_LOMO && options->train.grad_accum > 1)
+        return diag_input(diag, at, "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1");
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
         if (status != STATUS_OK)

@@ -5,6 +5,7 @@
 #include "hw/hw.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "strategy/optimizer.h"
 
 enum precision {
     PRECISION_FP32,       /* everything FP32, no tensor cores */
@@ -15,11 +16,6 @@ enum precision {
     PRECISION_COUNT,
 };
 extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16" */
-
-enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_ADAM, OPTIMIZER_SGD, OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_COUNT };
-extern const char *const optimizer_names[OPTIMIZER_COUNT + 1]; /* "adamw", "adam", "sgd", "sgd_momentum" */
-enum optimizer_impl { OPTIMIZER_FOREACH, OPTIMIZER_FUSED, OPTIMIZER_IMPL_COUNT };
-extern const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1]; /* "foreach", "fused" */
 
 enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_COUNT };
 extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full" (every block) */

@@ -25,7 +25,7 @@ static struct footprint closed_form(const struct scenario_point *point, struct a
     const struct train_options *train = &point->options.strategy.train;
     struct footprint_options options = {
         .dtype = dtypes[train->precision],
-        .optimizer = FOOTPRINT_ADAMW,
+        .optimizer = OPTIMIZER_ADAMW,
         .strategy = point->options.strategy.kind == STRATEGY_DDP ? FOOTPRINT_DDP : FOOTPRINT_FSDP,
         .gpus = point->options.cluster.gpus,
         .micro_batch = train->micro_batch,

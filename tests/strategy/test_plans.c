@@ -109,6 +109,10 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.train.use_cache = options.ddp.gradient_as_bucket_view = rest % 2;
         rest /= STRATEGY_COUNT;
         options.train.precision = options.kind == STRATEGY_DEEPSPEED && rest == PRECISION_BF16 ? PRECISION_FP32 : rest;
+        options.train.optimizer = i % OPTIMIZER_COUNT;
+        if (options.train.optimizer == OPTIMIZER_LOMO &&
+            (options.kind == STRATEGY_DEEPSPEED || options.train.grad_accum > 1))
+            options.train.optimizer = OPTIMIZER_ADAMW;
         options.zero.stage = 1 + i % 3;
         options.zero.reduce_bucket_size = i % 11 ? 5000 : 500000000;
         options.zero.overlap_comm = i % OVERLAP_COUNT;
