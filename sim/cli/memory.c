@@ -45,7 +45,8 @@ static const struct argp_option options[] = {
     {.name = "checkpointing",
         .key = KEY_CHECKPOINTING,
         .arg = "C",
-        .doc = "none (default) or full: blocks are recomputed"},
+        .doc = "none (default), full: blocks are recomputed, or selective: but for every second matrix product and "
+               "fused attention"},
     {.name = "attention", .key = KEY_ATTENTION, .arg = "A", .doc = "naive (default) or flash"},
     {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
     {.name = "gpu", .key = KEY_GPU, .arg = "FILE", .doc = "GPU file (topologies/gpus/...): say whether it fits"},
@@ -77,7 +78,6 @@ static int64_t count(struct argp_state *state, const char *what, const char *tex
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    static const char *const checkpointing[] = {"none", "full", NULL};
     struct memory_request *request = state->input;
     struct footprint_options *footprint = &request->options;
     switch (key) {
@@ -103,7 +103,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         footprint->decoder_seq_len = count(state, "decoder-seq-len", text);
         return 0;
     case KEY_CHECKPOINTING:
-        footprint->checkpointing = choice(state, "checkpointing", checkpointing, text);
+        footprint->checkpointing = choice(state, "checkpointing", checkpointing_names, text);
         return 0;
     case KEY_ATTENTION:
         footprint->attention = choice(state, "attention", attention_kernel_names, text);

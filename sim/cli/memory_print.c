@@ -170,7 +170,8 @@ static void print_table(FILE *out, const struct memory_request *request, const s
         footprint_strategy_names[o->strategy], o->gpus, o->gpus == 1 ? "" : "s");
     if (o->micro_batch > 0)
         fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " tokens, %s attention, %s checkpointing", o->micro_batch,
-            o->seq_len, attention_kernel_names[o->attention], o->checkpointing ? "full" : "no");
+            o->seq_len, attention_kernel_names[o->attention],
+            o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
     fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");
     bool rules = false;
     for (int i = 0; i < rows->list.n; i++) {

@@ -72,6 +72,12 @@ struct model {
 enum attention_kernel { ATTENTION_NAIVE, ATTENTION_FLASH };
 extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
 
+/* Cross-entropy. TORCH: as PyTorch's autocast and Hugging Face compute it: logits are cast to FP32, log-softmax and
+ * nll_loss save FP32. FUSED: one kernel over logits in their own format, which saves these and a sum a row (flash-attn,
+ * losses/cross_entropy.py and csrc/xentropy; llm-foundry's default). */
+enum loss_kernel { LOSS_TORCH, LOSS_FUSED };
+extern const char *const loss_kernel_names[]; /* "torch", "fused", NULL */
+
 /* What a rank computes on in one micro-step. */
 struct model_workload {
     int64_t micro_batch;     /* sequences */
@@ -80,7 +86,9 @@ struct model_workload {
     enum dtype math;         /* GEMMs multiply in this */
     enum dtype storage;      /* activations and gathered parameters: BF16, FP16 or FP32 (TF32 math has FP32 storage) */
     int attention;           /* enum attention_kernel */
-    bool loss_fp32;          /* logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
+    int loss;                /* enum loss_kernel */
+    bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
+                              * its `outputs` does not) */
 };
 
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. */
@@ -101,6 +109,10 @@ struct model_kernel {
     int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
     int param_use;  /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                        does */
+    bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
+                * second product with a matrix, from the first, and fused attention (torchtitan,
+                * models/parallelize_llama.py, _save_list and mm_count; products with a bias count there as another
+                * operation, here alike) */
 };
 
 /* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's
@@ -116,7 +128,7 @@ struct model_activation {
 
 /* A layer's (or entry's, exit's) kernels and tensors for one micro-batch. The input of the program (the output of the
  * stage before it, whose output_bytes say its size) is not among the tensors: it is the activation checkpoint that the
- * caller keeps until the program's backward is done. The output is among them.
+ * caller keeps until the program's backward is done (but see drops_input). The output is among them.
  *
  * Gradients at the borders: the gradient of the output is an activation born at backward kernel 0, that of the input
  * one that lives to the last backward kernel (often the same one: the residual stream). So the caller does nothing to
@@ -132,8 +144,11 @@ struct model_program {
     int n_activations;
     int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
     int64_t output_bytes;
-    bool reruns; /* a block, which full activation checkpointing recomputes */
-    int n_rerun; /* so many forward kernels until everything that backward needs is there again */
+    bool
+        drops_input; /* backward needs nothing of the input: unless the program is run again, the stage before it can
+                      * let go of its output when the forward pass is over (a norm that casts to FP32 saves the cast) */
+    bool reruns;     /* a block, which full activation checkpointing recomputes */
+    int n_rerun;     /* so many forward kernels until everything that backward needs is there again */
 };
 
 /* Stages in forward order: each is a program and the layer whose parameters it uses. */

@@ -2,6 +2,7 @@
 #include "model/family.h"
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
+const char *const loss_kernel_names[] = {"torch", "fused", NULL};
 
 int64_t model_tokens(const struct model *model, const struct model_workload *workload)
 {

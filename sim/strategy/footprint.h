@@ -14,7 +14,7 @@
 #define FLOPCAST_STRATEGY_FOOTPRINT_H
 
 #include "model/model.h"
-#include "strategy/optimizer.h"
+#include "strategy/strategy.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,8 +48,9 @@ struct footprint_options {
     int64_t gpus;                   /* 1: one GPU without any strategy */
     int64_t micro_batch;            /* 0: activations are left out */
     int64_t seq_len, decoder_seq_len;
-    bool checkpointing; /* every block is recomputed */
-    int attention;      /* enum attention_kernel */
+    int checkpointing; /* of every block: enum checkpointing */
+    int attention;     /* enum attention_kernel */
+    int loss;          /* enum loss_kernel */
 };
 
 /* Bytes on one GPU. */

@@ -1,12 +1,13 @@
 /* optimizer.step() as the kernels that run. Each row of a table is one pass over a tensor; what counts is how many
- * elements it reads and writes. Sources: torch/optim/{adam,adamw,sgd}.py, _multi_tensor_* and _fused_* of PyTorch 2;
- * lion_pytorch/lion_pytorch.py; bitsandbytes csrc/kernels.cu, kOptimizerStatic8bit2StateBlockwise;
- * transformers/optimization.py, Adafactor.step; lomo_optim/lomo.py, fuse_update. */
+ * elements it reads and writes. Sources: torch/optim/{adam,adamw,sgd}.py, _multi_tensor_*, _single_tensor_* and
+ * _fused_* of PyTorch 2; lion_pytorch/lion_pytorch.py; bitsandbytes csrc/kernels.cu,
+ * kOptimizerStatic8bit2StateBlockwise; transformers/optimization.py, Adafactor.step; lomo_optim/lomo.py, fuse_update.
+ */
 #include "strategy/emit.h"
 
 const char *const optimizer_names[OPTIMIZER_COUNT + 1] = {
     "adamw", "adam", "sgd", "sgd_momentum", "lion", "adam8bit", "adafactor", "adafactor_momentum", "lomo", NULL};
-const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1] = {"foreach", "fused", NULL};
+const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1] = {"foreach", "fused", "for_loop", NULL};
 
 enum shape { ANY_SHAPE, MATRIX, VECTOR };
 
@@ -31,10 +32,10 @@ enum {
 };
 
 struct recipe {
-    int moments;       /* elements kept a parameter, in its own format */
-    bool one_by_one;   /* a launch a tensor, never several in one */
-    int temporaries;   /* elements a parameter: of all tensors together, one by one of the largest */
-    const char *fused; /* PyTorch's name of all passes in one kernel, or NULL */
+    int moments;          /* elements kept a parameter, in its own format */
+    int temporaries;      /* foreach: elements a parameter, of all tensors at once */
+    int loop_temporaries; /* the same in a loop, of one tensor at a time */
+    const char *fused;    /* PyTorch's name of all passes in one kernel; NULL: there is only the loop */
     struct pass passes[MAX_PASSES];
 };
 
@@ -59,21 +60,21 @@ struct recipe {
     }
 
 static const struct recipe recipes[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_ADAMW] = {2, false, 1, "fused_adamw", {{"param.mul_", 1, 1, 1}, ADAM_PASSES}},
-    [OPTIMIZER_ADAM] = {2, false, 1, "fused_adam", {ADAM_PASSES}},
-    [OPTIMIZER_SGD] = {0, false, 0, "fused_sgd", {{"param.add_", 2, 1, 2}}},
-    [OPTIMIZER_SGD_MOMENTUM] = {1, false, 0, "fused_sgd_momentum",
+    [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {{"param.mul_", 1, 1, 1}, ADAM_PASSES}},
+    [OPTIMIZER_ADAM] = {2, 1, 2, "fused_adam", {ADAM_PASSES}},
+    [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {{"param.add_", 2, 1, 2}}},
+    [OPTIMIZER_SGD_MOMENTUM] = {1, 0, 0, "fused_sgd_momentum",
         {{"momentum.mul_", 1, 1, 1}, {"momentum.add_", 2, 1, 1}, {"param.add_", 2, 1, 2}}},
-    [OPTIMIZER_LION] = {1, true, 2, NULL,
+    [OPTIMIZER_LION] = {1, 0, 2, NULL,
         {{"param.mul_", 1, 1, 1}, {"exp_avg.clone", 1, 1, 0}, {"update.mul_", 1, 1, 1}, {"update.add", 2, 1, 2},
             {"update.sign_", 1, 1, 1}, {"param.add_", 2, 1, 2}, {"exp_avg.mul_", 1, 1, 1}, {"exp_avg.add_", 2, 1, 2}}},
     /* Adam's 13 operations, and for each moment a product with its scale, a maximum for the new one, a quotient and a
        search among 256 values. */
-    [OPTIMIZER_ADAM_8BIT] = {0, true, 0, NULL, {{"adam8bit_blockwise", 2, 1, 13 + 2 * (3 + 8), ANY_SHAPE, true}}},
-    [OPTIMIZER_ADAFACTOR] = {0, true, 2, NULL, {ADAFACTOR_UPDATE, ADAFACTOR_APPLY}},
-    [OPTIMIZER_ADAFACTOR_MOMENTUM] = {0, true, 2, NULL,
+    [OPTIMIZER_ADAM_8BIT] = {0, 0, 0, NULL, {{"adam8bit_blockwise", 2, 1, 13 + 2 * (3 + 8), ANY_SHAPE, true}}},
+    [OPTIMIZER_ADAFACTOR] = {0, 0, 2, NULL, {ADAFACTOR_UPDATE, ADAFACTOR_APPLY}},
+    [OPTIMIZER_ADAFACTOR_MOMENTUM] = {0, 0, 2, NULL,
         {ADAFACTOR_UPDATE, {"exp_avg.mul_", 1, 1, 1}, {"exp_avg.add_", 2, 1, 2}, ADAFACTOR_APPLY}},
-    [OPTIMIZER_LOMO] = {0, true, 0, NULL, {{"lomo.add_", 2, 1, 2}}},
+    [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {{"lomo.add_", 2, 1, 2}}},
 };
 
 static int64_t adam_8bit_bytes(int64_t numel)
@@ -97,14 +98,15 @@ int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int
 
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor)
 {
-    return optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->master_bytes);
+    int64_t copy = emit->step_bytes != emit->master_bytes ? tensor.rows * tensor.cols * emit->step_bytes : 0;
+    return copy + optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
 }
 
 /* One kernel of a pass; numel may be a launch's share of many tensors. */
 static void emit_pass(
     struct emit *emit, enum plan_stream stream, struct pass pass, double numel, double state_bytes, double host_s)
 {
-    double bytes = numel * (double)emit->master_bytes, state = pass.state ? state_bytes : 0;
+    double bytes = numel * (double)emit->step_bytes, state = pass.state ? state_bytes : 0;
     struct kernel_work work =
         kernel_stream(KERNEL_OPTIMIZER, pass.reads * bytes + state, pass.writes * bytes + state, pass.ops * numel);
     plan_kernel(&emit->builder, stream, arena_printf(emit->arena, "optimizer/%s", pass.name), work, host_s);
@@ -132,7 +134,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, int64_
     int temporary = PLAN_NO_OP;
     if (!fused)
         temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
-            recipe->temporaries * numel * emit->master_bytes, HBM_OPTIMIZER);
+            recipe->temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++) {
         struct pass pass = fused ? fused_pass(recipe) : recipe->passes[i];
         for (int k = 0; k < launches; k++)
@@ -146,9 +148,9 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, int64_
 static void emit_one_by_one(struct emit *emit, const struct recipe *recipe, struct optimizer_tensor tensor)
 {
     int64_t numel = tensor.rows * tensor.cols;
-    double state = (double)emit_state_bytes(emit, tensor);
+    double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
     int temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
-        recipe->temporaries * numel * emit->master_bytes, HBM_OPTIMIZER);
+        recipe->loop_temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
         if (runs_over(recipe->passes[i], tensor))
             emit_pass(
@@ -167,6 +169,13 @@ void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel)
     emit_pass(emit, stream, recipe->passes[0], (double)numel, 0, emit->options->host.backward_issue_s);
 }
 
+static void cast(struct emit *emit, const char *name, double numel, int64_t from_bytes, int64_t to_bytes)
+{
+    plan_kernel(&emit->builder, STREAM_COMPUTE, name,
+        kernel_stream(KERNEL_COPY, numel * (double)from_bytes, numel * (double)to_bytes, 0),
+        emit->options->host.kernel_issue_s);
+}
+
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n)
 {
     const struct recipe *recipe = &recipes[emit->options->train.optimizer];
@@ -176,14 +185,23 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
     emit->builder.phase = PHASE_OPTIMIZER;
     for (int i = 0; i < n; i++) {
         numel += tensors[i].rows * tensors[i].cols;
-        state_bytes += emit_state_bytes(emit, tensors[i]);
+        state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
     }
+    bool copies = emit->step_bytes != emit->master_bytes;
+    int grads = plan_alloc(
+        &emit->builder, STREAM_COMPUTE, "optimizer/fp32_grads", copies ? numel * emit->step_bytes : 0, HBM_GRADIENTS);
+    if (copies)
+        cast(emit, "optimizer/grads_to_fp32", (double)numel, emit->master_bytes, emit->step_bytes);
     if (emit->options->train.precision == PRECISION_FP16_MIXED) {
         static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1}}};
         emit_together(emit, &unscale, numel, 0, n);
     }
-    if (!recipe->one_by_one)
+    bool loop = !recipe->fused || emit->options->train.optimizer_impl == OPTIMIZER_FOR_LOOP;
+    if (!loop)
         emit_together(emit, recipe, numel, state_bytes, n);
-    for (int i = 0; i < n && recipe->one_by_one; i++)
+    for (int i = 0; i < n && loop; i++)
         emit_one_by_one(emit, recipe, tensors[i]);
+    plan_free(&emit->builder, grads, PLAN_NO_OP);
+    if (copies)
+        cast(emit, "optimizer/params_from_fp32", (double)numel, emit->step_bytes, emit->master_bytes);
 }

@@ -1,7 +1,7 @@
 /* Optimizers: what each keeps for a tensor, and (in optimizer.c) the kernels of its step.
  *
- * PyTorch's own (adamw, adam, sgd, sgd_momentum) come in two implementations, foreach and fused; the others in the one
- * of their library, which walks through the tensors one by one:
+ * PyTorch's own (adamw, adam, sgd, sgd_momentum) come in three implementations: foreach, fused, and a loop over the
+ * tensors (which Composer's DecoupledAdamW is too); the others in the one of their library, all of them loops:
  *   lion                 lion-pytorch (arXiv 2302.06675): one moment
  *   adam8bit             bitsandbytes, block-wise (arXiv 2110.02861): two moments of a byte an element and an FP32
  * scale to each block of each; tensors below 4,096 elements keep FP32 moments adafactor transformers.Adafactor (arXiv
@@ -31,8 +31,8 @@ enum optimizer {
     OPTIMIZER_COUNT
 };
 extern const char *const optimizer_names[OPTIMIZER_COUNT + 1]; /* "adamw" ... "lomo", as above */
-enum optimizer_impl { OPTIMIZER_FOREACH, OPTIMIZER_FUSED, OPTIMIZER_IMPL_COUNT };
-extern const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1]; /* "foreach", "fused" */
+enum optimizer_impl { OPTIMIZER_FOREACH, OPTIMIZER_FUSED, OPTIMIZER_FOR_LOOP, OPTIMIZER_IMPL_COUNT };
+extern const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1]; /* "foreach", "fused", "for_loop" */
 
 /* What a step runs over: a parameter tensor, or a flat shard (cols 1). */
 struct optimizer_tensor {

@@ -147,7 +147,7 @@ static void trace_uses(struct zero *zero)
             int base = emit->stages.at[s].tensor_base;
             bool forward = pass == 0 || emit_recomputes(emit, s);
             for (int k = 0; k < program->n_forward && forward; k++)
-                if (program->forward[k].param_use >= 0)
+                if (program->forward[k].param_use >= 0 && !(pass && emit_skips(emit, s, k)))
                     vec_push(&zero->uses, base + program->forward[k].param_use);
             for (int k = 0; k < program->n_backward && pass; k++)
                 if (program->backward[k].param_use >= 0)

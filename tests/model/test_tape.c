@@ -239,6 +239,45 @@ static void shares_of_a_tied_weight(void **state)
     arena_release(&f.arena);
 }
 
+/* 4 rows of 10 logits. torch: cast to FP32, log-softmax, nll; backward: zeros, nll, log-softmax, cast, and FP32 tensors
+ * of 160 bytes. fused: one kernel each way; the logits (80 bytes in BF16) and a sum of 4 bytes a row are kept. */
+static void losses(void **state)
+{
+    (void)state;
+    for (int loss = LOSS_TORCH; loss <= LOSS_FUSED; loss++) {
+        struct fixture f;
+        open_tape(&f);
+        f.workload.loss = loss;
+        int logits = tape_add_mask(f.tape, "logits", f.x, ROWS, 10);
+        const struct model_program *p = tape_close(f.tape, tape_cross_entropy(f.tape, "loss", logits));
+        if (loss == LOSS_FUSED) {
+            ASSERT_KERNELS(p->forward, p->n_forward, "logits", "loss");
+            assert_int_equal(find(p, "loss.logsumexp")->bytes, 4 * ROWS);
+            assert_true(p->forward[1].work.read_bytes == 80 && p->backward[0].work.write_bytes == 80);
+        } else {
+            ASSERT_KERNELS(p->forward, p->n_forward, "logits", "loss.float", "loss.log_softmax", "loss.nll");
+            assert_int_equal(find(p, "loss.log_softmax")->bytes, 160);
+            assert_int_equal(p->n_backward, 4 + 1); /* the last one: the mask's sum */
+        }
+        assert_int_equal(find(p, "logits")->backward_last, p->n_backward - 1); /* the training loop holds them */
+        arena_release(&f.arena);
+    }
+}
+
+/* del pred: logits live to the end of the forward pass where backward does not read them. */
+static void dropped_logits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_tape(&f);
+    f.workload.drops_logits = true;
+    int logits = tape_add_mask(f.tape, "logits", f.x, ROWS, 10);
+    const struct model_program *p = tape_close(f.tape, tape_cross_entropy(f.tape, "loss", logits));
+    assert_int_equal(find(p, "logits")->backward_last, -1);
+    assert_int_equal(find(p, "logits")->forward_last, p->n_forward - 1);
+    arena_release(&f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +291,8 @@ int main(void)
         cmocka_unit_test(a_local_variable_keeps_a_tensor),
         cmocka_unit_test(rotate_half),
         cmocka_unit_test(shares_of_a_tied_weight),
+        cmocka_unit_test(losses),
+        cmocka_unit_test(dropped_logits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

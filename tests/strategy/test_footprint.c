@@ -221,7 +221,7 @@ static void adapters(void **state)
     arena_release(&arena);
 }
 
-static double activations(const struct model *model, int64_t batch, bool checkpointing, int dtype)
+static double activations(const struct model *model, int64_t batch, int checkpointing, int dtype)
 {
     struct arena arena = ARENA_INIT;
     struct footprint_options options = {.dtype = dtype,
@@ -244,19 +244,19 @@ static void activations_obey_laws(void **state)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         struct arena arena = ARENA_INIT;
         struct model model = build(families[i], &arena);
-        double full = activations(&model, 4, false, FOOTPRINT_FP32),
-               saved = activations(&model, 4, true, FOOTPRINT_FP32);
+        double full = activations(&model, 4, CHECKPOINT_NONE, FOOTPRINT_FP32),
+               saved = activations(&model, 4, CHECKPOINT_FULL, FOOTPRINT_FP32);
         double tokens = 4 * 32, outputs = tokens * 64 * 4 * (double)(model.n_layers - 1);
         assert_true(full > saved);
         assert_true(saved > outputs + tokens * 1000 * 4);
-        assert_true(activations(&model, 4, false, FOOTPRINT_BF16) < full);
+        assert_true(activations(&model, 4, CHECKPOINT_NONE, FOOTPRINT_BF16) < full);
 
         struct model_shape longer = model.shape;
         longer.n_layers++;
         struct model model2;
         model_build(&model2, &longer, &arena);
-        double more_full = activations(&model2, 4, false, FOOTPRINT_FP32) - full;
-        double more_saved = activations(&model2, 4, true, FOOTPRINT_FP32) - saved;
+        double more_full = activations(&model2, 4, CHECKPOINT_NONE, FOOTPRINT_FP32) - full;
+        double more_saved = activations(&model2, 4, CHECKPOINT_FULL, FOOTPRINT_FP32) - saved;
         assert_near(more_saved, tokens * 64 * 4, 1e-6);
         assert_true(more_full > 10 * more_saved);
         arena_release(&arena);

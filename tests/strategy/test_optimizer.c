@@ -47,16 +47,17 @@ struct step {
 };
 
 /* The optimizer kernels of small_gpt's plan on one GPU, and the most gradient bytes that live at once. */
-static struct step step_of(int optimizer, int impl, int kind, int gpus, double *gradients)
+static struct step step_in(int precision, int optimizer, int impl, int kind, int gpus, double *gradients)
 {
     struct strategy_options options = strategy_default_options();
     options.kind = kind;
     options.train.seq_len = 32;
-    options.train.precision = PRECISION_FP32;
+    options.train.precision = precision;
     options.train.optimizer = optimizer;
     options.train.optimizer_impl = impl;
     struct hw hw = {.gpu.name = "test", .node.gpus.value = 8};
-    hw.gpu.gemm[DTYPE_FP32].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
+    hw.gpu.gemm[DTYPE_FP32].peak = hw.gpu.gemm[DTYPE_BF16].peak =
+        (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct model model;
@@ -86,6 +87,11 @@ static struct step step_of(int optimizer, int impl, int kind, int gpus, double *
     return step;
 }
 
+static struct step step_of(int optimizer, int impl, int kind, int gpus, double *gradients)
+{
+    return step_in(PRECISION_FP32, optimizer, impl, kind, gpus, gradients);
+}
+
 /* small_gpt: embeddings 1,000 x 64 and 32 x 64, final norm 2 x 64; a block has norms 4 x 64, matrices 64 x 192 + 64 x
  * 64
  * + 64 x 256 + 256 x 64 = 49,152 and biases 192 + 64 + 256 + 64 = 576. */
@@ -106,6 +112,26 @@ static void adamw_moves(void **state)
     assert_true(fused.bytes == 4.0 * 7 * PARAMS);
     assert_int_equal(fused.kernels, 2);
     assert_true(fused.flop == 14.0 * PARAMS && foreach.flop == fused.flop);
+}
+
+/* The loop moves what foreach does, in nine launches a tensor. */
+static void adamw_in_a_loop(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step loop = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FOR_LOOP, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(loop.kernels, 9 * TENSORS);
+    assert_true(loop.bytes == 4.0 * (13 + 9) * PARAMS);
+}
+
+/* BF16 with FP32 copies: the step works on 4 bytes, and FP32 gradients stand beside the BF16 ones. */
+static void fp32_copies_with_the_optimizer(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step step = step_in(PRECISION_BF16_MASTER, OPTIMIZER_ADAMW, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
+    assert_true(step.bytes == 4.0 * 7 * PARAMS);
+    assert_true(gradients == (2.0 + 4.0) * PARAMS);
 }
 
 /* One launch a tensor: reads parameter and gradient, writes the parameter (12 bytes), reads and writes the state. */
@@ -202,6 +228,8 @@ int main(void)
         cmocka_unit_test(a_matrix),
         cmocka_unit_test(a_vector_and_16_bit),
         cmocka_unit_test(adamw_moves),
+        cmocka_unit_test(adamw_in_a_loop),
+        cmocka_unit_test(fp32_copies_with_the_optimizer),
         cmocka_unit_test(adam_8bit_moves),
         cmocka_unit_test(lion_moves),
         cmocka_unit_test(adafactor_sees_shapes),
