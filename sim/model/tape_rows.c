@@ -80,7 +80,35 @@ static void nll_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-int tape_cross_entropy(struct tape *tape, const char *name, int logits)
+/* One kernel: reads the logits again, and writes their gradient. */
+static void fused_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_LOSS,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .ops = SOFTMAX_OPS,
+                       .reads = READS(x.buffer, op->saved[0], tape_grad(tape, op)),
+                       .write = grad_x});
+    tape_give(tape, op->in[0], grad_x);
+}
+
+static int fused_cross_entropy(struct tape *tape, const char *name, int logits)
+{
+    struct tape_value x = tape_at(tape, logits);
+    struct tape_op op = {.backward = fused_backward, .name = tape_name(tape, name), .in = {logits}};
+    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
+    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true); /* a loss for each row; their mean is nothing */
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_LOSS,
+                       .name = op.name,
+                       .ops = SOFTMAX_OPS,
+                       .reads = READS(x.buffer, op.saved[0]),
+                       .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
+static int eager_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     const char *outer = tape->scope;
     tape_scope(tape, tape_name(tape, name));
@@ -95,11 +123,18 @@ int tape_cross_entropy(struct tape *tape, const char *name, int logits)
     tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     tape_scope(tape, outer);
+    return op.out;
+}
+
+int tape_cross_entropy(struct tape *tape, const char *name, int logits)
+{
+    bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
+    int loss = fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits);
     /* The training loop's `outputs` holds the logits until the next step; they are listed to the end of this program.
      */
     tape->buffers.at[tape_at(tape, logits).buffer].held[BACKWARD] = true;
-    tape->loss = op.out;
-    return op.out;
+    tape->loss = loss;
+    return loss;
 }
 
 /* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows, then their sum. struct

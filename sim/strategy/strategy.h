@@ -26,7 +26,7 @@ extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    int precision, optimizer, optimizer_impl, activation_checkpointing, attention;
+    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy;
     bool checkpoint_early_stop; /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                    with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
     bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the

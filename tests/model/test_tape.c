@@ -239,6 +239,33 @@ static void shares_of_a_tied_weight(void **state)
     arena_release(&f.arena);
 }
 
+/* Eager: logits to FP32, log_softmax, nll, and back; fused: one kernel each way, in the logits' own format. ROWS rows
+ * of 10 words. The fused kernels read the logits (and a sum a row), and write a loss a row, or the gradient. */
+static void a_fused_loss_is_one_kernel_each_way(void **state)
+{
+    (void)state;
+    for (int fused = 0; fused < 2; fused++) {
+        struct fixture f;
+        open_tape(&f);
+        tape_close(f.tape, tape_map(f.tape, "a", TAPE_SCALE, f.x));
+        f.workload.cross_entropy = fused ? CROSS_ENTROPY_FUSED : CROSS_ENTROPY_EAGER;
+        f.workload.loss_fp32 = true;
+        struct tape *head = tape_open(&f.model, 0, &f.workload, &f.arena);
+        int x = tape_input(head, "x", ROWS, WIDTH);
+        struct model_program *p = tape_close(
+            head, tape_cross_entropy(head, "loss", tape_linear_shared(head, "transformer.wte", x, TURN_ONLY)));
+        assert_int_equal(p->n_forward, fused ? 2 : 4);
+        assert_int_equal(p->n_backward, fused ? 3 : 6); /* 1, or zero + nll + log_softmax + cast; dgrad, wgrad */
+        if (fused) {
+            double logits = ROWS * 10.0 * BF16_BYTES, row = ROWS * 4.0;
+            assert_true(p->forward[1].work.read_bytes == logits + row && p->forward[1].work.write_bytes == row);
+            assert_true(
+                p->backward[0].work.read_bytes == logits + 2 * row && p->backward[0].work.write_bytes == logits);
+        }
+        arena_release(&f.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +279,7 @@ int main(void)
         cmocka_unit_test(a_local_variable_keeps_a_tensor),
         cmocka_unit_test(rotate_half),
         cmocka_unit_test(shares_of_a_tied_weight),
+        cmocka_unit_test(a_fused_loss_is_one_kernel_each_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
