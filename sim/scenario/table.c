@@ -44,6 +44,8 @@ static const struct config_field train_fields[] = {
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
+    {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss; the stack's where not given"),
+        .names = cross_entropy_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
 };
@@ -160,6 +162,9 @@ static const struct config_field fields[] = {
     {FIELD("name", FIELD_STRING, struct scenario, name, "of the scenario"), .required = true},
     {FIELD("description", FIELD_STRING, struct scenario, description, "what it is for")},
     {FIELD("model", FIELD_PATH, struct scenario, model_path, "model file or Hugging Face config.json")},
+    {FIELD("max_positions", FIELD_INT, struct scenario, max_positions,
+         "rows of learned positions, in place of the model file's"),
+        .min = 1, .max = 1 << 20},
     {FIELD("stack", FIELD_PATH, struct scenario, stack_path, "stack profile of the framework, under scenarios/stacks")},
     SECTION("cluster", cluster, cluster_table, "hardware"),
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
