@@ -39,3 +39,24 @@ CREATE VIEW v_validation AS
   FROM validation_row
   JOIN validation ON validation.id = validation_id
   WHERE validation_id = (SELECT max(id) FROM validation);
+
+-- Why a job loses throughput as it grows (`flopcast explain`): one explanation a curve, its parts in order.
+CREATE TABLE explanation (
+  id INTEGER PRIMARY KEY,
+  created_utc TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now')),
+  version TEXT NOT NULL,
+  scenario TEXT NOT NULL,
+  label TEXT NOT NULL,            -- model, strategy, batch
+  small_gpus INTEGER NOT NULL,
+  large_gpus INTEGER NOT NULL,
+  small_tflops_per_gpu REAL NOT NULL,
+  large_tflops_per_gpu REAL NOT NULL
+) STRICT;
+
+CREATE TABLE explanation_part (
+  explanation_id INTEGER NOT NULL REFERENCES explanation ON DELETE CASCADE,
+  position INTEGER NOT NULL,
+  cause TEXT NOT NULL,            -- as in sim/scenario/explain.h; 'rest' is the last
+  lost_tflops_per_gpu REAL NOT NULL,
+  PRIMARY KEY (explanation_id, position)
+) STRICT, WITHOUT ROWID;

@@ -4,6 +4,7 @@
 #include "../store/check.h"
 #include "../store/sample.h"
 
+#include "store/explanation.h"
 #include "store/validation.h"
 
 #include <dirent.h>
@@ -37,6 +38,8 @@ static int set_up(void **state)
                                  .error = 0.1 - 0.01 * i});
     store_put_validation(store, &runs, "runs.csv", &diag);
     vec_free(&runs.rows);
+    const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
+    store_put_explanation(store, &waterfall, "m", &sample.points[0], &sample.points[0], &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
     return 0;
