@@ -100,7 +100,7 @@ enum status fit_gemm(struct hw_gpu *out, const struct hw_gpu *gpu, const struct 
     if (good) {
         gsl_vector_view at = gsl_vector_view_array(start, N_PARAMETERS);
         gsl_matrix *covariance = gsl_matrix_alloc(N_PARAMETERS, N_PARAMETERS);
-        const struct robust_problem problem = {residuals, &fit, fit.n_rows, N_PARAMETERS, CAUCHY};
+        const struct robust_problem problem = {residuals, &fit, fit.n_rows, N_PARAMETERS, CAUCHY, 0};
         good = robust_fit(&at.vector, covariance, &problem);
         good = write_numbers(&fit, &at.vector, covariance) && good;
         gsl_matrix_free(covariance);

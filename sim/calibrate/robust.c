@@ -34,6 +34,8 @@ static bool search(gsl_multifit_nlinear_workspace *work, const struct robust_pro
 bool robust_fit(gsl_vector *at, gsl_matrix *covariance, const struct robust_problem *problem)
 {
     gsl_multifit_nlinear_parameters how = gsl_multifit_nlinear_default_parameters();
+    if (problem->step > 0)
+        how.h_df = problem->step;
     gsl_multifit_nlinear_workspace *work =
         gsl_multifit_nlinear_alloc(gsl_multifit_nlinear_trust, &how, problem->n_rows, problem->n_parameters);
     bool good = search(work, problem, at);

@@ -16,6 +16,8 @@ struct robust_problem {
     void *context;
     size_t n_rows, n_parameters; /* more rows than parameters */
     double scale;                /* residual at which a row counts half */
+    double
+        step; /* relative step of the finite differences; 0: GSL's own, for residuals that are smooth to the last bit */
 };
 
 /* at: the start in, the solution out. covariance (n_parameters squared) out, scaled by the variance of the residuals:

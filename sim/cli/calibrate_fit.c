@@ -3,6 +3,7 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_nccl.h"
+#include "calibrate/fit_training.h"
 
 #include <argp.h>
 #include <string.h>
@@ -11,7 +12,7 @@ enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS };
 
 struct fit_command {
     const char *measured, *gpus, *clusters;
-    bool nccl;
+    enum { FIT_GPUS, FIT_NCCL, FIT_TRAINING } what;
 };
 
 static const struct argp_option options[] = {
@@ -35,9 +36,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->clusters = arg;
         return 0;
     case ARGP_KEY_ARG:
-        if (state->arg_num > 0 || strcmp(arg, "nccl") != 0)
-            argp_error(state, "'%s' is nothing to fit; 'nccl', or nothing for the GPUs", arg);
-        command->nccl = true;
+        if (state->arg_num > 0 || (strcmp(arg, "nccl") != 0 && strcmp(arg, "training") != 0))
+            argp_error(state, "'%s' is nothing to fit; 'nccl', 'training', or nothing for the GPUs", arg);
+        command->what = *arg == 'n' ? FIT_NCCL : FIT_TRAINING;
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -48,19 +49,23 @@ int calibrate_fit(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .args_doc = "[nccl]",
+        .args_doc = "[nccl | training]",
         .doc =
             "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in the "
             "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
-            "of nccl-tests, fitted or left out."};
+            "of nccl-tests, fitted or left out; with 'training', what only training shows, in topologies/gpus and "
+            "scenarios/stacks, from the rows of training.csv that say used_in_fit (a minute)."};
     struct fit_command command = {.measured = FLOPCAST_SOURCE_DIR "/results/measured",
         .gpus = FLOPCAST_SOURCE_DIR "/topologies/gpus",
         .clusters = FLOPCAST_SOURCE_DIR "/topologies/clusters"};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
-    if (command.nccl)
+    if (command.what == FIT_NCCL)
         nccl_fit_print(stdout, command.measured, command.clusters, &arena, &diag);
+    else if (command.what == FIT_TRAINING)
+        training_fit_print(stdout, arena_printf(&arena, "%s/training.csv", command.measured),
+            arena_printf(&arena, "%s/training.yaml", command.measured), &diag);
     else
         calibrate_print(stdout, command.measured, command.gpus, &arena, &diag);
     arena_release(&arena);

@@ -18,6 +18,8 @@ int cli_report(const struct diag *diag);
 
 /* A command: argv[0] is its whole name, as in "flopcast run". Returns the exit status; usage errors exit. */
 int cmd_run(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
+int cmd_validate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_model(int argc, char **argv);

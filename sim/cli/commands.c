@@ -10,6 +10,8 @@ static const struct command {
 } commands[] = {
     {"run", "simulate scenarios; print, and store in a database", cmd_run},
     {"plot", "draw a figure from a database", cmd_plot},
+    {"explain", "say why a job loses throughput as it grows", cmd_explain},
+    {"validate", "simulate published runs; compare with what was measured", cmd_validate},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},

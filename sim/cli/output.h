@@ -3,6 +3,7 @@
 #define FLOPCAST_CLI_OUTPUT_H
 
 #include "scenario/scenario.h"
+#include "store/record.h"
 
 #include <stdio.h>
 
@@ -17,5 +18,9 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
 /* Objects of one array, a point each: the same cells (null where not applicable), "memory" by category, "config" with
  * the origin of each value. first: no comma before the first object. */
 void output_json(FILE *out, const struct scenario_set *set, const struct scenario_result *results, bool first);
+
+/* One cell of a row, its number with 15 digits; nothing, or null, where it is not known. */
+void output_csv_cell(FILE *out, const struct record_cell *cell);
+void output_json_cell(FILE *out, const struct record_cell *cell); /* "name": value */
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* 15 digits: what a double holds for certain, and what the database prints. */
-static void write_cell(FILE *out, const struct record_cell *cell)
+void output_csv_cell(FILE *out, const struct record_cell *cell)
 {
     if (cell->kind == RECORD_INT)
         fprintf(out, "%" PRId64, cell->integer);
@@ -36,7 +36,7 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
         csv_write_text(out, set->points[i].options.name);
         for (int c = 0; c < record.n; c++) {
             fputc(',', out);
-            write_cell(out, &record.cells[c]);
+            output_csv_cell(out, &record.cells[c]);
         }
         fputs("\r\n", out);
     }
@@ -50,9 +50,9 @@ static void json_number(FILE *out, double value)
         fputs("null", out);
 }
 
-static void json_cell(FILE *out, const struct record_cell *cell)
+void output_json_cell(FILE *out, const struct record_cell *cell)
 {
-    fprintf(out, ",\n   \"%s\": ", cell->name);
+    fprintf(out, "\"%s\": ", cell->name);
     if (cell->kind == RECORD_INT)
         fprintf(out, "%" PRId64, cell->integer);
     else if (cell->kind == RECORD_REAL)
@@ -69,8 +69,10 @@ static void json_point(FILE *out, const struct scenario_point *point, const stru
     record_fill(&record, point, result);
     fputs("{\"scenario\": ", out);
     json_write_string(out, point->options.name);
-    for (int c = 0; c < record.n; c++)
-        json_cell(out, &record.cells[c]);
+    for (int c = 0; c < record.n; c++) {
+        fputs(",\n   ", out);
+        output_json_cell(out, &record.cells[c]);
+    }
     const struct exec_memory *memory = &result->exec.memory;
     bool ok = result->exec.status == EXEC_OK;
     fprintf(out, ",\n   \"memory\": {\"%s\": {", ok ? "peak_bytes" : "required_bytes");

@@ -151,6 +151,17 @@ int csv_rows(const struct csv_table *table)
     return table->lines.n - 1;
 }
 
+int csv_columns(const struct csv_table *table)
+{
+    return table->columns;
+}
+
+const char *csv_name(const struct csv_table *table, int column)
+{
+    BUG_IF(column < 0 || column >= table->columns, "column %d of %d", column, table->columns);
+    return table->cells.at[column];
+}
+
 int csv_column(const struct csv_table *table, const char *name)
 {
     for (int i = 0; i < table->columns; i++)

@@ -18,6 +18,8 @@ enum status csv_load_text(struct csv_table **out, const char *name, const char *
 void csv_release(struct csv_table *table);
 
 int csv_rows(const struct csv_table *table);
+int csv_columns(const struct csv_table *table);
+const char *csv_name(const struct csv_table *table, int column);          /* of the header */
 int csv_column(const struct csv_table *table, const char *name);          /* -1 when absent */
 const char *csv_cell(const struct csv_table *table, int row, int column); /* "" when empty; column -1 gives "" */
 struct source_pos csv_pos(const struct csv_table *table, int row);        /* file and line of a row */

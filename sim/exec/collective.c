@@ -58,6 +58,8 @@ void collective_setup(struct sim *sim)
         struct coll_shape shape =
             coll_shape(sim->instances[sim->group_first[collective->group]].members, hw_gpus_per_node(sim->hw));
         sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, sim->hw, COLL_FREE);
+        if (sim->options->no_latency)
+            sim->coll_costs[c].latency_s = 0;
     }
 }
 

@@ -45,6 +45,8 @@ struct exec_options {
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
     const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
+    bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
+    bool no_contention;         /* kernels run beside collectives as if alone */
 };
 
 struct exec_options exec_default_options(void);

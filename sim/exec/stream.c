@@ -23,6 +23,7 @@ static bool waits_satisfied(const struct sim *sim, const struct rank *rank, cons
 static double kernel_ps(
     const struct sim *sim, const struct kernel_cost *cost, const struct rank *rank, bool alone, double jitter)
 {
+    alone = alone || sim->options->no_contention;
     int resident = alone ? 0 : rank->resident;
     double stretch = alone ? 1 : rank->stretch, slower = resident ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
     double busy_s = fmax(cost->compute_s[resident] / rank->speed, cost->memory_s * stretch) * slower;

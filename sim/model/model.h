@@ -72,11 +72,10 @@ struct model {
 enum attention_kernel { ATTENTION_NAIVE, ATTENTION_FLASH };
 extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
 
-/* Cross-entropy. TORCH: as PyTorch's autocast and Hugging Face compute it: logits are cast to FP32, log-softmax and
- * nll_loss save FP32. FUSED: one kernel over logits in their own format, which saves these and a sum a row (flash-attn,
- * losses/cross_entropy.py and csrc/xentropy; llm-foundry's default). */
-enum loss_kernel { LOSS_TORCH, LOSS_FUSED };
-extern const char *const loss_kernel_names[]; /* "torch", "fused", NULL */
+/* eager: F.cross_entropy of logits in FP32, a kernel for each step; fused: one kernel each way that reads the logits as
+ * they are and writes their gradient (flash-attn's CrossEntropyLoss, Apex, Liger). */
+enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COUNT };
+extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused" */
 
 /* What a rank computes on in one micro-step. */
 struct model_workload {
@@ -86,7 +85,8 @@ struct model_workload {
     enum dtype math;         /* GEMMs multiply in this */
     enum dtype storage;      /* activations and gathered parameters: BF16, FP16 or FP32 (TF32 math has FP32 storage) */
     int attention;           /* enum attention_kernel */
-    int loss;                /* enum loss_kernel */
+    int cross_entropy;       /* enum cross_entropy */
+    bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                               * its `outputs` does not) */
 };

@@ -2,7 +2,7 @@
 #include "model/family.h"
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
-const char *const loss_kernel_names[] = {"torch", "fused", NULL};
+const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", NULL};
 
 int64_t model_tokens(const struct model *model, const struct model_workload *workload)
 {

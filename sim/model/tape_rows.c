@@ -80,36 +80,39 @@ static void nll_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-static void fused_loss_backward(struct tape *tape, const struct tape_op *op)
+/* One kernel: reads the logits again, and writes their gradient. */
+static void fused_backward(struct tape *tape, const struct tape_op *op)
 {
+    struct tape_value x = tape_at(tape, op->in[0]);
     int grad_x = tape_new_grad(tape, op->in[0]);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_LOSS,
                        .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = SOFTMAX_GRAD_OPS,
-                       .reads = READS(tape_grad(tape, op), tape_at(tape, op->in[0]).buffer, op->saved[0]),
+                       .ops = SOFTMAX_OPS,
+                       .reads = READS(x.buffer, op->saved[0], tape_grad(tape, op)),
                        .write = grad_x});
     tape_give(tape, op->in[0], grad_x);
 }
 
-static int fused_loss(struct tape *tape, const char *name, int logits)
+static int fused_cross_entropy(struct tape *tape, const char *name, int logits)
 {
-    struct tape_value in = tape_at(tape, logits);
-    struct tape_op op = {.backward = fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
-    op.out = tape_value(tape, op.name, in.rows, 1, FLOAT_BYTES, true); /* losses, a mean follows */
-    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), in.rows, 1, FLOAT_BYTES);
+    struct tape_value x = tape_at(tape, logits);
+    struct tape_op op = {.backward = fused_backward, .name = tape_name(tape, name), .in = {logits}};
+    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
+    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true); /* a loss for each row; their mean is nothing */
     tape_run(tape, (struct tape_stream){.kind = KERNEL_LOSS,
                        .name = op.name,
                        .ops = SOFTMAX_OPS,
-                       .reads = READS(in.buffer),
+                       .reads = READS(x.buffer, op.saved[0]),
                        .write = tape_at(tape, op.out).buffer});
-    tape_touch(tape, op.saved[0]);
     tape_push(tape, op);
     return op.out;
 }
 
-static int torch_loss(struct tape *tape, int logits)
+static int eager_cross_entropy(struct tape *tape, const char *name, int logits)
 {
-    int wide = tape_cast(tape, "float", logits, FLOAT_BYTES);
+    const char *outer = tape->scope;
+    tape_scope(tape, tape_name(tape, name));
+    int wide = tape->workload->loss_fp32 ? tape_cast(tape, "float", logits, FLOAT_BYTES) : logits;
     int log = softmax(tape, "log_softmax", KERNEL_LOSS, wide, tape_at(tape, wide).element_bytes);
     struct tape_value in = tape_at(tape, log);
     struct tape_op op = {.backward = nll_backward, .name = tape_name(tape, "nll"), .in = {log}};
@@ -119,20 +122,14 @@ static int torch_loss(struct tape *tape, int logits)
     tape_touch(tape, in.buffer);
     tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
+    tape_scope(tape, outer);
     return op.out;
 }
 
 int tape_cross_entropy(struct tape *tape, const char *name, int logits)
 {
-    const char *outer = tape->scope;
-    int loss = NO_VALUE;
-    if (tape->workload->loss == LOSS_FUSED) {
-        loss = fused_loss(tape, name, logits);
-    } else {
-        tape_scope(tape, tape_name(tape, name));
-        loss = torch_loss(tape, logits);
-        tape_scope(tape, outer);
-    }
+    bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
+    int loss = fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits);
     /* The training loop holds the logits until backward or the next step; then they are listed to the end of this
      * program. */
     tape->buffers.at[tape_at(tape, logits).buffer].held[tape->workload->drops_logits ? FORWARD : BACKWARD] = true;

@@ -80,6 +80,9 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
         diag_input(diag, at(point, "train.seq_len", file),
             "%" PRId64 " tokens, but model '%s' has %" PRId64 " learned positions; use at most that many",
             train->seq_len, shape->name, shape->max_positions);
+    if (shape->max_positions == 0 && point->options.max_positions > 0)
+        diag_input(
+            diag, at(point, "max_positions", file), "model '%s' has no learned positions; leave it out", shape->name);
     if (shape->family != MODEL_T5 && train->decoder_seq_len != 0)
         diag_input(diag, at(point, "train.decoder_seq_len", file),
             "model '%s' has no second stack for decoder tokens; leave 'decoder_seq_len' out", shape->name);

@@ -52,6 +52,7 @@ enum input_kind { INPUT_HW, INPUT_MODEL, INPUT_STACK, INPUT_PUBLISHED };
 struct input {
     enum input_kind kind;
     const char *path;
+    int64_t max_positions; /* INPUT_MODEL: in place of the file's; 0: the file's */
     enum status status;
     struct hw hw; /* by kind, one of these */
     struct model model;

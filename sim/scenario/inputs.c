@@ -25,6 +25,8 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
         return hw_load(&input->hw, input->path, arena, diag);
     case INPUT_MODEL:
         status = model_load(&shape, input->path, arena, diag);
+        if (input->max_positions > 0)
+            shape.max_positions = input->max_positions;
         if (status == STATUS_OK)
             model_build(&input->model, &shape, arena);
         return status;
@@ -36,18 +38,20 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
     return csv_load(&input->csv, input->path, diag);
 }
 
-/* The input of this kind and path, read when it is new; at: what asked for it. NULL when it could not be read. */
-static const struct input *get_input(struct inputs *inputs, enum input_kind kind, const char *path,
-    struct source_pos at, struct arena *arena, struct diag *diag)
+/* The input of the wanted kind and path, read when it is new; at: what asked for it. NULL when it could not be read. */
+static const struct input *get_input(
+    struct inputs *inputs, struct input wanted, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < inputs->list.n; i++) {
         const struct input *known = &inputs->list.at[i];
-        if (known->kind == kind && strcmp(known->path, path) == 0)
+        if (known->kind == wanted.kind && strcmp(known->path, wanted.path) == 0 &&
+            known->max_positions == wanted.max_positions)
             return known->status == STATUS_OK ? known : NULL;
     }
-    vec_push(&inputs->list, (struct input){.kind = kind, .path = path, .status = STATUS_INPUT});
+    wanted.status = STATUS_INPUT;
+    vec_push(&inputs->list, wanted);
     struct input *input = &inputs->list.at[inputs->list.n - 1];
-    if (can_open(path, at, diag))
+    if (can_open(wanted.path, at, diag))
         input->status = read_input(input, arena, diag);
     return input->status == STATUS_OK ? input : NULL;
 }
@@ -76,6 +80,18 @@ static void default_noise(struct scenario_point *point)
     }
 }
 
+/* A GPU with a stack's numbers; kernels as the stack launches them unless the scenario says otherwise. */
+static void use_stack(struct scenario_point *point, const struct stack *stack)
+{
+    static const char path[] = "train.cross_entropy";
+    stack_apply(&point->hw.gpu, stack);
+    if (stack->cross_entropy < 0 || scenario_origin(point, path, NULL).file)
+        return;
+    point->options.strategy.train.cross_entropy = stack->cross_entropy;
+    vec_push(
+        &point->origins.list, (struct config_origin){path, (struct source_pos){.file = point->options.stack_path}});
+}
+
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     const struct scenario *options = &point->options;
@@ -87,19 +103,24 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     struct source_pos published_at = scenario_origin(point, "published.file", inputs->file);
     struct source_pos figure_at = scenario_origin(point, "published.figure", inputs->file);
 
-    const struct input *input = get_input(inputs, INPUT_HW, topology, topology_at, arena, diag);
+    const struct input *input =
+        get_input(inputs, (struct input){.kind = INPUT_HW, .path = topology}, topology_at, arena, diag);
     bool complete = input != NULL;
     if (input)
         point->hw = input->hw;
-    input = get_input(inputs, INPUT_MODEL, options->model_path, model_at, arena, diag);
+    input = get_input(inputs,
+        (struct input){.kind = INPUT_MODEL, .path = options->model_path, .max_positions = options->max_positions},
+        model_at, arena, diag);
     complete = complete && input;
     if (input)
         point->model = input->model;
-    input = stack ? get_input(inputs, INPUT_STACK, stack, stack_at, arena, diag) : NULL;
+    input = stack ? get_input(inputs, (struct input){.kind = INPUT_STACK, .path = stack}, stack_at, arena, diag) : NULL;
     complete = complete && (input || !stack);
     if (input && complete)
-        stack_apply(&point->hw.gpu, &input->stack);
-    input = published ? get_input(inputs, INPUT_PUBLISHED, published, published_at, arena, diag) : NULL;
+        use_stack(point, &input->stack);
+    input = published ? get_input(inputs, (struct input){.kind = INPUT_PUBLISHED, .path = published}, published_at,
+                            arena, diag)
+                      : NULL;
     complete = complete && (input || !published);
     if (!complete)
         return false;

@@ -60,10 +60,11 @@ static void read_file(struct loader *loader)
         loader->read.options.assumptions = join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
 }
 
-static void apply_override(struct loader *loader, const struct scenario_override *override)
+static void apply_override(struct loader *loader, const struct scenario_override *override, const char *from)
 {
     struct config_doc *doc = NULL;
-    const char *name = arena_printf(loader->arena, "--set %s", override->key);
+    const char *name =
+        from ? arena_strdup(loader->arena, from) : arena_printf(loader->arena, "--set %s", override->key);
     if (!*override->value) {
         diag_input(&loader->diag, (struct source_pos){.file = name}, "no value; write one behind '='");
         return;
@@ -129,6 +130,12 @@ static void load_points(struct loader *loader, struct scenario_set *set)
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag)
 {
+    return scenario_load_from(out, path, overrides, NULL, n_overrides, arena, diag);
+}
+
+enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
+    const char *const *from, int n_overrides, struct arena *arena, struct diag *diag)
+{
     struct loader *loader = xcalloc(1, sizeof *loader);
     loader->file = arena_strdup(arena, path);
     loader->arena = arena;
@@ -136,7 +143,7 @@ enum status scenario_load(struct scenario_set *out, const char *path, const stru
     read_file(loader);
     if (loader->docs.n) /* the file could be read */
         for (int i = 0; i < n_overrides; i++)
-            apply_override(loader, &overrides[i]);
+            apply_override(loader, &overrides[i], from ? from[i] : NULL);
     sweep_check(&loader->sweep, arena, &loader->diag);
     struct scenario_set set = {.file = loader->file};
     if (loader->diag.n_errors == 0) /* what follows would only repeat what is wrong with the text */

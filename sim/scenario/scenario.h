@@ -50,6 +50,7 @@ struct scenario_published_options {
 struct scenario {
     const char *name, *description;
     const char *model_path;
+    int64_t max_positions;  /* rows of learned positions, in place of the model file's; 0: the model file's */
     const char *stack_path; /* stack profile (stack.h), or NULL */
     struct scenario_cluster_options cluster;
     struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */
@@ -96,6 +97,11 @@ struct scenario_override { /* one --set key=value */
  * nothing is returned. */
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag);
+
+/* The same, with overrides that stand elsewhere than on the command line: from[i] is the name of override i in messages
+ * and origins, "runs.csv:12:gpus" say, and paths are relative to its folder. */
+enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
+    const char *const *from, int n_overrides, struct arena *arena, struct diag *diag);
 
 /* What a point gives. */
 struct scenario_result {

@@ -27,6 +27,17 @@ static const struct config_field arch_fields[STACK_ARCHS] = {
 static const struct config_table arch_table = {
     .what = "the architectures of a stack", .fields = arch_fields, .n_fields = STACK_ARCHS};
 
+static const struct config_field kernel_fields[] = {
+    {.key = "cross_entropy",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack, cross_entropy),
+        .help = "Kernels of the loss.",
+        .names = cross_entropy_names},
+};
+static const struct config_table kernel_table = {.what = "the kernels of a stack",
+    .fields = kernel_fields,
+    .n_fields = sizeof kernel_fields / sizeof *kernel_fields};
+
 static const struct config_field fields[] = {
     {.key = "name",
         .type = FIELD_STRING,
@@ -42,13 +53,18 @@ static const struct config_field fields[] = {
         .offset = offsetof(struct stack, rates),
         .help = "What its kernels reach, by architecture.",
         .section = &arch_table},
+    {.key = "kernels",
+        .type = FIELD_SECTION,
+        .offset = 0,
+        .help = "Which kernels it launches.",
+        .section = &kernel_table},
 };
 static const struct config_table table = {
     .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){0};
+    *out = (struct stack){.cross_entropy = -1};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)

@@ -50,7 +50,7 @@ struct footprint_options {
     int64_t seq_len, decoder_seq_len;
     int checkpointing; /* of every block: enum checkpointing */
     int attention;     /* enum attention_kernel */
-    int loss;          /* enum loss_kernel */
+    int cross_entropy; /* enum cross_entropy */
 };
 
 /* Bytes on one GPU. */

@@ -91,7 +91,8 @@ static struct model_workload workload_of(const struct footprint_options *options
         .math = dtype,
         .storage = dtype,
         .attention = options->attention,
-        .loss = options->loss,
+        .cross_entropy = options->cross_entropy,
+        .loss_fp32 = true,
     };
 }
 

@@ -87,7 +87,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .math = dtype,
         .storage = dtype == DTYPE_TF32 ? DTYPE_FP32 : dtype,
         .attention = train->attention,
-        .loss = train->loss,
+        .cross_entropy = train->cross_entropy,
+        .loss_fp32 = true,
         .drops_logits = train->drop_logits,
     };
 }

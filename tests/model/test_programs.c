@@ -25,7 +25,7 @@ static struct model_workload workload(
         .math = storage,
         .storage = storage,
         .attention = (int)attention,
-        .loss = LOSS_TORCH};
+        .loss_fp32 = true};
 }
 
 struct run {

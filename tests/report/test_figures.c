@@ -4,6 +4,9 @@
 #include "../store/check.h"
 #include "../store/sample.h"
 
+#include "store/explanation.h"
+#include "store/validation.h"
+
 #include <dirent.h>
 
 static int set_up(void **state)
@@ -19,6 +22,24 @@ static int set_up(void **state)
         sample.points[0].options.name = scenarios[i];
         store_put(store, &sample.set, sample.results, &diag);
     }
+    struct validate_table runs = {0};
+    for (int i = 0; i < 4; i++)
+        vec_push(&runs.rows, (struct validate_row){.id = "a",
+                                 .source = i < 2 ? "one" : "two",
+                                 .model = "m",
+                                 .gpu = "g",
+                                 .strategy = "s",
+                                 .used_in_fit = i % 2 ? "" : "x.yaml",
+                                 .reason = "",
+                                 .gpus = 8 << i,
+                                 .has_error = true,
+                                 .measured.tokens_per_s_per_gpu = 1000 + i,
+                                 .predicted.tokens_per_s_per_gpu = 1100,
+                                 .error = 0.1 - 0.01 * i});
+    store_put_validation(store, &runs, "runs.csv", &diag);
+    vec_free(&runs.rows);
+    const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
+    store_put_explanation(store, &waterfall, "m", &sample.points[0], &sample.points[0], &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
     return 0;

@@ -104,7 +104,7 @@ static void every_combination_is_a_lawful_plan(void **state)
                                                  : i % 5     ? CHECKPOINT_FULL
                                                              : CHECKPOINT_SELECTIVE;
         options.train.checkpoint_interval = i % 17 ? 1 : 2;
-        options.train.loss = i % 3 ? LOSS_TORCH : LOSS_FUSED;
+        options.train.cross_entropy = i % CROSS_ENTROPY_COUNT;
         options.train.optimizer_impl = i % OPTIMIZER_IMPL_COUNT;
         rest /= 2;
         options.train.grad_accum = rest % 2 ? 3 : 1;

@@ -1,0 +1,45 @@
+# Left: predicted against measured, both logarithmic, with the diagonal and +-10 %. Right: the error against the number of GPUs. One
+# colour and shape a source; grey: rows that a fit rests on.
+grey = '#555555'
+set linetype 1 linecolor '#0072B2' pointtype 7
+set linetype 2 linecolor '#D55E00' pointtype 5
+set linetype 3 linecolor '#009E73' pointtype 9
+set linetype 4 linecolor '#CC79A7' pointtype 13
+set linetype 5 linecolor '#E69F00' pointtype 11
+set linetype 6 linecolor '#56B4E9' pointtype 6
+set linetype 7 linecolor '#000000' pointtype 4
+set linetype 8 linecolor '#882255' pointtype 8
+set linetype 9 linecolor '#117733' pointtype 10
+set linetype 10 linecolor '#332288' pointtype 12
+set linetype cycle 10
+sources = |$sources| - 1
+of(place, name) = column("place") == place ? column(name) : NaN
+
+set border 3 linecolor rgb grey
+set tics nomirror textcolor rgb grey
+set grid linetype -1 linecolor '#dddddd' linewidth 0.5
+set multiplot layout 1,2 title 'Published training runs, simulated' font ',18'
+set label 1 word($heading[2], 1) at screen 0.5,0.915 center textcolor rgb grey
+set tmargin 5
+set bmargin 15
+set lmargin 11
+set rmargin 3
+
+set xlabel 'measured tokens/s per GPU'
+set ylabel 'predicted tokens/s per GPU'
+set logscale xy
+unset key
+plot x with lines linecolor rgb grey notitle, \
+  1.1 * x with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, x / 1.1 with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, \
+  for [s = 1 : sources] $runs using (of(s, "measured")):(of(s, "predicted")) with points linetype s pointsize 0.9 notitle
+
+unset label 1
+unset logscale y
+set xlabel 'GPUs'
+set ylabel 'predicted / measured - 1  (%)'
+set logscale x 2
+set key at screen 0.5,0.2 center top maxrows 5 reverse Left font ',10' samplen 1
+plot 0 with lines linecolor rgb grey notitle, \
+  for [s = 1 : sources] $runs using "gpus":(of(s, "error")) with points linetype s pointsize 0.9 \
+    title word($sources[s + 1], 1)
+unset multiplot

@@ -1,0 +1,218 @@
+#include "cli/cli.h"
+
+#include "cli/table.h"
+#include "store/explanation.h"
+#include "store/record.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_SET = 256, KEY_SEED, KEY_FROM, KEY_TO, KEY_DB, KEY_TOP };
+
+struct explain {
+    const char *file, *db, *from, *to;
+    long top;
+    VEC(struct scenario_override) overrides;
+    struct arena arena;
+    struct store *store;
+};
+
+static const struct argp_option options[] = {
+    {"from", KEY_FROM, "GPUS", 0, "The small cluster (default: the smallest that the scenario sweeps)", 0},
+    {"to", KEY_TO, "GPUS", 0, "The large cluster (default: the largest)", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
+    {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
+    {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
+    {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Explain why a job loses throughput as it grows: the same two runs, of a small and a large cluster, with one cause "
+    "after the other taken away from both; and what the compute stream of rank 0 does and waits for on the large one."
+    "\vThe parts add up to the loss. Order: stragglers (all noise), latency (hops of collectives), bandwidth (NICs and "
+    "switches), contention (kernels slowed by collectives beside them), host (cost of issuing); what is left is the "
+    "rest, "
+    "below 0 where a larger cluster saves work.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct explain *explain = state->input;
+    char *end = NULL;
+    switch (key) {
+    case KEY_FROM:
+        explain->from = arg;
+        return 0;
+    case KEY_TO:
+        explain->to = arg;
+        return 0;
+    case KEY_DB:
+        explain->db = arg;
+        return 0;
+    case KEY_TOP:
+        explain->top = strtol(arg, &end, 10);
+        if (end == arg || *end || explain->top < 0 || explain->top > 1000000)
+            argp_error(state, "--top %s: a number is wanted, as in --top 20", arg);
+        return 0;
+    case KEY_SEED:
+        vec_push(&explain->overrides, (struct scenario_override){"run.seed", arg});
+        return 0;
+    case KEY_SET: {
+        const char *equals = strchr(arg, '=');
+        if (!equals || equals == arg)
+            argp_error(state, "--set %s: KEY=VALUE is wanted, as in --set train.micro_batch=16", arg);
+        else
+            vec_push(
+                &explain->overrides, (struct scenario_override){
+                                         arena_printf(&explain->arena, "%.*s", (int)(equals - arg), arg), equals + 1});
+        return 0;
+    }
+    case ARGP_KEY_ARG:
+        if (explain->file)
+            argp_error(state, "one scenario at a time; '%s' is a second one", arg);
+        explain->file = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a scenario file is missing");
+        return 0;
+    case ARGP_KEY_END:
+        if (!explain->from != !explain->to)
+            argp_error(state, "--from and --to go together");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struct arena *arena)
+{
+    static const char *const away[CAUSE_COUNT] = {
+        [CAUSE_STRAGGLERS] = "no noise: GPUs alike, nothing varies",
+        [CAUSE_LATENCY] = "collectives without hops",
+        [CAUSE_BANDWIDTH] = "NICs and switches without limit",
+        [CAUSE_CONTENTION] = "kernels beside collectives as if alone",
+        [CAUSE_HOST] = "issuing costs the host nothing",
+    };
+    struct table table = {0};
+    table_column(&table, "cause", "", true);
+    table_column(&table, "lost", "TFLOPS/GPU", false);
+    table_column(&table, "of the small", "%", false);
+    table_column(&table, "taken away", "", true);
+    for (int i = 0; i <= CAUSE_COUNT; i++) {
+        bool rest = i == CAUSE_COUNT;
+        double part = rest ? w->rest : w->part[i];
+        table_cell(&table, rest ? "rest" : scenario_cause_names[i]);
+        table_cell(&table, arena_printf(arena, "%+.3f", -part));
+        table_cell(&table, arena_printf(arena, "%+.2f", -100 * part / w->small[0]));
+        table_cell(&table, rest ? "all of these: work that changes with the cluster" : away[i]);
+    }
+    double loss = w->small[0] - w->large[0];
+    table_cell(&table, "sum");
+    table_cell(&table, arena_printf(arena, "%+.3f", -loss));
+    table_cell(&table, arena_printf(arena, "%+.2f", -100 * loss / w->small[0]));
+    table_cell(&table, "");
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_path(FILE *out, const struct scenario_path *path, long top, struct arena *arena)
+{
+    struct table table = {0};
+    table_column(&table, "compute stream", "of rank 0", true);
+    table_column(&table, "times", "", false);
+    table_column(&table, "time", "ms", false);
+    table_column(&table, "of the step", "%", false);
+    table_column(&table, "by collectives", "ms", false);
+    for (int i = 0; i < path->items.n && i < top; i++) {
+        const struct scenario_path_item *item = &path->items.at[i];
+        table_cell(&table, item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name);
+        table_cell(&table, arena_printf(arena, "%d", item->times));
+        table_cell(&table, arena_printf(arena, "%.2f", 1e3 * item->seconds));
+        table_cell(&table, arena_printf(arena, "%.1f", 100 * item->seconds / path->step_s));
+        table_cell(&table, arena_printf(arena, "%.2f", 1e3 * item->beside_s));
+    }
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static enum status explain_curve(struct explain *explain, const struct scenario_point *small,
+    const struct scenario_point *large, bool first, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct scenario_waterfall waterfall;
+    const char *label = arena_printf(&arena, "%s %s, batch %" PRId64, small->model.shape.name,
+        strategy_label(&small->options.strategy), small->options.strategy.train.micro_batch);
+    enum status status = scenario_explain(&waterfall, small, large, diag);
+    struct scenario_point traced = *large;
+    static const int rank_0 = 0;
+    traced.options.exec.trace_ranks = &rank_0;
+    traced.options.exec.n_trace_ranks = 1;
+    struct scenario_result result;
+    if (status == STATUS_OK)
+        status = scenario_simulate(&result, &traced, &arena, diag);
+    if (status == STATUS_OK) {
+        printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", first ? "" : "\n", label,
+            small->options.cluster.gpus, large->options.cluster.gpus, waterfall.small[0], waterfall.large[0]);
+        print_waterfall(stdout, &waterfall, &arena);
+        struct scenario_path path;
+        scenario_path(&path, &result.exec, &arena);
+        printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", large->options.cluster.gpus, path.step_s);
+        print_path(stdout, &path, explain->top, &arena);
+        vec_free(&path.items);
+    }
+    if (status == STATUS_OK && explain->store)
+        status = store_put_explanation(explain->store, &waterfall, label, small, large, diag);
+    arena_release(&arena);
+    return status;
+}
+
+/* Smallest and largest cluster of every curve, in the order of the scenario. */
+static void explain_curves(struct explain *explain, const struct scenario_set *set, struct diag *diag)
+{
+    bool any = false;
+    for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
+        uint64_t curve = record_curve(&set->points[i].options);
+        int small = i, large = i;
+        bool opens = true;
+        for (int j = 0; j < set->n_points; j++) {
+            if (record_curve(&set->points[j].options) != curve)
+                continue;
+            opens = opens && j >= i;
+            if (set->points[j].options.cluster.gpus < set->points[small].options.cluster.gpus)
+                small = j;
+            if (set->points[j].options.cluster.gpus > set->points[large].options.cluster.gpus)
+                large = j;
+        }
+        if (!opens || small == large)
+            continue;
+        explain_curve(explain, &set->points[small], &set->points[large], !any, diag);
+        any = true;
+    }
+    if (!any && diag->worst == STATUS_OK)
+        diag_input(diag, (struct source_pos){.file = set->file},
+            "no two sizes of the cluster to compare; give --from and --to, or sweep cluster.gpus");
+}
+
+int cmd_explain(int argc, char **argv)
+{
+    const struct argp argp = {.options = options, .parser = parse, .args_doc = "SCENARIO", .doc = doc};
+    struct explain explain = {.top = 12};
+    argp_parse(&argp, argc, argv, 0, NULL, &explain);
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set;
+    if (explain.from)
+        vec_push(&explain.overrides, (struct scenario_override){"cluster.gpus",
+                                         arena_printf(&explain.arena, "[%s, %s]", explain.from, explain.to)});
+    scenario_load(&set, explain.file, explain.overrides.at, explain.overrides.n, &explain.arena, &diag);
+    if (diag.worst == STATUS_OK && explain.db)
+        store_open(&explain.store, explain.db, STORE_WRITE, &diag);
+    if (diag.worst == STATUS_OK)
+        explain_curves(&explain, &set, &diag);
+    store_close(explain.store);
+    vec_free(&explain.overrides);
+    arena_release(&explain.arena);
+    return cli_report(&diag);
+}

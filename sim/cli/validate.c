@@ -1,0 +1,293 @@
+#include "cli/cli.h"
+
+#include "cli/output.h"
+#include "cli/table.h"
+#include "store/validation.h"
+#include "validate/validate.h"
+
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS };
+
+struct validate_command {
+    const char *measurements, *base, *where, *format, *db;
+    bool rows;
+};
+
+static const struct argp_option options[] = {
+    {"measurements", KEY_MEASUREMENTS, "FILE.csv", 0,
+        "A table of runs (default: results/measured/training.csv of the source)", 0},
+    {"base", KEY_BASE, "SCENARIO", 0, "What all rows have in common (default: results/measured/training.yaml)", 0},
+    {"where", KEY_WHERE, "EXPR", 0,
+        "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
+    {"rows", KEY_ROWS, NULL, 0, "table: every row, not only the groups", 0},
+    {"db", KEY_DB, "PATH", 0, "Store the rows in this database, for `flopcast plot validation`", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Simulate published runs and compare: tokens/s, TFLOPS, memory, out of memory; the loss from the smallest to the "
+    "largest cluster; rows that a fit rests on apart from the others.\v"
+    "Columns of a table of runs: id, model, topology, gpus (all required); stack, strategy, sharding_strategy, "
+    "backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, optimizer_impl, micro_batch, grad_accum, "
+    "seq_len, decoder_seq_len, activation_checkpointing, checkpoint_early_stop, attention, use_cache, max_positions, "
+    "flops_formula, or any other setting of a scenario by its dotted path; measured: tokens_per_s_per_gpu, "
+    "tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, oom (yes or no); said about it: source, "
+    "url, family, used_in_fit, not_simulated, assumptions, value_kind, notes. Paths are relative to the table; an "
+    "empty "
+    "cell leaves a setting to the base scenario.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct validate_command *command = state->input;
+    switch (key) {
+    case KEY_MEASUREMENTS:
+        command->measurements = arg;
+        return 0;
+    case KEY_BASE:
+        command->base = arg;
+        return 0;
+    case KEY_WHERE:
+        command->where = arg;
+        return 0;
+    case KEY_ROWS:
+        command->rows = true;
+        return 0;
+    case KEY_DB:
+        command->db = arg;
+        return 0;
+    case KEY_FORMAT:
+        if (strcmp(arg, "table") != 0 && strcmp(arg, "csv") != 0 && strcmp(arg, "json") != 0)
+            argp_error(state, "--format %s: table, csv or json is wanted", arg);
+        command->format = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "'%s' is no option; a table of runs is given by --measurements FILE.csv", arg);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- groups ---- */
+
+/* Rows of a source on a GPU; NULL: any. fitted: -1 any, else whether a fit rests on them. */
+struct group {
+    const char *source, *gpu;
+    int fitted;
+};
+
+static bool in_group(const struct validate_row *row, const void *self)
+{
+    const struct group *group = self;
+    return (!group->source || strcmp(row->source, group->source) == 0) &&
+           (!group->gpu || strcmp(row->gpu, group->gpu) == 0) &&
+           (group->fitted < 0 || (*row->used_in_fit != '\0') == (group->fitted == 1));
+}
+
+static void cell_percent(struct table *table, struct arena *arena, bool known, double value)
+{
+    table_cell(table, known ? arena_printf(arena, "%.1f", 100 * value) : "-");
+}
+
+static void add_summary(struct table *table, struct arena *arena, const char *name, const struct group *group,
+    const struct validate_table *rows)
+{
+    struct validate_summary s = validate_summarise(rows, in_group, group);
+    if (s.n_rows == 0)
+        return;
+    bool any = s.n_errors > 0;
+    table_cell(table, name);
+    table_cell(table, group->gpu ? group->gpu : "all");
+    table_cell(table, group->fitted < 0 ? "" : group->fitted ? "yes" : "no");
+    table_cell(table, arena_printf(arena, "%d", s.n_rows));
+    table_cell(table, arena_printf(arena, "%d", s.n_errors));
+    cell_percent(table, arena, any, s.bias);
+    cell_percent(table, arena, any, s.median);
+    cell_percent(table, arena, any, s.p90);
+    cell_percent(table, arena, any, s.mean);
+    table_cell(table, arena_printf(arena, "%d", s.n_ratios));
+    cell_percent(table, arena, s.n_ratios > 0, s.ratio_mean);
+    cell_percent(table, arena, s.n_ratios > 0, s.ratio_most);
+    table_cell(table, arena_printf(arena, "%d", s.n_memory));
+    cell_percent(table, arena, s.n_memory > 0, s.memory_median);
+    table_cell(table, arena_printf(arena, "%d", s.oom_wrong));
+}
+
+/* The first row of each source and GPU stands for its group. */
+static bool opens_group(const struct validate_table *rows, int i)
+{
+    for (int j = 0; j < i; j++)
+        if (strcmp(rows->rows.at[j].source, rows->rows.at[i].source) == 0 &&
+            strcmp(rows->rows.at[j].gpu, rows->rows.at[i].gpu) == 0)
+            return false;
+    return *rows->rows.at[i].gpu != '\0';
+}
+
+static void print_groups(FILE *out, const struct validate_table *rows)
+{
+    struct arena arena = ARENA_INIT;
+    struct table table = {0};
+    static const struct table_column columns[] = {{"source", "", true}, {"GPU", "", true}, {"in fit", "", true},
+        {"rows", "", false}, {"speeds", "", false}, {"bias", "%", false}, {"median", "%", false}, {"p90", "%", false},
+        {"mean", "%", false}, {"ratios", "", false}, {"mean", "points", false}, {"most", "points", false},
+        {"peaks", "", false}, {"median", "%", false}, {"OOM wrong", "", false}};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    for (int i = 0; i < rows->rows.n; i++)
+        for (int fitted = 1; fitted >= 0 && opens_group(rows, i); fitted--) {
+            struct group group = {rows->rows.at[i].source, rows->rows.at[i].gpu, fitted};
+            add_summary(&table, &arena, rows->rows.at[i].source, &group, rows);
+        }
+    add_summary(&table, &arena, "all that fits rest on", &(struct group){.fitted = 1}, rows);
+    add_summary(&table, &arena, "all others", &(struct group){.fitted = 0}, rows);
+    table_print(out, &table);
+    table_free(&table);
+    arena_release(&arena);
+    fputs("\nspeeds: |predicted / measured - 1|; ratios: speed over that of the curve's smallest cluster, percentage "
+          "points;\npeaks: of memory; OOM wrong: rows that run out of memory only here, or only there\n",
+        out);
+}
+
+static void print_rows(FILE *out, const struct validate_table *rows)
+{
+    struct arena arena = ARENA_INIT;
+    struct table table = {0};
+    static const struct table_column columns[] = {{"id", "", true}, {"model", "", true}, {"GPU", "", true},
+        {"strategy", "", true}, {"GPUs", "", false}, {"in fit", "", true}, {"measured", "tokens/s/GPU", false},
+        {"predicted", "tokens/s/GPU", false}, {"error", "%", false}, {"ratio", "points", false},
+        {"measured peak", "GB", false}, {"predicted peak", "GB", false}, {"status", "", true}};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    for (int i = 0; i < rows->rows.n; i++) {
+        const struct validate_row *row = &rows->rows.at[i];
+        if (row->status == VALIDATE_NOT_SIMULATED)
+            continue;
+        const double figures[] = {row->measured.tokens_per_s_per_gpu, row->predicted.tokens_per_s_per_gpu};
+        const double peaks[] = {row->measured_peak_bytes, row->predicted_peak_bytes};
+        const char *const texts[] = {row->id, row->model, row->gpu, row->strategy,
+            arena_printf(&arena, "%" PRId64, row->gpus), *row->used_in_fit ? "yes" : "no"};
+        for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+            table_cell(&table, texts[k]);
+        for (int k = 0; k < 2; k++)
+            table_cell(&table, figures[k] > 0 ? arena_printf(&arena, "%.1f", figures[k]) : "-");
+        table_cell(&table, row->has_error ? arena_printf(&arena, "%+.1f", 100 * row->error) : "-");
+        table_cell(&table,
+            row->has_ratio ? arena_printf(&arena, "%+.1f", 100 * (row->predicted_ratio - row->measured_ratio)) : "-");
+        for (int k = 0; k < 2; k++)
+            table_cell(&table, peaks[k] > 0 ? arena_printf(&arena, "%.1f", peaks[k] * 1e-9) : "-");
+        bool agrees = (row->status == VALIDATE_OOM) == row->measured_oom;
+        table_cell(&table, arena_printf(&arena, "%s%s", validate_status_names[row->status],
+                               agrees              ? ""
+                               : row->measured_oom ? ", published: out of memory"
+                                                   : ", published: fits"));
+    }
+    table_print(out, &table);
+    table_free(&table);
+    arena_release(&arena);
+    fputc('\n', out);
+}
+
+/* Reasons with the rows that they hold for. */
+static void print_not_simulated(FILE *out, const struct validate_table *rows)
+{
+    bool heading = false;
+    for (int i = 0; i < rows->rows.n; i++) {
+        const struct validate_row *row = &rows->rows.at[i];
+        bool first = row->status == VALIDATE_NOT_SIMULATED;
+        for (int j = 0; j < i && first; j++)
+            first = strcmp(rows->rows.at[j].reason, row->reason) != 0;
+        if (!first)
+            continue;
+        fprintf(out, "%s  %s:", heading ? "" : "\nnot simulated:\n", row->reason);
+        heading = true;
+        for (int j = i; j < rows->rows.n; j++)
+            if (strcmp(rows->rows.at[j].reason, row->reason) == 0)
+                fprintf(out, " %s", rows->rows.at[j].id);
+        fputc('\n', out);
+    }
+}
+
+static void print_data(FILE *out, const struct validate_table *rows, bool json)
+{
+    for (int i = 0; i < rows->rows.n; i++) {
+        struct record_cell cells[VALIDATION_CELLS];
+        validation_record(cells, &rows->rows.at[i]);
+        for (int c = 0; c < VALIDATION_CELLS && i == 0 && !json; c++)
+            fprintf(out, "%s%s", c ? "," : "", cells[c].name);
+        fputs(json ? (i ? ",\n " : "[") : (i ? "" : "\r\n"), out);
+        for (int c = 0; c < VALIDATION_CELLS; c++) {
+            fputs(json ? (c ? ", " : "{") : (c ? "," : ""), out);
+            (json ? output_json_cell : output_csv_cell)(out, &cells[c]);
+        }
+        fputs(json ? "}" : "\r\n", out);
+    }
+    if (json)
+        fputs(rows->rows.n ? "]\n" : "[]\n", out);
+}
+
+static void print(const struct validate_command *command, const struct validate_table *rows)
+{
+    if (strcmp(command->format, "table") != 0) {
+        print_data(stdout, rows, strcmp(command->format, "json") == 0);
+        return;
+    }
+    if (command->rows)
+        print_rows(stdout, rows);
+    print_groups(stdout, rows);
+    print_not_simulated(stdout, rows);
+}
+
+static void show_progress(void *self, int done, int total)
+{
+    (void)self;
+    fprintf(stderr, "\rvalidate: %d of %d rows%s", done, total, done == total ? "\n" : "");
+}
+
+/* The rows that --where wants; NULL: all. */
+static bool *choose(const struct validate_command *command, struct diag *diag)
+{
+    struct csv_table *csv = NULL;
+    if (!command->where || csv_load(&csv, command->measurements, diag) != STATUS_OK)
+        return NULL;
+    bool *keep = xcalloc((size_t)csv_rows(csv) + 1, sizeof *keep);
+    store_csv_where(keep, csv, command->where, (struct source_pos){.file = "--where"}, diag);
+    csv_release(csv);
+    return keep;
+}
+
+static void validate(const struct validate_command *command, struct diag *diag)
+{
+    struct validate_table table = {0};
+    struct store *store = NULL;
+    bool *keep = choose(command, diag);
+    if (diag->n_errors == 0 && command->db)
+        store_open(&store, command->db, STORE_WRITE, diag);
+    if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag)) {
+        validate_run(&table, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
+        print(command, &table);
+        if (store)
+            store_put_validation(store, &table, command->measurements, diag);
+    }
+    store_close(store);
+    validate_release(&table);
+    free(keep);
+}
+
+int cmd_validate(int argc, char **argv)
+{
+    const struct argp argp = {.options = options, .parser = parse, .doc = doc};
+    struct validate_command command = {.measurements = FLOPCAST_SOURCE_DIR "/results/measured/training.csv",
+        .base = FLOPCAST_SOURCE_DIR "/results/measured/training.yaml",
+        .format = "table"};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    struct diag diag = DIAG_INIT;
+    validate(&command, &diag);
+    return cli_report(&diag);
+}

@@ -1,0 +1,151 @@
+#include "scenario/explain.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const scenario_cause_names[CAUSE_COUNT + 1] = {
+    [CAUSE_STRAGGLERS] = "stragglers",
+    [CAUSE_LATENCY] = "latency",
+    [CAUSE_BANDWIDTH] = "bandwidth",
+    [CAUSE_CONTENTION] = "contention",
+    [CAUSE_HOST] = "host",
+};
+
+/* So many times the NICs' bandwidth is no limit beside NVLink. */
+static const double NO_LIMIT = 1e3;
+
+void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause)
+{
+    struct exec_options *exec = &point->options.exec;
+    switch (cause) {
+    case CAUSE_STRAGGLERS:
+        exec->noise = (struct noise_options){0};
+        return;
+    case CAUSE_LATENCY:
+        exec->no_latency = true;
+        return;
+    case CAUSE_BANDWIDTH:
+        point->hw.node.nic_bandwidth.value *= NO_LIMIT;
+        point->hw.cluster.oversubscription.value = 1;
+        point->hw.cluster.network = (struct hw_network){0}; /* pooled: no switch is a limit */
+        point->hw.cluster.nccl_channel_bandwidth = (struct quantity){0};
+        exec->degraded_links = NULL;
+        return;
+    case CAUSE_CONTENTION:
+        exec->no_contention = true;
+        return;
+    case CAUSE_HOST:
+        point->options.strategy.host = (struct host_options){0};
+        return;
+    case CAUSE_COUNT:
+        break;
+    }
+    BUG_IF(true, "cause %d", (int)cause);
+}
+
+enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
+    const struct scenario_point *large, struct diag *diag)
+{
+    enum { ROUNDS = CAUSE_COUNT + 1, ENDS = 2, RUNS = ROUNDS * ENDS };
+    struct scenario_point(*points)[ENDS] = xcalloc(ROUNDS, sizeof *points);
+    struct scenario_result(*results)[ENDS] = xcalloc(ROUNDS, sizeof *results);
+    struct arena *arenas = xcalloc(RUNS, sizeof *arenas);
+    points[0][0] = *small;
+    points[0][1] = *large;
+    for (int i = 1; i < ROUNDS; i++)
+        for (int end = 0; end < ENDS; end++) {
+            points[i][end] = points[i - 1][end];
+            scenario_remove_cause(&points[i][end], (enum scenario_cause)(i - 1));
+        }
+    struct scenario_set set = {.points = points[0], .n_points = RUNS};
+    enum status status = scenario_simulate_all(results[0], arenas, &set, NULL, NULL, diag);
+    *out = (struct scenario_waterfall){0};
+    for (int i = 0; i < ROUNDS && status == STATUS_OK; i++) {
+        out->small[i] = results[i][0].tflops_per_gpu;
+        out->large[i] = results[i][1].tflops_per_gpu;
+        for (int end = 0; end < ENDS && status == STATUS_OK; end++)
+            if (results[i][end].exec.status == EXEC_OOM)
+                status = diag_input(diag, points[0][end].gpus_at,
+                    "%lld GPUs run out of memory; there is no speed to explain",
+                    (long long)points[0][end].options.cluster.gpus);
+    }
+    double before = out->small[0] - out->large[0];
+    for (int i = 0; i < CAUSE_COUNT; i++) {
+        double after = out->small[i + 1] - out->large[i + 1];
+        out->part[i] = before - after;
+        before = after;
+    }
+    out->rest = before;
+    for (int i = 0; i < RUNS; i++)
+        arena_release(&arenas[i]);
+    free(points);
+    free(results);
+    free(arenas);
+    return status;
+}
+
+/* ---- what the compute stream did ---- */
+
+/* "transformer.h.7/mlp.c_fc" is one of many alike: "transformer.h.#/mlp.c_fc". */
+static const char *without_numbers(const char *name, struct arena *arena)
+{
+    char *text = arena_strdup(arena, name), *to = text;
+    for (const char *from = text; *from; from++) {
+        bool digit = *from >= '0' && *from <= '9', alone = from == text || strchr("./ ", from[-1]) != NULL;
+        if (digit && (alone || (to > text && to[-1] == '#'))) {
+            if (to == text || to[-1] != '#')
+                *to++ = '#';
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return text;
+}
+
+static void add(struct scenario_path *path, const char *name, bool waiting, double seconds, double beside_s)
+{
+    for (int i = 0; i < path->items.n; i++) {
+        struct scenario_path_item *item = &path->items.at[i];
+        if (item->waiting == waiting && strcmp(item->name, name) == 0) {
+            item->seconds += seconds;
+            item->beside_s += beside_s;
+            item->times++;
+            return;
+        }
+    }
+    vec_push(&path->items, (struct scenario_path_item){name, waiting, seconds, beside_s, 1});
+}
+
+/* What ended at this instant on another stream, and so let the compute stream go on; else the host did. */
+static const char *awaited(const struct exec_result *result, ps_t at)
+{
+    for (int i = 0; i < result->n_spans; i++)
+        if (result->spans[i].end == at && result->spans[i].stream != STREAM_COMPUTE)
+            return result->spans[i].name;
+    return "the host";
+}
+
+static int longest_first(const void *a, const void *b)
+{
+    const struct scenario_path_item *x = a, *y = b;
+    return x->seconds < y->seconds ? 1 : x->seconds > y->seconds ? -1 : strcmp(x->name, y->name);
+}
+
+void scenario_path(struct scenario_path *out, const struct exec_result *result, struct arena *arena)
+{
+    *out = (struct scenario_path){.step_s = s_from_ps(result->last_step_end - result->last_step_start)};
+    ps_t free_at = result->last_step_start;
+    for (int i = 0; i < result->n_spans; i++) { /* in the order of their ends: of starts too, on one stream */
+        const struct exec_span *span = &result->spans[i];
+        if (span->stream != STREAM_COMPUTE)
+            continue;
+        if (span->start > free_at)
+            add(out, without_numbers(awaited(result, span->start), arena), true, s_from_ps(span->start - free_at), 0);
+        ps_t taken = span->end - span->start;
+        add(out, without_numbers(span->name, arena), false, s_from_ps(taken), s_from_ps(taken - span->alone));
+        free_at = span->end;
+    }
+    if (out->items.n)
+        qsort(out->items.at, (size_t)out->items.n, sizeof *out->items.at, longest_first);
+}

@@ -1,0 +1,32 @@
+#include "store/explanation.h"
+
+#include "store/database.h"
+#include "store/insert.h"
+
+static const char what[] = "store the explanation";
+
+enum status store_put_explanation(struct store *store, const struct scenario_waterfall *waterfall, const char *label,
+    const struct scenario_point *small, const struct scenario_point *large, struct diag *diag)
+{
+    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
+    if (status != STATUS_OK)
+        return status;
+    struct insert head = {.table = "explanation"}, parts = {.table = "explanation_part"};
+    struct record_cell cells[] = {cell_text("version", FLOPCAST_VERSION), cell_text("scenario", small->options.name),
+        cell_text("label", label), cell_int("small_gpus", small->options.cluster.gpus),
+        cell_int("large_gpus", large->options.cluster.gpus),
+        cell_real("small_tflops_per_gpu", true, waterfall->small[0]),
+        cell_real("large_tflops_per_gpu", true, waterfall->large[0])};
+    status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
+    int64_t id = sqlite3_last_insert_rowid(store->db);
+    for (int i = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
+        bool rest = i == CAUSE_COUNT;
+        struct record_cell part[] = {cell_int("explanation_id", id), cell_int("position", i),
+            cell_text("cause", rest ? "rest" : scenario_cause_names[i]),
+            cell_real("lost_tflops_per_gpu", true, rest ? waterfall->rest : waterfall->part[i])};
+        status = insert_row(store, &parts, part, sizeof part / sizeof *part, what, diag);
+    }
+    sqlite3_finalize(head.statement);
+    sqlite3_finalize(parts.statement);
+    return database_end(store, status, what, diag);
+}

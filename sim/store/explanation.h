@@ -1,0 +1,12 @@
+/* Explanations in the database (schema_3.sql). */
+#ifndef FLOPCAST_STORE_EXPLANATION_H
+#define FLOPCAST_STORE_EXPLANATION_H
+
+#include "scenario/explain.h"
+#include "store/store.h"
+
+/* In one transaction. label: what the curve is. */
+enum status store_put_explanation(struct store *store, const struct scenario_waterfall *waterfall, const char *label,
+    const struct scenario_point *small, const struct scenario_point *large, struct diag *diag);
+
+#endif

@@ -1,0 +1,218 @@
+/* A table of runs: columns to settings, cells to overrides of the base scenario. */
+#include "validate/validate.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const validate_status_names[VALIDATE_STATUS_COUNT + 1] = {
+    [VALIDATE_OK] = "ok", [VALIDATE_OOM] = "oom", [VALIDATE_NOT_SIMULATED] = "not_simulated"};
+
+static const struct {
+    const char *column, *path;
+} settings[] = {
+    {"model", "model"},
+    {"topology", "cluster.topology"},
+    {"stack", "stack"},
+    {"gpus", "cluster.gpus"},
+    {"strategy", "strategy"},
+    {"sharding_strategy", "fsdp.sharding_strategy"},
+    {"backward_prefetch", "fsdp.backward_prefetch"},
+    {"reduce_dtype", "fsdp.reduce_dtype"},
+    {"zero_stage", "deepspeed.zero_optimization.stage"},
+    {"precision", "train.precision"},
+    {"optimizer", "train.optimizer"},
+    {"optimizer_impl", "train.optimizer_impl"},
+    {"micro_batch", "train.micro_batch"},
+    {"grad_accum", "train.grad_accum"},
+    {"seq_len", "train.seq_len"},
+    {"decoder_seq_len", "train.decoder_seq_len"},
+    {"activation_checkpointing", "train.activation_checkpointing"},
+    {"checkpoint_early_stop", "train.checkpoint_early_stop"},
+    {"attention", "train.attention"},
+    {"cross_entropy", "train.cross_entropy"},
+    {"use_cache", "train.use_cache"},
+    {"max_positions", "max_positions"},
+    {"flops_formula", "report.flops_formula"},
+};
+enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
+
+static const char *const other_columns[] = {"id", "source", "url", "family", "used_in_fit", "not_simulated",
+    "assumptions", "value_kind", "notes", "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
+    "peak_allocated_bytes", "peak_reserved_bytes", "oom"};
+enum { N_OTHERS = sizeof other_columns / sizeof *other_columns };
+
+/* The scenario's path that a column sets; NULL: it sets none. */
+static const char *path_of(const char *column)
+{
+    for (int i = 0; i < N_SETTINGS; i++)
+        if (strcmp(column, settings[i].column) == 0)
+            return settings[i].path;
+    return strchr(column, '.') ? column : NULL;
+}
+
+static bool check_columns(const struct csv_table *csv, const char *path, struct diag *diag)
+{
+    const char *known[N_SETTINGS + N_OTHERS];
+    for (int i = 0; i < N_SETTINGS; i++)
+        known[i] = settings[i].column;
+    for (int i = 0; i < N_OTHERS; i++)
+        known[N_SETTINGS + i] = other_columns[i];
+    int before = diag->n_errors;
+    struct source_pos head = {.file = path};
+    for (int c = 0; c < csv_columns(csv); c++) {
+        const char *name = csv_name(csv, c);
+        bool fine = path_of(name) != NULL;
+        for (int i = 0; i < N_OTHERS; i++)
+            fine = fine || strcmp(name, other_columns[i]) == 0;
+        const char *near = fine ? NULL : nearest_name(name, known, N_SETTINGS + N_OTHERS);
+        if (!fine && near)
+            diag_input(diag, head, "column '%s' means nothing here; did you mean '%s'?", name, near);
+        else if (!fine)
+            diag_input(diag, head,
+                "column '%s' means nothing here; `flopcast validate --help` lists those that do; a dotted name sets "
+                "that "
+                "field of the scenario",
+                name);
+    }
+    if (csv_columns(csv) > MOST_COLUMNS)
+        diag_input(diag, head, "%d columns; at most %d", csv_columns(csv), MOST_COLUMNS);
+    static const char *const required[] = {"id", "model", "topology", "gpus"};
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++)
+        if (csv_column(csv, required[i]) < 0)
+            diag_input(diag, head, "no column '%s', which every table of runs has", required[i]);
+    return diag->n_errors == before;
+}
+
+static double figure(const struct csv_table *csv, int row, const char *column, struct diag *diag)
+{
+    double value = 0;
+    enum status status = csv_number(csv, row, csv_column(csv, column), 0, &value, diag);
+    if (status == STATUS_OK && value < 0)
+        diag_input(diag, csv_pos(csv, row), "%s is %g; a measurement is above 0, or empty", column, value);
+    return value > 0 ? value : 0;
+}
+
+static void read_measured(struct validate_row *row, const struct csv_table *csv, struct diag *diag)
+{
+    int r = row->csv_row;
+    row->measured = (struct validate_figures){
+        .tokens_per_s_per_gpu = figure(csv, r, "tokens_per_s_per_gpu", diag),
+        .tflops_per_gpu = figure(csv, r, "tflops_per_gpu", diag),
+        .step_time_s = figure(csv, r, "step_time_s", diag),
+        .peak_allocated_bytes = figure(csv, r, "peak_allocated_bytes", diag),
+        .peak_reserved_bytes = figure(csv, r, "peak_reserved_bytes", diag),
+    };
+    const char *oom = csv_cell(csv, r, csv_column(csv, "oom"));
+    row->measured_oom = strcmp(oom, "yes") == 0;
+    if (*oom && !row->measured_oom && strcmp(oom, "no") != 0)
+        diag_input(diag, csv_pos(csv, r), "oom is '%s'; write yes, no, or nothing", oom);
+}
+
+/* The first sentence of what is wrong, without its place. */
+static const char *first_reason(const struct diag *diag, struct arena *arena)
+{
+    const char *from = strstr(diag->text, "error: "), *end = strchr(diag->text, '\n');
+    from = from ? from + strlen("error: ") : diag->text;
+    return arena_printf(arena, "%.*s", (int)(end && end > from ? (size_t)(end - from) : strlen(from)), from);
+}
+
+static void load_scenario(
+    struct validate_table *table, struct validate_row *row, const char *path, const char *base, struct diag *diag)
+{
+    const struct csv_table *csv = table->csv;
+    struct scenario_override overrides[MOST_COLUMNS];
+    const char *from[MOST_COLUMNS];
+    int n = 0;
+    for (int c = 0; c < csv_columns(csv); c++) {
+        const char *name = csv_name(csv, c), *key = path_of(name), *cell = csv_cell(csv, row->csv_row, c);
+        if (!key || !*cell)
+            continue;
+        from[n] = arena_printf(&table->arena, "%s:%d:%s", path, csv_pos(csv, row->csv_row).line, name);
+        overrides[n++] = (struct scenario_override){key, cell};
+    }
+    struct diag own = DIAG_INIT;
+    scenario_load_from(&row->set, base, overrides, from, n, &table->arena, &own);
+    if (own.n_errors == 0 && row->set.n_points != 1)
+        diag_input(&own, csv_pos(csv, row->csv_row), "the base scenario sweeps; a row is one point");
+    if (own.n_errors == 0)
+        return;
+    row->status = VALIDATE_NOT_SIMULATED;
+    row->reason = first_reason(&own, &table->arena);
+    row->set = (struct scenario_set){0};
+    diag_merge(diag, &own);
+}
+
+/* Every setting of a row but gpus, and its source: what the rows of a curve share. */
+static const char *curve_key(struct validate_table *table, int csv_row)
+{
+    const struct csv_table *csv = table->csv;
+    const char *key = csv_cell(csv, csv_row, csv_column(csv, "source"));
+    for (int c = 0; c < csv_columns(csv); c++)
+        if (path_of(csv_name(csv, c)) && strcmp(csv_name(csv, c), "gpus") != 0)
+            key = arena_printf(&table->arena, "%s|%s", key, csv_cell(csv, csv_row, c));
+    return key;
+}
+
+static void number_curves(struct validate_table *table)
+{
+    const char **keys = xcalloc((size_t)table->rows.n, sizeof *keys);
+    for (int i = 0; i < table->rows.n; i++) {
+        keys[i] = curve_key(table, table->rows.at[i].csv_row);
+        int same = 0;
+        while (strcmp(keys[same], keys[i]) != 0)
+            same++;
+        table->rows.at[i].curve = same;
+    }
+    free(keys);
+}
+
+bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag)
+{
+    *out = (struct validate_table){0};
+    if (csv_load(&out->csv, path, diag) != STATUS_OK || !check_columns(out->csv, path, diag))
+        return false;
+    const struct csv_table *csv = out->csv;
+    int before = diag->n_errors;
+    for (int r = 0; r < csv_rows(csv); r++) {
+        if (keep && !keep[r])
+            continue;
+        struct validate_row row = {
+            .csv_row = r,
+            .id = csv_cell(csv, r, csv_column(csv, "id")),
+            .source = csv_cell(csv, r, csv_column(csv, "source")),
+            .used_in_fit = csv_cell(csv, r, csv_column(csv, "used_in_fit")),
+            .reason = csv_cell(csv, r, csv_column(csv, "not_simulated")),
+            .model = csv_cell(csv, r, csv_column(csv, "model")),
+            .gpu = "",
+            .strategy = csv_cell(csv, r, csv_column(csv, "strategy")),
+            .gpus = (int64_t)figure(csv, r, "gpus", diag),
+        };
+        read_measured(&row, csv, diag);
+        vec_push(&out->rows, row);
+    }
+    if (diag->n_errors > before)
+        return false;
+    number_curves(out);
+    for (int i = 0; i < out->rows.n; i++) {
+        struct validate_row *row = &out->rows.at[i];
+        if (*row->reason)
+            row->status = VALIDATE_NOT_SIMULATED;
+        else
+            load_scenario(out, row, path, base, diag);
+        if (row->set.n_points == 1) {
+            const struct scenario_point *point = &row->set.points[0];
+            row->model = point->model.shape.name;
+            row->gpu = point->hw.gpu.name;
+            row->strategy = strategy_label(&point->options.strategy);
+        }
+    }
+    return true;
+}
+
+void validate_release(struct validate_table *table)
+{
+    csv_release(table->csv);
+    vec_free(&table->rows);
+    arena_release(&table->arena);
+}

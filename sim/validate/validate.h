@@ -1,0 +1,81 @@
+/* Published runs, simulated: what flopcast predicts against what was measured.
+ *
+ * A table of runs is a CSV. Its columns are
+ * - id, and what the run was: settings of a scenario, by the names below or by a scenario's dotted path as the name of
+ * a column ("fsdp.limit_all_gathers"). An empty cell leaves a setting to the base scenario, which says what all rows
+ *   have in common. Paths are relative to the table.
+ * - what was measured: tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes,
+ *   oom (yes, no). Empty: not published.
+ * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row), not_simulated (a
+ *   reason: the row is reported with it, and not run), assumptions, value_kind, notes.
+ * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
+ * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
+ * checkpoint_early_stop, attention, use_cache, max_positions, flops_formula. Any other column is an error.
+ *
+ * Error of a row: predicted / measured - 1 of its speed: of tokens_per_s_per_gpu, else of step_time_s (inverted), else
+ * of tflops_per_gpu by the row's flops_formula. Where a row gives TFLOPS or a step time only, its measured tokens/s are
+ * worked out from them, by that formula.
+ *
+ * Ratio: rows of one source that are alike in every setting but gpus are a curve; a row's ratio is its speed over that
+ * of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. */
+#ifndef FLOPCAST_VALIDATE_VALIDATE_H
+#define FLOPCAST_VALIDATE_VALIDATE_H
+
+#include "base/vec.h"
+#include "config/csv.h"
+#include "scenario/scenario.h"
+
+enum validate_status { VALIDATE_OK, VALIDATE_OOM, VALIDATE_NOT_SIMULATED, VALIDATE_STATUS_COUNT };
+extern const char *const validate_status_names[VALIDATE_STATUS_COUNT + 1]; /* "ok", "oom", "not_simulated" */
+
+struct validate_figures { /* 0: not known */
+    double tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes;
+};
+
+struct validate_row {
+    int csv_row;
+    const char *id, *source, *model, *gpu, *strategy, *used_in_fit; /* "" where nothing is said */
+    const char *reason;                                             /* why it is not simulated, or "" */
+    int64_t gpus;
+    int curve; /* rows of a curve have the same number */
+    enum validate_status status;
+    bool measured_oom, has_error, has_ratio;
+    struct validate_figures measured, predicted;
+    double measured_peak_bytes,
+        predicted_peak_bytes;               /* that can be compared: reserved where published, else allocated */
+    double error;                           /* has_error: a fraction */
+    double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
+    struct scenario_set set;                /* one point; none where it is not simulated */
+};
+
+struct validate_table {
+    struct csv_table *csv;
+    struct arena arena; /* texts and scenarios */
+    VEC(struct validate_row) rows;
+};
+
+/* Read the rows of a table that keep[csv row] wants (NULL: all). base: a scenario file. A row whose settings make no
+ * scenario gets status not_simulated, the first thing that is wrong as its reason, and its mistakes in diag; the table
+ * is loaded nevertheless. False: the table itself cannot be read. */
+bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
+void validate_release(struct validate_table *table);
+
+/* Simulate all rows, on all cores; results do not depend on their number. Then errors and ratios. */
+void validate_run(struct validate_table *table, scenario_progress progress, void *self, struct diag *diag);
+
+/* What rows have in common. Errors are absolute, fractions; ratio errors in fractions of 1. */
+struct validate_summary {
+    int n_rows, n_errors, n_ratios;
+    double median, p90, mean;      /* of |error| */
+    double bias;                   /* median of error */
+    double ratio_mean, ratio_most; /* of |ratio error|; the smallest cluster of a curve does not count */
+    int n_memory;
+    double memory_median;     /* of |predicted / measured - 1| of the peak */
+    int oom_agree, oom_wrong; /* rows that ran or ran out of memory as published, or not */
+};
+
+/* Of the rows for which wanted says so. */
+struct validate_summary validate_summarise(const struct validate_table *table,
+    bool (*wanted)(const struct validate_row *row, const void *self), const void *self);
+
+#endif

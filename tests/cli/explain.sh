@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# `flopcast explain`: the waterfall of a scenario, its picture, and mistakes.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+scenario a.yaml 'sweep: [{cluster.gpus: [8, 16, 32]}, {train.micro_batch: [32, 64]}]'
+
+# Two curves, each from its smallest to its largest cluster; parts and their sum in the database.
+expect 0 "$FLOPCAST" explain a.yaml --db a.db
+says out "tiny.json DDP, batch 32, 8 -> 32 GPUs" "tiny.json DDP, batch 64, 8 -> 32 GPUs" stragglers latency bandwidth contention host \
+    rest sum "the last step on 32 GPUs" "transformer.h.#/mlp.c_fc"
+[[ $(grep -c '^sum ' out) == 2 ]] || fail "not two waterfalls: $(<out)"
+sums=$(ask "SELECT count(*) || ' explanations off by ' || max(abs(lost - small_tflops_per_gpu + large_tflops_per_gpu) > 1e-9) AS n
+  FROM (SELECT sum(lost_tflops_per_gpu) AS lost, small_tflops_per_gpu, large_tflops_per_gpu
+    FROM explanation_part JOIN explanation ON id = explanation_id GROUP BY id)")
+[[ $sums == '2 explanations off by 0' ]] || fail "in the database: $sums"
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" plot waterfall --db a.db --out a.svg
+    says a.svg stragglers "32 GPUs"
+fi
+
+expect 0 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set train.micro_batch=32 --top 3
+says out "8 -> 16 GPUs"
+expect 2 "$FLOPCAST" explain a.yaml --set cluster.gpus=8
+says err "a.yaml: error: no two sizes of the cluster to compare"
+expect 2 "$FLOPCAST" explain a.yaml --from 8
+says err "--from and --to go together"
+expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 12
+expect 2 "$FLOPCAST" explain
+expect 2 "$FLOPCAST" explain a.yaml --top many

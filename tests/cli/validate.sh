@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# `flopcast validate`: the project's own table, picked by SQL, as table, CSV, JSON and rows of the database; a user's table.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+where="id IN ('MOS24-059', 'MOS24-016', 'MOS24-075', 'RN50-001')"
+expect 0 "$FLOPCAST" validate --where "$where" --format csv --db a.db
+for column in id used_in_fit status measured_tokens_per_s_per_gpu predicted_tokens_per_s_per_gpu measured_peak_bytes \
+    predicted_peak_bytes reason; do
+    head -n 1 out | tr -d '\r' | tr , '\n' | grep -qx "$column" || fail "no column $column in $(head -n 1 out)"
+done
+[[ $(wc -l <out) == 5 ]] || fail "not four rows: $(<out)"
+grep '^MOS24-075,' out | grep -q 'not_simulated.*FP8' || fail "a row that is not simulated must give its reason: $(<out)"
+[[ $(ask "SELECT count(*) || ' rows, ' || count(predicted_tokens_per_s_per_gpu) || ' speeds' AS n FROM v_validation") == '4 rows, 2 speeds' ]] ||
+    fail "the database holds something else"
+
+expect 0 "$FLOPCAST" validate --where "$where" --rows
+says out "MPT benchmarks" "all others" "not simulated:" "FP8 training is not modelled: MOS24-075" "MOS24-059"
+expect 0 "$FLOPCAST" validate --where "$where" --format json
+[[ $(grep -c '"id": "' out) == 4 ]] || fail "not four objects: $(<out)"
+expect 0 "$FLOPCAST" validate --where "1 = 0" --format json
+[[ $(<out) == '[]' ]] || fail "no rows are an empty array"
+
+# A user's own table: a row that makes no scenario is named, the other one runs.
+scenario tiny.yaml
+cat >runs.csv <<CSV
+id,model,topology,gpus,strategy,train.micro_batch,seq_len,precision,tokens_per_s_per_gpu
+a,tiny.json,$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml,8,ddp,2,128,fp16_mixed,100000
+b,tiny.json,$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml,8,ddp,2,128,bf16_mixed,100000
+CSV
+expect 2 "$FLOPCAST" validate --measurements runs.csv --format csv
+says err "runs.csv:3:precision:1:1: error: bf16_mixed multiplies in bf16"
+[[ $(grep -c ',ok,' out) == 1 ]] || fail "row a must run: $(<out)"
+
+expect 2 "$FLOPCAST" validate --where "gpus > AND"
+says err "--where: error: 'gpus > AND' is no condition on the columns of the table"
+expect 2 "$FLOPCAST" validate --where "1); DROP TABLE row; --"
+expect 2 "$FLOPCAST" validate --measurements none.csv
+says err "none.csv:1:1: error: cannot open"
+expect 2 "$FLOPCAST" validate --format xml
+expect 2 "$FLOPCAST" validate runs.csv

@@ -1,0 +1,149 @@
+/* Tables of runs: rows to scenarios, errors and ratios by hand, mistakes told where they stand. */
+#include "../scenario/workspace.h"
+
+#include "../near.h"
+#include "validate/validate.h"
+
+#define HEAD                                                                                                           \
+    "id,source,model,topology,gpus,micro_batch,grad_accum,tokens_per_s_per_gpu,tflops_per_gpu,oom,used_in_fit,not_"    \
+    "simulated\n"
+#define BASE_TEXT                                                                                                      \
+    "name: base\ncluster: {gpus: 8}\ntrain: {micro_batch: 1, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n"    \
+    "run: {steps: 1, warmup_steps: 0}\nnoise: {gpu_speed_spread: 0, kernel_jitter: 0, host_jitter: 0}\n"
+
+struct loaded_table {
+    struct validate_table table;
+    struct diag diag;
+    bool ok;
+};
+
+static struct loaded_table *load(const char *csv)
+{
+    struct loaded_table *loaded = xcalloc(1, sizeof *loaded);
+    write_text("base.yaml", BASE_TEXT);
+    write_text("runs.csv", csv);
+    loaded->ok = validate_load(&loaded->table, "runs.csv", "base.yaml", NULL, &loaded->diag);
+    return loaded;
+}
+
+static void drop(struct loaded_table *loaded)
+{
+    validate_release(&loaded->table);
+    free(loaded);
+}
+
+static void errors_and_ratios(void **state)
+{
+    (void)state;
+    /* Two runs of a curve, measured at 1000 and 900 tokens/s: ratio 0.9. The third differs in the batch: another curve.
+     */
+    struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,8,2,1,1000,,no,fit.yaml,\n"
+                                            "b,s,tiny.json,cluster.yaml,16,2,1,900,,no,,\n"
+                                            "c,s,tiny.json,cluster.yaml,16,4,1,,0.5,no,,\n");
+    assert_string_equal(loaded->diag.text, "");
+    assert_true(loaded->ok);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
+    const struct validate_row *rows = loaded->table.rows.at;
+    assert_int_equal(loaded->table.rows.n, 3);
+    for (int i = 0; i < 2; i++)
+        assert_near(rows[i].error, rows[i].predicted.tokens_per_s_per_gpu / (i ? 900 : 1000) - 1, 1e-12);
+    assert_int_equal(rows[0].curve, rows[1].curve);
+    assert_int_not_equal(rows[2].curve, rows[1].curve);
+    assert_near(rows[1].measured_ratio, 0.9, 1e-12);
+    assert_near(rows[1].predicted_ratio,
+        rows[1].predicted.tokens_per_s_per_gpu / rows[0].predicted.tokens_per_s_per_gpu, 1e-12);
+    /* TFLOPS only: the error is theirs, and tokens are worked out from them */
+    assert_near(rows[2].error, rows[2].predicted.tflops_per_gpu / 0.5 - 1, 1e-12);
+    assert_near(
+        rows[2].predicted.tokens_per_s_per_gpu / rows[2].measured.tokens_per_s_per_gpu - 1, rows[2].error, 1e-12);
+    /* a row is what a scenario with its settings is */
+    const struct scenario_override same[] = {{"model", "tiny.json"}, {"cluster.topology", "cluster.yaml"},
+        {"cluster.gpus", "16"}, {"train.micro_batch", "4"}};
+    struct loaded *scenario = load_text(BASE_TEXT, same, 4);
+    struct scenario_result result;
+    scenario_simulate(&result, &scenario->set.points[0], &scenario->arena, &scenario->diag);
+    assert_near(rows[2].predicted.step_time_s, result.exec.step_time_s, 0);
+    unload(scenario);
+    drop(loaded);
+}
+
+static bool all(const struct validate_row *row, const void *self)
+{
+    (void)self;
+    return row->status != VALIDATE_NOT_SIMULATED;
+}
+
+static void a_summary_counts_what_can_be_compared(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,8,2,1,1000,,no,,\n"
+                                            "b,s,tiny.json,cluster.yaml,16,2,1,2000,,no,,\n"
+                                            "c,s,tiny.json,cluster.yaml,8,2,2,,,yes,,\n"
+                                            "d,s,tiny.json,cluster.yaml,8,2,4,5,,no,,cannot be run\n");
+    assert_true(loaded->ok);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
+    const struct validate_row *rows = loaded->table.rows.at;
+    struct validate_summary s = validate_summarise(&loaded->table, all, NULL);
+    assert_int_equal(s.n_rows, 3);
+    assert_int_equal(s.n_errors, 2);
+    assert_near(s.median, (rows[0].error + rows[1].error) / 2, 1e-9); /* both are positive: thousands of tokens/s */
+    assert_near(s.mean, s.median, 1e-9);
+    assert_int_equal(s.n_ratios, 1);
+    assert_near(s.ratio_mean, 2 - rows[1].predicted_ratio, 1e-9);
+    assert_int_equal(s.oom_wrong, 1); /* c is said to run out of memory, which it does not */
+    assert_int_equal(s.oom_agree, 2);
+    assert_int_equal(rows[3].status, VALIDATE_NOT_SIMULATED);
+    assert_string_equal(rows[3].reason, "cannot be run");
+    drop(loaded);
+}
+
+static void mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *csv, *told;
+    } tables[] = {
+        {"id,model,topology,gpu\na,tiny.json,cluster.yaml,8\n",
+            "runs.csv: error: column 'gpu' means nothing here; did you mean 'gpus'?\n"
+            "runs.csv: error: no column 'gpus', which every table of runs has\n"},
+        {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,fast,,no,,\n", "runs.csv:2:1: error:"},
+        {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,-5,,no,,\n",
+            "runs.csv:2:1: error: tokens_per_s_per_gpu is -5; a measurement is above 0, or empty\n"},
+        {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,5,,perhaps,,\n",
+            "runs.csv:2:1: error: oom is 'perhaps'; write yes, no, or nothing\n"},
+    };
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        struct loaded_table *loaded = load(tables[i].csv);
+        assert_false(loaded->ok);
+        if (strncmp(loaded->diag.text, tables[i].told, strlen(tables[i].told)) != 0)
+            fail_msg("told: %s", loaded->diag.text);
+        drop(loaded);
+    }
+}
+
+/* A row that makes no scenario is told with file, line and column, and the others run. */
+static void a_row_that_makes_no_scenario_is_named(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,12,2,1,5,,no,,\n"
+                                            "b,s,tiny.json,cluster.yaml,8,2,1,5,,no,,\n");
+    assert_true(loaded->ok);
+    const char told[] = "runs.csv:2:gpus:1:1: error: 12 GPUs leave a node";
+    assert_memory_equal(loaded->diag.text, told, strlen(told));
+    assert_int_equal(loaded->table.rows.at[0].status, VALIDATE_NOT_SIMULATED);
+    assert_memory_equal(loaded->table.rows.at[0].reason, "12 GPUs leave a node", 20);
+    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
+    assert_int_equal(loaded->table.rows.at[1].status, VALIDATE_OK);
+    drop(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(errors_and_ratios),
+        cmocka_unit_test(a_summary_counts_what_can_be_compared),
+        cmocka_unit_test(mistakes),
+        cmocka_unit_test(a_row_that_makes_no_scenario_is_named),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
