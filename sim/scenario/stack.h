@@ -30,6 +30,8 @@ struct stack {
     int cross_entropy; /* enum cross_entropy; -1: the stack says nothing */
 };
 
+extern const struct config_table stack_table;
+
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
 
 void stack_apply(struct hw_gpu *gpu, const struct stack *stack);
