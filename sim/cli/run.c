@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/trace.h"
 #include "store/store.h"
@@ -13,7 +14,7 @@
 enum { KEY_DB = 256, KEY_SET, KEY_SEED, KEY_EXPLAIN, KEY_FORMAT, KEY_TRACE, KEY_TRACE_RANKS };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
-static const char *const format_names[FORMAT_COUNT] = {"table", "csv", "json"};
+static const char *const format_names[FORMAT_COUNT + 1] = {"table", "csv", "json", NULL};
 
 struct run {
     VEC(const char *) files;
@@ -40,26 +41,6 @@ static const struct argp_option options[] = {
     {"quiet", 'q', NULL, 0, "Print nothing but errors", 0},
     {0},
 };
-
-static void add_override(struct run *run, const char *text, struct argp_state *state)
-{
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
-        argp_error(state, "--set %s: KEY=VALUE is wanted, as in --set train.micro_batch=16", text);
-    else
-        vec_push(&run->overrides,
-            (struct scenario_override){arena_printf(&run->arena, "%.*s", (int)(equals - text), text), equals + 1});
-}
-
-static void set_format(struct run *run, const char *name, struct argp_state *state)
-{
-    for (int i = 0; i < FORMAT_COUNT; i++)
-        if (strcmp(name, format_names[i]) == 0) {
-            run->format = (enum format)i;
-            return;
-        }
-    argp_error(state, "--format %s: table, csv or json is wanted", name);
-}
 
 static void add_trace_ranks(struct run *run, const char *list, struct argp_state *state)
 {
@@ -101,13 +82,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         run->db = arg;
         return 0;
     case KEY_SET:
-        add_override(run, arg, state);
+        vec_push(&run->overrides, argument_override("set", arg, &run->arena, state));
         return 0;
     case KEY_SEED:
         vec_push(&run->overrides, (struct scenario_override){"run.seed", arg});
         return 0;
     case KEY_FORMAT:
-        set_format(run, arg, state);
+        run->format = (enum format)argument_name("format", arg, format_names, state);
         return 0;
     case KEY_EXPLAIN:
         run->explain = true;

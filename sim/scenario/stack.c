@@ -71,7 +71,7 @@ static const struct config_field fields[] = {
         .help = "Which kernels it launches.",
         .section = &kernel_table},
 };
-static const struct config_table table = {
+const struct config_table stack_table = {
     .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
@@ -80,7 +80,7 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
-        status = config_read(config_root(doc), &table, out, arena, NULL, diag);
+        status = config_read(config_root(doc), &stack_table, out, arena, NULL, diag);
     config_free(doc);
     return status;
 }

@@ -33,6 +33,8 @@ struct stack {
     } kernels;
 };
 
+extern const struct config_table stack_table;
+
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
 
 void stack_apply(struct hw_gpu *gpu, const struct stack *stack);
