@@ -33,7 +33,7 @@ static const struct argp_option options[] = {
     {.name = "optimizer",
         .key = KEY_OPTIMIZER,
         .arg = "O",
-        .doc = "adamw (default), adam, adam8bit, lion, adafactor, lomo, sgd or sgd_momentum"},
+        .doc = "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo"},
     {.name = "strategy", .key = KEY_STRATEGY, .arg = "S", .doc = "ddp (default), zero1, zero2, zero3 or fsdp"},
     {.name = "gpus", .key = KEY_GPUS, .arg = "N", .doc = "GPUs that share the job (default 1)"},
     {.name = "micro-batch", .key = KEY_BATCH, .arg = "B", .doc = "sequences on a GPU at once; counts activations"},
@@ -45,7 +45,8 @@ static const struct argp_option options[] = {
     {.name = "checkpointing",
         .key = KEY_CHECKPOINTING,
         .arg = "C",
-        .doc = "none (default) or full: blocks are recomputed"},
+        .doc = "none (default), full: blocks are recomputed, or selective: but for every second matrix product and "
+               "fused attention"},
     {.name = "attention", .key = KEY_ATTENTION, .arg = "A", .doc = "naive (default) or flash"},
     {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
     {.name = "gpu", .key = KEY_GPU, .arg = "FILE", .doc = "GPU file (topologies/gpus/...): say whether it fits"},
@@ -77,7 +78,6 @@ static int64_t count(struct argp_state *state, const char *what, const char *tex
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
-    static const char *const checkpointing[] = {"none", "full", NULL};
     struct memory_request *request = state->input;
     struct footprint_options *footprint = &request->options;
     switch (key) {
@@ -85,7 +85,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         footprint->dtype = choice(state, "dtype", footprint_dtype_names, text);
         return 0;
     case KEY_OPTIMIZER:
-        footprint->optimizer = choice(state, "optimizer", footprint_optimizer_names, text);
+        footprint->optimizer = choice(state, "optimizer", optimizer_names, text);
         return 0;
     case KEY_STRATEGY:
         footprint->strategy = choice(state, "strategy", footprint_strategy_names, text);
@@ -103,7 +103,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         footprint->decoder_seq_len = count(state, "decoder-seq-len", text);
         return 0;
     case KEY_CHECKPOINTING:
-        footprint->checkpointing = choice(state, "checkpointing", checkpointing, text);
+        footprint->checkpointing = choice(state, "checkpointing", checkpointing_names, text);
         return 0;
     case KEY_ATTENTION:
         footprint->attention = choice(state, "attention", attention_kernel_names, text);

@@ -47,7 +47,7 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
     bool gathers = several && (strategy == FOOTPRINT_FSDP || strategy == FOOTPRINT_ZERO3);
     add(rows, "gpu", "weights", NOT_GIVEN, f->weights, "");
     add(rows, "gpu", "gradients", NOT_GIVEN, f->gradients,
-        request->options.optimizer == FOOTPRINT_LOMO ? "LOMO: one tensor's at a time" : "");
+        request->options.optimizer == OPTIMIZER_LOMO ? "LOMO: one tensor's at a time" : "");
     add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer,
         deepspeed && mixed ? "with FP32 weights, as DeepSpeed keeps them" : "");
     add(rows, "gpu", "copies", NOT_GIVEN, f->copies,
@@ -69,16 +69,16 @@ static void add_precision_rules(struct rows *rows, const struct memory_request *
     add(rows, "rule", "weights, 16 bit: 2 P", 2 * p, 2 * p, "");
     add(rows, "rule", "weights, 8 bit: P", p, p, "");
     add(rows, "rule", "training, FP32: 80 P", 80 * p,
-        states(request, FOOTPRINT_FP32, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        states(request, FOOTPRINT_FP32, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1),
         "course rule, 20 x the weights; modelled without activations: its own parts make 24 P");
     add(rows, "rule", "training, 16 bit: 40 P", 40 * p,
-        states(request, FOOTPRINT_BF16, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        states(request, FOOTPRINT_BF16, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1),
         "course rule; modelled without activations");
     add(rows, "rule", "training, 8 bit: 20 P", 20 * p,
-        states(request, FOOTPRINT_INT8, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        states(request, FOOTPRINT_INT8, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1),
         "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA");
     add(rows, "rule", "16-bit Adam: 2 P + 2 P + 4 P", 8 * p,
-        states(request, FOOTPRINT_BF16, FOOTPRINT_ADAM, FOOTPRINT_DDP, 1), "70B: 140 + 140 + 280 = 560 GB");
+        states(request, FOOTPRINT_BF16, OPTIMIZER_ADAM, FOOTPRINT_DDP, 1), "70B: 140 + 140 + 280 = 560 GB");
 }
 
 static void add_optimizer_rules(struct rows *rows, const struct memory_request *request)
@@ -91,16 +91,16 @@ static void add_optimizer_rules(struct rows *rows, const struct memory_request *
         int optimizer, dtype;
         const char *note;
     } rules[] = {
-        {"AdamW state, FP32: 8 P", 8 * p, FOOTPRINT_ADAMW, FOOTPRINT_FP32, ""},
-        {"AdamW state, 16 bit: 4 P", 4 * p, FOOTPRINT_ADAMW, FOOTPRINT_BF16, ""},
-        {"Lion state, FP32: 4 P", 4 * p, FOOTPRINT_LION, FOOTPRINT_FP32, "one moment"},
-        {"Lion state, 16 bit: 2 P", 2 * p, FOOTPRINT_LION, FOOTPRINT_BF16, ""},
-        {"8-bit Adam state: 2 P", 2 * p, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32,
+        {"AdamW state, FP32: 8 P", 8 * p, OPTIMIZER_ADAMW, FOOTPRINT_FP32, ""},
+        {"AdamW state, 16 bit: 4 P", 4 * p, OPTIMIZER_ADAMW, FOOTPRINT_BF16, ""},
+        {"Lion state, FP32: 4 P", 4 * p, OPTIMIZER_LION, FOOTPRINT_FP32, "one moment"},
+        {"Lion state, 16 bit: 2 P", 2 * p, OPTIMIZER_LION, FOOTPRINT_BF16, ""},
+        {"8-bit Adam state: 2 P", 2 * p, OPTIMIZER_ADAM_8BIT, FOOTPRINT_FP32,
             "with a scale to 256 elements (bitsandbytes)"},
-        {"Adafactor state: sqrt P", 4 * sqrt(p), FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32,
+        {"Adafactor state: sqrt P", 4 * sqrt(p), OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32,
             model ? "rows + columns of every matrix" : "as one square matrix; a model file gives its shapes"},
-        {"LOMO state, FP32: 2 P", 2 * p, FOOTPRINT_LOMO, FOOTPRINT_FP32, "none in fact: it is SGD fused into backward"},
-        {"LOMO state, 16 bit: P", p, FOOTPRINT_LOMO, FOOTPRINT_BF16, ""},
+        {"LOMO state, FP32: 2 P", 2 * p, OPTIMIZER_LOMO, FOOTPRINT_FP32, "none in fact: it is SGD fused into backward"},
+        {"LOMO state, 16 bit: P", p, OPTIMIZER_LOMO, FOOTPRINT_BF16, ""},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         add(rows, "rule", rules[i].name, rules[i].rule,
@@ -124,7 +124,7 @@ static void add_sharing_rules(struct rows *rows, const struct memory_request *re
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         add(rows, "rule", rules[i].name, rules[i].rule,
-            states(request, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, rules[i].strategy, gpus), note);
+            states(request, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, rules[i].strategy, gpus), note);
 }
 
 static void add_model_rows(struct rows *rows, const struct memory_request *request)
@@ -166,12 +166,12 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     const struct footprint_options *o = &request->options;
     fprintf(out, "%s: %" PRId64 " parameters (P)\n", request->has_model ? request->model.shape.name : request->name,
         request->params);
-    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype],
-        footprint_optimizer_names[o->optimizer], footprint_strategy_names[o->strategy], o->gpus,
-        o->gpus == 1 ? "" : "s");
+    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype], optimizer_names[o->optimizer],
+        footprint_strategy_names[o->strategy], o->gpus, o->gpus == 1 ? "" : "s");
     if (o->micro_batch > 0)
         fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " tokens, %s attention, %s checkpointing", o->micro_batch,
-            o->seq_len, attention_kernel_names[o->attention], o->checkpointing ? "full" : "no");
+            o->seq_len, attention_kernel_names[o->attention],
+            o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
     fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");
     bool rules = false;
     for (int i = 0; i < rows->list.n; i++) {
@@ -228,9 +228,9 @@ static void print_json(FILE *out, const struct memory_request *request, const st
         ", \"parameters\": %" PRId64
         ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64
         ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64,
-        request->params, footprint_dtype_names[request->options.dtype],
-        footprint_optimizer_names[request->options.optimizer], footprint_strategy_names[request->options.strategy],
-        request->options.gpus, request->options.micro_batch, request->options.seq_len);
+        request->params, footprint_dtype_names[request->options.dtype], optimizer_names[request->options.optimizer],
+        footprint_strategy_names[request->options.strategy], request->options.gpus, request->options.micro_batch,
+        request->options.seq_len);
     if (request->gpu_path) {
         fputs(", \"gpu\": ", out);
         json_write_string(out, request->gpu.name);

@@ -130,9 +130,9 @@ int tape_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
     int loss = fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits);
-    /* The training loop's `outputs` holds the logits until the next step; they are listed to the end of this program.
-     */
-    tape->buffers.at[tape_at(tape, logits).buffer].held[BACKWARD] = true;
+    /* The training loop holds the logits until backward or the next step; then they are listed to the end of this
+     * program. */
+    tape->buffers.at[tape_at(tape, logits).buffer].held[tape->workload->drops_logits ? FORWARD : BACKWARD] = true;
     tape->loss = loss;
     return loss;
 }

@@ -86,13 +86,22 @@ static void default_noise(struct scenario_point *point)
 /* A GPU with a stack's numbers; kernels as the stack launches them unless the scenario says otherwise. */
 static void use_stack(struct scenario_point *point, const struct stack *stack)
 {
-    static const char path[] = "train.cross_entropy";
+    struct train_options *train = &point->options.strategy.train;
+    const struct {
+        const char *path;
+        int *option, of_stack;
+    } kernels[] = {
+        {"train.cross_entropy", &train->cross_entropy, stack->kernels.cross_entropy},
+        {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
+    };
     stack_apply(&point->hw.gpu, stack);
-    if (stack->cross_entropy < 0 || scenario_origin(point, path, NULL).file)
-        return;
-    point->options.strategy.train.cross_entropy = stack->cross_entropy;
-    vec_push(
-        &point->origins.list, (struct config_origin){path, (struct source_pos){.file = point->options.stack_path}});
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (kernels[i].of_stack < 0 || scenario_origin(point, kernels[i].path, NULL).file)
+            continue;
+        *kernels[i].option = kernels[i].of_stack;
+        struct source_pos at = {.file = point->options.stack_path};
+        vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at});
+    }
 }
 
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)

@@ -10,6 +10,7 @@ enum {
     MAX_BATCH = 1 << 20,
     MAX_ACCUMULATION = 1024, /* each micro-step is a stretch of the plan; some 10^4 ops for a large model */
     MAX_GPUS = 1 << 24,
+    MAX_INTERVAL = 1 << 12,
 };
 
 #define FIELD(key_, type_, owner, member, help_)                                                                       \
@@ -41,6 +42,8 @@ static const struct config_field train_fields[] = {
         .names = optimizer_impl_names},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
+    {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every so manieth block is checkpointed; 1: all"),
+        .min = 1, .max = MAX_INTERVAL},
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
@@ -48,6 +51,7 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
+    {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);
 
@@ -133,6 +137,8 @@ static const struct config_field run_fields[] = {
     {FIELD("seed", FIELD_INT, struct exec_options, seed, "of all random streams"), .min = 0, .max = 0x1p62},
     {FIELD("fold", FIELD_ENUM, struct exec_options, fold, "simulate one rank for all where they are alike"),
         .names = exec_fold_names},
+    {FIELD("expandable_segments", FIELD_BOOL, struct exec_options, expandable_segments,
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")},
 };
 static TABLE(run_table, "'run'", run_fields);
 

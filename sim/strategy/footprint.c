@@ -4,8 +4,6 @@
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
     "fp32", "bf16_mixed", "fp16_mixed", "bf16", "fp16", "int8", NULL};
-const char *const footprint_optimizer_names[FOOTPRINT_OPTIMIZER_COUNT + 1] = {
-    "adamw", "adam", "adam8bit", "lion", "adafactor", "lomo", "sgd", "sgd_momentum", NULL};
 const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1] = {
     "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
 
@@ -26,10 +24,6 @@ static const struct format formats[FOOTPRINT_DTYPE_COUNT] = {
 static const struct format deepspeed_mixed = {2, 2, 4, 4, 2};
 
 enum {
-    /* bitsandbytes, optim/optimizer.py: one FP32 scale to a block of 256 elements (2,048 in its paper, arXiv 2110.02861
-     * and in releases before 0.44); tensors below min_8bit_size keep 32-bit moments. */
-    BNB_BLOCK = 256,
-    BNB_MIN_8BIT = 4096,
     /* DeepSpeed, runtime/zero/config.py: reduce_bucket_size, stage3_max_live_parameters; elements. */
     DS_BUCKET = 500000000,
     DS_MAX_LIVE = 1000000000,
@@ -47,45 +41,17 @@ static struct format format_of(const struct footprint_options *options)
     return mixed && deepspeed ? deepspeed_mixed : formats[options->dtype];
 }
 
-/* Two moments of a byte each and their scales. */
-static double adam_8bit_bytes(int64_t numel)
-{
-    if (numel < BNB_MIN_8BIT)
-        return 2 * 4 * (double)numel;
-    return 2 * ((double)numel + 4 * ceil((double)numel / BNB_BLOCK));
-}
-
-/* FP32 sums over the rows and columns of a matrix, no first moment; a vector keeps every element (Hugging Face,
- * fairseq). */
-static double adafactor_bytes(int64_t rows, int64_t cols)
-{
-    return 4 * (double)(cols > 1 ? rows + cols : rows);
-}
-
 double footprint_optimizer_state(int64_t params, const struct model *model, int optimizer, int dtype)
 {
-    double numel = (double)params, element = formats[dtype].state, bytes = 0;
-    switch ((enum footprint_optimizer)optimizer) {
-    case FOOTPRINT_ADAMW:
-    case FOOTPRINT_ADAM:
-        return 2 * element * numel;
-    case FOOTPRINT_LION: /* arXiv 2302.06675: one moment */
-    case FOOTPRINT_SGD_MOMENTUM:
-        return element * numel;
-    case FOOTPRINT_ADAM_8BIT:
-        for (int i = 0; model && i < model->n_tensors; i++)
-            bytes += adam_8bit_bytes(model->tensors[i].numel);
-        return model ? bytes : adam_8bit_bytes(params);
-    case FOOTPRINT_ADAFACTOR: /* without a shape: as one square matrix, the O(sqrt P) of the rule */
-        for (int i = 0; model && i < model->n_tensors; i++)
-            bytes += adafactor_bytes(model->tensors[i].rows, model->tensors[i].cols);
-        return model ? bytes : 4 * 2 * ceil(sqrt(numel));
-    case FOOTPRINT_LOMO: /* arXiv 2306.09782: plain SGD fused into backward */
-    case FOOTPRINT_SGD:
-    case FOOTPRINT_OPTIMIZER_COUNT:
-        break;
-    }
-    return 0;
+    int64_t element_bytes = (int64_t)formats[dtype].state, bytes = 0, side = (int64_t)ceil(sqrt((double)params));
+    bool square = optimizer == OPTIMIZER_ADAFACTOR || optimizer == OPTIMIZER_ADAFACTOR_MOMENTUM;
+    if (!model) /* as one tensor; Adafactor's a square matrix, the O(sqrt P) of the rule */
+        return (double)optimizer_state_bytes(optimizer,
+            square ? (struct optimizer_tensor){side, side} : (struct optimizer_tensor){params, 1}, element_bytes);
+    for (int i = 0; i < model->n_tensors; i++)
+        bytes += optimizer_state_bytes(
+            optimizer, (struct optimizer_tensor){model->tensors[i].rows, model->tensors[i].cols}, element_bytes);
+    return (double)bytes;
 }
 
 /* Elements of the largest tensor, 0 without a shape. */
@@ -153,14 +119,14 @@ struct footprint footprint_of(
     double gradients = fsdp || alone.strategy >= FOOTPRINT_ZERO2 ? shard : whole;
     double optimized = fsdp || alone.strategy >= FOOTPRINT_ZERO1 ? shard : whole;
     bool flat = optimized < whole; /* shards are cut from flattened tensors: no rows and columns are left to factor */
-    double state = footprint_optimizer_state(params, model, options->optimizer, options->dtype);
-    if (options->optimizer == FOOTPRINT_ADAFACTOR && flat)
-        state = 4 * whole;
-    bool lomo = options->optimizer == FOOTPRINT_LOMO; /* a gradient is used as soon as it is there */
+    double state = flat ? (double)optimizer_state_bytes(options->optimizer,
+                              (struct optimizer_tensor){(int64_t)optimized, 1}, (int64_t)format.state)
+                        : footprint_optimizer_state(params, model, options->optimizer, options->dtype);
+    bool lomo = options->optimizer == OPTIMIZER_LOMO; /* a gradient is used as soon as it is there */
     struct footprint out = {
         .weights = format.weight * weights,
         .gradients = format.gradient * (lomo ? largest_tensor(model) : gradients),
-        .optimizer = format.master * optimized + state * (optimized / whole),
+        .optimizer = format.master * optimized + state,
         .copies = several || alone.strategy == FOOTPRINT_DDP ? copies_bytes(params, model, &alone, format) : 0,
         .buffers = several && !lomo ? buffer_bytes(params, alone.strategy, format) : 0,
     };

@@ -7,13 +7,14 @@
  * moment of forward and backward, from the kernels of model.h; KV cache; LoRA adapters. Ignored: fragmentation and
  * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers, CPU offload.
  *
- * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers: see the
- * table in footprint.c. A shape can be missing (model NULL): then what depends on it is left out or estimated as said
+ * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers:
+ * strategy/optimizer.h. A shape can be missing (model NULL): then what depends on it is left out or estimated as said
  * beside it. */
 #ifndef FLOPCAST_STRATEGY_FOOTPRINT_H
 #define FLOPCAST_STRATEGY_FOOTPRINT_H
 
 #include "model/model.h"
+#include "strategy/strategy.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,19 +33,6 @@ enum footprint_dtype {
 };
 extern const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1];
 
-enum footprint_optimizer {
-    FOOTPRINT_ADAMW,
-    FOOTPRINT_ADAM,
-    FOOTPRINT_ADAM_8BIT,
-    FOOTPRINT_LION,
-    FOOTPRINT_ADAFACTOR,
-    FOOTPRINT_LOMO,
-    FOOTPRINT_SGD,
-    FOOTPRINT_SGD_MOMENTUM,
-    FOOTPRINT_OPTIMIZER_COUNT
-};
-extern const char *const footprint_optimizer_names[FOOTPRINT_OPTIMIZER_COUNT + 1];
-
 enum footprint_strategy {
     FOOTPRINT_DDP,
     FOOTPRINT_ZERO1,
@@ -56,12 +44,13 @@ enum footprint_strategy {
 extern const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1];
 
 struct footprint_options {
-    int dtype, optimizer, strategy; /* the enums above */
+    int dtype, optimizer, strategy; /* footprint_dtype, optimizer, footprint_strategy */
     int64_t gpus;                   /* 1: one GPU without any strategy */
     int64_t micro_batch;            /* 0: activations are left out */
     int64_t seq_len, decoder_seq_len;
-    bool checkpointing; /* every block is recomputed */
-    int attention;      /* enum attention_kernel */
+    int checkpointing; /* of every block: enum checkpointing */
+    int attention;     /* enum attention_kernel */
+    int cross_entropy; /* enum cross_entropy */
 };
 
 /* Bytes on one GPU. */

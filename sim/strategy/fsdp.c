@@ -8,7 +8,8 @@
  * before, BACKWARD_POST after the kernels of this one; then the parameters are freed, the flat gradient is put together
  * (autograd's cat), divided, reduce-scattered, cast to the master precision. All-gathers and reduce-scatters share one
  * process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over the
- * replicas on a second group; NO_SHARD all-reduces instead. Ignored: use_orig_params, CPU offload, buffers. */
+ * replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
+ * reduced, on the post-backward stream (optimizer in backward). Ignored: use_orig_params, CPU offload, buffers. */
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
@@ -25,7 +26,8 @@ struct fsdp {
     struct emit *emit;
     const struct fsdp_options *options;
     struct unit *units;
-    int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
+    struct optimizer_tensor *shards; /* by unit: flat, what the optimizer sees */
+    int *tensor_grads;               /* by tensor: buffer of its gradient before the flat gradient is put together */
     int shard_group, replicate_group;
     int64_t shard_ranks, replicas;
     int64_t reduce_bytes; /* an element of a gradient on the wire */
@@ -216,6 +218,11 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
     } else {
         unit->sharded_grad = kept;
     }
+    if (emit_updates_in_backward(emit)) {
+        emit_update(emit, STREAM_POST, unit->shard);
+        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
+        unit->sharded_grad = PLAN_NO_OP;
+    }
 }
 
 static void reduce(struct fsdp *fsdp, int layer)
@@ -331,10 +338,10 @@ static void setup_groups(struct fsdp *fsdp)
     fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? emit->param_bytes : reduce_bytes[reduce_dtype];
 }
 
-static int64_t setup_units(struct fsdp *fsdp)
+static void setup_units(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
-    int64_t sharded = 0;
+    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_layers);
     fsdp->units = ARENA_ARRAY(emit->arena, struct unit, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) {
         int64_t shard = (emit->model->layers[u].params + fsdp->shard_ranks - 1) / fsdp->shard_ranks;
@@ -344,15 +351,14 @@ static int64_t setup_units(struct fsdp *fsdp)
             .ready_op = PLAN_NO_OP,
             .unsharded_grad = PLAN_NO_OP,
             .sharded_grad = PLAN_NO_OP};
+        fsdp->shards[u] = (struct optimizer_tensor){shard, 1};
         plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), shard * emit->master_bytes, HBM_PARAMETERS);
-        plan_keep(
-            &emit->builder, emit_name(emit, u, "optimizer_state"), shard * optimizer_state_bytes(emit), HBM_OPTIMIZER);
-        sharded += shard;
+        plan_keep(&emit->builder, emit_name(emit, u, "optimizer_state"), emit_state_bytes(emit, fsdp->shards[u]),
+            HBM_OPTIMIZER);
     }
     fsdp->tensor_grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
         fsdp->tensor_grads[t] = PLAN_NO_OP;
-    return sharded;
 }
 
 void compile_fsdp(struct emit *emit)
@@ -362,16 +368,16 @@ void compile_fsdp(struct emit *emit)
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;
     setup_groups(&fsdp);
-    int64_t sharded = setup_units(&fsdp);
+    setup_units(&fsdp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
     for (int64_t m = 0; m < emit->options->train.grad_accum; m++) {
         fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->options->train.grad_accum;
         forward(&fsdp);
         backward(&fsdp);
     }
-    emit_optimizer(emit, sharded, emit->model->n_layers);
+    emit_optimizer(emit, fsdp.shards, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    emit_link_steps(emit, plan_last_op(&emit->builder, emit_updates_in_backward(emit) ? STREAM_POST : STREAM_COMPUTE));
     limiter_resolve(&fsdp.limiter, emit->builder.plan, fsdp.options->max_inflight_all_gathers);
 }

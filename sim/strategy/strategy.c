@@ -2,10 +2,8 @@
 
 #include "strategy/emit.h"
 
-const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", NULL};
-const char *const optimizer_names[] = {"adamw", "adam", "sgd", "sgd_momentum", NULL};
-const char *const optimizer_impl_names[] = {"foreach", "fused", NULL};
-const char *const checkpointing_names[] = {"none", "full", NULL};
+const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", NULL};
+const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
@@ -29,6 +27,7 @@ struct strategy_options strategy_default_options(void)
             .optimizer = OPTIMIZER_ADAMW,
             .optimizer_impl = OPTIMIZER_FOREACH,
             .activation_checkpointing = CHECKPOINT_NONE,
+            .checkpoint_interval = 1,
             .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE},
         .fsdp = {.sharding_strategy = FULL_SHARD,
@@ -74,7 +73,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         [PRECISION_TF32] = DTYPE_TF32,
         [PRECISION_BF16_MIXED] = DTYPE_BF16,
         [PRECISION_FP16_MIXED] = DTYPE_FP16,
-        [PRECISION_BF16] = DTYPE_BF16};
+        [PRECISION_BF16] = DTYPE_BF16,
+        [PRECISION_BF16_MASTER] = DTYPE_BF16};
     const struct train_options *train = &options->train;
     bool two_stacks = model->shape.family == MODEL_T5;
     enum dtype dtype = math[train->precision];
@@ -89,6 +89,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
         .loss_fp32 = true,
+        .drops_logits = train->drop_logits,
     };
 }
 
@@ -115,8 +116,14 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (options->train.attention == ATTENTION_FLASH && model->shape.family == MODEL_T5)
         return diag_input(
             diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
-    if (options->kind == STRATEGY_DEEPSPEED && options->train.precision == PRECISION_BF16)
-        return diag_input(diag, at, "DeepSpeed keeps FP32 master weights; take train.precision: bf16_mixed");
+    int precision = options->train.precision;
+    if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
+        return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");
+    if (options->train.optimizer == OPTIMIZER_LOMO && options->kind == STRATEGY_DEEPSPEED)
+        return diag_input(
+            diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
+    if (options->train.optimizer == OPTIMIZER_LOMO && options->train.grad_accum > 1)
+        return diag_input(diag, at, "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1");
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
         if (status != STATUS_OK)

@@ -147,7 +147,7 @@ static void trace_uses(struct zero *zero)
             int base = emit->stages.at[s].tensor_base;
             bool forward = pass == 0 || emit_recomputes(emit, s);
             for (int k = 0; k < program->n_forward && forward; k++)
-                if (program->forward[k].param_use >= 0)
+                if (program->forward[k].param_use >= 0 && !(pass && emit_skips(emit, s, k)))
                     vec_push(&zero->uses, base + program->forward[k].param_use);
             for (int k = 0; k < program->n_backward && pass; k++)
                 if (program->backward[k].param_use >= 0)
@@ -221,7 +221,7 @@ static void optimizer_step(struct zero *zero)
         stream_kernel(zero, KERNEL_COPY, "optimizer/grads_to_fp32", owned * (double)emit->param_bytes,
             owned * (double)emit->master_bytes);
     }
-    emit_optimizer(emit, zero->owned, 1);
+    emit_optimizer(emit, &(struct optimizer_tensor){zero->owned, 1}, 1);
     plan_free(builder, full, PLAN_NO_OP);
     stream_kernel(zero, KERNEL_COPY, "optimizer/weights_from_fp32", owned * (double)emit->master_bytes,
         owned * (double)emit->param_bytes);
@@ -252,7 +252,8 @@ static void setup_memory(struct zero *zero)
     plan_keep(builder, "weights", (whole + sharded) * emit->param_bytes, HBM_PARAMETERS);
     bool master = emit->param_bytes != emit->master_bytes;
     plan_keep(builder, "fp32_master_weights", master ? zero->owned * emit->master_bytes : 0, HBM_OPTIMIZER);
-    plan_keep(builder, "optimizer_state", zero->owned * optimizer_state_bytes(emit), HBM_OPTIMIZER);
+    plan_keep(
+        builder, "optimizer_state", emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}), HBM_OPTIMIZER);
     int64_t bucket = zero->options->reduce_bucket_size < emit->model->params ? zero->options->reduce_bucket_size
                                                                              : emit->model->params;
     plan_keep(builder, "ipg_buckets", (zero->overlaps ? 2 : 1) * bucket * emit->param_bytes, HBM_BUFFERS);

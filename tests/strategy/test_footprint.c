@@ -62,7 +62,7 @@ static void weights_by_format(void **state)
         double gb;
     } rows[] = {{FOOTPRINT_FP32, 4}, {FOOTPRINT_BF16, 2}, {FOOTPRINT_FP16, 2}, {FOOTPRINT_INT8, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct footprint_options options = training(rows[i].dtype, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1);
+        struct footprint_options options = training(rows[i].dtype, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
         assert_near(footprint_of(BILLION, NULL, &options, NULL).weights, rows[i].gb * GB, 1);
     }
 }
@@ -72,7 +72,7 @@ static void weights_by_format(void **state)
 static void seventy_billion_in_16_bit(void **state)
 {
     (void)state;
-    struct footprint_options options = training(FOOTPRINT_BF16, FOOTPRINT_ADAM, FOOTPRINT_DDP, 1);
+    struct footprint_options options = training(FOOTPRINT_BF16, OPTIMIZER_ADAM, FOOTPRINT_DDP, 1);
     struct footprint f = footprint_of(70 * BILLION, NULL, &options, NULL);
     assert_near(f.weights, 140 * GB, 1);
     assert_near(f.gradients, 140 * GB, 1);
@@ -88,9 +88,9 @@ static void zero_paper_figure_1(void **state)
     (void)state;
     const int64_t params = 7500000000;
     const double expected[] = {31.40625, 16.640625, 1.875};
-    assert_near(states(params, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_DDP, 64), 120 * GB, 1);
+    assert_near(states(params, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_DDP, 64), 120 * GB, 1);
     for (int stage = 0; stage < 3; stage++)
-        assert_near(states(params, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO1 + stage, 64),
+        assert_near(states(params, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO1 + stage, 64),
             expected[stage] * GB, 64);
 }
 
@@ -100,9 +100,9 @@ static void zero_limits(void **state)
     (void)state;
     const int64_t many = 1 << 20, params = 64 * BILLION;
     double whole = 16.0 * (double)params;
-    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO1, many), 4, 1e-3);
-    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO2, many), 8, 1e-3);
-    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO3, 64), 64, 1e-6);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO1, many), 4, 1e-3);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO2, many), 8, 1e-3);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO3, 64), 64, 1e-6);
 }
 
 /* Bytes of state a parameter, FP32 and 16 bit: AdamW 8 and 4, Lion 4 and 2 (one moment), momentum 4 and 2, LOMO and SGD
@@ -113,8 +113,8 @@ static void optimizer_states(void **state)
     static const struct {
         int optimizer;
         double fp32, half;
-    } rows[] = {{FOOTPRINT_ADAMW, 8, 4}, {FOOTPRINT_ADAM, 8, 4}, {FOOTPRINT_LION, 4, 2}, {FOOTPRINT_SGD_MOMENTUM, 4, 2},
-        {FOOTPRINT_LOMO, 0, 0}, {FOOTPRINT_SGD, 0, 0}};
+    } rows[] = {{OPTIMIZER_ADAMW, 8, 4}, {OPTIMIZER_ADAM, 8, 4}, {OPTIMIZER_LION, 4, 2}, {OPTIMIZER_SGD_MOMENTUM, 4, 2},
+        {OPTIMIZER_LOMO, 0, 0}, {OPTIMIZER_SGD, 0, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double p = (double)BILLION;
         assert_near(footprint_optimizer_state(BILLION, NULL, rows[i].optimizer, FOOTPRINT_FP32), rows[i].fp32 * p, 1);
@@ -133,15 +133,15 @@ static void optimizers_that_see_shapes(void **state)
         {.name = "w", .rows = 100, .cols = 50, .numel = 5000}, {.name = "b", .rows = 300, .cols = 1, .numel = 300}};
     struct model_layer layer = {.name = "root", .n_tensors = 2, .params = 5300};
     struct model model = {.layers = &layer, .n_layers = 1, .tensors = tensors, .n_tensors = 2, .params = 5300};
-    assert_near(footprint_optimizer_state(5300, &model, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32), 12560, 1e-9);
-    assert_near(footprint_optimizer_state(5300, &model, FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32), 1800, 1e-9);
+    assert_near(footprint_optimizer_state(5300, &model, OPTIMIZER_ADAM_8BIT, FOOTPRINT_FP32), 12560, 1e-9);
+    assert_near(footprint_optimizer_state(5300, &model, OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32), 1800, 1e-9);
 
     /* LOMO holds one gradient at a time, the largest: 4 x 5,000 bytes. */
-    struct footprint_options options = training(FOOTPRINT_FP32, FOOTPRINT_LOMO, FOOTPRINT_DDP, 1);
+    struct footprint_options options = training(FOOTPRINT_FP32, OPTIMIZER_LOMO, FOOTPRINT_DDP, 1);
     assert_near(footprint_of(5300, &model, &options, NULL).gradients, 20000, 1e-9);
 
     /* Two ranks of FSDP cut flat shards, which have no rows and columns: 4 bytes for each of 2,650 elements. */
-    options = training(FOOTPRINT_FP32, FOOTPRINT_ADAFACTOR, FOOTPRINT_FSDP, 2);
+    options = training(FOOTPRINT_FP32, OPTIMIZER_ADAFACTOR, FOOTPRINT_FSDP, 2);
     assert_near(footprint_of(5300, &model, &options, NULL).optimizer, 4 * 2650, 1e-9);
 }
 
@@ -150,8 +150,8 @@ static void optimizers_that_see_shapes(void **state)
 static void optimizers_without_shapes(void **state)
 {
     (void)state;
-    assert_near(footprint_optimizer_state(BILLION, NULL, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32), 2.03125 * GB, 1);
-    assert_near(footprint_optimizer_state(BILLION, NULL, FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32), 4.0 * 2 * 31623, 1e-9);
+    assert_near(footprint_optimizer_state(BILLION, NULL, OPTIMIZER_ADAM_8BIT, FOOTPRINT_FP32), 2.03125 * GB, 1);
+    assert_near(footprint_optimizer_state(BILLION, NULL, OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32), 4.0 * 2 * 31623, 1e-9);
 }
 
 /* DDP in mixed precision: 4 + 4 + 8 bytes of states, 2 of weights that autocast casts, 4 of buckets
@@ -159,7 +159,7 @@ static void optimizers_without_shapes(void **state)
 static void ddp_keeps_copies_and_buckets(void **state)
 {
     (void)state;
-    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 8);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 8);
     struct footprint f = footprint_of(BILLION, NULL, &options, NULL);
     assert_near(f.weights + f.gradients + f.optimizer, 16 * GB, 1);
     assert_near(f.copies, 2 * GB, 1);
@@ -180,7 +180,7 @@ static void fsdp_shards_units(void **state)
         if (i > 0)
             largest = fmax(largest, (double)model.layers[i].params);
     }
-    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, FOOTPRINT_FSDP, gpus);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_FSDP, gpus);
     struct footprint f = footprint_of(model.params, &model, &options, NULL);
     assert_near(f.weights, 4 * shard, 1e-9);
     assert_near(f.gradients, 4 * shard, 1e-9);
@@ -221,7 +221,7 @@ static void adapters(void **state)
     arena_release(&arena);
 }
 
-static double activations(const struct model *model, int64_t batch, bool checkpointing, int dtype)
+static double activations(const struct model *model, int64_t batch, int checkpointing, int dtype)
 {
     struct arena arena = ARENA_INIT;
     struct footprint_options options = {.dtype = dtype,
@@ -244,19 +244,19 @@ static void activations_obey_laws(void **state)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         struct arena arena = ARENA_INIT;
         struct model model = build(families[i], &arena);
-        double full = activations(&model, 4, false, FOOTPRINT_FP32),
-               saved = activations(&model, 4, true, FOOTPRINT_FP32);
+        double full = activations(&model, 4, CHECKPOINT_NONE, FOOTPRINT_FP32),
+               saved = activations(&model, 4, CHECKPOINT_FULL, FOOTPRINT_FP32);
         double tokens = 4 * 32, outputs = tokens * 64 * 4 * (double)(model.n_layers - 1);
         assert_true(full > saved);
         assert_true(saved > outputs + tokens * 1000 * 4);
-        assert_true(activations(&model, 4, false, FOOTPRINT_BF16) < full);
+        assert_true(activations(&model, 4, CHECKPOINT_NONE, FOOTPRINT_BF16) < full);
 
         struct model_shape longer = model.shape;
         longer.n_layers++;
         struct model model2;
         model_build(&model2, &longer, &arena);
-        double more_full = activations(&model2, 4, false, FOOTPRINT_FP32) - full;
-        double more_saved = activations(&model2, 4, true, FOOTPRINT_FP32) - saved;
+        double more_full = activations(&model2, 4, CHECKPOINT_NONE, FOOTPRINT_FP32) - full;
+        double more_saved = activations(&model2, 4, CHECKPOINT_FULL, FOOTPRINT_FP32) - saved;
         assert_near(more_saved, tokens * 64 * 4, 1e-6);
         assert_true(more_full > 10 * more_saved);
         arena_release(&arena);
