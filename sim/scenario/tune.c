@@ -12,14 +12,16 @@ const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {
 /* tests/law/test_footprint.c holds the closed form to within 1 % of the simulated peak. */
 static const double TUNE_SLACK = 0.99;
 
-/* A footprint enum by the name that both sides share. */
-static int by_name(const char *name, const char *const *names)
-{
-    for (int i = 0; names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    bug(__FILE__, __LINE__, "name", "the closed form does not know '%s'", name);
-}
+/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all; TF32 is a way to multiply,
+ * stored as FP32; the FP32 copy of bf16_master is left out. */
+static const int footprint_dtypes[PRECISION_COUNT] = {
+    [PRECISION_FP32] = FOOTPRINT_FP32,
+    [PRECISION_TF32] = FOOTPRINT_FP32,
+    [PRECISION_BF16_MIXED] = FOOTPRINT_BF16_MIXED,
+    [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
+    [PRECISION_BF16] = FOOTPRINT_BF16,
+    [PRECISION_BF16_MASTER] = FOOTPRINT_BF16,
+};
 
 static int footprint_strategy(const struct strategy_options *options)
 {
@@ -43,16 +45,16 @@ static double least_bytes(const struct scenario_point *point)
     const struct train_options *train = &strategy->train;
     struct arena scratch = ARENA_INIT;
     struct footprint_options options = {
-        .dtype = train->precision == PRECISION_TF32 ? FOOTPRINT_FP32 /* a way to multiply, stored as FP32 */
-                                                    : by_name(precision_names[train->precision], footprint_dtype_names),
-        .optimizer = by_name(optimizer_names[train->optimizer], footprint_optimizer_names),
+        .dtype = footprint_dtypes[train->precision],
+        .optimizer = train->optimizer,
         .strategy = footprint_strategy(strategy),
         .gpus = sharding_group(point),
         .micro_batch = train->micro_batch,
         .seq_len = train->seq_len,
         .decoder_seq_len = train->decoder_seq_len,
-        .checkpointing = train->activation_checkpointing == CHECKPOINT_FULL,
+        .checkpointing = train->activation_checkpointing == CHECKPOINT_NONE ? CHECKPOINT_NONE : CHECKPOINT_FULL,
         .attention = train->attention,
+        .cross_entropy = train->cross_entropy,
     };
     struct footprint f = footprint_of(point->model.params, &point->model, &options, &scratch);
     arena_release(&scratch);
