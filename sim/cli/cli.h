@@ -24,6 +24,7 @@ int cmd_plot(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_model(int argc, char **argv);
 int cmd_memory(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 

@@ -13,6 +13,7 @@ static const struct command {
     {"explain", "say why a job loses throughput as it grows", cmd_explain},
     {"validate", "simulate published runs; compare with what was measured", cmd_validate},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
+    {"fit", "find the largest micro-batch and the fewest GPUs that fit", cmd_fit},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
