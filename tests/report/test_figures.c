@@ -4,6 +4,7 @@
 #include "../store/check.h"
 #include "../store/sample.h"
 
+#include "scenario/sample.h"
 #include "store/explanation.h"
 #include "store/validation.h"
 
@@ -18,6 +19,19 @@ static int set_up(void **state)
     struct diag diag = DIAG_INIT;
     struct store *store = must_open("sample.db", STORE_WRITE);
     sample_init(&sample);
+    /* a step of 2 s: a kernel, and a collective that waits for its last member from 0.5 to 1 s */
+    struct exec_span spans[] = {
+        {.end = PS_PER_S, .alone = PS_PER_S, .stream = STREAM_COMPUTE, .name = "k"}, {.start = PS_PER_S / 2,
+                                                                                         .moving = PS_PER_S,
+                                                                                         .end = 2 * PS_PER_S,
+                                                                                         .is_collective = true,
+                                                                                         .stream = STREAM_COMM,
+                                                                                         .name = "c"}};
+    struct scenario_sample samples[] = {{true, {100, 2, 10}}, {true, {110, 1.8, 11}}};
+    sample.results[0].exec.spans = spans;
+    sample.results[0].exec.n_spans = 2;
+    sample.results[0].samples = samples;
+    sample.results[0].n_samples = 2;
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         sample.points[0].options.name = scenarios[i];
         store_put(store, &sample.set, sample.results, &diag);
