@@ -51,6 +51,7 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
+    {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
     {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);

@@ -89,6 +89,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
         .loss_fp32 = true,
+        .neftune = train->neftune,
         .drops_logits = train->drop_logits,
     };
 }

@@ -32,9 +32,9 @@ struct train_options {
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
-    bool use_cache;   /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
-                         step */
-    bool drop_logits; /* see model_workload */
+    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
+                       step */
+    bool drop_logits, neftune; /* see model_workload */
 };
 
 enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };

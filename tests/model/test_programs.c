@@ -435,6 +435,27 @@ static void who_drops_its_input(void **state)
     }
 }
 
+/* NEFTune: zeros, noise, sum after the embedding of every stack; no gradient but the embedding's passes it. */
+static void neftune_is_three_kernels_at_the_entry(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_t5};
+    for (int s = 0; s < 3; s++) {
+        struct run plain = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_workload w = workload(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_stages noisy = {0};
+        w.neftune = true;
+        model_stages(&noisy, &plain.model, &w, &plain.arena);
+        for (int i = 0; i < noisy.n; i++) {
+            bool entry = noisy.at[i].kind == STAGE_ENTRY || noisy.at[i].kind == STAGE_DECODER_ENTRY;
+            const struct model_program *with = noisy.at[i].program, *without = plain.stages.at[i].program;
+            assert_int_equal(with->n_forward - without->n_forward, entry ? 3 : 0);
+            assert_int_equal(with->n_backward, without->n_backward);
+        }
+        arena_release(&plain.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +474,7 @@ int main(void)
         cmocka_unit_test(flash_does_half_of_what_is_counted),
         cmocka_unit_test(selective_checkpointing_keeps_every_second_product),
         cmocka_unit_test(who_drops_its_input),
+        cmocka_unit_test(neftune_is_three_kernels_at_the_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
