@@ -15,6 +15,10 @@ struct record_cell {
     const char *text; /* borrowed from the point, the result or the record */
 };
 
+struct record_cell cell_int(const char *name, int64_t value);
+struct record_cell cell_real(const char *name, bool known, double value); /* NULL when not known */
+struct record_cell cell_text(const char *name, const char *text);         /* NULL gives NULL */
+
 enum { RECORD_MAX_CELLS = 64 };
 
 /* Holds its own hexadecimal texts: do not copy. */
