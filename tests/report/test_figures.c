@@ -5,9 +5,29 @@
 #include "../store/sample.h"
 
 #include "store/explanation.h"
+#include "store/fit.h"
 #include "store/validation.h"
 
 #include <dirent.h>
+
+/* A fit of one table of five sizes. */
+static void put_fit(struct store *store, struct diag *diag)
+{
+    struct store_fit *fit;
+    const struct record_cell table[] = {cell_int("place", 0), cell_text("use", "left_out"), cell_text("family", "f"),
+        cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
+        cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16), cell_text("note", ""),
+        cell_real("large_error", true, 0.1), cell_real("small_error", false, 0)};
+    store_fit_begin(&fit, store, "measured", diag);
+    store_fit_put(fit, FIT_TABLE, table, sizeof table / sizeof *table, diag);
+    for (int i = 0; i < 5; i++) {
+        const struct record_cell point[] = {cell_int("place", 0), cell_int("bytes", 1 << (16 + i)),
+            cell_real("measured_s", true, 1e-3), cell_real("predicted_s", true, 1.1e-3),
+            cell_real("bus_bytes", true, 1e6), cell_text("algorithm", "Ring"), cell_text("protocol", "LL")};
+        store_fit_put(fit, FIT_POINT, point, sizeof point / sizeof *point, diag);
+    }
+    store_fit_end(fit, STATUS_OK, diag);
+}
 
 static int set_up(void **state)
 {
@@ -40,6 +60,7 @@ static int set_up(void **state)
     vec_free(&runs.rows);
     const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
     store_put_explanation(store, &waterfall, "m", &sample.points[0], &sample.points[0], &diag);
+    put_fit(store, &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
     return 0;
