@@ -97,8 +97,8 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes)
 
 double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels)
 {
-    /* Threads of a channel times bytes a thread: NCCL_*_MAX_NTHREADS and NCCL_*_THREAD_THRESHOLD of src/include
-     * (2.2x; not in the tuner). */
+    /* Threads of a channel times bytes a thread: NCCL_*_MAX_NTHREADS and NCCL_*_THREAD_THRESHOLD of src/include, 2.2x.
+     * Kind: assumed. They are quoted from memory, no copy of that file was at hand; what depends on them is fitted. */
     static const double bytes_each[COLL_PROTOCOL_COUNT] = {512 * 8, 640 * 8, 512 * 64};
     return fmin(fmax(floor(bytes / bytes_each[protocol]), 1), max_channels);
 }

@@ -32,7 +32,8 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes);
 /* Channels that a message is spread over: all, unless each would get less than its threads are worth. */
 double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels);
 
-/* Slices of a chunk of a ring, protocol Simple (src/include/collectives.h: chunks of 4 steps, slices of 2). */
+/* Slices of a chunk of a ring, protocol Simple (src/include/collectives.h: chunks of 4 steps, slices of 2; assumed,
+ * quoted from memory). */
 extern const double nccl_slices;
 
 /* PAT: once; a step, as a share of the network's; by rank; share of the ring's bandwidth. */

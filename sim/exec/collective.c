@@ -35,6 +35,26 @@ static void set_uses(struct sim *sim, struct instance *instance)
     instance->uses_gpu_factor = cost->gpu_out_factor;
 }
 
+/* Links change: the ways of all collectives are found anew, also of those whose bytes are on them. */
+void collective_on_links(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    int n_instances = sim->group_first[sim->plan->groups.n];
+    if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
+        return; /* the job has ended */
+    fabric_set_time(&sim->fabric, event->time);
+    for (int l = 0; l < sim->fabric.n_links; l++)
+        net_set_capacity(&sim->net, l, sim->fabric.capacity_Bps[l]);
+    for (int i = 0; i < n_instances; i++) {
+        struct instance *instance = &sim->instances[i];
+        instance->room_uses = 0; /* the flow still has the old ones */
+        if (!sim->net.flows.at[instance->slot].active)
+            continue;
+        set_uses(sim, instance);
+        net_reroute(&sim->net, instance->slot, instance->uses, instance->n_uses);
+    }
+}
+
 void collective_setup(struct sim *sim)
 {
     const struct plan *plan = sim->plan;

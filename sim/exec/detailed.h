@@ -23,7 +23,7 @@
 struct detailed_options {
     double chunk_bytes;         /* at most, of one channel and step; may be infinite */
     int slices;                 /* messages of a chunk */
-    const char *degraded_links; /* as exec/fabric.h has it; NULL: none. BUG when it is wrong */
+    const char *degraded_links; /* as exec/fabric.h has it, of the start; NULL: none. BUG when it is wrong */
 };
 
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */

@@ -158,7 +158,7 @@ static void timing_result(struct sim *sim)
         add_breakdown(breakdown, &sim->ranks[r].spent, 1.0 / (double)n / sim->n_ranks);
     breakdown->other_idle_s =
         fmax(0, result->step_time_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
-    double span_s = s_from_ps(sim->engine.now - sim->measure_from);
+    double span_s = s_from_ps(sim->step_end[sim->total_steps - 1] - sim->measure_from);
     result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
     result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
 }
@@ -204,6 +204,8 @@ static void simulate(struct sim *sim)
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
             host_begin_step(sim, r);
+        for (int i = 0; i < sim->fabric.degradation->n_changes; i++)
+            engine_at(&sim->engine, sim->fabric.degradation->changes[i], sim->ev_links, 0, 0);
         engine_run(&sim->engine);
     }
     if (!sim->out_of_memory) {
@@ -246,6 +248,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     sim->ev_host = engine_register(&sim->engine, host_on_event, sim);
     sim->ev_latency = engine_register(&sim->engine, collective_on_latency, sim);
     sim->ev_collective_end = engine_register(&sim->engine, collective_on_end, sim);
+    sim->ev_links = engine_register(&sim->engine, collective_on_links, sim);
     simulate(sim);
     out->digest = sim->engine.digest;
     out->events = (double)sim->engine.events;

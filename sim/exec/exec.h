@@ -113,7 +113,8 @@ struct exec_result {
     double step_time_sd_s;
     struct exec_breakdown breakdown;
     struct exec_memory memory;
-    double nvlink_utilisation; /* share of the GPUs' send bandwidth in use, mean over links and measured time */
+    double nvlink_utilisation; /* share of the GPUs' send bandwidth (as it is at the end) in use, mean over links and
+                                  measured time */
     double nic_utilisation;
     uint64_t digest; /* of all events */
     double events;

@@ -1,8 +1,5 @@
 #include "exec/fabric.h"
 
-#include "base/units.h"
-
-#include <fnmatch.h>
 #include <string.h>
 
 static void count_links(struct fabric *fabric)
@@ -57,67 +54,6 @@ const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric
     return buffer;
 }
 
-enum { MAX_PATTERNS = 256 };
-
-struct degradation {
-    struct {
-        const char *pattern;
-        double factor;
-        bool matched;
-    } list[MAX_PATTERNS];
-    int n;
-};
-
-static enum status parse(
-    struct degradation *out, const char *text, struct source_pos at, struct arena *arena, struct diag *diag)
-{
-    char *rest = NULL, *copy = arena_strdup(arena, text ? text : "");
-    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
-        item += strspn(item, " ");
-        char why[256] = "there is no '='", *equals = strchr(item, '=');
-        double factor = -1;
-        if (!equals || !quantity_parse(&factor, equals + 1 + strspn(equals + 1, " "), DIM_FRACTION, why, sizeof why))
-            return diag_input(diag, at,
-                "degraded link '%s': %s; write a pattern and what is left, as in "
-                "'node3.nic0.*=50 %%'",
-                item, why);
-        if (!(factor >= 0 && factor <= 1))
-            return diag_input(diag, at, "degraded link '%s': %g of the capacity is left; use 0 to 1", item, factor);
-        if (out->n == MAX_PATTERNS)
-            return diag_input(diag, at, "more than %d degraded links; use patterns", MAX_PATTERNS);
-        char *end = equals;
-        while (end > item && end[-1] == ' ')
-            end--;
-        *end = '\0';
-        out->list[out->n].pattern = item;
-        out->list[out->n++].factor = factor;
-    }
-    return STATUS_OK;
-}
-
-static double factor_of(struct degradation *degradation, const char *name)
-{
-    double factor = 1;
-    for (int i = 0; i < degradation->n; i++)
-        if (fnmatch(degradation->list[i].pattern, name, 0) == 0) {
-            factor *= degradation->list[i].factor;
-            degradation->list[i].matched = true;
-        }
-    return factor;
-}
-
-static enum status check_matched(const struct degradation *degradation, struct source_pos at, struct diag *diag)
-{
-    enum status status = STATUS_OK;
-    for (int i = 0; i < degradation->n; i++)
-        if (!degradation->list[i].matched)
-            status = diag_input(diag, at,
-                "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a pooled network), "
-                "leaf0.up0, pod0.down0, and * stands for anything",
-                degradation->list[i].pattern);
-    return status;
-}
-
 /* Capacity of a GPU's or a NIC's link. */
 static double end_Bps(const struct fabric *fabric, int link)
 {
@@ -134,19 +70,20 @@ static double cable_Bps(const struct hw *hw)
     return (quantity_is_set(own) ? own.value : hw->node.nic_bandwidth.value) * hw->cluster.nccl_efficiency.value;
 }
 
-static enum status set_capacities(
-    struct fabric *fabric, struct degradation *degradation, struct source_pos at, struct diag *diag)
+/* The capacities of a time. */
+static enum status set_capacities(struct fabric *fabric, ps_t time, struct source_pos at, struct diag *diag)
 {
     const struct hw_network *network = &fabric->hw->cluster.network;
     enum status status = STATUS_OK;
     char name[64];
     for (int l = 0; l < fabric->first_leaf; l++) {
-        double factor = factor_of(degradation, fabric_link_name(name, sizeof name, fabric, l));
-        fabric->capacity_Bps[l] = end_Bps(fabric, l) * factor;
-        fabric->degraded = fabric->degraded || factor < 1;
-        if (factor == 0)
+        double share = degrade_share(fabric->degradation, fabric_link_name(name, sizeof name, fabric, l), time);
+        fabric->capacity_Bps[l] = end_Bps(fabric, l) * share;
+        fabric->degraded = fabric->degraded || share < 1;
+        if (share == 0)
             status = diag_input(diag, at,
-                "%s has failed: NCCL ends the job; leave its node out, or let some of its capacity stand", name);
+                "%s has failed at %g s: NCCL ends the job; leave its node out, or let some of its capacity stand", name,
+                s_from_ps(time));
     }
     for (int l = fabric->first_leaf; l < fabric->n_links; l++) {
         bool leaf = l < fabric->first_pod;
@@ -155,7 +92,7 @@ static enum status set_capacities(
         double left = 0;
         for (int c = 0; c < cables; c++) {
             cable_name(name, sizeof name, fabric, l, c);
-            left += factor_of(degradation, name);
+            left += degrade_share(fabric->degradation, name, time);
         }
         fabric->capacity_Bps[l] = cable_Bps(fabric->hw) * left;
         fabric->degraded = fabric->degraded || left < cables;
@@ -164,31 +101,47 @@ static enum status set_capacities(
 }
 
 /* Each leaf must reach each other. */
-static enum status check_ways(struct fabric *fabric, struct source_pos at, struct diag *diag)
+static enum status check_ways(struct fabric *fabric, ps_t time, struct source_pos at, struct diag *diag)
 {
     bool ok = true;
     for (int from = 0; from < fabric->leaves && ok; from++)
         for (int to = 0; to < fabric->leaves && ok; to++)
             if (!(ok = fabric_add_between(fabric, from, to, 1, 0)))
-                diag_input(diag, at, "the failed links leave no way from leaf%d to leaf%d", from, to);
+                diag_input(diag, at, "the links that have failed at %g s leave no way from leaf%d to leaf%d",
+                    s_from_ps(time), from, to);
     memset(fabric->weight, 0, sizeof *fabric->weight * (size_t)fabric->n_links);
     return ok ? STATUS_OK : STATUS_INPUT;
+}
+
+static enum status set_and_check(struct fabric *fabric, ps_t time, struct source_pos at, struct diag *diag)
+{
+    enum status status = set_capacities(fabric, time, at, diag);
+    return status == STATUS_OK && fabric->degraded ? check_ways(fabric, time, at, diag) : status;
 }
 
 enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag)
 {
     *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
-    struct degradation *degradation = ARENA_NEW(arena, struct degradation);
-    enum status status = parse(degradation, degraded, at, arena, diag);
+    out->degradation = ARENA_NEW(arena, struct degradation);
+    enum status status = degrade_parse(out->degradation, degraded, at, arena, diag);
     if (status)
         return status;
     count_links(out);
     out->capacity_Bps = ARENA_ARRAY(arena, double, out->n_links);
     out->weight = ARENA_ARRAY(arena, double, out->n_links);
-    status = set_capacities(out, degradation, at, diag);
-    enum status matched = check_matched(degradation, at, diag);
-    if (status == STATUS_OK && matched == STATUS_OK && out->degraded)
-        status = check_ways(out, at, diag);
+    /* Every moment is looked at before the run; the start comes last and stays. */
+    for (int i = out->degradation->n_changes - 1; i >= 0 && status == STATUS_OK; i--)
+        status = set_and_check(out, out->degradation->changes[i], at, diag);
+    if (status == STATUS_OK)
+        status = set_and_check(out, 0, at, diag);
+    enum status matched = degrade_check_matched(out->degradation, at, diag);
     return status ? status : matched;
+}
+
+void fabric_set_time(struct fabric *fabric, ps_t time)
+{
+    struct diag diag = DIAG_INIT;
+    enum status status = set_capacities(fabric, time, (struct source_pos){0}, &diag);
+    BUG_IF(status, "%s", diag.text);
 }

@@ -9,17 +9,18 @@
  * fewer. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and stay on
  * their rail; each hop between two nodes is `connections` connections a NIC.
  *
- * Degraded links: "pattern=share, pattern=share" of the capacity that is left, as "50 %" or 0.5; 0 is a failed link.
- * Patterns are the shell's (*, ?, [..]) on the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled:
- * node<n>.nics.out and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is
- * routed around: adaptive routing has one cable less, ECMP hashes anew. A failed NVLink or NIC is an error, because
- * NCCL ends the job, and so is a failure that leaves two leaves without a way.
+ * Degraded links (exec/degrade.h) by the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled: node<n>.nics.out
+ * and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is routed around:
+ * adaptive routing has one cable less, ECMP hashes anew; in the middle of a run traffic on its way is moved too, at
+ * once (no time for routes to settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the
+ * job, and so is a failure that leaves two leaves without a way.
  *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
 #ifndef FLOPCAST_EXEC_FABRIC_H
 #define FLOPCAST_EXEC_FABRIC_H
 
 #include "coll/coll.h"
+#include "exec/degrade.h"
 #include "hw/hw.h"
 #include "net/maxmin.h"
 
@@ -33,13 +34,17 @@ struct fabric {
     int pods, pod_links;    /* the same of a pod; 0 when there is no level above */
     int first_nic, first_leaf, first_pod, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
-    bool degraded;        /* some capacity is not what the cluster file gives */
-    double *weight;       /* scratch: of each link, 0 between calls */
+    struct degradation *degradation;
+    bool degraded;  /* some capacity is, at some time, not what the cluster file gives */
+    double *weight; /* scratch: of each link, 0 between calls */
 };
 
 /* Everything lives in the arena. What is wrong with degraded (may be NULL) is told at `at`. */
 enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag);
+
+/* Capacities from a time on; fabric_build leaves those of the start. To be followed by new uses of all flows. */
+void fabric_set_time(struct fabric *fabric, ps_t time);
 
 /* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; uses has
  * room for n_links. key: of the group, for the hash of ECMP. Returns how many. */

@@ -93,7 +93,7 @@ struct sim {
     struct arena *arena;
     struct engine engine;
     struct net net;
-    uint32_t ev_stream, ev_host, ev_latency, ev_collective_end;
+    uint32_t ev_stream, ev_host, ev_latency, ev_collective_end, ev_links;
     int n_ranks; /* simulated: all, or 1 when folded */
     bool folded;
     int32_t total_steps;
@@ -145,6 +145,7 @@ void collective_setup(struct sim *sim);
 void collective_arrive(struct sim *sim, int rank, int32_t op);
 void collective_on_latency(void *self, const struct event *event);
 void collective_on_end(void *self, const struct event *event);
+void collective_on_links(void *self, const struct event *event);
 
 /* ledger.c */
 void ledger_setup(struct sim *sim);

@@ -76,6 +76,28 @@ static void set_changed(struct net *net, int slot)
     vec_push(&net->changed, slot);
 }
 
+static void join_links(struct net *net, int slot)
+{
+    const struct net_flow *flow = &net->flows.at[slot];
+    for (int u = 0; u < flow->n_uses; u++)
+        vec_push(&net->links.at[flow->uses[u].link].flows, slot);
+}
+
+/* Those that stay on the links get what is left. */
+static void leave_links(struct net *net, int slot)
+{
+    const struct net_flow *flow = &net->flows.at[slot];
+    for (int u = 0; u < flow->n_uses; u++) {
+        struct net_link *link = &net->links.at[flow->uses[u].link];
+        int i = 0;
+        while (link->flows.at[i] != slot)
+            i++;
+        link->flows.at[i] = link->flows.at[--link->flows.n];
+        for (int k = 0; k < link->flows.n; k++)
+            set_changed(net, link->flows.at[k]);
+    }
+}
+
 void net_start(struct net *net, int slot, double bytes, double bound_Bps, const struct maxmin_use *uses, int n_uses,
     struct net_listener listener)
 {
@@ -92,9 +114,32 @@ void net_start(struct net *net, int slot, double bytes, double bound_Bps, const 
         .uses = uses,
         .n_uses = n_uses,
         .listener = listener};
-    for (int u = 0; u < n_uses; u++)
-        vec_push(&net->links.at[uses[u].link].flows, slot);
+    join_links(net, slot);
     net->n_active++;
+    set_changed(net, slot);
+    solve_soon(net);
+}
+
+void net_set_capacity(struct net *net, int link, double capacity_Bps)
+{
+    BUG_IF(!(capacity_Bps >= 0), "link of %g B/s", capacity_Bps);
+    if (net->capacity.at[link] == capacity_Bps)
+        return;
+    net->capacity.at[link] = capacity_Bps;
+    for (int k = 0; k < net->links.at[link].flows.n; k++)
+        set_changed(net, net->links.at[link].flows.at[k]);
+    solve_soon(net);
+}
+
+void net_reroute(struct net *net, int slot, const struct maxmin_use *uses, int n_uses)
+{
+    struct net_flow *flow = &net->flows.at[slot];
+    BUG_IF(!flow->active, "slot %d has no flow", slot);
+    settle(net, flow);
+    leave_links(net, slot);
+    flow->uses = uses;
+    flow->n_uses = n_uses;
+    join_links(net, slot);
     set_changed(net, slot);
     solve_soon(net);
 }
@@ -198,14 +243,6 @@ static void on_solve(void *self, const struct event *event)
     }
 }
 
-static void leave_link(struct net_link *link, int slot)
-{
-    int i = 0;
-    while (link->flows.at[i] != slot)
-        i++;
-    link->flows.at[i] = link->flows.at[--link->flows.n];
-}
-
 static void on_end(void *self, const struct event *event)
 {
     struct net *net = self;
@@ -217,12 +254,7 @@ static void on_end(void *self, const struct event *event)
     flow->active = false;
     flow->rate = 0;
     net->n_active--;
-    for (int u = 0; u < flow->n_uses; u++) {
-        struct net_link *link = &net->links.at[flow->uses[u].link];
-        leave_link(link, slot);
-        for (int k = 0; k < link->flows.n; k++)
-            set_changed(net, link->flows.at[k]);
-    }
+    leave_links(net, slot);
     if (net->n_active > 0)
         solve_soon(net);
     engine_at(net->engine, net->engine->now, flow->listener.kind, flow->listener.target, 0);

@@ -57,6 +57,12 @@ int net_add_link(struct net *net, double capacity_Bps);
  * timing. */
 int net_add_slot(struct net *net);
 
+/* From now on. Flows on the link are solved anew; when it fails they must be moved before the next event. */
+void net_set_capacity(struct net *net, int link, double capacity_Bps);
+
+/* The flow in a slot goes on over other links, with the bytes that it has left. uses as for net_start. */
+void net_reroute(struct net *net, int slot, const struct maxmin_use *uses, int n_uses);
+
 /* Start bytes > 0 in a free slot. uses is borrowed until the end. */
 void net_start(struct net *net, int slot, double bytes, double bound_Bps, const struct maxmin_use *uses, int n_uses,
     struct net_listener listener);

@@ -39,7 +39,7 @@ enum { SCENARIO_MAX_POINTS = 100000 };
 struct scenario_cluster_options {
     const char *topology; /* path of a cluster file */
     int64_t gpus;
-    const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0": see exec/fabric.h; NULL: none */
+    const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see exec/fabric.h; NULL: none */
 };
 
 struct scenario_published_options {

@@ -8,6 +8,10 @@ says out "nvls_efficiency" "left_out all_reduce"
 expect 0 "$FLOPCAST" calibrate show --db a.db
 says out "rests on tables" "nccl_channel_bandwidth  NVL72 racks"
 
+# The reviewed file has the same parameters, resting on the same tables (their numbers: tests/calibrate/test_fit_nccl.c).
+parameters() { awk '/^nccl_|^nvls_/ { print $1, $NF }' "$1"; }
+diff <(parameters "$FLOPCAST_SOURCE_DIR/topologies/fitted/nccl.txt") <(parameters out) || fail "topologies/fitted/nccl.txt is old"
+
 # Every parameter has a standard error, a covariance with itself that is its square, and rests on a fitted table.
 [[ $(ask "SELECT count(*) > 20, min(std_error) > 0, min(tables) > 0 FROM v_nccl_parameter") == "1 1 1" ]] || fail "parameters"
 [[ $(ask "SELECT max(abs(sqrt(covariance) * value / std_error - 1)) < 1e-9 FROM nccl_fit_covariance JOIN nccl_fit_parameter USING (fit_id, position) WHERE other = position") == 1 ]] || fail "covariance"

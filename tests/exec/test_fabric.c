@@ -211,13 +211,82 @@ static void what_cannot_run_is_an_error(void **state)
     struct hw hw = test_hw();
     expect_error(&hw, "node1.nic0.in=0", "node1.nic0.in has failed");
     expect_error(&hw, "gpu0.*=0", "gpu0.nvlink has failed");
-    expect_error(&hw, "leaf0.up*=0", "no way from leaf0 to leaf1");
+    expect_error(&hw, "leaf0.up*=0", "leave no way from leaf0 to leaf1");
     expect_error(&hw, "node9.nic0.in=0.5", "no link is called 'node9.nic0.in'");
     expect_error(&hw, "leaf0.up0=1.5", "use 0 to 1");
     expect_error(&hw, "leaf0.up0", "there is no '='");
     expect_error(&hw, "leaf0.up0=half", "not a fraction");
+    expect_error(&hw, "leaf0.up0=50 % at noon", "'noon' is no time");
+    expect_error(&hw, "leaf0.up0=50 % at -1 s", "is no time from 0");
+    expect_error(&hw, "node1.nic0.in=0 at 2.5 s", "node1.nic0.in has failed at 2.5 s");
+    expect_error(&hw, "leaf0.up0=0 at 1 s, leaf0.up1=0 at 2 s", "failed at 2 s leave no way from leaf0 to leaf1");
     hw.cluster.network.routing = HW_ECMP; /* spine 0 is reached by one leaf, spine 1 reaches the other */
     expect_error(&hw, "leaf0.up0=0, leaf1.down1=0", "no way from leaf0 to leaf1");
+}
+
+/* Rings of 8 GB (7 GB to move, 10 + 14 us before them) one after the other, at 20 GB/s: 0.350024 s each. */
+static double run_gathers(const struct hw *hw, int n, const char *degraded, struct exec_result *result)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan = {0};
+    struct plan_builder builder;
+    plan_begin(&builder, &plan, 8, &arena);
+    int world = plan_group(&builder, "world", 8, 1), gather = -1;
+    for (int i = 0; i < n; i++)
+        gather = plan_collective(&builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 8e9, world, 0);
+    plan_stream_wait(&builder, STREAM_COMPUTE, gather);
+    plan_kernel(&builder, STREAM_COMPUTE, "move", kernel_stream(KERNEL_COPY, 1e9, 0, 0), 0);
+    plan_end(&builder);
+    const struct exec_options options = {.steps = 1, .seed = 1, .fold = FOLD_OFF, .degraded_links = degraded};
+    exec_run(result, &plan, hw, &options, &arena);
+    plan_release(&plan);
+    arena_release(&arena);
+    return result->step_time_s - 1e-3; /* the kernel */
+}
+
+/* Two gathers. A NIC of node 0 falls to 30 %, the ring to 6 GB/s, while the second one moves: at 0.450048 s it has sent
+ * 2 of 7 GB and needs 5/6 s for the rest. What changes after the end changes nothing; what changes before the second
+ * one slows it alone; a link that comes back stops slowing. The NICs carry 14 GB out of and into each of 4 nodes in any
+ * case. */
+static void a_link_that_degrades_slows_what_comes_after(void **state)
+{
+    (void)state;
+    static const double one_s = 0.35 + 24e-6;
+    static const struct {
+        const char *degraded;
+        double want_s, nics_Bps; /* of all NICs, when the step ends */
+    } cases[] = {
+        {"node0.nic0.out=30 % at 0.450048 s", one_s + 24e-6 + 0.1 + 5. / 6, 153e9},
+        {"node0.nic0.out=30 % at 350.024 ms", one_s + 24e-6 + 7. / 6, 153e9},
+        {"node0.nic0.out=30 % at 2 s", 2 * one_s, 160e9},
+        {"node0.nic0.out=30 % at 0.450048 s, node0.nic0.out=1 at 0.950048 s", 2 * one_s + 0.35, 160e9},
+        {"node0.nic0.out=50 %, node0.nic0.out=1 at 0.200024 s", 2 * one_s + 0.1, 160e9},
+    };
+    struct hw hw = test_hw();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct exec_result result;
+        double got_s = run_gathers(&hw, 2, cases[i].degraded, &result);
+        if (fabs(got_s - cases[i].want_s) > 1e-9)
+            fail_msg("%s: %.9f s, not %.9f", cases[i].degraded, got_s, cases[i].want_s);
+        assert_near(result.nic_utilisation * result.step_time_s * cases[i].nics_Bps, 8 * 14e9, 1);
+    }
+}
+
+/* One of leaf 0's two uplinks fails in the middle of a gather: its traffic moves to the other one, under either
+ * routing, and the ring, of which the leaf sends 10 GB/s a NIC to the next, goes on at 10 GB/s. 2 of 7 GB are sent
+ * after 0.100024 s, 5 are left. */
+static void traffic_is_moved_off_a_cable_that_fails(void **state)
+{
+    (void)state;
+    for (int routing = HW_ADAPTIVE; routing <= HW_ECMP; routing++) {
+        struct hw hw = test_hw();
+        hw.cluster.network.routing = routing;
+        struct exec_result result;
+        double whole_s = run_gathers(&hw, 1, NULL, &result);
+        double failed_s = run_gathers(&hw, 1, "leaf0.up1=0 at 0.100024 s", &result);
+        double sent = 0.1 / (whole_s - 24e-6); /* ECMP: connections may collide from the start */
+        assert_near(failed_s, 24e-6 + 0.1 + (1 - sent) * 0.7, 1e-9);
+    }
 }
 
 /* What enters a switch leaves it, whatever the network, the group and the algorithm; nodes send and receive what the
@@ -326,6 +395,8 @@ int main(void)
         cmocka_unit_test(a_spine_of_half_the_capacity_shows),
         cmocka_unit_test(a_run_sees_the_spine_and_conserves_bytes),
         cmocka_unit_test(a_degraded_link_slows_exactly_those_that_cross_it),
+        cmocka_unit_test(a_link_that_degrades_slows_what_comes_after),
+        cmocka_unit_test(traffic_is_moved_off_a_cable_that_fails),
         cmocka_unit_test(a_failed_cable_is_routed_around),
         cmocka_unit_test(what_cannot_run_is_an_error),
         cmocka_unit_test(what_enters_a_switch_leaves_it),
