@@ -27,7 +27,9 @@ static void counts_are_the_published_ones(void **state)
     (void)state;
     /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
      * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
-     * tokens. Llama: the model cards. */
+     * tokens. Llama: the model cards.
+     * bert-large: BertModel's 335,141,888 (transformers' num_parameters()) and the heads of BertForPreTraining:
+     * transform 1,049,600 + 2,048, bias 30,522, sentence 2,050. */
     const struct {
         const char *file;
         int64_t params;
@@ -53,6 +55,7 @@ static void counts_are_the_published_ones(void **state)
         {"mpt-3b.yaml", 2651837440},
         {"mpt-70b.yaml", 64862437376},
         {"internlm-7b.yaml", 7321423872},
+        {"bert-large.yaml", 336226108},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -76,7 +79,7 @@ static void config_json_gives_the_same_counts(void **state)
 {
     (void)state;
     /* mistral-7b: all keys by default; 7,241,732,096 on the model card of Mistral-7B-v0.1. qwen2-7b: 7,615,616,512 on
-     * Qwen2-7B's. */
+     * Qwen2-7B's. bert-base: 109,482,240 of BertModel and the heads 590,592 + 1,536 + 30,522 + 1,538. */
     const struct {
         const char *file;
         int64_t params;
@@ -87,6 +90,7 @@ static void config_json_gives_the_same_counts(void **state)
         {"llama-3.1-8b.json", 8030261248},
         {"mistral-7b.json", 7241732096},
         {"qwen2-7b.json", 7615616512},
+        {"bert-base.json", 110106428},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -154,6 +158,29 @@ static void t5_blocks_are_laid_out_as_in_pytorch(void **state)
     arena_release(&arena);
 }
 
+/* Names as in BertForPreTraining().state_dict(), in the order of a block's parameters. */
+static void bert_blocks_are_laid_out_as_in_pytorch(void **state)
+{
+    (void)state;
+    const char *const block[] = {"attention.self.query.weight", "attention.self.query.bias",
+        "attention.self.key.weight", "attention.self.key.bias", "attention.self.value.weight",
+        "attention.self.value.bias", "attention.output.dense.weight", "attention.output.dense.bias",
+        "attention.output.LayerNorm.weight", "attention.output.LayerNorm.bias", "intermediate.dense.weight",
+        "intermediate.dense.bias", "output.dense.weight", "output.dense.bias", "output.LayerNorm.weight",
+        "output.LayerNorm.bias"};
+    struct arena arena = ARENA_INIT;
+    struct model model = load(FLOPCAST_SOURCE_DIR "/scenarios/models", "bert-large.yaml", &arena);
+    assert_int_equal(model.n_layers, 1 + 24);
+    const struct model_layer *layer = &model.layers[24];
+    assert_int_equal(layer->n_tensors, sizeof block / sizeof *block);
+    for (int i = 0; i < layer->n_tensors; i++)
+        assert_string_equal(
+            model.tensors[layer->first_tensor + i].name, arena_printf(&arena, "bert.encoder.layer.23.%s", block[i]));
+    assert_int_equal(layer->alike, 1);
+    assert_int_equal(layer->params, 12596224); /* 12 d^2 + 13 d, d = 1024 */
+    arena_release(&arena);
+}
+
 static void print_tells_the_shape(void **state)
 {
     (void)state;
@@ -182,6 +209,7 @@ int main(void)
         cmocka_unit_test(config_json_gives_the_same_counts),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
+        cmocka_unit_test(bert_blocks_are_laid_out_as_in_pytorch),
         cmocka_unit_test(print_tells_the_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
