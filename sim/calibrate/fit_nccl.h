@@ -1,10 +1,10 @@
 /* Fits what topologies/ say about NCCL to tables of nccl-tests.
  *
  * results/measured/nccl_tables.csv lists every table of collectives.csv: the cluster file that describes its machine,
- * and its use: fit, left_out (predicted, never fitted) or bad (outside what is modelled; the note says why). What is
- * fitted stands in the files themselves: every quantity of kind fitted in the node and cluster files of these clusters.
- * Quantities with the same key and the same source text, "..., Hopper nodes" say, are one parameter of a hardware
- * family, however many files have it.
+ * and its use: fit, left_out (predicted, never fitted) or bad (outside what is modelled; the note says why), by the
+ * rule at its head. What is fitted stands in the files themselves: every quantity of kind fitted in the node and
+ * cluster files of these clusters. Quantities with the same key and the same source text, "..., Hopper nodes" say, are
+ * one parameter of a hardware family, however many files have it.
  *
  * Residuals: log(model / measured) of the time out of place, all sizes from the table's min_bytes on; robust
  * (robust.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
@@ -31,6 +31,7 @@ struct nccl_point {
 /* A table and what it is compared with. Texts live in the arena. */
 struct nccl_case {
     const char *source, *gpu, *note, *topology;
+    const char *family; /* of hardware; "" for bad ones that no cluster describes */
     enum coll_kind kind;
     int nodes, ranks; /* nodes: NVLink domains, where one spans several machines */
     struct coll_force force;
@@ -76,6 +77,8 @@ void nccl_each_fitted(struct hw *hw,
 struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_case *which, double bytes);
 double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *which, double bytes);
 
+#define NCCL_LARGE_BYTES 0x1p20
+#define NCCL_SMALL_BYTES 0x1p16
 struct nccl_error {
     int n;
     double median; /* fraction; 0 without sizes */
@@ -83,8 +86,15 @@ struct nccl_error {
 struct nccl_error nccl_case_error(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
+/* What the source text of a fitted quantity says before ": ", and the hardware after it. */
+#define NCCL_TABLES "results/measured/nccl_tables.csv"
+const char *nccl_parameter_family(const struct nccl_parameter *parameter);
+
+/* A solved fit as rows. measured: the folder, to be told. */
+struct store;
+enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag);
+
 /* The report of `flopcast calibrate fit nccl`. */
-enum status nccl_fit_print(
-    FILE *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag);
+void nccl_fit_print(FILE *out, const struct nccl_fit *fit);
 
 #endif

@@ -98,6 +98,7 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
     out->gpu = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "gpu")));
     out->note = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "note")));
     out->topology = arena_strdup(r->arena, topology);
+    out->family = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "family")));
     out->system = -1;
     int kind = 0, use = 0;
     double nodes = 0, ranks = 0, domains = 0, launch_us = 0;

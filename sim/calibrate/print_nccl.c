@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-static const double MiB = 0x1p20, KiB64 = 0x1p16;
 static const double TIED = 0.8; /* correlation of two parameters from which on it is told */
 
 static void print_error(FILE *out, struct nccl_error error)
@@ -21,8 +20,8 @@ static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use
             continue;
         fprintf(
             out, "%-8s %-14s %4d %5d", nccl_use_names[use], coll_kind_names[which->kind], which->nodes, which->ranks);
-        print_error(out, nccl_case_error(fit, which, MiB, HUGE_VAL));
-        print_error(out, nccl_case_error(fit, which, 0, KiB64));
+        print_error(out, nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL));
+        print_error(out, nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES));
         fprintf(out, "  %s: %s%s%s\n", *which->topology ? which->topology : "-", which->source,
             *which->note ? ". " : "", which->note);
     }
@@ -37,7 +36,7 @@ static void print_parameters(FILE *out, const struct nccl_fit *fit)
         fprintf(out, "%-22s %14s %14s +- %-14s %s\n", p->key,
             quantity_format(filed, sizeof filed, p->filed.value, p->dimension),
             quantity_format(fitted, sizeof fitted, p->fitted.value, p->dimension),
-            quantity_format(error, sizeof error, p->fitted.std_error, p->dimension), p->source);
+            quantity_format(error, sizeof error, p->fitted.std_error, p->dimension), nccl_parameter_family(p));
     }
 }
 
@@ -52,27 +51,18 @@ static void print_correlations(FILE *out, const struct nccl_fit *fit)
             double correlation =
                 fit->covariance[k * n + l] / sqrt(fit->covariance[k * n + k] * fit->covariance[l * n + l]);
             if (fabs(correlation) > TIED)
-                fprintf(
-                    out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, a->key, a->source, b->key, b->source);
+                fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, a->key, nccl_parameter_family(a),
+                    b->key, nccl_parameter_family(b));
         }
 }
 
-enum status nccl_fit_print(
-    FILE *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
 {
-    struct nccl_fit fit;
-    enum status status = nccl_fit_load(&fit, measured, clusters, arena, diag);
-    if (status == STATUS_OK)
-        status = nccl_fit_solve(&fit, 1, diag);
-    if (fit.covariance) {
-        fprintf(out, "|model / measured - 1|, median over sizes%28s%14s\n", ">= 1 MiB", "< 64 KiB");
-        fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s  topology: table\n", "use", "collective", "nodes", "ranks",
-            "n", "error", "n", "error");
-        for (int use = 0; use < NCCL_USE_COUNT; use++)
-            print_cases(out, &fit, (enum nccl_use)use);
-        print_parameters(out, &fit);
-        print_correlations(out, &fit);
-    }
-    nccl_fit_free(&fit);
-    return status;
+    fprintf(out, "|model / measured - 1|, median over sizes%28s%14s\n", ">= 1 MiB", "< 64 KiB");
+    fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s  topology: table\n", "use", "collective", "nodes", "ranks", "n",
+        "error", "n", "error");
+    for (int use = 0; use < NCCL_USE_COUNT; use++)
+        print_cases(out, fit, (enum nccl_use)use);
+    print_parameters(out, fit);
+    print_correlations(out, fit);
 }

@@ -8,7 +8,8 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-} actions[] = {{"fit", calibrate_fit}, {"import", calibrate_import}, {"check", calibrate_check}};
+} actions[] = {
+    {"fit", calibrate_fit}, {"import", calibrate_import}, {"check", calibrate_check}, {"show", calibrate_show}};
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -25,10 +26,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                 state->next = state->argc;
                 return 0;
             }
-        argp_error(state, "'%s' is nothing to do; there are: fit, import, check", arg);
+        argp_error(state, "'%s' is nothing to do; there are: fit, import, check, show", arg);
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "what to do is missing; there are: fit, import, check");
+        argp_error(state, "what to do is missing; there are: fit, import, check, show");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -38,11 +39,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_calibrate(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse,
-        .args_doc = "fit|import|check [ARGUMENT...]",
+        .args_doc = "fit|import|check|show [ARGUMENT...]",
         .doc = "Work with measurements.\v"
                "  fit         compute the parameters in topologies from measurements\n"
                "  import      put measurements into a database\n"
-               "  check       compare a log of nccl-tests with what is predicted\n\n"
+               "  check       compare a log of nccl-tests with what is predicted\n"
+               "  show        print a fit that is in a database\n\n"
                "'flopcast calibrate fit --help' and so on explain each."};
     int status = CLI_OK;
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);

@@ -6,5 +6,6 @@
 int calibrate_fit(int argc, char **argv);
 int calibrate_import(int argc, char **argv);
 int calibrate_check(int argc, char **argv);
+int calibrate_show(int argc, char **argv);
 
 #endif

@@ -4,14 +4,15 @@
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_nccl.h"
 #include "calibrate/fit_training.h"
+#include "store/store.h"
 
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS };
+enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB };
 
 struct fit_command {
-    const char *measured, *gpus, *clusters;
+    const char *measured, *gpus, *clusters, *db;
     enum { FIT_GPUS, FIT_NCCL, FIT_TRAINING } what;
 };
 
@@ -19,6 +20,7 @@ static const struct argp_option options[] = {
     {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: results/measured of the source)", 0},
     {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: topologies/gpus of the source)", 0},
     {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
+    {"db", KEY_DB, "PATH", 0, "nccl: store the fit in this database, for `flopcast calibrate show`", 0},
     {0},
 };
 
@@ -35,14 +37,40 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CLUSTERS:
         command->clusters = arg;
         return 0;
+    case KEY_DB:
+        command->db = arg;
+        return 0;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0 || (strcmp(arg, "nccl") != 0 && strcmp(arg, "training") != 0))
             argp_error(state, "'%s' is nothing to fit; 'nccl', 'training', or nothing for the GPUs", arg);
         command->what = *arg == 'n' ? FIT_NCCL : FIT_TRAINING;
         return 0;
+    case ARGP_KEY_END:
+        if (command->db && command->what != FIT_NCCL)
+            argp_error(state, "--db is for: calibrate fit nccl");
+        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+static void fit_nccl(const struct fit_command *command, struct arena *arena, struct diag *diag)
+{
+    struct nccl_fit fit;
+    struct store *store = NULL;
+    enum status status = command->db ? store_open(&store, command->db, STORE_WRITE, diag) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = nccl_fit_load(&fit, command->measured, command->clusters, arena, diag);
+    else
+        fit = (struct nccl_fit){0};
+    if (status == STATUS_OK)
+        status = nccl_fit_solve(&fit, 1, diag);
+    if (fit.covariance)
+        nccl_fit_print(stdout, &fit);
+    if (store && status == STATUS_OK)
+        nccl_fit_store(&fit, command->measured, store, diag);
+    store_close(store);
+    nccl_fit_free(&fit);
 }
 
 int calibrate_fit(int argc, char **argv)
@@ -62,7 +90,7 @@ int calibrate_fit(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (command.what == FIT_NCCL)
-        nccl_fit_print(stdout, command.measured, command.clusters, &arena, &diag);
+        fit_nccl(&command, &arena, &diag);
     else if (command.what == FIT_TRAINING)
         training_fit_print(stdout, arena_printf(&arena, "%s/training.csv", command.measured),
             arena_printf(&arena, "%s/training.yaml", command.measured), &diag);

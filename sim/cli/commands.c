@@ -17,6 +17,7 @@ static const struct command {
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
+    {"fit", "find the largest micro-batch and the fewest GPUs that fit", cmd_fit},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},

@@ -1,5 +1,5 @@
-/* What `flopcast memory` was asked, and its answer as rows: bytes on one GPU, then rules of thumb beside what is
- * modelled. */
+/* What `flopcast memory` and `flopcast fit` were asked, and the answer of the first as rows: bytes on one GPU, then
+ * rules of thumb beside what is modelled. */
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
 
@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "strategy/footprint.h"
 
+#include <argp.h>
 #include <stdio.h>
 
 enum memory_format { MEMORY_TABLE, MEMORY_CSV, MEMORY_JSON, MEMORY_FORMAT_COUNT };
@@ -18,10 +19,19 @@ struct memory_request {
     struct model model; /* when has_model */
     bool has_model;
     struct footprint_options options;
-    const char *gpu_path; /* or NULL */
-    struct hw_gpu gpu;
+    const char *gpu_path; /* or NULL: all that topologies/gpus knows */
+    struct hw_gpu *gpus;
+    int n_gpus;
     int format; /* enum memory_format */
 };
+
+/* Options and the argument MODEL, for argp_child; its input is a struct memory_request. Then read what it names. */
+extern const struct argp memory_argp;
+enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
+
+/* The model's shape, or NULL; bytes of a GPU that CUDA leaves to training. */
+const struct model *memory_model(const struct memory_request *request);
+double memory_room(const struct hw_gpu *gpu);
 
 /* Compute and print in the format asked for. */
 void memory_print(FILE *out, const struct memory_request *request, struct arena *arena);

@@ -89,6 +89,7 @@ struct model_workload {
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
+    bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                               * its `outputs` does not) */
 };

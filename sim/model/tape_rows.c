@@ -350,3 +350,13 @@ int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols)
                        .write = tape_at(tape, out).buffer});
     return out;
 }
+
+int tape_neftune(struct tape *tape, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    if (!tape->workload->neftune)
+        return x;
+    int noise = tape_zeros(tape, "neftune.zeros", in.rows, in.cols);
+    tape_elementwise(tape, tape_name(tape, "neftune.uniform_"), 1, NO_BUFFER, NO_BUFFER, tape_at(tape, noise).buffer);
+    return tape_add(tape, "neftune.add", x, noise);
+}

@@ -116,7 +116,7 @@ static enum status write_block(
     fputs("EOD\n", out);
     if (status == STATUS_OK && first && block.rows < 2)
         return diag_input(
-            diag, at, "the database holds nothing for '%s'; run the scenario of this figure with --db first", name);
+            diag, at, "the database holds nothing for '%s'; run what makes this figure with --db first, as its .sql says", name);
     return status;
 }
 

@@ -56,22 +56,25 @@ static const struct input *get_input(
     return input->status == STATUS_OK ? input : NULL;
 }
 
-/* A cluster varies as its file says unless the scenario says otherwise. */
-static void default_noise(struct scenario_point *point)
+void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *point)
 {
     const struct hw_cluster *cluster = &point->hw.cluster;
     struct noise_options *noise = &point->options.exec.noise;
-    const struct {
-        const char *path;
-        double *value;
-        struct quantity cluster;
-    } fields[] = {
+    const struct noise_field fields[NOISE_FIELDS] = {
         {"noise.gpu_speed_spread", &noise->gpu_speed_spread, cluster->gpu_speed_spread},
         {"noise.kernel_jitter", &noise->kernel_jitter, cluster->kernel_jitter},
         {"noise.network_jitter", &noise->network_jitter, cluster->network_jitter},
         {"noise.host_jitter", &noise->host_jitter, cluster->host_jitter},
     };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    memcpy(out, fields, sizeof fields);
+}
+
+/* A cluster varies as its file says unless the scenario says otherwise. */
+static void default_noise(struct scenario_point *point)
+{
+    struct noise_field fields[NOISE_FIELDS];
+    inputs_noise(fields, point);
+    for (int i = 0; i < NOISE_FIELDS; i++) {
         if (scenario_origin(point, fields[i].path, NULL).file || !quantity_is_set(fields[i].cluster))
             continue;
         *fields[i].value = fields[i].cluster.value;

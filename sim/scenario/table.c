@@ -51,6 +51,7 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
+    {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
     {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);
@@ -65,6 +66,7 @@ static const struct config_field fsdp_fields[] = {
         .names = reduce_dtype_names},
     {FSDP("limit_all_gathers", FIELD_BOOL, limit_all_gathers, "the host waits before it gathers too far ahead")},
     {FSDP("forward_prefetch", FIELD_BOOL, forward_prefetch, "forward gathers the next unit early")},
+    {FSDP("cpu_offload", FIELD_BOOL, cpu_offload, "shards, their gradients and the optimizer live in host memory")},
     {FSDP("no_sync", FIELD_BOOL, no_sync, "accumulate gradients without communication")},
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
@@ -96,6 +98,8 @@ static const struct config_field zero_fields[] = {
         .names = overlap_comm_names},
     ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),
     ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
+    {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
+        "FP32 weights and optimizer states live in host memory, where the CPU steps")},
     ZERO(stage3_max_reuse_distance, "parameters needed again within so many elements are not released"),
 };
 static TABLE(zero_table, "'zero_optimization'", zero_fields);

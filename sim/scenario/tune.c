@@ -12,8 +12,8 @@ const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {
 /* tests/law/test_footprint.c holds the closed form to within 1 % of the simulated peak. */
 static const double TUNE_SLACK = 0.99;
 
-/* A footprint enum by the name that both sides share. */
-/* A lower bound: TF32 is a way to multiply, stored as FP32; the FP32 copy of bf16_master is left out. */
+/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all; TF32 is a way to multiply,
+ * stored as FP32; the FP32 copy of bf16_master is left out. */
 static const int footprint_dtypes[PRECISION_COUNT] = {
     [PRECISION_FP32] = FOOTPRINT_FP32,
     [PRECISION_TF32] = FOOTPRINT_FP32,
@@ -52,7 +52,7 @@ static double least_bytes(const struct scenario_point *point)
         .micro_batch = train->micro_batch,
         .seq_len = train->seq_len,
         .decoder_seq_len = train->decoder_seq_len,
-        .checkpointing = train->activation_checkpointing,
+        .checkpointing = train->activation_checkpointing == CHECKPOINT_NONE ? CHECKPOINT_NONE : CHECKPOINT_FULL,
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
     };

@@ -12,10 +12,6 @@ struct insert {
     sqlite3_stmt *statement;
 };
 
-struct record_cell cell_int(const char *name, int64_t value);
-struct record_cell cell_real(const char *name, bool known, double value); /* NULL when not known */
-struct record_cell cell_text(const char *name, const char *text);         /* NULL gives NULL */
-
 /* what: as in database_fail. */
 enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells, int n,
     const char *what, struct diag *diag);

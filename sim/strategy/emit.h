@@ -55,6 +55,13 @@ const char *emit_name(struct emit *emit, int layer, const char *what); /* "encod
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor);
 /* The kernels of optimizer.step() over what this rank updates; none where that happens in backward. */
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n);
+/* The state lives in host memory, pinned: keep so many bytes there; step on the CPU, which the host thread does, at the
+ * rank's share of the node's memory bandwidth, when op (the last copy of a gradient) is done. in_one: in one pass. */
+void emit_keep_on_host(struct emit *emit, int64_t bytes);
+void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op);
+/* A copy between device and host. */
+void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes);
+
 /* LOMO: the strategy calls emit_update as soon as a gradient is there, then frees it. */
 bool emit_updates_in_backward(const struct emit *emit);
 void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel);

@@ -1,6 +1,7 @@
 #include "strategy/footprint.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
     "fp32", "bf16_mixed", "fp16_mixed", "bf16", "fp16", "int8", NULL};
@@ -32,6 +33,7 @@ enum {
     /* QLoRA, section 3: a second quantisation leaves 0.127 bits of constants to a parameter of 4 bits; in thousandths
        of a bit. */
     NF4_MILLIBITS = 4127,
+    FLOAT_BYTES = 4,
 };
 
 static struct format format_of(const struct footprint_options *options)
@@ -105,12 +107,37 @@ static double buffer_bytes(int64_t params, int strategy, struct format format)
     return format.gradient * (double)(params < DS_BUCKET ? params : DS_BUCKET);
 }
 
+/* A frozen model and its adapters. The base is kept as it is computed with; QLoRA widens a matrix at a time. */
+static struct footprint adapted_footprint(
+    const struct model *model, const struct footprint_options *options, double share, bool shards_weights)
+{
+    BUG_IF(!model, "adapters without a model");
+    double adapters = (double)footprint_lora_params(model, options->lora_rank, options->lora_targets);
+    double base = options->qlora ? footprint_qlora_base(model, FLOAT_BYTES) : 2 * (double)model->params;
+    return (struct footprint){
+        .weights = (base + FLOAT_BYTES * adapters) * (shards_weights ? share : 1),
+        .gradients = FLOAT_BYTES * adapters * (shards_weights ? share : 1),
+        .optimizer = share * footprint_optimizer_state((int64_t)adapters, NULL, options->optimizer, FOOTPRINT_FP32),
+        .copies = options->qlora ? 2 * largest_tensor(model) : 0,
+    };
+}
+
+static void move_to_host(struct footprint *footprint, bool fsdp)
+{
+    footprint->host = footprint->optimizer;
+    footprint->optimizer = 0;
+    if (!fsdp)
+        return;
+    footprint->host += footprint->weights + footprint->gradients;
+    footprint->weights = footprint->gradients = 0;
+}
+
 struct footprint footprint_of(
     int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch)
 {
     BUG_IF(options->gpus < 1, "%lld GPUs", (long long)options->gpus);
     struct footprint_options alone = *options;
-    if (options->gpus == 1) /* FSDP and ZeRO over one GPU are plain training */
+    if (options->gpus == 1 && !options->offload) /* FSDP and ZeRO over one GPU are plain training */
         alone.strategy = FOOTPRINT_DDP;
     bool fsdp = alone.strategy == FOOTPRINT_FSDP, several = options->gpus > 1;
     struct format format = format_of(&alone);
@@ -127,9 +154,15 @@ struct footprint footprint_of(
         .weights = format.weight * weights,
         .gradients = format.gradient * (lomo ? largest_tensor(model) : gradients),
         .optimizer = format.master * optimized + state,
-        .copies = several || alone.strategy == FOOTPRINT_DDP ? copies_bytes(params, model, &alone, format) : 0,
+        .copies = several || options->offload || alone.strategy == FOOTPRINT_DDP
+                      ? copies_bytes(params, model, &alone, format)
+                      : 0,
         .buffers = several && !lomo ? buffer_bytes(params, alone.strategy, format) : 0,
     };
+    if (options->lora_rank > 0)
+        out = adapted_footprint(model, options, optimized / whole, weights < whole);
+    if (options->offload && alone.strategy != FOOTPRINT_DDP)
+        move_to_host(&out, fsdp);
     if (model && options->micro_batch > 0)
         out.activations = footprint_activations(model, options, scratch);
     return out;
@@ -148,26 +181,48 @@ double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_
            (double)element_bytes;
 }
 
-static bool adapted(const struct model *model, const struct model_tensor *tensor)
+static bool quantised(const struct model *model, const struct model_tensor *tensor)
 {
     return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
 }
 
-int64_t footprint_lora_params(const struct model *model, int64_t rank)
+/* The linear layer of a tensor ("q_proj" of "model.layers.0.self_attn.q_proj.weight") stands in the list. */
+static bool is_target(const char *tensor, const char *targets)
+{
+    const char *end = strrchr(tensor, '.');
+    if (!targets || !end)
+        return !targets;
+    const char *start = end;
+    while (start > tensor && start[-1] != '.')
+        start--;
+    size_t n = (size_t)(end - start);
+    for (const char *at = targets; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && strncmp(at, start, n) == 0)
+            return true;
+    return false;
+}
+
+int64_t footprint_lora_params(const struct model *model, int64_t rank, const char *targets)
 {
     int64_t params = 0;
     for (int i = 0; i < model->n_tensors; i++)
-        if (adapted(model, &model->tensors[i]))
+        if (quantised(model, &model->tensors[i]) && is_target(model->tensors[i].name, targets))
             params += rank * (model->tensors[i].rows + model->tensors[i].cols);
     return params;
 }
 
-double footprint_qlora_base(const struct model *model)
+double footprint_qlora_base(const struct model *model, int64_t rest_bytes)
 {
     double bytes = 0;
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
-        bytes += (double)tensor->numel * (adapted(model, tensor) ? NF4_MILLIBITS / 8000.0 : 2);
+        bytes += (double)tensor->numel * (quantised(model, tensor) ? NF4_MILLIBITS / 8000.0 : (double)rest_bytes);
     }
     return bytes;
+}
+
+double footprint_neftune(const struct model *model, const struct footprint_options *options)
+{
+    double element = formats[options->dtype].compute;
+    return 2 * element * (double)(options->micro_batch * options->seq_len * model->shape.d_model);
 }

@@ -205,3 +205,40 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
     if (copies)
         cast(emit, "optimizer/params_from_fp32", (double)numel, emit->step_bytes, emit->master_bytes);
 }
+
+void emit_keep_on_host(struct emit *emit, int64_t bytes)
+{
+    emit->builder.plan->host_bytes += (double)bytes;
+}
+
+void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes)
+{
+    plan_kernel(
+        &emit->builder, stream, name, kernel_stream(KERNEL_HOST_COPY, bytes, 0, 0), emit->options->host.kernel_issue_s);
+}
+
+/* Bytes that a step on a tensor moves between memory and cores. */
+static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor, bool in_one)
+{
+    const struct recipe *recipe = &recipes[emit->options->train.optimizer];
+    double numel = (double)(tensor.rows * tensor.cols), moved = 0;
+    double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+    if (in_one)
+        return 3 * numel * (double)emit->step_bytes + 2 * state;
+    for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
+        if (runs_over(recipe->passes[i], tensor))
+            moved += (recipe->passes[i].reads + recipe->passes[i].writes) * numel * (double)emit->step_bytes +
+                     (recipe->passes[i].state ? 2 * state : 0);
+    return moved;
+}
+
+void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op)
+{
+    double bytes = 0;
+    int node = hw_gpus_per_node(emit->hw), sharers = emit->gpus < node ? emit->gpus : node;
+    for (int i = 0; i < n; i++)
+        bytes += step_bytes(emit, tensors[i], in_one);
+    emit->builder.phase = PHASE_OPTIMIZER;
+    plan_host_wait(&emit->builder, "optimizer/gradients_on_host", op, 0);
+    plan_host(&emit->builder, "optimizer/cpu_step", bytes * sharers / emit->hw->node.host_bandwidth.value);
+}

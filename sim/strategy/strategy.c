@@ -89,6 +89,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
         .loss_fp32 = true,
+        .neftune = train->neftune,
         .drops_logits = train->drop_logits,
     };
 }
@@ -104,6 +105,36 @@ static enum status check_fsdp(
         return diag_input(diag, at, "%d GPUs cannot be cut into sharding groups of %lld; take a multiple of it", gpus,
             (long long)group);
     return STATUS_OK;
+}
+
+static bool offloads(const struct strategy_options *options)
+{
+    return (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload) ||
+           (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer);
+}
+
+static enum status check_offload(
+    const struct strategy_options *options, const struct hw *hw, struct source_pos at, struct diag *diag)
+{
+    if (!quantity_is_set(hw->node.host_bandwidth) || !quantity_is_set(hw->node.host_memory))
+        return diag_input(diag, at,
+            "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", hw->node.name);
+    if (options->train.optimizer == OPTIMIZER_LOMO)
+        return diag_input(diag, at, "LOMO steps on the GPU, inside backward; take another train.optimizer");
+    if (options->kind == STRATEGY_FSDP && options->train.grad_accum > 1 && !options->fsdp.no_sync)
+        return diag_input(
+            diag, at, "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
+    return STATUS_OK;
+}
+
+/* What the ranks of a node keep in host memory fits there. */
+static enum status check_host(const struct plan *plan, const struct hw *hw, struct source_pos at, struct diag *diag)
+{
+    int ranks = plan->ranks < hw_gpus_per_node(hw) ? plan->ranks : hw_gpus_per_node(hw);
+    if (plan->host_bytes * ranks <= hw->node.host_memory.value || plan->host_bytes <= 0)
+        return STATUS_OK;
+    return diag_input(diag, at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
+        plan->host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
 }
 
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
@@ -129,11 +160,13 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
         if (status != STATUS_OK)
             return status;
     }
+    if (offloads(options) && check_offload(options, hw, at, diag) != STATUS_OK)
+        return STATUS_INPUT;
     static void (*const compile[STRATEGY_COUNT])(struct emit *) = {
         [STRATEGY_FSDP] = compile_fsdp, [STRATEGY_DDP] = compile_ddp, [STRATEGY_DEEPSPEED] = compile_deepspeed};
     struct emit emit;
     emit_begin(&emit, out, options, model, hw, gpus, arena);
     compile[options->kind](&emit);
     emit_end(&emit);
-    return STATUS_OK;
+    return check_host(out, hw, at, diag);
 }

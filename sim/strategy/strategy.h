@@ -32,9 +32,9 @@ struct train_options {
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
-    bool use_cache;   /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
-                         step */
-    bool drop_logits; /* see model_workload */
+    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
+                       step */
+    bool drop_logits, neftune; /* see model_workload */
 };
 
 enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };
@@ -49,6 +49,7 @@ extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_d
 struct fsdp_options {
     int sharding_strategy, backward_prefetch, reduce_dtype;
     bool limit_all_gathers, forward_prefetch;
+    bool cpu_offload;                 /* CPUOffload(offload_params=True): shards, gradients and optimizer on the host */
     bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
     int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
@@ -76,6 +77,7 @@ struct zero_options {
     int64_t stage3_prefetch_bucket_size;               /* 5e7 */
     int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
     int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within so many is not released */
+    bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam */
 };
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */

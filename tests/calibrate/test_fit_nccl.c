@@ -74,42 +74,114 @@ static const struct nccl_case *table(const char *source, int nodes, const char *
     return NULL;
 }
 
-#define H100 "H100 80GB HBM3"
+/* The rule at the head of nccl_tables.csv: whether table a comes before b in their group. */
+static bool comes_first(const struct nccl_case *a, const struct nccl_case *b)
+{
+    double most[2] = {0};
+    const struct nccl_case *both[2] = {a, b};
+    for (int t = 0; t < 2; t++)
+        for (int i = 0; i < both[t]->points.n; i++)
+            most[t] = fmax(most[t], both[t]->points.at[i].bytes);
+    const double keys[][2] = {{-a->nodes, -b->nodes}, {a->ranks / a->nodes, b->ranks / b->nodes},
+        {a->points.n, b->points.n}, {most[0], most[1]}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i][0] != keys[i][1])
+            return keys[i][0] > keys[i][1];
+    return a < b;
+}
 
-/* Medians over the sizes of tables of InfiniBand, RoCE and EFA clusters of H100 that were not fitted, a little above
- * what they are. The issue asks for 10 % from 1 MiB on and 25 % below 64 KiB; the two tables of four nodes, one of
- * them fitted, differ from each other by 12 %, and eight nodes were run with settings of their own. */
-static void left_out_tables_of_h100(void **state)
+static bool same_group(const struct nccl_case *a, const struct nccl_case *b)
+{
+    return b->use != NCCL_BAD && strcmp(a->family, b->family) == 0 && a->kind == b->kind &&
+           a->force.algorithm == b->force.algorithm;
+}
+
+static int group_size(const struct nccl_case *which)
+{
+    int n = 0;
+    for (int i = 0; i < fit.cases.n; i++)
+        n += same_group(which, &fit.cases.at[i]);
+    return n;
+}
+
+static bool to_fit(const struct nccl_case *which)
+{
+    if (which->kind != COLL_ALL_REDUCE && which->kind != COLL_ALL_GATHER)
+        return false;
+    for (int i = 0; i < fit.cases.n; i++) {
+        const struct nccl_case *other = &fit.cases.at[i];
+        bool of_family = other->use != NCCL_BAD && strcmp(which->family, other->family) == 0 &&
+                         (other->kind == COLL_ALL_REDUCE || other->kind == COLL_ALL_GATHER);
+        if (of_family && group_size(which) == 1 && group_size(other) > 1)
+            return false;
+        if (other != which && same_group(which, other) && comes_first(other, which))
+            return false;
+    }
+    return true;
+}
+
+static void the_rule_says_what_is_fitted(void **state)
 {
     (void)state;
-    static const struct {
-        const char *source, *gpu;
-        int nodes;
-        double large, small;
-    } claims[] = {
-        {"aws-samples/awsome-distributed-training micro-benchmarks/nccl-tests/aws-batch/README.md @7217859f67bc "
-         "L31-L62",
-            "H100 80GB (p5.48xlarge)", 1, 0.06, 0.12},
-        {"NVIDIA/nccl-tests#309", H100, 2, 0.03, 0},
-        {"dstackai/dstack mkdocs/docs/examples/clusters/nebius.md @511c318c8a76 L214-L244",
-            "H100 or H200 (Nebius; not named)", 2, 0.03, 0.16},
-        {"oracle-quickstart/oci-hpc documentation/Troubleshooting.md @b5285a68fa0a L173-L177",
-            "H100 80GB HBM3 (OCI BM.GPU.H100.8)", 2, 0.04, 0},
-        {"aws-samples/awsome-distributed-training micro-benchmarks/nccl-tests/README.md @7217859f67bc L194-L225",
-            "H100 80GB (p5.48xlarge)", 2, 0.08, 0.17},
-        {"NVIDIA/nccl-tests#309", H100, 4, 0.13, 0},
-        {"NVIDIA/nccl-tests#309 (NCCL_MIN_CTAS=24)", H100, 8, 0.20, 0},
-        {"NVIDIA/nccl#1469", "H100", 16, 0, 0.12},
-        {"NVIDIA/nccl-tests#322", H100, 128, 0.15, 0},
-    };
-    for (size_t i = 0; i < sizeof claims / sizeof *claims; i++) {
-        const struct nccl_case *which = table(claims[i].source, claims[i].nodes, claims[i].gpu);
-        struct nccl_error large = nccl_case_error(&fit, which, 0x1p20, HUGE_VAL);
-        struct nccl_error small = nccl_case_error(&fit, which, 0, 0x1p16);
-        assert_int_equal(large.n > 0, claims[i].large > 0);
-        if (large.median > claims[i].large || (claims[i].small > 0 && small.median > claims[i].small))
-            fail_msg("%s, %d nodes: %g from 1 MiB, %g below 64 KiB", which->source, which->nodes, large.median,
-                small.median);
+    for (int i = 0; i < fit.cases.n; i++) {
+        const struct nccl_case *which = &fit.cases.at[i];
+        if (which->use != NCCL_BAD && (which->use == NCCL_FIT) != to_fit(which))
+            fail_msg("%s, %d nodes: the rule says %s", which->source, which->nodes,
+                nccl_use_names[to_fit(which) ? NCCL_FIT : NCCL_LEFT_OUT]);
+    }
+}
+
+#define H100 "H100 80GB HBM3"
+
+/* Left-out tables that are worse than what the issue asks for, by the median of sizes from 1 MiB, and how bad they may
+ * be. Most contradict another table of the same machine, fitted or left out. */
+static const struct {
+    const char *source; /* or how it begins */
+    int nodes, ranks;
+    double large, small;
+} beyond[] = {
+    {"GoogleCloudPlatform/cluster-toolkit examples/gke-a3-highgpu", 2, 16, 0.37, 0}, /* 71 GB/s, fitted one 50 */
+    {"NVIDIA/nccl-tests#119", 3, 24, 0.21, 0},
+    {"microsoft/superbenchmark tests/data/nccl_alltoall.log", 1, 8, 0.16, 0},
+    {"li-plus/playground", 1, 8, 0.19, 0},
+    {"coreweave/nccl-tests README.md @cb86553328f8 L302-L307", 20, 1440, 0.19, 0},
+    {"public GB300 validation guide", 1, 64, 0.12, 0}, /* newer GPU */
+    {"eth-cscs/cscs-docs docs/software/container-engine", 2, 2, 0.11, 0},
+    {"NVIDIA/nccl-tests#322", 128, 1024, 0.15, 0},
+    {"NREL/ESIFHPC4", 16, 64, 0.52, 0.25},               /* NICs of the node not stated */
+    {"public notes on the GCP A3 Mega", 2, 16, 0.12, 0}, /* twice as slow at 8 MiB as two other tables */
+    {"lessizzmore/create-a3mega", 2, 16, 0.34, 0.25},    /* slower than all_gather: GCP's own tuner */
+    {"aws-samples/awsome-distributed-training micro-benchmarks/nccl-tests/README.md @7217859f67bc L271-L278", 2, 16,
+        0.42, 0},                                 /* 66 % slower at 64 MiB than two other tables */
+    {"NVIDIA/nccl-tests#309", 4, 32, 0.12, 0.25}, /* the two tables of four nodes differ by 12 % */
+    {"NVIDIA/nccl-tests#309 (NCCL_MIN_CTAS=24)", 8, 64, 0.20, 0},
+    {"aws-samples/eks-efa-examples", 2, 2, 0.29, 0.80},
+    {"cybertronai/aws-network-benchmarks", 2, 16, 0.30, 0.25},
+    {"NVIDIA/nccl#235", 2, 16, 1.53, 0}, /* p3dn, twice as fast as the table fitted */
+    {"NVIDIA/nccl#235", 4, 32, 1.48, 0},
+    {"NVIDIA/nccl#235", 8, 64, 1.26, 0},
+};
+
+/* What the issue asks for: 10 % from 1 MiB on, 25 % below 64 KiB. */
+static void left_out_tables_are_predicted(void **state)
+{
+    (void)state;
+    for (int i = 0; i < fit.cases.n; i++) {
+        const struct nccl_case *which = &fit.cases.at[i];
+        if (which->use != NCCL_LEFT_OUT)
+            continue;
+        double large = 0.10, small = 0.25;
+        for (size_t k = 0; k < sizeof beyond / sizeof *beyond; k++)
+            if (strncmp(which->source, beyond[k].source, strlen(beyond[k].source)) == 0 &&
+                which->nodes == beyond[k].nodes && which->ranks == beyond[k].ranks) {
+                large = beyond[k].large;
+                small = beyond[k].small;
+            }
+        struct nccl_error of_large = nccl_case_error(&fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
+        struct nccl_error of_small = nccl_case_error(&fit, which, 0, NCCL_SMALL_BYTES);
+        if ((of_large.n && of_large.median > large) || (of_small.n && of_small.median > small))
+            fail_msg("%s, %d nodes: %g from 1 MiB, %g below 64 KiB", which->source, which->nodes, of_large.median,
+                of_small.median);
     }
 }
 
@@ -160,8 +232,9 @@ static void the_start_does_not_matter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rule_says_what_is_fitted),
         cmocka_unit_test(files_agree_with_the_fit),
-        cmocka_unit_test(left_out_tables_of_h100),
+        cmocka_unit_test(left_out_tables_are_predicted),
         cmocka_unit_test(ring_of_1024),
         cmocka_unit_test(two_nodes_are_faster_than_four_and_eight),
         cmocka_unit_test(the_start_does_not_matter),

@@ -132,19 +132,6 @@ static void forward_flop_is_the_closed_form(void **state)
     double one = b * s * (4 * d * li + 4 * d * lj + 6 * d * lff + 4 * s * li);
     assert_true(model_forward_flop(&l.stages) == 3 * one + 2 * b * s * d * v);
     arena_release(&l.arena);
-    /* BERT: blocks as GPT's; pooler and sentence head on a token a sequence, 2 d^2 + 2 * 2 d; transform and word head
-     * on the share of the positions. */
-    for (int masked = 0; masked < 2; masked++)
-        for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
-            struct model_shape shape = small_bert;
-            shape.head_share = masked ? 0.25 : 1;
-            struct run m = run(&shape, DTYPE_BF16, (enum attention_kernel)attention);
-            double blocks = 3 * (24 * b * s * d * d + 4 * b * s * s * d);
-            double heads = b * (2 * d * d + 4 * d) + shape.head_share * b * s * (2 * d * d + 2 * d * v);
-            assert_true(model_block_forward_flop(&m.stages) == blocks);
-            assert_true(model_forward_flop(&m.stages) == blocks + heads);
-            arena_release(&m.arena);
-        }
 }
 
 static void check_backward_flop(const struct run *r)
@@ -415,45 +402,6 @@ static void flash_does_half_of_what_is_counted(void **state)
 
 /* torchtitan's selective checkpointing keeps every second product with a matrix. Llama: q, v, gate and down of q, k, v,
  * o, gate, up, down, and fused attention; GPT: c_attn, c_fc of c_attn, c_proj, c_fc, c_proj. */
-static const struct model_kernel *kernel_named(const struct model_kernel *kernels, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    fail_msg("no kernel %s", name);
-    return NULL;
-}
-
-/* An encoder sees both sides: its flash kernel computes all pairs of positions, 2 * 2 s^2 d a sequence, and the
- * backward one five products for two. */
-static void berts_flash_attention_is_not_causal(void **state)
-{
-    (void)state;
-    struct run r = run(&small_bert, DTYPE_BF16, ATTENTION_FLASH);
-    const struct model_program *p = block(&r, 1);
-    const double pairs = 4.0 * BATCH * LENGTH * LENGTH * 64;
-    assert_true(kernel_named(p->forward, p->n_forward, "attention.self.flash")->work.flop == pairs);
-    assert_true(kernel_named(p->backward, p->n_backward, "attention.self.flash.dgrad")->work.flop == 2.5 * pairs);
-    arena_release(&r.arena);
-}
-
-/* The masked rows, and the first of each sequence, come from the last block's output: their gradients are added there,
- * and the head neither reads nor writes more rows than it was asked for. */
-static void berts_heads_see_the_rows_that_they_predict(void **state)
-{
-    (void)state;
-    struct model_shape shape = small_bert;
-    shape.head_share = 0.25; /* 0.25 * 2 * 24 = 12 rows of 64, BF16 */
-    struct run r = run(&shape, DTYPE_BF16, ATTENTION_NAIVE);
-    const struct model_program *p = r.stages.at[r.stages.n - 1].program;
-    const double masked = 12 * 64 * 2, first = BATCH * 64 * 2, all = BATCH * LENGTH * 64 * 2;
-    assert_true(kernel_named(p->forward, p->n_forward, "cls.predictions.masked")->work.read_bytes == masked);
-    assert_true(kernel_named(p->forward, p->n_forward, "bert.pooler.first")->work.write_bytes == first);
-    assert_true(kernel_named(p->backward, p->n_backward, "cls.predictions.masked.dgrad")->work.read_bytes == masked);
-    assert_true(kernel_named(p->backward, p->n_backward, "cls.predictions.masked.zero")->work.write_bytes == all);
-    arena_release(&r.arena);
-}
-
 static void selective_checkpointing_keeps_every_second_product(void **state)
 {
     (void)state;
@@ -490,6 +438,27 @@ static void who_drops_its_input(void **state)
     }
 }
 
+/* NEFTune: zeros, noise, sum after the embedding of every stack; no gradient but the embedding's passes it. */
+static void neftune_is_three_kernels_at_the_entry(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_t5};
+    for (int s = 0; s < 3; s++) {
+        struct run plain = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_workload w = workload(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_stages noisy = {0};
+        w.neftune = true;
+        model_stages(&noisy, &plain.model, &w, &plain.arena);
+        for (int i = 0; i < noisy.n; i++) {
+            bool entry = noisy.at[i].kind == STAGE_ENTRY || noisy.at[i].kind == STAGE_DECODER_ENTRY;
+            const struct model_program *with = noisy.at[i].program, *without = plain.stages.at[i].program;
+            assert_int_equal(with->n_forward - without->n_forward, entry ? 3 : 0);
+            assert_int_equal(with->n_backward, without->n_backward);
+        }
+        arena_release(&plain.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,9 +476,8 @@ int main(void)
         cmocka_unit_test(without_dropout_there_is_no_dropout_kernel),
         cmocka_unit_test(flash_does_half_of_what_is_counted),
         cmocka_unit_test(selective_checkpointing_keeps_every_second_product),
-        cmocka_unit_test(berts_flash_attention_is_not_causal),
-        cmocka_unit_test(berts_heads_see_the_rows_that_they_predict),
         cmocka_unit_test(who_drops_its_input),
+        cmocka_unit_test(neftune_is_three_kernels_at_the_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

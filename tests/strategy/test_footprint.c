@@ -215,9 +215,62 @@ static void adapters(void **state)
     (void)state;
     struct arena arena = ARENA_INIT;
     struct model model = build(MODEL_LLAMA, &arena);
-    assert_int_equal(footprint_lora_params(&model, 16), 3 * 16 * 1472);
+    assert_int_equal(footprint_lora_params(&model, 16, NULL), 3 * 16 * 1472);
     double rest = (double)model.params - 196608;
-    assert_near(footprint_qlora_base(&model), 196608 * 4.127 / 8 + 2 * rest, 1e-6);
+    assert_near(footprint_qlora_base(&model, 2), 196608 * 4.127 / 8 + 2 * rest, 1e-6);
+    arena_release(&arena);
+}
+
+/* Adapters on q and v alone: 3 blocks of 2 x 16 x (64 + 64). LoRA trains FP32 adapters (4 + 4 + 8 bytes) on a base in
+ * 16 bits; QLoRA, prepared, keeps what is not in 4 bits in FP32, and widens the largest matrix, the embedding, to 16
+ * bits. */
+static void adapters_train_little(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = build(MODEL_LLAMA, &arena);
+    assert_int_equal(footprint_lora_params(&model, 16, "q_proj,v_proj"), 3 * 2 * 16 * 128);
+    assert_int_equal(footprint_lora_params(&model, 16, "proj"), 0);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
+    options.lora_rank = 16;
+    options.lora_targets = "q_proj,v_proj";
+    struct footprint f = footprint_of(model.params, &model, &options, NULL);
+    double trained = 3 * 2 * 16 * 128;
+    assert_near(f.weights, 2 * (double)model.params + 4 * trained, 1e-6);
+    assert_near(f.gradients, 4 * trained, 1e-6);
+    assert_near(f.optimizer, 8 * trained, 1e-6);
+    assert_near(f.copies + f.buffers, 0, 1e-6);
+    options.qlora = true;
+    f = footprint_of(model.params, &model, &options, NULL);
+    assert_near(f.weights, 196608 * 4.127 / 8 + 4 * ((double)model.params - 196608) + 4 * trained, 1e-6);
+    assert_near(f.copies, 2 * 64000, 1e-6);
+    arena_release(&arena);
+}
+
+/* Host memory takes what the GPU gives up: FSDP shards, gradients and moments (16 bytes), ZeRO-2 FP32 weights and
+ * moments (12). */
+static void offloading_moves_bytes(void **state)
+{
+    (void)state;
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_FSDP, 8);
+    options.offload = true;
+    struct footprint f = footprint_of(BILLION, NULL, &options, NULL);
+    assert_near(f.host, 16 * 0.125 * GB, 64);
+    assert_near(f.weights + f.gradients + f.optimizer, 0, 1e-9);
+    options.strategy = FOOTPRINT_ZERO2;
+    f = footprint_of(BILLION, NULL, &options, NULL);
+    assert_near(f.host, 12 * 0.125 * GB, 64);
+    assert_near(f.weights + f.gradients, (2 + 2 * 0.125) * GB, 64);
+}
+
+/* 4 sequences of 32 tokens of 64 elements in 16 bits, twice. */
+static void neftune(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = build(MODEL_LLAMA, &arena);
+    struct footprint_options options = {.dtype = FOOTPRINT_BF16, .gpus = 1, .micro_batch = 4, .seq_len = 32};
+    assert_near(footprint_neftune(&model, &options), 2 * 2 * 4 * 32 * 64, 1e-9);
     arena_release(&arena);
 }
 
@@ -277,6 +330,9 @@ int main(void)
         cmocka_unit_test(fsdp_shards_units),
         cmocka_unit_test(kv_cache),
         cmocka_unit_test(adapters),
+        cmocka_unit_test(adapters_train_little),
+        cmocka_unit_test(offloading_moves_bytes),
+        cmocka_unit_test(neftune),
         cmocka_unit_test(activations_obey_laws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

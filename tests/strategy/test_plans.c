@@ -10,6 +10,7 @@
 
 #include "../shapes.h"
 
+#include <math.h>
 #include <string.h>
 
 static struct hw test_hw(void)
@@ -17,6 +18,9 @@ static struct hw test_hw(void)
     struct hw hw = {0};
     hw.gpu.name = "test";
     hw.node.gpus.value = 8;
+    hw.node.name = "test";
+    hw.node.host_memory = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
+    hw.node.host_bandwidth = (struct quantity){.value = 1e11, .kind = QUANTITY_ASSUMED};
     for (int d = 0; d < DTYPE_COUNT; d++)
         hw.gpu.gemm[d].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
     return hw;
@@ -120,6 +124,9 @@ static void every_combination_is_a_lawful_plan(void **state)
             (options.kind == STRATEGY_DEEPSPEED || options.train.grad_accum > 1))
             options.train.optimizer = OPTIMIZER_ADAMW;
         options.zero.stage = 1 + i % 3;
+        options.zero.offload_optimizer = i % 4 == 0 && options.train.optimizer != OPTIMIZER_LOMO;
+        options.fsdp.cpu_offload =
+            options.zero.offload_optimizer && (options.train.grad_accum == 1 || options.fsdp.no_sync);
         options.zero.reduce_bucket_size = i % 11 ? 5000 : 500000000;
         options.zero.overlap_comm = i % OVERLAP_COUNT;
         options.zero.stage3_prefetch_bucket_size = i % 4 * 5000;
@@ -358,6 +365,92 @@ static void what_checkpointing_runs_again(void **state)
     }
 }
 
+static double kernel_bytes(const struct plan *plan, enum kernel_kind kind, int stream)
+{
+    double bytes = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        if (op->kind == OP_KERNEL && op->stream == stream && plan->kernels.at[op->index].kind == kind)
+            bytes += plan->kernels.at[op->index].read_bytes;
+    }
+    return bytes;
+}
+
+static double host_s(const struct plan *plan, const char *name)
+{
+    for (int i = 0; i < plan->ops.n; i++)
+        if (strcmp(plan->ops.at[i].name, name) == 0)
+            return plan->ops.at[i].host_s;
+    return -1;
+}
+
+/* FSDP, 8 ranks of one node: FP32 shards come up as they are gathered (blocks twice), FP32 gradients go down once; the
+ * host keeps 4 + 4 + 8 bytes a parameter. AdamW's loop moves 22 elements a parameter, of 8 ranks over 10^11 B/s. */
+static void fsdp_offloads(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.cpu_offload = true;
+    struct compiled compiled;
+    compile(&compiled, &options, &small_gpt, 8);
+    double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
+    assert_true(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_UNSHARD) == 4 * (all + blocks) / 8);
+    assert_true(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_POST) == 4 * all / 8);
+    assert_true(compiled.plan.host_bytes == 16 * all / 8);
+    assert_true(fabs(host_s(&compiled.plan, "optimizer/cpu_step") / (22 * 4 * all / 1e11) - 1) < 1e-6);
+    assert_int_equal(compiled.plan.setup.n, 0);
+    drop(&compiled);
+}
+
+/* ZeRO-Offload: 16-bit gradients of the owned part go down, its 16-bit weights come up. DeepSpeedCPUAdam moves 7
+ * elements: reads weight, gradient and moments, writes all but the gradient. */
+static void zero_offloads(void **state)
+{
+    (void)state;
+    for (int gpus = 1; gpus <= 8; gpus += 7) {
+        struct strategy_options options = zero_of(2);
+        options.zero.offload_optimizer = true;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, gpus);
+        double owned = (double)compiled.model.params / gpus;
+        assert_true(fabs(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_POST) - 2 * owned) < 1e-6);
+        assert_true(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_COMPUTE) == 2 * owned);
+        assert_true(compiled.plan.host_bytes == 16 * owned);
+        assert_true(fabs(host_s(&compiled.plan, "optimizer/cpu_step") / (7 * 4 * owned * gpus / 1e11) - 1) < 1e-6);
+        drop(&compiled);
+    }
+}
+
+static void refuse_offload(struct hw hw, const struct strategy_options *options, const char *words)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model model;
+    struct plan plan = {0};
+    model_build(&model, &small_gpt, &arena);
+    assert_int_equal(
+        strategy_compile(&plan, options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, words));
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
+static void offloading_where_it_cannot_be(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.cpu_offload = true;
+    struct hw hw = test_hw();
+    hw.node.host_memory.value = 1e6; /* 16 bytes for each of 216,128 parameters are more */
+    refuse_offload(hw, &options, "use more GPUs");
+    hw.node.host_memory = (struct quantity){0};
+    refuse_offload(hw, &options, "give both");
+    options.train.grad_accum = 2;
+    refuse_offload(test_hw(), &options, "no_sync: true");
+    options.train.optimizer = OPTIMIZER_LOMO;
+    refuse_offload(test_hw(), &options, "LOMO");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -371,6 +464,9 @@ int main(void)
         cmocka_unit_test(zero_volumes),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
+        cmocka_unit_test(fsdp_offloads),
+        cmocka_unit_test(zero_offloads),
+        cmocka_unit_test(offloading_where_it_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

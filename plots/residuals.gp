@@ -1,0 +1,27 @@
+# One point a size of a table. Band: +-10 %, what is asked for from 1 MiB on.
+blue = '#0072B2'
+orange = '#D55E00'
+grey = '#555555'
+of(fitted, name) = column("fitted") == fitted ? column(name) : NaN
+
+set title 'What the fit of NCCL leaves' font ',18' offset 0,1
+set label 1 word($heading[2], 1) at graph 0.5,1.04 center textcolor rgb grey
+set border 3 linecolor rgb grey
+set tics nomirror textcolor rgb grey
+set grid linetype -1 linecolor '#dddddd' linewidth 0.5
+set tmargin 5
+set xlabel 'message size'
+set ylabel 'predicted / measured time'
+set logscale x 2
+set logscale y
+set xtics ('8 B' 8, '1 KiB' 1024, '64 KiB' 65536, '1 MiB' 1048576, '64 MiB' 67108864, '1 GiB' 1073741824, '16 GiB' 17179869184)
+set ytics (0.2, 0.5, 0.8, 0.9, 1, 1.1, 1.25, 2, 4)
+set yrange [0.15 : 4]
+set xrange [6 : 5e10]
+set object 1 rectangle from graph 0, first 0.9 to graph 1, first 1.1 fillcolor rgb '#f0f0f0' fillstyle solid noborder behind
+set key top right
+plot 1 with lines linecolor rgb grey notitle, \
+  $points using (of(0, "bytes")):(of(0, "ratio")) with points pointtype 6 pointsize 0.6 linecolor rgb orange title 'left out', \
+  $points using (of(1, "bytes")):(of(1, "ratio")) with points pointtype 7 pointsize 0.6 linecolor rgb blue title 'fitted', \
+  $medians using (of(0, "bytes")):(of(0, "ratio")) with lines linewidth 3 linecolor rgb orange notitle, \
+  $medians using (of(1, "bytes")):(of(1, "ratio")) with lines linewidth 3 linecolor rgb blue notitle

@@ -1,0 +1,100 @@
+#include "cli/calibrate.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+
+#include "store/store.h"
+
+#include <argp.h>
+
+enum { KEY_DB = 256 };
+
+static const struct argp_option options[] = {
+    {"db", KEY_DB, "PATH", 0, "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    const char **db = state->input;
+    switch (key) {
+    case KEY_DB:
+        *db = arg;
+        return 0;
+    case ARGP_KEY_ARG:
+        argp_error(state, "'%s' is one argument too many", arg);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Four digits, and the unit that the files use most: microseconds, GB/s. */
+#define SCALED(column) "printf('%.4g', " column " * CASE unit WHEN 's' THEN 1e6 WHEN 'B/s' THEN 1e-9 ELSE 1 END)"
+static const char parameters_sql[] = "SELECT key AS parameter, family, " SCALED("value") " AS value, " SCALED(
+    "std_error") " AS '+-', "
+                 "CASE unit WHEN 's' THEN 'us' WHEN 'B/s' THEN 'GB/s' ELSE unit END AS unit, "
+                 "printf('%.1f', 100 * std_error / value) AS '%', sizes, places AS 'rests on tables' FROM "
+                 "v_nccl_parameter";
+static const char tables_sql[] =
+    "SELECT place AS 'table', printf('%s, %d x %d', collective, nodes, ranks / nodes) AS what, topology, "
+    "iif(large_error, printf('%.1f', 100 * large_error), '') AS '>= 1 MiB %', iif(small_error, printf('%.1f', 100 * "
+    "small_error), '') AS '< 64 KiB %', source "
+    "FROM v_nccl_table WHERE use = 'fit' ORDER BY place";
+
+/* Rows of a query: the first call brings the heads. */
+struct printed {
+    struct table table;
+    struct arena arena;
+    int rows;
+    unsigned numbers; /* bit i: column i is of numbers */
+};
+
+static void take_row(void *self, int n, const struct store_value *values)
+{
+    struct printed *p = self;
+    for (int i = 0; i < n; i++) {
+        const char *text = arena_strdup(&p->arena, values[i].text ? values[i].text : "");
+        if (p->rows == 0)
+            table_column(&p->table, text, "", (p->numbers >> i & 1) == 0);
+        else
+            table_cell(&p->table, text);
+    }
+    p->rows++;
+}
+
+static enum status print_query(struct store *store, const char *sql, unsigned numbers, struct diag *diag)
+{
+    struct printed p = {.numbers = numbers};
+    enum status status = store_query(store, sql, (struct source_pos){.file = "calibrate show"}, take_row, &p, diag);
+    if (status == STATUS_OK && p.rows < 2)
+        status = diag_input(diag, (struct source_pos){0},
+            "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE");
+    if (status == STATUS_OK)
+        table_print(stdout, &p.table);
+    table_free(&p.table);
+    arena_release(&p.arena);
+    return status;
+}
+
+int calibrate_show(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .doc =
+            "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
+            "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "
+            "them.\vflopcast plot residuals draws what is left by size; flopcast plot busbw every table."};
+    const char *db = "results/flopcast.db";
+    argp_parse(&argp, argc, argv, 0, NULL, &db);
+    struct diag diag = DIAG_INIT;
+    struct store *store;
+    enum status status = store_open(&store, db, STORE_READ, &diag);
+    if (status == STATUS_OK)
+        status = print_query(store, parameters_sql, 1u << 2 | 1u << 3 | 1u << 5 | 1u << 6, &diag);
+    if (status == STATUS_OK) {
+        putchar('\n');
+        print_query(store, tables_sql, 1u << 0 | 1u << 3 | 1u << 4, &diag);
+    }
+    store_close(store);
+    return cli_report(&diag);
+}

@@ -1,0 +1,28 @@
+/* Fits of NCCL's parameters in the database (schema_5.sql). One transaction: a fit is there whole or not at all.
+ *
+ *     store_fit_begin
+ *       store_fit_put: rows, in any order
+ *     store_fit_end */
+#ifndef FLOPCAST_STORE_FIT_H
+#define FLOPCAST_STORE_FIT_H
+
+#include "store/record.h"
+#include "store/store.h"
+
+/* Tables nccl_fit_parameter and so on. */
+enum store_fit_table { FIT_PARAMETER, FIT_COVARIANCE, FIT_TABLE, FIT_REST, FIT_POINT, FIT_TABLE_COUNT };
+
+struct store_fit;
+
+/* measured: the folder of measurements. On failure *out is NULL. */
+enum status store_fit_begin(struct store_fit **out, struct store *store, const char *measured, struct diag *diag);
+
+/* cells: every column but fit_id, at most FIT_MAX_CELLS; all rows of a table name them in the same order. */
+enum { FIT_MAX_CELLS = 15 };
+enum status store_fit_put(
+    struct store_fit *fit, enum store_fit_table table, const struct record_cell *cells, int n, struct diag *diag);
+
+/* Commits when status is STATUS_OK, else (or when that fails) rolls back. Frees fit. */
+enum status store_fit_end(struct store_fit *fit, enum status status, struct diag *diag);
+
+#endif

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# `flopcast calibrate fit nccl --db`, `calibrate show` and the figures of it.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+expect 0 "$FLOPCAST" calibrate fit nccl --db a.db
+says out "nvls_efficiency" "left_out all_reduce"
+expect 0 "$FLOPCAST" calibrate show --db a.db
+says out "rests on tables" "nccl_channel_bandwidth  NVL72 racks"
+
+# Every parameter has a standard error, a covariance with itself that is its square, and rests on a fitted table.
+[[ $(ask "SELECT count(*) > 20, min(std_error) > 0, min(tables) > 0 FROM v_nccl_parameter") == "1 1 1" ]] || fail "parameters"
+[[ $(ask "SELECT max(abs(sqrt(covariance) * value / std_error - 1)) < 1e-9 FROM nccl_fit_covariance JOIN nccl_fit_parameter USING (fit_id, position) WHERE other = position") == 1 ]] || fail "covariance"
+[[ $(ask "SELECT count(*) FROM nccl_fit_rest JOIN nccl_fit_table USING (fit_id, place) WHERE use <> 'fit'") == 0 ]] || fail "rests on a table that was not fitted"
+# One of the network does not rest on tables of one node.
+[[ $(ask "SELECT min(nodes) FROM v_nccl_parameter AS p JOIN nccl_fit_rest AS r USING (position) JOIN v_nccl_table AS t ON t.place = r.place WHERE p.key = 'nccl_ring_post_latency'") == 2 ]] || fail "network"
+# The error of a table is that of its points: the median of an odd number is one of them.
+[[ $(ask "SELECT count(*) FROM v_nccl_table AS t WHERE use <> 'bad' AND large_error IS NOT NULL AND (SELECT count(*) % 2 FROM v_nccl_point AS p WHERE p.place = t.place AND bytes >= 1048576) AND NOT EXISTS (SELECT 1 FROM v_nccl_point AS p WHERE p.place = t.place AND abs(abs(p.error) - large_error) < 1e-12)") == 0 ]] || fail "errors"
+
+for figure in busbw residuals; do
+    expect 0 "$FLOPCAST" plot $figure --db a.db
+    [[ $(head -c 8 $figure.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "$figure.png is no PNG"
+done
+
+scenario a.yaml
+expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet
+expect 2 "$FLOPCAST" calibrate show --db b.db
+says err "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE"
+expect 2 "$FLOPCAST" calibrate fit --db b.db
+says err "--db is for: calibrate fit nccl"
