@@ -6,25 +6,6 @@
 
 #include <inttypes.h>
 
-static error_t parse(int key, char *text, struct argp_state *state)
-{
-    (void)text;
-    struct memory_request *request = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = request;
-        return 0;
-    case ARGP_KEY_END:
-        if (!request->gpu_path)
-            argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
-        if (!request->options.seq_len || request->options.micro_batch)
-            argp_error(state, "give --seq-len; --micro-batch is what is looked for");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
 /* The GPU counts of the table: the one asked for, or powers of two up to a node, then eightfold. */
 enum { MOST_COUNTS = 8 };
 static int gpu_counts(const struct memory_request *request, int64_t counts[MOST_COUNTS])
@@ -72,14 +53,12 @@ static void print(FILE *out, const struct memory_request *request)
 
 int cmd_fit(int argc, char **argv)
 {
-    static const struct argp_child children[] = {{.argp = &memory_argp}, {0}};
-    static const struct argp argp = {.parser = parse,
-        .args_doc = "MODEL",
-        .children = children,
-        .doc = "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
-               "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence."};
-    struct memory_request request = {.options = {.dtype = FOOTPRINT_BF16_MIXED, .strategy = FOOTPRINT_FSDP, .gpus = 1}};
-    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    struct memory_request request = {
+        .options = {.dtype = FOOTPRINT_BF16_MIXED, .strategy = FOOTPRINT_FSDP, .gpus = 1}, .fit = true};
+    memory_parse(&request, argc, argv,
+        "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
+        "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence. The strategy is fsdp "
+        "where none is given.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {

@@ -7,7 +7,6 @@
 #include "model/model.h"
 #include "strategy/footprint.h"
 
-#include <argp.h>
 #include <stdio.h>
 
 enum memory_format { MEMORY_TABLE, MEMORY_CSV, MEMORY_JSON, MEMORY_FORMAT_COUNT };
@@ -18,6 +17,7 @@ struct memory_request {
     int64_t params;
     struct model model; /* when has_model */
     bool has_model;
+    bool fit; /* asked by `flopcast fit` */
     struct footprint_options options;
     const char *gpu_path; /* or NULL: all that topologies/gpus knows */
     struct hw_gpu *gpus;
@@ -25,8 +25,8 @@ struct memory_request {
     int format; /* enum memory_format */
 };
 
-/* Options and the argument MODEL, for argp_child; its input is a struct memory_request. Then read what it names. */
-extern const struct argp memory_argp;
+/* Usage errors exit. doc: of the command, for --help. Then read what was named. */
+void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc);
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* The model's shape, or NULL; bytes of a GPU that CUDA leaves to training. */

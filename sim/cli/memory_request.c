@@ -1,4 +1,5 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
+#include "cli/arguments.h"
 #include "cli/memory.h"
 
 #include <ctype.h>
@@ -77,27 +78,72 @@ static const struct argp_option options[] = {
     {0},
 };
 
-/* The index of text in names; what names the option in the message. */
-static int choice(struct argp_state *state, const char *what, const char *const *names, const char *text)
+enum { MOST_COUNT = 1 << 24 };
+
+/* Options that choose one of several names, or count. */
+#define CHOICE(key, name, names, member)                                                                               \
+    {                                                                                                                  \
+        key, name, names, offsetof(struct footprint_options, member)                                                   \
+    }
+static const struct choice {
+    int key;
+    const char *name;
+    const char *const *names;
+    size_t offset; /* of an int in struct footprint_options */
+} choices[] = {
+    CHOICE(KEY_DTYPE, "dtype", footprint_dtype_names, dtype),
+    CHOICE(KEY_OPTIMIZER, "optimizer", optimizer_names, optimizer),
+    CHOICE(KEY_STRATEGY, "strategy", footprint_strategy_names, strategy),
+    CHOICE(KEY_CHECKPOINTING, "checkpointing", checkpointing_names, checkpointing),
+    CHOICE(KEY_ATTENTION, "attention", attention_kernel_names, attention),
+    CHOICE(KEY_CROSS_ENTROPY, "cross-entropy", cross_entropy_names, cross_entropy),
+};
+static const struct count {
+    int key;
+    const char *name;
+    size_t offset; /* of an int64_t in struct footprint_options */
+} counts[] = {
+    {KEY_GPUS, "gpus", offsetof(struct footprint_options, gpus)},
+    {KEY_BATCH, "micro-batch", offsetof(struct footprint_options, micro_batch)},
+    {KEY_SEQ, "seq-len", offsetof(struct footprint_options, seq_len)},
+    {KEY_DECODER_SEQ, "decoder-seq-len", offsetof(struct footprint_options, decoder_seq_len)},
+    {KEY_LORA, "lora", offsetof(struct footprint_options, lora_rank)},
+};
+
+/* Is it one of the options of the tables? */
+static bool set_option(struct footprint_options *footprint, int key, const char *text, struct argp_state *state)
 {
-    size_t n = 0;
-    for (; names[n]; n++)
-        if (strcmp(names[n], text) == 0)
-            return (int)n;
-    const char *near = nearest_name(text, names, n);
-    argp_error(state, "--%s %s is not known; did you mean '%s'?", what, text, near ? near : names[0]);
-    return 0;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].key == key) {
+            *(int *)((char *)footprint + choices[i].offset) =
+                argument_name(choices[i].name, text, choices[i].names, state);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].key == key) {
+            *(int64_t *)((char *)footprint + counts[i].offset) =
+                argument_count(counts[i].name, text, MOST_COUNT, state);
+            return true;
+        }
+    return false;
 }
 
-static int64_t count(struct argp_state *state, const char *what, const char *text)
+/* The options make sense together, for `memory` or for `fit`. */
+static void check(const struct memory_request *request, struct argp_state *state)
 {
-    enum { MOST = 1 << 24 };
-    char *end = NULL;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (errno || end == text || *end || value < 1 || value > MOST)
-        argp_error(state, "--%s %s is not a count; write a whole number from 1 to %d", what, text, MOST);
-    return value;
+    const struct footprint_options *footprint = &request->options;
+    if (!request->name)
+        argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
+    if (!footprint->lora_rank && (footprint->qlora || footprint->lora_targets))
+        argp_error(state, "--qlora and --lora-targets say more about --lora RANK, which is missing");
+    if (request->fit && !request->gpu_path)
+        argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
+    if (request->fit && (!footprint->seq_len || footprint->micro_batch))
+        argp_error(state, "give --seq-len; --micro-batch is what is looked for");
+    if (request->fit && request->format != MEMORY_TABLE)
+        argp_error(state, "fit prints a table; leave --format out");
+    if (!request->fit && !footprint->micro_batch != !footprint->seq_len)
+        argp_error(state, "activations need both --micro-batch and --seq-len");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -105,47 +151,14 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct memory_request *request = state->input;
     struct footprint_options *footprint = &request->options;
     switch (key) {
-    case KEY_DTYPE:
-        footprint->dtype = choice(state, "dtype", footprint_dtype_names, text);
-        return 0;
-    case KEY_OPTIMIZER:
-        footprint->optimizer = choice(state, "optimizer", optimizer_names, text);
-        return 0;
-    case KEY_STRATEGY:
-        footprint->strategy = choice(state, "strategy", footprint_strategy_names, text);
-        return 0;
-    case KEY_GPUS:
-        footprint->gpus = count(state, "gpus", text);
-        return 0;
-    case KEY_BATCH:
-        footprint->micro_batch = count(state, "micro-batch", text);
-        return 0;
-    case KEY_SEQ:
-        footprint->seq_len = count(state, "seq-len", text);
-        return 0;
-    case KEY_DECODER_SEQ:
-        footprint->decoder_seq_len = count(state, "decoder-seq-len", text);
-        return 0;
-    case KEY_CHECKPOINTING:
-        footprint->checkpointing = choice(state, "checkpointing", checkpointing_names, text);
-        return 0;
-    case KEY_ATTENTION:
-        footprint->attention = choice(state, "attention", attention_kernel_names, text);
-        return 0;
     case KEY_FORMAT:
-        request->format = choice(state, "format", memory_format_names, text);
+        request->format = argument_name("format", text, memory_format_names, state);
         return 0;
     case KEY_GPU:
         request->gpu_path = text;
         return 0;
-    case KEY_CROSS_ENTROPY:
-        footprint->cross_entropy = choice(state, "cross-entropy", cross_entropy_names, text);
-        return 0;
     case KEY_OFFLOAD:
         footprint->offload = true;
-        return 0;
-    case KEY_LORA:
-        footprint->lora_rank = count(state, "lora", text);
         return 0;
     case KEY_LORA_TARGETS:
         footprint->lora_targets = text;
@@ -160,19 +173,18 @@ static error_t parse(int key, char *text, struct argp_state *state)
         request->name = text;
         return 0;
     case ARGP_KEY_END:
-        if (!footprint->lora_rank && (footprint->qlora || footprint->lora_targets))
-            argp_error(state, "--qlora and --lora-targets say more about --lora RANK, which is missing");
-        if (!request->name)
-            argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
-        if (footprint->micro_batch && !footprint->seq_len)
-            argp_error(state, "activations need both --micro-batch and --seq-len");
+        check(request, state);
         return 0;
     default:
-        return ARGP_ERR_UNKNOWN;
+        return set_option(footprint, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
-const struct argp memory_argp = {.options = options, .parser = parse};
+void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
+{
+    const struct argp argp = {.options = options, .parser = parse, .args_doc = "MODEL", .doc = doc};
+    argp_parse(&argp, argc, argv, 0, NULL, request);
+}
 
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
 static int64_t parameter_count(const char *text)

@@ -101,13 +101,11 @@ double footprint_activations(const struct model *model, const struct footprint_o
     struct model_workload workload = workload_of(options);
     struct model_stages stages = {0};
     model_stages(&stages, model, &workload, scratch);
-    const struct model_program *known = NULL; /* alike blocks follow each other and share a program */
     double before = 0, peak = 0, own_peak = 0, kept = 0;
     for (int i = 0; i < stages.n; i++) {
         const struct model_program *program = stages.at[i].program;
         bool again = options->checkpointing != CHECKPOINT_NONE && program->reruns;
-        if (program != known) {
-            known = program;
+        if (i == 0 || program != stages.at[i - 1].program) { /* alike blocks follow each other and share a program */
             kept = again ? checkpoint_bytes(program, options->checkpointing) : kept_bytes(program);
             /* A kept tensor may outlive its use within the block. */
             own_peak = peak_bytes(program) + (again ? kept - (double)program->output_bytes : 0);

@@ -40,41 +40,49 @@ struct recipe {
 };
 
 #define ADAM_PASSES                                                                                                    \
-    {"exp_avg.mul_", 1, 1, 1}, {"exp_avg.add_", 2, 1, 2}, {"exp_avg_sq.mul_", 1, 1, 1},                                \
-        {"exp_avg_sq.addcmul_", 2, 1, 3}, {"sqrt", 1, 1, 1}, {"div_", 1, 1, 1}, {"add_eps_", 1, 1, 1},                 \
+    {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false},                          \
+        {"exp_avg_sq.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg_sq.addcmul_", 2, 1, 3, ANY_SHAPE, false},            \
+        {"sqrt", 1, 1, 1, ANY_SHAPE, false}, {"div_", 1, 1, 1, ANY_SHAPE, false},                                      \
+        {"add_eps_", 1, 1, 1, ANY_SHAPE, false},                                                                       \
     {                                                                                                                  \
-        "param.addcdiv_", 3, 1, 3                                                                                      \
+        "param.addcdiv_", 3, 1, 3, ANY_SHAPE, false                                                                    \
     }
 #define ADAFACTOR_UPDATE                                                                                               \
-    {"grad.square", 1, 1, 1}, {"grad.square.add_eps", 1, 1, 1}, {"row.mean", 1, 0, 1, MATRIX},                         \
-        {"col.mean", 1, 0, 1, MATRIX}, {"rows_by_columns", 0, 1, 1, MATRIX}, {"exp_avg_sq.mul_", 1, 1, 1, VECTOR},     \
-        {"exp_avg_sq.add_", 2, 1, 2, VECTOR}, {"rsqrt", 1, 1, 1, VECTOR}, {"mul_grad_", 2, 1, 1},                      \
-        {"update.rms", 1, 0, 2}, {"update.div_", 1, 1, 1},                                                             \
+    {"grad.square", 1, 1, 1, ANY_SHAPE, false}, {"grad.square.add_eps", 1, 1, 1, ANY_SHAPE, false},                    \
+        {"row.mean", 1, 0, 1, MATRIX, false}, {"col.mean", 1, 0, 1, MATRIX, false},                                    \
+        {"rows_by_columns", 0, 1, 1, MATRIX, false}, {"exp_avg_sq.mul_", 1, 1, 1, VECTOR, false},                      \
+        {"exp_avg_sq.add_", 2, 1, 2, VECTOR, false}, {"rsqrt", 1, 1, 1, VECTOR, false},                                \
+        {"mul_grad_", 2, 1, 1, ANY_SHAPE, false}, {"update.rms", 1, 0, 2, ANY_SHAPE, false},                           \
+        {"update.div_", 1, 1, 1, ANY_SHAPE, false},                                                                    \
     {                                                                                                                  \
-        "update.mul_lr_", 1, 1, 1                                                                                      \
+        "update.mul_lr_", 1, 1, 1, ANY_SHAPE, false                                                                    \
     }
 #define ADAFACTOR_APPLY                                                                                                \
-    {"param.rms", 1, 0, 2}, {"update.neg", 1, 1, 1},                                                                   \
+    {"param.rms", 1, 0, 2, ANY_SHAPE, false}, {"update.neg", 1, 1, 1, ANY_SHAPE, false},                               \
     {                                                                                                                  \
-        "param.add_", 2, 1, 1                                                                                          \
+        "param.add_", 2, 1, 1, ANY_SHAPE, false                                                                        \
     }
 
 static const struct recipe recipes[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {{"param.mul_", 1, 1, 1}, ADAM_PASSES}},
+    [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, ADAM_PASSES}},
     [OPTIMIZER_ADAM] = {2, 1, 2, "fused_adam", {ADAM_PASSES}},
-    [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {{"param.add_", 2, 1, 2}}},
+    [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {{"param.add_", 2, 1, 2, ANY_SHAPE, false}}},
     [OPTIMIZER_SGD_MOMENTUM] = {1, 0, 0, "fused_sgd_momentum",
-        {{"momentum.mul_", 1, 1, 1}, {"momentum.add_", 2, 1, 1}, {"param.add_", 2, 1, 2}}},
+        {{"momentum.mul_", 1, 1, 1, ANY_SHAPE, false}, {"momentum.add_", 2, 1, 1, ANY_SHAPE, false},
+            {"param.add_", 2, 1, 2, ANY_SHAPE, false}}},
     [OPTIMIZER_LION] = {1, 0, 2, NULL,
-        {{"param.mul_", 1, 1, 1}, {"exp_avg.clone", 1, 1, 0}, {"update.mul_", 1, 1, 1}, {"update.add", 2, 1, 2},
-            {"update.sign_", 1, 1, 1}, {"param.add_", 2, 1, 2}, {"exp_avg.mul_", 1, 1, 1}, {"exp_avg.add_", 2, 1, 2}}},
+        {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.clone", 1, 1, 0, ANY_SHAPE, false},
+            {"update.mul_", 1, 1, 1, ANY_SHAPE, false}, {"update.add", 2, 1, 2, ANY_SHAPE, false},
+            {"update.sign_", 1, 1, 1, ANY_SHAPE, false}, {"param.add_", 2, 1, 2, ANY_SHAPE, false},
+            {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false}}},
     /* Adam's 13 operations, and for each moment a product with its scale, a maximum for the new one, a quotient and a
        search among 256 values. */
     [OPTIMIZER_ADAM_8BIT] = {0, 0, 0, NULL, {{"adam8bit_blockwise", 2, 1, 13 + 2 * (3 + 8), ANY_SHAPE, true}}},
     [OPTIMIZER_ADAFACTOR] = {0, 0, 2, NULL, {ADAFACTOR_UPDATE, ADAFACTOR_APPLY}},
     [OPTIMIZER_ADAFACTOR_MOMENTUM] = {0, 0, 2, NULL,
-        {ADAFACTOR_UPDATE, {"exp_avg.mul_", 1, 1, 1}, {"exp_avg.add_", 2, 1, 2}, ADAFACTOR_APPLY}},
-    [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {{"lomo.add_", 2, 1, 2}}},
+        {ADAFACTOR_UPDATE, {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false},
+            ADAFACTOR_APPLY}},
+    [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {{"lomo.add_", 2, 1, 2, ANY_SHAPE, false}}},
 };
 
 static int64_t adam_8bit_bytes(int64_t numel)
@@ -193,7 +201,7 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
     if (copies)
         cast(emit, "optimizer/grads_to_fp32", (double)numel, emit->master_bytes, emit->step_bytes);
     if (emit->options->train.precision == PRECISION_FP16_MIXED) {
-        static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1}}};
+        static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1, ANY_SHAPE, false}}};
         emit_together(emit, &unscale, numel, 0, n);
     }
     bool loop = !recipe->fused || emit->options->train.optimizer_impl == OPTIMIZER_FOR_LOOP;

@@ -65,9 +65,9 @@ refused() {
     fi
 }
 refused "MODEL is missing"
-refused "did you mean 'adamw'" 1B --optimizer adamv
-refused "not a count" 1B --gpus 0
-refused "not a count" 1B --gpus 8x
+refused "adamw, adam, sgd" 1B --optimizer adamv
+refused "a number from 1 to" 1B --gpus 0
+refused "a number from 1 to" 1B --gpus 8x
 refused "both --micro-batch and --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
 refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
@@ -78,6 +78,7 @@ refused "give a model file" 1B --lora 16
 refused "no linear layer of a block is called" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
 command=fit
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
+refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv
 refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
 exit $failed

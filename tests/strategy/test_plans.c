@@ -380,7 +380,7 @@ static double host_s(const struct plan *plan, const char *name)
 {
     for (int i = 0; i < plan->ops.n; i++)
         if (strcmp(plan->ops.at[i].name, name) == 0)
-            return plan->ops.at[i].host_s;
+            return (double)plan->ops.at[i].host_s;
     return -1;
 }
 
