@@ -40,5 +40,20 @@ __attribute__((unused)) static const struct model_shape small_llama = {.name = "
     .n_layers = 3,
     .vocab = 1000,
     .gated_ffn = true};
+__attribute__((unused)) static const struct model_shape small_bert = {.name = "bert",
+    .family = MODEL_BERT,
+    .d_model = 64,
+    .d_ff = 256,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .vocab = 1000,
+    .max_positions = 32,
+    .token_types = 2,
+    .head_share = 1,
+    .tied_embeddings = true,
+    .biases = true,
+    .dropout = 0.1};
 
 #endif

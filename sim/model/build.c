@@ -4,12 +4,14 @@
 #include <string.h>
 
 const char *const model_family_names[MODEL_FAMILY_COUNT + 1] = {
-    [MODEL_T5] = "t5", [MODEL_GPT] = "gpt", [MODEL_LLAMA] = "llama"};
+    [MODEL_T5] = "t5", [MODEL_GPT] = "gpt", [MODEL_LLAMA] = "llama", [MODEL_BERT] = "bert"};
 
 const struct model_family_code *model_family_code(const struct model_shape *shape)
 {
-    static const struct model_family_code *const families[MODEL_FAMILY_COUNT] = {
-        [MODEL_T5] = &model_family_t5, [MODEL_GPT] = &model_family_gpt, [MODEL_LLAMA] = &model_family_llama};
+    static const struct model_family_code *const families[MODEL_FAMILY_COUNT] = {[MODEL_T5] = &model_family_t5,
+        [MODEL_GPT] = &model_family_gpt,
+        [MODEL_LLAMA] = &model_family_llama,
+        [MODEL_BERT] = &model_family_bert};
     BUG_IF(shape->family < 0 || shape->family >= MODEL_FAMILY_COUNT, "family %d", shape->family);
     return families[shape->family];
 }

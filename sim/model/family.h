@@ -1,5 +1,5 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
- * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c. */
+ * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -36,7 +36,7 @@ struct model_family_code {
     const char *(*check)(const struct model_shape *, size_t *offset);
 };
 
-extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama;
+extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama, model_family_bert;
 const struct model_family_code *model_family_code(const struct model_shape *shape);
 
 /* Read a Hugging Face config.json whose key "model_type" stands at type. *table: its keys, whose offsets are those of

@@ -60,7 +60,7 @@ static int block(const struct stage_context *c)
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     const struct model_workload *w = c->workload;
-    struct tape_attention a = {w->micro_batch, s->n_heads, w->seq_len, w->seq_len, s->d_kv};
+    struct tape_attention a = {w->micro_batch, s->n_heads, w->seq_len, w->seq_len, s->d_kv, false};
     int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, s->d_model), qkv[3];
 
     int normed = tape_layer_norm(t, "ln_1", x);

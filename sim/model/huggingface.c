@@ -9,7 +9,7 @@
 struct config_json {
     struct model_shape shape;
     int feed_forward_proj, activation_function, hidden_act;
-    double embd_pdrop, attn_pdrop;
+    double embd_pdrop, attn_pdrop; /* attn_pdrop: BERT's attention_probs_dropout_prob too */
     bool attention_bias, mlp_bias;
 };
 
@@ -18,6 +18,7 @@ enum { PROJECTION_RELU, PROJECTION_GATED_GELU };
 static const char *const gpt2_activations[] = {"gelu_new", "gelu", "gelu_pytorch_tanh", NULL};
 enum { ACTIVATION_GELU_NEW };
 static const char *const llama_activations[] = {"silu", NULL};
+static const char *const bert_activations[] = {"gelu", NULL};
 
 /* required here: null is an error. */
 #define KEY(key_, member, ...)                                                                                         \
@@ -70,6 +71,19 @@ static const struct config_field llama_fields[] = {
     KEY("attention_bias", attention_bias, FLAG),
     KEY("mlp_bias", mlp_bias, FLAG),
 };
+static const struct config_field bert_fields[] = {
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
+    KEY("max_position_embeddings", shape.max_positions, COUNT(MODEL_MAX_POSITIONS)),
+    KEY("type_vocab_size", shape.token_types, COUNT(MODEL_MAX_HEADS)),
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
+    KEY("hidden_dropout_prob", shape.dropout, SHARE),
+    KEY("attention_probs_dropout_prob", attn_pdrop, SHARE),
+    KEY("hidden_act", hidden_act, CHOICE(bert_activations)),
+};
 
 #define TABLE(what_, fields_)                                                                                          \
     {                                                                                                                  \
@@ -78,6 +92,7 @@ static const struct config_field llama_fields[] = {
 static const struct config_table t5_table = TABLE("a T5 config.json", t5_fields);
 static const struct config_table gpt2_table = TABLE("a GPT-2 config.json", gpt2_fields);
 static const struct config_table llama_table = TABLE("a Llama config.json", llama_fields);
+static const struct config_table bert_table = TABLE("a BERT config.json", bert_fields);
 
 struct model_type {
     const char *name;
@@ -115,6 +130,20 @@ static const struct model_type model_types[] = {
     {"mistral", &llama_table, {.shape = {LLAMA_DEFAULTS, .d_ff = 14336, .vocab = 32000, .n_kv_heads = 8}}},
     {"qwen2", &llama_table,
         {.shape = {LLAMA_DEFAULTS, .d_ff = 22016, .vocab = 151936, .n_kv_heads = 32, .biases = true}}},
+    {"bert", &bert_table,
+        {.shape = {.family = MODEL_BERT,
+             .d_model = 768,
+             .d_ff = 3072,
+             .n_heads = 12,
+             .n_layers = 12,
+             .vocab = 30522,
+             .max_positions = 512,
+             .token_types = 2,
+             .head_share = 1,
+             .tied_embeddings = true,
+             .biases = true,
+             .dropout = 0.1},
+            .attn_pdrop = 0.1}},
 };
 enum { MODEL_TYPES = sizeof model_types / sizeof *model_types };
 
@@ -127,8 +156,8 @@ static const struct model_type *find_type(struct config_node type, struct diag *
             return &model_types[i];
     }
     const char *near = nearest_name(text, names, MODEL_TYPES);
-    diag_input(diag, config_pos(type), "model_type '%.40s' is not one of t5, gpt2, llama, mistral, qwen2%s%s%s", text,
-        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    diag_input(diag, config_pos(type), "model_type '%.40s' is not one of t5, gpt2, llama, mistral, qwen2, bert%s%s%s",
+        text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
@@ -165,6 +194,9 @@ static enum status check(const struct config_json *json, struct config_node root
         (json->embd_pdrop < p || json->embd_pdrop > p || json->attn_pdrop < p || json->attn_pdrop > p))
         return diag_input(
             diag, config_pos(root), "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled");
+    if (json->shape.family == MODEL_BERT && (json->attn_pdrop < p || json->attn_pdrop > p))
+        return diag_input(diag, config_pos(root),
+            "hidden_dropout_prob and attention_probs_dropout_prob differ; one probability is modelled");
     return STATUS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* A model as layers of kernels. Families: T5 (encoder-decoder), GPT (GPT-2/minGPT/MPT-like decoder), Llama (RMSNorm,
- * SwiGLU, GQA).
+ * SwiGLU, GQA), BERT (encoder).
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
@@ -21,8 +21,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA, MODEL_FAMILY_COUNT };
-extern const char *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", NULL */
+enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA, MODEL_BERT, MODEL_FAMILY_COUNT };
+extern const char *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "bert" */
 
 struct model_shape {
     const char *name;                                 /* "t5-11b" */
@@ -30,10 +30,12 @@ struct model_shape {
     int family;                                       /* enum model_family */
     int64_t d_model, d_ff, d_kv, n_heads, n_kv_heads; /* d_kv: head dimension; n_kv_heads = n_heads without GQA */
     int64_t n_layers;                                 /* T5: encoder layers */
-    int64_t n_decoder_layers;                         /* T5 only; 0 for decoder-only models */
+    int64_t n_decoder_layers;                         /* T5 only; 0 for models of one stack */
     int64_t vocab;
-    int64_t max_positions;    /* rows of a learned position embedding (GPT), 0 = none */
+    int64_t max_positions;    /* rows of a learned position embedding (GPT, BERT), 0 = none */
     int64_t relative_buckets; /* T5: 32 */
+    int64_t token_types;      /* BERT: 2, sentences A and B */
+    double head_share;        /* BERT: share of the positions whose word the head predicts */
     bool tied_embeddings;
     bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
@@ -168,7 +170,7 @@ struct model_stages {
 extern const struct config_table model_shape_table;
 
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type": t5, gpt2, llama,
- * mistral, qwen2), absent keys by that family's defaults in the transformers library. */
+ * mistral, qwen2, bert), absent keys by that family's defaults in the transformers library. */
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);
 enum status model_parse(
     struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);

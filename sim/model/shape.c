@@ -15,7 +15,7 @@ static const struct config_field fields[] = {
         .offset = offsetof(struct model_shape, family),
         .required = true,
         .names = model_family_names,
-        .help = "t5, gpt or llama"},
+        .help = "t5, gpt, llama or bert"},
     FIELD(name, .type = FIELD_STRING, .required = true, .help = "What the model is called."),
     FIELD(
         source, .type = FIELD_STRING, .required = true, .help = "Where the shape comes from; assumed ... where it is."),
@@ -27,15 +27,18 @@ static const struct config_field fields[] = {
     FIELD(n_layers, COUNT(1, MODEL_MAX_LAYERS), .required = true, .help = "Blocks; T5: of the encoder."),
     FIELD(n_decoder_layers, COUNT(0, MODEL_MAX_LAYERS), .help = "T5: blocks of the decoder; default n_layers."),
     FIELD(vocab, COUNT(1, MODEL_MAX_VOCAB), .required = true, .help = "Rows of the embedding."),
-    FIELD(max_positions, COUNT(0, MODEL_MAX_POSITIONS), .help = "GPT: rows of the position embedding; 0: none."),
+    FIELD(max_positions, COUNT(0, MODEL_MAX_POSITIONS),
+        .help = "GPT, BERT: rows of the position embedding; GPT: 0 is none."),
     FIELD(relative_buckets, COUNT(0, MODEL_MAX_HEADS), .help = "T5: rows of the relative position bias; default 32."),
-    FIELD(tied_embeddings, .type = FIELD_BOOL,
-        .help = "The head uses the embedding; default: t5, gpt true, llama false."),
+    FIELD(token_types, COUNT(1, MODEL_MAX_HEADS), .help = "BERT: rows of the token type embedding; default 2."),
+    FIELD(head_share, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0.001, .max = 1,
+        .help = "BERT: share of the positions whose word the head predicts; default 1."),
+    FIELD(tied_embeddings, .type = FIELD_BOOL, .help = "The head uses the embedding; default: false for llama only."),
     FIELD(gated_ffn, .type = FIELD_BOOL, .help = "Three matrices in the feed-forward layer; default: llama true."),
     FIELD(biases, .type = FIELD_BOOL, .help = "GPT: all layers (default true). Llama: q, k and v (Qwen2)."),
     FIELD(composed_gelu, .type = FIELD_BOOL, .help = "GELU as eight kernels (gelu_new) instead of one; default false."),
     FIELD(dropout, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 0.99,
-        .help = "Probability; default: t5 0.1, others 0."),
+        .help = "Probability; default: t5, bert 0.1, others 0."),
 };
 
 const struct config_table model_shape_table = {

@@ -57,6 +57,8 @@ enum tape_turn { TURN_ONLY, TURN_FIRST, TURN_MIDDLE, TURN_LAST };
 int tape_linear(
     struct tape *tape, const char *name, int x); /* bias, if there is one, in the GEMM's epilogue (cuBLASLt) */
 int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn);
+/* The same with a bias of that whole name. */
+int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int x, enum tape_turn turn);
 /* Row lookup in name.weight; rows: how many. The gradient is dense: zeros, then a scatter-add. */
 int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn);
 /* NEFTune, where the workload has it: zeros, uniform noise in them, the sum; else x itself. */
@@ -66,8 +68,9 @@ int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch
 
 struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;
+    bool both_ways; /* not causal: every pair of positions */
 };
-/* FlashAttention 2, causal: q, k, v as the linear layers leave them, one kernel forward, three backward. */
+/* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward. */
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 
 /* ---- element by element
@@ -110,6 +113,8 @@ int tape_layer_norm(struct tape *tape, const char *name, int x);         /* one 
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32);
 /* Into another layout, of rows x cols; its gradient is copied back. */
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+/* So many of the rows of x, wherever they lie; their gradients are added to zeros. */
+int tape_select(struct tape *tape, const char *name, int x, int64_t rows);
 void tape_split(
     struct tape *tape, const char *name, int x, int parts[3]); /* views of equal size; backward concatenates */
 int tape_repeat(struct tape *tape, const char *name, int x, int64_t times); /* GQA: each key head for several queries */
@@ -120,5 +125,6 @@ int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols);
 
 int tape_cross_entropy(
     struct tape *tape, const char *name, int logits); /* the loss; the logits are returned beside it */
+int tape_add_losses(struct tape *tape, const char *name, int a, int b); /* the loss is their sum */
 
 #endif

@@ -33,7 +33,7 @@ struct tape_op {
     int saved[2];     /* buffers, beyond inputs and output */
     int weight, bias; /* parameters, relative to the layer's first */
     int64_t m, n, k, batch;
-    int choice; /* enum tape_turn or enum tape_function */
+    int choice; /* enum tape_turn or enum tape_function; flash attention: both ways */
 };
 
 enum { FORWARD, BACKWARD };

@@ -2,6 +2,8 @@
  * rows. */
 #include "model/tape_core.h"
 
+#include <string.h>
+
 static struct kernel_work gemm(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t batch)
 {
     return kernel_gemm(m, n, k, batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
@@ -52,7 +54,7 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
     tape_complete(tape, op->bias);
 }
 
-int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn)
+static int linear(struct tape *tape, const char *name, int bias, int x, enum tape_turn turn)
 {
     struct tape_value in = tape_at(tape, x);
     int weight = tape_find(tape, name, "weight");
@@ -64,7 +66,7 @@ int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_tur
         .name = tape_name(tape, name),
         .in = {x},
         .weight = weight,
-        .bias = tape_find(tape, name, "bias"),
+        .bias = bias,
         .m = in.rows,
         .n = numel / in.cols,
         .k = in.cols,
@@ -76,6 +78,22 @@ int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_tur
     tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
+}
+
+int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn)
+{
+    return linear(tape, name, tape_find(tape, name, "bias"), x, turn);
+}
+
+int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int x, enum tape_turn turn)
+{
+    int found = NO_PARAM;
+    const struct model_layer *layer = &tape->model->layers[tape->layer];
+    for (int i = 0; i < layer->n_tensors && found == NO_PARAM; i++)
+        if (strcmp(tape_tensor(tape, i)->name, bias) == 0)
+            found = i;
+    BUG_IF(found == NO_PARAM, "layer %d has no %s", tape->layer, bias);
+    return linear(tape, name, found, x, turn);
 }
 
 int tape_linear(struct tape *tape, const char *name, int x)
@@ -190,6 +208,12 @@ static double attention_flop(const struct tape_op *op)
     return 4.0 * (double)(op->batch * op->m * op->n) * (double)op->k;
 }
 
+static double flash_share(const struct tape_op *op)
+{
+    bool both_ways = op->choice;
+    return both_ways ? 1 : FLASH_CAUSAL_SHARE;
+}
+
 static void flash_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value q = tape_at(tape, op->in[0]), k = tape_at(tape, op->in[1]), v = tape_at(tape, op->in[2]);
@@ -201,7 +225,7 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
     int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
     launch_flash(tape, tape_suffix(tape, op->name, "dgrad"),
         (const int[])READS(grad, q.buffer, k.buffer, v.buffer, lse, delta), (const int[])READS(wide, grad_k, grad_v),
-        flop * FLASH_CAUSAL_SHARE * FLASH_BACKWARD_PRODUCTS, 2 * flop);
+        flop * flash_share(op) * FLASH_BACKWARD_PRODUCTS, 2 * flop);
     int grad_q = tape_new_grad(tape, op->in[0]);
     tape_elementwise(tape, tape_suffix(tape, op->name, "dq"), 1, wide, NO_BUFFER, grad_q);
     tape_give(tape, op->in[0], grad_q);
@@ -217,13 +241,14 @@ int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct 
         .m = shape.queries,
         .n = shape.keys,
         .k = shape.head_dim,
-        .batch = shape.batch * shape.heads};
+        .batch = shape.batch * shape.heads,
+        .choice = shape.both_ways};
     struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
     op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
     double flop = attention_flop(&op);
     launch_flash(tape, op.name, (const int[])READS(query.buffer, key.buffer, value.buffer),
-        (const int[])READS(tape_at(tape, op.out).buffer, op.saved[0]), flop * FLASH_CAUSAL_SHARE, flop);
+        (const int[])READS(tape_at(tape, op.out).buffer, op.saved[0]), flop * flash_share(&op), flop);
     tape_push(tape, op);
     return op.out;
 }

@@ -137,6 +137,12 @@ int tape_cross_entropy(struct tape *tape, const char *name, int logits)
     return loss;
 }
 
+int tape_add_losses(struct tape *tape, const char *name, int a, int b)
+{
+    tape->loss = tape_add(tape, name, a, b);
+    return tape->loss;
+}
+
 /* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows, then their sum. struct
  * model_kernel names one parameter, so the weight is told with the first and the bias with the second, microseconds
  * later. */
@@ -228,6 +234,36 @@ int tape_repeat(struct tape *tape, const char *name, int x, int64_t times)
 {
     struct tape_value in = tape_at(tape, x);
     return times == 1 ? x : tape_copy(tape, name, x, in.rows * times, in.cols);
+}
+
+static void launch_rows(struct tape *tape, const char *name, const struct tape_op *op, int from, int to)
+{
+    struct tape_value out = tape_at(tape, op->out);
+    double bytes = (double)(out.rows * out.cols * out.element_bytes);
+    tape_launch(tape, name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
+    tape_touch(tape, from);
+    tape_touch(tape, to);
+}
+
+static void select_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape,
+        (struct tape_stream){
+            .kind = KERNEL_COPY, .name = tape_suffix(tape, op->name, "zero"), .reads = {NO_BUFFER}, .write = grad_x});
+    launch_rows(tape, tape_suffix(tape, op->name, "dgrad"), op, tape_grad(tape, op), grad_x);
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_select(struct tape *tape, const char *name, int x, int64_t rows)
+{
+    struct tape_value in = tape_at(tape, x);
+    BUG_IF(rows > in.rows, "%s.%s: %ld rows of %ld", tape->scope, name, (long)rows, (long)in.rows);
+    struct tape_op op = {.backward = select_backward, .name = tape_name(tape, name), .in = {x}};
+    op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
+    launch_rows(tape, op.name, &op, in.buffer, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
 }
 
 static void split_backward(struct tape *tape, const struct tape_op *op)

@@ -27,7 +27,9 @@ static void counts_are_the_published_ones(void **state)
     (void)state;
     /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
      * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
-     * tokens. Llama: the model cards. */
+     * tokens. Llama: the model cards.
+     * bert-large: BertModel's 335,141,888 (transformers' num_parameters()) and the heads of BertForPreTraining:
+     * transform 1,049,600 + 2,048, bias 30,522, sentence 2,050. */
     const struct {
         const char *file;
         int64_t params;
@@ -53,6 +55,7 @@ static void counts_are_the_published_ones(void **state)
         {"mpt-3b.yaml", 2651837440},
         {"mpt-70b.yaml", 64862437376},
         {"internlm-7b.yaml", 7321423872},
+        {"bert-large.yaml", 336226108},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -76,7 +79,7 @@ static void config_json_gives_the_same_counts(void **state)
 {
     (void)state;
     /* mistral-7b: all keys by default; 7,241,732,096 on the model card of Mistral-7B-v0.1. qwen2-7b: 7,615,616,512 on
-     * Qwen2-7B's. */
+     * Qwen2-7B's. bert-base: 109,482,240 of BertModel and the heads 590,592 + 1,536 + 30,522 + 1,538. */
     const struct {
         const char *file;
         int64_t params;
@@ -87,6 +90,7 @@ static void config_json_gives_the_same_counts(void **state)
         {"llama-3.1-8b.json", 8030261248},
         {"mistral-7b.json", 7241732096},
         {"qwen2-7b.json", 7615616512},
+        {"bert-base.json", 110106428},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)

@@ -44,7 +44,7 @@ static struct run run(const struct model_shape *shape, enum dtype storage, enum 
 }
 
 /* Every shape with every variant that its family knows. */
-static int variants(struct model_shape out[8])
+static int variants(struct model_shape out[10])
 {
     int n = 0;
     out[n++] = small_gpt;
@@ -60,6 +60,9 @@ static int variants(struct model_shape out[8])
     out[n].biases = out[n].tied_embeddings = true, out[n++].n_kv_heads = 4;
     out[n] = small_llama;
     out[n++].dropout = 0.1;
+    out[n++] = small_bert;
+    out[n] = small_bert; /* masked positions only */
+    out[n++].head_share = 0.25;
     return n;
 }
 
@@ -67,7 +70,7 @@ typedef void check_run(const struct run *r);
 
 static void for_every_variant(check_run *check)
 {
-    struct model_shape shapes[8];
+    struct model_shape shapes[10];
     int n = variants(shapes);
     for (int i = 0; i < n; i++)
         for (int attention = ATTENTION_NAIVE;

@@ -12,6 +12,7 @@
 #define REST "name: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
 #define LLAMA "family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
+#define BERT "family: bert\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define T5 "family: t5\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 
 static void defaults_follow_the_family(void **state)
@@ -93,6 +94,16 @@ static void mistakes_are_told_where_they_are(void **state)
         {GPT "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n", "m:9:13: error: ", "as many key heads"},
         {GPT "d_model: 16\nn_heads: 4\ngated_ffn: true\n", "m:9:12: error: ", "no gated feed-forward"},
         {GPT "d_model: 16\nn_heads: 4\nn_decoder_layers: 2\n", "m:9:19: error: ", "one stack"},
+        {BERT "d_model: 16\nn_heads: 4\n", "m:1:1: error: ", "learned positions"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\ntied_embeddings: false\n",
+            "m:10:18: error: ", "uses the word embedding"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\ngated_ffn: true\n", "m:10:12: error: ", "no gated"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead_share: 2\n", "m:10:13: error: ", "2"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nn_kv_heads: 2\n", "m:10:13: error: ", "as many key heads"},
+        {"{\"model_type\": \"bert\",\n \"hidden_dropout_prob\": 0.2}",
+            "m:1:1: error: ", "attention_probs_dropout_prob"},
+        {"{\"model_type\": \"bert\",\n \"hidden_act\": \"relu\"}", "m:2:16: error: ", "gelu"},
+        {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "did you mean 'bert'?"},
         {T5 "d_model: 16\nn_heads: 4\nbiases: true\n", "m:9:9: error: ", "no biases"},
         {T5 "d_model: 16\nn_heads: 4\nrelative_buckets: 0\n", "m:9:19: error: ", "relative position buckets"},
         /* 4 x 4096 layers of 8 d^2 and more, with d = 2^20: 3e16 parameters, which is too many though each field is in

@@ -1,0 +1,189 @@
+/* BERT: an encoder whose every sublayer ends in dropout, residual and LayerNorm; two heads, for masked words and for
+ * the next sentence. As BertForPreTraining of Hugging Face transformers runs it in eager mode; names as there. The
+ * decoder of the words' head is the word embedding, with a bias of its own.
+ *
+ * head_share below 1: the words' head sees the masked positions only, as NVIDIA's DeepLearningExamples have it
+ * (sequence_output_is_dense); Hugging Face's sees all.
+ *
+ * Differs: the pooler's rows, the first of each sequence, are copied before they are multiplied (cuBLAS reads them
+ * where they lie); positions are added into a new tensor, not in place. */
+#include "model/family.h"
+
+#include <math.h>
+
+static const char WORDS[] = "bert.embeddings.word_embeddings";
+
+static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
+{
+    build_tensor(b, arena_printf(b->arena, "%s.weight", name), out, in);
+    build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
+}
+
+static void norm_tensors(struct model_builder *b, const char *name)
+{
+    build_tensor(b, arena_printf(b->arena, "%s.weight", name), b->shape->d_model, 1);
+    build_tensor(b, arena_printf(b->arena, "%s.bias", name), b->shape->d_model, 1);
+}
+
+static void layers(struct model_builder *b)
+{
+    enum { SENTENCE_CLASSES = 2 }; /* B follows A, or not */
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
+    build_layer(b, LAYER_ROOT, "root");
+    build_tensor(b, arena_printf(b->arena, "%s.weight", WORDS), s->vocab, d);
+    build_tensor(b, "bert.embeddings.position_embeddings.weight", s->max_positions, d);
+    build_tensor(b, "bert.embeddings.token_type_embeddings.weight", s->token_types, d);
+    norm_tensors(b, "bert.embeddings.LayerNorm");
+    linear_tensors(b, "bert.pooler.dense", d, d);
+    build_tensor(b, "cls.predictions.bias", s->vocab, 1);
+    linear_tensors(b, "cls.predictions.transform.dense", d, d);
+    norm_tensors(b, "cls.predictions.transform.LayerNorm");
+    linear_tensors(b, "cls.seq_relationship", d, SENTENCE_CLASSES);
+    for (int i = 0; i < s->n_layers; i++) {
+        build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "bert.encoder.layer.%d", i));
+        linear_tensors(b, "attention.self.query", d, d);
+        linear_tensors(b, "attention.self.key", d, d);
+        linear_tensors(b, "attention.self.value", d, d);
+        linear_tensors(b, "attention.output.dense", d, d);
+        norm_tensors(b, "attention.output.LayerNorm");
+        linear_tensors(b, "intermediate.dense", d, s->d_ff);
+        linear_tensors(b, "output.dense", s->d_ff, d);
+        norm_tensors(b, "output.LayerNorm");
+    }
+}
+
+static int naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
+{
+    int64_t products = a->batch * a->heads;
+    q = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
+    k = tape_copy(t, "k.copy", k, products * a->keys, a->head_dim);
+    int weights = tape_matmul(t, "scores", q, k, products, a->queries, a->keys, a->head_dim);
+    weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
+    weights = tape_map(t, "scores.mask", TAPE_SHIFT, weights); /* of padding: added, not filled in */
+    weights = tape_softmax(t, "softmax", weights, false);
+    weights = tape_dropout(t, "dropout", weights);
+    v = tape_copy(t, "v.copy", v, products * a->keys, a->head_dim);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
+    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+}
+
+/* BertSelfOutput and BertOutput, which are alike. */
+static int output(struct tape *t, const char *scope, int x, int residual)
+{
+    tape_scope(t, scope);
+    int out = tape_dropout(t, "dropout", tape_linear(t, "dense", x));
+    return tape_layer_norm(t, "LayerNorm", tape_add(t, "residual", out, residual));
+}
+
+static int block(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    const struct model_workload *w = c->workload;
+    struct tape_attention a = {.batch = w->micro_batch,
+        .heads = c->shape->n_heads,
+        .queries = w->seq_len,
+        .keys = w->seq_len,
+        .head_dim = c->shape->d_kv,
+        .both_ways = true};
+    int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
+    tape_scope(t, "attention.self");
+    int q = tape_linear(t, "query", x), k = tape_linear(t, "key", x), v = tape_linear(t, "value", x);
+    int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", q, k, v, a) : naive_attention(t, &a, q, k, v);
+    x = output(t, "attention.output", out, x);
+    tape_scope(t, "intermediate");
+    out = tape_linear(t, "dense", x);
+    out = tape_map(t, "gelu", TAPE_GELU, out);
+    return output(t, "output", out, x);
+}
+
+static int entry(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
+    tape_scope(t, "bert.embeddings");
+    int words = tape_embedding(t, "word_embeddings", tokens, TURN_LAST);
+    int types = tape_embedding(t, "token_type_embeddings", tokens, TURN_ONLY);
+    int x = tape_add(t, "add_types", words, types);
+    int positions = tape_embedding(t, "position_embeddings", length, TURN_ONLY);
+    x = tape_add(t, "add_positions", x, positions);
+    return tape_dropout(t, "dropout", tape_layer_norm(t, "LayerNorm", x));
+}
+
+static int masked_words(const struct stage_context *c, int x)
+{
+    struct tape *t = c->tape;
+    double tokens = (double)(c->workload->micro_batch * c->workload->seq_len);
+    tape_scope(t, "cls.predictions");
+    if (c->shape->head_share < 1)
+        x = tape_select(t, "masked", x, (int64_t)ceil(c->shape->head_share * tokens));
+    x = tape_map(t, "transform.gelu", TAPE_GELU, tape_linear(t, "transform.dense", x));
+    x = tape_layer_norm(t, "transform.LayerNorm", x);
+    tape_scope(t, "");
+    return tape_cross_entropy(t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, TURN_FIRST));
+}
+
+static int next_sentence(const struct stage_context *c, int x)
+{
+    struct tape *t = c->tape;
+    x = tape_linear(t, "bert.pooler.dense", tape_select(t, "bert.pooler.first", x, c->workload->micro_batch));
+    x = tape_map(t, "bert.pooler.tanh", TAPE_TANH, x);
+    return tape_cross_entropy(t, "next_sentence_loss", tape_linear(t, "cls.seq_relationship", x));
+}
+
+static int forward(const struct stage_context *c)
+{
+    BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "BERT has one stack");
+    if (c->kind == STAGE_ENTRY)
+        return entry(c);
+    if (c->kind == STAGE_BLOCK)
+        return block(c);
+    int x = tape_input(c->tape, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
+    int words = masked_words(c, x);
+    return tape_add_losses(c->tape, "loss", words, next_sentence(c, x));
+}
+
+static const char *check(const struct model_shape *s, size_t *offset)
+{
+    *offset = offsetof(struct model_shape, n_heads);
+    if (s->n_heads * s->d_kv != s->d_model)
+        return "in BERT, heads x head dimension is d_model: choose a number of heads that divides d_model";
+    *offset = offsetof(struct model_shape, n_kv_heads);
+    if (s->n_kv_heads != s->n_heads)
+        return "BERT has as many key heads as heads";
+    *offset = offsetof(struct model_shape, n_decoder_layers);
+    if (s->n_decoder_layers != 0)
+        return "BERT has one stack: its layers are n_layers";
+    *offset = offsetof(struct model_shape, max_positions);
+    if (s->max_positions == 0)
+        return "BERT has learned positions: give how many, 512 in the published models";
+    *offset = offsetof(struct model_shape, token_types);
+    if (s->token_types == 0)
+        return "BERT has token types: give how many, 2 in the published models";
+    *offset = offsetof(struct model_shape, tied_embeddings);
+    if (!s->tied_embeddings)
+        return "BERT's head uses the word embedding: tied_embeddings is true";
+    *offset = offsetof(struct model_shape, biases);
+    if (!s->biases)
+        return "all layers of BERT have biases";
+    *offset = offsetof(struct model_shape, gated_ffn);
+    if (s->gated_ffn)
+        return "BERT has no gated feed-forward layer";
+    *offset = offsetof(struct model_shape, relative_buckets);
+    if (s->relative_buckets != 0)
+        return "BERT has no relative position buckets";
+    *offset = offsetof(struct model_shape, composed_gelu);
+    return s->composed_gelu ? "BERT's GELU is one kernel" : NULL;
+}
+
+const struct model_family_code model_family_bert = {
+    .defaults = {.family = MODEL_BERT,
+        .token_types = 2,
+        .head_share = 1,
+        .tied_embeddings = true,
+        .biases = true,
+        .dropout = 0.1},
+    .layers = layers,
+    .forward = forward,
+    .check = check,
+};
