@@ -31,7 +31,14 @@ set offsets 0, 0, graph 0.05, graph 0.3
 set key bottom left reverse Left spacing 1.5 samplen 3
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
-plot for [c = 1 : |$curves| - 1] $points using "gpus":(of(c, "simulated")) with linespoints \
+# Where `run --samples` has been: 90 % of the samples, and their median as a thin line.
+sampled = |$bands| > 1
+if (sampled) set label 4 'Bands: 90 % of the samples of fitted parameters and noise; thin lines: their median.' \
+  at screen 0.02,0.085 textcolor rgb grey font ',11'
+plot for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "low")):(of(c, "high")) with filledcurves \
+    linetype c fillstyle transparent solid 0.2 noborder notitle, \
+  for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "median")) with lines linetype c linewidth 0.7 notitle, \
+  for [c = 1 : |$curves| - 1] $points using "gpus":(of(c, "simulated")) with linespoints \
     linetype c linewidth 2 pointsize 1.3 title word($curves[c + 1], 1), \
   for [c = 1 : |$curves| - 1] $points using "gpus":(of(c, "published")) with points \
     linecolor c pointtype hollow(c) pointsize 2.4 linewidth 2 title word($curves[c + 1], 2)

@@ -10,6 +10,18 @@ FROM v_scaling
 WHERE scenario = 't5_scaling'
 ORDER BY curve, gpus
 
+-- name: bands
+SELECT
+  dense_rank() OVER (ORDER BY micro_batch, curve) AS curve,
+  gpus,
+  tflops_per_gpu_p05 AS low,
+  tflops_per_gpu_p50 AS median,
+  tflops_per_gpu_p95 AS high,
+  samples
+FROM v_band
+WHERE scenario = 't5_scaling'
+ORDER BY curve, gpus
+
 -- name: curves
 SELECT
   printf('batch %d, simulated: %+.1f %%', micro_batch, -100 * loss) AS simulated,

@@ -36,6 +36,6 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
 void training_fit_free(struct training_fit *fit);
 
 /* Loads the rows with used_in_fit, fits, and prints every parameter beside its filed value. */
-enum status training_fit_print(FILE *out, const char *table, const char *base, struct diag *diag);
+enum status training_fit_print(FILE *out, const char *path, const char *base, struct diag *diag);
 
 #endif

@@ -1,3 +1,4 @@
+#include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
 #include "cli/force.h"
@@ -6,8 +7,6 @@
 #include "calibrate/check_nccl.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES };
 
@@ -17,6 +16,8 @@ struct check_command {
     struct nccl_options nccl;
     struct coll_force force;
 };
+
+static const char *const format_names[] = {"table", "csv", NULL};
 
 static const struct argp_option options[] = {
     {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster that the log is of: a file of topologies/clusters", 0},
@@ -28,15 +29,6 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static int parse_count(const char *option, const char *text, struct argp_state *state)
-{
-    char *end = NULL;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || n < 1 || n > 1 << 20)
-        argp_error(state, "--%s %s: a number from 1 is wanted", option, text);
-    return (int)n;
-}
-
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct check_command *command = state->input;
@@ -45,9 +37,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->topology = arg;
         return 0;
     case KEY_FORMAT:
-        command->csv = strcmp(arg, "csv") == 0;
-        if (!command->csv && strcmp(arg, "table") != 0)
-            argp_error(state, "--format %s: table or csv is wanted", arg);
+        command->csv = argument_name("format", arg, format_names, state) == 1;
         return 0;
     case KEY_COLLECTIVE:
         command->nccl.collective = nccl_collective(arg);
@@ -55,10 +45,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "--collective %s: a name as all_reduce is wanted", arg);
         return 0;
     case KEY_RANKS:
-        command->nccl.ranks = parse_count("ranks", arg, state);
+        command->nccl.ranks = argument_count("ranks", arg, 1 << 20, state);
         return 0;
     case KEY_NODES:
-        command->nccl.nodes = parse_count("nodes", arg, state);
+        command->nccl.nodes = argument_count("nodes", arg, 1 << 20, state);
         return 0;
     case KEY_ALGO:
     case KEY_PROTO:

@@ -1,10 +1,10 @@
+#include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
 
 #include "calibrate/import.h"
 
 #include <argp.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { KEY_DB = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES };
@@ -25,15 +25,6 @@ static const struct argp_option options[] = {
     {"nodes", KEY_NODES, "N", 0, "Of nccl-tests: on how many nodes", 0},
     {0},
 };
-
-static int parse_count(const char *option, const char *text, struct argp_state *state)
-{
-    char *end = NULL;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || n < 1 || n > INT32_MAX)
-        argp_error(state, "--%s %s: a number from 1 is wanted", option, text);
-    return (int)n;
-}
 
 static void take_argument(struct import_command *command, const char *arg, struct argp_state *state)
 {
@@ -88,10 +79,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
                 arg);
         return 0;
     case KEY_RANKS:
-        command->nccl.ranks = parse_count("ranks", arg, state);
+        command->nccl.ranks = argument_count("ranks", arg, 1 << 20, state);
         return 0;
     case KEY_NODES:
-        command->nccl.nodes = parse_count("nodes", arg, state);
+        command->nccl.nodes = argument_count("nodes", arg, 1 << 20, state);
         return 0;
     case ARGP_KEY_ARG:
         take_argument(command, arg, state);

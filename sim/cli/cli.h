@@ -23,7 +23,10 @@ int cmd_validate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_model(int argc, char **argv);
+int cmd_whatif(int argc, char **argv);
+int cmd_tune(int argc, char **argv);
 int cmd_memory(int argc, char **argv);
+int cmd_fit(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static int cmd_help(int argc, char **argv);
+
 static const struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
@@ -12,11 +14,15 @@ static const struct command {
     {"plot", "draw a figure from a database", cmd_plot},
     {"explain", "say why a job loses throughput as it grows", cmd_explain},
     {"validate", "simulate published runs; compare with what was measured", cmd_validate},
+    {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},
+    {"tune", "search the fastest and the cheapest way to train a model", cmd_tune},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
+    {"fit", "find the largest micro-batch and the fewest GPUs that fit", cmd_fit},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
+    {"help", "explain a command", cmd_help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -61,6 +67,29 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+static error_t parse_help(int key, char *arg, struct argp_state *state)
+{
+    const struct command **command = state->input;
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    if (*command)
+        argp_error(state, "one command at a time; '%s' is a second one", arg);
+    *command = find(arg, state);
+    return 0;
+}
+
+/* help COMMAND is COMMAND --help, help alone is --help. */
+static int cmd_help(int argc, char **argv)
+{
+    const struct argp argp = {
+        .parser = parse_help, .args_doc = "[COMMAND]", .doc = "Explain a command, or list the commands."};
+    const struct command *command = NULL;
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    char whole[64], option[] = "--help", *rewritten[] = {whole, option, NULL};
+    snprintf(whole, sizeof whole, "flopcast%s%s", command ? " " : "", command ? command->name : "");
+    return command ? command->run(2, rewritten) : cli_main(2, rewritten);
 }
 
 int cli_main(int argc, char **argv)

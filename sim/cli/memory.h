@@ -1,5 +1,5 @@
-/* What `flopcast memory` was asked, and its answer as rows: bytes on one GPU, then rules of thumb beside what is
- * modelled. */
+/* What `flopcast memory` and `flopcast fit` were asked, and the answer of the first as rows: bytes on one GPU, then
+ * rules of thumb beside what is modelled. */
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
 
@@ -17,11 +17,21 @@ struct memory_request {
     int64_t params;
     struct model model; /* when has_model */
     bool has_model;
+    bool fit; /* asked by `flopcast fit` */
     struct footprint_options options;
-    const char *gpu_path; /* or NULL */
-    struct hw_gpu gpu;
+    const char *gpu_path; /* or NULL: all that topologies/gpus knows */
+    struct hw_gpu *gpus;
+    int n_gpus;
     int format; /* enum memory_format */
 };
+
+/* Usage errors exit. doc: of the command, for --help. Then read what was named. */
+void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc);
+enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
+
+/* The model's shape, or NULL; bytes of a GPU that CUDA leaves to training. */
+const struct model *memory_model(const struct memory_request *request);
+double memory_room(const struct hw_gpu *gpu);
 
 /* Compute and print in the format asked for. */
 void memory_print(FILE *out, const struct memory_request *request, struct arena *arena);

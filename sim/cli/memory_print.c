@@ -1,6 +1,7 @@
 #include "base/vec.h"
 #include "cli/memory.h"
 #include "config/config.h"
+#include "strategy/footprint_fit.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -47,17 +48,20 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
     bool gathers = several && (strategy == FOOTPRINT_FSDP || strategy == FOOTPRINT_ZERO3);
     add(rows, "gpu", "weights", NOT_GIVEN, f->weights, "");
     add(rows, "gpu", "gradients", NOT_GIVEN, f->gradients,
-        request->options.optimizer == FOOTPRINT_LOMO ? "LOMO: one tensor's at a time" : "");
+        request->options.optimizer == OPTIMIZER_LOMO ? "LOMO: one tensor's at a time" : "");
     add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer,
         deepspeed && mixed ? "with FP32 weights, as DeepSpeed keeps them" : "");
     add(rows, "gpu", "copies", NOT_GIVEN, f->copies,
         f->copies == 0 && (request->has_model || !gathers) ? ""
+        : request->options.lora_rank > 0                   ? "a matrix of the base, widened for use"
         : !gathers                                         ? "16-bit weights that autocast keeps"
         : request->has_model || deepspeed                  ? "weights gathered for use"
                                                            : "units are known to a model file only");
     add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, f->buffers == 0 ? "" : "buckets");
     add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
         activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
+    if (f->host > 0)
+        add(rows, "gpu", "(in host memory)", NOT_GIVEN, f->host, "pinned, for this GPU; no part of the total");
     add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f),
         "each kind at its fullest; without CUDA context, NCCL and fragmentation");
 }
@@ -69,16 +73,16 @@ static void add_precision_rules(struct rows *rows, const struct memory_request *
     add(rows, "rule", "weights, 16 bit: 2 P", 2 * p, 2 * p, "");
     add(rows, "rule", "weights, 8 bit: P", p, p, "");
     add(rows, "rule", "training, FP32: 80 P", 80 * p,
-        states(request, FOOTPRINT_FP32, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        states(request, FOOTPRINT_FP32, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1),
         "course rule, 20 x the weights; modelled without activations: its own parts make 24 P");
     add(rows, "rule", "training, 16 bit: 40 P", 40 * p,
-        states(request, FOOTPRINT_BF16, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        states(request, FOOTPRINT_BF16, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1),
         "course rule; modelled without activations");
     add(rows, "rule", "training, 8 bit: 20 P", 20 * p,
-        states(request, FOOTPRINT_INT8, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1),
+        states(request, FOOTPRINT_INT8, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1),
         "course rule; everything in a byte, which nobody trains with: see 8-bit Adam and QLoRA");
     add(rows, "rule", "16-bit Adam: 2 P + 2 P + 4 P", 8 * p,
-        states(request, FOOTPRINT_BF16, FOOTPRINT_ADAM, FOOTPRINT_DDP, 1), "70B: 140 + 140 + 280 = 560 GB");
+        states(request, FOOTPRINT_BF16, OPTIMIZER_ADAM, FOOTPRINT_DDP, 1), "70B: 140 + 140 + 280 = 560 GB");
 }
 
 static void add_optimizer_rules(struct rows *rows, const struct memory_request *request)
@@ -91,16 +95,16 @@ static void add_optimizer_rules(struct rows *rows, const struct memory_request *
         int optimizer, dtype;
         const char *note;
     } rules[] = {
-        {"AdamW state, FP32: 8 P", 8 * p, FOOTPRINT_ADAMW, FOOTPRINT_FP32, ""},
-        {"AdamW state, 16 bit: 4 P", 4 * p, FOOTPRINT_ADAMW, FOOTPRINT_BF16, ""},
-        {"Lion state, FP32: 4 P", 4 * p, FOOTPRINT_LION, FOOTPRINT_FP32, "one moment"},
-        {"Lion state, 16 bit: 2 P", 2 * p, FOOTPRINT_LION, FOOTPRINT_BF16, ""},
-        {"8-bit Adam state: 2 P", 2 * p, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32,
+        {"AdamW state, FP32: 8 P", 8 * p, OPTIMIZER_ADAMW, FOOTPRINT_FP32, ""},
+        {"AdamW state, 16 bit: 4 P", 4 * p, OPTIMIZER_ADAMW, FOOTPRINT_BF16, ""},
+        {"Lion state, FP32: 4 P", 4 * p, OPTIMIZER_LION, FOOTPRINT_FP32, "one moment"},
+        {"Lion state, 16 bit: 2 P", 2 * p, OPTIMIZER_LION, FOOTPRINT_BF16, ""},
+        {"8-bit Adam state: 2 P", 2 * p, OPTIMIZER_ADAM_8BIT, FOOTPRINT_FP32,
             "with a scale to 256 elements (bitsandbytes)"},
-        {"Adafactor state: sqrt P", 4 * sqrt(p), FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32,
+        {"Adafactor state: sqrt P", 4 * sqrt(p), OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32,
             model ? "rows + columns of every matrix" : "as one square matrix; a model file gives its shapes"},
-        {"LOMO state, FP32: 2 P", 2 * p, FOOTPRINT_LOMO, FOOTPRINT_FP32, "none in fact: it is SGD fused into backward"},
-        {"LOMO state, 16 bit: P", p, FOOTPRINT_LOMO, FOOTPRINT_BF16, ""},
+        {"LOMO state, FP32: 2 P", 2 * p, OPTIMIZER_LOMO, FOOTPRINT_FP32, "none in fact: it is SGD fused into backward"},
+        {"LOMO state, 16 bit: P", p, OPTIMIZER_LOMO, FOOTPRINT_BF16, ""},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         add(rows, "rule", rules[i].name, rules[i].rule,
@@ -124,7 +128,7 @@ static void add_sharing_rules(struct rows *rows, const struct memory_request *re
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         add(rows, "rule", rules[i].name, rules[i].rule,
-            states(request, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, rules[i].strategy, gpus), note);
+            states(request, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, rules[i].strategy, gpus), note);
 }
 
 static void add_model_rows(struct rows *rows, const struct memory_request *request)
@@ -132,16 +136,20 @@ static void add_model_rows(struct rows *rows, const struct memory_request *reque
     const struct footprint_options *options = &request->options;
     const struct model *model = &request->model;
     double p = (double)request->params;
-    double adapters = 16 * (double)footprint_lora_params(model, LORA_RANK); /* FP32: 4 + 4 + 8 bytes each */
+    double adapters = 16 * (double)footprint_lora_params(model, LORA_RANK, NULL); /* FP32: 4 + 4 + 8 bytes each */
     add(rows, "rule", "LoRA of rank 16, 16-bit base", 2 * p, 2 * p + adapters,
         "base, adapters on every matrix of the blocks, Adam");
-    add(rows, "rule", "QLoRA of rank 16, 4-bit base", p / 2, footprint_qlora_base(model) + adapters,
+    add(rows, "rule", "QLoRA of rank 16, 4-bit base", p / 2, footprint_qlora_base(model, 2) + adapters,
         "4.127 bits in the blocks' matrices, the rest in 16 bit");
+    add(rows, "rule", "QLoRA, prepared for training", p / 2, footprint_qlora_base(model, 4) + adapters,
+        "prepare_model_for_kbit_training: the rest in FP32; it turns full checkpointing on, too");
     if (options->micro_batch > 0) {
         int64_t context = model->shape.family == MODEL_T5 ? options->decoder_seq_len : options->seq_len;
         double cache = footprint_kv_cache(&model->shape, options->micro_batch, context, 2);
         add(rows, "rule", "KV cache, 16 bit", cache, cache,
             "generation: 2 x batch x layers x KV heads x head size x context");
+        double noise = footprint_neftune(model, options);
+        add(rows, "rule", "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");
     }
 }
 
@@ -153,25 +161,64 @@ static void print_bytes(FILE *out, double bytes)
         fprintf(out, bytes < 1e6 && bytes > 0 ? "  %12.6f" : "  %12.3f", bytes * 1e-9);
 }
 
-static void print_fit(FILE *out, const struct memory_request *request, double total)
+double memory_room(const struct hw_gpu *gpu)
 {
-    double context = request->gpu.context_bytes.value, room = request->gpu.hbm_capacity.value - context - total;
-    fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context, %.1f GB %s\n\n", request->gpu.name,
-        room >= 0 ? "fits" : "does not fit", (total + context) * 1e-9, request->gpu.hbm_capacity.value * 1e-9,
-        context * 1e-9, fabs(room) * 1e-9, room >= 0 ? "to spare" : "too much");
+    return gpu->hbm_capacity.value - gpu->context_bytes.value;
 }
 
-static void print_table(FILE *out, const struct memory_request *request, const struct rows *rows, double total)
+const struct model *memory_model(const struct memory_request *request)
+{
+    return request->has_model ? &request->model : NULL;
+}
+
+/* The cheapest change that makes a job fit that does not. */
+static const char *remedy(const struct memory_request *request, const struct hw_gpu *gpu, struct arena *arena)
+{
+    struct footprint_job job = {request->params, memory_model(request), request->options}, changed;
+    return footprint_remedy(&changed, &job, memory_room(gpu), arena);
+}
+
+static void print_fit(
+    FILE *out, const struct memory_request *request, const struct hw_gpu *gpu, double total, struct arena *arena)
+{
+    double context = gpu->context_bytes.value, room = memory_room(gpu) - total;
+    if (!request->gpu_path) {
+        fprintf(out, "%-30s  %12.1f  %s by %.1f GB\n", gpu->name, gpu->hbm_capacity.value * 1e-9,
+            room >= 0 ? "fits" : "too small", fabs(room) * 1e-9);
+        return;
+    }
+    fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context, %.1f GB %s\n", gpu->name,
+        room >= 0 ? "fits" : "does not fit", (total + context) * 1e-9, gpu->hbm_capacity.value * 1e-9, context * 1e-9,
+        fabs(room) * 1e-9, room >= 0 ? "to spare" : "too much");
+    if (room >= 0)
+        return;
+    const char *change = remedy(request, gpu, arena);
+    fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
+}
+
+static void print_fits(FILE *out, const struct memory_request *request, double total, struct arena *arena)
+{
+    if (!request->gpu_path)
+        fprintf(out, "%-30s  %12s\n", "known GPUs", "HBM, GB");
+    for (int i = 0; i < request->n_gpus; i++)
+        print_fit(out, request, &request->gpus[i], total, arena);
+    fputc('\n', out);
+}
+
+static void print_table(
+    FILE *out, const struct memory_request *request, const struct rows *rows, double total, struct arena *arena)
 {
     const struct footprint_options *o = &request->options;
     fprintf(out, "%s: %" PRId64 " parameters (P)\n", request->has_model ? request->model.shape.name : request->name,
         request->params);
-    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype],
-        footprint_optimizer_names[o->optimizer], footprint_strategy_names[o->strategy], o->gpus,
-        o->gpus == 1 ? "" : "s");
+    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype], optimizer_names[o->optimizer],
+        footprint_strategy_names[o->strategy], o->gpus, o->gpus == 1 ? "" : "s");
     if (o->micro_batch > 0)
         fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " tokens, %s attention, %s checkpointing", o->micro_batch,
-            o->seq_len, attention_kernel_names[o->attention], o->checkpointing ? "full" : "no");
+            o->seq_len, attention_kernel_names[o->attention],
+            o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
+    if (o->lora_rank > 0)
+        fprintf(out, ", %sLoRA of rank %" PRId64, o->qlora ? "Q" : "", o->lora_rank);
     fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");
     bool rules = false;
     for (int i = 0; i < rows->list.n; i++) {
@@ -179,8 +226,7 @@ static void print_table(FILE *out, const struct memory_request *request, const s
         if (!rules && *row->section == 'r') {
             rules = true;
             fputc('\n', out);
-            if (request->gpu_path)
-                print_fit(out, request, total);
+            print_fits(out, request, total, arena);
             fprintf(out, "%-30s  %12s  %12s\n", "rules of thumb", "rule, GB", "modelled, GB");
         }
         fprintf(out, "%-30s", row->name);
@@ -220,7 +266,7 @@ static void print_json_number(FILE *out, double value)
         fprintf(out, "%.17g", value);
 }
 
-static void print_json(FILE *out, const struct memory_request *request, const struct rows *rows)
+static void print_json(FILE *out, const struct memory_request *request, const struct rows *rows, double total)
 {
     fputs("{\"model\": ", out);
     json_write_string(out, request->has_model ? request->model.shape.name : request->name);
@@ -228,15 +274,18 @@ static void print_json(FILE *out, const struct memory_request *request, const st
         ", \"parameters\": %" PRId64
         ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64
         ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64,
-        request->params, footprint_dtype_names[request->options.dtype],
-        footprint_optimizer_names[request->options.optimizer], footprint_strategy_names[request->options.strategy],
-        request->options.gpus, request->options.micro_batch, request->options.seq_len);
-    if (request->gpu_path) {
-        fputs(", \"gpu\": ", out);
-        json_write_string(out, request->gpu.name);
-        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g", request->gpu.hbm_capacity.value,
-            request->gpu.context_bytes.value);
+        request->params, footprint_dtype_names[request->options.dtype], optimizer_names[request->options.optimizer],
+        footprint_strategy_names[request->options.strategy], request->options.gpus, request->options.micro_batch,
+        request->options.seq_len);
+    fputs(", \"fits\": [", out);
+    for (int i = 0; i < request->n_gpus; i++) {
+        const struct hw_gpu *gpu = &request->gpus[i];
+        fprintf(out, "%s\n  {\"gpu\": ", i ? "," : "");
+        json_write_string(out, gpu->name);
+        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"fits\": %s}", gpu->hbm_capacity.value,
+            gpu->context_bytes.value, total <= memory_room(gpu) ? "true" : "false");
     }
+    fputs("]", out);
     fputs(", \"rows\": [", out);
     for (int i = 0; i < rows->list.n; i++) {
         const struct row *row = &rows->list.at[i];
@@ -266,8 +315,8 @@ void memory_print(FILE *out, const struct memory_request *request, struct arena 
     if (request->format == MEMORY_CSV)
         print_csv(out, &rows);
     else if (request->format == MEMORY_JSON)
-        print_json(out, request, &rows);
+        print_json(out, request, &rows, footprint_total(&f));
     else
-        print_table(out, request, &rows, footprint_total(&f));
+        print_table(out, request, &rows, footprint_total(&f), arena);
     vec_free(&rows.list);
 }

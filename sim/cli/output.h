@@ -8,10 +8,11 @@
 #include <stdio.h>
 
 /* For people: a table; below it the points that are out of memory, what each curve loses from its smallest to its
- * largest cluster, and what the scenario assumes. */
+ * largest cluster, and what the scenario assumes. Of sampled results also median and 90 % interval. */
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 
-/* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable. */
+/* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable.
+ * Sampled results have those of record_fill_band behind them; so has the JSON. */
 void output_csv_head(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 

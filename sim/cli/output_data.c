@@ -25,6 +25,9 @@ void output_csv_head(FILE *out, const struct scenario_set *set, const struct sce
     fputs("scenario", out);
     for (int c = 0; c < record.n; c++)
         fprintf(out, ",%s", record.cells[c].name);
+    record_fill_band(&record, &results[0]);
+    for (int c = 0; c < record.n && results[0].n_samples > 0; c++)
+        fprintf(out, ",%s", record.cells[c].name);
     fputs("\r\n", out);
 }
 
@@ -35,6 +38,11 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
         record_fill(&record, &set->points[i], &results[i]);
         csv_write_text(out, set->points[i].options.name);
         for (int c = 0; c < record.n; c++) {
+            fputc(',', out);
+            output_csv_cell(out, &record.cells[c]);
+        }
+        record_fill_band(&record, &results[i]);
+        for (int c = 0; c < record.n && results[i].n_samples > 0; c++) {
             fputc(',', out);
             output_csv_cell(out, &record.cells[c]);
         }
@@ -70,6 +78,11 @@ static void json_point(FILE *out, const struct scenario_point *point, const stru
     fputs("{\"scenario\": ", out);
     json_write_string(out, point->options.name);
     for (int c = 0; c < record.n; c++) {
+        fputs(",\n   ", out);
+        output_json_cell(out, &record.cells[c]);
+    }
+    record_fill_band(&record, result);
+    for (int c = 0; c < record.n && result->n_samples > 0; c++) {
         fputs(",\n   ", out);
         output_json_cell(out, &record.cells[c]);
     }

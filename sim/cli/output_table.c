@@ -2,6 +2,7 @@
 
 #include "cli/table.h"
 #include "cli/vary.h"
+#include "scenario/sample.h"
 #include "store/record.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@ struct view {
     const struct scenario_result *results;
     struct arena *arena;
     struct vary vary; /* only what has no column of its own */
-    bool published, published_memory;
+    bool published, published_memory, sampled;
 };
 
 static bool has_own_column(const char *path)
@@ -36,6 +37,7 @@ static void view_begin(struct view *view)
         if (!has_own_column(all.options.at[i].path))
             vec_push(&view->vary.options, all.options.at[i]);
     vec_free(&all.options);
+    view->sampled = view->results[0].n_samples > 0;
     for (int i = 0; i < view->set->n_points; i++) {
         const struct scenario_published *published = &view->set->points[i].published;
         view->published |= published->found;
@@ -52,6 +54,10 @@ static void head(const struct view *view, struct table *table)
     table_column(table, "batch", "/GPU", false);
     table_column(table, "GPUs", "", false);
     table_column(table, "TFLOPS", "/GPU", false);
+    if (view->sampled) {
+        table_column(table, "median", "TFLOPS/GPU", false);
+        table_column(table, "90 % between", "TFLOPS/GPU", false);
+    }
     if (view->published) {
         table_column(table, "published", "TFLOPS/GPU", false);
         table_column(table, "deviation", "%", false);
@@ -85,6 +91,11 @@ static void row(struct view *view, struct table *table, int i)
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.strategy.train.micro_batch));
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.cluster.gpus));
     table_cell(table, ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
+    if (view->sampled) {
+        struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
+        number(view, table, band.n > 0, 2, band.median);
+        table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
+    }
     if (view->published) {
         table_cell(table, published->found && published->oom ? "OOM"
                           : known ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
@@ -173,6 +184,12 @@ static void print_curve(FILE *out, struct view *view, const struct curve *curve)
     fprintf(out, ", %.0f -> %.0f GPUs: ", gpus_of(view, curve->first), gpus_of(view, curve->last));
     print_change(
         out, "simulated", view->results[curve->first].tflops_per_gpu, view->results[curve->last].tflops_per_gpu);
+    if (view->sampled) {
+        struct scenario_band loss = scenario_loss_band(&view->results[curve->first], &view->results[curve->last]);
+        if (loss.n > 0)
+            fprintf(out, "; median of %d samples %+.1f %%, 90 %% between %+.1f and %+.1f %%", loss.n,
+                -100 * loss.median, -100 * loss.high, -100 * loss.low);
+    }
     if (curve->published_first != curve->published_last) {
         double from = points[curve->published_first].published.tflops_per_gpu;
         double to = points[curve->published_last].published.tflops_per_gpu;

@@ -1,7 +1,9 @@
 #include "cli/cli.h"
 
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/trace.h"
+#include "scenario/sample.h"
 #include "store/store.h"
 
 #include <argp.h>
@@ -10,10 +12,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_DB = 256, KEY_SET, KEY_SEED, KEY_EXPLAIN, KEY_FORMAT, KEY_TRACE, KEY_TRACE_RANKS };
+enum {
+    KEY_DB = 256,
+    KEY_SET,
+    KEY_SEED,
+    KEY_EXPLAIN,
+    KEY_FORMAT,
+    KEY_TRACE,
+    KEY_TRACE_RANKS,
+    KEY_SAMPLES,
+    MAX_SAMPLES = 100000
+};
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
-static const char *const format_names[FORMAT_COUNT] = {"table", "csv", "json"};
+static const char *const format_names[FORMAT_COUNT + 1] = {"table", "csv", "json", NULL};
 
 struct run {
     VEC(const char *) files;
@@ -21,6 +33,7 @@ struct run {
     const char *db;
     enum format format;
     bool explain, quiet;
+    int samples;
     const char *trace;
     VEC(int) trace_ranks;
     struct arena arena;        /* sets and texts of the command line */
@@ -33,6 +46,10 @@ static const struct argp_option options[] = {
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
+    {"samples", KEY_SAMPLES, "K", 0,
+        "Also simulate every point K times, with fitted parameters drawn from their standard errors and other seeds of "
+        "the noise: median and 90 % interval",
+        0},
     {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
     {"trace", KEY_TRACE, "FILE", 0,
         "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev", 0},
@@ -40,26 +57,6 @@ static const struct argp_option options[] = {
     {"quiet", 'q', NULL, 0, "Print nothing but errors", 0},
     {0},
 };
-
-static void add_override(struct run *run, const char *text, struct argp_state *state)
-{
-    const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
-        argp_error(state, "--set %s: KEY=VALUE is wanted, as in --set train.micro_batch=16", text);
-    else
-        vec_push(&run->overrides,
-            (struct scenario_override){arena_printf(&run->arena, "%.*s", (int)(equals - text), text), equals + 1});
-}
-
-static void set_format(struct run *run, const char *name, struct argp_state *state)
-{
-    for (int i = 0; i < FORMAT_COUNT; i++)
-        if (strcmp(name, format_names[i]) == 0) {
-            run->format = (enum format)i;
-            return;
-        }
-    argp_error(state, "--format %s: table, csv or json is wanted", name);
-}
 
 static void add_trace_ranks(struct run *run, const char *list, struct argp_state *state)
 {
@@ -85,6 +82,8 @@ static void check_together(const struct run *run, struct argp_state *state)
         argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
     if (run->explain && run->trace)
         argp_error(state, "--explain simulates nothing that --trace could show; leave out one of them");
+    if (run->explain && run->samples > 0)
+        argp_error(state, "--explain simulates nothing that --samples could repeat; leave out one of them");
     if (run->trace && !trace_can_write(run->trace))
         argp_error(state, "--trace %s: the name must end in .json or .json.gz", run->trace);
     if (run->trace_ranks.n > 0 && !run->trace)
@@ -101,13 +100,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         run->db = arg;
         return 0;
     case KEY_SET:
-        add_override(run, arg, state);
+        vec_push(&run->overrides, argument_override("set", arg, &run->arena, state));
         return 0;
     case KEY_SEED:
         vec_push(&run->overrides, (struct scenario_override){"run.seed", arg});
         return 0;
     case KEY_FORMAT:
-        set_format(run, arg, state);
+        run->format = (enum format)argument_name("format", arg, format_names, state);
+        return 0;
+    case KEY_SAMPLES:
+        run->samples = argument_count("samples", arg, MAX_SAMPLES, state);
         return 0;
     case KEY_EXPLAIN:
         run->explain = true;
@@ -193,6 +195,12 @@ static void show_progress(void *self, int done, int total)
     fprintf(stderr, "\r%s: %d of %d points%s", set->points[0].options.name, done, total, done == total ? "\n" : "");
 }
 
+static void show_samples(void *self, int done, int total)
+{
+    const struct scenario_set *set = self;
+    fprintf(stderr, "\r%s: %d of %d samples%s", set->points[0].options.name, done, total, done == total ? "\n" : "");
+}
+
 static void print(const struct run *run, const struct scenario_set *set, const struct scenario_result *results)
 {
     bool first = set == run->sets;
@@ -220,6 +228,8 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     struct arena *arenas = xcalloc((size_t)set->n_points, sizeof *arenas);
     scenario_progress progress = !run->quiet && isatty(STDERR_FILENO) ? show_progress : NULL;
     enum status status = scenario_simulate_all(results, arenas, set, progress, set, diag);
+    if (status == STATUS_OK && run->samples > 0)
+        status = scenario_sample_all(results, arenas, set, run->samples, progress ? show_samples : NULL, set, diag);
     if (status == STATUS_OK && store)
         status = store_put(store, set, results, diag);
     if (status == STATUS_OK && run->trace)

@@ -100,11 +100,14 @@ struct config_origins {
 };
 
 /* Fill *into (a struct that the table describes, already holding the defaults) from a mapping. Unknown keys are errors
- * with "did you mean"; a required key that is missing is told at the mapping's place. Strings are copied into arena,
- * those of origins (which may be NULL) too, so only a FIELD_NODE needs the document to live on. Returns the worst
- * status; *into may be partly filled. */
+ * with "did you mean", also where the key belongs into a section; a required key that is missing is told at the
+ * mapping's place. Strings are copied into arena, those of origins (which may be NULL) too, so only a FIELD_NODE needs
+ * the document to live on. Returns the worst status; *into may be partly filled. */
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
     struct config_origins *origins, struct diag *diag);
+
+/* How many keys of the mapping the table knows: which of several tables a document was written for. */
+int config_fit(struct config_node mapping, const struct config_table *table);
 
 /* Set the one field that the dotted path names. value is a node; errors are told at its place, errors of the path at
  * path_at. A path that ends at a section is an error. */

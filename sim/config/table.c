@@ -27,6 +27,33 @@ static const struct config_field *find_field(const struct config_table *table, c
     return NULL;
 }
 
+/* The dotted path of a value in the table's sections that has this name, or one near it; NULL: none. */
+static const char *path_below(
+    const struct config_table *table, const char *prefix, const char *key, bool near, struct arena *arena)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const char *path = arena_printf(arena, "%s%s", prefix, field->key), *found = NULL;
+        if (field->type == FIELD_SECTION)
+            found = path_below(field->section, arena_printf(arena, "%s.", path), key, near, arena);
+        else if (near ? nearest_name(key, &field->key, 1) != NULL : strcmp(field->key, key) == 0)
+            found = path;
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+/* What may have been meant: a value of that very name in a section, a key beside it, a value of a section. */
+static const char *meant(
+    const struct config_table *table, const char *key, const char *const *keys, size_t n, struct arena *arena)
+{
+    const char *path = path_below(table, "", key, false, arena);
+    if (!path)
+        path = nearest_name(key, keys, n);
+    return path ? path : path_below(table, "", key, true, arena);
+}
+
 static enum status unknown_key(
     struct reader *reader, struct source_pos at, const char *key, const struct config_table *table)
 {
@@ -34,7 +61,7 @@ static enum status unknown_key(
     const char **keys = xcalloc(n, sizeof *keys);
     for (size_t i = 0; i < n; i++)
         keys[i] = table->fields[i].key;
-    const char *near = nearest_name(key, keys, n);
+    const char *near = meant(table, key, keys, n, reader->arena);
     char known[256];
     config_join_names(known, sizeof known, keys, n);
     if (near)
@@ -155,6 +182,16 @@ static enum status read_mapping(
                                    field->key, *help ? " (" : "", help, *help ? ")" : ""));
     }
     return status;
+}
+
+int config_fit(struct config_node mapping, const struct config_table *table)
+{
+    int known = 0, n = config_kind(mapping) == CONFIG_MAPPING ? config_count(mapping) : 0;
+    for (int i = 0; i < n; i++) {
+        const char *name = config_text(config_key(mapping, i));
+        known += find_field(table, name, strlen(name)) != NULL;
+    }
+    return known;
 }
 
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,

@@ -39,7 +39,8 @@ struct exec_options {
     int64_t steps;        /* measured */
     int64_t warmup_steps; /* run before, not measured */
     int64_t seed;
-    int fold; /* enum exec_fold: auto folds when there is no noise */
+    int fold;                 /* enum exec_fold: auto folds when there is no noise */
+    bool expandable_segments; /* PYTORCH_CUDA_ALLOC_CONF: see hbm.h */
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;

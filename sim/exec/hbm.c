@@ -11,11 +11,12 @@ static const int64_t LARGE_BUFFER = INT64_C(20) << 20;
 static const int64_t MIN_LARGE_ALLOC = INT64_C(10) << 20;
 static const int64_t ROUND_LARGE = INT64_C(2) << 20;
 
-enum block_state { BLOCK_UNUSED, BLOCK_FREE, BLOCK_USED, BLOCK_PENDING };
+/* BLOCK_HOLE: addresses of an expandable segment without memory behind them. */
+enum block_state { BLOCK_UNUSED, BLOCK_FREE, BLOCK_USED, BLOCK_PENDING, BLOCK_HOLE };
 
-void hbm_init(struct hbm *hbm, int64_t capacity)
+void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable)
 {
-    *hbm = (struct hbm){.capacity = capacity, .unused = -1};
+    *hbm = (struct hbm){.capacity = capacity, .expandable = expandable, .unused = -1};
 }
 
 void hbm_release(struct hbm *hbm)
@@ -69,43 +70,87 @@ static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
     return best;
 }
 
-/* Give back every segment that is one free block. */
+/* Merge the block after index into it; both are free, or both are holes. */
+static void absorb_next(struct hbm *hbm, int32_t index)
+{
+    struct hbm_block *block = &hbm->blocks.at[index];
+    int32_t gone = block->next;
+    block->bytes += hbm->blocks.at[gone].bytes;
+    block->next = hbm->blocks.at[gone].next;
+    if (block->next >= 0)
+        hbm->blocks.at[block->next].previous = index;
+    drop_block(hbm, gone);
+}
+
+/* Give back every segment that is one free block; of expandable ones every free block. */
 static int64_t release_cached(struct hbm *hbm)
 {
     int64_t released = 0;
     for (int32_t i = 0; i < hbm->blocks.n; i++) {
         struct hbm_block *block = &hbm->blocks.at[i];
-        if (block->state == BLOCK_FREE && block->previous < 0 && block->next < 0) {
-            released += block->bytes;
+        bool whole = block->previous < 0 && block->next < 0;
+        if (block->state != BLOCK_FREE || !(whole || hbm->expandable))
+            continue;
+        released += block->bytes;
+        if (!hbm->expandable) {
             drop_block(hbm, i);
+            continue;
         }
+        block->state = BLOCK_HOLE;
+        if (block->next >= 0 && hbm->blocks.at[block->next].state == BLOCK_HOLE)
+            absorb_next(hbm, i);
+        if (block->previous >= 0 && hbm->blocks.at[block->previous].state == BLOCK_HOLE)
+            absorb_next(hbm, block->previous);
     }
     hbm->reserved -= released;
     return released;
 }
 
-static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
+static bool reserve(struct hbm *hbm, int64_t size)
 {
-    int64_t size = segment_size(bytes);
-    if (hbm->reserved + size > hbm->capacity) {
-        if (release_cached(hbm) == 0 || hbm->reserved + size > hbm->capacity)
-            return -1;
-        hbm->retries++;
-    }
+    if (hbm->reserved + size > hbm->capacity)
+        return false;
     hbm->reserved += size;
     if (hbm->reserved > hbm->peak_reserved)
         hbm->peak_reserved = hbm->reserved;
-    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
+    return true;
 }
 
-static void split(struct hbm *hbm, int32_t index, int64_t bytes)
+/* The block at the end of the expandable segment of this stream and pool, or -1: there is none yet. */
+static int32_t segment_end(const struct hbm *hbm, bool small, int stream)
 {
-    int64_t rest = hbm->blocks.at[index].bytes - bytes;
-    bool small = hbm->blocks.at[index].small;
-    if (small ? rest < MIN_BLOCK : rest <= SMALL_SIZE)
-        return;
+    for (int32_t i = 0; i < hbm->blocks.n; i++) {
+        const struct hbm_block *block = &hbm->blocks.at[i];
+        if (block->state != BLOCK_UNUSED && block->next < 0 && block->small == small && block->stream == stream)
+            return i;
+    }
+    return -1;
+}
+
+/* The first hole that, with a free block before it, holds bytes; else -1. */
+static int32_t find_hole(const struct hbm *hbm, int64_t bytes, int stream)
+{
+    for (int32_t i = 0; i < hbm->blocks.n; i++) {
+        const struct hbm_block *hole = &hbm->blocks.at[i];
+        if (hole->state != BLOCK_HOLE || hole->stream != stream || hole->small != (bytes <= SMALL_SIZE))
+            continue;
+        const struct hbm_block *before = hole->previous < 0 ? NULL : &hbm->blocks.at[hole->previous];
+        if (hole->bytes + (before && before->state == BLOCK_FREE ? before->bytes : 0) >= bytes)
+            return i;
+    }
+    return -1;
+}
+
+static bool is_free(const struct hbm *hbm, int32_t index)
+{
+    return index >= 0 && hbm->blocks.at[index].state == BLOCK_FREE;
+}
+
+/* Cut the first bytes of a block off as the block itself; the rest follows it in the same state. */
+static void cut(struct hbm *hbm, int32_t index, int64_t bytes)
+{
     struct hbm_block tail = hbm->blocks.at[index];
-    tail.bytes = rest;
+    tail.bytes -= bytes;
     tail.previous = index;
     int32_t tail_index = new_block(hbm, tail);
     if (tail.next >= 0)
@@ -114,12 +159,62 @@ static void split(struct hbm *hbm, int32_t index, int64_t bytes)
     hbm->blocks.at[index].next = tail_index;
 }
 
+/* Map pages until there is a free block of bytes: in a hole, else at the end. released: free blocks have been unmapped
+ * for it. */
+static int32_t expand(struct hbm *hbm, int64_t bytes, int stream, bool released)
+{
+    bool small = bytes <= SMALL_SIZE;
+    int64_t page = small ? SMALL_BUFFER : LARGE_BUFFER;
+    int32_t hole = find_hole(hbm, bytes, stream), end = segment_end(hbm, small, stream);
+    int32_t before = hole >= 0 ? hbm->blocks.at[hole].previous : end;
+    int64_t lacking = bytes - (is_free(hbm, before) ? hbm->blocks.at[before].bytes : 0);
+    int64_t mapped = (lacking + page - 1) / page * page;
+    if (hole >= 0 && mapped > hbm->blocks.at[hole].bytes)
+        mapped = hbm->blocks.at[hole].bytes;
+    if (hbm->reserved + mapped > hbm->capacity && !released)
+        return release_cached(hbm) > 0 ? expand(hbm, bytes, stream, true) : -1;
+    if (!reserve(hbm, mapped))
+        return -1;
+    hbm->retries += released;
+    if (hole >= 0) {
+        if (mapped < hbm->blocks.at[hole].bytes)
+            cut(hbm, hole, mapped);
+        hbm->blocks.at[hole].state = BLOCK_FREE;
+    } else {
+        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE});
+        if (end >= 0)
+            hbm->blocks.at[end].next = hole;
+    }
+    if (!is_free(hbm, before))
+        return hole;
+    absorb_next(hbm, before);
+    return before;
+}
+
+static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
+{
+    int64_t size = segment_size(bytes);
+    if (!reserve(hbm, size)) {
+        if (release_cached(hbm) == 0 || !reserve(hbm, size))
+            return -1;
+        hbm->retries++;
+    }
+    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
+}
+
+static void split(struct hbm *hbm, int32_t index, int64_t bytes)
+{
+    int64_t rest = hbm->blocks.at[index].bytes - bytes;
+    if (hbm->blocks.at[index].small || hbm->expandable ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
+        cut(hbm, index, bytes);
+}
+
 int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
 {
     int64_t size = hbm_round(bytes);
     int32_t index = best_fit(hbm, size, stream);
     if (index < 0)
-        index = new_segment(hbm, size, stream);
+        index = hbm->expandable ? expand(hbm, size, stream, false) : new_segment(hbm, size, stream);
     if (index < 0)
         return -1;
     split(hbm, index, size);
@@ -139,18 +234,6 @@ void hbm_free(struct hbm *hbm, int32_t block, int64_t bytes, int category)
     hbm->blocks.at[block].state = BLOCK_PENDING;
     hbm->allocated -= hbm_round(bytes);
     hbm->by_category[category] -= hbm_round(bytes);
-}
-
-/* Merge the block after index into it; both are free. */
-static void absorb_next(struct hbm *hbm, int32_t index)
-{
-    struct hbm_block *block = &hbm->blocks.at[index];
-    int32_t gone = block->next;
-    block->bytes += hbm->blocks.at[gone].bytes;
-    block->next = hbm->blocks.at[gone].next;
-    if (block->next >= 0)
-        hbm->blocks.at[block->next].previous = index;
-    drop_block(hbm, gone);
 }
 
 void hbm_reuse(struct hbm *hbm, int32_t index)

@@ -4,8 +4,12 @@
  * Modelled: rounding to 512 B; a small pool (requests up to 1 MiB, from 2 MiB segments) and a large one (segments of 20
  * MiB for requests below 10 MiB, else the request rounded up to 2 MiB); best fit within a stream's pool, splitting,
  * merging of free neighbours; blocks that another stream used (record_stream) come back when that stream has passed the
- * last use; when cudaMalloc fails, free segments are released and it is tried again. Ignored: expandable_segments,
- * garbage_collection_threshold, max_split_size, cudaMalloc's own granularity beyond 2 MiB. */
+ * last use; when cudaMalloc fails, free segments are released and it is tried again. With expandable_segments, a
+ * stream's pool is one segment without end, of which 20 MiB pages (2 MiB in the small pool) are mapped as they are
+ * needed: a request that no free block holds maps what the free block at the end lacks; releasing unmaps whole free
+ * blocks, and a hole that is large enough is mapped again before the end grows. Ignored:
+ * garbage_collection_threshold, max_split_size, cudaMalloc's own granularity beyond 2 MiB, pages that a free block
+ * shares with its neighbours (they are unmapped with it). */
 #ifndef FLOPCAST_EXEC_HBM_H
 #define FLOPCAST_EXEC_HBM_H
 
@@ -24,6 +28,7 @@ struct hbm_block {
 
 struct hbm {
     int64_t capacity; /* bytes that segments may take */
+    bool expandable;  /* expandable_segments:True */
     int64_t reserved, allocated;
     int64_t by_category[HBM_CATEGORY_COUNT];
     int64_t peak_allocated, peak_reserved;
@@ -33,7 +38,7 @@ struct hbm {
     int32_t unused; /* first block record that can be used again, -1 */
 };
 
-void hbm_init(struct hbm *hbm, int64_t capacity);
+void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable);
 void hbm_release(struct hbm *hbm);
 
 /* A block for bytes > 0, or -1: out of memory even after releasing free segments (nothing changes then). */

@@ -60,7 +60,7 @@ static void allocate(struct sim *sim, int32_t index)
 
 void ledger_setup(struct sim *sim)
 {
-    hbm_init(&sim->hbm, (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim));
+    hbm_init(&sim->hbm, (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim), sim->options->expandable_segments);
     sim->blocks = ARENA_ARRAY(sim->arena, int32_t, sim->plan->buffers.n);
     for (int i = 0; i < sim->plan->setup.n && !sim->out_of_memory; i++)
         allocate(sim, sim->plan->setup.at[i]);

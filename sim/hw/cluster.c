@@ -69,6 +69,7 @@ enum status hw_load(struct hw *out, const char *cluster_path, struct arena *aren
         status = hw_load_gpu(&out->gpu, out->node.gpu_path, arena, diag);
     if (status == STATUS_OK)
         status = check(out, cluster_path, diag);
+    out->gpu.host_link_Bps = out->node.pcie_bandwidth.value;
     return status;
 }
 

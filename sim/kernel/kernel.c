@@ -15,6 +15,7 @@ const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_LOSS] = "loss",
     [KERNEL_OPTIMIZER] = "optimizer",
     [KERNEL_COPY] = "copy",
+    [KERNEL_HOST_COPY] = "host_copy",
 };
 
 /* Assumed: share of the HBM bandwidth that a kernel keeps however much collectives ask for. */
@@ -77,6 +78,8 @@ static double memory_efficiency(const struct kernel_work *work, const struct hw_
 
 static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
+    if (work->kind == KERNEL_HOST_COPY)
+        return work->read_bytes / gpu->host_link_Bps;
     double all_Bps = gpu->hbm_bandwidth.value * memory_efficiency(work, gpu);
     double left_Bps = fmax(all_Bps - share.hbm_Bps, MEMORY_SHARE_MIN * all_Bps);
     double drawn_Bps = all_Bps * share.sms / gpu->memory_sms.value;

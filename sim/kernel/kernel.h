@@ -7,6 +7,8 @@
  * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
  *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
  *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
+ * - copies to and from the host: bytes over the GPU's own link, whatever collectives do. Ignored: links that GPUs
+ * share.
  * - floor: kernel_floor or gemm_floor; a kernel is never shorter.
  *
  * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs). Clocks that fall at the
@@ -27,7 +29,8 @@ enum kernel_kind {
     KERNEL_EMBEDDING,
     KERNEL_LOSS,
     KERNEL_OPTIMIZER,
-    KERNEL_COPY, /* memcpy, memset, concatenation on the device */
+    KERNEL_COPY,      /* memcpy, memset, concatenation on the device */
+    KERNEL_HOST_COPY, /* to or from pinned host memory: read_bytes */
     KERNEL_KIND_COUNT,
 };
 extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];

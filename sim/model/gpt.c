@@ -87,6 +87,7 @@ static int entry(const struct stage_context *c)
     tape_scope(t, "transformer");
     int x =
         tape_embedding(t, "wte", c->workload->micro_batch * length, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    x = tape_neftune(t, x);
     if (c->shape->max_positions > 0)
         x = tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY));
     return tape_dropout(t, "drop", x);

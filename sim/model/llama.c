@@ -105,8 +105,9 @@ static int forward(const struct stage_context *c)
 {
     BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "Llama has one stack");
     if (c->kind == STAGE_ENTRY)
-        return tape_embedding(c->tape, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
-            c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+        return tape_neftune(
+            c->tape, tape_embedding(c->tape, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
+                         c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY));
     return c->kind == STAGE_EXIT ? head(c) : block(c);
 }
 

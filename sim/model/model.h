@@ -87,6 +87,9 @@ struct model_workload {
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
+    bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
+    bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
+                              * its `outputs` does not) */
 };
 
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. */
@@ -107,6 +110,10 @@ struct model_kernel {
     int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
     int param_use;  /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                        does */
+    bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
+                * second product with a matrix, from the first, and fused attention (torchtitan,
+                * models/parallelize_llama.py, _save_list and mm_count; products with a bias count there as another
+                * operation, here alike) */
 };
 
 /* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's
@@ -122,7 +129,7 @@ struct model_activation {
 
 /* A layer's (or entry's, exit's) kernels and tensors for one micro-batch. The input of the program (the output of the
  * stage before it, whose output_bytes say its size) is not among the tensors: it is the activation checkpoint that the
- * caller keeps until the program's backward is done. The output is among them.
+ * caller keeps until the program's backward is done (but see drops_input). The output is among them.
  *
  * Gradients at the borders: the gradient of the output is an activation born at backward kernel 0, that of the input
  * one that lives to the last backward kernel (often the same one: the residual stream). So the caller does nothing to
@@ -138,8 +145,11 @@ struct model_program {
     int n_activations;
     int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
     int64_t output_bytes;
-    bool reruns; /* a block, which full activation checkpointing recomputes */
-    int n_rerun; /* so many forward kernels until everything that backward needs is there again */
+    bool
+        drops_input; /* backward needs nothing of the input: unless the program is run again, the stage before it can
+                      * let go of its output when the forward pass is over (a norm that casts to FP32 saves the cast) */
+    bool reruns;     /* a block, which full activation checkpointing recomputes */
+    int n_rerun;     /* so many forward kernels until everything that backward needs is there again */
 };
 
 /* Stages in forward order: each is a program and the layer whose parameters it uses. */

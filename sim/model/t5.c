@@ -197,7 +197,8 @@ static int forward(const struct stage_context *c)
     BUG_IF(w->decoder_seq_len <= 0, "T5 with a decoder of %ld tokens", (long)w->decoder_seq_len);
     switch (c->kind) {
     case STAGE_ENTRY:
-        return tape_dropout(t, "encoder.dropout", tape_embedding(t, "shared", w->micro_batch * w->seq_len, TURN_LAST));
+        return tape_dropout(
+            t, "encoder.dropout", tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->seq_len, TURN_LAST)));
     case STAGE_BLOCK:
         return c->role == LAYER_ENCODER_BLOCK ? encoder_block(c) : decoder_block(c);
     case STAGE_STACK_EXIT:
@@ -205,8 +206,8 @@ static int forward(const struct stage_context *c)
     case STAGE_DECODER_ENTRY:
         tape_memory(t, "encoder_hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
         return tape_dropout(t, "decoder.dropout",
-            tape_embedding(t, "shared", w->micro_batch * w->decoder_seq_len,
-                c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST));
+            tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->decoder_seq_len,
+                                c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST)));
     case STAGE_EXIT:
         break;
     }

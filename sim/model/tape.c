@@ -13,6 +13,7 @@ struct tape *tape_open(const struct model *model, int layer, const struct model_
         .scope = "",
         .layer = layer,
         .loss = NO_VALUE,
+        .input = NO_VALUE,
         .storage_bytes = dtype_bytes(workload->storage),
     };
     return tape;
@@ -50,6 +51,7 @@ int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols)
     int value = tape_value(tape, name, rows, cols, tape->storage_bytes, true);
     tape->values.at[value].foreign = true;
     tape->buffers.at[tape->values.at[value].buffer].external = true;
+    tape->input = value;
     return value;
 }
 
@@ -114,6 +116,25 @@ static int last_saved(const struct model_program *program)
     return last;
 }
 
+/* There is an input, and no backward kernel reads it. */
+static bool drops_input(const struct tape *tape)
+{
+    if (tape->input == NO_VALUE)
+        return false;
+    return tape->buffers.at[tape_at(tape, tape->input).buffer].life.backward_last < 0;
+}
+
+static void mark_kept(struct model_program *program)
+{
+    int products = 0;
+    for (int i = 0; i < program->n_forward; i++) {
+        struct model_kernel *kernel = &program->forward[i];
+        bool product = kernel->work.kind == KERNEL_GEMM && kernel->param_use != NO_PARAM;
+        products += product;
+        kernel->kept = kernel->work.kind == KERNEL_ATTENTION || (product && products % 2 == 1);
+    }
+}
+
 static struct model_kernel *list_kernels(const struct tape *tape, int pass)
 {
     int n = tape->kernels[pass].n;
@@ -133,10 +154,12 @@ struct model_program *tape_close(struct tape *tape, int output)
         .n_forward = tape->kernels[FORWARD].n,
         .n_backward = tape->kernels[BACKWARD].n,
         .output = -1,
+        .drops_input = drops_input(tape),
         .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,
     };
     list_activations(tape, program, output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer);
     program->n_rerun = last_saved(program) + 1;
+    mark_kept(program);
     vec_free(&tape->kernels[FORWARD]);
     vec_free(&tape->kernels[BACKWARD]);
     vec_free(&tape->buffers);

@@ -59,6 +59,8 @@ int tape_linear(
 int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn);
 /* Row lookup in name.weight; rows: how many. The gradient is dense: zeros, then a scatter-add. */
 int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn);
+/* NEFTune, where the workload has it: zeros, uniform noise in them, the sum; else x itself. */
+int tape_neftune(struct tape *tape, int x);
 /* batch products of m x k by k x n; the result has batch * m rows of n. */
 int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k);
 

@@ -44,8 +44,9 @@ struct tape {
     struct arena *arena;
     const char *scope;
     int layer;
-    int pass; /* FORWARD or BACKWARD */
-    int loss; /* a value, or NO_VALUE */
+    int pass;  /* FORWARD or BACKWARD */
+    int loss;  /* a value, or NO_VALUE */
+    int input; /* the same */
     int64_t storage_bytes;
     VEC(struct model_kernel) kernels[2];
     VEC(struct tape_buffer) buffers;

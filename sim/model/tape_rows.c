@@ -130,9 +130,9 @@ int tape_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
     int loss = fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits);
-    /* The training loop's `outputs` holds the logits until the next step; they are listed to the end of this program.
-     */
-    tape->buffers.at[tape_at(tape, logits).buffer].held[BACKWARD] = true;
+    /* The training loop holds the logits until backward or the next step; then they are listed to the end of this
+     * program. */
+    tape->buffers.at[tape_at(tape, logits).buffer].held[tape->workload->drops_logits ? FORWARD : BACKWARD] = true;
     tape->loss = loss;
     return loss;
 }
@@ -313,4 +313,14 @@ int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols)
                        .reads = {NO_BUFFER},
                        .write = tape_at(tape, out).buffer});
     return out;
+}
+
+int tape_neftune(struct tape *tape, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    if (!tape->workload->neftune)
+        return x;
+    int noise = tape_zeros(tape, "neftune.zeros", in.rows, in.cols);
+    tape_elementwise(tape, tape_name(tape, "neftune.uniform_"), 1, NO_BUFFER, NO_BUFFER, tape_at(tape, noise).buffer);
+    return tape_add(tape, "neftune.add", x, noise);
 }

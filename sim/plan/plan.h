@@ -106,6 +106,7 @@ struct plan {
     VEC(int32_t) stream_ops[STREAM_COUNT]; /* ops of each stream in order, set by plan_end */
     double model_flop;                     /* per rank and step: 3 x forward */
     double hardware_flop; /* per rank and step: what the GEMM and attention kernels execute, recomputation counted */
+    double host_bytes;    /* pinned host memory of a rank, for the whole run */
     double tokens;        /* per rank and step */
     double samples;       /* per rank and step */
 };

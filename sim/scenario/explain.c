@@ -46,27 +46,28 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
 enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
     const struct scenario_point *large, struct diag *diag)
 {
-    enum { RUNS = 2 * (CAUSE_COUNT + 1) };
-    struct scenario_point *points = xcalloc(RUNS, sizeof *points);
-    struct scenario_result *results = xcalloc(RUNS, sizeof *results);
+    enum { ROUNDS = CAUSE_COUNT + 1, ENDS = 2, RUNS = ROUNDS * ENDS };
+    struct scenario_point(*points)[ENDS] = xcalloc(ROUNDS, sizeof *points);
+    struct scenario_result(*results)[ENDS] = xcalloc(ROUNDS, sizeof *results);
     struct arena *arenas = xcalloc(RUNS, sizeof *arenas);
-    for (int i = 0; i <= CAUSE_COUNT; i++) {
-        points[2 * i] = i ? points[2 * (i - 1)] : *small;
-        points[2 * i + 1] = i ? points[2 * (i - 1) + 1] : *large;
-        for (int end = 0; end < 2 && i > 0; end++)
-            scenario_remove_cause(&points[2 * i + end], (enum scenario_cause)(i - 1));
-    }
-    struct scenario_set set = {.points = points, .n_points = RUNS};
-    enum status status = scenario_simulate_all(results, arenas, &set, NULL, NULL, diag);
+    points[0][0] = *small;
+    points[0][1] = *large;
+    for (int i = 1; i < ROUNDS; i++)
+        for (int end = 0; end < ENDS; end++) {
+            points[i][end] = points[i - 1][end];
+            scenario_remove_cause(&points[i][end], (enum scenario_cause)(i - 1));
+        }
+    struct scenario_set set = {.points = points[0], .n_points = RUNS};
+    enum status status = scenario_simulate_all(results[0], arenas, &set, NULL, NULL, diag);
     *out = (struct scenario_waterfall){0};
-    for (int i = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
-        out->small[i] = results[2 * i].tflops_per_gpu;
-        out->large[i] = results[2 * i + 1].tflops_per_gpu;
-        for (int end = 0; end < 2 && status == STATUS_OK; end++)
-            if (results[2 * i + end].exec.status == EXEC_OOM)
-                status =
-                    diag_input(diag, points[end].gpus_at, "%lld GPUs run out of memory; there is no speed to explain",
-                        (long long)points[end].options.cluster.gpus);
+    for (int i = 0; i < ROUNDS && status == STATUS_OK; i++) {
+        out->small[i] = results[i][0].tflops_per_gpu;
+        out->large[i] = results[i][1].tflops_per_gpu;
+        for (int end = 0; end < ENDS && status == STATUS_OK; end++)
+            if (results[i][end].exec.status == EXEC_OOM)
+                status = diag_input(diag, points[0][end].gpus_at,
+                    "%lld GPUs run out of memory; there is no speed to explain",
+                    (long long)points[0][end].options.cluster.gpus);
     }
     double before = out->small[0] - out->large[0];
     for (int i = 0; i < CAUSE_COUNT; i++) {

@@ -67,6 +67,15 @@ struct inputs {
 /* Fill hw, model and published of a point and give its noise the cluster's values where the scenario sets none. False
  * when an input could not be read. */
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag);
+/* The noise of a point, beside what its cluster says. */
+enum { NOISE_FIELDS = 4 };
+struct noise_field {
+    const char *path; /* "noise.host_jitter" */
+    double *value;    /* in the point */
+    struct quantity cluster;
+};
+void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *point);
+
 void inputs_release(struct inputs *inputs);
 
 /* The row of the figure that matches the point; a blank cell matches all. No row is no error, two rows are one. */

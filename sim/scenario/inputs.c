@@ -56,22 +56,25 @@ static const struct input *get_input(
     return input->status == STATUS_OK ? input : NULL;
 }
 
-/* A cluster varies as its file says unless the scenario says otherwise. */
-static void default_noise(struct scenario_point *point)
+void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *point)
 {
     const struct hw_cluster *cluster = &point->hw.cluster;
     struct noise_options *noise = &point->options.exec.noise;
-    const struct {
-        const char *path;
-        double *value;
-        struct quantity cluster;
-    } fields[] = {
+    const struct noise_field fields[NOISE_FIELDS] = {
         {"noise.gpu_speed_spread", &noise->gpu_speed_spread, cluster->gpu_speed_spread},
         {"noise.kernel_jitter", &noise->kernel_jitter, cluster->kernel_jitter},
         {"noise.network_jitter", &noise->network_jitter, cluster->network_jitter},
         {"noise.host_jitter", &noise->host_jitter, cluster->host_jitter},
     };
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    memcpy(out, fields, sizeof fields);
+}
+
+/* A cluster varies as its file says unless the scenario says otherwise. */
+static void default_noise(struct scenario_point *point)
+{
+    struct noise_field fields[NOISE_FIELDS];
+    inputs_noise(fields, point);
+    for (int i = 0; i < NOISE_FIELDS; i++) {
         if (scenario_origin(point, fields[i].path, NULL).file || !quantity_is_set(fields[i].cluster))
             continue;
         *fields[i].value = fields[i].cluster.value;
@@ -83,13 +86,22 @@ static void default_noise(struct scenario_point *point)
 /* A GPU with a stack's numbers; kernels as the stack launches them unless the scenario says otherwise. */
 static void use_stack(struct scenario_point *point, const struct stack *stack)
 {
-    static const char path[] = "train.cross_entropy";
+    struct train_options *train = &point->options.strategy.train;
+    const struct {
+        const char *path;
+        int *option, of_stack;
+    } kernels[] = {
+        {"train.cross_entropy", &train->cross_entropy, stack->kernels.cross_entropy},
+        {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
+    };
     stack_apply(&point->hw.gpu, stack);
-    if (stack->cross_entropy < 0 || scenario_origin(point, path, NULL).file)
-        return;
-    point->options.strategy.train.cross_entropy = stack->cross_entropy;
-    vec_push(
-        &point->origins.list, (struct config_origin){path, (struct source_pos){.file = point->options.stack_path}});
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        if (kernels[i].of_stack < 0 || scenario_origin(point, kernels[i].path, NULL).file)
+            continue;
+        *kernels[i].option = kernels[i].of_stack;
+        struct source_pos at = {.file = point->options.stack_path};
+        vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at});
+    }
 }
 
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)

@@ -47,12 +47,42 @@ static const char *join_assumptions(struct config_node list, struct arena *arena
     return text;
 }
 
+/* Another kind of file of the project, by the keys that it has; then nothing of it is worth reading. */
+static bool is_other_file(struct config_node root, struct diag *diag)
+{
+    const struct {
+        const struct config_table *table;
+        const char *remedy;
+    } kinds[] = {
+        {&hw_gpu_table, "nodes name it; `flopcast topology` shows it"},
+        {&hw_node_table, "clusters name it; `flopcast topology` shows it"},
+        {&hw_cluster_table, "scenarios name it under 'cluster: {topology: FILE}'; `flopcast topology` shows it"},
+        {&model_shape_table, "scenarios name it under 'model: FILE'; `flopcast model` shows it"},
+        {&stack_table, "scenarios name it under 'stack: FILE'"},
+    };
+    int best = -1, most = config_fit(root, &scenario_file_table);
+    for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
+        bool hugging_face = kinds[i].table == &model_shape_table && config_find(root, "model_type").doc;
+        int known = hugging_face ? config_count(root) : config_fit(root, kinds[i].table);
+        if (known <= most)
+            continue;
+        most = known;
+        best = i;
+    }
+    if (best >= 0)
+        diag_input(diag, config_pos(root), "this file has the keys of %s, not of a scenario; %s",
+            kinds[best].table->what, kinds[best].remedy);
+    return best >= 0;
+}
+
 static void read_file(struct loader *loader)
 {
     struct config_doc *doc = NULL;
     if (config_load(&doc, loader->file, &loader->diag) != STATUS_OK)
         return;
     vec_push(&loader->docs, doc);
+    if (is_other_file(config_root(doc), &loader->diag))
+        return;
     config_read(config_root(doc), &scenario_file_table, &loader->read, loader->arena, &loader->origins, &loader->diag);
     if (loader->read.sweep.doc)
         sweep_read(&loader->sweep, loader->read.sweep, loader->arena, &loader->diag);

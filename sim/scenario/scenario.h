@@ -103,6 +103,8 @@ enum status scenario_load(struct scenario_set *out, const char *path, const stru
 enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     const char *const *from, int n_overrides, struct arena *arena, struct diag *diag);
 
+struct scenario_sample;
+
 /* What a point gives. */
 struct scenario_result {
     struct exec_result exec;
@@ -113,6 +115,8 @@ struct scenario_result {
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;
+    struct scenario_sample *samples; /* sample.h; NULL until they are asked for */
+    int n_samples;
     double wall_s; /* real time that the simulation took; not deterministic */
 };
 

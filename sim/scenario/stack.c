@@ -13,6 +13,13 @@ static const struct config_field rate_fields[] = {
     SHARE(gemm_sustained, "Share of the GEMM rates that is left in hours of training."),
     SHARE(attention_efficiency, "Share of the GEMM peak that the stack's fused attention reaches."),
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
+    {.key = "overlap_slowdown",
+        .type = FIELD_SOURCED,
+        .offset = offsetof(struct stack_rates, overlap_slowdown),
+        .help = "How much longer its kernels take while a collective is resident.",
+        .dimension = DIM_FRACTION,
+        .min = 0,
+        .max = 10},
 };
 static const struct config_table rate_table = {
     .what = "the rates of a stack", .fields = rate_fields, .n_fields = sizeof rate_fields / sizeof *rate_fields};
@@ -30,9 +37,14 @@ static const struct config_table arch_table = {
 static const struct config_field kernel_fields[] = {
     {.key = "cross_entropy",
         .type = FIELD_ENUM,
-        .offset = offsetof(struct stack, cross_entropy),
+        .offset = offsetof(struct stack_kernels, cross_entropy),
         .help = "Kernels of the loss.",
         .names = cross_entropy_names},
+    {.key = "optimizer_impl",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, optimizer_impl),
+        .help = "How it runs the optimizer.",
+        .names = optimizer_impl_names},
 };
 static const struct config_table kernel_table = {.what = "the kernels of a stack",
     .fields = kernel_fields,
@@ -55,20 +67,20 @@ static const struct config_field fields[] = {
         .section = &arch_table},
     {.key = "kernels",
         .type = FIELD_SECTION,
-        .offset = 0,
+        .offset = offsetof(struct stack, kernels),
         .help = "Which kernels it launches.",
         .section = &kernel_table},
 };
-static const struct config_table table = {
+const struct config_table stack_table = {
     .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.cross_entropy = -1};
+    *out = (struct stack){.kernels = {-1, -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
-        status = config_read(config_root(doc), &table, out, arena, NULL, diag);
+        status = config_read(config_root(doc), &stack_table, out, arena, NULL, diag);
     config_free(doc);
     return status;
 }
@@ -87,5 +99,6 @@ void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
         replace(&gpu->gemm_sustained, stack->rates[a].gemm_sustained);
         replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);
         replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
+        replace(&gpu->overlap_slowdown, stack->rates[a].overlap_slowdown);
     }
 }

@@ -6,7 +6,7 @@
  *   rates:                  # by architecture; an architecture that is not listed keeps the GPU file's numbers
  *     Ampere:
  *       attention_efficiency: {value: 0.33, kind: fitted, std_error: 0.01, source: "..."}
- *   kernels: {cross_entropy: fused} # which kernels it launches, where the scenario does not say
+ *   kernels: {cross_entropy: fused, optimizer_impl: for_loop} # what it launches, where the scenario does not say
  *
  * Each number takes the place of the GPU file's number of that name (hw/hw.h): one profile for a framework, never one
  * for a run. */
@@ -15,20 +15,25 @@
 
 #include "config/config.h"
 #include "hw/hw.h"
-#include "model/model.h"
+#include "strategy/strategy.h"
 
 enum { STACK_ARCHS = 4 };
 extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arch has them */
 
 struct stack_rates { /* unset: the GPU file's */
-    struct quantity gemm_sustained, attention_efficiency, pointwise_efficiency;
+    struct quantity gemm_sustained, attention_efficiency, pointwise_efficiency, overlap_slowdown;
 };
 
 struct stack {
     const char *name, *description;
     struct stack_rates rates[STACK_ARCHS];
-    int cross_entropy; /* enum cross_entropy; -1: the stack says nothing */
+    struct stack_kernels {  /* -1: the stack says nothing */
+        int cross_entropy;  /* enum cross_entropy */
+        int optimizer_impl; /* enum optimizer_impl */
+    } kernels;
 };
+
+extern const struct config_table stack_table;
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
 

@@ -10,6 +10,7 @@ enum {
     MAX_BATCH = 1 << 20,
     MAX_ACCUMULATION = 1024, /* each micro-step is a stretch of the plan; some 10^4 ops for a large model */
     MAX_GPUS = 1 << 24,
+    MAX_INTERVAL = 1 << 12,
 };
 
 #define FIELD(key_, type_, owner, member, help_)                                                                       \
@@ -41,6 +42,8 @@ static const struct config_field train_fields[] = {
         .names = optimizer_impl_names},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
+    {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every so manieth block is checkpointed; 1: all"),
+        .min = 1, .max = MAX_INTERVAL},
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
@@ -48,6 +51,8 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
+    {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
+    {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);
 
@@ -61,6 +66,7 @@ static const struct config_field fsdp_fields[] = {
         .names = reduce_dtype_names},
     {FSDP("limit_all_gathers", FIELD_BOOL, limit_all_gathers, "the host waits before it gathers too far ahead")},
     {FSDP("forward_prefetch", FIELD_BOOL, forward_prefetch, "forward gathers the next unit early")},
+    {FSDP("cpu_offload", FIELD_BOOL, cpu_offload, "shards, their gradients and the optimizer live in host memory")},
     {FSDP("no_sync", FIELD_BOOL, no_sync, "accumulate gradients without communication")},
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
@@ -92,6 +98,8 @@ static const struct config_field zero_fields[] = {
         .names = overlap_comm_names},
     ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),
     ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
+    {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
+        "FP32 weights and optimizer states live in host memory, where the CPU steps")},
     ZERO(stage3_max_reuse_distance, "parameters needed again within so many elements are not released"),
 };
 static TABLE(zero_table, "'zero_optimization'", zero_fields);
@@ -133,6 +141,8 @@ static const struct config_field run_fields[] = {
     {FIELD("seed", FIELD_INT, struct exec_options, seed, "of all random streams"), .min = 0, .max = 0x1p62},
     {FIELD("fold", FIELD_ENUM, struct exec_options, fold, "simulate one rank for all where they are alike"),
         .names = exec_fold_names},
+    {FIELD("expandable_segments", FIELD_BOOL, struct exec_options, expandable_segments,
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")},
 };
 static TABLE(run_table, "'run'", run_fields);
 

@@ -1,4 +1,4 @@
-/* Fits of NCCL's parameters in the database (schema_4.sql). One transaction: a fit is there whole or not at all.
+/* Fits of NCCL's parameters in the database (schema_5.sql). One transaction: a fit is there whole or not at all.
  *
  *     store_fit_begin
  *       store_fit_put: rows, in any order

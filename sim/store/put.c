@@ -11,7 +11,7 @@ static const char what[] = "store the run";
 
 struct transaction {
     struct store *store;
-    struct insert run, document, point, memory, timeline;
+    struct insert run, document, point, memory, timeline, band, span;
     struct diag *diag;
 };
 
@@ -98,6 +98,36 @@ static enum status put_timeline(struct transaction *t, int64_t point_id, const s
     return status;
 }
 
+static enum status put_band(struct transaction *t, int64_t point_id, const struct scenario_result *result)
+{
+    struct record record;
+    struct record_cell cells[1 + RECORD_MAX_CELLS] = {cell_int("point_id", point_id)};
+    if (result->n_samples == 0)
+        return STATUS_OK;
+    record_fill_band(&record, result);
+    for (int i = 0; i < record.n; i++)
+        cells[1 + i] = record.cells[i];
+    return insert_row(t->store, &t->band, cells, 1 + record.n, what, t->diag);
+}
+
+/* Times since the last measured step began; what began before it (prefetched work) has a time below 0. */
+static enum status put_spans(struct transaction *t, int64_t point_id, const struct exec_result *exec)
+{
+    enum status status = STATUS_OK;
+    for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
+        const struct exec_span *span = &exec->spans[s];
+        struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", s), cell_int("rank", span->rank),
+            cell_text("stream", plan_stream_names[span->stream]), cell_text("phase", plan_phase_names[span->phase]),
+            cell_text("name", span->name), cell_int("is_collective", span->is_collective),
+            cell_real("start_s", true, s_from_ps(span->start - exec->last_step_start)),
+            cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
+            cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
+            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone))};
+        status = insert_row(t->store, &t->span, cells, sizeof cells / sizeof *cells, what, t->diag);
+    }
+    return status;
+}
+
 static enum status put_point(struct transaction *t, int64_t run_id, int position, const struct scenario_point *point,
     const struct scenario_result *result)
 {
@@ -126,6 +156,10 @@ static enum status put_point(struct transaction *t, int64_t run_id, int position
         status = put_memory(t, id, &result->exec);
     if (status == STATUS_OK)
         status = put_timeline(t, id, &result->exec);
+    if (status == STATUS_OK)
+        status = put_band(t, id, result);
+    if (status == STATUS_OK)
+        status = put_spans(t, id, &result->exec);
     return status;
 }
 
@@ -138,7 +172,9 @@ enum status store_put(
         .run = {.table = "run"},
         .point = {.table = "point"},
         .memory = {.table = "memory"},
-        .timeline = {.table = "timeline"}};
+        .timeline = {.table = "timeline"},
+        .band = {.table = "band"},
+        .span = {.table = "span"}};
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
@@ -154,5 +190,7 @@ enum status store_put(
     sqlite3_finalize(t.point.statement);
     sqlite3_finalize(t.memory.statement);
     sqlite3_finalize(t.timeline.statement);
+    sqlite3_finalize(t.band.statement);
+    sqlite3_finalize(t.span.statement);
     return database_end(store, status, what, diag);
 }

@@ -1,6 +1,7 @@
 #include "store/record.h"
 
 #include "base/digest.h"
+#include "scenario/sample.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,6 +115,24 @@ void record_fill(struct record *out, const struct scenario_point *point, const s
     add_text(out, "curve", out->curve);
     snprintf(out->digest, sizeof out->digest, "%016" PRIx64, exec->digest);
     add_text(out, "digest", out->digest);
+}
+
+void record_fill_band(struct record *out, const struct scenario_result *result)
+{
+    static const char *const quantiles[] = {"p05", "p50", "p95"};
+    enum { NAMES = sizeof out->band / sizeof *out->band };
+    _Static_assert(SAMPLED_COUNT * 3 <= NAMES, "a name for every quantile");
+    out->n = 0;
+    add_int(out, "samples", scenario_band(result, SAMPLED_TFLOPS).n);
+    for (int i = 0; i < SAMPLED_COUNT; i++) {
+        struct scenario_band band = scenario_band(result, (enum scenario_sampled)i);
+        const double values[] = {band.low, band.median, band.high};
+        for (int q = 0; q < 3; q++) {
+            char *name = out->band[3 * i + q];
+            snprintf(name, sizeof *out->band, "%s_%s", scenario_sampled_names[i], quantiles[q]);
+            add_real(out, name, band.n > 0, values[q]);
+        }
+    }
 }
 
 uint64_t record_curve(const struct scenario *options)

@@ -4,18 +4,21 @@
  * (the first first_bucket_bytes) in the order in which they become ready (the order after the rebuild in the first
  * step); a full bucket is all-reduced while backward goes on. Without gradient_as_bucket_view the buckets are a second
  * copy of the gradients. Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32. With
- * gradient accumulation only the last micro-step communicates (no_sync). Ignored: find_unused_parameters, buffers'
- * broadcast, static_graph. */
+ * gradient accumulation only the last micro-step communicates (no_sync). LOMO goes without the reducer: each gradient
+ * is all-reduced alone, used and freed before backward goes on (lomo_optim/lomo.py, fuse_update). Ignored:
+ * find_unused_parameters, buffers' broadcast, static_graph. */
 #include "strategy/emit.h"
 
 struct ddp {
     struct emit *emit;
     const struct ddp_options *options;
     int group;
-    int *grads;           /* by tensor: buffer */
+    int *grads; /* by tensor: buffer */
+    struct optimizer_tensor *tensors;
     int64_t bucket_bytes; /* in the bucket that is filling */
     int buckets;          /* sent in this micro-step */
     bool first_micro_step, synchronises;
+    bool views; /* gradients live in the buckets */
 };
 
 static void send_bucket(struct ddp *ddp)
@@ -35,7 +38,7 @@ static void grad_begins(void *self, int tensor)
     struct ddp *ddp = self;
     struct emit *emit = ddp->emit;
     const struct model_tensor *at = &emit->model->tensors[tensor];
-    if (ddp->grads[tensor] == PLAN_NO_OP && !ddp->options->gradient_as_bucket_view)
+    if (ddp->grads[tensor] == PLAN_NO_OP && !ddp->views)
         ddp->grads[tensor] =
             plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
 }
@@ -46,6 +49,21 @@ static void stream_kernel(
     struct emit *emit = ddp->emit;
     plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", tensor, name),
         kernel_stream(kind, reads, writes, 0), emit->options->host.backward_issue_s);
+}
+
+/* LOMO: reduce, update, forget. */
+static void update_now(struct ddp *ddp, int tensor)
+{
+    struct emit *emit = ddp->emit;
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    plan_stream_wait(&emit->builder, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    plan_wait reduced = plan_collective(&emit->builder, STREAM_COMM,
+        arena_printf(emit->arena, "%s/all_reduce", at->name), COLL_ALL_REDUCE, (double)(at->numel * emit->master_bytes),
+        ddp->group, emit->options->host.collective_issue_s);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, reduced);
+    emit_update(emit, STREAM_COMPUTE, at->numel);
+    plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
+    ddp->grads[tensor] = PLAN_NO_OP;
 }
 
 static void grad_ready(void *self, int tensor)
@@ -59,9 +77,13 @@ static void grad_ready(void *self, int tensor)
         stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
     if (!ddp->first_micro_step)
         stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
+    if (emit_updates_in_backward(emit)) {
+        update_now(ddp, tensor);
+        return;
+    }
     if (!ddp->synchronises || emit->gpus == 1)
         return;
-    if (!ddp->options->gradient_as_bucket_view)
+    if (!ddp->views)
         stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
     ddp->bucket_bytes += bytes;
     double cap = ddp->buckets == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
@@ -114,11 +136,11 @@ static void micro_step(struct ddp *ddp)
 static void finish_backward(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
-    if (emit->gpus == 1)
+    if (emit->gpus == 1 || emit_updates_in_backward(emit))
         return;
     send_bucket(ddp);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_COMM));
-    if (ddp->options->gradient_as_bucket_view)
+    if (ddp->views)
         return;
     for (int t = emit->model->n_tensors - 1; t >= 0; t--) {
         double bytes = (double)(emit->model->tensors[t].numel * emit->master_bytes);
@@ -133,13 +155,14 @@ static void setup_memory(struct ddp *ddp)
         const struct model_tensor *at = &emit->model->tensors[t];
         plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_PARAMETERS);
         ddp->grads[t] = PLAN_NO_OP;
+        ddp->tensors[t] = (struct optimizer_tensor){at->rows, at->cols};
     }
-    if (emit->gpus > 1 || ddp->options->gradient_as_bucket_view)
+    if (ddp->views || (emit->gpus > 1 && !emit_updates_in_backward(emit)))
         plan_keep(&emit->builder, "reducer/buckets", emit->model->params * emit->master_bytes,
-            ddp->options->gradient_as_bucket_view ? HBM_GRADIENTS : HBM_BUFFERS);
+            ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
     for (int t = 0; t < emit->model->n_tensors; t++)
         plan_keep(&emit->builder, arena_printf(emit->arena, "%s/optimizer_state", emit->model->tensors[t].name),
-            emit->model->tensors[t].numel * optimizer_state_bytes(emit), HBM_OPTIMIZER);
+            emit_state_bytes(emit, ddp->tensors[t]), HBM_OPTIMIZER);
 }
 
 void compile_ddp(struct emit *emit)
@@ -148,7 +171,9 @@ void compile_ddp(struct emit *emit)
     emit->self = &ddp;
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;
+    ddp.views = ddp.options->gradient_as_bucket_view && !emit_updates_in_backward(emit);
     ddp.grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
+    ddp.tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
     ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);
     setup_memory(&ddp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
@@ -159,7 +184,7 @@ void compile_ddp(struct emit *emit)
         micro_step(&ddp);
     }
     finish_backward(&ddp);
-    emit_optimizer(emit, emit->model->params, emit->model->n_tensors);
+    emit_optimizer(emit, ddp.tensors, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, ddp.grads[t], PLAN_NO_OP);
 }

@@ -11,13 +11,16 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     *emit = (struct emit){.options = options, .model = model, .hw = hw, .arena = arena, .gpus = gpus};
     int precision = options->train.precision;
     emit->workload = strategy_workload(options, model);
-    emit->master_bytes = precision == PRECISION_BF16 ? 2 : 4;
+    emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
+    emit->step_bytes = precision == PRECISION_BF16_MASTER ? 4 : emit->master_bytes;
     emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
     plan_begin(&emit->builder, plan, gpus, arena);
     model_stages(&emit->stages, model, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
     emit->caches = ARENA_ARRAY(arena, int, emit->stages.n);
+    emit->blocks = ARENA_ARRAY(arena, int, emit->stages.n);
     for (int s = 0; s < emit->stages.n; s++) {
+        emit->blocks[s] = (s > 0 ? emit->blocks[s - 1] : 0) + emit->stages.at[s].program->reruns;
         emit->caches[s] = PLAN_NO_OP;
         int n = emit->stages.at[s].program->n_activations;
         emit->saved[s] = ARENA_ARRAY(arena, int, n);
@@ -43,7 +46,21 @@ void emit_end(struct emit *emit)
 
 bool emit_recomputes(const struct emit *emit, int stage)
 {
-    return emit->options->train.activation_checkpointing == CHECKPOINT_FULL && emit->stages.at[stage].program->reruns;
+    const struct train_options *train = &emit->options->train;
+    return train->activation_checkpointing != CHECKPOINT_NONE && emit->stages.at[stage].program->reruns &&
+           emit->blocks[stage] % train->checkpoint_interval == 0;
+}
+
+static bool keeps(const struct emit *emit, int stage, int k)
+{
+    return emit->options->train.activation_checkpointing == CHECKPOINT_SELECTIVE &&
+           emit->stages.at[stage].program->forward[k].kept;
+}
+
+bool emit_skips(const struct emit *emit, int stage, int k)
+{
+    return (emit->options->train.checkpoint_early_stop && k >= emit->stages.at[stage].program->n_rerun) ||
+           keeps(emit, stage, k);
 }
 
 void emit_link_steps(struct emit *emit, plan_wait last)
@@ -73,33 +90,55 @@ static void death(struct emit *emit, int stage, int activation)
     emit->saved[stage][activation] = PLAN_NO_OP;
 }
 
-/* The first n forward kernels. keep: autograd records, so what backward needs stays. */
-static void forward_kernels(struct emit *emit, int stage, int n, bool keep, bool keep_output)
+static void forward_kernel(struct emit *emit, const struct model_stage *at, const struct model_kernel *kernel)
+{
+    tell(emit, emit->param_needed, at, kernel->param_use);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, kernel->name), kernel->work,
+        emit->options->host.kernel_issue_s);
+    tell(emit, emit->param_used, at, kernel->param_use);
+}
+
+/* FIRST: autograd records nothing, the output stays. RECORDED: nor goes what backward needs. AGAIN: as that, and what
+ * was kept is not computed again; the output has been made before. */
+enum pass { FIRST, RECORDED, AGAIN };
+
+static void forward_kernels(struct emit *emit, int stage, enum pass pass)
 {
     const struct model_stage *at = &emit->stages.at[stage];
     const struct model_program *program = at->program;
-    for (int k = 0; k < n; k++) {
+    bool early = pass == AGAIN && emit->options->train.checkpoint_early_stop;
+    for (int k = 0; k < (early ? program->n_rerun : program->n_forward); k++) {
         for (int a = 0; a < program->n_activations; a++)
-            if (!program->activations[a].born_in_backward && program->activations[a].born == k)
+            if (!program->activations[a].born_in_backward && program->activations[a].born == k &&
+                emit->saved[stage][a] == PLAN_NO_OP)
                 birth(emit, stage, a);
-        tell(emit, emit->param_needed, at, program->forward[k].param_use);
-        plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, program->forward[k].name),
-            program->forward[k].work, emit->options->host.kernel_issue_s);
-        tell(emit, emit->param_used, at, program->forward[k].param_use);
+        if (pass != AGAIN || !emit_skips(emit, stage, k))
+            forward_kernel(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
             bool last = !tensor->born_in_backward && tensor->forward_last == k;
-            bool needed = (keep && tensor->backward_last >= 0) || (keep_output && a == program->output);
-            if (last && !needed)
+            bool needed = pass == FIRST ? keeps(emit, stage, tensor->born) : tensor->backward_last >= 0;
+            if (last && !needed && (pass == AGAIN || a != program->output))
                 death(emit, stage, a);
         }
     }
 }
 
+/* The output of the stage before goes where nobody will read it again. */
+static void drop_input(struct emit *emit, int stage)
+{
+    if (!emit->stages.at[stage].program->drops_input || emit_recomputes(emit, stage))
+        return;
+    const struct model_program *before = emit->stages.at[stage - 1].program;
+    if (emit_recomputes(emit, stage - 1) || before->activations[before->output].backward_last < 0)
+        death(emit, stage - 1, before->output);
+}
+
 void emit_forward(struct emit *emit, int stage)
 {
     emit->builder.phase = PHASE_FORWARD;
-    forward_kernels(emit, stage, emit->stages.at[stage].program->n_forward, !emit_recomputes(emit, stage), true);
+    forward_kernels(emit, stage, emit_recomputes(emit, stage) ? FIRST : RECORDED);
+    drop_input(emit, stage);
     int layer = emit->stages.at[stage].layer;
     if (emit->options->train.use_cache && emit_recomputes(emit, stage))
         emit->caches[stage] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
@@ -145,8 +184,7 @@ void emit_backward(struct emit *emit, int stage)
             emit->saved[stage][program->output] = PLAN_NO_OP;
         }
         emit->builder.phase = PHASE_RECOMPUTE;
-        bool early = emit->options->train.checkpoint_early_stop;
-        forward_kernels(emit, stage, early ? program->n_rerun : program->n_forward, true, false);
+        forward_kernels(emit, stage, AGAIN);
     }
     emit->builder.phase = PHASE_BACKWARD;
     backward_kernels(emit, stage);

@@ -14,9 +14,11 @@ struct emit {
     int gpus;
     struct model_workload workload;
     struct model_stages stages;
-    int64_t master_bytes; /* a parameter as the optimizer sees it: 4, or 2 in pure BF16 */
+    int64_t master_bytes; /* a parameter as it is kept: 4, or 2 in BF16 */
+    int64_t step_bytes;   /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
     int *caches;          /* by stage: past_key_values, see train_options.use_cache */
+    int *blocks;          /* by stage: blocks up to this one */
     int **saved;          /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */
     /* Told before and after a backward kernel that completes the gradient of a parameter tensor (index in
      * model->tensors). */
@@ -32,9 +34,13 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     const struct hw *hw, int gpus, struct arena *arena);
 void emit_end(struct emit *emit); /* sums up flop and tokens, ends the plan */
 
+/* Activation checkpointing: is the stage a block that runs again; does it leave kernel k of its forward pass out,
+ * because what that computes was kept or comes too late to be needed? */
 bool emit_recomputes(const struct emit *emit, int stage);
+bool emit_skips(const struct emit *emit, int stage, int k);
 
-/* The kernels of a stage's forward pass. With recomputation only its output is kept. */
+/* The kernels of a stage's forward pass. With recomputation only its output is kept, and what selective checkpointing
+ * keeps. */
 void emit_forward(struct emit *emit, int stage);
 /* Recomputation, where the stage does it, and the kernels of its backward pass; at its end everything that the stage
  * kept, and the output of the stage before it, is freed. */
@@ -45,10 +51,20 @@ void emit_drop_outputs(struct emit *emit);
 
 const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
 
-/* What an optimizer keeps, bytes a parameter of master_bytes each. */
-int64_t optimizer_state_bytes(const struct emit *emit);
-/* The kernels of optimizer.step() over numel parameters of this rank, which come in so many tensors. */
-void emit_optimizer(struct emit *emit, int64_t numel, int n_tensors);
+/* What the optimizer keeps for a tensor of this rank, or for a flat shard. */
+int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor);
+/* The kernels of optimizer.step() over what this rank updates; none where that happens in backward. */
+void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n);
+/* The state lives in host memory, pinned: keep so many bytes there; step on the CPU, which the host thread does, at the
+ * rank's share of the node's memory bandwidth, when op (the last copy of a gradient) is done. in_one: in one pass. */
+void emit_keep_on_host(struct emit *emit, int64_t bytes);
+void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op);
+/* A copy between device and host. */
+void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes);
+
+/* LOMO: the strategy calls emit_update as soon as a gradient is there, then frees it. */
+bool emit_updates_in_backward(const struct emit *emit);
+void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel);
 
 /* Waits on an op of the step before whose number is not known yet are written as this; emit_link_steps puts it in. */
 enum { EMIT_LAST_STEP = PLAN_PREVIOUS_STEP };

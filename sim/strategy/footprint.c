@@ -1,11 +1,10 @@
 #include "strategy/footprint.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
     "fp32", "bf16_mixed", "fp16_mixed", "bf16", "fp16", "int8", NULL};
-const char *const footprint_optimizer_names[FOOTPRINT_OPTIMIZER_COUNT + 1] = {
-    "adamw", "adam", "adam8bit", "lion", "adafactor", "lomo", "sgd", "sgd_momentum", NULL};
 const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1] = {
     "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
 
@@ -26,10 +25,6 @@ static const struct format formats[FOOTPRINT_DTYPE_COUNT] = {
 static const struct format deepspeed_mixed = {2, 2, 4, 4, 2};
 
 enum {
-    /* bitsandbytes, optim/optimizer.py: one FP32 scale to a block of 256 elements (2,048 in its paper, arXiv 2110.02861
-     * and in releases before 0.44); tensors below min_8bit_size keep 32-bit moments. */
-    BNB_BLOCK = 256,
-    BNB_MIN_8BIT = 4096,
     /* DeepSpeed, runtime/zero/config.py: reduce_bucket_size, stage3_max_live_parameters; elements. */
     DS_BUCKET = 500000000,
     DS_MAX_LIVE = 1000000000,
@@ -38,6 +33,7 @@ enum {
     /* QLoRA, section 3: a second quantisation leaves 0.127 bits of constants to a parameter of 4 bits; in thousandths
        of a bit. */
     NF4_MILLIBITS = 4127,
+    FLOAT_BYTES = 4,
 };
 
 static struct format format_of(const struct footprint_options *options)
@@ -47,45 +43,17 @@ static struct format format_of(const struct footprint_options *options)
     return mixed && deepspeed ? deepspeed_mixed : formats[options->dtype];
 }
 
-/* Two moments of a byte each and their scales. */
-static double adam_8bit_bytes(int64_t numel)
-{
-    if (numel < BNB_MIN_8BIT)
-        return 2 * 4 * (double)numel;
-    return 2 * ((double)numel + 4 * ceil((double)numel / BNB_BLOCK));
-}
-
-/* FP32 sums over the rows and columns of a matrix, no first moment; a vector keeps every element (Hugging Face,
- * fairseq). */
-static double adafactor_bytes(int64_t rows, int64_t cols)
-{
-    return 4 * (double)(cols > 1 ? rows + cols : rows);
-}
-
 double footprint_optimizer_state(int64_t params, const struct model *model, int optimizer, int dtype)
 {
-    double numel = (double)params, element = formats[dtype].state, bytes = 0;
-    switch ((enum footprint_optimizer)optimizer) {
-    case FOOTPRINT_ADAMW:
-    case FOOTPRINT_ADAM:
-        return 2 * element * numel;
-    case FOOTPRINT_LION: /* arXiv 2302.06675: one moment */
-    case FOOTPRINT_SGD_MOMENTUM:
-        return element * numel;
-    case FOOTPRINT_ADAM_8BIT:
-        for (int i = 0; model && i < model->n_tensors; i++)
-            bytes += adam_8bit_bytes(model->tensors[i].numel);
-        return model ? bytes : adam_8bit_bytes(params);
-    case FOOTPRINT_ADAFACTOR: /* without a shape: as one square matrix, the O(sqrt P) of the rule */
-        for (int i = 0; model && i < model->n_tensors; i++)
-            bytes += adafactor_bytes(model->tensors[i].rows, model->tensors[i].cols);
-        return model ? bytes : 4 * 2 * ceil(sqrt(numel));
-    case FOOTPRINT_LOMO: /* arXiv 2306.09782: plain SGD fused into backward */
-    case FOOTPRINT_SGD:
-    case FOOTPRINT_OPTIMIZER_COUNT:
-        break;
-    }
-    return 0;
+    int64_t element_bytes = (int64_t)formats[dtype].state, bytes = 0, side = (int64_t)ceil(sqrt((double)params));
+    bool square = optimizer == OPTIMIZER_ADAFACTOR || optimizer == OPTIMIZER_ADAFACTOR_MOMENTUM;
+    if (!model) /* as one tensor; Adafactor's a square matrix, the O(sqrt P) of the rule */
+        return (double)optimizer_state_bytes(optimizer,
+            square ? (struct optimizer_tensor){side, side} : (struct optimizer_tensor){params, 1}, element_bytes);
+    for (int i = 0; i < model->n_tensors; i++)
+        bytes += optimizer_state_bytes(
+            optimizer, (struct optimizer_tensor){model->tensors[i].rows, model->tensors[i].cols}, element_bytes);
+    return (double)bytes;
 }
 
 /* Elements of the largest tensor, 0 without a shape. */
@@ -139,12 +107,37 @@ static double buffer_bytes(int64_t params, int strategy, struct format format)
     return format.gradient * (double)(params < DS_BUCKET ? params : DS_BUCKET);
 }
 
+/* A frozen model and its adapters. The base is kept as it is computed with; QLoRA widens a matrix at a time. */
+static struct footprint adapted_footprint(
+    const struct model *model, const struct footprint_options *options, double share, bool shards_weights)
+{
+    BUG_IF(!model, "adapters without a model");
+    double adapters = (double)footprint_lora_params(model, options->lora_rank, options->lora_targets);
+    double base = options->qlora ? footprint_qlora_base(model, FLOAT_BYTES) : 2 * (double)model->params;
+    return (struct footprint){
+        .weights = (base + FLOAT_BYTES * adapters) * (shards_weights ? share : 1),
+        .gradients = FLOAT_BYTES * adapters * (shards_weights ? share : 1),
+        .optimizer = share * footprint_optimizer_state((int64_t)adapters, NULL, options->optimizer, FOOTPRINT_FP32),
+        .copies = options->qlora ? 2 * largest_tensor(model) : 0,
+    };
+}
+
+static void move_to_host(struct footprint *footprint, bool fsdp)
+{
+    footprint->host = footprint->optimizer;
+    footprint->optimizer = 0;
+    if (!fsdp)
+        return;
+    footprint->host += footprint->weights + footprint->gradients;
+    footprint->weights = footprint->gradients = 0;
+}
+
 struct footprint footprint_of(
     int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch)
 {
     BUG_IF(options->gpus < 1, "%lld GPUs", (long long)options->gpus);
     struct footprint_options alone = *options;
-    if (options->gpus == 1) /* FSDP and ZeRO over one GPU are plain training */
+    if (options->gpus == 1 && !options->offload) /* FSDP and ZeRO over one GPU are plain training */
         alone.strategy = FOOTPRINT_DDP;
     bool fsdp = alone.strategy == FOOTPRINT_FSDP, several = options->gpus > 1;
     struct format format = format_of(&alone);
@@ -153,17 +146,23 @@ struct footprint footprint_of(
     double gradients = fsdp || alone.strategy >= FOOTPRINT_ZERO2 ? shard : whole;
     double optimized = fsdp || alone.strategy >= FOOTPRINT_ZERO1 ? shard : whole;
     bool flat = optimized < whole; /* shards are cut from flattened tensors: no rows and columns are left to factor */
-    double state = footprint_optimizer_state(params, model, options->optimizer, options->dtype);
-    if (options->optimizer == FOOTPRINT_ADAFACTOR && flat)
-        state = 4 * whole;
-    bool lomo = options->optimizer == FOOTPRINT_LOMO; /* a gradient is used as soon as it is there */
+    double state = flat ? (double)optimizer_state_bytes(options->optimizer,
+                              (struct optimizer_tensor){(int64_t)optimized, 1}, (int64_t)format.state)
+                        : footprint_optimizer_state(params, model, options->optimizer, options->dtype);
+    bool lomo = options->optimizer == OPTIMIZER_LOMO; /* a gradient is used as soon as it is there */
     struct footprint out = {
         .weights = format.weight * weights,
         .gradients = format.gradient * (lomo ? largest_tensor(model) : gradients),
-        .optimizer = format.master * optimized + state * (optimized / whole),
-        .copies = several || alone.strategy == FOOTPRINT_DDP ? copies_bytes(params, model, &alone, format) : 0,
+        .optimizer = format.master * optimized + state,
+        .copies = several || options->offload || alone.strategy == FOOTPRINT_DDP
+                      ? copies_bytes(params, model, &alone, format)
+                      : 0,
         .buffers = several && !lomo ? buffer_bytes(params, alone.strategy, format) : 0,
     };
+    if (options->lora_rank > 0)
+        out = adapted_footprint(model, options, optimized / whole, weights < whole);
+    if (options->offload && alone.strategy != FOOTPRINT_DDP)
+        move_to_host(&out, fsdp);
     if (model && options->micro_batch > 0)
         out.activations = footprint_activations(model, options, scratch);
     return out;
@@ -182,26 +181,48 @@ double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_
            (double)element_bytes;
 }
 
-static bool adapted(const struct model *model, const struct model_tensor *tensor)
+static bool quantised(const struct model *model, const struct model_tensor *tensor)
 {
     return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
 }
 
-int64_t footprint_lora_params(const struct model *model, int64_t rank)
+/* The linear layer of a tensor ("q_proj" of "model.layers.0.self_attn.q_proj.weight") stands in the list. */
+static bool is_target(const char *tensor, const char *targets)
+{
+    const char *end = strrchr(tensor, '.');
+    if (!targets || !end)
+        return !targets;
+    const char *start = end;
+    while (start > tensor && start[-1] != '.')
+        start--;
+    size_t n = (size_t)(end - start);
+    for (const char *at = targets; *at; at += strcspn(at, ","), at += *at == ',')
+        if (strcspn(at, ",") == n && strncmp(at, start, n) == 0)
+            return true;
+    return false;
+}
+
+int64_t footprint_lora_params(const struct model *model, int64_t rank, const char *targets)
 {
     int64_t params = 0;
     for (int i = 0; i < model->n_tensors; i++)
-        if (adapted(model, &model->tensors[i]))
+        if (quantised(model, &model->tensors[i]) && is_target(model->tensors[i].name, targets))
             params += rank * (model->tensors[i].rows + model->tensors[i].cols);
     return params;
 }
 
-double footprint_qlora_base(const struct model *model)
+double footprint_qlora_base(const struct model *model, int64_t rest_bytes)
 {
     double bytes = 0;
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
-        bytes += (double)tensor->numel * (adapted(model, tensor) ? NF4_MILLIBITS / 8000.0 : 2);
+        bytes += (double)tensor->numel * (quantised(model, tensor) ? NF4_MILLIBITS / 8000.0 : (double)rest_bytes);
     }
     return bytes;
+}
+
+double footprint_neftune(const struct model *model, const struct footprint_options *options)
+{
+    double element = formats[options->dtype].compute;
+    return 2 * element * (double)(options->micro_batch * options->seq_len * model->shape.d_model);
 }

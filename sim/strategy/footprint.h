@@ -5,15 +5,17 @@
  * Modelled, by kind of tensor: weights, gradients and optimizer state by number format and optimizer, shared out as
  * DDP, ZeRO 1-3 and FSDP share them; the copies and buffers that these keep beside them; activations at the fullest
  * moment of forward and backward, from the kernels of model.h; KV cache; LoRA adapters. Ignored: fragmentation and
- * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers, CPU offload.
+ * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers; with adapters: the
+ * activations of rank width, and those that a frozen layer need not keep.
  *
- * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers: see the
- * table in footprint.c. A shape can be missing (model NULL): then what depends on it is left out or estimated as said
+ * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers:
+ * strategy/optimizer.h. A shape can be missing (model NULL): then what depends on it is left out or estimated as said
  * beside it. */
 #ifndef FLOPCAST_STRATEGY_FOOTPRINT_H
 #define FLOPCAST_STRATEGY_FOOTPRINT_H
 
 #include "model/model.h"
+#include "strategy/strategy.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,19 +34,6 @@ enum footprint_dtype {
 };
 extern const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1];
 
-enum footprint_optimizer {
-    FOOTPRINT_ADAMW,
-    FOOTPRINT_ADAM,
-    FOOTPRINT_ADAM_8BIT,
-    FOOTPRINT_LION,
-    FOOTPRINT_ADAFACTOR,
-    FOOTPRINT_LOMO,
-    FOOTPRINT_SGD,
-    FOOTPRINT_SGD_MOMENTUM,
-    FOOTPRINT_OPTIMIZER_COUNT
-};
-extern const char *const footprint_optimizer_names[FOOTPRINT_OPTIMIZER_COUNT + 1];
-
 enum footprint_strategy {
     FOOTPRINT_DDP,
     FOOTPRINT_ZERO1,
@@ -56,12 +45,19 @@ enum footprint_strategy {
 extern const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1];
 
 struct footprint_options {
-    int dtype, optimizer, strategy; /* the enums above */
+    int dtype, optimizer, strategy; /* footprint_dtype, optimizer, footprint_strategy */
     int64_t gpus;                   /* 1: one GPU without any strategy */
     int64_t micro_batch;            /* 0: activations are left out */
     int64_t seq_len, decoder_seq_len;
-    bool checkpointing; /* every block is recomputed */
-    int attention;      /* enum attention_kernel */
+    int checkpointing; /* of every block: enum checkpointing */
+    int attention;     /* enum attention_kernel */
+    int cross_entropy; /* enum cross_entropy */
+    bool offload;      /* FSDP: shards, gradients and optimizer in host memory; ZeRO: the optimizer */
+    /* Low-rank adapters; 0: all parameters are trained. Adapters are FP32, the frozen model is 16-bit, or, with qlora,
+     * what footprint_qlora_base says. Needs a model. */
+    int64_t lora_rank;
+    const char *lora_targets; /* see footprint_lora_params */
+    bool qlora;
 };
 
 /* Bytes on one GPU. */
@@ -72,6 +68,7 @@ struct footprint {
     double copies;      /* gathered units (FSDP, ZeRO-3), 16-bit copies of the weights (autocast) */
     double buffers;     /* DDP's and DeepSpeed's buckets */
     double activations; /* 0 without a model or a batch */
+    double host;        /* in host memory, for this GPU; no part of the total */
 };
 
 /* params: parameters; model: its shape, or NULL. scratch holds the model's kernels. options->gpus >= 1. */
@@ -89,10 +86,15 @@ double footprint_optimizer_state(int64_t params, const struct model *model, int 
  * decoder, its cross-attention to as many encoder tokens included. */
 double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes);
 
-/* Parameters of low-rank adapters of this rank on every matrix of every block: rank x (rows + cols) each (LoRA, arXiv
- * 2106.09685). */
-int64_t footprint_lora_params(const struct model *model, int64_t rank);
-/* Bytes of the frozen model with blocks' matrices in NF4, the rest in 16 bit (QLoRA, arXiv 2305.14314). */
-double footprint_qlora_base(const struct model *model);
+/* Parameters of low-rank adapters: rank x (rows + cols) for each matrix of the blocks that targets names (LoRA, arXiv
+ * 2106.09685). targets: names of linear layers as peft's target_modules has them, "q_proj,v_proj"; NULL: all. */
+int64_t footprint_lora_params(const struct model *model, int64_t rank, const char *targets);
+/* Bytes of the frozen model with blocks' matrices in NF4 with double quantisation, the rest (embeddings, norms, head)
+ * in rest_bytes each: 2, or 4 after prepare_model_for_kbit_training (QLoRA, arXiv 2305.14314; peft/utils/other.py). */
+double footprint_qlora_base(const struct model *model, int64_t rest_bytes);
+
+/* NEFTune (arXiv 2310.05914) in training: the noise and the noisy embeddings stand beside the embeddings for a moment.
+ */
+double footprint_neftune(const struct model *model, const struct footprint_options *options);
 
 #endif

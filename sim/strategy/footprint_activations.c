@@ -18,6 +18,18 @@ static double kept_bytes(const struct model_program *program)
     return bytes;
 }
 
+/* What checkpointing keeps of a block's forward pass until its backward pass is over. */
+static double checkpoint_bytes(const struct model_program *program, int checkpointing)
+{
+    double bytes = (double)program->output_bytes;
+    for (int i = 0; i < program->n_activations && checkpointing == CHECKPOINT_SELECTIVE; i++) {
+        const struct model_activation *a = &program->activations[i];
+        if (!a->born_in_backward && i != program->output && program->forward[a->born].kept)
+            bytes += (double)a->bytes;
+    }
+    return bytes;
+}
+
 /* Bytes alive while forward kernel k runs. */
 static double alive_in_forward(const struct model_program *program, int k)
 {
@@ -40,6 +52,15 @@ static double alive_in_backward(const struct model_program *program, int k)
             bytes += (double)a->bytes;
     }
     return bytes;
+}
+
+/* What the forward pass of a stage that is not run again lets go of: the output of the stage before it. */
+static double dropped_bytes(const struct model_stage *before, const struct model_program *program, int checkpointing)
+{
+    const struct model_program *gave = before->program;
+    bool again = checkpointing != CHECKPOINT_NONE && gave->reruns;
+    bool free = program->drops_input && (again || gave->activations[gave->output].backward_last < 0);
+    return free ? (double)gave->output_bytes : 0;
 }
 
 static double peak_bytes(const struct model_program *program)
@@ -70,6 +91,7 @@ static struct model_workload workload_of(const struct footprint_options *options
         .math = dtype,
         .storage = dtype,
         .attention = options->attention,
+        .cross_entropy = options->cross_entropy,
         .loss_fp32 = true,
     };
 }
@@ -79,17 +101,17 @@ double footprint_activations(const struct model *model, const struct footprint_o
     struct model_workload workload = workload_of(options);
     struct model_stages stages = {0};
     model_stages(&stages, model, &workload, scratch);
-    const struct model_program *known = NULL; /* alike blocks follow each other and share a program */
     double before = 0, peak = 0, own_peak = 0, kept = 0;
     for (int i = 0; i < stages.n; i++) {
         const struct model_program *program = stages.at[i].program;
-        if (program != known) {
-            known = program;
-            own_peak = peak_bytes(program);
-            kept = options->checkpointing && program->reruns ? (double)program->output_bytes : kept_bytes(program);
+        bool again = options->checkpointing != CHECKPOINT_NONE && program->reruns;
+        if (i == 0 || program != stages.at[i - 1].program) { /* alike blocks follow each other and share a program */
+            kept = again ? checkpoint_bytes(program, options->checkpointing) : kept_bytes(program);
+            /* A kept tensor may outlive its use within the block. */
+            own_peak = peak_bytes(program) + (again ? kept - (double)program->output_bytes : 0);
         }
         peak = fmax(peak, before + own_peak);
-        before += kept;
+        before += kept - (i > 0 && !again ? dropped_bytes(&stages.at[i - 1], program, options->checkpointing) : 0);
     }
     return peak;
 }

@@ -8,7 +8,11 @@
  * before, BACKWARD_POST after the kernels of this one; then the parameters are freed, the flat gradient is put together
  * (autograd's cat), divided, reduce-scattered, cast to the master precision. All-gathers and reduce-scatters share one
  * process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over the
- * replicas on a second group; NO_SHARD all-reduces instead. Ignored: use_orig_params, CPU offload, buffers. */
+ * replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
+ * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
+ * cast or gathered, its gradient back to the host after reduction, and the host steps. Ignored: use_orig_params,
+ * buffers.
+ */
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
@@ -25,7 +29,8 @@ struct fsdp {
     struct emit *emit;
     const struct fsdp_options *options;
     struct unit *units;
-    int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
+    struct optimizer_tensor *shards; /* by unit: flat, what the optimizer sees */
+    int *tensor_grads;               /* by tensor: buffer of its gradient before the flat gradient is put together */
     int shard_group, replicate_group;
     int64_t shard_ranks, replicas;
     int64_t reduce_bytes; /* an element of a gradient on the wire */
@@ -43,6 +48,11 @@ static bool casts(const struct fsdp *fsdp)
     return fsdp->emit->param_bytes != fsdp->emit->master_bytes;
 }
 
+static bool offloads(const struct fsdp *fsdp)
+{
+    return fsdp->options->cpu_offload;
+}
+
 static bool reshards_after_forward(const struct fsdp *fsdp)
 {
     int strategy = fsdp->options->sharding_strategy;
@@ -57,6 +67,17 @@ static void stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kerne
         emit->options->host.kernel_issue_s);
 }
 
+/* The shard comes from the host: into a buffer for the cast or the all-gather, or into what kernels use. */
+static int fetch_shard(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    int64_t bytes = fsdp->units[layer].shard * emit->master_bytes;
+    int buffer =
+        plan_alloc(&emit->builder, STREAM_UNSHARD, emit_name(emit, layer, "shard_from_host"), bytes, HBM_GATHERED);
+    emit_host_copy(emit, STREAM_UNSHARD, emit_name(emit, layer, "host_to_device"), (double)bytes);
+    return buffer;
+}
+
 static void unshard(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
@@ -66,15 +87,17 @@ static void unshard(struct fsdp *fsdp, int layer)
         return;
     unit->ready = true;
     unit->ready_op = PLAN_NO_OP;
-    if (!shards(fsdp) && !casts(fsdp))
+    if (!shards(fsdp) && !casts(fsdp) && !offloads(fsdp))
         return;
     if (shards(fsdp) && fsdp->options->limit_all_gathers)
         limiter_all_gather(&fsdp->limiter, builder);
-    enum plan_stream first = casts(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
+    enum plan_stream first = casts(fsdp) || offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
     if (fsdp->first_unshard) /* the optimizer of the step before has to be done; its op is set by emit_link_steps */
         plan_stream_wait(builder, first, EMIT_LAST_STEP);
     fsdp->first_unshard = false;
-    int cast_shard = PLAN_NO_OP;
+    int cast_shard = PLAN_NO_OP, fetched = offloads(fsdp) ? fetch_shard(fsdp, layer) : PLAN_NO_OP;
+    if (offloads(fsdp))
+        unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
     const char *gathered_name = emit_name(emit, layer, "unsharded_flat_param");
     if (casts(fsdp)) {
         const char *shard_name = emit_name(emit, layer, "mp_shard");
@@ -86,9 +109,14 @@ static void unshard(struct fsdp *fsdp, int layer)
         stream_kernel(fsdp, STREAM_UNSHARD, KERNEL_COPY, layer, "cast_shard",
             (double)(unit->shard * emit->master_bytes), (double)(unit->shard * emit->param_bytes));
         unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
+        plan_free(builder, fetched, PLAN_NO_OP);
+    } else {
+        cast_shard = fetched;
     }
-    if (!shards(fsdp))
+    if (!shards(fsdp)) {
+        unit->gathered = casts(fsdp) ? unit->gathered : fetched;
         return;
+    }
     unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, unit->padded * emit->param_bytes, HBM_GATHERED);
     plan_stream_wait(builder, STREAM_COMM, unit->ready_op);
     unit->ready_op = plan_collective(builder, STREAM_COMM, emit_name(emit, layer, "all_gather"), COLL_ALL_GATHER,
@@ -216,6 +244,16 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
     } else {
         unit->sharded_grad = kept;
     }
+    if (offloads(fsdp)) {
+        emit_host_copy(emit, STREAM_POST, emit_name(emit, layer, "device_to_host"), master);
+        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
+        unit->sharded_grad = PLAN_NO_OP;
+    }
+    if (emit_updates_in_backward(emit)) {
+        emit_update(emit, STREAM_POST, unit->shard);
+        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
+        unit->sharded_grad = PLAN_NO_OP;
+    }
 }
 
 static void reduce(struct fsdp *fsdp, int layer)
@@ -331,10 +369,10 @@ static void setup_groups(struct fsdp *fsdp)
     fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? emit->param_bytes : reduce_bytes[reduce_dtype];
 }
 
-static int64_t setup_units(struct fsdp *fsdp)
+static void setup_units(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
-    int64_t sharded = 0;
+    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_layers);
     fsdp->units = ARENA_ARRAY(emit->arena, struct unit, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) {
         int64_t shard = (emit->model->layers[u].params + fsdp->shard_ranks - 1) / fsdp->shard_ranks;
@@ -344,15 +382,18 @@ static int64_t setup_units(struct fsdp *fsdp)
             .ready_op = PLAN_NO_OP,
             .unsharded_grad = PLAN_NO_OP,
             .sharded_grad = PLAN_NO_OP};
+        fsdp->shards[u] = (struct optimizer_tensor){shard, 1};
+        if (offloads(fsdp)) { /* the gradient has a place there, too */
+            emit_keep_on_host(emit, 2 * shard * emit->master_bytes + emit_state_bytes(emit, fsdp->shards[u]));
+            continue;
+        }
         plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), shard * emit->master_bytes, HBM_PARAMETERS);
-        plan_keep(
-            &emit->builder, emit_name(emit, u, "optimizer_state"), shard * optimizer_state_bytes(emit), HBM_OPTIMIZER);
-        sharded += shard;
+        plan_keep(&emit->builder, emit_name(emit, u, "optimizer_state"), emit_state_bytes(emit, fsdp->shards[u]),
+            HBM_OPTIMIZER);
     }
     fsdp->tensor_grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
         fsdp->tensor_grads[t] = PLAN_NO_OP;
-    return sharded;
 }
 
 void compile_fsdp(struct emit *emit)
@@ -362,16 +403,21 @@ void compile_fsdp(struct emit *emit)
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;
     setup_groups(&fsdp);
-    int64_t sharded = setup_units(&fsdp);
+    setup_units(&fsdp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
     for (int64_t m = 0; m < emit->options->train.grad_accum; m++) {
         fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->options->train.grad_accum;
         forward(&fsdp);
         backward(&fsdp);
     }
-    emit_optimizer(emit, sharded, emit->model->n_layers);
+    if (offloads(&fsdp))
+        emit_host_optimizer(emit, fsdp.shards, emit->model->n_layers,
+            emit->options->train.optimizer_impl == OPTIMIZER_FUSED, plan_last_op(&emit->builder, STREAM_POST));
+    else
+        emit_optimizer(emit, fsdp.shards, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    bool on_compute = !emit_updates_in_backward(emit) && !offloads(&fsdp);
+    emit_link_steps(emit, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
     limiter_resolve(&fsdp.limiter, emit->builder.plan, fsdp.options->max_inflight_all_gathers);
 }

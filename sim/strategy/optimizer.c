@@ -1,70 +1,252 @@
-/* optimizer.step() as the kernels that PyTorch 2 launches. Each row of a table is one pass over all parameters of the
- * rank; what counts is how many elements it reads and writes. Source: torch/optim/{adam,adamw,sgd}.py, _multi_tensor_*
- * and _fused_*. */
+/* optimizer.step() as the kernels that run. Each row of a table is one pass over a tensor; what counts is how many
+ * elements it reads and writes. Sources: torch/optim/{adam,adamw,sgd}.py, _multi_tensor_*, _single_tensor_* and
+ * _fused_* of PyTorch 2; lion_pytorch/lion_pytorch.py; bitsandbytes csrc/kernels.cu,
+ * kOptimizerStatic8bit2StateBlockwise; transformers/optimization.py, Adafactor.step; lomo_optim/lomo.py, fuse_update.
+ */
 #include "strategy/emit.h"
+
+const char *const optimizer_names[OPTIMIZER_COUNT + 1] = {
+    "adamw", "adam", "sgd", "sgd_momentum", "lion", "adam8bit", "adafactor", "adafactor_momentum", "lomo", NULL};
+const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1] = {"foreach", "fused", "for_loop", NULL};
+
+enum shape { ANY_SHAPE, MATRIX, VECTOR };
 
 struct pass {
     const char *name;
     int reads, writes; /* elements a parameter */
+    int ops;           /* arithmetic operations a parameter, a root or a reciprocal counted as one */
+    enum shape shape;  /* of the tensors that it runs over */
+    bool state;        /* reads and writes all state, too */
 };
 
-enum { MAX_PASSES = 10 };
+enum {
+    MAX_PASSES = 18,
+    FLOAT_BYTES = 4,
+    /* bitsandbytes, optim/optimizer.py: elements to a scale (2,048 in the paper and in releases before 0.44); smaller
+       tensors than min_8bit_size keep 32-bit moments. */
+    BNB_BLOCK = 256,
+    BNB_MIN_8BIT = 4096,
+    /* Tensors that one multi-tensor kernel takes at most (depth_to_max_tensors of multi_tensor_apply for two to four
+       lists, PyTorch 2): more tensors mean more launches. */
+    TENSORS_A_LAUNCH = 36,
+};
 
 struct recipe {
-    int states; /* elements kept a parameter */
-    int temporaries;
-    struct pass foreach[MAX_PASSES];
-    struct pass fused;
+    int moments;          /* elements kept a parameter, in its own format */
+    int temporaries;      /* foreach: elements a parameter, of all tensors at once */
+    int loop_temporaries; /* the same in a loop, of one tensor at a time */
+    const char *fused;    /* PyTorch's name of all passes in one kernel; NULL: there is only the loop */
+    struct pass passes[MAX_PASSES];
 };
 
 #define ADAM_PASSES                                                                                                    \
-    {"exp_avg.mul_", 1, 1}, {"exp_avg.add_", 2, 1}, {"exp_avg_sq.mul_", 1, 1}, {"exp_avg_sq.addcmul_", 2, 1},          \
-        {"sqrt", 1, 1}, {"div_", 1, 1}, {"add_eps_", 1, 1},                                                            \
+    {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false},                          \
+        {"exp_avg_sq.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg_sq.addcmul_", 2, 1, 3, ANY_SHAPE, false},            \
+        {"sqrt", 1, 1, 1, ANY_SHAPE, false}, {"div_", 1, 1, 1, ANY_SHAPE, false},                                      \
+        {"add_eps_", 1, 1, 1, ANY_SHAPE, false},                                                                       \
     {                                                                                                                  \
-        "param.addcdiv_", 3, 1                                                                                         \
+        "param.addcdiv_", 3, 1, 3, ANY_SHAPE, false                                                                    \
+    }
+#define ADAFACTOR_UPDATE                                                                                               \
+    {"grad.square", 1, 1, 1, ANY_SHAPE, false}, {"grad.square.add_eps", 1, 1, 1, ANY_SHAPE, false},                    \
+        {"row.mean", 1, 0, 1, MATRIX, false}, {"col.mean", 1, 0, 1, MATRIX, false},                                    \
+        {"rows_by_columns", 0, 1, 1, MATRIX, false}, {"exp_avg_sq.mul_", 1, 1, 1, VECTOR, false},                      \
+        {"exp_avg_sq.add_", 2, 1, 2, VECTOR, false}, {"rsqrt", 1, 1, 1, VECTOR, false},                                \
+        {"mul_grad_", 2, 1, 1, ANY_SHAPE, false}, {"update.rms", 1, 0, 2, ANY_SHAPE, false},                           \
+        {"update.div_", 1, 1, 1, ANY_SHAPE, false},                                                                    \
+    {                                                                                                                  \
+        "update.mul_lr_", 1, 1, 1, ANY_SHAPE, false                                                                    \
+    }
+#define ADAFACTOR_APPLY                                                                                                \
+    {"param.rms", 1, 0, 2, ANY_SHAPE, false}, {"update.neg", 1, 1, 1, ANY_SHAPE, false},                               \
+    {                                                                                                                  \
+        "param.add_", 2, 1, 1, ANY_SHAPE, false                                                                        \
     }
 
 static const struct recipe recipes[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_ADAMW] = {2, 1, {{"param.mul_", 1, 1}, ADAM_PASSES}, {"fused_adamw", 4, 3}},
-    [OPTIMIZER_ADAM] = {2, 1, {ADAM_PASSES}, {"fused_adam", 4, 3}},
-    [OPTIMIZER_SGD] = {0, 0, {{"param.add_", 2, 1}}, {"fused_sgd", 2, 1}},
-    [OPTIMIZER_SGD_MOMENTUM] = {1, 0, {{"momentum.mul_", 1, 1}, {"momentum.add_", 2, 1}, {"param.add_", 2, 1}},
-        {"fused_sgd_momentum", 3, 2}},
+    [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, ADAM_PASSES}},
+    [OPTIMIZER_ADAM] = {2, 1, 2, "fused_adam", {ADAM_PASSES}},
+    [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {{"param.add_", 2, 1, 2, ANY_SHAPE, false}}},
+    [OPTIMIZER_SGD_MOMENTUM] = {1, 0, 0, "fused_sgd_momentum",
+        {{"momentum.mul_", 1, 1, 1, ANY_SHAPE, false}, {"momentum.add_", 2, 1, 1, ANY_SHAPE, false},
+            {"param.add_", 2, 1, 2, ANY_SHAPE, false}}},
+    [OPTIMIZER_LION] = {1, 0, 2, NULL,
+        {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.clone", 1, 1, 0, ANY_SHAPE, false},
+            {"update.mul_", 1, 1, 1, ANY_SHAPE, false}, {"update.add", 2, 1, 2, ANY_SHAPE, false},
+            {"update.sign_", 1, 1, 1, ANY_SHAPE, false}, {"param.add_", 2, 1, 2, ANY_SHAPE, false},
+            {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false}}},
+    /* Adam's 13 operations, and for each moment a product with its scale, a maximum for the new one, a quotient and a
+       search among 256 values. */
+    [OPTIMIZER_ADAM_8BIT] = {0, 0, 0, NULL, {{"adam8bit_blockwise", 2, 1, 13 + 2 * (3 + 8), ANY_SHAPE, true}}},
+    [OPTIMIZER_ADAFACTOR] = {0, 0, 2, NULL, {ADAFACTOR_UPDATE, ADAFACTOR_APPLY}},
+    [OPTIMIZER_ADAFACTOR_MOMENTUM] = {0, 0, 2, NULL,
+        {ADAFACTOR_UPDATE, {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false},
+            ADAFACTOR_APPLY}},
+    [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {{"lomo.add_", 2, 1, 2, ANY_SHAPE, false}}},
 };
 
-/* Tensors that one multi-tensor kernel takes at most (depth_to_max_tensors of multi_tensor_apply for two to four lists,
- * PyTorch 2): more tensors mean more launches. */
-enum { TENSORS_A_LAUNCH = 36 };
-
-int64_t optimizer_state_bytes(const struct emit *emit)
+static int64_t adam_8bit_bytes(int64_t numel)
 {
-    return recipes[emit->options->train.optimizer].states * emit->master_bytes;
+    int64_t blocks = (numel + BNB_BLOCK - 1) / BNB_BLOCK;
+    return 2 * (numel < BNB_MIN_8BIT ? FLOAT_BYTES * numel : numel + FLOAT_BYTES * blocks);
 }
 
-static void emit_pass(struct emit *emit, struct pass pass, int64_t numel, int n_tensors)
+int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int64_t element_bytes)
 {
-    int launches = (n_tensors + TENSORS_A_LAUNCH - 1) / TENSORS_A_LAUNCH;
-    double bytes = (double)(numel * emit->master_bytes) / launches;
-    for (int i = 0; i < launches; i++) {
-        struct kernel_work work = kernel_stream(KERNEL_OPTIMIZER, pass.reads * bytes, pass.writes * bytes, 0);
-        plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "optimizer/%s", pass.name), work,
-            emit->options->host.kernel_issue_s);
+    int64_t numel = tensor.rows * tensor.cols;
+    int64_t sums = tensor.cols > 1 ? tensor.rows + tensor.cols : tensor.rows;
+    if (optimizer == OPTIMIZER_ADAM_8BIT)
+        return adam_8bit_bytes(numel);
+    if (optimizer == OPTIMIZER_ADAFACTOR)
+        return FLOAT_BYTES * sums;
+    if (optimizer == OPTIMIZER_ADAFACTOR_MOMENTUM)
+        return FLOAT_BYTES * (sums + numel);
+    return recipes[optimizer].moments * numel * element_bytes;
+}
+
+int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor)
+{
+    int64_t copy = emit->step_bytes != emit->master_bytes ? tensor.rows * tensor.cols * emit->step_bytes : 0;
+    return copy + optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+}
+
+/* One kernel of a pass; numel may be a launch's share of many tensors. */
+static void emit_pass(
+    struct emit *emit, enum plan_stream stream, struct pass pass, double numel, double state_bytes, double host_s)
+{
+    double bytes = numel * (double)emit->step_bytes, state = pass.state ? state_bytes : 0;
+    struct kernel_work work =
+        kernel_stream(KERNEL_OPTIMIZER, pass.reads * bytes + state, pass.writes * bytes + state, pass.ops * numel);
+    plan_kernel(&emit->builder, stream, arena_printf(emit->arena, "optimizer/%s", pass.name), work, host_s);
+}
+
+static struct pass fused_pass(const struct recipe *recipe)
+{
+    struct pass pass = {.name = recipe->fused, .reads = 2, .writes = 1, .state = true};
+    for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
+        pass.ops += recipe->passes[i].ops;
+    return pass;
+}
+
+static bool runs_over(struct pass pass, struct optimizer_tensor tensor)
+{
+    return pass.shape == ANY_SHAPE || (pass.shape == MATRIX) == (tensor.cols > 1);
+}
+
+/* All tensors in a few launches a pass. */
+static void emit_together(struct emit *emit, const struct recipe *recipe, int64_t numel, int64_t state_bytes, int n)
+{
+    int launches = (n + TENSORS_A_LAUNCH - 1) / TENSORS_A_LAUNCH;
+    bool fused = recipe->fused && emit->options->train.optimizer_impl == OPTIMIZER_FUSED;
+    double host_s = emit->options->host.kernel_issue_s;
+    int temporary = PLAN_NO_OP;
+    if (!fused)
+        temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
+            recipe->temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
+    for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++) {
+        struct pass pass = fused ? fused_pass(recipe) : recipe->passes[i];
+        for (int k = 0; k < launches; k++)
+            emit_pass(emit, STREAM_COMPUTE, pass, (double)numel / launches, (double)state_bytes / launches, host_s);
+        if (fused)
+            break;
     }
+    plan_free(&emit->builder, temporary, PLAN_NO_OP);
 }
 
-void emit_optimizer(struct emit *emit, int64_t numel, int n_tensors)
+static void emit_one_by_one(struct emit *emit, const struct recipe *recipe, struct optimizer_tensor tensor)
+{
+    int64_t numel = tensor.rows * tensor.cols;
+    double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+    int temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
+        recipe->loop_temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
+    for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
+        if (runs_over(recipe->passes[i], tensor))
+            emit_pass(
+                emit, STREAM_COMPUTE, recipe->passes[i], (double)numel, state, emit->options->host.kernel_issue_s);
+    plan_free(&emit->builder, temporary, PLAN_NO_OP);
+}
+
+bool emit_updates_in_backward(const struct emit *emit)
+{
+    return emit->options->train.optimizer == OPTIMIZER_LOMO;
+}
+
+void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel)
 {
     const struct recipe *recipe = &recipes[emit->options->train.optimizer];
-    emit->builder.phase = PHASE_OPTIMIZER;
-    if (emit->options->train.precision == PRECISION_FP16_MIXED)
-        emit_pass(emit, (struct pass){"unscale_and_check_inf", 1, 1}, numel, n_tensors);
-    if (emit->options->train.optimizer_impl == OPTIMIZER_FUSED) {
-        emit_pass(emit, recipe->fused, numel, n_tensors);
+    emit_pass(emit, stream, recipe->passes[0], (double)numel, 0, emit->options->host.backward_issue_s);
+}
+
+static void cast(struct emit *emit, const char *name, double numel, int64_t from_bytes, int64_t to_bytes)
+{
+    plan_kernel(&emit->builder, STREAM_COMPUTE, name,
+        kernel_stream(KERNEL_COPY, numel * (double)from_bytes, numel * (double)to_bytes, 0),
+        emit->options->host.kernel_issue_s);
+}
+
+void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n)
+{
+    const struct recipe *recipe = &recipes[emit->options->train.optimizer];
+    int64_t numel = 0, state_bytes = 0;
+    if (emit_updates_in_backward(emit))
         return;
+    emit->builder.phase = PHASE_OPTIMIZER;
+    for (int i = 0; i < n; i++) {
+        numel += tensors[i].rows * tensors[i].cols;
+        state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
     }
-    int temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/denominator",
-        recipe->temporaries * numel * emit->master_bytes, HBM_OPTIMIZER);
-    for (int i = 0; i < MAX_PASSES && recipe->foreach[i].name; i++)
-        emit_pass(emit, recipe->foreach[i], numel, n_tensors);
-    plan_free(&emit->builder, temporary, PLAN_NO_OP);
+    bool copies = emit->step_bytes != emit->master_bytes;
+    int grads = plan_alloc(
+        &emit->builder, STREAM_COMPUTE, "optimizer/fp32_grads", copies ? numel * emit->step_bytes : 0, HBM_GRADIENTS);
+    if (copies)
+        cast(emit, "optimizer/grads_to_fp32", (double)numel, emit->master_bytes, emit->step_bytes);
+    if (emit->options->train.precision == PRECISION_FP16_MIXED) {
+        static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1, ANY_SHAPE, false}}};
+        emit_together(emit, &unscale, numel, 0, n);
+    }
+    bool loop = !recipe->fused || emit->options->train.optimizer_impl == OPTIMIZER_FOR_LOOP;
+    if (!loop)
+        emit_together(emit, recipe, numel, state_bytes, n);
+    for (int i = 0; i < n && loop; i++)
+        emit_one_by_one(emit, recipe, tensors[i]);
+    plan_free(&emit->builder, grads, PLAN_NO_OP);
+    if (copies)
+        cast(emit, "optimizer/params_from_fp32", (double)numel, emit->step_bytes, emit->master_bytes);
+}
+
+void emit_keep_on_host(struct emit *emit, int64_t bytes)
+{
+    emit->builder.plan->host_bytes += (double)bytes;
+}
+
+void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes)
+{
+    plan_kernel(
+        &emit->builder, stream, name, kernel_stream(KERNEL_HOST_COPY, bytes, 0, 0), emit->options->host.kernel_issue_s);
+}
+
+/* Bytes that a step on a tensor moves between memory and cores. */
+static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor, bool in_one)
+{
+    const struct recipe *recipe = &recipes[emit->options->train.optimizer];
+    double numel = (double)(tensor.rows * tensor.cols), moved = 0;
+    double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
+    if (in_one)
+        return 3 * numel * (double)emit->step_bytes + 2 * state;
+    for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++)
+        if (runs_over(recipe->passes[i], tensor))
+            moved += (recipe->passes[i].reads + recipe->passes[i].writes) * numel * (double)emit->step_bytes +
+                     (recipe->passes[i].state ? 2 * state : 0);
+    return moved;
+}
+
+void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op)
+{
+    double bytes = 0;
+    int node = hw_gpus_per_node(emit->hw), sharers = emit->gpus < node ? emit->gpus : node;
+    for (int i = 0; i < n; i++)
+        bytes += step_bytes(emit, tensors[i], in_one);
+    emit->builder.phase = PHASE_OPTIMIZER;
+    plan_host_wait(&emit->builder, "optimizer/gradients_on_host", op, 0);
+    plan_host(&emit->builder, "optimizer/cpu_step", bytes * sharers / emit->hw->node.host_bandwidth.value);
 }

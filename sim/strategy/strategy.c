@@ -2,10 +2,8 @@
 
 #include "strategy/emit.h"
 
-const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", NULL};
-const char *const optimizer_names[] = {"adamw", "adam", "sgd", "sgd_momentum", NULL};
-const char *const optimizer_impl_names[] = {"foreach", "fused", NULL};
-const char *const checkpointing_names[] = {"none", "full", NULL};
+const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", NULL};
+const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
@@ -29,6 +27,7 @@ struct strategy_options strategy_default_options(void)
             .optimizer = OPTIMIZER_ADAMW,
             .optimizer_impl = OPTIMIZER_FOREACH,
             .activation_checkpointing = CHECKPOINT_NONE,
+            .checkpoint_interval = 1,
             .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE},
         .fsdp = {.sharding_strategy = FULL_SHARD,
@@ -74,7 +73,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         [PRECISION_TF32] = DTYPE_TF32,
         [PRECISION_BF16_MIXED] = DTYPE_BF16,
         [PRECISION_FP16_MIXED] = DTYPE_FP16,
-        [PRECISION_BF16] = DTYPE_BF16};
+        [PRECISION_BF16] = DTYPE_BF16,
+        [PRECISION_BF16_MASTER] = DTYPE_BF16};
     const struct train_options *train = &options->train;
     bool two_stacks = model->shape.family == MODEL_T5;
     enum dtype dtype = math[train->precision];
@@ -89,6 +89,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
         .loss_fp32 = true,
+        .neftune = train->neftune,
+        .drops_logits = train->drop_logits,
     };
 }
 
@@ -105,6 +107,36 @@ static enum status check_fsdp(
     return STATUS_OK;
 }
 
+static bool offloads(const struct strategy_options *options)
+{
+    return (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload) ||
+           (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer);
+}
+
+static enum status check_offload(
+    const struct strategy_options *options, const struct hw *hw, struct source_pos at, struct diag *diag)
+{
+    if (!quantity_is_set(hw->node.host_bandwidth) || !quantity_is_set(hw->node.host_memory))
+        return diag_input(diag, at,
+            "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", hw->node.name);
+    if (options->train.optimizer == OPTIMIZER_LOMO)
+        return diag_input(diag, at, "LOMO steps on the GPU, inside backward; take another train.optimizer");
+    if (options->kind == STRATEGY_FSDP && options->train.grad_accum > 1 && !options->fsdp.no_sync)
+        return diag_input(
+            diag, at, "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
+    return STATUS_OK;
+}
+
+/* What the ranks of a node keep in host memory fits there. */
+static enum status check_host(const struct plan *plan, const struct hw *hw, struct source_pos at, struct diag *diag)
+{
+    int ranks = plan->ranks < hw_gpus_per_node(hw) ? plan->ranks : hw_gpus_per_node(hw);
+    if (plan->host_bytes * ranks <= hw->node.host_memory.value || plan->host_bytes <= 0)
+        return STATUS_OK;
+    return diag_input(diag, at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
+        plan->host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
+}
+
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag)
 {
@@ -115,18 +147,26 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (options->train.attention == ATTENTION_FLASH && model->shape.family == MODEL_T5)
         return diag_input(
             diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
-    if (options->kind == STRATEGY_DEEPSPEED && options->train.precision == PRECISION_BF16)
-        return diag_input(diag, at, "DeepSpeed keeps FP32 master weights; take train.precision: bf16_mixed");
+    int precision = options->train.precision;
+    if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
+        return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");
+    if (options->train.optimizer == OPTIMIZER_LOMO && options->kind == STRATEGY_DEEPSPEED)
+        return diag_input(
+            diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
+    if (options->train.optimizer == OPTIMIZER_LOMO && options->train.grad_accum > 1)
+        return diag_input(diag, at, "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1");
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
         if (status != STATUS_OK)
             return status;
     }
+    if (offloads(options) && check_offload(options, hw, at, diag) != STATUS_OK)
+        return STATUS_INPUT;
     static void (*const compile[STRATEGY_COUNT])(struct emit *) = {
         [STRATEGY_FSDP] = compile_fsdp, [STRATEGY_DDP] = compile_ddp, [STRATEGY_DEEPSPEED] = compile_deepspeed};
     struct emit emit;
     emit_begin(&emit, out, options, model, hw, gpus, arena);
     compile[options->kind](&emit);
     emit_end(&emit);
-    return STATUS_OK;
+    return check_host(out, hw, at, diag);
 }

@@ -5,32 +5,36 @@
 #include "hw/hw.h"
 #include "model/model.h"
 #include "plan/plan.h"
+#include "strategy/optimizer.h"
 
 enum precision {
-    PRECISION_FP32,       /* everything FP32, no tensor cores */
-    PRECISION_TF32,       /* FP32 storage, GEMMs in TF32 (torch.backends.cuda.matmul.allow_tf32) */
-    PRECISION_BF16_MIXED, /* FP32 parameters and optimizer; FSDP MixedPrecision(param_dtype=bf16), DDP autocast */
-    PRECISION_FP16_MIXED, /* the same with fp16 and gradient scaling */
-    PRECISION_BF16,       /* pure BF16: parameters, gradients, optimizer state */
+    PRECISION_FP32,        /* everything FP32, no tensor cores */
+    PRECISION_TF32,        /* FP32 storage, GEMMs in TF32 (torch.backends.cuda.matmul.allow_tf32) */
+    PRECISION_BF16_MIXED,  /* FP32 parameters and optimizer; FSDP MixedPrecision(param_dtype=bf16), DDP autocast */
+    PRECISION_FP16_MIXED,  /* the same with fp16 and gradient scaling */
+    PRECISION_BF16,        /* pure BF16: parameters, gradients, optimizer state */
+    PRECISION_BF16_MASTER, /* BF16 parameters and gradients; the optimizer keeps an FP32 copy and steps in FP32
+                              (InternEvo, Megatron) */
     PRECISION_COUNT,
 };
-extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16" */
+extern const char
+    *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master" */
 
-enum optimizer { OPTIMIZER_ADAMW, OPTIMIZER_ADAM, OPTIMIZER_SGD, OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_COUNT };
-extern const char *const optimizer_names[OPTIMIZER_COUNT + 1]; /* "adamw", "adam", "sgd", "sgd_momentum" */
-enum optimizer_impl { OPTIMIZER_FOREACH, OPTIMIZER_FUSED, OPTIMIZER_IMPL_COUNT };
-extern const char *const optimizer_impl_names[OPTIMIZER_IMPL_COUNT + 1]; /* "foreach", "fused" */
-
-enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_COUNT };
-extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full" (every block) */
+/* What a checkpointed block keeps for its backward pass: everything, its input, or that and what model_kernel.kept
+ * says.
+ */
+enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_COUNT };
+extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective" */
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy;
-    bool checkpoint_early_stop; /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
-                                   with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
+    int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
+    bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
+                                    with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
     bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
                        step */
+    bool drop_logits, neftune; /* see model_workload */
 };
 
 enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };
@@ -45,6 +49,7 @@ extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_d
 struct fsdp_options {
     int sharding_strategy, backward_prefetch, reduce_dtype;
     bool limit_all_gathers, forward_prefetch;
+    bool cpu_offload;                 /* CPUOffload(offload_params=True): shards, gradients and optimizer on the host */
     bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
     int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
@@ -72,6 +77,7 @@ struct zero_options {
     int64_t stage3_prefetch_bucket_size;               /* 5e7 */
     int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
     int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within so many is not released */
+    bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam */
 };
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */

@@ -9,8 +9,10 @@
  * allgather_bucket_size; the next forward pass waits for that. Stage 3 shards the weights: a matrix is gathered before
  * the first kernel that uses it, with the next ones in the order of use up to stage3_prefetch_bucket_size; after use it
  * is released unless it comes again within stage3_max_reuse_distance elements. Parameters below
- * stage3_param_persistence_threshold stay whole. Ignored: adding up the owned part over micro-steps (1/N of the
- * gradients), offload, ZeRO++, MiCS, stage3_max_live_parameters, round_robin_gradients, gradient clipping. */
+ * stage3_param_persistence_threshold stay whole. offload_optimizer: owned gradients go to the host as they are reduced,
+ * the CPU steps in one pass, 16-bit weights come back. Ignored: adding up the owned part over micro-steps (1/N of the
+ * gradients), parameters on the host, ZeRO++, MiCS, stage3_max_live_parameters, round_robin_gradients, gradient
+ * clipping. */
 #include "strategy/emit.h"
 
 struct gathered {
@@ -147,7 +149,7 @@ static void trace_uses(struct zero *zero)
             int base = emit->stages.at[s].tensor_base;
             bool forward = pass == 0 || emit_recomputes(emit, s);
             for (int k = 0; k < program->n_forward && forward; k++)
-                if (program->forward[k].param_use >= 0)
+                if (program->forward[k].param_use >= 0 && !(pass && emit_skips(emit, s, k)))
                     vec_push(&zero->uses, base + program->forward[k].param_use);
             for (int k = 0; k < program->n_backward && pass; k++)
                 if (program->backward[k].param_use >= 0)
@@ -171,6 +173,11 @@ static void send_bucket(struct zero *zero)
         (double)(zero->bucket_elements * emit->param_bytes), zero->group, emit->options->host.collective_issue_s);
     if (!zero->overlaps)
         plan_stream_wait(builder, STREAM_COMPUTE, op);
+    if (zero->options->offload_optimizer) {
+        plan_stream_wait(builder, STREAM_POST, op != PLAN_NO_OP ? op : plan_last_op(builder, STREAM_COMPUTE));
+        emit_host_copy(emit, STREAM_POST, "owned_grads/device_to_host",
+            (double)(zero->bucket_elements * emit->param_bytes) / emit->gpus);
+    }
     for (int i = 0; i < zero->in_bucket.n && zero->options->stage >= 2; i++) {
         int t = zero->in_bucket.at[i];
         plan_free(builder, zero->grads[t], PLAN_NO_OP); /* it was copied into the bucket */
@@ -208,7 +215,29 @@ static void grad_ready(void *self, int tensor)
 /* ---- the step
  * ---------------------------------------------------------------------------------------------------------- */
 
-static void optimizer_step(struct zero *zero)
+static void gather_weights(struct zero *zero)
+{
+    struct emit *emit = zero->emit;
+    struct plan_builder *builder = &emit->builder;
+    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
+    for (int64_t left = emit->model->params, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
+        int64_t elements = left < zero->options->allgather_bucket_size ? left : zero->options->allgather_bucket_size;
+        plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n),
+            COLL_ALL_GATHER, (double)(elements * emit->param_bytes), zero->group,
+            emit->options->host.collective_issue_s);
+    }
+}
+
+/* The step on the host, and the new weights back. */
+static void offloaded_step(struct zero *zero)
+{
+    struct emit *emit = zero->emit;
+    struct optimizer_tensor owned = {zero->owned, 1};
+    emit_host_optimizer(emit, &owned, 1, true, plan_last_op(&emit->builder, STREAM_POST));
+    emit_host_copy(emit, STREAM_COMPUTE, "weights/host_to_device", (double)(zero->owned * emit->param_bytes));
+}
+
+static void device_step(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
@@ -221,19 +250,19 @@ static void optimizer_step(struct zero *zero)
         stream_kernel(zero, KERNEL_COPY, "optimizer/grads_to_fp32", owned * (double)emit->param_bytes,
             owned * (double)emit->master_bytes);
     }
-    emit_optimizer(emit, zero->owned, 1);
+    emit_optimizer(emit, &(struct optimizer_tensor){zero->owned, 1}, 1);
     plan_free(builder, full, PLAN_NO_OP);
     stream_kernel(zero, KERNEL_COPY, "optimizer/weights_from_fp32", owned * (double)emit->master_bytes,
         owned * (double)emit->param_bytes);
-    if (zero->options->stage == 3)
-        return;
-    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    for (int64_t left = emit->model->params, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
-        int64_t elements = left < zero->options->allgather_bucket_size ? left : zero->options->allgather_bucket_size;
-        plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n),
-            COLL_ALL_GATHER, (double)(elements * emit->param_bytes), zero->group,
-            emit->options->host.collective_issue_s);
-    }
+}
+
+static void keep_optimizer(struct zero *zero)
+{
+    struct emit *emit = zero->emit;
+    bool master = emit->param_bytes != emit->master_bytes;
+    plan_keep(&emit->builder, "fp32_master_weights", master ? zero->owned * emit->master_bytes : 0, HBM_OPTIMIZER);
+    plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}),
+        HBM_OPTIMIZER);
 }
 
 static void setup_memory(struct zero *zero)
@@ -250,9 +279,11 @@ static void setup_memory(struct zero *zero)
     zero->owned = (emit->model->params + n - 1) / n;
     int64_t sharded = (emit->model->params - whole + n - 1) / n;
     plan_keep(builder, "weights", (whole + sharded) * emit->param_bytes, HBM_PARAMETERS);
-    bool master = emit->param_bytes != emit->master_bytes;
-    plan_keep(builder, "fp32_master_weights", master ? zero->owned * emit->master_bytes : 0, HBM_OPTIMIZER);
-    plan_keep(builder, "optimizer_state", zero->owned * optimizer_state_bytes(emit), HBM_OPTIMIZER);
+    if (zero->options->offload_optimizer) /* FP32 weights and gradients, and the states */
+        emit_keep_on_host(emit,
+            2 * zero->owned * emit->master_bytes + emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}));
+    else
+        keep_optimizer(zero);
     int64_t bucket = zero->options->reduce_bucket_size < emit->model->params ? zero->options->reduce_bucket_size
                                                                              : emit->model->params;
     plan_keep(builder, "ipg_buckets", (zero->overlaps ? 2 : 1) * bucket * emit->param_bytes, HBM_BUFFERS);
@@ -291,16 +322,23 @@ void compile_deepspeed(struct emit *emit)
     plan_host(builder, "step", emit->options->host.step_s);
     if (emit->gpus > 1) /* weights of the step before: gathered (stages 1 and 2), or at least written (stage 3) */
         plan_stream_wait(builder, zero.options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
-    if (emit->gpus > 1 && zero.options->stage > 1) /* what the reductions leave, kept to the step */
+    if (emit->gpus > 1 && zero.options->stage > 1 &&
+        !zero.options->offload_optimizer) /* what the reductions leave, kept to the step */
         zero.owned_grads =
             plan_alloc(builder, STREAM_COMPUTE, "owned_grads", zero.owned * emit->param_bytes, HBM_GRADIENTS);
     int64_t micro_steps = emit->options->train.grad_accum;
     for (int64_t m = 0; m < micro_steps; m++) {
         zero.first_micro_step = m == 0;
-        zero.reduces = emit->gpus > 1 && (zero.options->stage > 1 || m + 1 == micro_steps);
+        zero.reduces =
+            (emit->gpus > 1 || zero.options->offload_optimizer) && (zero.options->stage > 1 || m + 1 == micro_steps);
         micro_step(&zero);
     }
-    optimizer_step(&zero);
+    if (zero.options->offload_optimizer)
+        offloaded_step(&zero);
+    else
+        device_step(&zero);
+    if (zero.options->stage < 3)
+        gather_weights(&zero);
     for (int t = 0; t < emit->model->n_tensors; t++) {
         plan_free(builder, zero.grads[t], PLAN_NO_OP);
         plan_free(builder, zero.weights[t].buffer, plan_last_op(builder, STREAM_COMPUTE));

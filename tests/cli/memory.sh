@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# flopcast memory: the figures that courses teach come out, in every format; wrong usage ends with exit status 2.
+# flopcast memory and fit: the figures that courses teach come out, in every format; wrong usage ends with exit status 2.
 set -euo pipefail
 failed=0
 models=$FLOPCAST_SOURCE_DIR/scenarios/models
@@ -33,11 +33,31 @@ gpu=$FLOPCAST_SOURCE_DIR/topologies/gpus/a100-sxm4-80gb.yaml
 "$FLOPCAST" memory 70B --dtype bf16 --gpu "$gpu" | grep -q "A100-SXM4-80GB: does not fit" || failed=1
 "$FLOPCAST" memory 1B --gpu "$gpu" | grep -q "A100-SXM4-80GB: fits" || failed=1
 
+"$FLOPCAST" memory 70B --dtype bf16 --gpu "$gpu" >out
+grep -qxF "cheapest change that makes it fit: --strategy fsdp --gpus 8" out || { cat out; failed=1; }
+# Without one, all that are known are told of.
+"$FLOPCAST" memory 70B >out
+grep -q "^H200-SXM-141GB .* too small by" out || { cat out; failed=1; }
+"$FLOPCAST" memory 70B --format json >out
+grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; }
+
+# Adapters: 7B in 4 bits, on a card of 16 GB.
+"$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --lora-targets q_proj,v_proj --micro-batch 1 --seq-len 2048 \
+    --attention flash >out
+grep -q "^V100-SXM2-16GB .* fits by" out || { cat out; failed=1; }
+
+# flopcast fit: 7B has room for one sequence on two GPUs at least; more GPUs never hold less.
+"$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --attention flash >out || failed=1
+awk '$1 ~ /^[0-9]+$/ && NF == 4 { for (c = 2; c <= 4; c++) { if ($c < last[c]) bad = 1; last[c] = $c }; rows++ }
+    /fewest GPUs/ { few = $4 } END { exit bad || rows != 8 || few != 2 }' out || { cat out; failed=1; }
+"$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 12 >out
+grep -q "^ *12  " out || { cat out; failed=1; }
+
 # refused EXPECTED ARGUMENT...: exit status 2 and the words on stderr
 refused() {
     local expected=$1 status=0
     shift
-    "$FLOPCAST" memory "$@" >out 2>err || status=$?
+    "$FLOPCAST" "${command:-memory}" "$@" >out 2>err || status=$?
     if ((status != 2)) || ! grep -qF -- "$expected" err || [[ -s out ]]; then
         echo "memory $*: exit status $status, expected 2 and '$expected':"
         cat out err
@@ -45,12 +65,20 @@ refused() {
     fi
 }
 refused "MODEL is missing"
-refused "did you mean 'adamw'" 1B --optimizer adamv
-refused "not a count" 1B --gpus 0
-refused "not a count" 1B --gpus 8x
+refused "adamw, adam, sgd" 1B --optimizer adamv
+refused "a number from 1 to" 1B --gpus 0
+refused "a number from 1 to" 1B --gpus 8x
 refused "both --micro-batch and --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
 refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
 refused "MODEL is a model file or a number of parameters" 5Q
 refused "one MODEL at a time" 1B 2B
+refused "--lora RANK, which is missing" 1B --qlora
+refused "give a model file" 1B --lora 16
+refused "no linear layer of a block is called" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
+command=fit
+refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
+refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv
+refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
+refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
 exit $failed

@@ -18,6 +18,16 @@ for command in $commands; do
     says out "Usage: flopcast $command "
 done
 
+# help is --help.
+"$FLOPCAST" run --help >want
+expect 0 "$FLOPCAST" help run
+cmp out want || fail "help run is not run --help"
+expect 0 "$FLOPCAST" help
+diff -u "$FLOPCAST_SOURCE_DIR/tests/cli/help.txt" out || fail "help is not --help"
+expect 2 "$FLOPCAST" help rum
+says err "there is no command 'rum'; did you mean 'run'?"
+expect 2 "$FLOPCAST" help run plot
+
 expect 2 "$FLOPCAST"
 says err "a command is missing"
 expect 2 "$FLOPCAST" plott

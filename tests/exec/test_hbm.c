@@ -27,7 +27,7 @@ static void sizes_round_as_in_pytorch(void **state)
 {
     (void)state;
     struct hbm hbm;
-    hbm_init(&hbm, 1000 * MIB);
+    hbm_init(&hbm, 1000 * MIB, false);
     take(&hbm, 1);
     assert_int_equal(hbm.allocated, 512);
     assert_int_equal(hbm.reserved, 2 * MIB);
@@ -46,7 +46,7 @@ static void a_freed_block_is_used_again_and_merged(void **state)
 {
     (void)state;
     struct hbm hbm;
-    hbm_init(&hbm, 1000 * MIB);
+    hbm_init(&hbm, 1000 * MIB, false);
     int32_t blocks[4];
     for (int i = 0; i < 4; i++)
         blocks[i] = take(&hbm, 5 * MIB); /* one segment of 20 MiB */
@@ -63,7 +63,7 @@ static void streams_have_their_own_pools(void **state)
 {
     (void)state;
     struct hbm hbm;
-    hbm_init(&hbm, 1000 * MIB);
+    hbm_init(&hbm, 1000 * MIB, false);
     int32_t block = take(&hbm, 100 * MIB);
     give(&hbm, block, 100 * MIB);
     hbm_alloc(&hbm, 100 * MIB, HBM_GATHERED, STREAM_UNSHARD);
@@ -75,7 +75,7 @@ static void a_pending_block_is_not_used_again_yet(void **state)
 {
     (void)state;
     struct hbm hbm;
-    hbm_init(&hbm, 1000 * MIB);
+    hbm_init(&hbm, 1000 * MIB, false);
     int32_t block = take(&hbm, 100 * MIB);
     hbm_free(&hbm, block, 100 * MIB, HBM_ACTIVATIONS);
     assert_int_equal(hbm.allocated, 0);
@@ -92,7 +92,7 @@ static void free_segments_are_released_before_failing(void **state)
 {
     (void)state;
     struct hbm hbm;
-    hbm_init(&hbm, 100 * MIB);
+    hbm_init(&hbm, 100 * MIB, false);
     int32_t a = take(&hbm, 40 * MIB), b = take(&hbm, 40 * MIB);
     give(&hbm, a, 40 * MIB);
     give(&hbm, b, 40 * MIB);
@@ -108,12 +108,11 @@ static void free_segments_are_released_before_failing(void **state)
 
 /* Any sequence: allocated is the sum of live requests, reserved bounds it and never exceeds the capacity; at the end
  * nothing is left. */
-static void random_sequences_keep_the_books(void **state)
+static void keep_the_books(bool expandable)
 {
-    (void)state;
     enum { LIVE = 64, ROUNDS = 20000 };
     struct hbm hbm;
-    hbm_init(&hbm, 2000 * MIB);
+    hbm_init(&hbm, 900 * MIB, expandable);
     struct rng_stream rng = rng_stream(3, 1, 4);
     int32_t blocks[LIVE];
     int64_t sizes[LIVE] = {0}, sum = 0;
@@ -140,6 +139,59 @@ static void random_sequences_keep_the_books(void **state)
         if (sizes[slot])
             give(&hbm, blocks[slot], sizes[slot]);
     assert_int_equal(hbm.allocated, 0);
+    assert_true(hbm.retries > 0);
+    hbm_release(&hbm);
+}
+
+static void random_sequences_keep_the_books(void **state)
+{
+    (void)state;
+    keep_the_books(false);
+    keep_the_books(true);
+}
+
+/* Pages of 20 MiB: 30 MiB map two, the 10 left serve 10; then 35 map two more. All freed they are one block of 80,
+ * which serves 75 where separate segments of 30, 10 and 36 could not. 90 more map what lacks: 90 - 5 = 85, five pages.
+ */
+static void expandable_segments_grow(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 1000 * MIB, true);
+    const int64_t sizes[] = {30 * MIB, 10 * MIB, 35 * MIB};
+    const int64_t reserved[] = {40 * MIB, 40 * MIB, 80 * MIB};
+    int32_t blocks[3];
+    for (int i = 0; i < 3; i++) {
+        blocks[i] = take(&hbm, sizes[i]);
+        assert_int_equal(hbm.reserved, reserved[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        give(&hbm, blocks[i], sizes[i]);
+    take(&hbm, 75 * MIB);
+    assert_int_equal(hbm.reserved, 80 * MIB);
+    take(&hbm, 90 * MIB);
+    assert_int_equal(hbm.reserved, 180 * MIB);
+    hbm_release(&hbm);
+}
+
+/* 100 MiB: 40, 20 and 40 live, the first freed. 20 from another stream fit when the 40 are unmapped (one page of them);
+ * 20 of the hole that stays are mapped again for the first stream; then all is taken. */
+static void holes_are_mapped_again(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 100 * MIB, true);
+    int32_t first = take(&hbm, 40 * MIB);
+    take(&hbm, 20 * MIB);
+    take(&hbm, 40 * MIB);
+    give(&hbm, first, 40 * MIB);
+    assert_true(hbm_alloc(&hbm, 20 * MIB, HBM_GATHERED, STREAM_UNSHARD) >= 0);
+    assert_int_equal(hbm.retries, 1);
+    assert_int_equal(hbm.reserved, 80 * MIB);
+    assert_true(take(&hbm, 20 * MIB) >= 0);
+    assert_int_equal(hbm.reserved, 100 * MIB);
+    assert_int_equal(take(&hbm, 20 * MIB), -1);
+    assert_int_equal(hbm.allocated, 100 * MIB);
     hbm_release(&hbm);
 }
 
@@ -152,6 +204,8 @@ int main(void)
         cmocka_unit_test(a_pending_block_is_not_used_again_yet),
         cmocka_unit_test(free_segments_are_released_before_failing),
         cmocka_unit_test(random_sequences_keep_the_books),
+        cmocka_unit_test(expandable_segments_grow),
+        cmocka_unit_test(holes_are_mapped_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

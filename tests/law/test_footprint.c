@@ -25,13 +25,13 @@ static struct footprint closed_form(const struct scenario_point *point, struct a
     const struct train_options *train = &point->options.strategy.train;
     struct footprint_options options = {
         .dtype = dtypes[train->precision],
-        .optimizer = FOOTPRINT_ADAMW,
+        .optimizer = OPTIMIZER_ADAMW,
         .strategy = point->options.strategy.kind == STRATEGY_DDP ? FOOTPRINT_DDP : FOOTPRINT_FSDP,
         .gpus = point->options.cluster.gpus,
         .micro_batch = train->micro_batch,
         .seq_len = train->seq_len,
         .decoder_seq_len = train->decoder_seq_len,
-        .checkpointing = train->activation_checkpointing == CHECKPOINT_FULL,
+        .checkpointing = train->activation_checkpointing,
         .attention = train->attention,
     };
     return footprint_of(point->model.params, &point->model, &options, arena);
@@ -81,8 +81,9 @@ static void fsdp_t5(void **state)
 static void fsdp_llama(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {{"cluster.gpus", "[8, 64]"}, {"fsdp.sharding_strategy", "FULL_SHARD"}};
-    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 2);
+    const struct scenario_override set[] = {{"cluster.gpus", "[8, 64]"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+        {"train.activation_checkpointing", "[none, selective, full]"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 3);
 }
 
 int main(void)

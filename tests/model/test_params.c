@@ -45,6 +45,14 @@ static void counts_are_the_published_ones(void **state)
         {"llama2-7b.yaml", 6738415616},
         {"llama3.1-8b.yaml", 8030261248},
         {"llama3.1-70b.yaml", 70553706496},
+        {"llama2-13b.yaml", 13015864320},
+        {"llama2-70b.yaml", 68976648192},
+        {"llama3.1-405b.yaml", 405853388800},
+        {"mpt-125m.yaml", 125311488},
+        {"mpt-760m.yaml", 760470528},
+        {"mpt-3b.yaml", 2651837440},
+        {"mpt-70b.yaml", 64862437376},
+        {"internlm-7b.yaml", 7321423872},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)

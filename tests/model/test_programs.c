@@ -397,6 +397,65 @@ static void flash_does_half_of_what_is_counted(void **state)
     arena_release(&r.arena);
 }
 
+/* torchtitan's selective checkpointing keeps every second product with a matrix. Llama: q, v, gate and down of q, k, v,
+ * o, gate, up, down, and fused attention; GPT: c_attn, c_fc of c_attn, c_proj, c_fc, c_proj. */
+static void selective_checkpointing_keeps_every_second_product(void **state)
+{
+    (void)state;
+    const struct {
+        const struct model_shape *shape;
+        const char *kept[6];
+    } cases[] = {
+        {&small_llama, {"self_attn.q_proj", "self_attn.v_proj", "self_attn.flash", "mlp.gate_proj", "mlp.down_proj"}},
+        {&small_gpt, {"attn.c_attn", "attn.flash", "mlp.c_fc"}},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct run r = run(cases[c].shape, DTYPE_BF16, ATTENTION_FLASH);
+        const struct model_program *p = block(&r, 1);
+        int n = 0;
+        for (int i = 0; i < p->n_forward; i++)
+            if (p->forward[i].kept)
+                assert_string_equal(p->forward[i].name, cases[c].kept[n++]);
+        assert_null(cases[c].kept[n]);
+        arena_release(&r.arena);
+    }
+}
+
+/* LlamaRMSNorm casts its input and saves the cast, LayerNorm and T5LayerNorm save the input. The first stage has none.
+ */
+static void who_drops_its_input(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_t5};
+    for (int s = 0; s < 3; s++) {
+        struct run r = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        for (int i = 0; i < r.stages.n; i++)
+            assert_int_equal(r.stages.at[i].program->drops_input, s == 0 && i > 0);
+        arena_release(&r.arena);
+    }
+}
+
+/* NEFTune: zeros, noise, sum after the embedding of every stack; no gradient but the embedding's passes it. */
+static void neftune_is_three_kernels_at_the_entry(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_t5};
+    for (int s = 0; s < 3; s++) {
+        struct run plain = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_workload w = workload(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_stages noisy = {0};
+        w.neftune = true;
+        model_stages(&noisy, &plain.model, &w, &plain.arena);
+        for (int i = 0; i < noisy.n; i++) {
+            bool entry = noisy.at[i].kind == STAGE_ENTRY || noisy.at[i].kind == STAGE_DECODER_ENTRY;
+            const struct model_program *with = noisy.at[i].program, *without = plain.stages.at[i].program;
+            assert_int_equal(with->n_forward - without->n_forward, entry ? 3 : 0);
+            assert_int_equal(with->n_backward, without->n_backward);
+        }
+        arena_release(&plain.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +472,9 @@ int main(void)
         cmocka_unit_test(stages_come_in_forward_order),
         cmocka_unit_test(without_dropout_there_is_no_dropout_kernel),
         cmocka_unit_test(flash_does_half_of_what_is_counted),
+        cmocka_unit_test(selective_checkpointing_keeps_every_second_product),
+        cmocka_unit_test(who_drops_its_input),
+        cmocka_unit_test(neftune_is_three_kernels_at_the_entry),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -266,6 +266,20 @@ static void a_fused_loss_is_one_kernel_each_way(void **state)
     }
 }
 
+/* del pred: logits live to the end of the forward pass where backward does not read them. */
+static void dropped_logits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_tape(&f);
+    f.workload.drops_logits = f.workload.loss_fp32 = true;
+    int logits = tape_add_mask(f.tape, "logits", f.x, ROWS, 10);
+    const struct model_program *p = tape_close(f.tape, tape_cross_entropy(f.tape, "loss", logits));
+    assert_int_equal(find(p, "logits")->backward_last, -1);
+    assert_int_equal(find(p, "logits")->forward_last, p->n_forward - 1);
+    arena_release(&f.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +294,7 @@ int main(void)
         cmocka_unit_test(rotate_half),
         cmocka_unit_test(shares_of_a_tied_weight),
         cmocka_unit_test(a_fused_loss_is_one_kernel_each_way),
+        cmocka_unit_test(dropped_logits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

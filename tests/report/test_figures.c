@@ -4,27 +4,33 @@
 #include "../store/check.h"
 #include "../store/sample.h"
 
+#include "scenario/sample.h"
 #include "store/explanation.h"
 #include "store/fit.h"
+#include "store/insert.h"
 #include "store/validation.h"
 
 #include <dirent.h>
 
-/* A fit of one table of five sizes. */
+#define PUT(table, ...)                                                                                                \
+    store_fit_put(fit, table, (const struct record_cell[]){__VA_ARGS__},                                               \
+        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)), diag)
+
+/* Two tables of nccl-tests, one fitted and one left out, of six sizes each. */
 static void put_fit(struct store *store, struct diag *diag)
 {
-    struct store_fit *fit;
-    const struct record_cell table[] = {cell_int("place", 0), cell_text("use", "left_out"), cell_text("family", "f"),
-        cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
-        cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16), cell_text("note", ""),
-        cell_real("large_error", true, 0.1), cell_real("small_error", false, 0)};
+    struct store_fit *fit = NULL;
     store_fit_begin(&fit, store, "measured", diag);
-    store_fit_put(fit, FIT_TABLE, table, sizeof table / sizeof *table, diag);
-    for (int i = 0; i < 5; i++) {
-        const struct record_cell point[] = {cell_int("place", 0), cell_int("bytes", 1 << (16 + i)),
-            cell_real("measured_s", true, 1e-3), cell_real("predicted_s", true, 1.1e-3),
-            cell_real("bus_bytes", true, 1e6), cell_text("algorithm", "Ring"), cell_text("protocol", "LL")};
-        store_fit_put(fit, FIT_POINT, point, sizeof point / sizeof *point, diag);
+    for (int place = 0; place < 2; place++) {
+        PUT(FIT_TABLE, cell_int("place", place), cell_text("use", place ? "left_out" : "fit"), cell_text("family", "f"),
+            cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
+            cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16), cell_text("note", ""),
+            cell_real("large_error", true, 0.1), cell_real("small_error", true, 0.2));
+        for (int i = 0; i < 6; i++)
+            PUT(FIT_POINT, cell_int("place", place), cell_int("bytes", 1 << (10 + 2 * i)),
+                cell_real("measured_s", true, 1e-5 * (1 + i)), cell_real("predicted_s", true, 1.1e-5 * (1 + i)),
+                cell_real("bus_bytes", true, 2 << (10 + 2 * i)), cell_text("algorithm", "Ring"),
+                cell_text("protocol", "LL"));
     }
     store_fit_end(fit, STATUS_OK, diag);
 }
@@ -38,6 +44,19 @@ static int set_up(void **state)
     struct diag diag = DIAG_INIT;
     struct store *store = must_open("sample.db", STORE_WRITE);
     sample_init(&sample);
+    /* a step of 2 s: a kernel, and a collective that waits for its last member from 0.5 to 1 s */
+    struct exec_span spans[] = {
+        {.end = PS_PER_S, .alone = PS_PER_S, .stream = STREAM_COMPUTE, .name = "k"}, {.start = PS_PER_S / 2,
+                                                                                         .moving = PS_PER_S,
+                                                                                         .end = 2 * PS_PER_S,
+                                                                                         .is_collective = true,
+                                                                                         .stream = STREAM_COMM,
+                                                                                         .name = "c"}};
+    struct scenario_sample samples[] = {{true, {100, 2, 10}}, {true, {110, 1.8, 11}}};
+    sample.results[0].exec.spans = spans;
+    sample.results[0].exec.n_spans = 2;
+    sample.results[0].samples = samples;
+    sample.results[0].n_samples = 2;
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         sample.points[0].options.name = scenarios[i];
         store_put(store, &sample.set, sample.results, &diag);

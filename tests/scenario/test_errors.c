@@ -51,6 +51,33 @@ static void sweeps(void **state)
     assert_told(cases, sizeof cases / sizeof *cases);
 }
 
+static void other_files_of_the_project(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *message;
+    } cases[] = {
+        {"/topologies/gpus/a100-sxm4-80gb.yaml", "this file has the keys of a GPU, not of a scenario; nodes name it"},
+        {"/topologies/nodes/dgx-2.yaml", "this file has the keys of a node, not of a scenario; clusters name it"},
+        {"/topologies/clusters/dgx-2-ib.yaml",
+            "this file has the keys of a cluster, not of a scenario; scenarios name it under 'cluster: "},
+        {"/scenarios/models/t5-11b.yaml",
+            "this file has the keys of a model, not of a scenario; scenarios name it under 'model: FILE'"},
+        {NULL, "this file has the keys of a model, not of a scenario; scenarios name it under 'model: FILE'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct scenario_set set;
+        const char *path = cases[i].path ? arena_printf(&arena, "%s%s", FLOPCAST_SOURCE_DIR, cases[i].path)
+                                         : "tiny.json"; /* Hugging Face's */
+        assert_int_equal(scenario_load(&set, path, NULL, 0, &arena, &diag), STATUS_INPUT);
+        if (!strstr(diag.text, cases[i].message) || diag.n_errors != 1)
+            fail_msg("%s: %s", path, diag.text);
+        arena_release(&arena);
+    }
+}
+
 static void values_of_a_sweep_are_checked_where_they_stand(void **state)
 {
     (void)state;
@@ -169,6 +196,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sweeps),
+        cmocka_unit_test(other_files_of_the_project),
         cmocka_unit_test(values_of_a_sweep_are_checked_where_they_stand),
         cmocka_unit_test(points_that_make_no_sense),
         cmocka_unit_test(precision_that_the_gpu_lacks),

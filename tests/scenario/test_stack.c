@@ -5,6 +5,7 @@
 #include "scenario/stack.h"
 
 static const char stack_yaml[] = "name: eager\n"
+                                 "kernels: {cross_entropy: fused, optimizer_impl: fused}\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
@@ -24,6 +25,13 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_near(gpu->pointwise_efficiency.std_error, 0.1, 0);
     assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
     assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
+    /* kernels: the stack's where the scenario says nothing */
+    assert_int_equal(with->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_FUSED);
+    assert_int_equal(with->set.points[0].options.strategy.train.optimizer_impl, OPTIMIZER_FUSED);
+    const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
+    struct loaded *told = load_text(BASE "stack: stack.yaml\n", own, 1);
+    assert_int_equal(told->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_EAGER);
+    unload(told);
     unload(without);
     unload(with);
 }
@@ -34,6 +42,7 @@ static void a_sweep_compares_stacks(void **state)
     (void)state;
     write_text("stack.yaml", stack_yaml);
     write_text("other.yaml", "name: compiled\n"
+                             "kernels: {cross_entropy: fused, optimizer_impl: fused}\n"
                              "rates: {Volta: {pointwise_efficiency: {value: 0.9, kind: assumed, source: test}}}\n");
     struct loaded *loaded = load_text(BASE "sweep:\n  - stack: [stack.yaml, other.yaml]\n", NULL, 0);
     assert_string_equal(loaded->diag.text, "");

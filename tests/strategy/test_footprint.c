@@ -62,7 +62,7 @@ static void weights_by_format(void **state)
         double gb;
     } rows[] = {{FOOTPRINT_FP32, 4}, {FOOTPRINT_BF16, 2}, {FOOTPRINT_FP16, 2}, {FOOTPRINT_INT8, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct footprint_options options = training(rows[i].dtype, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 1);
+        struct footprint_options options = training(rows[i].dtype, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
         assert_near(footprint_of(BILLION, NULL, &options, NULL).weights, rows[i].gb * GB, 1);
     }
 }
@@ -72,7 +72,7 @@ static void weights_by_format(void **state)
 static void seventy_billion_in_16_bit(void **state)
 {
     (void)state;
-    struct footprint_options options = training(FOOTPRINT_BF16, FOOTPRINT_ADAM, FOOTPRINT_DDP, 1);
+    struct footprint_options options = training(FOOTPRINT_BF16, OPTIMIZER_ADAM, FOOTPRINT_DDP, 1);
     struct footprint f = footprint_of(70 * BILLION, NULL, &options, NULL);
     assert_near(f.weights, 140 * GB, 1);
     assert_near(f.gradients, 140 * GB, 1);
@@ -88,9 +88,9 @@ static void zero_paper_figure_1(void **state)
     (void)state;
     const int64_t params = 7500000000;
     const double expected[] = {31.40625, 16.640625, 1.875};
-    assert_near(states(params, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_DDP, 64), 120 * GB, 1);
+    assert_near(states(params, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_DDP, 64), 120 * GB, 1);
     for (int stage = 0; stage < 3; stage++)
-        assert_near(states(params, FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO1 + stage, 64),
+        assert_near(states(params, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO1 + stage, 64),
             expected[stage] * GB, 64);
 }
 
@@ -100,9 +100,9 @@ static void zero_limits(void **state)
     (void)state;
     const int64_t many = 1 << 20, params = 64 * BILLION;
     double whole = 16.0 * (double)params;
-    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO1, many), 4, 1e-3);
-    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO2, many), 8, 1e-3);
-    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, FOOTPRINT_ADAM, FOOTPRINT_ZERO3, 64), 64, 1e-6);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO1, many), 4, 1e-3);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO2, many), 8, 1e-3);
+    assert_near(whole / states(params, FOOTPRINT_FP16_MIXED, OPTIMIZER_ADAM, FOOTPRINT_ZERO3, 64), 64, 1e-6);
 }
 
 /* Bytes of state a parameter, FP32 and 16 bit: AdamW 8 and 4, Lion 4 and 2 (one moment), momentum 4 and 2, LOMO and SGD
@@ -113,8 +113,8 @@ static void optimizer_states(void **state)
     static const struct {
         int optimizer;
         double fp32, half;
-    } rows[] = {{FOOTPRINT_ADAMW, 8, 4}, {FOOTPRINT_ADAM, 8, 4}, {FOOTPRINT_LION, 4, 2}, {FOOTPRINT_SGD_MOMENTUM, 4, 2},
-        {FOOTPRINT_LOMO, 0, 0}, {FOOTPRINT_SGD, 0, 0}};
+    } rows[] = {{OPTIMIZER_ADAMW, 8, 4}, {OPTIMIZER_ADAM, 8, 4}, {OPTIMIZER_LION, 4, 2}, {OPTIMIZER_SGD_MOMENTUM, 4, 2},
+        {OPTIMIZER_LOMO, 0, 0}, {OPTIMIZER_SGD, 0, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double p = (double)BILLION;
         assert_near(footprint_optimizer_state(BILLION, NULL, rows[i].optimizer, FOOTPRINT_FP32), rows[i].fp32 * p, 1);
@@ -133,15 +133,15 @@ static void optimizers_that_see_shapes(void **state)
         {.name = "w", .rows = 100, .cols = 50, .numel = 5000}, {.name = "b", .rows = 300, .cols = 1, .numel = 300}};
     struct model_layer layer = {.name = "root", .n_tensors = 2, .params = 5300};
     struct model model = {.layers = &layer, .n_layers = 1, .tensors = tensors, .n_tensors = 2, .params = 5300};
-    assert_near(footprint_optimizer_state(5300, &model, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32), 12560, 1e-9);
-    assert_near(footprint_optimizer_state(5300, &model, FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32), 1800, 1e-9);
+    assert_near(footprint_optimizer_state(5300, &model, OPTIMIZER_ADAM_8BIT, FOOTPRINT_FP32), 12560, 1e-9);
+    assert_near(footprint_optimizer_state(5300, &model, OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32), 1800, 1e-9);
 
     /* LOMO holds one gradient at a time, the largest: 4 x 5,000 bytes. */
-    struct footprint_options options = training(FOOTPRINT_FP32, FOOTPRINT_LOMO, FOOTPRINT_DDP, 1);
+    struct footprint_options options = training(FOOTPRINT_FP32, OPTIMIZER_LOMO, FOOTPRINT_DDP, 1);
     assert_near(footprint_of(5300, &model, &options, NULL).gradients, 20000, 1e-9);
 
     /* Two ranks of FSDP cut flat shards, which have no rows and columns: 4 bytes for each of 2,650 elements. */
-    options = training(FOOTPRINT_FP32, FOOTPRINT_ADAFACTOR, FOOTPRINT_FSDP, 2);
+    options = training(FOOTPRINT_FP32, OPTIMIZER_ADAFACTOR, FOOTPRINT_FSDP, 2);
     assert_near(footprint_of(5300, &model, &options, NULL).optimizer, 4 * 2650, 1e-9);
 }
 
@@ -150,8 +150,8 @@ static void optimizers_that_see_shapes(void **state)
 static void optimizers_without_shapes(void **state)
 {
     (void)state;
-    assert_near(footprint_optimizer_state(BILLION, NULL, FOOTPRINT_ADAM_8BIT, FOOTPRINT_FP32), 2.03125 * GB, 1);
-    assert_near(footprint_optimizer_state(BILLION, NULL, FOOTPRINT_ADAFACTOR, FOOTPRINT_FP32), 4.0 * 2 * 31623, 1e-9);
+    assert_near(footprint_optimizer_state(BILLION, NULL, OPTIMIZER_ADAM_8BIT, FOOTPRINT_FP32), 2.03125 * GB, 1);
+    assert_near(footprint_optimizer_state(BILLION, NULL, OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32), 4.0 * 2 * 31623, 1e-9);
 }
 
 /* DDP in mixed precision: 4 + 4 + 8 bytes of states, 2 of weights that autocast casts, 4 of buckets
@@ -159,7 +159,7 @@ static void optimizers_without_shapes(void **state)
 static void ddp_keeps_copies_and_buckets(void **state)
 {
     (void)state;
-    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, FOOTPRINT_DDP, 8);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 8);
     struct footprint f = footprint_of(BILLION, NULL, &options, NULL);
     assert_near(f.weights + f.gradients + f.optimizer, 16 * GB, 1);
     assert_near(f.copies, 2 * GB, 1);
@@ -180,7 +180,7 @@ static void fsdp_shards_units(void **state)
         if (i > 0)
             largest = fmax(largest, (double)model.layers[i].params);
     }
-    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, FOOTPRINT_ADAMW, FOOTPRINT_FSDP, gpus);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_FSDP, gpus);
     struct footprint f = footprint_of(model.params, &model, &options, NULL);
     assert_near(f.weights, 4 * shard, 1e-9);
     assert_near(f.gradients, 4 * shard, 1e-9);
@@ -215,13 +215,66 @@ static void adapters(void **state)
     (void)state;
     struct arena arena = ARENA_INIT;
     struct model model = build(MODEL_LLAMA, &arena);
-    assert_int_equal(footprint_lora_params(&model, 16), 3 * 16 * 1472);
+    assert_int_equal(footprint_lora_params(&model, 16, NULL), 3 * 16 * 1472);
     double rest = (double)model.params - 196608;
-    assert_near(footprint_qlora_base(&model), 196608 * 4.127 / 8 + 2 * rest, 1e-6);
+    assert_near(footprint_qlora_base(&model, 2), 196608 * 4.127 / 8 + 2 * rest, 1e-6);
     arena_release(&arena);
 }
 
-static double activations(const struct model *model, int64_t batch, bool checkpointing, int dtype)
+/* Adapters on q and v alone: 3 blocks of 2 x 16 x (64 + 64). LoRA trains FP32 adapters (4 + 4 + 8 bytes) on a base in
+ * 16 bits; QLoRA, prepared, keeps what is not in 4 bits in FP32, and widens the largest matrix, the embedding, to 16
+ * bits. */
+static void adapters_train_little(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = build(MODEL_LLAMA, &arena);
+    assert_int_equal(footprint_lora_params(&model, 16, "q_proj,v_proj"), 3 * 2 * 16 * 128);
+    assert_int_equal(footprint_lora_params(&model, 16, "proj"), 0);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
+    options.lora_rank = 16;
+    options.lora_targets = "q_proj,v_proj";
+    struct footprint f = footprint_of(model.params, &model, &options, NULL);
+    double trained = 3 * 2 * 16 * 128;
+    assert_near(f.weights, 2 * (double)model.params + 4 * trained, 1e-6);
+    assert_near(f.gradients, 4 * trained, 1e-6);
+    assert_near(f.optimizer, 8 * trained, 1e-6);
+    assert_near(f.copies + f.buffers, 0, 1e-6);
+    options.qlora = true;
+    f = footprint_of(model.params, &model, &options, NULL);
+    assert_near(f.weights, 196608 * 4.127 / 8 + 4 * ((double)model.params - 196608) + 4 * trained, 1e-6);
+    assert_near(f.copies, 2 * 64000, 1e-6);
+    arena_release(&arena);
+}
+
+/* Host memory takes what the GPU gives up: FSDP shards, gradients and moments (16 bytes), ZeRO-2 FP32 weights and
+ * moments (12). */
+static void offloading_moves_bytes(void **state)
+{
+    (void)state;
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_FSDP, 8);
+    options.offload = true;
+    struct footprint f = footprint_of(BILLION, NULL, &options, NULL);
+    assert_near(f.host, 16 * 0.125 * GB, 64);
+    assert_near(f.weights + f.gradients + f.optimizer, 0, 1e-9);
+    options.strategy = FOOTPRINT_ZERO2;
+    f = footprint_of(BILLION, NULL, &options, NULL);
+    assert_near(f.host, 12 * 0.125 * GB, 64);
+    assert_near(f.weights + f.gradients, (2 + 2 * 0.125) * GB, 64);
+}
+
+/* 4 sequences of 32 tokens of 64 elements in 16 bits, twice. */
+static void neftune(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model = build(MODEL_LLAMA, &arena);
+    struct footprint_options options = {.dtype = FOOTPRINT_BF16, .gpus = 1, .micro_batch = 4, .seq_len = 32};
+    assert_near(footprint_neftune(&model, &options), 2 * 2 * 4 * 32 * 64, 1e-9);
+    arena_release(&arena);
+}
+
+static double activations(const struct model *model, int64_t batch, int checkpointing, int dtype)
 {
     struct arena arena = ARENA_INIT;
     struct footprint_options options = {.dtype = dtype,
@@ -244,19 +297,19 @@ static void activations_obey_laws(void **state)
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
         struct arena arena = ARENA_INIT;
         struct model model = build(families[i], &arena);
-        double full = activations(&model, 4, false, FOOTPRINT_FP32),
-               saved = activations(&model, 4, true, FOOTPRINT_FP32);
+        double full = activations(&model, 4, CHECKPOINT_NONE, FOOTPRINT_FP32),
+               saved = activations(&model, 4, CHECKPOINT_FULL, FOOTPRINT_FP32);
         double tokens = 4 * 32, outputs = tokens * 64 * 4 * (double)(model.n_layers - 1);
         assert_true(full > saved);
         assert_true(saved > outputs + tokens * 1000 * 4);
-        assert_true(activations(&model, 4, false, FOOTPRINT_BF16) < full);
+        assert_true(activations(&model, 4, CHECKPOINT_NONE, FOOTPRINT_BF16) < full);
 
         struct model_shape longer = model.shape;
         longer.n_layers++;
         struct model model2;
         model_build(&model2, &longer, &arena);
-        double more_full = activations(&model2, 4, false, FOOTPRINT_FP32) - full;
-        double more_saved = activations(&model2, 4, true, FOOTPRINT_FP32) - saved;
+        double more_full = activations(&model2, 4, CHECKPOINT_NONE, FOOTPRINT_FP32) - full;
+        double more_saved = activations(&model2, 4, CHECKPOINT_FULL, FOOTPRINT_FP32) - saved;
         assert_near(more_saved, tokens * 64 * 4, 1e-6);
         assert_true(more_full > 10 * more_saved);
         arena_release(&arena);
@@ -277,6 +330,9 @@ int main(void)
         cmocka_unit_test(fsdp_shards_units),
         cmocka_unit_test(kv_cache),
         cmocka_unit_test(adapters),
+        cmocka_unit_test(adapters_train_little),
+        cmocka_unit_test(offloading_moves_bytes),
+        cmocka_unit_test(neftune),
         cmocka_unit_test(activations_obey_laws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

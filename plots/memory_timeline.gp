@@ -1,0 +1,21 @@
+# Areas that stand on each other, from the axis up: what lives for the whole run first, activations last. The line is what PyTorch has reserved.
+grey = '#555555'
+set title 'What a GPU''s memory holds over a step' font ',18' offset 0,1
+set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set tmargin 5
+set rmargin 18
+set border 3 linecolor rgb grey
+set tics nomirror textcolor rgb grey
+set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
+set xlabel 'ms since the step began, as the host allocates'
+set ylabel 'GiB'
+set yrange [0:*]
+set key outside right top Left reverse invert samplen 1 textcolor rgb grey
+set style fill solid 0.85 noborder
+plot $use using "ms":(0):"parameters" with filledcurves linecolor rgb '#0072B2' title 'parameters', \
+  $use using "ms":"parameters":"optimizer" with filledcurves linecolor rgb '#7f9fbf' title 'optimizer', \
+  $use using "ms":"optimizer":"gradients" with filledcurves linecolor rgb '#56B4E9' title 'gradients', \
+  $use using "ms":"gradients":"gathered" with filledcurves linecolor rgb '#D55E00' title 'gathered', \
+  $use using "ms":"gathered":"buffers" with filledcurves linecolor rgb '#CC79A7' title 'buffers', \
+  $use using "ms":"buffers":"activations" with filledcurves linecolor rgb '#E69F00' title 'activations', \
+  $use using "ms":"reserved" with steps linecolor rgb grey title 'reserved'

@@ -1,0 +1,24 @@
+-- HBM over a step by category, of the fullest point of the newest run; each category stands on those before it.
+
+-- name: use
+SELECT
+  1000 * time_s AS ms,
+  parameters_bytes / 0x40000000 AS parameters,
+  (parameters_bytes + optimizer_bytes) / 0x40000000 AS optimizer,
+  (parameters_bytes + optimizer_bytes + gradients_bytes) / 0x40000000 AS gradients,
+  (parameters_bytes + optimizer_bytes + gradients_bytes + gathered_bytes) / 0x40000000 AS gathered,
+  (parameters_bytes + optimizer_bytes + gradients_bytes + gathered_bytes + buffers_bytes) / 0x40000000 AS buffers,
+  (parameters_bytes + optimizer_bytes + gradients_bytes + gathered_bytes + buffers_bytes + activations_bytes) / 0x40000000 AS activations,
+  reserved_bytes / 0x40000000 AS reserved
+FROM timeline
+WHERE point_id = (SELECT point_id FROM v_memory WHERE run_id = (SELECT max(run_id) FROM v_memory) ORDER BY peak_reserved_bytes DESC, position LIMIT 1)
+ORDER BY sample
+
+-- name: heading
+SELECT
+  printf('%s: %s %s, batch %d, %d GPUs', scenario, model, strategy, micro_batch, gpus) AS setting,
+  hbm_capacity_bytes / 0x40000000 AS capacity
+FROM v_memory
+WHERE run_id = (SELECT max(run_id) FROM v_memory)
+ORDER BY peak_reserved_bytes DESC, position
+LIMIT 1

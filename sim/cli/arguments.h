@@ -1,0 +1,19 @@
+/* Values of options that several commands have. A mistake is a usage error: it is told, and the program ends. */
+#ifndef FLOPCAST_CLI_ARGUMENTS_H
+#define FLOPCAST_CLI_ARGUMENTS_H
+
+#include "scenario/scenario.h"
+
+#include <argp.h>
+
+/* A count from 1 to most; option without its dashes. */
+int argument_count(const char *option, const char *text, int most, struct argp_state *state);
+
+/* --option KEY=VALUE; the key is copied into the arena, the value borrowed. */
+struct scenario_override argument_override(
+    const char *option, const char *text, struct arena *arena, struct argp_state *state);
+
+/* Index in names (NULL-terminated), which a message lists. */
+int argument_name(const char *option, const char *text, const char *const *names, struct argp_state *state);
+
+#endif

@@ -1,0 +1,73 @@
+/* flopcast fit MODEL --gpu G: what fits on a GPU. For each number of GPUs and way to save activations the largest
+ * micro-batch, and the fewest GPUs for one sequence. */
+#include "cli/cli.h"
+#include "cli/memory.h"
+#include "strategy/footprint_fit.h"
+
+#include <inttypes.h>
+
+/* The GPU counts of the table: the one asked for, or powers of two up to a node, then eightfold. */
+enum { MOST_COUNTS = 8 };
+static int gpu_counts(const struct memory_request *request, int64_t counts[MOST_COUNTS])
+{
+    static const int64_t usual[MOST_COUNTS] = {1, 2, 4, 8, 16, 64, 128, 512};
+    for (int i = 0; i < MOST_COUNTS; i++)
+        counts[i] = usual[i];
+    if (request->options.gpus == 1)
+        return MOST_COUNTS;
+    counts[0] = request->options.gpus;
+    return 1;
+}
+
+static void print(FILE *out, const struct memory_request *request)
+{
+    const struct hw_gpu *gpu = &request->gpus[0];
+    double room = memory_room(gpu);
+    struct footprint_job job = {request->params, &request->model, request->options};
+    int64_t counts[MOST_COUNTS];
+    int n = gpu_counts(request, counts);
+    fprintf(out, "%s on %s: %.1f GB, less %.1f GB of CUDA context\n", request->model.shape.name, gpu->name,
+        gpu->hbm_capacity.value * 1e-9, gpu->context_bytes.value * 1e-9);
+    fprintf(out, "%s, %s, %s, sequences of %" PRId64 " tokens; the largest micro-batch by activation checkpointing\n\n",
+        footprint_dtype_names[job.options.dtype], optimizer_names[job.options.optimizer],
+        footprint_strategy_names[job.options.strategy], job.options.seq_len);
+    fprintf(out, "%12s", "GPUs");
+    for (int c = 0; c < CHECKPOINT_COUNT; c++)
+        fprintf(out, "  %12s", checkpointing_names[c]);
+    fputc('\n', out);
+    for (int i = 0; i < n; i++) {
+        fprintf(out, "%12" PRId64, counts[i]);
+        for (job.options.checkpointing = 0; job.options.checkpointing < CHECKPOINT_COUNT; job.options.checkpointing++) {
+            job.options.gpus = counts[i];
+            fprintf(out, "  %12" PRId64, footprint_largest_batch(&job, room));
+        }
+        fputc('\n', out);
+    }
+    fprintf(out, "%12s", "fewest GPUs");
+    job.options.micro_batch = 1;
+    for (job.options.checkpointing = 0; job.options.checkpointing < CHECKPOINT_COUNT; job.options.checkpointing++)
+        fprintf(out, "  %12" PRId64, footprint_fewest_gpus(&job, room));
+    fputs(
+        "\n\n0: none. In closed form; buffers of NCCL and fragmentation want some GB more: see 'flopcast run'.\n", out);
+}
+
+int cmd_fit(int argc, char **argv)
+{
+    struct memory_request request = {
+        .options = {.dtype = FOOTPRINT_BF16_MIXED, .strategy = FOOTPRINT_FSDP, .gpus = 1}, .fit = true};
+    memory_parse(&request, argc, argv,
+        "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
+        "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence. The strategy is fsdp "
+        "where none is given.");
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    if (memory_load(&request, &arena, &diag) == STATUS_OK) {
+        if (request.has_model)
+            print(stdout, &request);
+        else
+            diag_input(&diag, (struct source_pos){.file = request.name},
+                "activations depend on the shape of the model; give a model file instead of a number of parameters");
+    }
+    arena_release(&arena);
+    return cli_report(&diag);
+}

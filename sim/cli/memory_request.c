@@ -1,0 +1,259 @@
+/* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
+#include "cli/arguments.h"
+#include "cli/memory.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <glob.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    KEY_DTYPE = 256,
+    KEY_OPTIMIZER,
+    KEY_STRATEGY,
+    KEY_GPUS,
+    KEY_BATCH,
+    KEY_SEQ,
+    KEY_DECODER_SEQ,
+    KEY_CHECKPOINTING,
+    KEY_ATTENTION,
+    KEY_FORMAT,
+    KEY_GPU,
+    KEY_CROSS_ENTROPY,
+    KEY_OFFLOAD,
+    KEY_LORA,
+    KEY_LORA_TARGETS,
+    KEY_QLORA
+};
+
+static const struct argp_option options[] = {
+    {.name = "dtype",
+        .key = KEY_DTYPE,
+        .arg = "D",
+        .doc = "fp32, bf16_mixed (default), fp16_mixed, bf16, fp16 or int8"},
+    {.name = "optimizer",
+        .key = KEY_OPTIMIZER,
+        .arg = "O",
+        .doc = "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo"},
+    {.name = "strategy", .key = KEY_STRATEGY, .arg = "S", .doc = "ddp (default), zero1, zero2, zero3 or fsdp"},
+    {.name = "gpus", .key = KEY_GPUS, .arg = "N", .doc = "GPUs that share the job (default 1)"},
+    {.name = "micro-batch", .key = KEY_BATCH, .arg = "B", .doc = "sequences on a GPU at once; counts activations"},
+    {.name = "seq-len", .key = KEY_SEQ, .arg = "T", .doc = "tokens of a sequence"},
+    {.name = "decoder-seq-len",
+        .key = KEY_DECODER_SEQ,
+        .arg = "T",
+        .doc = "T5: tokens of the decoder (default: seq-len)"},
+    {.name = "checkpointing",
+        .key = KEY_CHECKPOINTING,
+        .arg = "C",
+        .doc = "none (default), full: blocks are recomputed, or selective: but for every second matrix product and "
+               "fused attention"},
+    {.name = "attention", .key = KEY_ATTENTION, .arg = "A", .doc = "naive (default) or flash"},
+    {.name = "cross-entropy", .key = KEY_CROSS_ENTROPY, .arg = "L", .doc = "eager (default) or fused"},
+    {.name = "offload",
+        .key = KEY_OFFLOAD,
+        .doc = "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer"},
+    {.name = "lora",
+        .key = KEY_LORA,
+        .arg = "RANK",
+        .doc = "train FP32 adapters of this rank on a frozen 16-bit model"},
+    {.name = "lora-targets",
+        .key = KEY_LORA_TARGETS,
+        .arg = "LIST",
+        .doc = "the linear layers that have adapters, as in q_proj,v_proj (default: all of the blocks)"},
+    {.name = "qlora",
+        .key = KEY_QLORA,
+        .doc =
+            "with --lora: the blocks' matrices in 4 bits, everything else in FP32, as prepare_model_for_kbit_training "
+            "leaves it; full checkpointing, as it turns on"},
+    {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
+    {.name = "gpu",
+        .key = KEY_GPU,
+        .arg = "FILE",
+        .doc = "GPU file (topologies/gpus/...) instead of all known ones: what would make it fit, too"},
+    {0},
+};
+
+enum { MOST_COUNT = 1 << 24 };
+
+/* Options that choose one of several names, or count. */
+#define CHOICE(key, name, names, member)                                                                               \
+    {                                                                                                                  \
+        key, name, names, offsetof(struct footprint_options, member)                                                   \
+    }
+static const struct choice {
+    int key;
+    const char *name;
+    const char *const *names;
+    size_t offset; /* of an int in struct footprint_options */
+} choices[] = {
+    CHOICE(KEY_DTYPE, "dtype", footprint_dtype_names, dtype),
+    CHOICE(KEY_OPTIMIZER, "optimizer", optimizer_names, optimizer),
+    CHOICE(KEY_STRATEGY, "strategy", footprint_strategy_names, strategy),
+    CHOICE(KEY_CHECKPOINTING, "checkpointing", checkpointing_names, checkpointing),
+    CHOICE(KEY_ATTENTION, "attention", attention_kernel_names, attention),
+    CHOICE(KEY_CROSS_ENTROPY, "cross-entropy", cross_entropy_names, cross_entropy),
+};
+static const struct count {
+    int key;
+    const char *name;
+    size_t offset; /* of an int64_t in struct footprint_options */
+} counts[] = {
+    {KEY_GPUS, "gpus", offsetof(struct footprint_options, gpus)},
+    {KEY_BATCH, "micro-batch", offsetof(struct footprint_options, micro_batch)},
+    {KEY_SEQ, "seq-len", offsetof(struct footprint_options, seq_len)},
+    {KEY_DECODER_SEQ, "decoder-seq-len", offsetof(struct footprint_options, decoder_seq_len)},
+    {KEY_LORA, "lora", offsetof(struct footprint_options, lora_rank)},
+};
+
+/* Is it one of the options of the tables? */
+static bool set_option(struct footprint_options *footprint, int key, const char *text, struct argp_state *state)
+{
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].key == key) {
+            *(int *)((char *)footprint + choices[i].offset) =
+                argument_name(choices[i].name, text, choices[i].names, state);
+            return true;
+        }
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].key == key) {
+            *(int64_t *)((char *)footprint + counts[i].offset) =
+                argument_count(counts[i].name, text, MOST_COUNT, state);
+            return true;
+        }
+    return false;
+}
+
+/* The options make sense together, for `memory` or for `fit`. */
+static void check(const struct memory_request *request, struct argp_state *state)
+{
+    const struct footprint_options *footprint = &request->options;
+    if (!request->name)
+        argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
+    if (!footprint->lora_rank && (footprint->qlora || footprint->lora_targets))
+        argp_error(state, "--qlora and --lora-targets say more about --lora RANK, which is missing");
+    if (request->fit && !request->gpu_path)
+        argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
+    if (request->fit && (!footprint->seq_len || footprint->micro_batch))
+        argp_error(state, "give --seq-len; --micro-batch is what is looked for");
+    if (request->fit && request->format != MEMORY_TABLE)
+        argp_error(state, "fit prints a table; leave --format out");
+    if (!request->fit && !footprint->micro_batch != !footprint->seq_len)
+        argp_error(state, "activations need both --micro-batch and --seq-len");
+}
+
+static error_t parse(int key, char *text, struct argp_state *state)
+{
+    struct memory_request *request = state->input;
+    struct footprint_options *footprint = &request->options;
+    switch (key) {
+    case KEY_FORMAT:
+        request->format = argument_name("format", text, memory_format_names, state);
+        return 0;
+    case KEY_GPU:
+        request->gpu_path = text;
+        return 0;
+    case KEY_OFFLOAD:
+        footprint->offload = true;
+        return 0;
+    case KEY_LORA_TARGETS:
+        footprint->lora_targets = text;
+        return 0;
+    case KEY_QLORA:
+        footprint->qlora = true;
+        footprint->checkpointing = CHECKPOINT_FULL;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (request->name)
+            argp_error(state, "one MODEL at a time");
+        request->name = text;
+        return 0;
+    case ARGP_KEY_END:
+        check(request, state);
+        return 0;
+    default:
+        return set_option(footprint, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
+    }
+}
+
+void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
+{
+    const struct argp argp = {.options = options, .parser = parse, .args_doc = "MODEL", .doc = doc};
+    argp_parse(&argp, argc, argv, 0, NULL, request);
+}
+
+/* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
+static int64_t parameter_count(const char *text)
+{
+    static const struct {
+        char suffix;
+        double factor;
+    } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+    enum { MOST_LOG10 = 15 };
+    if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
+        return 0;
+    char *end = NULL;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        double params = value * suffixes[i].factor;
+        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= 1 &&
+            params < pow(10, MOST_LOG10))
+            return llround(params);
+    }
+    return 0;
+}
+
+static enum status load_known_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    glob_t found = {0};
+    enum status status = STATUS_OK;
+    if (request->gpu_path || glob(FLOPCAST_SOURCE_DIR "/topologies/gpus/*.yaml", 0, NULL, &found) != 0)
+        found.gl_pathc = 0;
+    request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
+    request->gpus = ARENA_ARRAY(arena, struct hw_gpu, request->n_gpus);
+    for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++)
+        status = hw_load_gpu(&request->gpus[i], request->gpu_path ? request->gpu_path : found.gl_pathv[i], arena, diag);
+    globfree(&found);
+    return status;
+}
+
+enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    request->params = parameter_count(request->name);
+    if (request->params == 0) {
+        struct model_shape shape = {0};
+        if (access(request->name, R_OK) != 0)
+            return diag_input(diag, (struct source_pos){.file = request->name},
+                "cannot open: %s; MODEL is a model file or a number of parameters, as in 11.3B", strerror(errno));
+        enum status status = model_load(&shape, request->name, arena, diag);
+        if (status != STATUS_OK)
+            return status;
+        model_build(&request->model, &shape, arena);
+        request->params = request->model.params;
+        request->has_model = true;
+        if (shape.family == MODEL_T5 && request->options.decoder_seq_len == 0)
+            request->options.decoder_seq_len = request->options.seq_len;
+        if (shape.family == MODEL_T5 && request->options.attention == ATTENTION_FLASH)
+            return diag_input(diag, (struct source_pos){.file = request->name},
+                "T5 adds a position bias to its scores, which flash attention cannot; use --attention naive");
+        if (shape.family != MODEL_T5)
+            request->options.decoder_seq_len = 0;
+        if (shape.max_positions > 0 && request->options.seq_len > shape.max_positions)
+            return diag_input(diag, (struct source_pos){.file = request->name},
+                "%" PRId64 " tokens, but it has %" PRId64 " learned positions; use at most that many",
+                request->options.seq_len, shape.max_positions);
+    }
+    if (request->options.lora_rank > 0 && !request->has_model)
+        return diag_input(diag, (struct source_pos){.file = request->name},
+            "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
+    if (request->has_model && request->options.lora_rank > 0 &&
+        footprint_lora_params(&request->model, 1, request->options.lora_targets) == 0)
+        return diag_input(diag, (struct source_pos){.file = request->name},
+            "no linear layer of a block is called as in --lora-targets %s; see 'flopcast model %s'",
+            request->options.lora_targets, request->name);
+    return load_known_gpus(request, arena, diag);
+}

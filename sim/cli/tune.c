@@ -1,0 +1,221 @@
+#include "cli/cli.h"
+
+#include "cli/arguments.h"
+#include "cli/table.h"
+#include "config/csv.h"
+#include "scenario/tune.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { KEY_SET = 256, KEY_BY, KEY_MAX_BATCH, KEY_GLOBAL_BATCH, KEY_LIMIT, KEY_TOP, KEY_FORMAT, MAX_COUNT = 1 << 20 };
+
+static const char *const format_names[] = {"table", "csv", NULL};
+
+struct tune_command {
+    const char *file;
+    int by, top;
+    bool csv;
+    struct tune_options options;
+    VEC(struct scenario_override) overrides;
+    struct arena arena;
+};
+
+static const struct argp_option options[] = {
+    {"set", KEY_SET, "KEY=VALUE", 0, "Set an option that is not searched, as in cluster.gpus=64; may be repeated", 0},
+    {"by", KEY_BY, "ORDER", 0, "speed: tokens/s of the job (default); cost: dollars for the tokens", 0},
+    {"max-batch", KEY_MAX_BATCH, "N", 0, "Largest micro-batch tried (default: 64)", 0},
+    {"global-batch", KEY_GLOBAL_BATCH, "N", 0,
+        "Sequences a step of the whole job: micro-batches accumulate to it (default: free)", 0},
+    {"limit", KEY_LIMIT, "N", 0, "Simulate at most N candidates, large micro-batches first (default: 1000)", 0},
+    {"top", KEY_TOP, "N", 0, "Show the N best (default: 10)", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), or csv: every candidate", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct tune_command *command = state->input;
+    switch (key) {
+    case KEY_SET:
+        vec_push(&command->overrides, argument_override("set", arg, &command->arena, state));
+        return 0;
+    case KEY_BY:
+        command->by = argument_name("by", arg, tune_order_names, state);
+        return 0;
+    case KEY_MAX_BATCH:
+        command->options.max_batch = argument_count("max-batch", arg, MAX_COUNT, state);
+        return 0;
+    case KEY_GLOBAL_BATCH:
+        command->options.global_batch = argument_count("global-batch", arg, 1 << 30, state);
+        return 0;
+    case KEY_LIMIT:
+        command->options.max_simulations = argument_count("limit", arg, MAX_COUNT, state);
+        return 0;
+    case KEY_TOP:
+        command->top = argument_count("top", arg, MAX_COUNT, state);
+        return 0;
+    case KEY_FORMAT:
+        command->csv = argument_name("format", arg, format_names, state) == 1;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->file)
+            argp_error(state, "one scenario at a time; '%s' is a second one", arg);
+        command->file = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a scenario file is missing");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static void show_progress(void *self, int done, int total)
+{
+    (void)self;
+    fprintf(stderr, "\r%d of %d candidates%s", done, total, done == total ? "\n" : "");
+}
+
+static const char *prefetch(const struct scenario_point *point)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    if (strategy->kind != STRATEGY_FSDP)
+        return "-";
+    if (strategy->fsdp.forward_prefetch)
+        return "forward + PRE";
+    return backward_prefetch_names[strategy->fsdp.backward_prefetch];
+}
+
+static void row(struct table *table, const struct tune_candidate *candidate, struct arena *arena)
+{
+    const struct scenario_point *point = &candidate->point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    bool grouped = strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_group_size > 0;
+    table_cell(table, point->hw.gpu.name);
+    table_cell(table, arena_printf(arena, "%" PRId64, point->options.cluster.gpus));
+    table_cell(table, strategy_label(strategy));
+    table_cell(table, grouped ? arena_printf(arena, "%" PRId64, strategy->fsdp.sharding_group_size) : "-");
+    table_cell(table, prefetch(point));
+    table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
+    table_cell(table, arena_printf(arena, "%" PRId64, strategy->train.micro_batch));
+    table_cell(table, arena_printf(arena, "%" PRId64, strategy->train.grad_accum));
+    table_cell(table, arena_printf(arena, "%.0f", candidate->tokens_per_s));
+    table_cell(table, arena_printf(arena, "%.1f", candidate->tflops_per_gpu));
+    table_cell(table, arena_printf(arena, "%.1f", candidate->peak_bytes / 0x1p30));
+    table_cell(table, arena_printf(arena, "%.1f", candidate->gpu_hours_per_gtokens));
+    table_cell(table, candidate->usd_per_gtokens > 0 ? arena_printf(arena, "%.2f", candidate->usd_per_gtokens) : "-");
+    table_cell(table, arena_printf(arena, "%.1f", candidate->kwh_per_gtokens));
+}
+
+static void print_best(FILE *out, const struct tune *tune, const int *order, int n, struct arena *arena)
+{
+    struct table table = {0};
+    table_column(&table, "GPU", "", true);
+    table_column(&table, "GPUs", "", false);
+    table_column(&table, "strategy", "", true);
+    table_column(&table, "group", "GPUs", false);
+    table_column(&table, "prefetch", "", true);
+    table_column(&table, "checkpoint", "", true);
+    table_column(&table, "batch", "/GPU", false);
+    table_column(&table, "accum", "", false);
+    table_column(&table, "tokens/s", "of the job", false);
+    table_column(&table, "TFLOPS", "/GPU", false);
+    table_column(&table, "HBM peak", "GiB", false);
+    table_column(&table, "GPU-h", "/10^9 tokens", false);
+    table_column(&table, "cost", "$/10^9", false);
+    table_column(&table, "energy", "kWh/10^9", false);
+    for (int i = 0; i < n; i++)
+        row(&table, &tune->candidates.at[order[i]], arena);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_table(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
+{
+    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int n = tune_rank(order, tune, (enum tune_order)command->by);
+    fprintf(out, "best by %s\n\n", tune_order_names[command->by]);
+    print_best(out, tune, order, n < command->top ? n : command->top, arena);
+    if (n > 0)
+        fprintf(out, "\nthe first: flopcast run %s %s\n", command->file,
+            tune_settings(&tune->candidates.at[order[0]], arena));
+    int other = command->by == TUNE_BY_SPEED ? TUNE_BY_COST : TUNE_BY_SPEED, first = n > 0 ? order[0] : 0;
+    if (n > 0 && tune_rank(order, tune, (enum tune_order)other) && order[0] != first) {
+        fprintf(out, "\nbest by %s\n\n", tune_order_names[other]);
+        print_best(out, tune, order, 1, arena);
+    }
+    fprintf(out, "\n%d candidates: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
+        tune->candidates.n, tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
+    if (tune->count[TUNE_LEFT_OUT] > 0)
+        fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
+    fputs("\n", out);
+    if (n > 0 && quantity_is_set(tune->candidates.at[first].point.hw.gpu.price))
+        fprintf(out, "price: %s\n", tune->candidates.at[first].point.hw.gpu.price.source);
+    free(order);
+}
+
+static void print_csv(FILE *out, const struct tune *tune)
+{
+    fputs("model,cluster,gpus,strategy,sharding_group_size,backward_prefetch,forward_prefetch,activation_checkpointing,"
+          "micro_batch,grad_accum,status,least_bytes,peak_allocated_bytes,step_time_s,tflops_per_gpu,tokens_per_s,"
+          "gpu_hours_per_gtokens,usd_per_gtokens,kwh_per_gtokens\r\n",
+        out);
+    for (int i = 0; i < tune->candidates.n; i++) {
+        const struct tune_candidate *candidate = &tune->candidates.at[i];
+        const struct scenario_point *point = &candidate->point;
+        const struct strategy_options *strategy = &point->options.strategy;
+        bool fsdp = strategy->kind == STRATEGY_FSDP;
+        csv_write_text(out, point->model.shape.name);
+        fputc(',', out);
+        csv_write_text(out, point->hw.cluster.name);
+        fprintf(out, ",%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%" PRId64 ",%s,%.15g",
+            point->options.cluster.gpus, strategy_label(strategy), fsdp ? strategy->fsdp.sharding_group_size : 0,
+            fsdp ? backward_prefetch_names[strategy->fsdp.backward_prefetch] : "",
+            fsdp ? strategy->fsdp.forward_prefetch ? "true" : "false" : "",
+            checkpointing_names[strategy->train.activation_checkpointing], strategy->train.micro_batch,
+            strategy->train.grad_accum, tune_state_names[candidate->state], candidate->least_bytes);
+        if (candidate->state == TUNE_RAN)
+            fprintf(out, ",%.15g,%.15g,%.15g,%.15g,%.15g,", candidate->peak_bytes, candidate->step_time_s,
+                candidate->tflops_per_gpu, candidate->tokens_per_s, candidate->gpu_hours_per_gtokens);
+        else
+            fputs(",,,,,,", out);
+        if (candidate->usd_per_gtokens > 0)
+            fprintf(out, "%.15g", candidate->usd_per_gtokens);
+        fputc(',', out);
+        if (candidate->state == TUNE_RAN)
+            fprintf(out, "%.15g", candidate->kwh_per_gtokens);
+        fputs("\r\n", out);
+    }
+}
+
+int cmd_tune(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "SCENARIO",
+        .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
+               "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost.\v"
+               "What certainly does not fit is pruned by its closed-form footprint, the rest is simulated with noise "
+               "off. --limit bounds the work, not a clock, so the answer is the same everywhere. Price and power are "
+               "those of the GPU's topology file."};
+    struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set;
+    struct tune tune = {0};
+    scenario_load(&set, command.file, command.overrides.at, command.overrides.n, &command.arena, &diag);
+    if (diag.worst == STATUS_OK) {
+        tune_candidates(&tune, &set, &command.options, &command.arena);
+        tune_run(&tune, &command.options, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &diag);
+    }
+    if (diag.worst == STATUS_OK && command.csv)
+        print_csv(stdout, &tune);
+    else if (diag.worst == STATUS_OK)
+        print_table(stdout, &command, &tune, &command.arena);
+    vec_free(&tune.candidates);
+    vec_free(&command.overrides);
+    arena_release(&command.arena);
+    return cli_report(&diag);
+}

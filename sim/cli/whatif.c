@@ -1,0 +1,273 @@
+#include "cli/cli.h"
+
+#include "cli/arguments.h"
+#include "cli/table.h"
+#include "config/csv.h"
+#include "store/record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_SET = 256, KEY_OR, KEY_BASE, KEY_FORMAT };
+
+static const char *const format_names[] = {"table", "csv", NULL};
+
+/* Overrides of the scenario as it is, or of one changed one on top of them. */
+struct variant {
+    VEC(struct scenario_override) overrides;
+    const char *label; /* "train.micro_batch=16 run.seed=2" */
+    struct scenario_set set;
+    struct scenario_result *results;
+    struct arena *arenas;
+};
+
+struct whatif {
+    const char *file;
+    bool csv;
+    VEC(struct variant) variants; /* the first is the scenario as it is */
+    struct arena arena;
+};
+
+static const struct argp_option options[] = {
+    {"set", KEY_SET, "KEY=VALUE", 0, "The change; several together are one changed scenario", 0},
+    {"or", KEY_OR, NULL, 0, "What is set from here on is another changed scenario", 0},
+    {"base", KEY_BASE, "KEY=VALUE", 0, "Set it in the scenario and so in all changed ones, as in cluster.gpus=64", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "table (default) or csv", 0},
+    {0},
+};
+
+static void begin_variant(struct whatif *whatif, const char *label)
+{
+    vec_push(&whatif->variants, (struct variant){.label = label});
+}
+
+static void add_change(struct whatif *whatif, const char *text, struct argp_state *state)
+{
+    if (whatif->variants.n == 1)
+        begin_variant(whatif, "");
+    struct variant *variant = &whatif->variants.at[whatif->variants.n - 1];
+    vec_push(&variant->overrides, argument_override("set", text, &whatif->arena, state));
+    variant->label = arena_printf(&whatif->arena, "%s%s%s", variant->label, *variant->label ? " " : "", text);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct whatif *whatif = state->input;
+    switch (key) {
+    case KEY_SET:
+        add_change(whatif, arg, state);
+        return 0;
+    case KEY_OR:
+        if (whatif->variants.at[whatif->variants.n - 1].overrides.n == 0 || whatif->variants.n == 1)
+            argp_error(state, "--or stands between two changes, as in --set A=1 --or --set A=2");
+        begin_variant(whatif, "");
+        return 0;
+    case KEY_BASE:
+        vec_push(&whatif->variants.at[0].overrides, argument_override("base", arg, &whatif->arena, state));
+        return 0;
+    case KEY_FORMAT:
+        whatif->csv = argument_name("format", arg, format_names, state) == 1;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (whatif->file)
+            argp_error(state, "one scenario at a time; '%s' is a second one", arg);
+        whatif->file = arg;
+        return 0;
+    case ARGP_KEY_NO_ARGS:
+        argp_error(state, "a scenario file is missing");
+        return 0;
+    case ARGP_KEY_END:
+        if (whatif->variants.n == 1 || whatif->variants.at[whatif->variants.n - 1].overrides.n == 0)
+            argp_error(state, "a change is missing, as in --set train.micro_batch=16");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Points are compared in the order of the sweep, so every changed scenario has to have as many. */
+static void load(struct whatif *whatif, int v, struct diag *diag)
+{
+    struct variant *variant = &whatif->variants.at[v], *base = &whatif->variants.at[0];
+    VEC(struct scenario_override) all = {0};
+    for (int i = 0; i < base->overrides.n; i++)
+        vec_push(&all, base->overrides.at[i]);
+    for (int i = 0; v > 0 && i < variant->overrides.n; i++)
+        vec_push(&all, variant->overrides.at[i]);
+    enum status status = scenario_load(&variant->set, whatif->file, all.at, all.n, &whatif->arena, diag);
+    vec_free(&all);
+    if (status == STATUS_OK && diag->worst == STATUS_OK && variant->set.n_points != base->set.n_points)
+        diag_input(diag, (struct source_pos){.file = whatif->file},
+            "%d points, but %d with %s: it changes what is swept; set that to one value with --base, or in the change "
+            "to a list as long",
+            base->set.n_points, variant->set.n_points, variant->label);
+}
+
+static void simulate(struct variant *variant, struct diag *diag)
+{
+    variant->results = xcalloc((size_t)variant->set.n_points, sizeof *variant->results);
+    variant->arenas = xcalloc((size_t)variant->set.n_points, sizeof *variant->arenas);
+    scenario_simulate_all(variant->results, variant->arenas, &variant->set, NULL, NULL, diag);
+}
+
+static void release(struct whatif *whatif)
+{
+    for (int v = 0; v < whatif->variants.n; v++) {
+        struct variant *variant = &whatif->variants.at[v];
+        for (int i = 0; variant->arenas && i < variant->set.n_points; i++)
+            arena_release(&variant->arenas[i]);
+        free(variant->arenas);
+        free(variant->results);
+        vec_free(&variant->overrides);
+    }
+    vec_free(&whatif->variants);
+    arena_release(&whatif->arena);
+}
+
+/* One line of the comparison: a cell of record.h in a unit for people. */
+struct quantity_row {
+    const char *cell, *or_cell; /* or_cell: where cell is NULL, what an OOM point has instead */
+    const char *name, *unit;
+    double scale;
+    int digits;
+};
+static const double MS = 1e3, PERCENT = 100, GIB = 1 / 0x1p30;
+
+static const struct quantity_row *quantity(int i)
+{
+    static const struct quantity_row rows[] = {
+        {"step_time_s", NULL, "step", "s", 1, 4},
+        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2},
+        {"tokens_per_s_per_gpu", NULL, "tokens/s/GPU", "", 1, 0},
+        {"mfu", NULL, "MFU", "%", PERCENT, 2},
+        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1},
+        {"contention_s", NULL, "slower by comm", "ms", MS, 1},
+        {"host_bound_s", NULL, "host-bound", "ms", MS, 1},
+        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2},
+        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 2},
+    };
+    return i < (int)(sizeof rows / sizeof *rows) ? &rows[i] : NULL;
+}
+
+static const struct record_cell *find_cell(const struct record *record, const char *name)
+{
+    for (int c = 0; c < record->n; c++)
+        if (strcmp(record->cells[c].name, name) == 0)
+            return record->cells[c].kind == RECORD_NULL ? NULL : &record->cells[c];
+    return NULL;
+}
+
+/* False where the point has no such value. */
+static bool value_of(double *value, const struct variant *variant, int point, const struct quantity_row *row)
+{
+    struct record record;
+    record_fill(&record, &variant->set.points[point], &variant->results[point]);
+    const struct record_cell *cell = find_cell(&record, row->cell);
+    if (!cell && row->or_cell)
+        cell = find_cell(&record, row->or_cell);
+    if (cell)
+        *value = cell->real * row->scale;
+    return cell != NULL;
+}
+
+static void print_cells(struct table *table, struct whatif *whatif, int point, const struct quantity_row *row)
+{
+    struct arena *arena = &whatif->arena;
+    double before = 0, after = 0;
+    bool had = value_of(&before, &whatif->variants.at[0], point, row);
+    table_cell(table, *row->unit ? arena_printf(arena, "%s, %s", row->name, row->unit) : row->name);
+    table_cell(table, had ? arena_printf(arena, "%.*f", row->digits, before) : "OOM");
+    for (int v = 1; v < whatif->variants.n; v++) {
+        bool has = value_of(&after, &whatif->variants.at[v], point, row);
+        table_cell(table, has ? arena_printf(arena, "%.*f", row->digits, after) : "OOM");
+        table_cell(table, had && has ? arena_printf(arena, "%+.*f", row->digits, after - before) : "-");
+        table_cell(table, had && has && before != 0 ? arena_printf(arena, "%.3f", after / before) : "-");
+    }
+}
+
+static const char *point_label(struct arena *arena, const struct scenario_point *point)
+{
+    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPUs", point->model.shape.name,
+        strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
+        point->options.cluster.gpus);
+}
+
+static void print_table(FILE *out, struct whatif *whatif)
+{
+    const struct variant *base = &whatif->variants.at[0];
+    for (int v = 1; v < whatif->variants.n; v++)
+        fprintf(out, "(%d) %s\n", v, whatif->variants.at[v].label);
+    for (int i = 0; i < base->set.n_points; i++) {
+        struct table table = {0};
+        fprintf(out, "\n%s\n\n", point_label(&whatif->arena, &base->set.points[i]));
+        table_column(&table, "", "", true);
+        table_column(&table, "as it is", "", false);
+        for (int v = 1; v < whatif->variants.n; v++) {
+            table_column(&table, arena_printf(&whatif->arena, "(%d)", v), "", false);
+            table_column(&table, "difference", "", false);
+            table_column(&table, "ratio", "", false);
+        }
+        for (int q = 0; quantity(q); q++)
+            print_cells(&table, whatif, i, quantity(q));
+        table_print(out, &table);
+        table_free(&table);
+    }
+}
+
+static void csv_value(FILE *out, bool known, double value)
+{
+    fputc(',', out);
+    if (known)
+        fprintf(out, "%.15g", value);
+}
+
+/* RFC 4180; in base SI, empty where a point is out of memory. */
+static void print_csv(FILE *out, struct whatif *whatif)
+{
+    const struct variant *base = &whatif->variants.at[0];
+    int n = whatif->variants.n - 1;
+    fputs("point,change,status,quantity,as_it_is,changed,difference,ratio\r\n", out);
+    for (int i = 0; i < n * base->set.n_points; i++)
+        for (int q = 0; quantity(q); q++) {
+            int point = i / n;
+            const struct variant *changed = &whatif->variants.at[1 + i % n];
+            struct quantity_row row = *quantity(q);
+            row.scale = 1;
+            double before = 0, after = 0;
+            bool had = value_of(&before, base, point, &row), has = value_of(&after, changed, point, &row);
+            csv_write_text(out, point_label(&whatif->arena, &base->set.points[point]));
+            fputc(',', out);
+            csv_write_text(out, changed->label);
+            fprintf(out, ",%s,%s", exec_status_names[changed->results[point].exec.status], row.cell);
+            csv_value(out, had, before);
+            csv_value(out, has, after);
+            csv_value(out, had && has, after - before);
+            csv_value(out, had && has && before != 0, after / before);
+            fputs("\r\n", out);
+        }
+}
+
+int cmd_whatif(int argc, char **argv)
+{
+    const struct argp argp = {.options = options,
+        .parser = parse,
+        .args_doc = "SCENARIO",
+        .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
+               "Points of a sweep are compared one by one, in order. The HBM peak of a point that is out of memory is "
+               "what it would need, CUDA context and NCCL included."};
+    struct whatif whatif = {0};
+    begin_variant(&whatif, "");
+    argp_parse(&argp, argc, argv, 0, NULL, &whatif);
+    struct diag diag = DIAG_INIT;
+    for (int v = 0; v < whatif.variants.n; v++)
+        load(&whatif, v, &diag);
+    for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)
+        simulate(&whatif.variants.at[v], &diag);
+    if (diag.worst == STATUS_OK && whatif.csv)
+        print_csv(stdout, &whatif);
+    else if (diag.worst == STATUS_OK)
+        print_table(stdout, &whatif);
+    release(&whatif);
+    return cli_report(&diag);
+}

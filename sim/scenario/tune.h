@@ -1,0 +1,69 @@
+/* The fastest and the cheapest way to train a model: every combination of strategy, micro-batch, checkpointing,
+ * prefetch and sharding group, for every point of a scenario.
+ *
+ *   strategy          FSDP (FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD between several nodes), DDP, ZeRO 1, 2, 3
+ *   sharding group    HYBRID_SHARD: a node, two, four ... and less than the job
+ *   prefetch          FSDP: backward_prefetch BACKWARD_PRE, that with forward_prefetch, BACKWARD_POST
+ *   checkpointing     none, full
+ *   micro-batch       1, 2, 4 ... max_batch; with a global batch as many micro-batches to a step as it takes
+ *
+ * What is searched replaces what the scenario says; all else (model, cluster, GPUs, precision, optimizer ...) stays, so
+ * a sweep over clusters or GPU counts is a search over those too.
+ *
+ * Pruned before simulating: what certainly does not fit, by the closed form of strategy/footprint.h: weights, optimizer
+ * and the larger of gradients and activations are there at one time, and tests/law holds the closed form to within
+ * TUNE_SLACK of the simulated peak. The rest is simulated with all noise off, so that ranks are alike and one is
+ * simulated for all: GPUs that differ cost every candidate some, and `flopcast run` shows how much.
+ *
+ * The work is bounded by a number of simulations, not by a clock: the answer is then the same on every machine. Large
+ * micro-batches come first, and what is beyond the bound is reported. Ignored: what a batch does to convergence. */
+#ifndef FLOPCAST_SCENARIO_TUNE_H
+#define FLOPCAST_SCENARIO_TUNE_H
+
+#include "scenario/scenario.h"
+
+struct tune_options {
+    int64_t max_batch;    /* largest micro-batch tried */
+    int64_t global_batch; /* sequences a step of the whole job; 0: free, gradients accumulate as the scenario says */
+    int max_simulations;
+};
+
+enum tune_state { TUNE_RAN, TUNE_OOM, TUNE_PRUNED, TUNE_LEFT_OUT, TUNE_STATE_COUNT };
+extern const char *const tune_state_names[TUNE_STATE_COUNT + 1]; /* "ran", "oom", "pruned", "left_out" */
+
+struct tune_candidate {
+    struct scenario_point point;
+    enum tune_state state;
+    double least_bytes; /* closed form: what it takes at the least, context and NCCL left out */
+    double peak_bytes;  /* allocated; TUNE_RAN */
+    double step_time_s, tflops_per_gpu;
+    double tokens_per_s;          /* of the job */
+    double gpu_hours_per_gtokens; /* for 10^9 tokens */
+    double usd_per_gtokens;       /* by the price of the GPU file; 0: it has none */
+    double kwh_per_gtokens;       /* of the GPUs at their thermal design power */
+};
+
+struct tune {
+    VEC(struct tune_candidate) candidates; /* in the order of simulation; free with vec_free */
+    int count[TUNE_STATE_COUNT];
+};
+
+/* Every candidate that the job could run (groups that divide it, a global batch that divides). */
+void tune_candidates(
+    struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena);
+
+/* Simulate what is not pruned, on all cores. */
+enum status tune_run(
+    struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag);
+
+enum tune_order { TUNE_BY_SPEED, TUNE_BY_COST, TUNE_ORDER_COUNT };
+extern const char *const tune_order_names[TUNE_ORDER_COUNT + 1]; /* "speed", "cost" */
+
+/* Indices of the candidates that ran, best first, into order (candidates.n entries); returns how many. Cost is in
+ * dollars where every candidate that ran has a price, else in GPU-hours. Equals stay in the order of candidates. */
+int tune_rank(int *order, const struct tune *tune, enum tune_order by);
+
+/* The settings that a candidate replaces, as arguments of `flopcast run`. */
+const char *tune_settings(const struct tune_candidate *candidate, struct arena *arena);
+
+#endif

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# `flopcast whatif`: a scenario and changed ones, side by side.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+scenario a.yaml 'noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}'
+scenario swept.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
+
+# Both columns are what `run` says of either; difference and ratio follow.
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=4 --or --set cluster.gpus=16 --set run.seed=2 --format csv
+tr -d '\r' <out >table
+cell() { # cell CHANGE QUANTITY COLUMN
+    awk -F, -v change="$1" -v quantity="$2" -v column="$3" '{ n = NF } $(n - 6) ~ change && $(n - 4) == quantity { print $(n - column) }' table
+}
+run_says() { # run_says COLUMN ARGUMENT...: of the CSV of run
+    local column=$1
+    shift
+    "$FLOPCAST" run a.yaml --format csv "$@" | tr -d '\r' | awk -F, -v name="$column" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR == 2 { print $at }'
+}
+for quantity in step_time_s tflops_per_gpu peak_allocated_bytes exposed_comm_s; do
+    before=$(run_says $quantity) after=$(run_says $quantity --set train.micro_batch=4)
+    [[ $(cell micro_batch $quantity 3) == "$before" ]] || fail "$quantity as it is: $(cell micro_batch $quantity 3), not $before"
+    [[ $(cell micro_batch $quantity 2) == "$after" ]] || fail "$quantity changed: $(cell micro_batch $quantity 2), not $after"
+    awk -v a="$before" -v b="$after" -v difference="$(cell micro_batch $quantity 1)" -v ratio="$(cell micro_batch $quantity 0)" \
+        'BEGIN { exit !((b - a - difference) ^ 2 <= (1e-9 * b) ^ 2 && (b / a - ratio) ^ 2 <= 1e-18) }' || fail "$quantity: $(<table)"
+done
+[[ $(cell cluster.gpus=16 step_time_s 2) == $(run_says step_time_s --set cluster.gpus=16) ]] || fail "the second change: $(<table)"
+
+# The table names the changes; every point of a sweep has its own.
+expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set train.micro_batch=8
+says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak"
+# Out of memory has no speed, but says what it would need.
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
+says out OOM
+expect 0 "$FLOPCAST" whatif swept.yaml --base cluster.gpus=8 --set cluster.gpus=16
+expect 2 "$FLOPCAST" whatif swept.yaml --set cluster.gpus=8
+says err "swept.yaml: error: 2 points, but 1 with cluster.gpus=8"
+expect 2 "$FLOPCAST" whatif a.yaml
+says err "a change is missing"
+expect 2 "$FLOPCAST" whatif a.yaml --set train.micro_batch=4 --or
+expect 2 "$FLOPCAST" whatif a.yaml --set gpus=16
+says err "did you mean 'cluster.gpus'?"
+expect 2 "$FLOPCAST" whatif --set train.micro_batch=4

@@ -1,0 +1,118 @@
+/* Peak memory and out of memory beside what others published: torchtitan, InternEvo, MosaicML, the FSDP paper's Figures
+ * 6a and 8c. No number is fitted to these rows, but which formats and kernels a stack has (the scenarios' assumptions)
+ * was decided with them in sight. The table is printed; what must hold: the median error, and that every published run
+ * fits and every published out of memory is one, but for the exceptions, which have a reason each and must still be
+ * exceptions. The paper's T5 figures fall by 5 bytes a parameter with more GPUs, less than FP32 parameters and Adam's
+ * moments take (12), so its runs on 8 to 32 GPUs come out too large; its GPT-175B falls by 15.6. */
+#include "scenario/scenario.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
+
+static const struct exception {
+    const char *id, *reason;
+} exceptions[] = {
+    {"TTA-004",
+        "needs 84.4 of 85 GB without a gap: FSDP2's buffers leave fewer gaps than FSDP1's, which is simulated, and "
+        "whether the norms were fused is not stated"},
+};
+enum { N_EXCEPTIONS = sizeof exceptions / sizeof *exceptions, MOST_ERRORS = 100 };
+
+struct tally {
+    double errors[MOST_ERRORS];
+    int n_errors, outcomes;
+    bool excepted[N_EXCEPTIONS];
+};
+
+static void compare(struct tally *tally, const char *id, const char *what, double simulated, double published)
+{
+    if (published <= 0)
+        return;
+    double error = simulated / published - 1;
+    printf(
+        "%-12s %-9s %6.1f GB, published %6.1f: %+6.1f %%\n", id, what, simulated / 1e9, published / 1e9, 100 * error);
+    assert_true(tally->n_errors < MOST_ERRORS);
+    tally->errors[tally->n_errors++] = fabs(error);
+}
+
+static void judge(struct tally *tally, const struct scenario_published *published, const struct exec_result *result)
+{
+    bool oom = result->status == EXEC_OOM;
+    tally->outcomes++;
+    if (oom != published->oom) {
+        int e = 0;
+        while (e < N_EXCEPTIONS && strcmp(exceptions[e].id, published->id) != 0)
+            e++;
+        if (e == N_EXCEPTIONS)
+            fail_msg(
+                "%s: simulated %s, published %s", published->id, oom ? "OOM" : "fits", published->oom ? "OOM" : "fits");
+        tally->excepted[e] = true;
+        printf("%-12s exception: %s\n", published->id, exceptions[e].reason);
+        return;
+    }
+    if (oom)
+        return;
+    compare(tally, published->id, "allocated", result->memory.peak_allocated_bytes, published->peak_allocated_bytes);
+    compare(tally, published->id, "reserved", result->memory.peak_reserved_bytes, published->peak_reserved_bytes);
+}
+
+static void run(struct tally *tally, const char *scenario)
+{
+    static const struct scenario_override quiet[] = {{"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"},
+        {"noise.network_jitter", "0"}, {"noise.host_jitter", "0"}, {"run.steps", "1"}, {"run.warmup_steps", "1"}};
+    struct arena arena = ARENA_INIT;
+    struct diag *diag = xcalloc(1, sizeof *diag);
+    struct scenario_set set = {0};
+    scenario_load(&set, scenario, quiet, sizeof quiet / sizeof *quiet, &arena, diag);
+    assert_string_equal(diag->text, "");
+    for (int i = 0; i < set.n_points; i++) {
+        if (!set.points[i].published.found)
+            continue;
+        struct arena scratch = ARENA_INIT;
+        struct scenario_result result;
+        assert_int_equal(scenario_simulate(&result, &set.points[i], &scratch, diag), STATUS_OK);
+        judge(tally, &set.points[i].published, &result.exec);
+        arena_release(&scratch);
+    }
+    arena_release(&arena);
+    free(diag);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void peaks_and_outcomes(void **state)
+{
+    (void)state;
+    struct tally tally = {0};
+    run(&tally, SCENARIOS "memory_torchtitan.yaml");
+    run(&tally, SCENARIOS "memory_internevo.yaml");
+    run(&tally, SCENARIOS "memory_mosaicml.yaml");
+    run(&tally, SCENARIOS "t5_model_scale.yaml");
+    run(&tally, SCENARIOS "t5_scaling.yaml");
+    qsort(tally.errors, (size_t)tally.n_errors, sizeof *tally.errors, ascending);
+    double median = tally.errors[tally.n_errors / 2];
+    printf("%d peaks, median error %.1f %%; %d outcomes\n", tally.n_errors, 100 * median, tally.outcomes);
+    assert_true(median <= 0.10);
+    for (int e = 0; e < N_EXCEPTIONS; e++)
+        assert_true(tally.excepted[e]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(peaks_and_outcomes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* The search: which candidates there are, that pruning is sound, that the settings give back the candidate. */
+#include "workspace.h"
+
+#include "../near.h"
+#include "scenario/tune.h"
+
+#define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
+
+static struct tune search(struct loaded *loaded, struct tune_options options)
+{
+    struct tune tune;
+    assert_string_equal(loaded->diag.text, "");
+    tune_candidates(&tune, &loaded->set, &options, &loaded->arena);
+    assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
+    return tune;
+}
+
+static int count(const char *text, int64_t max_batch, int64_t global_batch)
+{
+    struct tune tune;
+    struct loaded *loaded = load_text(text, NULL, 0);
+    assert_string_equal(loaded->diag.text, "");
+    tune_candidates(&tune, &loaded->set, &(struct tune_options){max_batch, global_batch, 0}, &loaded->arena);
+    int n = tune.candidates.n;
+    vec_free(&tune.candidates);
+    unload(loaded);
+    return n;
+}
+
+static void candidates(void **state)
+{
+    (void)state;
+    /* In a node: FULL_SHARD and SHARD_GRAD_OP with three prefetches each, three stages of ZeRO, DDP: 10; without
+     * checkpointing, full, selective; batches 1, 2, 4: 10 x 3 x 3. */
+    assert_int_equal(count(BASE, 4, 0), 90);
+    assert_int_equal(count(BASE, 5, 0), 90);
+    /* Two nodes: HYBRID_SHARD over a node too. Four: over one and two. */
+    assert_int_equal(count(BASE "sweep: [{cluster.gpus: [16]}]\n", 4, 0), 117);
+    assert_int_equal(count(BASE "sweep: [{cluster.gpus: [32]}]\n", 4, 0), 144);
+    /* One GPU: nothing to share out. */
+    assert_int_equal(count(BASE "sweep: [{cluster.gpus: [1]}]\n", 4, 0), 9);
+    /* What is searched anyway adds nothing when the scenario sweeps it; what is not is a search of its own. */
+    assert_int_equal(count(BASE "sweep: [{train.micro_batch: [1, 2]}, {strategy: [ddp, fsdp]}]\n", 4, 0), 90);
+    assert_int_equal(count(BASE "sweep: [{train.seq_len: [64, 128]}]\n", 4, 0), 180);
+    /* 32 sequences on 8 GPUs: batches 1, 2, 4 accumulated 4, 2, 1 times; 8 would be too many, 12 divide by none. */
+    assert_int_equal(count(BASE, 8, 32), 90);
+    assert_int_equal(count(BASE, 8, 12), 0);
+}
+
+static void global_batch_is_kept(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE, NULL, 0);
+    struct tune tune;
+    tune_candidates(&tune, &loaded->set, &(struct tune_options){8, 32, 0}, &loaded->arena);
+    for (int i = 0; i < tune.candidates.n; i++) {
+        const struct train_options *train = &tune.candidates.at[i].point.options.strategy.train;
+        assert_int_equal(train->micro_batch * train->grad_accum * 8, 32);
+    }
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+/* What is pruned is out of memory when it is simulated after all. Batches to 2^14: the logits alone, 2^14 x 128 x 1000
+ * x 4 bytes, are half of the GPU's 16 GiB. */
+static void pruning_is_sound(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE QUIET, NULL, 0);
+    struct tune tune = search(loaded, (struct tune_options){1 << 14, 0, 1000});
+    assert_true(tune.count[TUNE_PRUNED] > 0 && tune.count[TUNE_RAN] > 0);
+    for (int i = 0; i < tune.candidates.n; i++) {
+        struct tune_candidate *candidate = &tune.candidates.at[i];
+        struct arena scratch = ARENA_INIT;
+        struct scenario_result result;
+        if (candidate->state == TUNE_RAN)
+            if (candidate->peak_bytes < candidate->least_bytes)
+                fail_msg("%s: %g bytes, at least %g", tune_settings(candidate, &scratch), candidate->peak_bytes,
+                    candidate->least_bytes);
+        if (candidate->state != TUNE_PRUNED)
+            continue;
+        assert_int_equal(scenario_simulate(&result, &candidate->point, &scratch, &loaded->diag), STATUS_OK);
+        if (result.exec.status != EXEC_OOM)
+            fail_msg("pruned, but runs: %s", tune_settings(candidate, &scratch));
+        arena_release(&scratch);
+    }
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+/* A candidate's settings over the same file give the same step, to the picosecond. */
+static void settings_give_back_the_candidate(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE QUIET "sweep: [{cluster.gpus: [16]}]\n", NULL, 0);
+    struct tune tune = search(loaded, (struct tune_options){2, 64, 1000});
+    assert_int_equal(tune.count[TUNE_RAN], 78); /* 13 x 3 x batches 1, 2 */
+    for (int i = 0; i < tune.candidates.n; i++) {
+        char *text = strdup(tune_settings(&tune.candidates.at[i], &loaded->arena));
+        struct scenario_override set[16];
+        int n = 0;
+        for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
+            char *equals = strchr(word, '=');
+            if (!equals)
+                continue; /* --set */
+            *equals = '\0';
+            set[n++] = (struct scenario_override){word, equals + 1};
+        }
+        struct loaded *again = load_text(BASE QUIET, set, n);
+        struct scenario_result result;
+        assert_string_equal(again->diag.text, "");
+        assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
+        assert_near(result.exec.step_time_s, tune.candidates.at[i].step_time_s, 0);
+        unload(again);
+        free(text);
+    }
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+static void ranks(void **state)
+{
+    (void)state;
+    struct tune tune = {0};
+    static const double speed[] = {10, 40, 20, 40}, usd[] = {3, 9, 1, 8};
+    int order[5];
+    for (int i = 0; i < 4; i++)
+        vec_push(&tune.candidates, (struct tune_candidate){.state = TUNE_RAN,
+                                       .tokens_per_s = speed[i],
+                                       .usd_per_gtokens = usd[i],
+                                       .gpu_hours_per_gtokens = 1 / usd[i]});
+    vec_push(&tune.candidates, (struct tune_candidate){.state = TUNE_OOM});
+    static const int fastest[] = {1, 3, 2, 0}, cheapest[] = {2, 0, 3, 1}, unpriced[] = {1, 3, 0, 2};
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 4);
+    assert_memory_equal(order, fastest, sizeof fastest);
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_COST), 4);
+    assert_memory_equal(order, cheapest, sizeof cheapest);
+    tune.candidates.at[3].usd_per_gtokens = 0; /* one GPU file without a price: dollars compare nothing */
+    tune.candidates.at[3].gpu_hours_per_gtokens = 0.2;
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_COST), 4);
+    assert_memory_equal(order, unpriced, sizeof unpriced); /* GPU-hours 1/3, 1/9, 1, 0.2 */
+    vec_free(&tune.candidates);
+}
+
+/* 10^9 tokens at s tokens/s and GPU are 10^9 / s / 3600 GPU-hours; times $/h, times kW. */
+static void cost(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE QUIET, NULL, 0);
+    loaded->set.points[0].hw.gpu.price = (struct quantity){2, 0, QUANTITY_ASSUMED, "test"};
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1});
+    assert_int_equal(tune.count[TUNE_RAN], 1);
+    assert_int_equal(tune.count[TUNE_LEFT_OUT], 29);
+    const struct tune_candidate *first = &tune.candidates.at[0];
+    double hours = 1e9 / (first->tokens_per_s / 8) / 3600;
+    assert_near(first->gpu_hours_per_gtokens, hours, 1e-9 * hours);
+    assert_near(first->usd_per_gtokens, 2 * hours, 1e-9 * hours);
+    assert_near(first->kwh_per_gtokens, 0.3 * hours, 1e-9 * hours); /* V100: 300 W */
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates),
+        cmocka_unit_test(global_batch_is_kept),
+        cmocka_unit_test(pruning_is_sound),
+        cmocka_unit_test(settings_give_back_the_candidate),
+        cmocka_unit_test(ranks),
+        cmocka_unit_test(cost),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}

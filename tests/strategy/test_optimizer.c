@@ -1,0 +1,240 @@
+/* What optimizers keep, what their steps move, and that LOMO never holds more than the gradients of the moment. */
+#include "strategy/optimizer.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../shapes.h"
+#include "strategy/strategy.h"
+
+#include <string.h>
+
+/* A matrix of 100 x 50 = 5,000 elements of 4 bytes. AdamW and Adam: two moments, 40,000. Momentum, Lion: one, 20,000.
+ * 8-bit Adam: two bytes an element and two FP32 scales to each of ceil(5,000 / 256) = 20 blocks, 10,160. Adafactor: 4 x
+ * (100 + 50) = 600, with a first moment 20,600. SGD, LOMO: nothing. */
+static void a_matrix(void **state)
+{
+    (void)state;
+    static const int64_t expected[OPTIMIZER_COUNT] = {[OPTIMIZER_ADAMW] = 40000,
+        [OPTIMIZER_ADAM] = 40000,
+        [OPTIMIZER_SGD_MOMENTUM] = 20000,
+        [OPTIMIZER_LION] = 20000,
+        [OPTIMIZER_ADAM_8BIT] = 10160,
+        [OPTIMIZER_ADAFACTOR] = 600,
+        [OPTIMIZER_ADAFACTOR_MOMENTUM] = 20600};
+    for (int o = 0; o < OPTIMIZER_COUNT; o++)
+        assert_int_equal(optimizer_state_bytes(o, (struct optimizer_tensor){100, 50}, 4), expected[o]);
+}
+
+/* A vector of 300: nothing to factor, 4 bytes each; 300 < 4,096: 8-bit Adam keeps 32 bits. In a 16-bit format moments
+ * halve, but not what is FP32 or 8 bit by design. */
+static void a_vector_and_16_bit(void **state)
+{
+    (void)state;
+    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){300, 1}, 4), 1200);
+    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){300, 1}, 4), 2400);
+    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAMW, (struct optimizer_tensor){300, 1}, 2), 1200);
+    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAFACTOR, (struct optimizer_tensor){300, 1}, 2), 1200);
+    assert_int_equal(optimizer_state_bytes(OPTIMIZER_ADAM_8BIT, (struct optimizer_tensor){100, 50}, 2), 10160);
+}
+
+struct step {
+    double bytes, flop;
+    int kernels;
+};
+
+/* The optimizer kernels of small_gpt's plan on one GPU, and the most gradient bytes that live at once. */
+static struct step step_in(int precision, int optimizer, int impl, int kind, int gpus, double *gradients)
+{
+    struct strategy_options options = strategy_default_options();
+    options.kind = kind;
+    options.train.seq_len = 32;
+    options.train.precision = precision;
+    options.train.optimizer = optimizer;
+    options.train.optimizer_impl = impl;
+    struct hw hw = {.gpu.name = "test", .node.gpus.value = 8};
+    hw.gpu.gemm[DTYPE_FP32].peak = hw.gpu.gemm[DTYPE_BF16].peak =
+        (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model model;
+    struct plan plan;
+    struct step step = {0};
+    double now = 0;
+    *gradients = 0;
+    model_build(&model, &small_gpt, &arena);
+    strategy_compile(&plan, &options, &model, &hw, gpus, (struct source_pos){0}, &arena, &diag);
+    assert_string_equal(diag.text, "");
+    for (int i = 0; i < plan.ops.n; i++) {
+        const struct plan_op *op = &plan.ops.at[i];
+        if (op->kind == OP_KERNEL && plan.kernels.at[op->index].kind == KERNEL_OPTIMIZER) {
+            const struct kernel_work *work = &plan.kernels.at[op->index];
+            step.bytes += work->read_bytes + work->write_bytes;
+            step.flop += work->flop;
+            step.kernels++;
+        }
+        bool alloc = op->kind == OP_ALLOC, gradient = alloc || op->kind == OP_FREE;
+        if (!gradient || plan.buffers.at[op->index].category != HBM_GRADIENTS)
+            continue;
+        now += (alloc ? 1 : -1) * (double)plan.buffers.at[op->index].bytes;
+        *gradients = now > *gradients ? now : *gradients;
+    }
+    plan_release(&plan);
+    arena_release(&arena);
+    return step;
+}
+
+static struct step step_of(int optimizer, int impl, int kind, int gpus, double *gradients)
+{
+    return step_in(PRECISION_FP32, optimizer, impl, kind, gpus, gradients);
+}
+
+/* small_gpt: embeddings 1,000 x 64 and 32 x 64, final norm 2 x 64; a block has norms 4 x 64, matrices 64 x 192 + 64 x
+ * 64
+ * + 64 x 256 + 256 x 64 = 49,152 and biases 192 + 64 + 256 + 64 = 576. */
+enum { BLOCK = 256 + 49152 + 576, PARAMS = 66048 + 128 + 3 * BLOCK, TENSORS = 4 + 3 * 12 };
+
+/* AdamW, foreach: ten passes read 13 and write 9 elements (1, 1, 2, 1, 2, 1, 1, 1, 3 and 9 writes); 40 tensors are two
+ * launches each. Fused: reads parameter, gradient and two moments, writes all but the gradient. The formulae are the
+ * same, so is the flop: 1 + 1 + 2 + 1 + 3 + 1 + 1 + 1 + 3 = 14. */
+static void adamw_moves(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step foreach = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    assert_true(foreach.bytes == 4.0 * (13 + 9) * PARAMS);
+    assert_int_equal(foreach.kernels, 9 * 2);
+    assert_true(gradients == 4.0 * PARAMS);
+    struct step fused = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
+    assert_true(fused.bytes == 4.0 * 7 * PARAMS);
+    assert_int_equal(fused.kernels, 2);
+    assert_true(fused.flop == 14.0 * PARAMS && foreach.flop == fused.flop);
+}
+
+/* The loop moves what foreach does, in nine launches a tensor. */
+static void adamw_in_a_loop(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step loop = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FOR_LOOP, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(loop.kernels, 9 * TENSORS);
+    assert_true(loop.bytes == 4.0 * (13 + 9) * PARAMS);
+}
+
+/* BF16 with FP32 copies: the step works on 4 bytes, and FP32 gradients stand beside the BF16 ones. */
+static void fp32_copies_with_the_optimizer(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step step = step_in(PRECISION_BF16_MASTER, OPTIMIZER_ADAMW, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
+    assert_true(step.bytes == 4.0 * 7 * PARAMS);
+    assert_true(gradients == (2.0 + 4.0) * PARAMS);
+}
+
+/* One launch a tensor: reads parameter and gradient, writes the parameter (12 bytes), reads and writes the state. */
+static void adam_8bit_moves(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step step = step_of(OPTIMIZER_ADAM_8BIT, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    const int64_t large[] = {
+        64000, 64 * 192, 64 * 64, 64 * 256, 256 * 64}; /* the first once, the others a block each */
+    int64_t bytes = 2 * (64000 + 4 * 250), rest = PARAMS - 64000;
+    for (int i = 1; i < 5; i++) {
+        bytes += 3 * 2 * (large[i] + 4 * large[i] / 256);
+        rest -= 3 * large[i];
+    }
+    bytes += 8 * rest;
+    assert_int_equal(step.kernels, TENSORS);
+    assert_true(step.bytes == 12.0 * PARAMS + 2.0 * (double)bytes);
+}
+
+/* Lion: eight passes a tensor, 11 reads and 8 writes. */
+static void lion_moves(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step step = step_of(OPTIMIZER_LION, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(step.kernels, 8 * TENSORS);
+    assert_true(step.bytes == 4.0 * (11 + 8) * PARAMS);
+}
+
+/* Adafactor has 15 passes; a matrix goes without the three of vectors, a vector without the three of matrices. A flat
+ * shard is a vector: four units, one each. */
+static void adafactor_sees_shapes(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step step = step_of(OPTIMIZER_ADAFACTOR, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    /* reads and writes: of a matrix 13 and 8, of a vector 15 and 10 */
+    const double matrices = 66048 + 3 * 49152;
+    assert_int_equal(step.kernels, 12 * TENSORS);
+    assert_true(step.bytes == 4 * ((13 + 8) * matrices + (15 + 10) * (PARAMS - matrices)));
+    struct step flat = step_of(OPTIMIZER_ADAFACTOR, OPTIMIZER_FOREACH, STRATEGY_FSDP, 8, &gradients);
+    assert_int_equal(flat.kernels, 12 * 4);
+    assert_true(flat.bytes == 4.0 * (15 + 10) * PARAMS / 8);
+}
+
+/* LOMO: an update a tensor, 3 x 4 bytes a parameter, within backward. On one GPU the most gradients at once are those
+ * of one parameter and, for the moment of its kernel, of a second; the tied embedding's waits from the head to the
+ * lookup, where the positions' gradient lives beside it. FSDP: a unit's shard. */
+static void lomo_forgets(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step step = step_of(OPTIMIZER_LOMO, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(step.kernels, TENSORS);
+    assert_true(step.bytes == 12.0 * PARAMS);
+    assert_true(gradients >= 4.0 * 64000 && gradients <= 4.0 * (64000 + 16384 + 256));
+    step = step_of(OPTIMIZER_LOMO, OPTIMIZER_FOREACH, STRATEGY_FSDP, 8, &gradients);
+    assert_true(step.bytes == 12.0 * PARAMS / 8);
+    assert_true(gradients == 4.0 * (66048 + 128) / 8);
+}
+
+static void refuse(int kind, int64_t grad_accum, const char *words)
+{
+    struct strategy_options options = strategy_default_options();
+    options.kind = kind;
+    options.train.seq_len = 32;
+    options.train.precision = PRECISION_FP32;
+    options.train.optimizer = OPTIMIZER_LOMO;
+    options.train.grad_accum = grad_accum;
+    struct hw hw = {.gpu.name = "test", .node.gpus.value = 8};
+    hw.gpu.gemm[DTYPE_FP32].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct model model;
+    struct plan plan = {0};
+    model_build(&model, &small_gpt, &arena);
+    assert_int_equal(
+        strategy_compile(&plan, &options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, words));
+    arena_release(&arena);
+}
+
+static void lomo_where_it_cannot_be(void **state)
+{
+    (void)state;
+    refuse(STRATEGY_DEEPSPEED, 1, "take strategy: ddp or fsdp");
+    refuse(STRATEGY_DDP, 2, "take train.grad_accum: 1");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_matrix),
+        cmocka_unit_test(a_vector_and_16_bit),
+        cmocka_unit_test(adamw_moves),
+        cmocka_unit_test(adamw_in_a_loop),
+        cmocka_unit_test(fp32_copies_with_the_optimizer),
+        cmocka_unit_test(adam_8bit_moves),
+        cmocka_unit_test(lion_moves),
+        cmocka_unit_test(adafactor_sees_shapes),
+        cmocka_unit_test(lomo_forgets),
+        cmocka_unit_test(lomo_where_it_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
