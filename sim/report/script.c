@@ -115,8 +115,8 @@ static enum status write_block(
     enum status status = store_query(store, sql, at, write_row, &block, diag);
     fputs("EOD\n", out);
     if (status == STATUS_OK && first && block.rows < 2)
-        return diag_input(
-            diag, at, "the database holds nothing for '%s'; run what makes this figure with --db first, as its .sql says", name);
+        return diag_input(diag, at,
+            "the database holds nothing for '%s'; run what makes this figure with --db first, as its .sql says", name);
     return status;
 }
 
