@@ -27,6 +27,22 @@ static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use
     }
 }
 
+/* How many left-out tables are predicted as well as is wanted. */
+static void print_summary(
+    FILE *out, const struct nccl_fit *fit, const char *sizes, double min_bytes, double max_bytes, double wanted)
+{
+    int n = 0, good = 0;
+    for (int i = 0; i < fit->cases.n; i++) {
+        const struct nccl_case *which = &fit->cases.at[i];
+        struct nccl_error error = nccl_case_error(fit, which, min_bytes, max_bytes);
+        if (which->use != NCCL_LEFT_OUT || error.n == 0)
+            continue;
+        n++;
+        good += error.median <= wanted;
+    }
+    fprintf(out, "left out, %s: %d of %d tables within %.0f %%\n", sizes, good, n, 100 * wanted);
+}
+
 static void print_parameters(FILE *out, const struct nccl_fit *fit)
 {
     fprintf(out, "\n%-22s %14s %14s    %-14s\n", "parameter", "in the files", "fitted", "+-");
@@ -63,6 +79,9 @@ void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
         "error", "n", "error");
     for (int use = 0; use < NCCL_USE_COUNT; use++)
         print_cases(out, fit, (enum nccl_use)use);
+    fputc('\n', out);
+    print_summary(out, fit, ">= 1 MiB", NCCL_LARGE_BYTES, HUGE_VAL, NCCL_LARGE_WANTED);
+    print_summary(out, fit, "< 64 KiB", 0, NCCL_SMALL_BYTES, NCCL_SMALL_WANTED);
     print_parameters(out, fit);
     print_correlations(out, fit);
 }

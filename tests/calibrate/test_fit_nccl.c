@@ -170,7 +170,7 @@ static void left_out_tables_are_predicted(void **state)
         const struct nccl_case *which = &fit.cases.at[i];
         if (which->use != NCCL_LEFT_OUT)
             continue;
-        double large = 0.10, small = 0.25;
+        double large = NCCL_LARGE_WANTED, small = NCCL_SMALL_WANTED;
         for (size_t k = 0; k < sizeof beyond / sizeof *beyond; k++)
             if (strncmp(which->source, beyond[k].source, strlen(beyond[k].source)) == 0 &&
                 which->nodes == beyond[k].nodes && which->ranks == beyond[k].ranks) {
