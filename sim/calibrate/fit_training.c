@@ -188,7 +188,7 @@ static void print(FILE *out, const struct training_fit *fit)
         for (int j = 0; j < i; j++) {
             double correlation =
                 fit->covariance[i * n + j] / sqrt(fit->covariance[i * n + i] * fit->covariance[j * n + j]);
-            if (fabs(correlation) > 0.8) /* from which on two parameters stand for one another */
+            if (fabs(correlation) > CALIBRATE_TIED)
                 fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, fit->parameters.at[i].key,
                     fit->parameters.at[i].source, fit->parameters.at[j].key, fit->parameters.at[j].source);
         }

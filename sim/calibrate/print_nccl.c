@@ -1,8 +1,7 @@
 #include "calibrate/fit_nccl.h"
+#include "calibrate/robust.h"
 
 #include <math.h>
-
-static const double TIED = 0.8; /* correlation of two parameters from which on it is told */
 
 static void print_error(FILE *out, struct nccl_error error)
 {
@@ -66,7 +65,7 @@ static void print_correlations(FILE *out, const struct nccl_fit *fit)
             size_t n = fit->n_free, k = (size_t)a->number, l = (size_t)b->number;
             double correlation =
                 fit->covariance[k * n + l] / sqrt(fit->covariance[k * n + k] * fit->covariance[l * n + l]);
-            if (fabs(correlation) > TIED)
+            if (fabs(correlation) > CALIBRATE_TIED)
                 fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, a->key, nccl_parameter_family(a),
                     b->key, nccl_parameter_family(b));
         }

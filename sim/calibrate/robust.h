@@ -11,6 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Correlation from which on two parameters stand for one another, and a fit says so; assumed. */
+#define CALIBRATE_TIED 0.8
+
 struct robust_problem {
     int (*residuals)(const gsl_vector *parameters, void *context, gsl_vector *out); /* returns GSL_SUCCESS */
     void *context;

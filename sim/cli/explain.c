@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "cli/arguments.h"
 #include "cli/table.h"
 #include "store/explanation.h"
 #include "store/record.h"
@@ -7,14 +8,13 @@
 #include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { KEY_SET = 256, KEY_SEED, KEY_FROM, KEY_TO, KEY_DB, KEY_TOP };
+enum { MOST_ITEMS = 1000000 };
 
 struct explain {
     const char *file, *db, *from, *to;
-    long top;
+    int top;
     VEC(struct scenario_override) overrides;
     struct arena arena;
     struct store *store;
@@ -41,7 +41,6 @@ static const char doc[] =
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct explain *explain = state->input;
-    char *end = NULL;
     switch (key) {
     case KEY_FROM:
         explain->from = arg;
@@ -53,23 +52,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         explain->db = arg;
         return 0;
     case KEY_TOP:
-        explain->top = strtol(arg, &end, 10);
-        if (end == arg || *end || explain->top < 0 || explain->top > 1000000)
-            argp_error(state, "--top %s: a number is wanted, as in --top 20", arg);
+        explain->top = argument_count("top", arg, MOST_ITEMS, state);
         return 0;
     case KEY_SEED:
         vec_push(&explain->overrides, (struct scenario_override){"run.seed", arg});
         return 0;
-    case KEY_SET: {
-        const char *equals = strchr(arg, '=');
-        if (!equals || equals == arg)
-            argp_error(state, "--set %s: KEY=VALUE is wanted, as in --set train.micro_batch=16", arg);
-        else
-            vec_push(
-                &explain->overrides, (struct scenario_override){
-                                         arena_printf(&explain->arena, "%.*s", (int)(equals - arg), arg), equals + 1});
+    case KEY_SET:
+        vec_push(&explain->overrides, argument_override("set", arg, &explain->arena, state));
         return 0;
-    }
     case ARGP_KEY_ARG:
         if (explain->file)
             argp_error(state, "one scenario at a time; '%s' is a second one", arg);
@@ -118,7 +108,7 @@ static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struc
     table_free(&table);
 }
 
-static void print_path(FILE *out, const struct scenario_path *path, long top, struct arena *arena)
+static void print_path(FILE *out, const struct scenario_path *path, int top, struct arena *arena)
 {
     struct table table = {0};
     table_column(&table, "compute stream", "of rank 0", true);

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "store/validation.h"
@@ -14,8 +15,12 @@
 
 enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS };
 
+enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
+static const char *const format_names[] = {"table", "csv", "json", NULL};
+
 struct validate_command {
-    const char *measurements, *base, *where, *format, *db;
+    const char *measurements, *base, *where, *db;
+    enum format format;
     bool rows;
 };
 
@@ -63,9 +68,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->db = arg;
         return 0;
     case KEY_FORMAT:
-        if (strcmp(arg, "table") != 0 && strcmp(arg, "csv") != 0 && strcmp(arg, "json") != 0)
-            argp_error(state, "--format %s: table, csv or json is wanted", arg);
-        command->format = arg;
+        command->format = (enum format)argument_name("format", arg, format_names, state);
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "'%s' is no option; a table of runs is given by --measurements FILE.csv", arg);
@@ -234,8 +237,8 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
 
 static void print(const struct validate_command *command, const struct validate_table *rows)
 {
-    if (strcmp(command->format, "table") != 0) {
-        print_data(stdout, rows, strcmp(command->format, "json") == 0);
+    if (command->format != FORMAT_TABLE) {
+        print_data(stdout, rows, command->format == FORMAT_JSON);
         return;
     }
     if (command->rows)
@@ -284,8 +287,7 @@ int cmd_validate(int argc, char **argv)
 {
     const struct argp argp = {.options = options, .parser = parse, .doc = doc};
     struct validate_command command = {.measurements = FLOPCAST_SOURCE_DIR "/results/measured/training.csv",
-        .base = FLOPCAST_SOURCE_DIR "/results/measured/training.yaml",
-        .format = "table"};
+        .base = FLOPCAST_SOURCE_DIR "/results/measured/training.yaml"};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct diag diag = DIAG_INIT;
     validate(&command, &diag);
