@@ -102,7 +102,7 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
         fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, (size_t)i));
     set_values(fit);
     struct diag diag = DIAG_INIT; /* rows that can be compiled were compiled before */
-    validate_run(&fit->table, NULL, NULL, &diag);
+    validate_run(&fit->table, NULL, NULL, NULL, &diag);
     for (int i = 0; i < fit->table.rows.n; i++) {
         const struct validate_row *row = &fit->table.rows.at[i];
         gsl_vector_set(out, (size_t)i, row->has_error ? log((1 + row->error) * fit->noise[i]) : 0);
@@ -123,7 +123,7 @@ enum status training_fit_load(
             "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
             out->parameters.n);
     out->noise = xcalloc((size_t)n, sizeof *out->noise);
-    validate_run(&out->table, NULL, NULL, diag);
+    validate_run(&out->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
         out->noise[i] = out->table.rows.at[i].has_error ? 1 + out->table.rows.at[i].error : 1;
     for (int i = 0; i < n; i++) {
@@ -131,7 +131,7 @@ enum status training_fit_load(
         if (row->status != VALIDATE_NOT_SIMULATED)
             row->set.points[0].options.exec.noise = (struct noise_options){0};
     }
-    validate_run(&out->table, NULL, NULL, diag);
+    validate_run(&out->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
         out->noise[i] /= out->table.rows.at[i].has_error ? 1 + out->table.rows.at[i].error : 1;
     return diag->worst;

@@ -101,7 +101,8 @@ void host_on_event(void *self, const struct event *event)
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
     } else if (ledger && rank_index == 0) {
-        ledger_op(sim, at);
+        if (!sim->options->no_memory)
+            ledger_op(sim, at);
         if (!sim->out_of_memory)
             reach(sim, rank_index, at + 1);
     } else if (outstanding(sim, rank, at) >= LAUNCH_QUEUE) {
