@@ -57,6 +57,7 @@ static void collect(struct training_fit *fit)
         }
 }
 
+/* The numbers of the moment into the rows; what a row's speed is then is not known when one of them is another. */
 static void set_values(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
@@ -66,9 +67,29 @@ static void set_values(struct training_fit *fit)
                 continue;
             struct quantity *q = quantity_of(&row->set.points[0].hw.gpu, k);
             const struct training_parameter *p = find(fit, k, *q);
+            if (p && q->value != p->fitted.value)
+                fit->rows[i].speed = 0;
             if (p)
                 q->value = p->fitted.value;
         }
+}
+
+/* Speeds without noise of the rows whose speed is not known. */
+static void run_rows(struct training_fit *fit)
+{
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int i = 0; i < fit->table.rows.n; i++) {
+        if (fit->rows[i].speed > 0 || !fit->table.rows.at[i].has_error)
+            continue;
+        struct scenario_result result;
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT; /* rows that can be compiled were compiled before */
+        scenario_simulate(&result, &fit->table.rows.at[i].set.points[0], &arena, &diag);
+        fit->rows[i].speed = result.tokens_per_s_per_gpu;
+        arena_release(&arena);
+    }
 }
 
 /* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown as its logarithm, within bounds that no
@@ -95,18 +116,21 @@ static double slope_of(const struct training_parameter *p)
     return is_share(p) ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
 }
 
+/* The logarithm of predicted / measured at the numbers of the moment. */
+double training_fit_residual(const struct training_fit *fit, int row)
+{
+    return fit->table.rows.at[row].has_error ? log(fit->rows[row].speed) - fit->rows[row].offset : 0;
+}
+
 static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
 {
     struct training_fit *fit = context;
     for (int i = 0; i < fit->parameters.n; i++)
         fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, (size_t)i));
     set_values(fit);
-    struct diag diag = DIAG_INIT; /* rows that can be compiled were compiled before */
-    validate_run(&fit->table, NULL, NULL, NULL, &diag);
-    for (int i = 0; i < fit->table.rows.n; i++) {
-        const struct validate_row *row = &fit->table.rows.at[i];
-        gsl_vector_set(out, (size_t)i, row->has_error ? log((1 + row->error) * fit->noise[i]) : 0);
-    }
+    run_rows(fit);
+    for (int i = 0; i < fit->table.rows.n; i++)
+        gsl_vector_set(out, (size_t)i, fit->rows[i].left_out ? 0 : training_fit_residual(fit, i));
     return GSL_SUCCESS;
 }
 
@@ -122,22 +146,23 @@ enum status training_fit_load(
         return diag_input(diag, (struct source_pos){.file = table},
             "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
             out->parameters.n);
-    out->noise = xcalloc((size_t)n, sizeof *out->noise);
+    out->rows = xcalloc((size_t)n, sizeof *out->rows);
     validate_run(&out->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
-        out->noise[i] = out->table.rows.at[i].has_error ? 1 + out->table.rows.at[i].error : 1;
-    for (int i = 0; i < n; i++) {
-        struct validate_row *row = &out->table.rows.at[i];
-        if (row->status != VALIDATE_NOT_SIMULATED)
-            row->set.points[0].options.exec.noise = (struct noise_options){0};
-    }
-    validate_run(&out->table, NULL, NULL, NULL, diag);
+        if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED) {
+            struct exec_options *exec = &out->table.rows.at[i].set.points[0].options.exec;
+            exec->noise = (struct noise_options){0};
+            exec->no_memory = true;
+        }
+    run_rows(out);
     for (int i = 0; i < n; i++)
-        out->noise[i] /= out->table.rows.at[i].has_error ? 1 + out->table.rows.at[i].error : 1;
+        if (out->table.rows.at[i].has_error)
+            out->rows[i].offset = log(out->rows[i].speed) - log(1 + out->table.rows.at[i].error);
     return diag->worst;
 }
 
-enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
+/* Where the parameters are, and their covariance there. search: away from the filed values, to the fit. */
+static bool solve(struct training_fit *fit, bool search)
 {
     size_t n = (size_t)fit->parameters.n;
     gsl_vector *at = gsl_vector_alloc(n);
@@ -145,75 +170,43 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
     for (size_t i = 0; i < n; i++)
         gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
     struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP};
-    enum status status = STATUS_OK;
-    if (!robust_fit(at, covariance, &problem))
-        status = diag_input(diag, (struct source_pos){0}, "the fit does not stand still; the rows do not determine it");
-    fit->covariance = xcalloc(n * n, sizeof *fit->covariance);
+    bool good = true;
+    if (search)
+        good = robust_fit(at, covariance, &problem);
+    else
+        robust_covariance(at, covariance, &problem);
+    for (size_t i = 0; i < n; i++)
+        fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, i));
+    set_values(fit);
+    run_rows(fit);
+    fit->covariance = xrealloc(fit->covariance, n * n * sizeof *fit->covariance);
     for (size_t i = 0; i < n; i++) {
         struct training_parameter *p = &fit->parameters.at[i];
-        p->fitted.value = value_of(p, gsl_vector_get(at, i));
         p->fitted.std_error = slope_of(p) * sqrt(gsl_matrix_get(covariance, i, i));
         for (size_t j = 0; j < n; j++)
             fit->covariance[i * n + j] = gsl_matrix_get(covariance, i, j);
     }
     gsl_vector_free(at);
     gsl_matrix_free(covariance);
-    return status;
+    return good;
+}
+
+enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
+{
+    if (!solve(fit, true))
+        return diag_input(diag, (struct source_pos){0}, "the fit does not stand still; the rows do not determine it");
+    return STATUS_OK;
+}
+
+void training_fit_filed(struct training_fit *fit)
+{
+    solve(fit, false);
 }
 
 void training_fit_free(struct training_fit *fit)
 {
     validate_release(&fit->table);
     vec_free(&fit->parameters);
-    free(fit->noise);
+    free(fit->rows);
     free(fit->covariance);
-}
-
-static bool fitted_on(const struct validate_row *row, const void *self)
-{
-    (void)self;
-    return row->has_error;
-}
-
-static void print(FILE *out, const struct training_fit *fit)
-{
-    fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
-    for (int i = 0; i < fit->parameters.n; i++) {
-        const struct training_parameter *p = &fit->parameters.at[i];
-        fprintf(out, "%-22s %5d %10.4f %10.4f +- %-10.4f %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
-            p->fitted.std_error, p->source);
-    }
-    int n = fit->parameters.n;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < i; j++) {
-            double correlation =
-                fit->covariance[i * n + j] / sqrt(fit->covariance[i * n + i] * fit->covariance[j * n + j]);
-            if (fabs(correlation) > CALIBRATE_TIED)
-                fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, fit->parameters.at[i].key,
-                    fit->parameters.at[i].source, fit->parameters.at[j].key, fit->parameters.at[j].source);
-        }
-    struct validate_summary s = validate_summarise(&fit->table, fitted_on, NULL);
-    fprintf(out, "\n%d rows, without noise: |predicted / measured - 1| median %.1f %%, 90th percentile %.1f %%\n",
-        s.n_errors, 100 * s.median, 100 * s.p90);
-}
-
-enum status training_fit_print(FILE *out, const char *path, const char *base, struct diag *diag)
-{
-    struct csv_table *csv = NULL;
-    enum status status = csv_load(&csv, path, diag);
-    if (status != STATUS_OK)
-        return status;
-    bool *rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof *rows);
-    for (int r = 0; r < csv_rows(csv); r++)
-        rows[r] = *csv_cell(csv, r, csv_column(csv, "used_in_fit")) != '\0';
-    csv_release(csv);
-    struct training_fit fit = {0};
-    status = training_fit_load(&fit, path, base, rows, diag);
-    if (status == STATUS_OK)
-        status = training_fit_solve(&fit, diag);
-    if (status == STATUS_OK)
-        print(out, &fit);
-    training_fit_free(&fit);
-    free(rows);
-    return status;
 }
