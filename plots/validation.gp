@@ -40,7 +40,7 @@ unset logscale y
 set xlabel 'GPUs'
 set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
-set key at screen 0.5,0.2 center top maxrows 5 reverse Left font ',10' samplen 1
+set key at screen 0.5,0.2 center top maxrows 6 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \
   for [s = 1 : sources] $runs using "gpus":(of(s, "error")):(of(s, "error_low")):(of(s, "error_high")) with yerrorbars \
     linetype s pointtype -1 linewidth 0.4 notitle, \

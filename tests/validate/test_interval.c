@@ -73,7 +73,7 @@ static double covered(const struct made *made)
 
 static double from_the_model(int family, int row)
 {
-    struct rng_stream stream = rng_stream(1, 1, (uint64_t)(family * ROWS + row));
+    struct rng_stream stream = rng_stream(1, 1, (uint64_t)family * ROWS + (uint64_t)row);
     return rng_gaussian(&stream, NUMBERS) + rng_gaussian(&stream, LEFT_OUT);
 }
 
