@@ -14,14 +14,14 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
 static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. */
-enum { N_KEYS = 4 };
+enum { N_KEYS = 5 };
 static const char *const keys[N_KEYS] = {
-    "gemm_sustained", "overlap_slowdown", "attention_efficiency", "pointwise_efficiency"};
+    "gemm_sustained", "overlap_slowdown", "attention_efficiency", "attention_backward", "pointwise_efficiency"};
 
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
-    struct quantity *const of[N_KEYS] = {
-        &gpu->gemm_sustained, &gpu->overlap_slowdown, &gpu->attention_efficiency, &gpu->pointwise_efficiency};
+    struct quantity *const of[N_KEYS] = {&gpu->gemm_sustained, &gpu->overlap_slowdown, &gpu->attention_efficiency,
+        &gpu->attention_backward, &gpu->pointwise_efficiency};
     return of[key];
 }
 
@@ -57,7 +57,6 @@ static void collect(struct training_fit *fit)
         }
 }
 
-/* The numbers of the moment into the rows; what a row's speed is then is not known when one of them is another. */
 static void set_values(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
@@ -67,29 +66,49 @@ static void set_values(struct training_fit *fit)
                 continue;
             struct quantity *q = quantity_of(&row->set.points[0].hw.gpu, k);
             const struct training_parameter *p = find(fit, k, *q);
-            if (p && q->value != p->fitted.value)
-                fit->rows[i].speed = 0;
             if (p)
                 q->value = p->fitted.value;
         }
 }
 
-/* Speeds without noise of the rows whose speed is not known. */
+/* The two points at which a row was simulated last. Most parameters are those of one GPU or stack: when the fit steps
+ * along one, the rows of the others stand where they stood. */
+struct training_memo {
+    struct {
+        double at[N_KEYS], speed;
+    } last[2];
+    int next;
+};
+
+static double speed_of(struct training_fit *fit, int i)
+{
+    struct scenario_point *point = &fit->table.rows.at[i].set.points[0];
+    struct training_memo *memo = &fit->memo[i];
+    double at[N_KEYS];
+    for (int k = 0; k < N_KEYS; k++)
+        at[k] = quantity_of(&point->hw.gpu, k)->value;
+    for (int m = 0; m < 2; m++)
+        if (memo->last[m].speed > 0 && memcmp(memo->last[m].at, at, sizeof at) == 0)
+            return memo->last[m].speed;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT; /* what can be compiled was compiled before */
+    struct scenario_result result = {0};
+    scenario_simulate(&result, point, &arena, &diag);
+    memcpy(memo->last[memo->next].at, at, sizeof at);
+    memo->last[memo->next].speed = result.tokens_per_s_per_gpu;
+    memo->next = !memo->next;
+    arena_release(&arena);
+    return result.tokens_per_s_per_gpu;
+}
+
 static void run_rows(struct training_fit *fit)
 {
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int i = 0; i < fit->table.rows.n; i++) {
-        if (fit->rows[i].speed > 0 || !fit->table.rows.at[i].has_error)
-            continue;
-        struct scenario_result result;
-        struct arena arena = ARENA_INIT;
-        struct diag diag = DIAG_INIT; /* rows that can be compiled were compiled before */
-        scenario_simulate(&result, &fit->table.rows.at[i].set.points[0], &arena, &diag);
-        fit->rows[i].speed = result.tokens_per_s_per_gpu;
-        arena_release(&arena);
-    }
+    for (int i = 0; i < fit->table.rows.n; i++)
+        if (fit->table.rows.at[i].has_error)
+            fit->rows[i].speed = speed_of(fit, i);
 }
 
 /* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown as its logarithm, within bounds that no
@@ -147,6 +166,7 @@ enum status training_fit_load(
             "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
             out->parameters.n);
     out->rows = xcalloc((size_t)n, sizeof *out->rows);
+    out->memo = xcalloc((size_t)n, sizeof *out->memo);
     validate_run(&out->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
         if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED) {
@@ -208,5 +228,6 @@ void training_fit_free(struct training_fit *fit)
     validate_release(&fit->table);
     vec_free(&fit->parameters);
     free(fit->rows);
+    free(fit->memo);
     free(fit->covariance);
 }

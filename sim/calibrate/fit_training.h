@@ -1,13 +1,13 @@
 /* Fits what only training shows: of the GPU files gemm_sustained and overlap_slowdown, of the stack profiles
- * attention_efficiency and pointwise_efficiency.
+ * attention_efficiency, attention_backward and pointwise_efficiency.
  *
  * Rows: those of a table of runs (validate/validate.h) whose used_in_fit is not empty; the rule by which they were
- * chosen stands in the table. Parameters: the quantities of kind fitted of these four names in the GPUs of the rows, as
+ * chosen stands in the table. Parameters: the quantities of kind fitted of these five names in the GPUs of the rows, as
  * their stack leaves them; those with the same name and the same source text are one, however many files have it.
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
- * results filed, until it stands still (twice will do). A row runs again only when one of its own numbers has changed.
+ * results filed, until it stands still (twice will do).
  *
  * Cross-validation: for each family of rows, a source and a model, the fit on all others, and its errors on that
  * family. What no other row depends on keeps its filed value. */
@@ -25,7 +25,7 @@ struct training_parameter {
 };
 
 struct training_row {
-    double speed;  /* without noise, at the numbers of the moment; 0: not known */
+    double speed;  /* without noise, at the numbers of the moment */
     double offset; /* log(speed) at which the prediction, noise included, is what was measured */
     bool left_out; /* of the fit */
 };
@@ -33,7 +33,8 @@ struct training_row {
 struct training_fit {
     struct validate_table table;
     VEC(struct training_parameter) parameters;
-    struct training_row *rows; /* as the table's */
+    struct training_row *rows;  /* as the table's */
+    struct training_memo *memo; /* by row: what was simulated last */
     double
         *covariance; /* of what is varied (logit of shares, log of the slowdown), parameters.n squared; NULL before */
 };

@@ -22,6 +22,7 @@ static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, c
     print_number(out, "", "gemm_floor", filed->gemm_floor, computed->gemm_floor, DIM_SECONDS);
     print_number(
         out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
+    print_number(out, "", "attention_overhead", filed->attention_overhead, computed->attention_overhead, DIM_NONE);
     for (int i = 0; i < DTYPE_COUNT; i++) {
         const struct hw_gemm *a = &filed->gemm[i], *b = &computed->gemm[i];
         if (!quantity_is_set(a->peak))

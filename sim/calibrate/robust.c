@@ -4,12 +4,19 @@
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
 
-enum { REWEIGHTINGS = 40, MAX_STEPS = 100 };
+enum { REWEIGHTINGS = 40, MAX_STEPS = 100, FEW_STEPS = 3 };
+static const double STILL_SHARE = 0.1; /* of the step of finite differences: a fit that moves less stands still */
 
-/* How still is still: a tenth of the step of the differences, below which residuals with jumps say nothing. */
-static double fineness(const struct robust_problem *p, double smooth)
+/* Residuals that are simulations are rough at the size of a step, and cost more than weights: few steps between
+ * weightings do. */
+static bool is_rough(const struct robust_problem *p)
 {
-    return p->step > 0 ? 0.1 * p->step : smooth;
+    return p->step > 0;
+}
+
+static double still(const struct robust_problem *p, double smooth)
+{
+    return is_rough(p) ? STILL_SHARE * p->step : smooth;
 }
 
 static void weigh(gsl_vector *weights, gsl_vector *off, const gsl_vector *at, const struct robust_problem *p)
@@ -25,12 +32,13 @@ static bool search(gsl_multifit_nlinear_workspace *work, const struct robust_pro
     gsl_vector *weights = gsl_vector_alloc(p->n_rows), *off = gsl_vector_alloc(p->n_rows);
     gsl_vector *before = gsl_vector_alloc(p->n_parameters);
     gsl_vector_set_all(weights, 1);
-    double moved = HUGE_VAL, fine = fineness(p, 1e-9);
-    for (int round = 0; round < REWEIGHTINGS && moved > fineness(p, 1e-6); round++) {
+    double moved = HUGE_VAL;
+    for (int round = 0; round < REWEIGHTINGS && moved > still(p, 1e-6); round++) {
         int info;
         gsl_vector_memcpy(before, at);
         gsl_multifit_nlinear_winit(at, weights, &problem, work);
-        gsl_multifit_nlinear_driver(MAX_STEPS, fine, fine, 0, NULL, NULL, &info, work);
+        gsl_multifit_nlinear_driver(
+            is_rough(p) ? FEW_STEPS : MAX_STEPS, still(p, 1e-9), 1e-9, 0, NULL, NULL, &info, work);
         gsl_vector_memcpy(at, gsl_multifit_nlinear_position(work));
         weigh(weights, off, at, p);
         gsl_vector_sub(before, at);
