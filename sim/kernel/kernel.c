@@ -1,9 +1,9 @@
 #include "kernel/kernel.h"
 
+#include "kernel/attention.h"
 #include "kernel/gemm.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_GEMM] = "gemm",
@@ -60,10 +60,9 @@ static double compute_s(const struct kernel_work *work, const struct hw_gpu *gpu
 {
     if (work->kind == KERNEL_GEMM)
         return gemm_compute_s(work, gpu, sms);
-    double flop_per_s = work->kind == KERNEL_ATTENTION
-                            ? gpu->gemm[work->math].peak.value * gpu->attention_efficiency.value
-                            : gpu->vector_flops.value;
-    return work->flop / (flop_per_s * sms / gpu->sms.value);
+    if (work->kind == KERNEL_ATTENTION)
+        return attention_compute_s(work, gpu, sms);
+    return work->flop / (gpu->vector_flops.value * sms / gpu->sms.value);
 }
 
 /* Copies and optimizer steps stream as the kernels do that hbm_efficiency was measured with; GEMMs and fused attention
@@ -83,7 +82,8 @@ static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu,
     double all_Bps = gpu->hbm_bandwidth.value * memory_efficiency(work, gpu);
     double left_Bps = fmax(all_Bps - share.hbm_Bps, MEMORY_SHARE_MIN * all_Bps);
     double drawn_Bps = all_Bps * share.sms / gpu->memory_sms.value;
-    return (work->read_bytes + work->write_bytes) / fmin(left_Bps, drawn_Bps);
+    double bytes = work->read_bytes + work->write_bytes + work->row_pieces * gpu->row_gap.value;
+    return bytes / fmin(left_Bps, drawn_Bps);
 }
 
 struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
