@@ -110,32 +110,36 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     return diag->worst;
 }
 
-static void go_quietly(struct exec_options *exec)
+static enum status quiet_sample(
+    struct scenario_sample *out, const struct scenario_point *of, bool no_memory, struct diag *diag)
 {
-    exec->noise = (struct noise_options){0};
-    exec->no_memory = true;
+    struct scenario_point point = *of;
+    point.options.exec.noise = (struct noise_options){0};
+    point.options.exec.no_memory = no_memory;
+    return sample(out, &point, diag);
 }
 
 enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
     const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag)
 {
-    struct scenario_point quiet = *point;
-    struct scenario_sample without_noise;
-    go_quietly(&quiet.options.exec);
-    enum status status = sample(&without_noise, &quiet, diag);
+    struct scenario_sample with_memory = {0}, without = {0};
+    enum status status = quiet_sample(&with_memory, point, false, diag);
+    if (status == STATUS_OK)
+        status = quiet_sample(&without, point, true, diag);
+    bool ok = status == STATUS_OK && result->exec.status == EXEC_OK && with_memory.ok;
+    double stall = with_memory.value[SAMPLED_STEP_TIME] / without.value[SAMPLED_STEP_TIME];
+    double lost = 1 - with_memory.value[SAMPLED_STEP_TIME] / result->exec.step_time_s;
     double spread = point->options.exec.noise.gpu_speed_spread;
-    double lost = 1 - without_noise.value[SAMPLED_STEP_TIME] / result->exec.step_time_s;
     result->samples = ARENA_ARRAY(arena, struct scenario_sample, k);
-    result->n_samples = status == STATUS_OK && result->exec.status == EXEC_OK ? k : 0;
+    result->n_samples = ok ? k : 0;
     for (int i = 0; i < result->n_samples && status == STATUS_OK; i++) {
         struct scenario_sample *out = &result->samples[i];
         struct scenario_point other = drawn(point, doubt, i);
         double kept = 1 - lost * (spread > 0 ? other.options.exec.noise.gpu_speed_spread / spread : 1);
-        go_quietly(&other.options.exec);
-        status = sample(out, &other, diag);
-        out->value[SAMPLED_TFLOPS] *= kept;
-        out->value[SAMPLED_TOKENS] *= kept;
-        out->value[SAMPLED_STEP_TIME] /= kept;
+        status = quiet_sample(out, &other, true, diag);
+        out->value[SAMPLED_TFLOPS] *= kept / stall;
+        out->value[SAMPLED_TOKENS] *= kept / stall;
+        out->value[SAMPLED_STEP_TIME] *= stall / kept;
     }
     return status;
 }
