@@ -196,9 +196,13 @@ enum status basis_gpu(
         status =
             launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
     if (status == STATUS_OK && recipe->attention) {
-        double flops = 0;
-        status = attention_rate_load(&flops, basis_table(basis, "attention.csv"), recipe->attention, diag);
-        computed->attention_efficiency.value = flops / computed->gemm[DTYPE_FP16].peak.value;
+        struct attention_fit fit;
+        status = attention_fit_load(&fit, basis_table(basis, "attention.csv"), recipe->attention, diag);
+        computed->attention_efficiency.value = fit.flops / computed->gemm[DTYPE_FP16].peak.value;
+        computed->attention_overhead = (struct quantity){.value = fit.overhead,
+            .std_error = fit.overhead_std_error,
+            .kind = QUANTITY_FITTED,
+            .source = "attention.csv"};
     }
     return status ? status : compute_gemm(computed, recipe, basis, diag);
 }

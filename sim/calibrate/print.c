@@ -30,6 +30,7 @@ static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, c
     print_optional(out, "", "row_gap", filed->row_gap, computed->row_gap, DIM_BYTES);
     print_number(
         out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
+    print_number(out, "", "attention_overhead", filed->attention_overhead, computed->attention_overhead, DIM_NONE);
     for (int i = 0; i < DTYPE_COUNT; i++) {
         const struct hw_gemm *a = &filed->gemm[i], *b = &computed->gemm[i];
         if (!quantity_is_set(a->peak))

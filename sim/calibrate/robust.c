@@ -4,7 +4,8 @@
 #include <gsl/gsl_multifit_nlinear.h>
 #include <math.h>
 
-enum { REWEIGHTINGS = 40, MAX_STEPS = 100 };
+enum { REWEIGHTINGS = 40, MAX_STEPS = 100, FEW_STEPS = 3 };
+static const double STILL_SHARE = 0.1; /* of the step of finite differences: a fit that moves less stands still */
 
 static bool search(gsl_multifit_nlinear_workspace *work, const struct robust_problem *p, gsl_vector *at)
 {
@@ -12,12 +13,15 @@ static bool search(gsl_multifit_nlinear_workspace *work, const struct robust_pro
     gsl_vector *weights = gsl_vector_alloc(p->n_rows), *off = gsl_vector_alloc(p->n_rows);
     gsl_vector *before = gsl_vector_alloc(p->n_parameters);
     gsl_vector_set_all(weights, 1);
-    double moved = HUGE_VAL;
-    for (int round = 0; round < REWEIGHTINGS && moved > 1e-6; round++) {
+    /* Residuals that are simulations cost more than weights, and are rough at the size of a step: few steps between
+     * weightings do. */
+    bool rough = p->step > 0;
+    double moved = HUGE_VAL, still = rough ? STILL_SHARE * p->step : 1e-9;
+    for (int round = 0; round < REWEIGHTINGS && moved > fmax(still, 1e-6); round++) {
         int info;
         gsl_vector_memcpy(before, at);
         gsl_multifit_nlinear_winit(at, weights, &problem, work);
-        gsl_multifit_nlinear_driver(MAX_STEPS, 1e-9, 1e-9, 0, NULL, NULL, &info, work);
+        gsl_multifit_nlinear_driver(rough ? FEW_STEPS : MAX_STEPS, still, 1e-9, 0, NULL, NULL, &info, work);
         gsl_vector_memcpy(at, gsl_multifit_nlinear_position(work));
         p->residuals(at, p->context, off);
         for (size_t i = 0; i < p->n_rows; i++)

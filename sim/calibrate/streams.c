@@ -2,7 +2,10 @@
 
 #include "base/vec.h"
 #include "config/csv.h"
+#include "kernel/attention.h"
 
+#include <gsl/gsl_multifit.h>
+#include <gsl/gsl_sort_vector.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
@@ -66,13 +69,73 @@ enum status launch_floor_load(double *out_s, const char *launch_csv, const char 
     return status;
 }
 
-enum status attention_rate_load(double *out_flops, const char *attention_csv, const char *gpu, struct diag *diag)
+typedef struct {
+    double tflops, keys;
+    bool causal;
+} attention_row;
+typedef VEC(attention_row) attention_rows;
+
+static enum status attention_rows_load(
+    attention_rows *out, const char *attention_csv, const char *gpu, struct diag *diag)
 {
-    const struct match matches[] = {{"gpu", gpu}, {"kernel", "flash attention 2"}};
-    numbers found = {0};
-    enum status status = select_numbers(&found, attention_csv, "tflops", matches, 2, diag);
-    *out_flops = status ? 0 : 1e12 * gsl_stats_median(found.at, 1, (size_t)found.n);
-    vec_free(&found);
+    static const char *const masks[] = {"no", "yes"};
+    enum status status = STATUS_OK;
+    for (int causal = 0; causal < 2 && status == STATUS_OK; causal++) {
+        const struct match matches[] = {{"gpu", gpu}, {"kernel", "flash attention 2"}, {"causal", masks[causal]}};
+        numbers rates = {0}, lengths = {0};
+        status = select_numbers(&rates, attention_csv, "tflops", matches, 3, diag);
+        if (status == STATUS_OK)
+            status = select_numbers(&lengths, attention_csv, "seq_len", matches, 3, diag);
+        for (int i = 0; status == STATUS_OK && i < rates.n; i++)
+            vec_push(out, (attention_row){rates.at[i], lengths.at[i], causal});
+        vec_free(&rates);
+        vec_free(&lengths);
+    }
+    return status;
+}
+
+/* 1 = tflops x (a + b overheads / keys) with a = 1 / rate of very many keys and b = overhead a. */
+static void attention_solve(struct attention_fit *out, const attention_rows *rows)
+{
+    size_t n = (size_t)rows->n;
+    gsl_matrix *factors = gsl_matrix_alloc(n, 2), *covariance = gsl_matrix_alloc(2, 2);
+    gsl_vector *ones = gsl_vector_alloc(n), *found = gsl_vector_alloc(2), *off = gsl_vector_alloc(n);
+    gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(n, 2);
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        const attention_row *row = &rows->at[i];
+        struct attention_walk walk = attention_walk(row->causal);
+        gsl_vector_set(ones, i, 1);
+        gsl_matrix_set(factors, i, 0, row->tflops * (1 + walk.extra_keys / row->keys));
+        gsl_matrix_set(factors, i, 1, row->tflops * walk.overheads / row->keys);
+    }
+    gsl_multifit_linear(factors, ones, found, covariance, &squares, work);
+    gsl_multifit_linear_residuals(factors, ones, found, off);
+    double a = gsl_vector_get(found, 0), b = gsl_vector_get(found, 1);
+    for (size_t i = 0; i < n; i++)
+        gsl_vector_set(off, i, fabs(gsl_vector_get(off, i)));
+    gsl_sort_vector(off);
+    *out = (struct attention_fit){.flops = 1e12 / a,
+        .overhead = b / a,
+        .overhead_std_error = sqrt(gsl_matrix_get(covariance, 1, 1)) / a,
+        .median = gsl_stats_median_from_sorted_data(off->data, off->stride, n),
+        .most = gsl_vector_get(off, n - 1)};
+    gsl_multifit_linear_free(work);
+    gsl_matrix_free(factors);
+    gsl_matrix_free(covariance);
+    gsl_vector_free(ones);
+    gsl_vector_free(found);
+    gsl_vector_free(off);
+}
+
+enum status attention_fit_load(struct attention_fit *out, const char *attention_csv, const char *gpu, struct diag *diag)
+{
+    attention_rows rows = {0};
+    enum status status = attention_rows_load(&rows, attention_csv, gpu, diag);
+    *out = (struct attention_fit){0};
+    if (status == STATUS_OK)
+        attention_solve(out, &rows);
+    vec_free(&rows);
     return status;
 }
 

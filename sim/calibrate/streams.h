@@ -16,8 +16,15 @@ enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, con
 /* From launch.csv: seconds of a tiny kernel, by launches into a stream one after the other. */
 enum status launch_floor_load(double *out_s, const char *launch_csv, const char *gpu, struct diag *diag);
 
-/* From attention.csv: median FLOP/s of flash attention 2 over the sequence lengths. */
-enum status attention_rate_load(double *out_flops, const char *attention_csv, const char *gpu, struct diag *diag);
+/* From attention.csv: the rate and the overhead (kernel/attention.h) of flash attention 2's forward kernel, by least
+ * squares of relative errors over lengths and masks. Their model is linear in 1 / rate and overhead / rate. */
+struct attention_fit {
+    double flops;                        /* FLOP/s with very many keys */
+    double overhead, overhead_std_error; /* keys */
+    double median, most;                 /* |model / measured - 1| */
+};
+enum status attention_fit_load(
+    struct attention_fit *out, const char *attention_csv, const char *gpu, struct diag *diag);
 
 /* From mamf.csv: the best product found in this number format, and its rate. */
 struct best_gemm {

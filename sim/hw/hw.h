@@ -36,24 +36,27 @@ struct hw_gemm {
 };
 
 struct hw_gpu {
-    const char *name;                     /* "A100-SXM4-80GB" */
-    const char *arch;                     /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
-    struct quantity sms;                  /* streaming multiprocessors */
-    struct quantity hbm_capacity;         /* bytes */
-    struct quantity hbm_bandwidth;        /* B/s, datasheet */
-    struct quantity hbm_efficiency;       /* share of it that large streaming kernels reach, fraction */
-    struct quantity l2_capacity;          /* bytes */
-    struct quantity vector_flops;         /* FLOP/s of the non-tensor FP32 units */
-    struct quantity kernel_floor;         /* s: duration of the smallest kernel, back to back in a stream */
-    struct quantity gemm_floor;           /* s: the same for a GEMM kernel (launch, prologue, epilogue) */
-    struct quantity row_gap;              /* bytes that HBM loses at each piece of a GEMM operand's row, optional */
-    struct quantity memory_sms;           /* SMs that suffice to saturate HBM bandwidth */
-    struct quantity attention_efficiency; /* share of a GEMM peak that one fused attention kernel reaches, fraction */
-    struct quantity context_bytes;        /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
-    struct quantity tdp;                  /* W */
-    struct quantity price;                /* $/h, optional */
-    struct hw_gemm gemm[DTYPE_COUNT];     /* peak unset: this GPU cannot multiply in this format */
-    double host_link_Bps;                 /* to or from host memory: hw_load puts the node's pcie_bandwidth here */
+    const char *name;               /* "A100-SXM4-80GB" */
+    const char *arch;               /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
+    struct quantity sms;            /* streaming multiprocessors */
+    struct quantity hbm_capacity;   /* bytes */
+    struct quantity hbm_bandwidth;  /* B/s, datasheet */
+    struct quantity hbm_efficiency; /* share of it that large streaming kernels reach, fraction */
+    struct quantity l2_capacity;    /* bytes */
+    struct quantity vector_flops;   /* FLOP/s of the non-tensor FP32 units */
+    struct quantity kernel_floor;   /* s: duration of the smallest kernel, back to back in a stream */
+    struct quantity gemm_floor;     /* s: the same for a GEMM kernel (launch, prologue, epilogue) */
+    struct quantity row_gap;        /* bytes that HBM loses at each piece of a GEMM operand's row, optional */
+    struct quantity memory_sms;     /* SMs that suffice to saturate HBM bandwidth */
+    struct quantity
+        attention_efficiency;           /* share of a GEMM peak that the products of fused attention reach, fraction */
+    struct quantity attention_backward; /* the same of its backward kernel, as a share of that; optional, 1 */
+    struct quantity attention_overhead; /* start and end of a block of queries, in keys, optional */
+    struct quantity context_bytes;      /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
+    struct quantity tdp;                /* W */
+    struct quantity price;              /* $/h, optional */
+    struct hw_gemm gemm[DTYPE_COUNT];   /* peak unset: this GPU cannot multiply in this format */
+    double host_link_Bps;               /* to or from host memory: hw_load puts the node's pcie_bandwidth here */
     /* Optional. The numbers above come from short measurements of single kernels; these say what is left of them in
      * hours of training. Default 1. A stack profile (scenario/stack.h) may set its own. */
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */

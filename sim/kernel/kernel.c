@@ -1,9 +1,9 @@
 #include "kernel/kernel.h"
 
+#include "kernel/attention.h"
 #include "kernel/gemm.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_GEMM] = "gemm",
@@ -60,10 +60,9 @@ static double compute_s(const struct kernel_work *work, const struct hw_gpu *gpu
 {
     if (work->kind == KERNEL_GEMM)
         return gemm_compute_s(work, gpu, sms);
-    double flop_per_s = work->kind == KERNEL_ATTENTION
-                            ? gpu->gemm[work->math].peak.value * gpu->attention_efficiency.value
-                            : gpu->vector_flops.value;
-    return work->flop / (flop_per_s * sms / gpu->sms.value);
+    if (work->kind == KERNEL_ATTENTION)
+        return attention_compute_s(work, gpu, sms);
+    return work->flop / (gpu->vector_flops.value * sms / gpu->sms.value);
 }
 
 /* Copies and optimizer steps stream as the kernels do that hbm_efficiency was measured with; GEMMs and fused attention

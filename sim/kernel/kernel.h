@@ -2,7 +2,7 @@
  *
  * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
  * Its duration is max(compute, memory) + floor:
- * - compute: kernel/gemm.h for GEMMs; flop / (peak x attention_efficiency) for fused attention; flop / vector_flops for
+ * - compute: kernel/gemm.h for GEMMs; kernel/attention.h for fused attention; flop / vector_flops for
  *   the rest; all by the SMs that are free.
  * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
  *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
@@ -18,6 +18,7 @@
 
 #include "hw/hw.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum kernel_kind {
@@ -42,7 +43,9 @@ struct kernel_work {
     double read_bytes;      /* from HBM */
     double write_bytes;     /* to HBM */
     double row_pieces;      /* GEMM: pieces of operands' rows, each row_gap bytes longer to read (kernel/gemm.h) */
-    int64_t m, n, k, batch; /* GEMM only: batch independent products of m x k by k x n */
+    int64_t m, n, k, batch; /* GEMM: batch independent products of m x k by k x n; attention: queries, keys, head
+                               dimension, heads of all sequences */
+    bool causal, backward;  /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 
 /* A GEMM's work, with operands read and the result written once; dtypes of operands and result may differ. */

@@ -182,9 +182,18 @@ static const double FLASH_CAUSAL_SHARE = 0.5;
 static const double FLASH_BACKWARD_PRODUCTS = 5.0 / 2.0;
 enum { FLOAT_BYTES = 4 };
 
-static struct kernel_work flash_work(const struct tape *tape, const int *reads, const int *writes, double flop)
+static struct kernel_work flash_work(
+    const struct tape *tape, const struct tape_op *op, bool backward, const int *reads, const int *writes, double flop)
 {
-    struct kernel_work work = {.kind = KERNEL_ATTENTION, .math = tape->workload->math, .flop = flop};
+    struct kernel_work work = {.kind = KERNEL_ATTENTION,
+        .math = tape->workload->math,
+        .flop = flop,
+        .m = op->m,
+        .n = op->n,
+        .k = op->k,
+        .batch = op->batch,
+        .causal = !op->choice,
+        .backward = backward};
     for (; *reads != NO_BUFFER; reads++)
         work.read_bytes += (double)tape->buffers.at[*reads].life.bytes;
     for (; *writes != NO_BUFFER; writes++)
@@ -192,10 +201,10 @@ static struct kernel_work flash_work(const struct tape *tape, const int *reads, 
     return work;
 }
 
-static void launch_flash(
-    struct tape *tape, const char *name, const int *reads, const int *writes, double flop, double model_flop)
+static void launch_flash(struct tape *tape, const char *name, const struct tape_op *op, bool backward, const int *reads,
+    const int *writes, double flop, double model_flop)
 {
-    tape_launch(tape, name, flash_work(tape, reads, writes, flop), model_flop);
+    tape_launch(tape, name, flash_work(tape, op, backward, reads, writes, flop), model_flop);
     for (; *reads != NO_BUFFER; reads++)
         tape_touch(tape, *reads);
     for (; *writes != NO_BUFFER; writes++)
@@ -223,7 +232,7 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
     tape_elementwise(tape, tape_suffix(tape, op->name, "delta"), 2, grad, out, delta);
     int wide = tape_buffer(tape, tape_suffix(tape, op->name, "dq.float"), q.rows, q.cols, FLOAT_BYTES);
     int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
-    launch_flash(tape, tape_suffix(tape, op->name, "dgrad"),
+    launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true,
         (const int[])READS(grad, q.buffer, k.buffer, v.buffer, lse, delta), (const int[])READS(wide, grad_k, grad_v),
         flop * flash_share(op) * FLASH_BACKWARD_PRODUCTS, 2 * flop);
     int grad_q = tape_new_grad(tape, op->in[0]);
@@ -247,7 +256,7 @@ int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct 
     op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
     double flop = attention_flop(&op);
-    launch_flash(tape, op.name, (const int[])READS(query.buffer, key.buffer, value.buffer),
+    launch_flash(tape, op.name, &op, false, (const int[])READS(query.buffer, key.buffer, value.buffer),
         (const int[])READS(tape_at(tape, op.out).buffer, op.saved[0]), flop * flash_share(&op), flop);
     tape_push(tape, op);
     return op.out;

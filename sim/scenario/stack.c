@@ -11,7 +11,8 @@ const char *const stack_archs[STACK_ARCHS] = {"Volta", "Ampere", "Hopper", "Blac
     }
 static const struct config_field rate_fields[] = {
     SHARE(gemm_sustained, "Share of the GEMM rates that is left in hours of training."),
-    SHARE(attention_efficiency, "Share of the GEMM peak that the stack's fused attention reaches."),
+    SHARE(attention_efficiency, "Share of the GEMM peak that the products of its fused attention reach."),
+    SHARE(attention_backward, "Rate of the backward kernel of that relative to the forward one."),
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
     {.key = "overlap_slowdown",
         .type = FIELD_SOURCED,
@@ -98,6 +99,7 @@ void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
             continue;
         replace(&gpu->gemm_sustained, stack->rates[a].gemm_sustained);
         replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);
+        replace(&gpu->attention_backward, stack->rates[a].attention_backward);
         replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
         replace(&gpu->overlap_slowdown, stack->rates[a].overlap_slowdown);
     }

@@ -21,7 +21,7 @@ enum { STACK_ARCHS = 4 };
 extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arch has them */
 
 struct stack_rates { /* unset: the GPU file's */
-    struct quantity gemm_sustained, attention_efficiency, pointwise_efficiency, overlap_slowdown;
+    struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, overlap_slowdown;
 };
 
 struct stack {

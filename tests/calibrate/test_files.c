@@ -43,6 +43,7 @@ static void test_files_agree_with_the_data(void **state)
         same(gpu, "gemm_floor", filed.gemm_floor, computed.gemm_floor);
         same(gpu, "row_gap", filed.row_gap, computed.row_gap);
         same(gpu, "attention_efficiency", filed.attention_efficiency, computed.attention_efficiency);
+        same(gpu, "attention_overhead", filed.attention_overhead, computed.attention_overhead);
         for (int math = 0; math < DTYPE_COUNT; math++) {
             const struct hw_gemm *a = &filed.gemm[math], *b = &computed.gemm[math];
             if (!quantity_is_set(a->peak))

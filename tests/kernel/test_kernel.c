@@ -98,8 +98,29 @@ static void test_attention(void **state)
     (void)state;
     struct kernel_work work = kernel_stream(KERNEL_ATTENTION, 1e6, 1e6, 5e9);
     work.math = DTYPE_BF16;
+    work.m = work.n = 512;
+    work.k = 64;
+    work.batch = 1;
     /* 5 GFLOP at 0.5 TFLOPS = 10 ms */
     assert_near(alone_s(work), 10.002e-3, 1e-12);
+    /* a head of 80 is filled up to 96: 12 ms */
+    work.k = 80;
+    assert_near(alone_s(work), 12.002e-3, 1e-12);
+    work.k = 64;
+    /* the blocks of queries on the diagonal walk over 128 keys more than the half of 512 that the flop count: x 1.25 */
+    work.causal = true;
+    assert_near(alone_s(work), 12.502e-3, 1e-12);
+
+    /* start and end cost 64 keys: (512 + 64) / 512 without the mask, (512 + 128 + 2 x 64) / 512 with it; the backward
+     * kernel at half the rate of the forward one */
+    struct hw_gpu other = gpu;
+    other.attention_overhead = (struct quantity)NUMBER(64);
+    other.attention_backward = (struct quantity)NUMBER(0.5);
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 15.002e-3, 1e-12);
+    work.causal = false;
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 11.252e-3, 1e-12);
+    work.backward = true;
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 22.502e-3, 1e-12);
 }
 
 static void test_gemm_work(void **state)

@@ -1,0 +1,21 @@
+#include "kernel/attention.h"
+
+#include <math.h>
+
+struct attention_walk attention_walk(bool causal)
+{
+    return causal ? (struct attention_walk){ATTENTION_BLOCK, 2} : (struct attention_walk){0, 1};
+}
+
+double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+{
+    double head = (double)work->k, keys = (double)work->n;
+    double padded = ceil(head / ATTENTION_HEAD_STEP) * ATTENTION_HEAD_STEP;
+    struct attention_walk walk = attention_walk(work->causal);
+    double blocks = 1 + (walk.extra_keys + walk.overheads * gpu->attention_overhead.value) / keys;
+
+    bool slower = work->backward && quantity_is_set(gpu->attention_backward);
+    double share = gpu->attention_efficiency.value * (slower ? gpu->attention_backward.value : 1);
+    double flop_per_s = gpu->gemm[work->math].peak.value * share * sms / gpu->sms.value;
+    return work->flop * (padded / head) * blocks / flop_per_s;
+}
