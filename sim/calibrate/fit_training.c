@@ -169,11 +169,8 @@ enum status training_fit_load(
     out->memo = xcalloc((size_t)n, sizeof *out->memo);
     validate_run(&out->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
-        if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED) {
-            struct exec_options *exec = &out->table.rows.at[i].set.points[0].options.exec;
-            exec->noise = (struct noise_options){0};
-            exec->no_memory = true;
-        }
+        if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
+            out->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};
     run_rows(out);
     for (int i = 0; i < n; i++)
         if (out->table.rows.at[i].has_error)

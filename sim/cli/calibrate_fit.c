@@ -25,7 +25,8 @@ static const struct argp_option options[] = {
     {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: results/measured of the source)", 0},
     {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: topologies/gpus of the source)", 0},
     {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
-    {"db", KEY_DB, "PATH", 0, "nccl: store the fit in this database, for `flopcast calibrate show`", 0},
+    {"db", KEY_DB, "PATH", 0,
+        "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
     {"correlations", KEY_CORRELATIONS, NULL, 0,
         "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
     {"cross-validate", KEY_CROSS_VALIDATE, NULL, 0,
@@ -64,9 +65,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "'%s' is nothing to fit; 'nccl', 'training', 'cluster', or nothing for the GPUs", arg);
         return 0;
     case ARGP_KEY_END:
-        if (command->db && command->what != FIT_NCCL)
-            argp_error(state, "--db is for: calibrate fit nccl");
-        if (command->correlations && command->what == FIT_GPUS)
+        if (command->db && (command->what == FIT_TRAINING || command->what == FIT_CLUSTER))
+            argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
+        if (command->correlations && command->what != FIT_NCCL && command->what != FIT_TRAINING)
             argp_error(state, "--correlations is for: calibrate fit nccl, and training");
         if (command->cross_validate && (command->what != FIT_TRAINING || command->correlations))
             argp_error(state, "--cross-validate is for: calibrate fit training, alone");
@@ -74,6 +75,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+static void fit_gpus(const struct fit_command *command, struct arena *arena, struct diag *diag)
+{
+    struct store *store = NULL;
+    enum status status = calibrate_print(stdout, command->measured, command->gpus, arena, diag);
+    if (status != STATUS_OK || !command->db || store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
+        return;
+    calibrate_store(command->measured, command->gpus, store, arena, diag);
+    store_close(store);
 }
 
 static void fit_nccl(const struct fit_command *command, struct arena *arena, struct diag *diag)
@@ -128,7 +139,7 @@ int calibrate_fit(int argc, char **argv)
     else if (command.what == FIT_CLUSTER)
         cluster_fit_print(stdout, table, base, &diag);
     else
-        calibrate_print(stdout, command.measured, command.gpus, &arena, &diag);
+        fit_gpus(&command, &arena, &diag);
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -3,6 +3,7 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/validate_node.h"
 #include "store/validation.h"
 #include "validate/interval.h"
 
@@ -310,6 +311,7 @@ static void print(
     if (command->rows)
         print_rows(stdout, rows);
     print_groups(stdout, rows);
+    validate_node_print(stdout, rows);
     if (command->samples > 0) {
         print_coverage(stdout, rows);
         print_discrepancy(stdout, rows, filed);

@@ -127,19 +127,19 @@ enum status scenario_sample_quickly(struct scenario_result *result, const struct
     if (status == STATUS_OK)
         status = quiet_sample(&without, point, true, diag);
     bool ok = status == STATUS_OK && result->exec.status == EXEC_OK && with_memory.ok;
-    double stall = with_memory.value[SAMPLED_STEP_TIME] / without.value[SAMPLED_STEP_TIME];
-    double lost = 1 - with_memory.value[SAMPLED_STEP_TIME] / result->exec.step_time_s;
-    double spread = point->options.exec.noise.gpu_speed_spread;
+    double quiet_s = with_memory.value[SAMPLED_STEP_TIME], spread = point->options.exec.noise.gpu_speed_spread;
+    double lost = 1 - quiet_s / result->exec.step_time_s;
+    bool no_memory = quiet_s == without.value[SAMPLED_STEP_TIME];
     result->samples = ARENA_ARRAY(arena, struct scenario_sample, k);
     result->n_samples = ok ? k : 0;
     for (int i = 0; i < result->n_samples && status == STATUS_OK; i++) {
         struct scenario_sample *out = &result->samples[i];
         struct scenario_point other = drawn(point, doubt, i);
         double kept = 1 - lost * (spread > 0 ? other.options.exec.noise.gpu_speed_spread / spread : 1);
-        status = quiet_sample(out, &other, true, diag);
-        out->value[SAMPLED_TFLOPS] *= kept / stall;
-        out->value[SAMPLED_TOKENS] *= kept / stall;
-        out->value[SAMPLED_STEP_TIME] *= stall / kept;
+        status = quiet_sample(out, &other, no_memory, diag);
+        out->value[SAMPLED_TFLOPS] *= kept;
+        out->value[SAMPLED_TOKENS] *= kept;
+        out->value[SAMPLED_STEP_TIME] /= kept;
     }
     return status;
 }

@@ -37,10 +37,9 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag);
 
 /* The same for one point, some ten times as fast: samples run without noise, for one rank where ranks are alike, and
- * without following memory. What noise costs is taken from *result, the point's own run, over one without noise, and
- * goes with the drawn gpu_speed_spread: the slowest of n GPUs is behind in proportion to it. Stalls of the allocator
- * lengthen every sample as they lengthen the point's own step. The luck of a seed, 0.1 to 0.3 % in the repository's
- * scenarios, is left out. */
+ * without following memory unless the allocator stalls the point. What noise costs is taken from *result, the point's
+ * own run, over one without noise, and goes with the drawn gpu_speed_spread: the slowest of n GPUs is behind in
+ * proportion to it. The luck of a seed, 0.1 to 0.3 % in the repository's scenarios, is left out. */
 enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
     const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag);
 
