@@ -50,11 +50,22 @@ static gsl_vector *off(struct validate_table *table, int rows)
     return out;
 }
 
-static void scale(struct validate_table *table, int parameter, double factor)
+/* Residuals with CLUSTER_STEP times a parameter, which is then as before to the last bit. */
+static gsl_vector *off_with(struct validate_table *table, int parameter, int rows)
 {
+    double *before = xcalloc((size_t)table->rows.n + 1, sizeof *before);
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].set.n_points == 1) {
+            double *value = value_of(&table->rows.at[i].set.points[0], parameter);
+            before[i] = *value;
+            *value *= CLUSTER_STEP;
+        }
+    gsl_vector *out = off(table, rows);
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].set.n_points == 1)
-            *value_of(&table->rows.at[i].set.points[0], parameter) *= factor;
+            *value_of(&table->rows.at[i].set.points[0], parameter) = before[i];
+    free(before);
+    return out;
 }
 
 static int count_ratios(const struct validate_table *table)
@@ -70,9 +81,7 @@ static gsl_matrix *slopes(struct validate_table *table, const gsl_vector *filed,
 {
     gsl_matrix *out = gsl_matrix_alloc((size_t)rows, CLUSTER_PARAMETERS);
     for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
-        scale(table, p, CLUSTER_STEP);
-        gsl_vector *moved = off(table, rows);
-        scale(table, p, 1 / CLUSTER_STEP);
+        gsl_vector *moved = off_with(table, p, rows);
         gsl_vector_sub(moved, filed);
         gsl_vector_scale(moved, 1 / (CLUSTER_STEP - 1));
         gsl_matrix_set_col(out, (size_t)p, moved);
