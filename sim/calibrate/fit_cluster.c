@@ -12,6 +12,9 @@ const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {[CLUSTER_SP
     [CLUSTER_NETWORK] = "network_jitter",
     [CLUSTER_OVERLAP] = "overlap_slowdown"};
 
+/* Of a parameter doubled, on all ratios together: rounding, times being whole picoseconds. */
+static const double NO_EFFECT = 1e-9;
+
 static double *value_of(struct scenario_point *point, int parameter)
 {
     struct noise_options *noise = &point->options.exec.noise;
@@ -127,17 +130,16 @@ static void solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_ve
     gsl_matrix_free(chosen);
 }
 
-/* How badly a parameter is determined: its standard error; without an effect on any row it would come out as 0. */
-static double doubt_of(const struct cluster_parameter *parameter)
-{
-    return parameter->std_error > 0 ? parameter->std_error : HUGE_VAL;
-}
-
-/* With all parameters; then without the worst that is not determined, until all are. */
+/* With all parameters that have an effect; then without the worst that is not determined, until all are. */
 static void settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
 {
-    for (int p = 0; p < CLUSTER_PARAMETERS; p++)
-        out->parameters[p].determined = true;
+    for (size_t p = 0; p < CLUSTER_PARAMETERS; p++) {
+        gsl_vector_const_view column = gsl_matrix_const_column(slope, p);
+        out->parameters[p] = (struct cluster_parameter){.filed = out->parameters[p].filed,
+            .factor = 1,
+            .std_error = HUGE_VAL,
+            .determined = gsl_blas_dnrm2(&column.vector) > NO_EFFECT};
+    }
     struct cluster_parameter *worst = NULL;
     do {
         if (worst)
@@ -146,7 +148,7 @@ static void settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_v
         solve(out, slope, filed);
         for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
             struct cluster_parameter *of = &out->parameters[p];
-            if (of->determined && doubt_of(of) >= CLUSTER_DETERMINED && (!worst || doubt_of(of) > doubt_of(worst)))
+            if (of->determined && !(of->std_error < CLUSTER_DETERMINED) && (!worst || of->std_error > worst->std_error))
                 worst = of;
         }
     } while (worst);

@@ -29,7 +29,7 @@ struct cluster_fit {
     struct cluster_parameter {
         double filed;             /* the mean over rows */
         double factor, std_error; /* fitted over filed */
-        bool determined;          /* else both are of the solution with all parameters */
+        bool determined; /* else both are of the last solution with it; without an effect on any row, 1 and infinite */
     } parameters[CLUSTER_PARAMETERS];
     double before, after; /* root mean square of the residuals, with the filed and (linearly) the fitted values */
 };

@@ -4,10 +4,11 @@
 #include "../near.h"
 #include "calibrate/fit_cluster.h"
 
-/* Compute-bound steps, so that the slowest GPU of 16 and 32 against that of 8 is what a curve loses. */
-static const char base_yaml[] = "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
-                                "train: {micro_batch: 256, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
-                                "run: {steps: 1, warmup_steps: 0}\nnoise: {gpu_speed_spread: %s, kernel_jitter: 0}\n";
+/* The slowest GPU of 16 and 32 against that of 8 is what a curve loses. */
+static const char base_yaml[] =
+    "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+    "train: {micro_batch: 256, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
+    "run: {steps: 1, warmup_steps: 0, seed: 1}\nnoise: {gpu_speed_spread: %s, kernel_jitter: 0}\n";
 static const char *const sizes[] = {"8", "16", "32"}, *const batches[] = {"128", "192", "256"};
 enum { SIZES = 3, BATCHES = 3 };
 
@@ -47,6 +48,7 @@ static void the_fit_finds_the_spread(void **state)
     assert_near(spread->filed, 0.02, 1e-12);
     assert_true(spread->determined);
     assert_near(spread->factor, 1.5, 0.05);
+    assert_true(fit.before > 1e-7); /* the tiny model mostly waits for its host: little, but exact */
     assert_true(fit.after < 0.2 * fit.before);
     /* V100 has no overlap_slowdown here: nothing can be said of it */
     assert_false(fit.parameters[CLUSTER_OVERLAP].determined);
