@@ -56,4 +56,7 @@ __attribute__((unused)) static const struct model_shape small_bert = {.name = "b
     .biases = true,
     .dropout = 0.1};
 
+__attribute__((unused)) static const struct model_shape *const small_shapes[MODEL_FAMILY_COUNT] = {
+    [MODEL_T5] = &small_t5, [MODEL_GPT] = &small_gpt, [MODEL_LLAMA] = &small_llama, [MODEL_BERT] = &small_bert};
+
 #endif

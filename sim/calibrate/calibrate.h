@@ -1,9 +1,9 @@
 /* Where the computed numbers of topologies/gpus come from: every one is computed here again from results/measured, so
  * that files and data cannot drift apart.
  *
- * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, row_gap (V100), gemm.*.{efficiency,
- * k_overhead, load_bandwidth, tile_share, single_efficiency} and, for Hopper, attention_efficiency and
- * attention_overhead. They come from tables of the GPU itself where there are any, otherwise from another GPU, as
+ * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, row_gap (V100),
+ * gemm.*.{efficiency, k_overhead, load_bandwidth, tile_share, single_efficiency} and, for Hopper, attention_efficiency
+ * and attention_overhead. They come from tables of the GPU itself where there are any, otherwise from another GPU, as
  * `recipes` in calibrate.c says. GEMM numbers are
  * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (fit_gemm.h); H200 has H100's SMs and takes its numbers;
  * - transferred to A100: k_overhead, gemm_floor and load_bandwidth (relative to a balanced tile) are the geometric mean

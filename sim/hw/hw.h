@@ -65,6 +65,8 @@ struct hw_gpu {
     struct quantity overlap_slowdown;     /* how much longer kernels take while a collective is resident, beyond the SMs
                                              and the HBM bandwidth that it takes: its blocks poll flags through L2 and
                                              draw power. 0.5: half as long again. Default 0 */
+    /* Optional, default 0: host time, seconds, of a call for a segment of PyTorch's allocator. */
+    struct quantity cuda_malloc, cuda_free;
 };
 
 enum hw_fabric { HW_NVSWITCH, HW_NVLINK_MESH, HW_PCIE };
