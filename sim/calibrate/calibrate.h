@@ -32,4 +32,9 @@ enum status calibrate_gpu(struct hw_gpu *as_filed, struct hw_gpu *computed, cons
 enum status calibrate_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
 
+/* What `flopcast plot gemm` draws: every measured product with the prediction of the fit of its GPU. */
+struct store;
+enum status calibrate_store(
+    const char *measured_folder, const char *gpus_folder, struct store *store, struct arena *arena, struct diag *diag);
+
 #endif
