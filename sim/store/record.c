@@ -40,6 +40,8 @@ static void add_memory(struct record *record, const struct exec_memory *memory, 
     add_text(record, "oom_op", ok ? NULL : memory->oom_op);
     add_real(record, "oom_request_bytes", !ok, memory->oom_request_bytes);
     add_real(record, "alloc_retries", ok, memory->alloc_retries);
+    add_real(record, "alloc_retries_a_step", ok, memory->alloc_retries_a_step);
+    add_real(record, "alloc_stall_s", ok, memory->alloc_stall_s);
 }
 
 static void add_time(struct record *record, const struct scenario_result *result, bool ok)
