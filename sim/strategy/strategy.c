@@ -144,9 +144,12 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (!kernel_supported(&hw->gpu, math))
         return diag_input(diag, at, "%s has no %s matrix multiplication; take another train.precision", hw->gpu.name,
             dtype_names[math]);
-    if (options->train.attention == ATTENTION_FLASH && model->shape.family == MODEL_T5)
-        return diag_input(
-            diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
+    if (options->train.attention == ATTENTION_FLASH && !model_takes_flash(&model->shape))
+        return diag_input(diag, at,
+            "'%s' does more to its scores than flash attention can (T5's position bias, DeepViT's mixing of heads); "
+            "take "
+            "attention: naive",
+            model->shape.name);
     int precision = options->train.precision;
     if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");

@@ -28,6 +28,7 @@ static void counts_are_the_published_ones(void **state)
     /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
      * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
      * tokens. Llama: the model cards.
+     * resnet to vit: num_params of the weights in torchvision's documentation.
      * bert-large: BertModel's 335,141,888 (transformers' num_parameters()) and the heads of BertForPreTraining:
      * transform 1,049,600 + 2,048, bias 30,522, sentence 2,050. */
     const struct {
@@ -56,6 +57,18 @@ static void counts_are_the_published_ones(void **state)
         {"mpt-70b.yaml", 64862437376},
         {"internlm-7b.yaml", 7321423872},
         {"bert-large.yaml", 336226108},
+        {"resnet18.yaml", 11689512},
+        {"resnet34.yaml", 21797672},
+        {"resnet50.yaml", 25557032},
+        {"resnet101.yaml", 44549160},
+        {"resnet152.yaml", 60192808},
+        {"resnext101_32x8d.yaml", 88791336},
+        {"regnet_y_16gf.yaml", 83590140},
+        {"regnet_y_32gf.yaml", 145046770},
+        {"regnet_y_128gf.yaml", 644812894},
+        {"vit_b_16.yaml", 86567656},
+        {"vit_l_16.yaml", 304326632},
+        {"vit_h_14.yaml", 632045800},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
