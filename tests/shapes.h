@@ -77,4 +77,7 @@ __attribute__((unused)) static const struct model_shape small_resnet = {.name = 
         .stem_pool = true,
         .stages = {{2, 16, 8, 1}, {1, 32, 8, 2}, {2, 64, 16, 4}, {1, 128, 32, 1}}}};
 
+__attribute__((unused)) static const struct model_shape *const small_shapes[MODEL_FAMILY_COUNT] = {
+    [MODEL_T5] = &small_t5, [MODEL_GPT] = &small_gpt, [MODEL_LLAMA] = &small_llama, [MODEL_BERT] = &small_bert};
+
 #endif

@@ -1,14 +1,16 @@
 /* Where the computed numbers of topologies/gpus come from: every one is computed here again from results/measured, so
  * that files and data cannot drift apart.
  *
- * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, gemm.*.{efficiency,
- * k_overhead, load_bandwidth} and, for Hopper, attention_efficiency and attention_overhead. They come from tables of
- * the GPU itself where there are any, otherwise from another GPU, as `recipes` in calibrate.c says. GEMM numbers are
+ * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, row_gap (V100),
+ * gemm.*.{efficiency, k_overhead, load_bandwidth, tile_share, single_efficiency} and, for Hopper, attention_efficiency
+ * and attention_overhead. They come from tables of the GPU itself where there are any, otherwise from another GPU, as
+ * `recipes` in calibrate.c says. GEMM numbers are
  * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (fit_gemm.h); H200 has H100's SMs and takes its numbers;
  * - transferred to A100: k_overhead, gemm_floor and load_bandwidth (relative to a balanced tile) are the geometric mean
  *   of H100 bf16 and V100 fp16; the efficiency is solved from the best product measured on A100 (mamf.csv);
- * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from H100's; fp32 (no tensor cores) from
- *   V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
+ * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from its bf16,
+ *   which passes the same bytes by the same path at half the rate (H100's tf32 runs on kernels not made for it); fp32
+ * (no tensor cores) from V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
  *
  * Nothing here looks at training runs. */
 #ifndef FLOPCAST_CALIBRATE_CALIBRATE_H
@@ -29,5 +31,10 @@ enum status calibrate_gpu(struct hw_gpu *as_filed, struct hw_gpu *computed, cons
  * errors of the GEMM model on the rows fitted, held out and outside its range, and on the best product of H100. */
 enum status calibrate_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
+
+/* What `flopcast plot gemm` draws: every measured product with the prediction of the fit of its GPU. */
+struct store;
+enum status calibrate_store(
+    const char *measured_folder, const char *gpus_folder, struct store *store, struct arena *arena, struct diag *diag);
 
 #endif

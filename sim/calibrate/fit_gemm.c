@@ -6,25 +6,32 @@
 #include <math.h>
 
 const struct gemm_case gemm_cases[GEMM_CASES] = {
-    {.gpu = "h100-sxm5-80gb", .math = {DTYPE_BF16, DTYPE_TF32}, .tie = GEMM_TIE_EFFICIENCY},
-    {.gpu = "v100-sxm2-16gb", .math = {DTYPE_FP16, DTYPE_FP32}, .tie = GEMM_TIE_LOAD},
+    {.gpu = "h100-sxm5-80gb", .math = {DTYPE_BF16, DTYPE_TF32}, .second = GEMM_OTHER_KERNELS},
+    {.gpu = "v100-sxm2-16gb", .math = {DTYPE_FP16, DTYPE_FP32}, .second = GEMM_LOADS_ALIKE},
 };
 
-/* The numbers that are fitted: gemm_floor, then three of each format. A tied number shares its parameter with the first
- * format's. */
-enum { PER_FORMAT = 3, N_NUMBERS = 1 + 2 * PER_FORMAT, N_PARAMETERS = N_NUMBERS - 1 };
+/* The numbers that are fitted: gemm_floor, three of each format, and what the second format has beside them. A tied
+ * number shares its parameter with the first format's. */
+enum { PER_FORMAT = 3, MAX_NUMBERS = 1 + 2 * PER_FORMAT + 2 };
 
 struct fit {
-    struct hw_gpu gpu;                  /* with the numbers of the moment */
-    struct quantity *number[N_NUMBERS]; /* into gpu */
-    int parameter[N_NUMBERS];           /* which parameter each is the exponential of */
-    const struct gemm_row **rows;       /* those fitted */
+    struct hw_gpu gpu;                    /* with the numbers of the moment */
+    struct quantity *number[MAX_NUMBERS]; /* into gpu */
+    int parameter[MAX_NUMBERS];           /* which parameter each is the exponential of */
+    int n_numbers, n_parameters;
+    int expected[2], n_expected; /* parameters that are expected near START_K_OVERHEAD: those of k_overhead */
+    const struct gemm_row **rows; /* those fitted */
     size_t n_rows;
 };
 
 static const double CAUCHY = 0.15;        /* assumed: log residual beyond which a row counts less than half */
 static const double START_FLOOR_S = 4e-6; /* start of the search only: launch, prologue and epilogue are microseconds */
-static const double START_EFFICIENCY = 0.85, START_K_OVERHEAD = 150; /* likewise */
+static const double START_EFFICIENCY = 0.85, START_K_OVERHEAD = 150, START_TILE_SHARE = 0.5,
+                    START_ROW_GAP = 32; /* likewise */
+/* Assumed: the logarithm of k_overhead is within 0.7 (a factor of two) of its start, which counts as a row within 5 %: a
+ * few steps of GEMM_STEP_K to fill the pipeline, and as many to write the tile. It decides only where the rows hardly
+ * do, as for fp32 on V100: k_overhead, efficiency and load_bandwidth can stand for one another there. */
+static const double EXPECTED_WEIGHT = 0.05 / 0.7;
 static const double UNDETERMINED =
     3; /* standard error of a logarithm: a factor of 20 is no knowledge (NaN is none either) */
 
@@ -34,36 +41,49 @@ double gemm_balanced_load_Bps(const struct hw_gemm *gemm, enum dtype math)
     return gemm->peak.value * (double)dtype_bytes(math) / side;
 }
 
-static void point_at_numbers(struct fit *fit, const struct gemm_case *which, double start[N_PARAMETERS])
+/* One more number, with its own parameter, or that of the number `tied` before it. */
+static void add_number(struct fit *fit, double start[MAX_NUMBERS], struct quantity *number, double value, int tied)
 {
-    int n = 0, next = 0;
-    double value[N_NUMBERS] = {START_FLOOR_S};
-    fit->number[n++] = &fit->gpu.gemm_floor;
+    int i = fit->n_numbers++;
+    fit->number[i] = number;
+    fit->parameter[i] = tied > 0 ? fit->parameter[i - tied] : fit->n_parameters++;
+    if (tied == 0)
+        start[fit->parameter[i]] = log(value);
+}
+
+static void point_at_numbers(struct fit *fit, const struct gemm_case *which, double start[MAX_NUMBERS])
+{
+    struct hw_gemm *second = &fit->gpu.gemm[which->math[1]];
+    fit->gpu.row_gap = (struct quantity){0};
+    add_number(fit, start, &fit->gpu.gemm_floor, START_FLOOR_S, 0);
     for (int i = 0; i < 2; i++) {
         struct hw_gemm *gemm = &fit->gpu.gemm[which->math[i]];
-        value[n] = START_EFFICIENCY;
-        fit->number[n++] = &gemm->efficiency;
-        value[n] = START_K_OVERHEAD;
-        fit->number[n++] = &gemm->k_overhead;
-        value[n] = gemm_balanced_load_Bps(gemm, which->math[i]);
-        fit->number[n++] = &gemm->load_bandwidth;
+        gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
+        add_number(fit, start, &gemm->efficiency, START_EFFICIENCY, 0);
+        fit->expected[fit->n_expected++] = fit->n_parameters;
+        add_number(fit, start, &gemm->k_overhead, START_K_OVERHEAD, 0);
+        add_number(fit, start, &gemm->load_bandwidth, gemm_balanced_load_Bps(gemm, which->math[i]),
+            i == 1 && which->second == GEMM_LOADS_ALIKE ? PER_FORMAT : 0);
     }
-    int tied = 1 + PER_FORMAT + (which->tie == GEMM_TIE_EFFICIENCY ? 0 : 2);
-    for (int i = 0; i < N_NUMBERS; i++) {
-        fit->parameter[i] = i == tied ? fit->parameter[i - PER_FORMAT] : next;
-        if (i != tied)
-            start[next++] = log(value[i]);
+    if (which->second == GEMM_OTHER_KERNELS) {
+        second->tile_share.kind = second->single_efficiency.kind = QUANTITY_FITTED;
+        add_number(fit, start, &second->tile_share, START_TILE_SHARE, 0);
+        add_number(fit, start, &second->single_efficiency, START_EFFICIENCY, 0);
     }
 }
 
 static int residuals(const gsl_vector *parameters, void *context, gsl_vector *out)
 {
     struct fit *fit = context;
-    for (int i = 0; i < N_NUMBERS; i++)
+    for (int i = 0; i < fit->n_numbers; i++)
         fit->number[i]->value = exp(gsl_vector_get(parameters, (size_t)fit->parameter[i]));
     for (size_t i = 0; i < fit->n_rows; i++) {
         double model_s = kernel_duration_s(&fit->rows[i]->work, &fit->gpu, kernel_whole_gpu(&fit->gpu));
         gsl_vector_set(out, i, log(model_s / fit->rows[i]->measured_s));
+    }
+    for (int i = 0; i < fit->n_expected; i++) {
+        double off = gsl_vector_get(parameters, (size_t)fit->expected[i]) - log(START_K_OVERHEAD);
+        gsl_vector_set(out, fit->n_rows + (size_t)i, EXPECTED_WEIGHT * off);
     }
     return GSL_SUCCESS;
 }
@@ -72,7 +92,7 @@ static int residuals(const gsl_vector *parameters, void *context, gsl_vector *ou
 static bool write_numbers(struct fit *fit, const gsl_vector *at, const gsl_matrix *covariance)
 {
     bool determined = true;
-    for (int i = 0; i < N_NUMBERS; i++) {
+    for (int i = 0; i < fit->n_numbers; i++) {
         struct quantity *q = fit->number[i];
         size_t p = (size_t)fit->parameter[i];
         double relative = sqrt(gsl_matrix_get(covariance, p, p));
@@ -85,30 +105,60 @@ static bool write_numbers(struct fit *fit, const gsl_vector *at, const gsl_matri
     return determined;
 }
 
+/* Fits the numbers that fit points at to its rows. */
+static bool solve(struct fit *fit, double start[MAX_NUMBERS])
+{
+    size_t n = (size_t)fit->n_parameters;
+    if (fit->n_rows <= n)
+        return false;
+    gsl_vector_view at = gsl_vector_view_array(start, n);
+    gsl_matrix *covariance = gsl_matrix_alloc(n, n);
+    const struct robust_problem problem = {residuals, fit, fit->n_rows + (size_t)fit->n_expected, n, CAUCHY, 0};
+    bool good = robust_fit(&at.vector, covariance, &problem);
+    good = write_numbers(fit, &at.vector, covariance) && good;
+    gsl_matrix_free(covariance);
+    return good;
+}
+
+static bool is_of(const struct gemm_row *row, const struct gemm_case *which)
+{
+    return row->work.math == which->math[0] || row->work.math == which->math[1];
+}
+
+/* row_gap, the other numbers given. */
+static bool solve_row_gap(struct fit *fit, const struct gemm_case *which, const struct gemm_rows *rows)
+{
+    double start[MAX_NUMBERS];
+    fit->n_rows = 0;
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct gemm_row *row = &rows->list.at[i];
+        if (row->use == GEMM_NARROW && is_of(row, which) && row->work.row_pieces > 0)
+            fit->rows[fit->n_rows++] = row;
+    }
+    if (fit->n_rows == 0)
+        return true;
+    fit->n_numbers = fit->n_parameters = fit->n_expected = 0;
+    add_number(fit, start, &fit->gpu.row_gap, START_ROW_GAP, 0);
+    return solve(fit, start);
+}
+
 enum status fit_gemm(struct hw_gpu *out, const struct hw_gpu *gpu, const struct gemm_case *which,
     const struct gemm_rows *rows, struct diag *diag)
 {
     struct fit fit = {.gpu = *gpu, .rows = xcalloc((size_t)rows->list.n, sizeof *fit.rows)};
-    double start[N_PARAMETERS];
+    double start[MAX_NUMBERS];
     point_at_numbers(&fit, which, start);
     for (int i = 0; i < rows->list.n; i++) {
         const struct gemm_row *row = &rows->list.at[i];
-        if (row->use == GEMM_FITTED && (row->work.math == which->math[0] || row->work.math == which->math[1]))
+        if (row->use == GEMM_FITTED && is_of(row, which))
             fit.rows[fit.n_rows++] = row;
     }
-    bool good = fit.n_rows > N_PARAMETERS;
-    if (good) {
-        gsl_vector_view at = gsl_vector_view_array(start, N_PARAMETERS);
-        gsl_matrix *covariance = gsl_matrix_alloc(N_PARAMETERS, N_PARAMETERS);
-        const struct robust_problem problem = {residuals, &fit, fit.n_rows, N_PARAMETERS, CAUCHY, 0};
-        good = robust_fit(&at.vector, covariance, &problem);
-        good = write_numbers(&fit, &at.vector, covariance) && good;
-        gsl_matrix_free(covariance);
-    }
+    size_t n_rows = fit.n_rows;
+    bool good = solve(&fit, start) && solve_row_gap(&fit, which, rows);
     free(fit.rows);
     *out = fit.gpu;
     if (!good)
         return diag_input(diag, (struct source_pos){0}, "%zu rows of %s and %s do not determine the GEMM model of %s",
-            fit.n_rows, dtype_names[which->math[0]], dtype_names[which->math[1]], which->gpu);
+            n_rows, dtype_names[which->math[0]], dtype_names[which->math[1]], which->gpu);
     return STATUS_OK;
 }

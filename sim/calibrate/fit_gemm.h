@@ -1,14 +1,18 @@
 /* Fits the GEMM model (kernel/gemm.h) of a GPU to measured products.
  *
- * Fitted together, per GPU: gemm_floor, and per number format efficiency, k_overhead and load_bandwidth. Residuals are
- * log(model / measured), so a product of 5 us counts as much as one of 50 ms, weighted as 1 / (1 + (residual / 15 %)^2)
- * (Cauchy), so that kernels which a library chose badly do not bend the rest. Every third shape is held out: shapes are
- * what is counted, not rows, so that layouts, formats, batches and transposes of a shape are held out with it. Narrow
- * products (GEMM_WIDE) are outside the model; their errors are reported apart.
+ * Fitted together, per GPU: gemm_floor, and per number format efficiency, k_overhead and load_bandwidth, and for tf32
+ * on H100 tile_share and single_efficiency, because its batches run on kernels of Ampere. Residuals are log(model /
+ * measured), so a product of 5 us counts as much as one of 50 ms, weighted as 1 / (1 + (residual / 15 %)^2) (Cauchy),
+ * so that kernels which a library chose badly do not bend the rest. Every third shape is held out: shapes are what is
+ * counted, not rows, so that layouts, formats, batches and transposes of a shape are held out with it. Narrow products
+ * (GEMM_WIDE) are outside the model; their errors are reported apart. row_gap alone comes from them: of the wide
+ * products that are fitted none is limited by HBM and has rows along k. It is fitted after the other numbers, to the
+ * narrow rows that have row_pieces; without such rows it stays unset.
  *
- * One parameter of two formats is tied, where the data of one of them do not determine it:
- * - tf32 on H100 is limited by loading for every tile, so its efficiency is bf16's;
- * - fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is fp16's.
+ * Two things stand in for rows that say too little. k_overhead is expected within a factor of two of 150 elements, with
+ * the weight of one row (without it, folds of V100's rows leave it anywhere between nothing and infinity, at the same
+ * errors). fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is not determined by its rows:
+ * it is tied to fp16's.
  *
  * Solver: Levenberg-Marquardt of GSL on the logarithms of the parameters, reweighted until it stands still. */
 #ifndef FLOPCAST_CALIBRATE_FIT_GEMM_H
@@ -35,13 +39,18 @@ struct gemm_rows {
  * vec_free(&rows->list). None is an error. */
 enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const char *gpu, struct diag *diag);
 
-enum gemm_tie { GEMM_TIE_EFFICIENCY, GEMM_TIE_LOAD };
+/* Marks every third of the distinct shapes as held out, from the fold-th on: gemm_rows_load() takes the last fold,
+ * which topologies/gpus rests on; the others are to cross-validate, as the form of the model was chosen with the errors
+ * of that one in sight. */
+enum { GEMM_FOLDS = 3 };
+void gemm_hold_out(struct gemm_rows *rows, int fold);
 
-/* What to fit on a GPU: two formats, and what the second takes over from the first. */
+/* What to fit on a GPU: two formats, and how the second differs from the first. */
+enum gemm_second { GEMM_LOADS_ALIKE, GEMM_OTHER_KERNELS };
 struct gemm_case {
     const char *gpu;
     enum dtype math[2];
-    enum gemm_tie tie;
+    enum gemm_second second;
 };
 enum { GEMM_CASES = 2 };
 extern const struct gemm_case gemm_cases[GEMM_CASES];

@@ -9,8 +9,6 @@
 const char *const gemm_use_names[GEMM_USE_COUNT] = {
     [GEMM_FITTED] = "fitted", [GEMM_HELD_OUT] = "held out", [GEMM_NARROW] = "narrow"};
 
-enum { HELD_OUT_EVERY = 3 };
-
 /* What two rows share that are held out together: the shape up to transposition, however many products of it. */
 struct shape {
     int64_t side[2], k;
@@ -32,8 +30,8 @@ static int compare_shapes(const void *a, const void *b)
     return 0;
 }
 
-/* Every third of the sorted distinct shapes. Sorted, so that the choice does not depend on the order of the rows. */
-static void hold_out(struct gemm_rows *rows)
+/* Sorted, so that the choice does not depend on the order of the rows. */
+void gemm_hold_out(struct gemm_rows *rows, int fold)
 {
     int n = 0;
     struct shape *shapes = xcalloc((size_t)rows->list.n, sizeof *shapes);
@@ -47,11 +45,27 @@ static void hold_out(struct gemm_rows *rows)
         struct gemm_row *row = &rows->list.at[i];
         struct shape key = shape_of(&row->work);
         const struct shape *found = bsearch(&key, shapes, (size_t)n, sizeof *shapes, compare_shapes);
-        row->use = key.side[0] < GEMM_WIDE                                   ? GEMM_NARROW
-                   : (found - shapes) % HELD_OUT_EVERY == HELD_OUT_EVERY - 1 ? GEMM_HELD_OUT
-                                                                             : GEMM_FITTED;
+        row->use = key.side[0] < GEMM_WIDE                 ? GEMM_NARROW
+                   : (found - shapes) % GEMM_FOLDS == fold ? GEMM_HELD_OUT
+                                                           : GEMM_FITTED;
     }
     free(shapes);
+}
+
+/* As BLAS writes it, columns contiguous: A's rows run along k when it is transposed, B's when it is not. Empty: not
+ * stated, and taken as of no effect. */
+static enum status read_layout(struct kernel_work *work, const struct csv_table *table, int row, struct diag *diag)
+{
+    static const char *const layouts[] = {"NN", "NT", "TN", "TT"};
+    const char *layout = csv_cell(table, row, csv_column(table, "layout"));
+    if (*layout == '\0')
+        return STATUS_OK;
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
+        if (strcmp(layout, layouts[i]) == 0) {
+            work->row_pieces = gemm_row_pieces(work, layout[0] == 'T', layout[1] == 'N');
+            return STATUS_OK;
+        }
+    return diag_input(diag, csv_pos(table, row), "unknown layout '%s'; one of NN, NT, TN, TT", layout);
 }
 
 static enum status read_row(struct gemm_rows *out, const struct csv_table *table, int row, struct diag *diag)
@@ -74,7 +88,7 @@ static enum status read_row(struct gemm_rows *out, const struct csv_table *table
             &out->list, (struct gemm_row){.work = kernel_gemm((int64_t)value[0], (int64_t)value[1], (int64_t)value[2],
                                               (int64_t)value[3], (enum dtype)math, bytes, bytes),
                             .measured_s = value[4] * 1e-6});
-        return STATUS_OK;
+        return read_layout(&out->list.at[out->list.n - 1].work, table, row, diag);
     }
     return diag_input(
         diag, csv_pos(table, row), "unknown number format '%s'; one of fp32, tf32, bf16, fp16, fp8, int8", format);
@@ -97,7 +111,7 @@ enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const ch
     if (status)
         vec_free(&out->list);
     else
-        hold_out(out);
+        gemm_hold_out(out, GEMM_FOLDS - 1);
     return status;
 }
 

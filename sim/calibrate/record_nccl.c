@@ -106,7 +106,7 @@ static enum status put_table(struct store_fit *into, struct nccl_fit *fit, int p
 enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct store *store, struct diag *diag)
 {
     struct store_fit *into;
-    enum status status = store_fit_begin(&into, store, measured, diag);
+    enum status status = store_fit_begin(&into, store, STORE_FIT_NCCL, measured, diag);
     if (status != STATUS_OK)
         return status;
     for (int i = 0; i < fit->parameters.n && status == STATUS_OK; i++)

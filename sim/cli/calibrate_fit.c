@@ -20,7 +20,8 @@ static const struct argp_option options[] = {
     {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: results/measured of the source)", 0},
     {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: topologies/gpus of the source)", 0},
     {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
-    {"db", KEY_DB, "PATH", 0, "nccl: store the fit in this database, for `flopcast calibrate show`", 0},
+    {"db", KEY_DB, "PATH", 0,
+        "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
     {0},
 };
 
@@ -46,12 +47,22 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->what = *arg == 'n' ? FIT_NCCL : FIT_TRAINING;
         return 0;
     case ARGP_KEY_END:
-        if (command->db && command->what != FIT_NCCL)
-            argp_error(state, "--db is for: calibrate fit nccl");
+        if (command->db && command->what == FIT_TRAINING)
+            argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+static void fit_gpus(const struct fit_command *command, struct arena *arena, struct diag *diag)
+{
+    struct store *store = NULL;
+    enum status status = calibrate_print(stdout, command->measured, command->gpus, arena, diag);
+    if (status != STATUS_OK || !command->db || store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
+        return;
+    calibrate_store(command->measured, command->gpus, store, arena, diag);
+    store_close(store);
 }
 
 static void fit_nccl(const struct fit_command *command, struct arena *arena, struct diag *diag)
@@ -95,7 +106,7 @@ int calibrate_fit(int argc, char **argv)
         training_fit_print(stdout, arena_printf(&arena, "%s/training.csv", command.measured),
             arena_printf(&arena, "%s/training.yaml", command.measured), &diag);
     else
-        calibrate_print(stdout, command.measured, command.gpus, &arena, &diag);
+        fit_gpus(&command, &arena, &diag);
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -50,10 +50,10 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
     add(rows, "gpu", "gradients", NOT_GIVEN, f->gradients,
         request->options.optimizer == OPTIMIZER_LOMO ? "LOMO: one tensor's at a time" : "");
     add(rows, "gpu", "optimizer", NOT_GIVEN, f->optimizer,
-        deepspeed && mixed ? "with FP32 weights, as DeepSpeed keeps them" : "");
+        deepspeed && mixed && request->options.lora_rank == 0 ? "with FP32 weights, as DeepSpeed keeps them" : "");
     add(rows, "gpu", "copies", NOT_GIVEN, f->copies,
         f->copies == 0 && (request->has_model || !gathers) ? ""
-        : request->options.lora_rank > 0                   ? "a matrix of the base, widened for use"
+        : request->options.lora_rank > 0 && !gathers       ? "adapters (QLoRA: and the FP32 rest) in 16 bit"
         : !gathers                                         ? "16-bit weights that autocast keeps"
         : request->has_model || deepspeed                  ? "weights gathered for use"
                                                            : "units are known to a model file only");

@@ -16,7 +16,7 @@ struct view {
     const struct scenario_result *results;
     struct arena *arena;
     struct vary vary; /* only what has no column of its own */
-    bool published, published_memory, sampled;
+    bool published, published_memory, sampled, retries;
 };
 
 static bool has_own_column(const char *path)
@@ -42,6 +42,7 @@ static void view_begin(struct view *view)
         const struct scenario_published *published = &view->set->points[i].published;
         view->published |= published->found;
         view->published_memory |= published->found && published->peak_allocated_bytes > 0;
+        view->retries |= view->results[i].exec.memory.alloc_retries_a_step > 0;
     }
 }
 
@@ -68,6 +69,10 @@ static void head(const struct view *view, struct table *table)
     table_column(table, "exposed comm", "% of step", false);
     table_column(table, "HBM peak", "GiB", false);
     table_column(table, "reserved", "GiB", false);
+    if (view->retries) {
+        table_column(table, "retries", "/step", false);
+        table_column(table, "alloc stall", "s/step", false);
+    }
     if (view->published_memory)
         table_column(table, "published", "peak GiB", false);
 }
@@ -111,6 +116,10 @@ static void row(struct view *view, struct table *table, int i)
     number(view, table, ok, 1, 100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
     number(view, table, ok, 1, exec->memory.peak_allocated_bytes / GiB);
     number(view, table, ok, 1, exec->memory.peak_reserved_bytes / GiB);
+    if (view->retries) {
+        number(view, table, ok, 1, exec->memory.alloc_retries_a_step);
+        number(view, table, ok, 2, exec->memory.alloc_stall_s);
+    }
     if (view->published_memory)
         number(view, table, published->peak_allocated_bytes > 0, 1, published->peak_allocated_bytes / GiB);
 }
@@ -132,10 +141,16 @@ static void print_oom(FILE *out, struct view *view, int i)
     fputs("\nout of memory: ", out);
     print_name(out, view, point);
     fprintf(out, ", %" PRId64 " GPUs\n", point->options.cluster.gpus);
-    fprintf(out, "  needs %.1f GiB, has %.1f GiB: %.1f GiB short; first at %s (%s, %.3f GiB)\n",
-        memory->required_bytes / GiB, memory->capacity_bytes / GiB,
-        (memory->required_bytes - memory->capacity_bytes) / GiB, memory->oom_op,
-        hbm_category_names[memory->oom_category], memory->oom_request_bytes / GiB);
+    double short_bytes = memory->required_bytes - memory->capacity_bytes;
+    fprintf(out, "  needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
+    if (short_bytes > 0)
+        fprintf(out, "%.1f GiB short", short_bytes / GiB);
+    else
+        fputs("what is free lies in gaps between tensors, or with other streams (run.expandable_segments: true closes "
+              "gaps)",
+            out);
+    fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op, hbm_category_names[memory->oom_category],
+        memory->oom_request_bytes / GiB);
     fputs("  needed:", out);
     const char *separator = " ";
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)

@@ -3,6 +3,7 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/table.h"
+#include "cli/validate_node.h"
 #include "store/validation.h"
 #include "validate/validate.h"
 
@@ -244,6 +245,7 @@ static void print(const struct validate_command *command, const struct validate_
     if (command->rows)
         print_rows(stdout, rows);
     print_groups(stdout, rows);
+    validate_node_print(stdout, rows);
     print_not_simulated(stdout, rows);
 }
 

@@ -15,7 +15,11 @@
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
  * by default; it changes nothing of what is simulated.
  *
- * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. Out of memory ends the run and is a result.
+ * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. A new segment costs the host a cudaMalloc
+ * (cuda_malloc of the GPU). Where that fails, PyTorch waits for everything that was issued, on all streams, frees
+ * cached segments (cuda_free each) and tries again (CUDACachingAllocator.cpp, release_cached_blocks): the GPU has run
+ * dry when the host goes on. The other ranks are alike and meet rank 0 in their next collective, so its stall is
+ * theirs. Out of memory ends the run and is a result.
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (casts of FSDP are small),
  * the slow-down of collectives by compute, ranks of a ring ending at different times. */
@@ -71,7 +75,11 @@ struct exec_memory {
     double peak_allocated_bytes; /* PyTorch's max_memory_allocated: tensors, without context and NCCL */
     double peak_reserved_bytes;  /* PyTorch's max_memory_reserved: segments, without context and NCCL */
     double peak_category_bytes[HBM_CATEGORY_COUNT]; /* at the moment of peak_allocated; context and NCCL always */
-    double alloc_retries;                           /* cudaMalloc failures that freeing cached segments cured */
+    double alloc_retries; /* PyTorch's num_alloc_retries, of the whole run: cudaMalloc failed, cached segments were
+                           * freed, and it was tried again */
+    double alloc_retries_a_step; /* mean of measured steps */
+    double alloc_stall_s; /* seconds a measured step that the host stood for cudaMalloc and cudaFree and, before a
+                           * retry, for the GPU; the idle time that it causes is in host_bound_s */
     /* EXEC_OOM only: */
     const char *oom_op; /* the buffer that did not fit; borrowed from the plan */
     int oom_category;   /* enum hbm_category */

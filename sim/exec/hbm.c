@@ -83,15 +83,15 @@ static void absorb_next(struct hbm *hbm, int32_t index)
 }
 
 /* Give back every segment that is one free block; of expandable ones every free block. */
-static int64_t release_cached(struct hbm *hbm)
+static void release_cached(struct hbm *hbm)
 {
-    int64_t released = 0;
     for (int32_t i = 0; i < hbm->blocks.n; i++) {
         struct hbm_block *block = &hbm->blocks.at[i];
         bool whole = block->previous < 0 && block->next < 0;
         if (block->state != BLOCK_FREE || !(whole || hbm->expandable))
             continue;
-        released += block->bytes;
+        hbm->reserved -= block->bytes;
+        hbm->frees++;
         if (!hbm->expandable) {
             drop_block(hbm, i);
             continue;
@@ -102,8 +102,6 @@ static int64_t release_cached(struct hbm *hbm)
         if (block->previous >= 0 && hbm->blocks.at[block->previous].state == BLOCK_HOLE)
             absorb_next(hbm, block->previous);
     }
-    hbm->reserved -= released;
-    return released;
 }
 
 static bool reserve(struct hbm *hbm, int64_t size)
@@ -111,6 +109,7 @@ static bool reserve(struct hbm *hbm, int64_t size)
     if (hbm->reserved + size > hbm->capacity)
         return false;
     hbm->reserved += size;
+    hbm->mallocs++;
     if (hbm->reserved > hbm->peak_reserved)
         hbm->peak_reserved = hbm->reserved;
     return true;
@@ -159,9 +158,8 @@ static void cut(struct hbm *hbm, int32_t index, int64_t bytes)
     hbm->blocks.at[index].next = tail_index;
 }
 
-/* Map pages until there is a free block of bytes: in a hole, else at the end. released: free blocks have been unmapped
- * for it. */
-static int32_t expand(struct hbm *hbm, int64_t bytes, int stream, bool released)
+/* Map pages until there is a free block of bytes: in a hole, else at the end. */
+static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
     int64_t page = small ? SMALL_BUFFER : LARGE_BUFFER;
@@ -171,11 +169,8 @@ static int32_t expand(struct hbm *hbm, int64_t bytes, int stream, bool released)
     int64_t mapped = (lacking + page - 1) / page * page;
     if (hole >= 0 && mapped > hbm->blocks.at[hole].bytes)
         mapped = hbm->blocks.at[hole].bytes;
-    if (hbm->reserved + mapped > hbm->capacity && !released)
-        return release_cached(hbm) > 0 ? expand(hbm, bytes, stream, true) : -1;
     if (!reserve(hbm, mapped))
         return -1;
-    hbm->retries += released;
     if (hole >= 0) {
         if (mapped < hbm->blocks.at[hole].bytes)
             cut(hbm, hole, mapped);
@@ -194,11 +189,8 @@ static int32_t expand(struct hbm *hbm, int64_t bytes, int stream, bool released)
 static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
 {
     int64_t size = segment_size(bytes);
-    if (!reserve(hbm, size)) {
-        if (release_cached(hbm) == 0 || !reserve(hbm, size))
-            return -1;
-        hbm->retries++;
-    }
+    if (!reserve(hbm, size))
+        return -1;
     return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
 }
 
@@ -209,12 +201,14 @@ static void split(struct hbm *hbm, int32_t index, int64_t bytes)
         cut(hbm, index, bytes);
 }
 
-int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
+static int32_t new_memory(struct hbm *hbm, int64_t size, int stream)
 {
-    int64_t size = hbm_round(bytes);
-    int32_t index = best_fit(hbm, size, stream);
-    if (index < 0)
-        index = hbm->expandable ? expand(hbm, size, stream, false) : new_segment(hbm, size, stream);
+    return hbm->expandable ? expand(hbm, size, stream) : new_segment(hbm, size, stream);
+}
+
+/* A free block becomes the tensor's. */
+static int32_t take(struct hbm *hbm, int32_t index, int64_t size, int category)
+{
     if (index < 0)
         return -1;
     split(hbm, index, size);
@@ -226,6 +220,21 @@ int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
         memcpy(hbm->at_peak, hbm->by_category, sizeof hbm->at_peak);
     }
     return index;
+}
+
+int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
+{
+    int64_t size = hbm_round(bytes);
+    int32_t index = best_fit(hbm, size, stream);
+    return take(hbm, index >= 0 ? index : new_memory(hbm, size, stream), size, category);
+}
+
+int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream)
+{
+    int64_t size = hbm_round(bytes);
+    hbm->retries++;
+    release_cached(hbm);
+    return take(hbm, new_memory(hbm, size, stream), size, category);
 }
 
 void hbm_free(struct hbm *hbm, int32_t block, int64_t bytes, int category)

@@ -4,7 +4,8 @@
  * Modelled: rounding to 512 B; a small pool (requests up to 1 MiB, from 2 MiB segments) and a large one (segments of 20
  * MiB for requests below 10 MiB, else the request rounded up to 2 MiB); best fit within a stream's pool, splitting,
  * merging of free neighbours; blocks that another stream used (record_stream) come back when that stream has passed the
- * last use; when cudaMalloc fails, free segments are released and it is tried again. With expandable_segments, a
+ * last use; when cudaMalloc fails, the device is drained, which brings those blocks back, free segments are released
+ * with a cudaFree each, and it is tried again (the draining is the caller's). With expandable_segments, a
  * stream's pool is one segment without end, of which 20 MiB pages (2 MiB in the small pool) are mapped as they are
  * needed: a request that no free block holds maps what the free block at the end lacks; releasing unmaps whole free
  * blocks, and a hole that is large enough is mapped again before the end grows. Ignored:
@@ -33,7 +34,9 @@ struct hbm {
     int64_t by_category[HBM_CATEGORY_COUNT];
     int64_t peak_allocated, peak_reserved;
     int64_t at_peak[HBM_CATEGORY_COUNT]; /* by category when allocated was highest */
-    int64_t retries;
+    int64_t retries;                     /* cudaMalloc tried again */
+    int64_t mallocs, frees; /* calls of cudaMalloc that gave something, of cudaFree, since the caller set them to 0;
+                               expandable: requests that mapped pages, free blocks that were unmapped */
     VEC(struct hbm_block) blocks;
     int32_t unused; /* first block record that can be used again, -1 */
 };
@@ -41,8 +44,10 @@ struct hbm {
 void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable);
 void hbm_release(struct hbm *hbm);
 
-/* A block for bytes > 0, or -1: out of memory even after releasing free segments (nothing changes then). */
+/* A block for bytes > 0, or -1: cudaMalloc failed; nothing changes then. */
 int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream);
+/* After that: free segments are released, and cudaMalloc is called once more. -1: out of memory. */
+int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream);
 
 /* The tensor is gone: its bytes no longer count as allocated. The block can be used again when hbm_reuse is called: at
  * once for a block that only its own stream used. */

@@ -67,9 +67,49 @@ void host_begin_step(struct sim *sim, int rank)
     begin_stretch(sim, rank, 0, 0);
 }
 
+/* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new stretch, with the jitter
+ * of the old one, begins after that. */
+static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    ps_t calls = ps_from_s(ledger_calls_s(sim)), stood = sim->engine.now - since + calls;
+    if (sim->out_of_memory)
+        return;
+    if (measuring(sim, rank->host_step))
+        sim->alloc_stall += stood;
+    if (stood > 0) {
+        rank->host_base = sim->engine.now + calls;
+        rank->host_first = at;
+    }
+    rank->host_state = HOST_RUNNING;
+    reach(sim, rank_index, at + 1);
+}
+
+static void retry_when_drained(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    if (outstanding(sim, rank, rank->host_end) > 0)
+        return;
+    ledger_retry(sim, rank->host_end);
+    leave_allocator(sim, rank_index, rank->host_end, sim->drain_since);
+}
+
+static void call_allocator(struct sim *sim, int rank_index, int32_t at)
+{
+    if (ledger_op(sim, at)) {
+        leave_allocator(sim, rank_index, at, sim->engine.now);
+        return;
+    }
+    sim->ranks[rank_index].host_state = HOST_DRAINING;
+    sim->drain_since = sim->engine.now;
+    retry_when_drained(sim, rank_index);
+}
+
 void host_check(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
+    if (rank->host_state == HOST_DRAINING)
+        retry_when_drained(sim, rank_index);
     if (rank->host_state == HOST_QUEUE_FULL && outstanding(sim, rank, rank->host_end) <= LAUNCH_QUEUE / 2)
         begin_stretch(sim, rank_index, rank->host_end, rank->host_end);
     if (rank->host_state != HOST_BLOCKED)
@@ -101,9 +141,7 @@ void host_on_event(void *self, const struct event *event)
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
     } else if (ledger && rank_index == 0) {
-        ledger_op(sim, at);
-        if (!sim->out_of_memory)
-            reach(sim, rank_index, at + 1);
+        call_allocator(sim, rank_index, at);
     } else if (outstanding(sim, rank, at) >= LAUNCH_QUEUE) {
         rank->host_state = HOST_QUEUE_FULL;
     } else {

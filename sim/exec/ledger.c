@@ -49,13 +49,13 @@ static void collect_pending(struct sim *sim)
     sim->pending.n = kept;
 }
 
-static void allocate(struct sim *sim, int32_t index)
+/* False: cudaMalloc failed. */
+static bool allocate(struct sim *sim, int32_t index, bool again)
 {
     const struct plan_buffer *buffer = &sim->plan->buffers.at[index];
     collect_pending(sim);
-    sim->blocks[index] = hbm_alloc(&sim->hbm, buffer->bytes, buffer->category, buffer->stream);
-    if (sim->blocks[index] < 0)
-        fail(sim, buffer);
+    sim->blocks[index] = (again ? hbm_retry : hbm_alloc)(&sim->hbm, buffer->bytes, buffer->category, buffer->stream);
+    return sim->blocks[index] >= 0;
 }
 
 void ledger_setup(struct sim *sim)
@@ -63,24 +63,48 @@ void ledger_setup(struct sim *sim)
     hbm_init(&sim->hbm, (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim), sim->options->expandable_segments);
     sim->blocks = ARENA_ARRAY(sim->arena, int32_t, sim->plan->buffers.n);
     for (int i = 0; i < sim->plan->setup.n && !sim->out_of_memory; i++)
-        allocate(sim, sim->plan->setup.at[i]);
+        if (!allocate(sim, sim->plan->setup.at[i], false)) /* nothing is free yet that a retry could release */
+            fail(sim, &sim->plan->buffers.at[sim->plan->setup.at[i]]);
+    sim->hbm.mallocs = 0; /* the time of those lies before the first step */
 }
 
-void ledger_op(struct sim *sim, int32_t op_index)
+static void give_back(struct sim *sim, const struct plan_op *op)
+{
+    const struct plan_buffer *buffer = &sim->plan->buffers.at[op->index];
+    hbm_free(&sim->hbm, sim->blocks[op->index], buffer->bytes, buffer->category);
+    if (op->n_waits > 0)
+        vec_push(&sim->pending, (struct pending_free){sim->blocks[op->index], sim->ranks[0].host_step,
+                                    sim->plan->waits.at[op->first_wait]});
+    else
+        hbm_reuse(&sim->hbm, sim->blocks[op->index]);
+}
+
+bool ledger_op(struct sim *sim, int32_t op_index)
 {
     const struct plan_op *op = &sim->plan->ops.at[op_index];
-    const struct plan_buffer *buffer = &sim->plan->buffers.at[op->index];
-    if (op->kind == OP_ALLOC) {
-        allocate(sim, op->index);
-    } else {
-        hbm_free(&sim->hbm, sim->blocks[op->index], buffer->bytes, buffer->category);
-        if (op->n_waits > 0)
-            vec_push(&sim->pending, (struct pending_free){sim->blocks[op->index], sim->ranks[0].host_step,
-                                        sim->plan->waits.at[op->first_wait]});
-        else
-            hbm_reuse(&sim->hbm, sim->blocks[op->index]);
-    }
+    if (op->kind == OP_FREE)
+        give_back(sim, op);
+    else if (!allocate(sim, op->index, false))
+        return false;
     sample(sim);
+    return true;
+}
+
+void ledger_retry(struct sim *sim, int32_t op_index)
+{
+    int32_t index = sim->plan->ops.at[op_index].index;
+    sim->measured_retries += measuring(sim, sim->ranks[0].host_step);
+    if (!allocate(sim, index, true))
+        fail(sim, &sim->plan->buffers.at[index]);
+    sample(sim);
+}
+
+double ledger_calls_s(struct sim *sim)
+{
+    const struct hw_gpu *gpu = &sim->hw->gpu;
+    double spent_s = (double)sim->hbm.mallocs * gpu->cuda_malloc.value + (double)sim->hbm.frees * gpu->cuda_free.value;
+    sim->hbm.mallocs = sim->hbm.frees = 0;
+    return spent_s;
 }
 
 /* The peak of one step in program order, if HBM had no end. */
@@ -118,6 +142,8 @@ void ledger_result(struct sim *sim)
     memory->peak_allocated_bytes = (double)sim->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)sim->hbm.peak_reserved;
     memory->alloc_retries = (double)sim->hbm.retries;
+    memory->alloc_retries_a_step = (double)sim->measured_retries / (double)sim->options->steps;
+    memory->alloc_stall_s = s_from_ps(sim->alloc_stall) / (double)sim->options->steps;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)sim->hbm.at_peak[c];
     set_fixed(sim, memory->peak_category_bytes);

@@ -42,7 +42,8 @@ struct stream {
  * the host is woken here, which saves an event for every kernel and changes no issue time that matters. */
 enum { LAUNCH_QUEUE = 1024 };
 
-enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DONE };
+/* HOST_DRAINING: cudaMalloc has failed; PyTorch waits until the GPU has finished all that was issued. */
+enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DRAINING, HOST_DONE };
 
 struct rank {
     struct stream streams[STREAM_COUNT];
@@ -120,6 +121,9 @@ struct sim {
     int32_t *blocks; /* of each buffer, -1 */
     VEC(struct pending_free) pending;
     bool out_of_memory;
+    ps_t drain_since; /* HOST_DRAINING: since when */
+    ps_t alloc_stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
+    int64_t measured_retries;
     VEC(struct exec_memory_sample) timeline;
     bool *traced; /* by rank; NULL: none */
     VEC(struct exec_span) spans;
@@ -149,7 +153,9 @@ void collective_on_links(void *self, const struct event *event);
 
 /* ledger.c */
 void ledger_setup(struct sim *sim);
-void ledger_op(struct sim *sim, int32_t op);
+bool ledger_op(struct sim *sim, int32_t op);    /* false: cudaMalloc failed, drain the GPU and call ledger_retry */
+void ledger_retry(struct sim *sim, int32_t op); /* may end the run: out of memory */
+double ledger_calls_s(struct sim *sim);         /* host time in cudaMalloc and cudaFree since it was asked last */
 void ledger_result(struct sim *sim);
 
 /* trace.c */

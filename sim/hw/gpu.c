@@ -17,13 +17,16 @@ int64_t dtype_bytes(enum dtype dtype)
     return bytes[dtype];
 }
 
-/* One number format. The fields are required as a group: see check_gemm(). */
+/* One number format. The first four are required as a group: see check_gemm(). */
 static const struct config_field gemm_fields[] = {
     HW_OPTIONAL(struct hw_gemm, peak, "Dense peak of the number format.", HW_FLOPS),
     HW_OPTIONAL(struct hw_gemm, efficiency, "Share of the peak that full waves with long K reach.", HW_SHARE),
     HW_OPTIONAL(struct hw_gemm, k_overhead, "Prologue and epilogue of a tile, in elements of K.", HW_COUNT(0, 1e4)),
     HW_OPTIONAL(struct hw_gemm, load_bandwidth, "Rate at which all SMs together load operand tiles.", HW_BANDWIDTH),
+    HW_OPTIONAL(struct hw_gemm, tile_share, "Share of an SM's peak that a tile of up to 128 x 128 reaches.", HW_SHARE),
+    HW_OPTIONAL(struct hw_gemm, single_efficiency, "Efficiency of kernels for one product, not a batch.", HW_SHARE),
 };
+enum { GEMM_REQUIRED = 4 };
 static const struct config_table gemm_table = {
     .what = "a number format of a GPU", .fields = gemm_fields, .n_fields = sizeof gemm_fields / sizeof *gemm_fields};
 
@@ -63,6 +66,8 @@ static const struct config_field gpu_fields[] = {
     GPU(vector_flops, "Peak of the FP32 units that are not tensor cores.", HW_FLOPS),
     GPU(kernel_floor, "Smallest kernel, back to back in a stream.", HW_LATENCY),
     GPU(gemm_floor, "The same for a GEMM kernel.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_gpu, row_gap, "Bytes that HBM loses at each piece of a GEMM operand's row.",
+        .dimension = DIM_BYTES, .min = 0, .max = 1e4),
     GPU(memory_sms, "SMs that suffice to saturate HBM bandwidth.", HW_COUNT(1, 1e4)),
     GPU(attention_efficiency, "Share of the GEMM peak that the products of fused attention reach.", HW_SHARE),
     HW_OPTIONAL(struct hw_gpu, attention_backward,
@@ -78,6 +83,8 @@ static const struct config_field gpu_fields[] = {
     HW_OPTIONAL(struct hw_gpu, overlap_slowdown,
         "How much longer kernels take while a collective is resident, beyond what it takes of SMs and HBM.",
         .dimension = DIM_FRACTION, .min = 0, .max = 10),
+    HW_OPTIONAL(struct hw_gpu, cuda_malloc, "Host time of one cudaMalloc of a segment.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_gpu, cuda_free, "Host time of one cudaFree of it.", HW_LATENCY),
     {.key = "gemm",
         .type = FIELD_SECTION,
         .offset = offsetof(struct hw_gpu, gemm),
@@ -98,7 +105,7 @@ static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, st
         int set = quantity_is_set(gemm->peak) + quantity_is_set(gemm->efficiency) + quantity_is_set(gemm->k_overhead) +
                   quantity_is_set(gemm->load_bandwidth);
         formats += set > 0;
-        if (set > 0 && set < gemm_table.n_fields)
+        if (set > 0 && set < GEMM_REQUIRED)
             status = diag_input(diag, at,
                 "gemm.%s of '%s' is incomplete; it needs peak, efficiency, k_overhead and load_bandwidth",
                 dtype_names[i], gpu->name);

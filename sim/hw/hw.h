@@ -30,6 +30,9 @@ struct hw_gemm {
     struct quantity efficiency;     /* share of the peak that a full wave of tiles with long K reaches, fraction */
     struct quantity k_overhead;     /* prologue and epilogue of a tile, in elements of K */
     struct quantity load_bandwidth; /* B/s at which all SMs together load operand tiles: what limits small tiles */
+    /* Optional; without them nothing is bounded, and one product takes the same kernels as a batch. */
+    struct quantity tile_share;        /* share of an SM's peak that four warps reach: a tile of up to 128 x 128 */
+    struct quantity single_efficiency; /* efficiency of the kernels that there are for one product only */
 };
 
 struct hw_gpu {
@@ -43,6 +46,7 @@ struct hw_gpu {
     struct quantity vector_flops;   /* FLOP/s of the non-tensor FP32 units */
     struct quantity kernel_floor;   /* s: duration of the smallest kernel, back to back in a stream */
     struct quantity gemm_floor;     /* s: the same for a GEMM kernel (launch, prologue, epilogue) */
+    struct quantity row_gap;        /* bytes that HBM loses at each piece of a GEMM operand's row, optional */
     struct quantity memory_sms;     /* SMs that suffice to saturate HBM bandwidth */
     struct quantity
         attention_efficiency;           /* share of a GEMM peak that the products of fused attention reach, fraction */
@@ -61,6 +65,8 @@ struct hw_gpu {
     struct quantity overlap_slowdown;     /* how much longer kernels take while a collective is resident, beyond the SMs
                                              and the HBM bandwidth that it takes: its blocks poll flags through L2 and
                                              draw power. 0.5: half as long again. Default 0 */
+    /* Optional, default 0: host time, seconds, of a call for a segment of PyTorch's allocator. */
+    struct quantity cuda_malloc, cuda_free;
 };
 
 enum hw_fabric { HW_NVSWITCH, HW_NVLINK_MESH, HW_PCIE };

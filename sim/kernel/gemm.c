@@ -21,80 +21,124 @@ static const struct tile tiles[] = {
 };
 enum {
     N_TILES = sizeof tiles / sizeof *tiles,
-    SPLIT_MAX = 64, /* assumed: beyond, adding the partial results costs more than the split saves */
-    SPLIT_MIN_K =
-        64,          /* assumed: elements of k left to a slice; two steps of the 32-deep main loop of CUTLASS's tiles */
-    SPLIT_WAVES = 2, /* assumed: a split may at most fill the SMs twice; beyond, the tiles alone fill them */
-    PARTIAL_BYTES = 4, /* partial results are FP32 */
+    SPLIT_MAX = 64,                /* assumed: beyond, adding the partial results costs more than the split saves */
+    SPLIT_MIN_K = 2 * GEMM_STEP_K, /* assumed: elements of k left to a slice, two steps of the main loop */
+    SPLIT_WAVES = 2,               /* assumed: a split fills the SMs at most twice; beyond, the tiles alone fill them */
+    PARTIAL_BYTES = 4,             /* partial results are FP32 */
+    WARPS_AREA = 128 * 128,        /* CUTLASS's default tiles: up to this one four warps, beyond it eight */
+    SINGLE_AREA = 128 * 128,       /* smallest tile of single_efficiency's kernels: two warp groups of 64 rows */
 };
 
-/* What does not depend on the tile shape. */
-struct machine {
+/* A family of kernels that a library has for a product; what does not depend on the tile shape. */
+struct family {
     double flop_per_s_sm;     /* one SM multiplying */
+    double flop_per_s_warps;  /* four warps of it */
     double elements_per_s_sm; /* one SM loading operands */
     double k_overhead;
     double hbm_Bps, floor_s; /* of the kernel that adds partial results */
+    int min_area, split_max;
 };
+enum { FAMILIES = 2 };
 
 /* How a product is computed. */
 struct choice {
+    const struct family *family;
     double tiles, k_step_s; /* SM-seconds that a tile needs for an element of k */
+    double alone_s;         /* on the whole GPU */
     int split;
 };
 
-static double choice_s(
-    const struct kernel_work *work, const struct machine *machine, struct choice choice, double whole_sms)
+static double k_step_s(struct tile tile, const struct family *family)
 {
+    double flop = 2.0 * tile.m * tile.n, warps = tile.m * tile.n > WARPS_AREA ? 2 : 1;
+    double multiplying_s = fmax(flop / family->flop_per_s_sm, flop / (warps * family->flop_per_s_warps));
+    return fmax(multiplying_s, (tile.m + tile.n) / family->elements_per_s_sm);
+}
+
+static double choice_s(const struct kernel_work *work, struct choice choice, double whole_sms)
+{
+    const struct family *family = choice.family;
     double k = (double)work->k / choice.split;
     double waves = ceil(choice.tiles * choice.split / whole_sms);
-    double tiles_s = waves * (k + machine->k_overhead) * choice.k_step_s;
+    double tiles_s = waves * (k + family->k_overhead) * choice.k_step_s;
     if (choice.split == 1)
         return tiles_s;
     /* every slice writes its partial result; the second kernel, reading them from L2, writes the sum */
     double partial_bytes = (double)work->m * (double)work->n * (double)work->batch * PARTIAL_BYTES;
-    return tiles_s + machine->floor_s + (choice.split + 1) * partial_bytes / machine->hbm_Bps;
+    return tiles_s + family->floor_s + (choice.split + 1) * partial_bytes / family->hbm_Bps;
 }
 
-/* The cheapest of all tile shapes and splits on this many SMs. */
-static struct choice choose(const struct kernel_work *work, const struct machine *machine, double sms)
+/* The cheaper of best and of the splits of this tile, on this many SMs. */
+static struct choice choose_split(
+    struct choice best, const struct kernel_work *work, const struct family *family, struct tile tile, double sms)
 {
-    struct choice best = {0};
-    double best_s = HUGE_VAL;
-    for (int i = 0; i < N_TILES; i++) {
-        struct tile tile = tiles[i];
-        int64_t rows = (work->m + tile.m - 1) / tile.m, columns = (work->n + tile.n - 1) / tile.n;
-        struct choice choice = {
-            .tiles = (double)rows * (double)columns * (double)work->batch,
-            .k_step_s =
-                fmax(2.0 * tile.m * tile.n / machine->flop_per_s_sm, (tile.m + tile.n) / machine->elements_per_s_sm),
-        };
-        for (choice.split = 1; choice.split <= SPLIT_MAX; choice.split *= 2) {
-            if (choice.split > 1 &&
-                (work->k / choice.split < SPLIT_MIN_K || choice.tiles * choice.split > SPLIT_WAVES * sms))
-                break;
-            double choice_is_s = choice_s(work, machine, choice, sms);
-            if (choice_is_s < best_s) {
-                best_s = choice_is_s;
-                best = choice;
-            }
-        }
+    int64_t rows = (work->m + tile.m - 1) / tile.m, columns = (work->n + tile.n - 1) / tile.n;
+    struct choice choice = {
+        .family = family,
+        .tiles = (double)rows * (double)columns * (double)work->batch,
+        .k_step_s = k_step_s(tile, family),
+    };
+    for (choice.split = 1; choice.split <= family->split_max; choice.split *= 2) {
+        if (choice.split > 1 &&
+            (work->k / choice.split < SPLIT_MIN_K || choice.tiles * choice.split > SPLIT_WAVES * sms))
+            break;
+        choice.alone_s = choice_s(work, choice, sms);
+        if (!best.family || choice.alone_s < best.alone_s)
+            best = choice;
     }
     return best;
 }
 
-double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+/* The cheapest of all families, tile shapes and splits on this many SMs. */
+static struct choice choose(const struct kernel_work *work, const struct family *families, int n, double sms)
+{
+    struct choice best = {0};
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < N_TILES; j++)
+            if (tiles[j].m * tiles[j].n >= families[i].min_area)
+                best = choose_split(best, work, &families[i], tiles[j], sms);
+    return best;
+}
+
+/* How many families there are for this product. */
+static int load_families(struct family out[FAMILIES], const struct kernel_work *work, const struct hw_gpu *gpu)
 {
     const struct hw_gemm *gemm = &gpu->gemm[work->math];
-    BUG_IF(!(sms > 0), "a GEMM on %g SMs", sms);
     double sustained = quantity_is_set(gpu->gemm_sustained) ? gpu->gemm_sustained.value : 1;
-    struct machine machine = {
-        .flop_per_s_sm = sustained * gemm->efficiency.value * gemm->peak.value / gpu->sms.value,
+    double peak_sm = sustained * gemm->peak.value / gpu->sms.value;
+    out[0] = (struct family){
+        .flop_per_s_sm = gemm->efficiency.value * peak_sm,
+        .flop_per_s_warps = quantity_is_set(gemm->tile_share) ? gemm->tile_share.value * peak_sm : HUGE_VAL,
         .elements_per_s_sm =
             sustained * gemm->load_bandwidth.value / (gpu->sms.value * (double)dtype_bytes(work->math)),
         .k_overhead = gemm->k_overhead.value,
         .hbm_Bps = gpu->hbm_bandwidth.value * gpu->hbm_efficiency.value,
         .floor_s = gpu->kernel_floor.value,
+        .split_max = SPLIT_MAX,
     };
-    struct choice choice = choose(work, &machine, gpu->sms.value);
-    return choice_s(work, &machine, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
+    if (work->batch > 1 || !quantity_is_set(gemm->single_efficiency))
+        return 1;
+    out[1] = out[0];
+    out[1].flop_per_s_sm = gemm->single_efficiency.value * peak_sm;
+    out[1].flop_per_s_warps = out[1].elements_per_s_sm = HUGE_VAL;
+    out[1].min_area = SINGLE_AREA;
+    out[1].split_max = 1;
+    return 2;
+}
+
+double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+{
+    BUG_IF(!(sms > 0), "a GEMM on %g SMs", sms);
+    struct family families[FAMILIES];
+    int n = load_families(families, work, gpu);
+    struct choice choice = choose(work, families, n, gpu->sms.value);
+    return choice_s(work, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
+}
+
+double gemm_row_pieces(const struct kernel_work *work, bool rows_of_a, bool rows_of_b)
+{
+    if ((work->k & (work->k - 1)) == 0)
+        return 0;
+    double rows = (rows_of_a ? (double)work->m : 0) + (rows_of_b ? (double)work->n : 0);
+    return rows * (double)work->batch * (double)work->k / GEMM_STEP_K;
 }

@@ -4,7 +4,14 @@
  * (wave quantisation) and the edge tiles are computed whole (tile quantisation). A tile runs over k + k_overhead
  * elements (K-saturation), and for each of them it needs the longer of
  * - multiplying: 2 tm tn flop at efficiency x peak / SMs of the GPU;
- * - loading: tm + tn operands at load_bandwidth / SMs of the GPU, which is why small tiles reach less of the peak.
+ * - loading: tm + tn operands at load_bandwidth / SMs of the GPU, which is why small tiles reach less of the peak;
+ * - issuing: up to 128 x 128 a tile has four warps, beyond it eight; four reach at most tile_share of the SM's peak
+ *   (optional).
+ *
+ * Where a library has faster kernels for one product than for a batch of them, single_efficiency is theirs (optional):
+ * tiles from 128 x 128, no split, not limited by loading. So it is with tf32 on Hopper: wgmma takes tf32 operands only
+ * with k contiguous, batches run on the kernels of Ampere (mma.sync), which reach 0.63 of the peak by our fit and 0.63
+ * by measurement (Luo et al., arXiv 2402.13499, mean over formats; recalled).
  *
  * Where tiles do not fill the SMs, k may be split over several SMs (split-K), at the cost of a second kernel that adds
  * the FP32 partial results. The cheapest tile shape and split on the whole GPU is taken, as cuBLAS's heuristic aims to;
@@ -13,10 +20,16 @@
  *
  * Both rates are those of short measurements times gemm_sustained.
  *
- * Ignored: layouts (NN, TN, NT), several tiles in flight on an SM. Results of fewer than GEMM_WIDE
- * rows or columns are predicted worse than others: libraries use other kernels there (sim/calibrate/fit_gemm.h leaves
- * them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names. Accuracy: `flopcast calibrate
- * fit`. */
+ * Layouts matter where HBM limits: an operand whose rows run along k is read in pieces of GEMM_STEP_K elements, each
+ * of which costs HBM row_gap bytes more (kernel/kernel.h; optional), unless its pitch, k elements, is a power of two.
+ * What is behind that exception is not known (address hashing is likely); V100's rows show it at pitches of 2 to 16
+ * KiB against 3 to 11 KiB, in fp16 and fp32, for either operand. sim/model leaves row_pieces 0: its products are wide,
+ * multiplying limits them.
+ *
+ * Ignored: layouts beyond that (10 % of V100's wide products), several tiles in flight on an SM. Results of fewer than
+ * GEMM_WIDE rows or columns are predicted worse than others: libraries use other kernels there
+ * (sim/calibrate/fit_gemm.h leaves them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names.
+ * Accuracy: `flopcast calibrate fit`, `flopcast plot gemm`. */
 #ifndef FLOPCAST_KERNEL_GEMM_H
 #define FLOPCAST_KERNEL_GEMM_H
 
@@ -25,7 +38,13 @@
 /* The narrowest result, in rows or columns, that the model claims to describe. */
 enum { GEMM_WIDE = 64 };
 
+/* Elements of k that a tile takes from each operand at a time: CUTLASS's default for 2 and 4 byte operands. */
+enum { GEMM_STEP_K = 32 };
+
 /* Seconds of compute, without launch floor and without the memory limit. sms > 0. */
 double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms);
+
+/* Pieces that operands are read in whose rows run along k: kernel_work's row_pieces. */
+double gemm_row_pieces(const struct kernel_work *work, bool rows_of_a, bool rows_of_b);
 
 #endif

@@ -82,7 +82,8 @@ static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu,
     double all_Bps = gpu->hbm_bandwidth.value * memory_efficiency(work, gpu);
     double left_Bps = fmax(all_Bps - share.hbm_Bps, MEMORY_SHARE_MIN * all_Bps);
     double drawn_Bps = all_Bps * share.sms / gpu->memory_sms.value;
-    return (work->read_bytes + work->write_bytes) / fmin(left_Bps, drawn_Bps);
+    double bytes = work->read_bytes + work->write_bytes + work->row_pieces * gpu->row_gap.value;
+    return bytes / fmin(left_Bps, drawn_Bps);
 }
 
 struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)

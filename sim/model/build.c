@@ -35,9 +35,10 @@ void build_tensor(struct model_builder *builder, const char *name, int64_t rows,
     struct model_layer *layer = &builder->layers.at[owner];
     if (layer->role != LAYER_ROOT)
         name = arena_printf(builder->arena, "%s.%s", layer->name, name);
-    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner});
+    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner, false});
     layer->n_tensors++;
     layer->params += rows * cols;
+    layer->trained += rows * cols;
 }
 
 static bool same_tensors(const struct model *model, const struct model_layer *a, const struct model_layer *b)
@@ -78,5 +79,6 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
     for (int i = 0; i < out->n_layers; i++) {
         out->layers[i].alike = first_alike(out, i);
         out->params += out->layers[i].params;
+        out->trained += out->layers[i].trained;
     }
 }

@@ -77,7 +77,8 @@ struct model_tensor {
     const char *name;   /* as in PyTorch's state_dict: "encoder.block.0.layer.0.SelfAttention.q.weight" */
     int64_t rows, cols; /* cols 1 for vectors */
     int64_t numel;
-    int layer; /* the layer that owns it */
+    int layer;   /* the layer that owns it */
+    bool frozen; /* not trained: it has no gradient */
 };
 
 enum layer_role { LAYER_ROOT, LAYER_ENCODER_BLOCK, LAYER_DECODER_BLOCK };
@@ -87,7 +88,8 @@ struct model_layer {
     enum layer_role role;
     int first_tensor, n_tensors; /* into model->tensors */
     int64_t params;
-    int alike; /* index of the first layer with the same shape and role: programs can be shared */
+    int64_t trained; /* those of them that are not frozen */
+    int alike;       /* index of the first layer with the same shape and role: programs can be shared */
 };
 
 struct model {
@@ -96,7 +98,8 @@ struct model {
     int n_layers;
     struct model_tensor *tensors;
     int n_tensors;
-    int64_t params; /* all, tied ones once */
+    int64_t params;  /* all, tied ones once */
+    int64_t trained; /* those of them that are not frozen */
 };
 
 enum attention_kernel { ATTENTION_NAIVE, ATTENTION_FLASH };
@@ -118,6 +121,8 @@ struct model_workload {
     int cross_entropy;       /* enum cross_entropy */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
+    bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its
+                              * matrix into the storage format before (bitsandbytes' dequantize kernel) */
     bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                               * its `outputs` does not) */
 };
@@ -207,6 +212,21 @@ enum status model_parse(
 /* Lay out layers and tensors. The shape must have passed model_load's checks. */
 void model_build(struct model *out, const struct model_shape *shape, struct arena *arena);
 
+/* LoRA (arXiv 2106.09685) as peft lays it out: the model is frozen, and each matrix of a block that targets names gets
+ * two more, lora_A (rank x in) and lora_B (out x rank), behind it; what they make of the matrix's input is scaled and
+ * added to its output (a kernel each, without dropout). targets: names of linear layers as in peft's target_modules,
+ * "q_proj,v_proj"; NULL: all of the blocks. rank 0: the model as it is. Ignored: peft's casts of the input to the
+ * adapters' FP32 and back; that without checkpointing the first block needs no gradient of its input. */
+void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena);
+/* Is the tensor a matrix of a block, which adapters go beside and QLoRA quantises; is it called in targets, too? */
+bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
+bool model_is_target(const struct model *model, const struct model_tensor *tensor, const char *targets);
+/* QLoRA (arXiv 2305.14314), section 3: a second quantisation leaves 0.127 bits of constants to an element of 4 bits; in
+ * thousandths of a bit. */
+enum { MODEL_NF4_MILLIBITS = 4127 };
+/* Bytes that so many elements take in NF4. */
+double model_nf4_bytes(int64_t numel);
+
 /* The stages of one micro-step with their programs. BUG for flash attention where model_takes_flash() says
  * no: Hugging Face's T5 adds a position bias to its scores, DeepViT mixes the heads' maps. */
 void model_stages(
@@ -216,7 +236,10 @@ void model_stages(
  * a training step is three times this without recomputation, four times with full recomputation of the blocks (the head
  * is not recomputed). */
 double model_forward_flop(const struct model_stages *stages);
-/* The part of it that lies in blocks (what full activation checkpointing runs again). */
+/* flop of the forward and the backward pass: three times the forward one where all is trained; a frozen matrix has no
+ * gradient, which spares one of its three products. */
+double model_step_flop(const struct model_stages *stages);
+/* The part of model_forward_flop that lies in blocks (what full activation checkpointing runs again). */
 double model_block_forward_flop(const struct model_stages *stages);
 
 /* Name, source, parameters, layers, the tensors of each kind of layer, forward flop per token. */

@@ -96,11 +96,24 @@ void model_stages(
     vec_free(&builder.stages);
 }
 
-static double program_flop(const struct model_program *program)
+static double kernels_flop(const struct model_kernel *kernels, int n)
 {
     double flop = 0;
-    for (int i = 0; i < program->n_forward; i++)
-        flop += program->forward[i].model_flop;
+    for (int i = 0; i < n; i++)
+        flop += kernels[i].model_flop;
+    return flop;
+}
+
+static double program_flop(const struct model_program *program)
+{
+    return kernels_flop(program->forward, program->n_forward);
+}
+
+double model_step_flop(const struct model_stages *stages)
+{
+    double flop = model_forward_flop(stages);
+    for (int i = 0; i < stages->n; i++)
+        flop += kernels_flop(stages->at[i].program->backward, stages->at[i].program->n_backward);
     return flop;
 }
 

@@ -31,6 +31,11 @@ const struct model_tensor *tape_tensor(const struct tape *tape, int param)
     return &tape->model->tensors[tape->model->layers[tape->layer].first_tensor + param];
 }
 
+bool tape_trains(const struct tape *tape, int param)
+{
+    return !tape_tensor(tape, param)->frozen;
+}
+
 bool tape_has(const struct tape *tape, const char *name)
 {
     return tape_find(tape, name, "weight") != NO_PARAM;

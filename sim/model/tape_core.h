@@ -61,6 +61,7 @@ const char *tape_suffix(struct tape *tape, const char *name, const char *suffix)
 /* Relative index of the layer's parameter scope.name.suffix, or NO_PARAM. */
 int tape_find(const struct tape *tape, const char *name, const char *suffix);
 const struct model_tensor *tape_tensor(const struct tape *tape, int param);
+bool tape_trains(const struct tape *tape, int param); /* it is not frozen */
 
 /* A buffer that the next kernel of the current pass writes. */
 int tape_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols, int64_t element_bytes);

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* bitsandbytes' kDequantizeBlockwise: look up and scale; the constants are widened before (8 bits: 1/64 of it). */
+enum { DEQUANTIZE_OPS = 2 };
+
 static struct kernel_work gemm(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t batch)
 {
     return kernel_gemm(m, n, k, batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
@@ -28,17 +31,35 @@ static void complete_share(struct tape *tape, const struct tape_op *op)
         tape_complete(tape, op->weight);
 }
 
-static void linear_backward(struct tape *tape, const struct tape_op *op)
+/* Where the matrix lies in NF4: a kernel that widens it into a buffer for the product that follows; else NO_BUFFER. */
+static int widen(struct tape *tape, const struct tape_op *op)
 {
-    int grad = tape_grad(tape, op), x = op->in[0];
-    if (tape_at(tape, x).needs_grad) {
-        int grad_x = tape_new_grad(tape, x);
-        launch_gemm(tape, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1));
-        tape_use(tape, op->weight);
-        tape_touch(tape, grad);
-        tape_touch(tape, grad_x);
-        tape_give(tape, x, grad_x);
-    }
+    const struct model_tensor *weight = tape_tensor(tape, op->weight);
+    if (!tape->workload->nf4 || !weight->frozen || !model_is_block_matrix(tape->model, weight))
+        return NO_BUFFER;
+    const char *name = tape_suffix(tape, op->name, "dequantize");
+    int wide = tape_buffer(tape, name, weight->rows, weight->cols, tape->storage_bytes);
+    double elements = (double)weight->numel;
+    tape_launch(tape, name,
+        kernel_stream(KERNEL_COPY, model_nf4_bytes(weight->numel), elements * (double)tape->storage_bytes,
+            DEQUANTIZE_OPS * elements),
+        0);
+    tape_touch(tape, wide);
+    return wide;
+}
+
+/* A product with a matrix of the layer; buffers: what it reads and writes, READS(...). */
+static void multiply(struct tape *tape, int weight, const char *name, struct kernel_work work, const int *buffers)
+{
+    launch_gemm(tape, name, work);
+    tape_use(tape, weight);
+    for (; *buffers != NO_BUFFER; buffers++)
+        tape_touch(tape, *buffers);
+}
+
+static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad)
+{
+    int x = op->in[0];
     launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1));
     tape_touch(tape, grad);
     tape_touch(tape, tape_at(tape, x).buffer);
@@ -52,6 +73,19 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
                        .write = NO_BUFFER,
                        .param_bytes = (double)(op->n * tape->storage_bytes)});
     tape_complete(tape, op->bias);
+}
+
+static void linear_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), x = op->in[0];
+    if (tape_at(tape, x).needs_grad) {
+        int wide = widen(tape, op), grad_x = tape_new_grad(tape, x);
+        multiply(tape, op->weight, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
+            (const int[])READS(grad, grad_x, wide));
+        tape_give(tape, x, grad_x);
+    }
+    if (tape_trains(tape, op->weight))
+        linear_gradients(tape, op, grad);
 }
 
 static int linear(struct tape *tape, const char *name, int bias, int x, enum tape_turn turn)
@@ -71,18 +105,28 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         .n = numel / in.cols,
         .k = in.cols,
         .choice = (int)turn};
+    int wide = widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
-    launch_gemm(tape, op.name, gemm(tape, op.m, op.n, op.k, 1));
-    tape_use(tape, weight);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, tape_at(tape, op.out).buffer);
+    multiply(tape, weight, op.name, gemm(tape, op.m, op.n, op.k, 1),
+        (const int[])READS(in.buffer, tape_at(tape, op.out).buffer, wide));
     tape_push(tape, op);
     return op.out;
 }
 
+/* Plus lora_B(lora_A(x)), scaled, where the layer has adapters (peft/tuners/lora/layer.py, Linear.forward). */
+static int adapt(struct tape *tape, const char *name, int x, int out)
+{
+    const char *a = tape_suffix(tape, name, "lora_A"), *b = tape_suffix(tape, name, "lora_B");
+    if (!tape_has(tape, a))
+        return out;
+    int delta = linear(tape, b, NO_PARAM, linear(tape, a, NO_PARAM, x, TURN_ONLY), TURN_ONLY);
+    delta = tape_map(tape, tape_suffix(tape, name, "lora_scale"), TAPE_SCALE, delta);
+    return tape_add(tape, tape_suffix(tape, name, "lora_add"), out, delta);
+}
+
 int tape_linear_shared(struct tape *tape, const char *name, int x, enum tape_turn turn)
 {
-    return linear(tape, name, tape_find(tape, name, "bias"), x, turn);
+    return adapt(tape, name, x, linear(tape, name, tape_find(tape, name, "bias"), x, turn));
 }
 
 int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int x, enum tape_turn turn)
@@ -126,7 +170,7 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
         .m = rows,
         .n = tape_tensor(tape, weight)->cols,
         .choice = (int)turn};
-    op.out = tape_value(tape, op.name, rows, op.n, tape->storage_bytes, true);
+    op.out = tape_value(tape, op.name, rows, op.n, tape->storage_bytes, tape_trains(tape, weight));
     double bytes = (double)(op.m * op.n * tape->storage_bytes);
     tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
     tape_use(tape, weight);

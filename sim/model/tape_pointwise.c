@@ -163,10 +163,9 @@ int tape_mul(struct tape *tape, const char *name, int a, int b)
     return tape_apply(tape, op, product, 1);
 }
 
-static void mul_weight_backward(struct tape *tape, const struct tape_op *op)
+static void weight_gradient(struct tape *tape, const struct tape_op *op, int grad)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
-    int grad = tape_grad(tape, op);
     const char *name = tape_suffix(tape, op->name, "wgrad");
     int product = tape_buffer(tape, tape_suffix(tape, op->name, "product"), x.rows, x.cols, x.element_bytes);
     tape_elementwise(tape, name, 1, grad, x.buffer, product);
@@ -177,6 +176,13 @@ static void mul_weight_backward(struct tape *tape, const struct tape_op *op)
                        .write = NO_BUFFER,
                        .param_bytes = (double)(x.cols * x.element_bytes)});
     tape_complete(tape, op->weight);
+}
+
+static void mul_weight_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op);
+    if (tape_trains(tape, op->weight))
+        weight_gradient(tape, op, grad);
     int grad_x = tape_new_grad(tape, op->in[0]);
     tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, grad, NO_BUFFER, grad_x);
     tape_give(tape, op->in[0], grad_x);

@@ -146,15 +146,9 @@ int tape_add_losses(struct tape *tape, const char *name, int a, int b)
 /* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows, then their sum. struct
  * model_kernel names one parameter, so the weight is told with the first and the bias with the second, microseconds
  * later. */
-static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
+static void norm_gradients(struct tape *tape, const struct tape_op *op, int grad)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
-    int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = NORM_GRAD_OPS,
-                       .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
-                       .write = grad_x});
     const char *name = tape_suffix(tape, op->name, "wgrad");
     double vectors = (op->bias == NO_PARAM ? 1 : 2) * (double)(x.cols * x.element_bytes);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
@@ -168,6 +162,19 @@ static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
         tape_launch(tape, tape_suffix(tape, op->name, "bgrad"), kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0);
         tape_complete(tape, op->bias);
     }
+}
+
+static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .ops = NORM_GRAD_OPS,
+                       .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
+                       .write = grad_x});
+    if (tape_trains(tape, op->weight))
+        norm_gradients(tape, op, grad);
     tape_give(tape, op->in[0], grad_x);
 }
 

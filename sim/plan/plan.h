@@ -104,7 +104,7 @@ struct plan {
     VEC(struct plan_buffer) buffers;
     VEC(int32_t) setup; /* buffers that live for the whole run, allocated before the first step, in order */
     VEC(int32_t) stream_ops[STREAM_COUNT]; /* ops of each stream in order, set by plan_end */
-    double model_flop;                     /* per rank and step: 3 x forward */
+    double model_flop;    /* per rank and step: forward and backward, 3 x forward where all is trained */
     double hardware_flop; /* per rank and step: what the GEMM and attention kernels execute, recomputation counted */
     double host_bytes;    /* pinned host memory of a rank, for the whole run */
     double tokens;        /* per rank and step */

@@ -132,6 +132,36 @@ static void check_attention(const struct scenario_point *point, const char *file
             shape->name, shape->mixes_heads ? "mixes the scores of its heads" : "adds a position bias to its scores");
 }
 
+static void check_adapters(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    const struct train_options *train = &strategy->train;
+    struct source_pos rank = at(point, "train.lora_rank", file);
+    if (train->lora_rank == 0) {
+        const char *key = train->qlora ? "train.qlora" : "train.lora_targets";
+        if (train->qlora || train->lora_targets)
+            diag_input(
+                diag, at(point, key, file), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
+        return;
+    }
+    int targets = 0;
+    for (int t = 0; t < point->model.n_tensors; t++)
+        targets += model_is_target(&point->model, &point->model.tensors[t], train->lora_targets);
+    if (targets == 0)
+        diag_input(diag, at(point, "train.lora_targets", file),
+            "no linear layer of a block of '%s' is called as in '%s'; see `flopcast model`", point->model.shape.name,
+            train->lora_targets);
+    if (point->model.shape.family == MODEL_T5)
+        diag_input(diag, rank, "adapters of T5 are not simulated; take a model of one stack, or see `flopcast memory`");
+    if (strategy->kind == STRATEGY_DEEPSPEED)
+        diag_input(diag, rank, "adapters under ZeRO are not simulated; take 'strategy: ddp' or 'fsdp'");
+    if (train->optimizer == OPTIMIZER_LOMO)
+        diag_input(diag, at(point, "train.optimizer", file), "LOMO is there to train all parameters; take adamw");
+    if (train->qlora && train->precision != PRECISION_BF16_MIXED && train->precision != PRECISION_FP16_MIXED)
+        diag_input(diag, at(point, "train.precision", file),
+            "QLoRA multiplies in 16 bits and trains its adapters in FP32; take bf16_mixed or fp16_mixed");
+}
+
 static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct hw_gpu *gpu = &point->hw.gpu;
@@ -172,6 +202,7 @@ void check_point(const struct scenario_point *point, const char *file, struct di
     check_group(point, file, diag);
     check_lengths(point, file, diag);
     check_attention(point, file, diag);
+    check_adapters(point, file, diag);
     check_precision(point, file, diag);
     check_steps(point, file, diag);
     check_links(point, file, diag);

@@ -11,6 +11,7 @@ enum {
     MAX_ACCUMULATION = 1024, /* each micro-step is a stretch of the plan; some 10^4 ops for a large model */
     MAX_GPUS = 1 << 24,
     MAX_INTERVAL = 1 << 12,
+    MAX_RANK = 1 << 16,
 };
 
 #define FIELD(key_, type_, owner, member, help_)                                                                       \
@@ -52,6 +53,11 @@ static const struct config_field train_fields[] = {
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
     {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
+    {TRAIN("lora_rank", FIELD_INT, lora_rank, "rank of LoRA's adapters on a frozen model; 0: everything is trained"),
+        .min = 0, .max = MAX_RANK},
+    {TRAIN("lora_targets", FIELD_STRING, lora_targets,
+        "linear layers that have adapters, as in q_proj,v_proj; all of the blocks where not given")},
+    {TRAIN("qlora", FIELD_BOOL, qlora, "the frozen matrices of the blocks lie in 4 bits (NF4), the rest in FP32")},
     {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);

@@ -21,6 +21,7 @@ enum status database_exec(struct store *store, const char *sql, const char *what
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
 
 /* schema.sql and what later versions add to it, made C strings by the build. */
-extern const char database_schema[], database_schema_2[], database_schema_3[], database_schema_4[], database_schema_5[];
+extern const char database_schema[], database_schema_2[], database_schema_3[], database_schema_4[], database_schema_5[],
+    database_schema_7[];
 
 #endif

@@ -7,8 +7,9 @@
 #include <string.h>
 
 static const char what[] = "store the fit";
-static const char *const names[] = {
-    "nccl_fit_parameter", "nccl_fit_covariance", "nccl_fit_table", "nccl_fit_rest", "nccl_fit_point"};
+static const char *const heads[] = {[STORE_FIT_NCCL] = "nccl_fit", [STORE_FIT_GEMM] = "gemm_fit"};
+static const char *const names[FIT_TABLE_COUNT] = {
+    "nccl_fit_parameter", "nccl_fit_covariance", "nccl_fit_table", "nccl_fit_rest", "nccl_fit_point", "gemm_fit_row"};
 
 struct store_fit {
     struct store *store;
@@ -16,13 +17,14 @@ struct store_fit {
     struct insert into[FIT_TABLE_COUNT];
 };
 
-enum status store_fit_begin(struct store_fit **out, struct store *store, const char *measured, struct diag *diag)
+enum status store_fit_begin(
+    struct store_fit **out, struct store *store, enum store_fit_kind kind, const char *measured, struct diag *diag)
 {
     *out = NULL;
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
         return status;
-    struct insert head = {.table = "nccl_fit"};
+    struct insert head = {.table = heads[kind]};
     const struct record_cell cells[] = {cell_text("version", FLOPCAST_VERSION), cell_text("measured", measured)};
     status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
     sqlite3_finalize(head.statement);

@@ -1,4 +1,5 @@
-/* Fits of NCCL's parameters in the database (schema_5.sql). One transaction: a fit is there whole or not at all.
+/* Fits in the database: of NCCL's parameters (schema_5.sql), of the GEMM model (schema_7.sql). One transaction: a fit
+ * is there whole or not at all.
  *
  *     store_fit_begin
  *       store_fit_put: rows, in any order
@@ -9,13 +10,16 @@
 #include "store/record.h"
 #include "store/store.h"
 
-/* Tables nccl_fit_parameter and so on. */
-enum store_fit_table { FIT_PARAMETER, FIT_COVARIANCE, FIT_TABLE, FIT_REST, FIT_POINT, FIT_TABLE_COUNT };
+enum store_fit_kind { STORE_FIT_NCCL, STORE_FIT_GEMM };
+
+/* Tables nccl_fit_parameter and so on; the last one is gemm_fit_row. */
+enum store_fit_table { FIT_PARAMETER, FIT_COVARIANCE, FIT_TABLE, FIT_REST, FIT_POINT, FIT_GEMM_ROW, FIT_TABLE_COUNT };
 
 struct store_fit;
 
 /* measured: the folder of measurements. On failure *out is NULL. */
-enum status store_fit_begin(struct store_fit **out, struct store *store, const char *measured, struct diag *diag);
+enum status store_fit_begin(
+    struct store_fit **out, struct store *store, enum store_fit_kind kind, const char *measured, struct diag *diag);
 
 /* cells: every column but fit_id, at most FIT_MAX_CELLS; all rows of a table name them in the same order. */
 enum { FIT_MAX_CELLS = 15 };

@@ -13,8 +13,9 @@ struct ddp {
     struct emit *emit;
     const struct ddp_options *options;
     int group;
-    int *grads; /* by tensor: buffer */
-    struct optimizer_tensor *tensors;
+    int *grads;                       /* by tensor: buffer */
+    struct optimizer_tensor *tensors; /* that are trained */
+    int n_tensors;
     int64_t bucket_bytes; /* in the bucket that is filling */
     int buckets;          /* sent in this micro-step */
     bool first_micro_step, synchronises;
@@ -97,12 +98,19 @@ static int cast_weights(struct ddp *ddp, int layer)
     struct emit *emit = ddp->emit;
     if (emit->param_bytes == emit->master_bytes)
         return PLAN_NO_OP;
-    int64_t numel = emit->model->layers[layer].params;
-    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"),
-        numel * emit->param_bytes, HBM_GATHERED);
+    int64_t from = 0, to = 0;
+    const struct model_layer *at = &emit->model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        int64_t kept = emit_kept_bytes(emit, &emit->model->tensors[t]);
+        int64_t used = emit_used_bytes(emit, &emit->model->tensors[t]);
+        from += kept != used ? kept : 0;
+        to += kept != used ? used : 0;
+    }
+    if (to == 0)
+        return PLAN_NO_OP;
+    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
     plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast"),
-        kernel_stream(KERNEL_COPY, (double)(numel * emit->master_bytes), (double)(numel * emit->param_bytes), 0),
-        emit->options->host.kernel_issue_s);
+        kernel_stream(KERNEL_COPY, (double)from, (double)to, 0), emit->options->host.kernel_issue_s);
     return copy;
 }
 
@@ -143,6 +151,8 @@ static void finish_backward(struct ddp *ddp)
     if (ddp->views)
         return;
     for (int t = emit->model->n_tensors - 1; t >= 0; t--) {
+        if (emit->model->tensors[t].frozen)
+            continue;
         double bytes = (double)(emit->model->tensors[t].numel * emit->master_bytes);
         stream_kernel(ddp, KERNEL_COPY, emit->model->tensors[t].name, "copy_from_bucket", bytes, bytes);
     }
@@ -153,16 +163,18 @@ static void setup_memory(struct ddp *ddp)
     struct emit *emit = ddp->emit;
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
-        plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_PARAMETERS);
+        plan_keep(&emit->builder, at->name, emit_kept_bytes(emit, at), HBM_PARAMETERS);
         ddp->grads[t] = PLAN_NO_OP;
-        ddp->tensors[t] = (struct optimizer_tensor){at->rows, at->cols};
+        if (!at->frozen)
+            ddp->tensors[ddp->n_tensors++] = (struct optimizer_tensor){at->rows, at->cols};
     }
     if (ddp->views || (emit->gpus > 1 && !emit_updates_in_backward(emit)))
-        plan_keep(&emit->builder, "reducer/buckets", emit->model->params * emit->master_bytes,
+        plan_keep(&emit->builder, "reducer/buckets", emit->model->trained * emit->master_bytes,
             ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
-    for (int t = 0; t < emit->model->n_tensors; t++)
-        plan_keep(&emit->builder, arena_printf(emit->arena, "%s/optimizer_state", emit->model->tensors[t].name),
-            emit_state_bytes(emit, ddp->tensors[t]), HBM_OPTIMIZER);
+    for (int t = 0, trained = 0; t < emit->model->n_tensors; t++)
+        if (!emit->model->tensors[t].frozen)
+            plan_keep(&emit->builder, arena_printf(emit->arena, "%s/optimizer_state", emit->model->tensors[t].name),
+                emit_state_bytes(emit, ddp->tensors[trained++]), HBM_OPTIMIZER);
 }
 
 void compile_ddp(struct emit *emit)
@@ -184,7 +196,7 @@ void compile_ddp(struct emit *emit)
         micro_step(&ddp);
     }
     finish_backward(&ddp);
-    emit_optimizer(emit, ddp.tensors, emit->model->n_tensors);
+    emit_optimizer(emit, ddp.tensors, ddp.n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, ddp.grads[t], PLAN_NO_OP);
 }

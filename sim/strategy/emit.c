@@ -1,21 +1,43 @@
 #include "strategy/emit.h"
 
+#include <math.h>
+
 const char *emit_name(struct emit *emit, int layer, const char *what)
 {
     return arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
 }
 
+static bool is_nf4(const struct emit *emit, const struct model_tensor *tensor)
+{
+    return emit->workload.nf4 && tensor->frozen && model_is_block_matrix(emit->model, tensor);
+}
+
+int64_t emit_kept_bytes(const struct emit *emit, const struct model_tensor *tensor)
+{
+    if (is_nf4(emit, tensor) || (tensor->frozen && !emit->workload.nf4))
+        return emit_used_bytes(emit, tensor);
+    return tensor->numel * emit->master_bytes;
+}
+
+int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tensor)
+{
+    return is_nf4(emit, tensor) ? llround(model_nf4_bytes(tensor->numel)) : tensor->numel * emit->param_bytes;
+}
+
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena)
 {
-    *emit = (struct emit){.options = options, .model = model, .hw = hw, .arena = arena, .gpus = gpus};
-    int precision = options->train.precision;
-    emit->workload = strategy_workload(options, model);
+    const struct train_options *train = &options->train;
+    struct model *adapted = ARENA_NEW(arena, struct model);
+    model_adapt(adapted, model, train->lora_rank, train->lora_targets, arena);
+    *emit = (struct emit){.options = options, .model = adapted, .hw = hw, .arena = arena, .gpus = gpus};
+    int precision = train->precision;
+    emit->workload = strategy_workload(options, adapted);
     emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
     emit->step_bytes = precision == PRECISION_BF16_MASTER ? 4 : emit->master_bytes;
     emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
     plan_begin(&emit->builder, plan, gpus, arena);
-    model_stages(&emit->stages, model, &emit->workload, arena);
+    model_stages(&emit->stages, adapted, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
     emit->caches = ARENA_ARRAY(arena, int, emit->stages.n);
     emit->blocks = ARENA_ARRAY(arena, int, emit->stages.n);
@@ -33,7 +55,7 @@ void emit_end(struct emit *emit)
 {
     struct plan *plan = emit->builder.plan;
     double micro_steps = (double)emit->options->train.grad_accum;
-    plan->model_flop = 3 * micro_steps * model_forward_flop(&emit->stages);
+    plan->model_flop = micro_steps * model_step_flop(&emit->stages);
     for (int k = 0; k < plan->kernels.n; k++) {
         const struct kernel_work *work = &plan->kernels.at[k];
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)

@@ -8,7 +8,7 @@
 struct emit {
     struct plan_builder builder;
     const struct strategy_options *options;
-    const struct model *model;
+    const struct model *model; /* with its adapters */
     const struct hw *hw;
     struct arena *arena;
     int gpus;
@@ -48,6 +48,10 @@ void emit_backward(struct emit *emit, int stage);
 
 /* The model's outputs go out of scope: past_key_values are freed. */
 void emit_drop_outputs(struct emit *emit);
+
+/* Bytes of a parameter tensor, as it is kept and as gathers and kernels see it: what differs is cast in between. */
+int64_t emit_kept_bytes(const struct emit *emit, const struct model_tensor *tensor);
+int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tensor);
 
 const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
 

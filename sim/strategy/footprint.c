@@ -1,7 +1,6 @@
 #include "strategy/footprint.h"
 
 #include <math.h>
-#include <string.h>
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
     "fp32", "bf16_mixed", "fp16_mixed", "bf16", "fp16", "int8", NULL};
@@ -30,9 +29,6 @@ enum {
     DS_MAX_LIVE = 1000000000,
     /* PyTorch FSDP, _limiter_utils.py: _max_num_inflight_all_gathers. */
     FSDP_INFLIGHT = 2,
-    /* QLoRA, section 3: a second quantisation leaves 0.127 bits of constants to a parameter of 4 bits; in thousandths
-       of a bit. */
-    NF4_MILLIBITS = 4127,
     FLOAT_BYTES = 4,
 };
 
@@ -107,18 +103,57 @@ static double buffer_bytes(int64_t params, int strategy, struct format format)
     return format.gradient * (double)(params < DS_BUCKET ? params : DS_BUCKET);
 }
 
-/* A frozen model and its adapters. The base is kept as it is computed with; QLoRA widens a matrix at a time. */
+/* The part of each that is on one GPU. */
+struct footprint_shares {
+    double weights, gradients, optimizer;
+};
+
+/* A layer as kernels see it, adapters included, in 16 bits; QLoRA's matrices stay in NF4. */
+static double adapted_layer(const struct model *model, const struct footprint_options *options, int layer)
+{
+    enum { HALF_BYTES = 2 };
+    double bytes = 0;
+    const struct model_layer *at = &model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        const struct model_tensor *tensor = &model->tensors[t];
+        bool nf4 = options->qlora && model_is_block_matrix(model, tensor);
+        bytes += nf4 ? model_nf4_bytes(tensor->numel) : (double)(HALF_BYTES * tensor->numel);
+        if (model_is_target(model, tensor, options->lora_targets))
+            bytes += (double)(HALF_BYTES * options->lora_rank * (tensor->rows + tensor->cols));
+    }
+    return bytes;
+}
+
+/* What stands beside the kept weights: gathered units of FSDP; what autocast casts: adapters, and QLoRA's FP32 rest. */
+static double adapted_copies(const struct model *model, const struct footprint_options *options, double adapters)
+{
+    double largest = 0, rest = 0;
+    if (options->strategy == FOOTPRINT_FSDP && options->gpus > 1) {
+        for (int i = 1; i < model->n_layers; i++)
+            largest = fmax(largest, adapted_layer(model, options, i));
+        return adapted_layer(model, options, 0) + (FSDP_INFLIGHT + 1) * largest;
+    }
+    for (int i = 0; i < model->n_tensors && options->qlora; i++)
+        rest += model_is_block_matrix(model, &model->tensors[i]) ? 0 : (double)model->tensors[i].numel;
+    return 2 * (rest + adapters);
+}
+
+/* A frozen model and its adapters; the base is kept as it is computed with. What a strategy shards is of whole tensors
+ * here. */
 static struct footprint adapted_footprint(
-    const struct model *model, const struct footprint_options *options, double share, bool shards_weights)
+    const struct model *model, const struct footprint_options *options, struct footprint_shares shares)
 {
     BUG_IF(!model, "adapters without a model");
     double adapters = (double)footprint_lora_params(model, options->lora_rank, options->lora_targets);
     double base = options->qlora ? footprint_qlora_base(model, FLOAT_BYTES) : 2 * (double)model->params;
+    struct format adapter = formats[FOOTPRINT_FP32];
     return (struct footprint){
-        .weights = (base + FLOAT_BYTES * adapters) * (shards_weights ? share : 1),
-        .gradients = FLOAT_BYTES * adapters * (shards_weights ? share : 1),
-        .optimizer = share * footprint_optimizer_state((int64_t)adapters, NULL, options->optimizer, FOOTPRINT_FP32),
-        .copies = options->qlora ? 2 * largest_tensor(model) : 0,
+        .weights = (base + FLOAT_BYTES * adapters) * shares.weights,
+        .gradients = FLOAT_BYTES * adapters * shares.gradients,
+        .optimizer =
+            shares.optimizer * footprint_optimizer_state((int64_t)adapters, NULL, options->optimizer, FOOTPRINT_FP32),
+        .copies = adapted_copies(model, options, adapters),
+        .buffers = options->gpus > 1 ? buffer_bytes((int64_t)adapters, options->strategy, adapter) : 0,
     };
 }
 
@@ -160,7 +195,8 @@ struct footprint footprint_of(
         .buffers = several && !lomo ? buffer_bytes(params, alone.strategy, format) : 0,
     };
     if (options->lora_rank > 0)
-        out = adapted_footprint(model, options, optimized / whole, weights < whole);
+        out = adapted_footprint(
+            model, &alone, (struct footprint_shares){weights / whole, gradients / whole, optimized / whole});
     if (options->offload && alone.strategy != FOOTPRINT_DDP)
         move_to_host(&out, fsdp);
     if (model && options->micro_batch > 0)
@@ -181,32 +217,11 @@ double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_
            (double)element_bytes;
 }
 
-static bool quantised(const struct model *model, const struct model_tensor *tensor)
-{
-    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
-}
-
-/* The linear layer of a tensor ("q_proj" of "model.layers.0.self_attn.q_proj.weight") stands in the list. */
-static bool is_target(const char *tensor, const char *targets)
-{
-    const char *end = strrchr(tensor, '.');
-    if (!targets || !end)
-        return !targets;
-    const char *start = end;
-    while (start > tensor && start[-1] != '.')
-        start--;
-    size_t n = (size_t)(end - start);
-    for (const char *at = targets; *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == n && strncmp(at, start, n) == 0)
-            return true;
-    return false;
-}
-
 int64_t footprint_lora_params(const struct model *model, int64_t rank, const char *targets)
 {
     int64_t params = 0;
     for (int i = 0; i < model->n_tensors; i++)
-        if (quantised(model, &model->tensors[i]) && is_target(model->tensors[i].name, targets))
+        if (model_is_target(model, &model->tensors[i], targets))
             params += rank * (model->tensors[i].rows + model->tensors[i].cols);
     return params;
 }
@@ -216,7 +231,8 @@ double footprint_qlora_base(const struct model *model, int64_t rest_bytes)
     double bytes = 0;
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
-        bytes += (double)tensor->numel * (quantised(model, tensor) ? NF4_MILLIBITS / 8000.0 : (double)rest_bytes);
+        bytes += model_is_block_matrix(model, tensor) ? model_nf4_bytes(tensor->numel)
+                                                      : (double)(tensor->numel * rest_bytes);
     }
     return bytes;
 }

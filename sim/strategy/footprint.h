@@ -5,8 +5,7 @@
  * Modelled, by kind of tensor: weights, gradients and optimizer state by number format and optimizer, shared out as
  * DDP, ZeRO 1-3 and FSDP share them; the copies and buffers that these keep beside them; activations at the fullest
  * moment of forward and backward, from the kernels of model.h; KV cache; LoRA adapters. Ignored: fragmentation and
- * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers; with adapters: the
- * activations of rank width, and those that a frozen layer need not keep.
+ * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers.
  *
  * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers:
  * strategy/optimizer.h. A shape can be missing (model NULL): then what depends on it is left out or estimated as said

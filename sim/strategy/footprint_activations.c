@@ -93,6 +93,7 @@ static struct model_workload workload_of(const struct footprint_options *options
         .attention = options->attention,
         .cross_entropy = options->cross_entropy,
         .loss_fp32 = true,
+        .nf4 = options->qlora,
     };
 }
 
@@ -100,7 +101,9 @@ double footprint_activations(const struct model *model, const struct footprint_o
 {
     struct model_workload workload = workload_of(options);
     struct model_stages stages = {0};
-    model_stages(&stages, model, &workload, scratch);
+    struct model adapted;
+    model_adapt(&adapted, model, options->lora_rank, options->lora_targets, scratch);
+    model_stages(&stages, &adapted, &workload, scratch);
     double before = 0, peak = 0, own_peak = 0, kept = 0;
     for (int i = 0; i < stages.n; i++) {
         const struct model_program *program = stages.at[i].program;

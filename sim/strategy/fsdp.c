@@ -10,27 +10,30 @@
  * process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over the
  * replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
  * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
- * cast or gathered, its gradient back to the host after reduction, and the host steps. Ignored: use_orig_params,
- * buffers.
+ * cast or gathered, its gradient back to the host after reduction, and the host steps. Frozen parameters (adapters
+ * beside them) are gathered with those that are trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's
+ * wrapping policy would make a unit of every adapter. Ignored: use_orig_params, buffers.
  */
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
 struct unit {
-    int64_t padded, shard; /* elements */
-    int gathered;          /* buffer of the unsharded low-precision parameters, or PLAN_NO_OP */
-    bool ready;            /* unsharded, or on the way */
-    plan_wait ready_op;    /* what compute has to wait for */
-    int unsharded_grad;    /* buffer kept under no_sync */
-    int sharded_grad;      /* buffer of the accumulated gradient shard */
+    int64_t padded, shard;          /* elements that are trained */
+    int64_t kept_shard, used_shard; /* bytes of this rank's part of all parameters: as kept, as gathered */
+    int gathered;                   /* buffer of the unsharded low-precision parameters, or PLAN_NO_OP */
+    bool ready;                     /* unsharded, or on the way */
+    plan_wait ready_op;             /* what compute has to wait for */
+    int unsharded_grad;             /* buffer kept under no_sync */
+    int sharded_grad;               /* buffer of the accumulated gradient shard */
 };
 
 struct fsdp {
     struct emit *emit;
     const struct fsdp_options *options;
     struct unit *units;
-    struct optimizer_tensor *shards; /* by unit: flat, what the optimizer sees */
-    int *tensor_grads;               /* by tensor: buffer of its gradient before the flat gradient is put together */
+    struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
+    int n_shards;
+    int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
     int shard_group, replicate_group;
     int64_t shard_ranks, replicas;
     int64_t reduce_bytes; /* an element of a gradient on the wire */
@@ -71,7 +74,7 @@ static void stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kerne
 static int fetch_shard(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
-    int64_t bytes = fsdp->units[layer].shard * emit->master_bytes;
+    int64_t bytes = fsdp->units[layer].kept_shard;
     int buffer =
         plan_alloc(&emit->builder, STREAM_UNSHARD, emit_name(emit, layer, "shard_from_host"), bytes, HBM_GATHERED);
     emit_host_copy(emit, STREAM_UNSHARD, emit_name(emit, layer, "host_to_device"), (double)bytes);
@@ -102,12 +105,11 @@ static void unshard(struct fsdp *fsdp, int layer)
     if (casts(fsdp)) {
         const char *shard_name = emit_name(emit, layer, "mp_shard");
         if (shards(fsdp))
-            cast_shard = plan_alloc(builder, STREAM_UNSHARD, shard_name, unit->shard * emit->param_bytes, HBM_GATHERED);
+            cast_shard = plan_alloc(builder, STREAM_UNSHARD, shard_name, unit->used_shard, HBM_GATHERED);
         else
-            unit->gathered =
-                plan_alloc(builder, STREAM_UNSHARD, gathered_name, unit->padded * emit->param_bytes, HBM_GATHERED);
-        stream_kernel(fsdp, STREAM_UNSHARD, KERNEL_COPY, layer, "cast_shard",
-            (double)(unit->shard * emit->master_bytes), (double)(unit->shard * emit->param_bytes));
+            unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, unit->used_shard, HBM_GATHERED);
+        stream_kernel(
+            fsdp, STREAM_UNSHARD, KERNEL_COPY, layer, "cast_shard", (double)unit->kept_shard, (double)unit->used_shard);
         unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
         plan_free(builder, fetched, PLAN_NO_OP);
     } else {
@@ -117,10 +119,11 @@ static void unshard(struct fsdp *fsdp, int layer)
         unit->gathered = casts(fsdp) ? unit->gathered : fetched;
         return;
     }
-    unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, unit->padded * emit->param_bytes, HBM_GATHERED);
+    int64_t gathered_bytes = unit->used_shard * fsdp->shard_ranks;
+    unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, gathered_bytes, HBM_GATHERED);
     plan_stream_wait(builder, STREAM_COMM, unit->ready_op);
     unit->ready_op = plan_collective(builder, STREAM_COMM, emit_name(emit, layer, "all_gather"), COLL_ALL_GATHER,
-        (double)(unit->padded * emit->param_bytes), fsdp->shard_group, emit->options->host.collective_issue_s);
+        (double)gathered_bytes, fsdp->shard_group, emit->options->host.collective_issue_s);
     plan_free(builder, cast_shard, unit->ready_op);
 }
 
@@ -261,6 +264,8 @@ static void reduce(struct fsdp *fsdp, int layer)
     struct emit *emit = fsdp->emit;
     struct plan_builder *builder = &emit->builder;
     struct unit *unit = &fsdp->units[layer];
+    if (unit->padded == 0)
+        return;
     int flat = flat_gradient(fsdp, layer);
     if (!fsdp->synchronises) {
         unit->unsharded_grad = flat;
@@ -369,27 +374,44 @@ static void setup_groups(struct fsdp *fsdp)
     fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? emit->param_bytes : reduce_bytes[reduce_dtype];
 }
 
+static struct unit lay_out(const struct fsdp *fsdp, int layer)
+{
+    const struct emit *emit = fsdp->emit;
+    const struct model_layer *at = &emit->model->layers[layer];
+    int64_t ranks = fsdp->shard_ranks, shard = (at->trained + ranks - 1) / ranks, kept = 0, used = 0;
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        const struct model_tensor *tensor = &emit->model->tensors[t];
+        kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
+        used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
+    }
+    return (struct unit){.padded = shard * ranks,
+        .shard = shard,
+        .kept_shard = shard * emit->master_bytes + (kept + ranks - 1) / ranks,
+        .used_shard = shard * emit->param_bytes + (used + ranks - 1) / ranks,
+        .gathered = PLAN_NO_OP,
+        .ready_op = PLAN_NO_OP,
+        .unsharded_grad = PLAN_NO_OP,
+        .sharded_grad = PLAN_NO_OP};
+}
+
 static void setup_units(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
     fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_layers);
     fsdp->units = ARENA_ARRAY(emit->arena, struct unit, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) {
-        int64_t shard = (emit->model->layers[u].params + fsdp->shard_ranks - 1) / fsdp->shard_ranks;
-        fsdp->units[u] = (struct unit){.padded = shard * fsdp->shard_ranks,
-            .shard = shard,
-            .gathered = PLAN_NO_OP,
-            .ready_op = PLAN_NO_OP,
-            .unsharded_grad = PLAN_NO_OP,
-            .sharded_grad = PLAN_NO_OP};
-        fsdp->shards[u] = (struct optimizer_tensor){shard, 1};
+        struct unit *unit = &fsdp->units[u];
+        *unit = lay_out(fsdp, u);
+        struct optimizer_tensor shard = {unit->shard, 1};
+        if (unit->shard > 0)
+            fsdp->shards[fsdp->n_shards++] = shard;
         if (offloads(fsdp)) { /* the gradient has a place there, too */
-            emit_keep_on_host(emit, 2 * shard * emit->master_bytes + emit_state_bytes(emit, fsdp->shards[u]));
+            emit_keep_on_host(
+                emit, unit->kept_shard + unit->shard * emit->master_bytes + emit_state_bytes(emit, shard));
             continue;
         }
-        plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), shard * emit->master_bytes, HBM_PARAMETERS);
-        plan_keep(&emit->builder, emit_name(emit, u, "optimizer_state"), emit_state_bytes(emit, fsdp->shards[u]),
-            HBM_OPTIMIZER);
+        plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
+        plan_keep(&emit->builder, emit_name(emit, u, "optimizer_state"), emit_state_bytes(emit, shard), HBM_OPTIMIZER);
     }
     fsdp->tensor_grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
@@ -411,10 +433,10 @@ void compile_fsdp(struct emit *emit)
         backward(&fsdp);
     }
     if (offloads(&fsdp))
-        emit_host_optimizer(emit, fsdp.shards, emit->model->n_layers,
-            emit->options->train.optimizer_impl == OPTIMIZER_FUSED, plan_last_op(&emit->builder, STREAM_POST));
+        emit_host_optimizer(emit, fsdp.shards, fsdp.n_shards, emit->options->train.optimizer_impl == OPTIMIZER_FUSED,
+            plan_last_op(&emit->builder, STREAM_POST));
     else
-        emit_optimizer(emit, fsdp.shards, emit->model->n_layers);
+        emit_optimizer(emit, fsdp.shards, fsdp.n_shards);
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
     bool on_compute = !emit_updates_in_backward(emit) && !offloads(&fsdp);

@@ -35,6 +35,12 @@ struct train_options {
     bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
                        step */
     bool drop_logits, neftune; /* see model_workload */
+    /* Low-rank adapters (model_adapt); 0: all parameters are trained. The frozen model is kept as kernels see it (16
+     * bit in mixed precision), adapters as trained parameters are. qlora: matrices of the blocks in NF4, and the rest
+     * as prepare_model_for_kbit_training leaves it, in FP32 (arXiv 2305.14314; peft/utils/other.py). */
+    int64_t lora_rank;
+    const char *lora_targets;
+    bool qlora;
 };
 
 enum sharding_strategy { FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, HYBRID_SHARD_ZERO2, SHARDING_COUNT };

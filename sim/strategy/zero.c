@@ -7,8 +7,9 @@
  * 3 reduce in every one. Without overlap_comm the compute stream waits for each reduction. Step: the owned gradients in
  * FP32, the optimizer on the owned part, the new weights cast, and (stages 1 and 2) gathered in buckets of
  * allgather_bucket_size; the next forward pass waits for that. Stage 3 shards the weights: a matrix is gathered before
- * the first kernel that uses it, with the next ones in the order of use up to stage3_prefetch_bucket_size; after use it
- * is released unless it comes again within stage3_max_reuse_distance elements. Parameters below
+ * the first kernel that uses it, with the next ones in the order of use up to stage3_prefetch_bucket_size; the host
+ * goes on when at most two of the gathers that kernels have come to are not done (__max_ongoing_fetch_events); after
+ * use it is released unless it comes again within stage3_max_reuse_distance elements. Parameters below
  * stage3_param_persistence_threshold stay whole. offload_optimizer: owned gradients go to the host as they are reduced,
  * the CPU steps in one pass, 16-bit weights come back. Ignored: adding up the owned part over micro-steps (1/N of the
  * gradients), parameters on the host, ZeRO++, MiCS, stage3_max_live_parameters, round_robin_gradients, gradient
@@ -19,6 +20,8 @@ struct gathered {
     int buffer;         /* or PLAN_NO_OP */
     plan_wait ready_op; /* compute has to wait for it, once */
 };
+
+enum { ONGOING_FETCHES = 2 };
 
 struct zero {
     struct emit *emit;
@@ -33,9 +36,11 @@ struct zero {
     int owned_grads;                /* buffer of the owned part of the gradients, or PLAN_NO_OP */
     int buckets;
     /* stage 3 */
-    struct gathered *weights; /* by tensor */
-    VEC(int) uses;            /* tensors in the order in which kernels of a micro-step use them */
-    int at;                   /* in uses */
+    struct gathered *weights;               /* by tensor */
+    VEC(int) uses;                          /* tensors in the order in which kernels of a micro-step use them */
+    int at;                                 /* in uses */
+    plan_wait fetches[ONGOING_FETCHES + 1]; /* the last gathers that kernels came to, a ring */
+    int n_fetches;
 };
 
 static bool persists(const struct zero *zero, int tensor)
@@ -102,6 +107,16 @@ static void prefetch(struct zero *zero)
     vec_free(&next);
 }
 
+/* A kernel has come to a gathered tensor. */
+static void await_fetch(struct zero *zero, plan_wait gathered)
+{
+    plan_wait *oldest = &zero->fetches[zero->n_fetches % (ONGOING_FETCHES + 1)];
+    if (zero->n_fetches++ > ONGOING_FETCHES)
+        plan_host_wait(&zero->emit->builder, "ongoing_fetch_events", *oldest, 0);
+    *oldest = gathered;
+    plan_stream_wait(&zero->emit->builder, STREAM_COMPUTE, gathered);
+}
+
 static void param_needed(void *self, int tensor)
 {
     struct zero *zero = self;
@@ -110,7 +125,8 @@ static void param_needed(void *self, int tensor)
     if (zero->weights[tensor].buffer == PLAN_NO_OP)
         gather(zero, &tensor, 1);
     prefetch(zero);
-    plan_stream_wait(&zero->emit->builder, STREAM_COMPUTE, zero->weights[tensor].ready_op);
+    if (zero->weights[tensor].ready_op != PLAN_NO_OP)
+        await_fetch(zero, zero->weights[tensor].ready_op);
     zero->weights[tensor].ready_op = PLAN_NO_OP;
 }
 

@@ -18,8 +18,9 @@
 
 static void same(const char *gpu, const char *what, struct quantity filed, struct quantity computed)
 {
-    if (!(filed.value > 0.99 * computed.value && filed.value < 1.01 * computed.value))
+    if (!(filed.value >= 0.99 * computed.value && filed.value <= 1.01 * computed.value))
         fail_msg("%s: %s is %g in the file, %g by results/measured", gpu, what, filed.value, computed.value);
+    assert_int_equal(quantity_is_set(filed), quantity_is_set(computed));
     /* a number that is called fitted is one, with the error that the fit gives */
     if (filed.kind == QUANTITY_FITTED) {
         assert_int_equal(computed.kind, QUANTITY_FITTED);
@@ -40,6 +41,7 @@ static void test_files_agree_with_the_data(void **state)
         same(gpu, "hbm_efficiency", filed.hbm_efficiency, computed.hbm_efficiency);
         same(gpu, "kernel_floor", filed.kernel_floor, computed.kernel_floor);
         same(gpu, "gemm_floor", filed.gemm_floor, computed.gemm_floor);
+        same(gpu, "row_gap", filed.row_gap, computed.row_gap);
         same(gpu, "attention_efficiency", filed.attention_efficiency, computed.attention_efficiency);
         same(gpu, "attention_overhead", filed.attention_overhead, computed.attention_overhead);
         for (int math = 0; math < DTYPE_COUNT; math++) {
@@ -49,20 +51,37 @@ static void test_files_agree_with_the_data(void **state)
             same(gpu, dtype_names[math], a->efficiency, b->efficiency);
             same(gpu, dtype_names[math], a->k_overhead, b->k_overhead);
             same(gpu, dtype_names[math], a->load_bandwidth, b->load_bandwidth);
+            same(gpu, dtype_names[math], a->tile_share, b->tile_share);
+            same(gpu, dtype_names[math], a->single_efficiency, b->single_efficiency);
         }
         arena_release(&arena);
     }
 }
 
-/* Errors on shapes that were not fitted, a little above what they are (see the report of `flopcast calibrate fit`):
- * median 3 % and 90th percentile 8 % of H100 bf16, 11 % and 27 % of its tf32 (XLA multiplies batches by other, slower
- * kernels), 5 % and 36 % of V100 fp16 (CUDA 10.1 is nearly twice as slow in layout TN for 7680 rows), 4 % and 9 % of
- * V100 fp32. */
+/* Errors on shapes that were not fitted: at most what is asked of the model, 10 % in the median and 25 % at the 90th
+ * percentile, whichever third of the shapes is held out and the rest fitted. `flopcast calibrate fit` prints those of
+ * the third that topologies/gpus rests on. */
+static void check_held_out(const struct gemm_case *which, const struct hw_gpu *filed, struct gemm_rows *rows)
+{
+    struct diag diag = DIAG_INIT;
+    for (int fold = 0; fold < GEMM_FOLDS; fold++) {
+        struct hw_gpu gpu;
+        gemm_hold_out(rows, fold);
+        assert_int_equal(fit_gemm(&gpu, filed, which, rows, &diag), STATUS_OK);
+        for (int i = 0; i < 2; i++) {
+            struct gemm_error error = gemm_error(&gpu, which->math[i], GEMM_HELD_OUT, rows);
+            print_message("%s %s, fold %d: %d shapes, median %.1f %%, p90 %.1f %%\n", which->gpu,
+                dtype_names[which->math[i]], fold, error.n, 100 * error.median, 100 * error.p90);
+            assert_true(error.n >= 30);
+            assert_true(error.median <= 0.10);
+            assert_true(error.p90 <= 0.25);
+        }
+    }
+}
+
 static void test_accuracy_on_held_out_shapes(void **state)
 {
     (void)state;
-    static const double median[GEMM_CASES][2] = {{0.04, 0.13}, {0.07, 0.06}},
-                        p90[GEMM_CASES][2] = {{0.12, 0.30}, {0.40, 0.13}};
     for (int i = 0; i < GEMM_CASES; i++) {
         struct arena arena = ARENA_INIT;
         struct gemm_rows rows;
@@ -72,12 +91,7 @@ static void test_accuracy_on_held_out_shapes(void **state)
         assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
         hw_rest(&gpu);
         assert_int_equal(gemm_rows_load(&rows, MEASURED "/gemm.csv", gemm_cases[i].gpu, &diag), STATUS_OK);
-        for (int j = 0; j < 2; j++) {
-            struct gemm_error error = gemm_error(&gpu, gemm_cases[i].math[j], GEMM_HELD_OUT, &rows);
-            assert_true(error.n >= 30);
-            assert_true(error.median < median[i][j]);
-            assert_true(error.p90 < p90[i][j]);
-        }
+        check_held_out(&gemm_cases[i], &gpu, &rows);
         vec_free(&rows.list);
         arena_release(&arena);
     }

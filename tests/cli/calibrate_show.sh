@@ -32,5 +32,15 @@ scenario a.yaml
 expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet
 expect 2 "$FLOPCAST" calibrate show --db b.db
 says err "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE"
-expect 2 "$FLOPCAST" calibrate fit --db b.db
-says err "--db is for: calibrate fit nccl"
+expect 2 "$FLOPCAST" calibrate fit training --db b.db
+says err "--db is for: calibrate fit nccl, calibrate fit"
+
+# The GEMM model: what the report prints is what is stored and drawn.
+expect 0 "$FLOPCAST" calibrate fit --db a.db
+says out "v100-sxm2-16gb   fp16  held out"
+p90=$(sed -n 's/^  v100-sxm2-16gb   fp32  held out .* \([0-9.]*\) %$/\1/p' out)
+[[ $(ask "SELECT count(*) FROM v_gemm_row") == $(grep -c ',measured,' "$FLOPCAST_SOURCE_DIR/results/measured/gemm.csv") ]] || fail "rows"
+worse=$(ask "SELECT 10 * sum(100 * abs(error) > $p90 + 0.05) BETWEEN count(*) - 10 AND count(*) + 10 FROM v_gemm_row WHERE gpu LIKE 'v100%' AND dtype = 'fp32' AND use = 'held out'")
+[[ $worse == 1 ]] || fail "not a tenth is worse than the 90th percentile, $p90 %"
+expect 0 "$FLOPCAST" plot gemm --db a.db
+[[ $(head -c 8 gemm.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "gemm.png is no PNG"

@@ -16,7 +16,7 @@ says out "parameters" "GiB"
 expect 2 "$FLOPCAST" plot t5_scaling --db a.db --out t5.png
 says err "run what makes this figure with --db first"
 expect 2 "$FLOPCAST" plot nosuch --db a.db
-says err "there is no figure 'nosuch'; there are: breakdown busbw memory"
+says err "there is no figure 'nosuch'; there are: breakdown busbw gemm memory"
 expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
 says err "must end in .png or .svg"
 expect 1 "$FLOPCAST" plot memory --db absent.db

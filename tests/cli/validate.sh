@@ -17,6 +17,10 @@ grep '^MOS24-075,' out | grep -q 'not_simulated.*FP8' || fail "a row that is not
 
 expect 0 "$FLOPCAST" validate --where "$where" --rows
 says out "MPT benchmarks" "all others" "not simulated:" "FP8 training is not modelled: MOS24-075" "MOS24-059"
+# What ran on one node (MOS24-059, not MOS24-016 with 512 GPUs) stands by its stack too, with the row's own error.
+error=$(awk '$1 == "MOS24-059" { sub(/^[+]/, "", $9); print $9 }' out)
+[[ $(awk '/by stack profile/,/^$/' out | awk '$1 == "composer" { print $2, $3, $4 }') == "yes 1 $error" ]] ||
+    fail "the node's error is not $error: $(<out)"
 expect 0 "$FLOPCAST" validate --where "$where" --format json
 [[ $(grep -c '"id": "' out) == 4 ]] || fail "not four objects: $(<out)"
 expect 0 "$FLOPCAST" validate --where "1 = 0" --format json

@@ -317,6 +317,32 @@ static void out_of_memory_is_a_result(void **state)
     end(&f);
 }
 
+/* A block of 400 MB that a kernel of 10 ms on another stream uses, then one of 700 MB, then another kernel of 10 ms; a
+ * cudaMalloc or cudaFree takes 1 ms. In 2 GB the second cudaMalloc lies beside the first kernel: 1 + 10 + 10 ms. In 1
+ * GB it fails at 1 ms; the host waits for the kernel to 11 ms, frees the first block, tries again and issues the second
+ * kernel at 13 ms: 23 ms, of which the host stood 1 + 10 + 2. */
+static void a_retry_drains_the_gpu(void **state)
+{
+    (void)state;
+    for (int limited = 0; limited < 2; limited++) {
+        struct fixture f;
+        begin(&f, 1);
+        f.hw.gpu.cuda_malloc.value = f.hw.gpu.cuda_free.value = 1e-3;
+        f.hw.gpu.hbm_capacity.value = limited ? 1e9 : 2e9;
+        int first = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 400000000, HBM_GATHERED);
+        plan_free(&f.builder, first, mover(&f, STREAM_COMPUTE, 10, 0));
+        int second = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 700000000, HBM_ACTIVATIONS);
+        mover(&f, STREAM_COMPUTE, 10, 0);
+        plan_free(&f.builder, second, PLAN_NO_OP);
+        run(&f);
+        assert_int_equal(f.result.status, EXEC_OK);
+        near(f.result.step_time_s, limited ? 23e-3 : 21e-3);
+        near(f.result.memory.alloc_stall_s, limited ? 13e-3 : 2e-3);
+        assert_true(f.result.memory.alloc_retries_a_step == limited);
+        end(&f);
+    }
+}
+
 /* The launch queue: 3000 kernels of 1 us host and 10 us GPU time each, with 1 MB allocated for every kernel and freed
  * by the next (another stream having used it). The host gets 1024 launches ahead, not 3000, so not more than about 1024
  * blocks can be pending at a time. */
@@ -354,6 +380,7 @@ int main(void)
         cmocka_unit_test(bytes_are_slower_beside_a_collective),
         cmocka_unit_test(stragglers_hold_everybody_up),
         cmocka_unit_test(out_of_memory_is_a_result),
+        cmocka_unit_test(a_retry_drains_the_gpu),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,6 +78,63 @@ static void test_small_tiles_are_limited_by_loading(void **state)
     assert_near(seconds(64, 64, 100, 1, 1), 2 * 0.375 * 110, 1e-9);
 }
 
+static void test_issuing(void **state)
+{
+    (void)state;
+    /* Four warps reach 0.25 of the peak, the SM 0.5: a tile of 128 x 128 takes 2 s for an element of k instead of 1,
+     * and so do 16 of 64 x 64 in four waves of 0.5 s. */
+    struct hw_gpu slow = gpu;
+    slow.gemm[DTYPE_BF16].tile_share = (struct quantity)NUMBER(0.25);
+    struct kernel_work four = kernel_gemm(256, 256, 100, 1, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&four, &slow, 4), 2 * 110, 1e-9);
+    /* 128 x 256 has eight warps and takes 2 s too: twice the result in one wave */
+    struct kernel_work eight = kernel_gemm(512, 256, 100, 1, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&eight, &slow, 4), 2 * 110, 1e-9);
+}
+
+static void test_kernels_for_one_product(void **state)
+{
+    (void)state;
+    struct hw_gpu gifted = gpu;
+    gifted.gemm[DTYPE_BF16].single_efficiency = (struct quantity)NUMBER(1);
+    /* twice the efficiency of 0.5, and loading does not hold them up */
+    struct kernel_work one = kernel_gemm(256, 256, 100, 1, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&one, &gifted, 4), 110.0 / 2, 1e-9);
+    /* a batch of the same tiles has to do without */
+    struct kernel_work batch = kernel_gemm(128, 256, 100, 2, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&batch, &gifted, 4), 110, 1e-9);
+    /* so has what is too small for their tiles to pay: 64 x 64 takes 0.375 s for an element of k, see below, and a
+     * tile of 128 x 128, for the most part empty, 0.5 s */
+    struct kernel_work small = kernel_gemm(64, 64, 100, 1, DTYPE_BF16, 2, 2);
+    assert_near(gemm_compute_s(&small, &gifted, 4), 0.375 * 110, 1e-9);
+}
+
+static void test_row_pieces(void **state)
+{
+    (void)state;
+    struct kernel_work work = kernel_gemm(10, 100, 96, 2, DTYPE_BF16, 2, 2);
+    /* 96 elements are three pieces of 32: 10 rows of A, 100 of B, of two products */
+    assert_near(gemm_row_pieces(&work, true, false), 2 * 10 * 3, 0);
+    assert_near(gemm_row_pieces(&work, false, true), 2 * 100 * 3, 0);
+    assert_near(gemm_row_pieces(&work, true, true), 2 * 110 * 3, 0);
+    work.k = 128; /* a power of two */
+    assert_near(gemm_row_pieces(&work, true, true), 0, 0);
+}
+
+static void test_row_gap(void **state)
+{
+    (void)state;
+    /* 660 pieces of 64 B cost HBM as much as 42240 B more: at 2 x 327680 x 0.5 B/s 0.129 s */
+    struct hw_gpu strided = gpu;
+    strided.sms = strided.memory_sms = (struct quantity)NUMBER(4);
+    strided.row_gap = (struct quantity)NUMBER(64);
+    struct kernel_work work = kernel_gemm(10, 100, 96, 2, DTYPE_BF16, 2, 2);
+    double before_s = kernel_time(&work, &strided, kernel_whole_gpu(&strided)).memory_s;
+    work.row_pieces = gemm_row_pieces(&work, true, true);
+    double after_s = kernel_time(&work, &strided, kernel_whole_gpu(&strided)).memory_s;
+    assert_near(after_s - before_s, 660 * 64 / 327680.0, 1e-9);
+}
+
 static void test_split_k(void **state)
 {
     (void)state;
@@ -117,6 +174,10 @@ int main(void)
         cmocka_unit_test(test_contention),
         cmocka_unit_test(test_sustained_rate),
         cmocka_unit_test(test_small_tiles_are_limited_by_loading),
+        cmocka_unit_test(test_issuing),
+        cmocka_unit_test(test_kernels_for_one_product),
+        cmocka_unit_test(test_row_pieces),
+        cmocka_unit_test(test_row_gap),
         cmocka_unit_test(test_split_k),
         cmocka_unit_test(test_k_saturation),
         cmocka_unit_test(test_monotone),

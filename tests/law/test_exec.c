@@ -182,6 +182,33 @@ static void the_rate_limiter_saves_reserved_memory(void **state)
     arena_release(&arena);
 }
 
+/* FSDP paper, sections 3.4 and 5.4: of batch 1 and 2 on 128 and 512 GPUs, batch 2 on 128 alone retries, and stands for
+ * it; without the limiter more is reserved and all of them do, which costs time. */
+static void only_batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    const char *const batches[] = {"1", "2"}, *const gpus[] = {"128", "512"};
+    for (int i = 0; i < 4; i++) {
+        struct scenario_result results[2];
+        for (int limited = 0; limited < 2; limited++) {
+            const struct scenario_override set[] = {{"train.micro_batch", batches[i % 2]},
+                {"cluster.gpus", gpus[i / 2]}, {"fsdp.limit_all_gathers", limited ? "true" : "false"}};
+            results[limited] =
+                simulate_point(FLOPCAST_SOURCE_DIR "/scenarios/allocator_retries.yaml", OVERRIDES(set), &arena);
+            assert_int_equal(results[limited].exec.status, EXEC_OK);
+        }
+        const struct exec_memory *wild = &results[0].exec.memory, *tame = &results[1].exec.memory;
+        assert_int_equal(tame->alloc_retries_a_step > 0, i % 2 == 1 && i / 2 == 0);
+        assert_int_equal(tame->alloc_stall_s > 0, tame->alloc_retries_a_step > 0);
+        assert_true(wild->alloc_retries_a_step > 10 * tame->alloc_retries_a_step);
+        assert_true(wild->peak_reserved_bytes > tame->peak_reserved_bytes);
+        assert_true(wild->peak_allocated_bytes == tame->peak_allocated_bytes);
+        assert_true(results[0].exec.step_time_s > 1.02 * results[1].exec.step_time_s);
+    }
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -193,6 +220,7 @@ int main(void)
         cmocka_unit_test(recomputation_stops_early),
         cmocka_unit_test(more_sharding_needs_less_memory),
         cmocka_unit_test(the_rate_limiter_saves_reserved_memory),
+        cmocka_unit_test(only_batch_2_on_128_gpus_retries_unless_gathers_are_unlimited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,9 @@ static struct footprint closed_form(const struct scenario_point *point, struct a
         .decoder_seq_len = train->decoder_seq_len,
         .checkpointing = train->activation_checkpointing,
         .attention = train->attention,
+        .lora_rank = train->lora_rank,
+        .lora_targets = train->lora_targets,
+        .qlora = train->qlora,
     };
     return footprint_of(point->model.params, &point->model, &options, arena);
 }
@@ -86,8 +89,18 @@ static void fsdp_llama(void **state)
     assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 3);
 }
 
+static void adapters(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "8"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+        {"train.activation_checkpointing", "full"}, {"strategy", "[ddp, fsdp]"}, {"train.lora_rank", "16"},
+        {"train.qlora", "[false, true]"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 6);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(ddp), cmocka_unit_test(fsdp_t5), cmocka_unit_test(fsdp_llama)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ddp), cmocka_unit_test(fsdp_t5), cmocka_unit_test(fsdp_llama), cmocka_unit_test(adapters)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

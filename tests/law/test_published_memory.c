@@ -1,9 +1,9 @@
 /* Peak memory and out of memory beside what others published: torchtitan, InternEvo, MosaicML, the FSDP paper's Figures
  * 6a and 8c. No number is fitted to these rows, but which formats and kernels a stack has (the scenarios' assumptions)
  * was decided with them in sight. The table is printed; what must hold: the median error, and that every published run
- * fits and every published out of memory is one, but for the exceptions, which have a reason each and must still be
- * exceptions. The paper's T5 figures fall by 5 bytes a parameter with more GPUs, less than FP32 parameters and Adam's
- * moments take (12), so its runs on 8 to 32 GPUs come out too large; its GPT-175B falls by 15.6. */
+ * fits and every published out of memory is one. The paper's T5 figures fall by 5 bytes a parameter with more GPUs,
+ * less than FP32 parameters and Adam's moments take (12), so its runs on 8 to 32 GPUs come out too large; its GPT-175B
+ * falls by 15.6. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -19,19 +19,11 @@
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
 
-static const struct exception {
-    const char *id, *reason;
-} exceptions[] = {
-    {"TTA-004",
-        "needs 84.4 of 85 GB without a gap: FSDP2's buffers leave fewer gaps than FSDP1's, which is simulated, and "
-        "whether the norms were fused is not stated"},
-};
-enum { N_EXCEPTIONS = sizeof exceptions / sizeof *exceptions, MOST_ERRORS = 100 };
+enum { MOST_ERRORS = 100 };
 
 struct tally {
     double errors[MOST_ERRORS];
     int n_errors, outcomes;
-    bool excepted[N_EXCEPTIONS];
 };
 
 static void compare(struct tally *tally, const char *id, const char *what, double simulated, double published)
@@ -49,17 +41,9 @@ static void judge(struct tally *tally, const struct scenario_published *publishe
 {
     bool oom = result->status == EXEC_OOM;
     tally->outcomes++;
-    if (oom != published->oom) {
-        int e = 0;
-        while (e < N_EXCEPTIONS && strcmp(exceptions[e].id, published->id) != 0)
-            e++;
-        if (e == N_EXCEPTIONS)
-            fail_msg(
-                "%s: simulated %s, published %s", published->id, oom ? "OOM" : "fits", published->oom ? "OOM" : "fits");
-        tally->excepted[e] = true;
-        printf("%-12s exception: %s\n", published->id, exceptions[e].reason);
-        return;
-    }
+    if (oom != published->oom)
+        fail_msg(
+            "%s: simulated %s, published %s", published->id, oom ? "OOM" : "fits", published->oom ? "OOM" : "fits");
     if (oom)
         return;
     compare(tally, published->id, "allocated", result->memory.peak_allocated_bytes, published->peak_allocated_bytes);
@@ -107,8 +91,6 @@ static void peaks_and_outcomes(void **state)
     double median = tally.errors[tally.n_errors / 2];
     printf("%d peaks, median error %.1f %%; %d outcomes\n", tally.n_errors, 100 * median, tally.outcomes);
     assert_true(median <= 0.10);
-    for (int e = 0; e < N_EXCEPTIONS; e++)
-        assert_true(tally.excepted[e]);
 }
 
 int main(void)

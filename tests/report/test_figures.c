@@ -20,7 +20,7 @@
 static void put_fit(struct store *store, struct diag *diag)
 {
     struct store_fit *fit = NULL;
-    store_fit_begin(&fit, store, "measured", diag);
+    store_fit_begin(&fit, store, STORE_FIT_NCCL, "measured", diag);
     for (int place = 0; place < 2; place++) {
         PUT(FIT_TABLE, cell_int("place", place), cell_text("use", place ? "left_out" : "fit"), cell_text("family", "f"),
             cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
@@ -32,6 +32,20 @@ static void put_fit(struct store *store, struct diag *diag)
                 cell_real("bus_bytes", true, 2 << (10 + 2 * i)), cell_text("algorithm", "Ring"),
                 cell_text("protocol", "LL"));
     }
+    store_fit_end(fit, STATUS_OK, diag);
+}
+
+/* A product of each use. */
+static void put_gemm_fit(struct store *store, struct diag *diag)
+{
+    static const char *const uses[] = {"fitted", "held out", "narrow"};
+    struct store_fit *fit = NULL;
+    store_fit_begin(&fit, store, STORE_FIT_GEMM, "measured", diag);
+    for (int i = 0; i < 3; i++)
+        PUT(FIT_GEMM_ROW, cell_text("gpu", "g"), cell_text("dtype", "bf16"), cell_text("use", uses[i]),
+            cell_int("m", 1024), cell_int("n", 1024), cell_int("k", 1024), cell_int("batch", 1 + i),
+            cell_real("row_pieces", true, 0), cell_real("measured_s", true, 1e-5),
+            cell_real("predicted_s", true, 9e-6));
     store_fit_end(fit, STATUS_OK, diag);
 }
 
@@ -80,6 +94,7 @@ static int set_up(void **state)
     const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
     store_put_explanation(store, &waterfall, "m", &sample.points[0], &sample.points[0], &diag);
     put_fit(store, &diag);
+    put_gemm_fit(store, &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
     return 0;

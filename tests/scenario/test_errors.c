@@ -125,6 +125,15 @@ static void points_that_make_no_sense(void **state)
             {0},
             "x.yaml:3:41: error: HYBRID_SHARD shards over 8 GPUs (a node), but the job has 4; use more GPUs, a smaller "
             "'fsdp.sharding_group_size' or FULL_SHARD\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN, {"train.qlora", "true"},
+            "--set train.qlora:1:1: error: 'train.qlora' says more about 'train.lora_rank', which is not given; give "
+            "it\n"},
+        {"name: x\n" MODEL CLUSTER
+         "train: {micro_batch: 2, seq_len: 128, precision: fp32, lora_rank: 8, lora_targets: q_proj}\n",
+            {"strategy", "deepspeed"},
+            "x.yaml:4:84: error: no linear layer of a block of 'tiny.json' is called as in 'q_proj'; see `flopcast "
+            "model`\n"
+            "x.yaml:4:67: error: adapters under ZeRO are not simulated; take 'strategy: ddp' or 'fsdp'\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "published: {figure: 7c}\n", {0},
             "x.yaml:5:21: error: 'published' needs both 'file' and 'figure'\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "assumptions: none\n", {0},

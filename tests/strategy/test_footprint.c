@@ -5,17 +5,13 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <math.h>
+#include "../near.h"
+#include "../shapes.h"
+
 #include <stdlib.h>
 
 #define GB 1e9
 #define BILLION INT64_C(1000000000)
-
-static void assert_near(double value, double expected, double tolerance)
-{
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("%.17g is not %.17g +- %g", value, expected, tolerance);
-}
 
 static struct footprint_options training(int dtype, int optimizer, int strategy, int64_t gpus)
 {
@@ -29,27 +25,10 @@ static double states(int64_t params, int dtype, int optimizer, int strategy, int
     return f.weights + f.gradients + f.optimizer;
 }
 
-/* A model of one family with small numbers, laid out. */
 static struct model build(int family, struct arena *arena)
 {
-    struct model_shape shape = {.name = "small",
-        .source = "test",
-        .family = family,
-        .d_model = 64,
-        .d_ff = 256,
-        .d_kv = 16,
-        .n_heads = 4,
-        .n_kv_heads = 4,
-        .n_layers = 3,
-        .n_decoder_layers = family == MODEL_T5 ? 2 : 0,
-        .vocab = 1000,
-        .max_positions = family == MODEL_GPT ? 128 : 0,
-        .relative_buckets = family == MODEL_T5 ? 32 : 0,
-        .tied_embeddings = true,
-        .biases = family == MODEL_GPT,
-        .gated_ffn = family == MODEL_LLAMA};
     struct model model;
-    model_build(&model, &shape, arena);
+    model_build(&model, small_shapes[family], arena);
     return model;
 }
 
@@ -207,43 +186,59 @@ static void kv_cache(void **state)
     assert_true(footprint_kv_cache(&t5, 1, 10, 1) == 2.0 * 2 * 5 * 2 * 8 * 10);
 }
 
-/* Llama block, d = 64, d_ff = 256: q, k, v, o are 64 x 64, gate, up and down 256 x 64: rank r adds r (4 x 128 + 3 x
- * 320) = 1,472 r to each of 3 blocks. The frozen base: 4.127 bits for each of their 3 x (4 x 4,096 + 3 x 16,384) =
- * 196,608 elements, 2 bytes for each other one. */
+/* Llama block, d = 64, d_ff = 160: q and o are 64 x 64, k and v 32 x 64, gate, up and down 160 x 64: rank r adds r (2 x
+ * 128 + 2 x 96 + 3 x 224) = 1,120 r to each of 3 blocks. The frozen base: 4.127 bits for each of their 3 x (2 x 4,096 +
+ * 2 x 2,048 + 3 x 10,240) = 129,024 elements, 2 bytes for each other one. */
 static void adapters(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct model model = build(MODEL_LLAMA, &arena);
-    assert_int_equal(footprint_lora_params(&model, 16, NULL), 3 * 16 * 1472);
-    double rest = (double)model.params - 196608;
-    assert_near(footprint_qlora_base(&model, 2), 196608 * 4.127 / 8 + 2 * rest, 1e-6);
+    assert_int_equal(footprint_lora_params(&model, 16, NULL), 3 * 16 * 1120);
+    double rest = (double)model.params - 129024;
+    assert_near(footprint_qlora_base(&model, 2), 129024 * 4.127 / 8 + 2 * rest, 1e-6);
     arena_release(&arena);
 }
 
-/* Adapters on q and v alone: 3 blocks of 2 x 16 x (64 + 64). LoRA trains FP32 adapters (4 + 4 + 8 bytes) on a base in
- * 16 bits; QLoRA, prepared, keeps what is not in 4 bits in FP32, and widens the largest matrix, the embedding, to 16
- * bits. */
+/* Adapters on q and v alone: 3 blocks of 16 x (128 + 96). LoRA trains FP32 adapters (4 + 4 + 8 bytes) on a base in 16
+ * bits; QLoRA, prepared, keeps what is not in 4 bits in FP32, which autocast casts to 16 for use.
+ * What a frozen layer need not keep for its gradient is gone: less than in full training. */
 static void adapters_train_little(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct model model = build(MODEL_LLAMA, &arena);
-    assert_int_equal(footprint_lora_params(&model, 16, "q_proj,v_proj"), 3 * 2 * 16 * 128);
+    assert_int_equal(footprint_lora_params(&model, 16, "q_proj,v_proj"), 3 * 16 * 224);
     assert_int_equal(footprint_lora_params(&model, 16, "proj"), 0);
     struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
+    options.micro_batch = 4;
+    options.seq_len = 32;
+    double full = footprint_of(model.params, &model, &options, &arena).activations;
     options.lora_rank = 16;
     options.lora_targets = "q_proj,v_proj";
-    struct footprint f = footprint_of(model.params, &model, &options, NULL);
-    double trained = 3 * 2 * 16 * 128;
+    struct footprint f = footprint_of(model.params, &model, &options, &arena);
+    double trained = 3 * 16 * 224;
     assert_near(f.weights, 2 * (double)model.params + 4 * trained, 1e-6);
     assert_near(f.gradients, 4 * trained, 1e-6);
     assert_near(f.optimizer, 8 * trained, 1e-6);
-    assert_near(f.copies + f.buffers, 0, 1e-6);
+    assert_near(f.copies, 2 * trained, 1e-6); /* autocast's, of the adapters */
+    assert_near(f.buffers, 0, 1e-6);
+    assert_true(f.activations < full);
     options.qlora = true;
-    f = footprint_of(model.params, &model, &options, NULL);
-    assert_near(f.weights, 196608 * 4.127 / 8 + 4 * ((double)model.params - 196608) + 4 * trained, 1e-6);
-    assert_near(f.copies, 2 * 64000, 1e-6);
+    f = footprint_of(model.params, &model, &options, &arena);
+    assert_near(f.weights, 129024 * 4.127 / 8 + 4 * ((double)model.params - 129024) + 4 * trained, 1e-6);
+    assert_near(f.copies, 2 * ((double)model.params - 129024 + trained), 1e-6);
+
+    /* Eight GPUs: DDP's buckets hold the adapters' gradients again; FSDP gathers the root and three blocks in NF4. */
+    options.gpus = 8;
+    f = footprint_of(model.params, &model, &options, &arena);
+    assert_near(f.buffers, 4 * trained, 1e-6);
+    options.strategy = FOOTPRINT_FSDP;
+    f = footprint_of(model.params, &model, &options, &arena);
+    double norms = 3 * 2 * 64;
+    assert_near(f.copies, 2 * (double)model.layers[0].params + 129024 * 4.127 / 8 + 2 * norms + 2 * trained, 1e-6);
+    assert_near(f.gradients, 4 * trained / 8, 0.01 * trained);
+    assert_near(f.buffers, 0, 1e-6);
     arena_release(&arena);
 }
 

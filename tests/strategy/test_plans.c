@@ -8,72 +8,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../shapes.h"
+#include "compiled.h"
 
 #include <math.h>
 #include <string.h>
-
-static struct hw test_hw(void)
-{
-    struct hw hw = {0};
-    hw.gpu.name = "test";
-    hw.node.gpus.value = 8;
-    hw.node.name = "test";
-    hw.node.host_memory = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
-    hw.node.host_bandwidth = (struct quantity){.value = 1e11, .kind = QUANTITY_ASSUMED};
-    for (int d = 0; d < DTYPE_COUNT; d++)
-        hw.gpu.gemm[d].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
-    return hw;
-}
-
-struct compiled {
-    struct arena arena;
-    struct model model;
-    struct plan plan;
-};
-
-static void compile(
-    struct compiled *out, const struct strategy_options *options, const struct model_shape *shape, int gpus)
-{
-    struct hw hw = test_hw();
-    struct diag diag = DIAG_INIT;
-    *out = (struct compiled){.arena = ARENA_INIT};
-    model_build(&out->model, shape, &out->arena);
-    strategy_compile(&out->plan, options, &out->model, &hw, gpus, (struct source_pos){0}, &out->arena, &diag);
-    assert_string_equal(diag.text, "");
-}
-
-static void drop(struct compiled *compiled)
-{
-    plan_release(&compiled->plan);
-    arena_release(&compiled->arena);
-}
-
-static struct strategy_options options_of(int sharding)
-{
-    struct strategy_options options = strategy_default_options();
-    options.train.seq_len = 32;
-    options.train.micro_batch = 2;
-    options.fsdp.sharding_strategy = sharding;
-    return options;
-}
-
-static int count(const struct plan *plan, enum coll_kind kind)
-{
-    int n = 0;
-    for (int c = 0; c < plan->collectives.n; c++)
-        n += plan->collectives.at[c].kind == kind;
-    return n;
-}
-
-static double bytes_of(const struct plan *plan, enum coll_kind kind)
-{
-    double bytes = 0;
-    for (int c = 0; c < plan->collectives.n; c++)
-        if (plan->collectives.at[c].kind == kind)
-            bytes += plan->collectives.at[c].bytes;
-    return bytes;
-}
 
 static void check_case(const struct strategy_options *options, const struct model_shape *shape, int gpus)
 {

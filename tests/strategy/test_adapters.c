@@ -1,0 +1,159 @@
+/* LoRA and QLoRA in plans: what is multiplied, kept and sent. Numbers are those of small_llama: 3 blocks of matrices 64
+ * x 64 (q, o), 32 x 64 (k, v) and 160 x 64 (gate, up, down), 43,008 elements each; head and embedding of 64,000;
+ * adapters of rank r have r x (2 x 128 + 2 x 96 + 3 x 224) = 1,120 r elements a block. */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../near.h"
+#include "compiled.h"
+
+#include <string.h>
+
+enum { BLOCKS = 3, BLOCK_ELEMENTS = 43008, HEAD = 64000, RANK = 8, ADAPTERS = 1120 * RANK };
+
+static struct strategy_options adapting(int kind, bool qlora)
+{
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.kind = kind;
+    options.train.lora_rank = RANK;
+    options.train.qlora = qlora;
+    return options;
+}
+
+/* 2 x 32 tokens. A frozen matrix is multiplied forward and for the gradient of its input: two thirds of full training's
+ * three products; adapters take all three, as do scores and context (2 x 4 heads, 32 x 32 pairs of 16). */
+static void a_frozen_matrix_takes_two_products_of_three(void **state)
+{
+    (void)state;
+    double linear = 2.0 * 64 * (BLOCKS * BLOCK_ELEMENTS + HEAD), attention = BLOCKS * 4.0 * 2 * 4 * 32 * 32 * 16;
+    double adapters = 2.0 * 64 * BLOCKS * ADAPTERS;
+    struct strategy_options options = adapting(STRATEGY_DDP, false);
+    struct compiled compiled;
+    compile(&compiled, &options, &small_llama, 1);
+    assert_near(compiled.plan.model_flop / (2 * linear + 3 * attention + 3 * adapters), 1, 1e-12);
+    assert_near(compiled.plan.hardware_flop / compiled.plan.model_flop, 1, 1e-12);
+    drop(&compiled);
+    options.train.lora_rank = 0;
+    compile(&compiled, &options, &small_llama, 1);
+    assert_near(compiled.plan.model_flop / (3 * linear + 3 * attention), 1, 1e-12);
+    drop(&compiled);
+}
+
+static double kept(const struct plan *plan, enum hbm_category category)
+{
+    double bytes = 0;
+    for (int i = 0; i < plan->setup.n; i++) {
+        const struct plan_buffer *buffer = &plan->buffers.at[plan->setup.at[i]];
+        bytes += buffer->category == category ? (double)buffer->bytes : 0;
+    }
+    return bytes;
+}
+
+/* DDP: the base in 2 bytes (QLoRA: 4.127 bits, what is no matrix of a block 4 bytes); adapters 4, their moments 8,
+ * their buckets 4, and nothing else is reduced. Bytes of a matrix in NF4 are whole: half a byte each of 21. */
+static void ddp_keeps_and_sends_adapters(void **state)
+{
+    (void)state;
+    for (int qlora = 0; qlora < 2; qlora++) {
+        struct strategy_options options = adapting(STRATEGY_DDP, qlora);
+        struct compiled compiled;
+        compile(&compiled, &options, &small_llama, 8);
+        double trained = BLOCKS * ADAPTERS, matrices = BLOCKS * BLOCK_ELEMENTS;
+        double rest = (double)compiled.model.params - matrices;
+        double base = qlora ? matrices * 4.127 / 8 + 4 * rest : 2 * (matrices + rest);
+        assert_near(kept(&compiled.plan, HBM_PARAMETERS), base + 4 * trained, 21 * 0.5);
+        assert_near(kept(&compiled.plan, HBM_OPTIMIZER), 8 * trained, 0);
+        assert_near(kept(&compiled.plan, HBM_BUFFERS), 4 * trained, 0);
+        assert_near(bytes_of(&compiled.plan, COLL_ALL_REDUCE), 4 * trained, 0);
+        drop(&compiled);
+    }
+}
+
+/* FSDP over 8: a block is gathered whole in 16 bits, forward and backward, the root once; of gradients, the adapters'
+ * alone are scattered. All of it divides by 8. */
+static void fsdp_gathers_the_base_and_scatters_adapters(void **state)
+{
+    (void)state;
+    struct strategy_options options = adapting(STRATEGY_FSDP, false);
+    struct compiled compiled;
+    compile(&compiled, &options, &small_llama, 8);
+    double root = (double)compiled.model.layers[0].params;
+    double blocks = (double)compiled.model.params - root + BLOCKS * ADAPTERS;
+    assert_near(bytes_of(&compiled.plan, COLL_ALL_GATHER), 2 * (2 * blocks + root), 0);
+    assert_near(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER), 2.0 * BLOCKS * ADAPTERS, 0);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), BLOCKS);
+    drop(&compiled);
+}
+
+/* QLoRA widens each of the 21 matrices for each of its two products: 4.127 bits read, 2 bytes written an element. */
+static void matrices_are_widened_for_each_product(void **state)
+{
+    (void)state;
+    struct strategy_options options = adapting(STRATEGY_DDP, true);
+    struct compiled compiled;
+    compile(&compiled, &options, &small_llama, 1);
+    double read = 0, written = 0;
+    int n = 0;
+    for (int i = 0; i < compiled.plan.ops.n; i++) {
+        const struct plan_op *op = &compiled.plan.ops.at[i];
+        if (op->kind != OP_KERNEL || !strstr(op->name, "dequantize"))
+            continue;
+        read += compiled.plan.kernels.at[op->index].read_bytes;
+        written += compiled.plan.kernels.at[op->index].write_bytes;
+        n++;
+    }
+    assert_int_equal(n, 2 * 7 * BLOCKS);
+    assert_near(read, 2.0 * BLOCKS * BLOCK_ELEMENTS * 4.127 / 8, 1e-6);
+    assert_near(written, 2.0 * BLOCKS * BLOCK_ELEMENTS * 2, 1e-6);
+    drop(&compiled);
+}
+
+/* Whatever is combined, the plan obeys plan_check's laws, no gradient but those of adapters is made, and adapters on
+ * fewer layers multiply less. */
+static void every_combination_is_lawful(void **state)
+{
+    (void)state;
+    static const int families[] = {MODEL_GPT, MODEL_LLAMA, MODEL_BERT};
+    static const char *const few[] = {[MODEL_GPT] = "c_attn", [MODEL_LLAMA] = "q_proj,v_proj", [MODEL_BERT] = "query"};
+    for (int i = 0; i < 3 * 2 * 2 * 2 * CHECKPOINT_COUNT * SHARDING_COUNT; i++) {
+        int family = families[i % 3];
+        struct strategy_options options = adapting(i / 3 % 2 ? STRATEGY_DDP : STRATEGY_FSDP, i / 6 % 2);
+        options.train.activation_checkpointing = i / 12 % CHECKPOINT_COUNT;
+        options.fsdp.sharding_strategy = i / 12 / CHECKPOINT_COUNT % SHARDING_COUNT;
+        options.train.grad_accum = 1 + i / 12 / CHECKPOINT_COUNT / SHARDING_COUNT;
+        double flop[2];
+        for (int all = 0; all < 2; all++) {
+            options.train.lora_targets = all ? NULL : few[family];
+            struct compiled compiled;
+            char why[256] = "";
+            compile(&compiled, &options, small_shapes[family], 16);
+            if (!plan_check(&compiled.plan, why, sizeof why))
+                fail_msg("%s, %s: %s", small_shapes[family]->name, strategy_label(&options), why);
+            for (int b = 0; b < compiled.plan.buffers.n; b++) {
+                const struct plan_buffer *buffer = &compiled.plan.buffers.at[b];
+                if (buffer->category == HBM_GRADIENTS && strstr(buffer->name, ".weight"))
+                    assert_non_null(strstr(buffer->name, "lora_"));
+            }
+            flop[all] = compiled.plan.model_flop;
+            drop(&compiled);
+        }
+        assert_true(flop[0] < flop[1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_frozen_matrix_takes_two_products_of_three),
+        cmocka_unit_test(ddp_keeps_and_sends_adapters),
+        cmocka_unit_test(fsdp_gathers_the_base_and_scatters_adapters),
+        cmocka_unit_test(matrices_are_widened_for_each_product),
+        cmocka_unit_test(every_combination_is_lawful),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
