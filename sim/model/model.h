@@ -110,6 +110,10 @@ extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
 enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COUNT };
 extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused" */
 
+/* eager: a kernel for each operation; inductor: torch.compile's, see model/tape.h. */
+enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_COUNT };
+extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "inductor" */
+
 /* What a rank computes on in one micro-step. */
 struct model_workload {
     int64_t micro_batch;     /* sequences, images */
@@ -119,6 +123,7 @@ struct model_workload {
     enum dtype storage;      /* activations and gathered parameters: BF16, FP16 or FP32 (TF32 math has FP32 storage) */
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
+    int fusion;              /* enum kernel_fusion */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its

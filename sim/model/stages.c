@@ -2,6 +2,7 @@
 #include "model/family.h"
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
+const char *const kernel_fusion_names[FUSION_COUNT + 1] = {"eager", "inductor", NULL};
 const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", NULL};
 
 bool model_takes_flash(const struct model_shape *shape)

@@ -26,6 +26,13 @@
 
 struct tape;
 
+/* torch.compile (workload.fusion inductor): what TorchInductor makes of the record. Neighbouring kernels that work
+ * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
+ * outside once, and what only it uses is never written; a sum over rows, for a parameter's gradient, ends a group. A
+ * tensor that backward needs for such work only is made again there from what its group was made of, unless it is small
+ * (the min-cut partitioner's rule). Products and fused attention stay as they are. Ignored: choices by measured time,
+ * templates and epilogues of Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
+
 /* A tape for the program of one stage. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
     const struct model *model, int layer, const struct model_workload *workload, struct arena *arena);

@@ -186,7 +186,9 @@ int tape_pool(struct tape *tape, const char *name, enum tape_pool kind, int x, i
 
 int tape_images(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
-    return tape_value(tape, tape_name(tape, name), rows, cols, FLOAT_BYTES, false);
+    int images = tape_value(tape, tape_name(tape, name), rows, cols, FLOAT_BYTES, false);
+    tape->buffers.at[tape_at(tape, images).buffer].handed = true;
+    return images;
 }
 
 /* The gradient of something learned that all images share: a sum over them. */

@@ -28,7 +28,7 @@ extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy;
+    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */

@@ -34,13 +34,20 @@ struct run {
     struct model_stages stages;
 };
 
-static struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+static struct run run_as(
+    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention, enum kernel_fusion fusion)
 {
     struct run r = {.arena = ARENA_INIT};
     struct model_workload w = workload(shape, storage, attention);
+    w.fusion = (int)fusion;
     model_build(&r.model, shape, &r.arena);
     model_stages(&r.stages, &r.model, &w, &r.arena);
     return r;
+}
+
+static struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+{
+    return run_as(shape, storage, attention, FUSION_EAGER);
 }
 
 /* Every shape with every variant that its family knows. */
@@ -83,11 +90,13 @@ static void for_every_variant(check_run *check)
     for (int i = 0; i < n; i++)
         for (int attention = ATTENTION_NAIVE;
              attention <= (model_takes_flash(&shapes[i]) ? ATTENTION_FLASH : ATTENTION_NAIVE); attention++)
-            for (int storage = 0; storage < 2; storage++) {
-                struct run r = run(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16, (enum attention_kernel)attention);
-                check(&r);
-                arena_release(&r.arena);
-            }
+            for (int storage = 0; storage < 2; storage++)
+                for (int fusion = 0; fusion < FUSION_COUNT; fusion++) {
+                    struct run r = run_as(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16,
+                        (enum attention_kernel)attention, (enum kernel_fusion)fusion);
+                    check(&r);
+                    arena_release(&r.arena);
+                }
 }
 
 static const struct model_program *block(const struct run *r, int layer)
