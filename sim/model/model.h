@@ -128,6 +128,7 @@ struct model_workload {
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its
                               * matrix into the storage format before (bitsandbytes' dequantize kernel) */
+    bool fp8;                /* linear layers of blocks multiply in FP8 (TransformerEngine), see model/tape.h */
     bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                               * its `outputs` does not) */
 };

@@ -26,6 +26,13 @@
 
 struct tape;
 
+/* FP8 (workload.fp8): the linear layers of blocks run as TransformerEngine's Linear with delayed scaling does on Hopper
+ * (transformer_engine/pytorch/module/linear.py): input, weight and gradient are each cast to FP8 together with their
+ * transposes by one kernel, the three products multiply in FP8, results are in the storage format; backward keeps the
+ * transposes in place of the input. Attention, norms, the head stay as they are; so do layers whose sides are no
+ * multiples of 16. Ignored: the kernel that updates scales and the all_reduce of the largest values, some kB a step;
+ * weights kept in FP8 between micro-steps; FP8 gathers. */
+
 /* torch.compile (workload.fusion inductor): what TorchInductor makes of the record. Neighbouring kernels that work
  * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
  * outside once, and what only it uses is never written; a sum over rows, for a parameter's gradient, ends a group. A

@@ -109,6 +109,10 @@ int tape_grad(const struct tape *tape, const struct tape_op *op);
 int tape_new_grad(struct tape *tape, int value);
 void tape_give(struct tape *tape, int value, int grad);
 
+/* The workload has linear layers in FP8, and this one is; the op without backward, output and saved. */
+bool tape_in_fp8(const struct tape *tape, const struct tape_op *op);
+int tape_fp8_linear(struct tape *tape, struct tape_op op);
+
 /* After both passes: neighbouring element-by-element kernels become one. output_buffer is handed on, or NO_BUFFER. */
 void tape_fuse(struct tape *tape, int output_buffer);
 

@@ -165,7 +165,8 @@ static void check_adapters(const struct scenario_point *point, const char *file,
 static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct hw_gpu *gpu = &point->hw.gpu;
-    enum dtype math = strategy_workload(&point->options.strategy, &point->model).math;
+    struct model_workload workload = strategy_workload(&point->options.strategy, &point->model);
+    enum dtype math = workload.fp8 ? DTYPE_FP8 : workload.math;
     if (kernel_supported(gpu, math))
         return;
     char known[128] = "";

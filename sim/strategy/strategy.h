@@ -15,10 +15,11 @@ enum precision {
     PRECISION_BF16,        /* pure BF16: parameters, gradients, optimizer state */
     PRECISION_BF16_MASTER, /* BF16 parameters and gradients; the optimizer keeps an FP32 copy and steps in FP32
                               (InternEvo, Megatron) */
+    PRECISION_FP8_MIXED,   /* as bf16_mixed, the linear layers of blocks in FP8 (TransformerEngine) */
     PRECISION_COUNT,
 };
-extern const char
-    *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master" */
+extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
+                                                          "bf16_master", "fp8_mixed" */
 
 /* What a checkpointed block keeps for its backward pass: everything, its input, or that and what model_kernel.kept
  * says.
