@@ -8,9 +8,9 @@
  * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (fit_gemm.h); H200 has H100's SMs and takes its numbers;
  * - transferred to A100: k_overhead, gemm_floor and load_bandwidth (relative to a balanced tile) are the geometric mean
  *   of H100 bf16 and V100 fp16; the efficiency is solved from the best product measured on A100 (mamf.csv);
- * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from its bf16,
- *   which passes the same bytes by the same path at half the rate (H100's tf32 runs on kernels not made for it); fp32
- * (no tensor cores) from V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
+ * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from its bf16, which passes the same
+ * bytes by the same path at half the rate (H100's tf32 runs on kernels that were not made for it); fp32 (no tensor
+ * cores) from V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
  *
  * Nothing here looks at training runs. */
 #ifndef FLOPCAST_CALIBRATE_CALIBRATE_H

@@ -19,7 +19,7 @@ struct fit {
     struct quantity *number[MAX_NUMBERS]; /* into gpu */
     int parameter[MAX_NUMBERS];           /* which parameter each is the exponential of */
     int n_numbers, n_parameters;
-    int expected[2], n_expected; /* parameters that are expected near START_K_OVERHEAD: those of k_overhead */
+    int expected[2], n_expected;  /* parameters that are expected near START_K_OVERHEAD: those of k_overhead */
     const struct gemm_row **rows; /* those fitted */
     size_t n_rows;
 };
@@ -28,8 +28,8 @@ static const double CAUCHY = 0.15;        /* assumed: log residual beyond which 
 static const double START_FLOOR_S = 4e-6; /* start of the search only: launch, prologue and epilogue are microseconds */
 static const double START_EFFICIENCY = 0.85, START_K_OVERHEAD = 150, START_TILE_SHARE = 0.5,
                     START_ROW_GAP = 32; /* likewise */
-/* Assumed: the logarithm of k_overhead is within 0.7 (a factor of two) of its start, which counts as a row within 5 %: a
- * few steps of GEMM_STEP_K to fill the pipeline, and as many to write the tile. It decides only where the rows hardly
+/* Assumed: the logarithm of k_overhead is within 0.7 (a factor of two) of its start, which counts as a row within 5 %:
+ * a few steps of GEMM_STEP_K to fill the pipeline, and as many to write the tile. It decides only where the rows hardly
  * do, as for fp32 on V100: k_overhead, efficiency and load_bandwidth can stand for one another there. */
 static const double EXPECTED_WEIGHT = 0.05 / 0.7;
 static const double UNDETERMINED =

@@ -1,6 +1,7 @@
 #include "base/units.h"
 #include "calibrate/basis.h"
 #include "calibrate/calibrate.h"
+#include "calibrate/norms.h"
 #include "calibrate/streams.h"
 
 static void print_number(FILE *out, const char *format, const char *name, struct quantity filed,
@@ -76,6 +77,25 @@ static enum status print_best(FILE *out, const struct basis *basis, struct diag 
     return STATUS_OK;
 }
 
+/* The stream model on a GPU whose norms were measured. */
+static enum status print_norms(FILE *out, const struct basis *basis, struct diag *diag)
+{
+    static const char name[] = "h200-sxm-141gb";
+    struct hw_gpu filed, gpu;
+    struct norm_rate rates[NORM_RATES];
+    enum status status = basis_gpu(&filed, &gpu, basis, name, diag);
+    if (status == STATUS_OK)
+        status = norm_rates_load(rates, basis_table(basis, "norm.csv"), name, &gpu, diag);
+    if (status != STATUS_OK)
+        return status;
+    fprintf(out, "RMS norms of %s beyond L2: share of the streaming rate, errors on shapes held out\n", name);
+    fprintf(out, "  %-13s %-9s %6s %7s %9s %8s %8s\n", "", "", "fitted", "share", "held out", "median", "most");
+    for (int i = 0; i < NORM_RATES; i++)
+        fprintf(out, "  %-13s %-9s %6d %7.2f %9d %6.1f %% %6.1f %%\n", rates[i].library, rates[i].pass,
+            rates[i].n_fitted, rates[i].share, rates[i].n_held_out, 100 * rates[i].median, 100 * rates[i].most);
+    return STATUS_OK;
+}
+
 enum status calibrate_print(
     FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
 {
@@ -90,6 +110,8 @@ enum status calibrate_print(
     if (status == STATUS_OK) {
         print_errors(out, &basis);
         status = print_best(out, &basis, diag);
+        if (status == STATUS_OK)
+            status = print_norms(out, &basis, diag);
     }
     basis_release(&basis);
     return status;
