@@ -14,7 +14,7 @@ SELECT
   nccl_bytes / 0x40000000 AS nccl,
   hbm_capacity_bytes / 0x40000000 AS capacity,
   published_peak_allocated_bytes / 0x40000000 AS published,
-  CASE status WHEN 'oom' THEN printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000) ELSE '' END AS note
+  CASE status WHEN 'oom' THEN iif(shortfall_bytes > 0, printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000), 'OOM: gaps') ELSE '' END AS note
 FROM v_memory
 WHERE run_id = (SELECT max(run_id) FROM v_memory)
 ORDER BY position

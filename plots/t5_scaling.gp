@@ -31,11 +31,13 @@ set offsets 0, 0, graph 0.05, graph 0.3
 set key bottom left reverse Left spacing 1.5 samplen 3
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
-# Where `run --samples` has been: 90 % of the samples, and their median as a thin line.
+# Where `run --samples` has been: 90 % of the samples, the same with what the model leaves out, and their median as a thin line.
 sampled = |$bands| > 1
-if (sampled) set label 4 'Bands: 90 % of the samples of fitted parameters and noise; thin lines: their median.' \
+if (sampled) set label 4 'Bands: 90 % of the samples (errors of numbers, noise), and paler with what the model leaves out; thin lines: median.' \
   at screen 0.02,0.085 textcolor rgb grey font ',11'
-plot for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "low")):(of(c, "high")) with filledcurves \
+plot for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "lowest")):(of(c, "highest")) with filledcurves \
+    linetype c fillstyle transparent solid 0.07 noborder notitle, \
+  for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "low")):(of(c, "high")) with filledcurves \
     linetype c fillstyle transparent solid 0.2 noborder notitle, \
   for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "median")) with lines linetype c linewidth 0.7 notitle, \
   for [c = 1 : |$curves| - 1] $points using "gpus":(of(c, "simulated")) with linespoints \

@@ -17,6 +17,8 @@ SELECT
   tflops_per_gpu_p05 AS low,
   tflops_per_gpu_p50 AS median,
   tflops_per_gpu_p95 AS high,
+  coalesce(tflops_per_gpu_low, tflops_per_gpu_p05) AS lowest,
+  coalesce(tflops_per_gpu_high, tflops_per_gpu_p95) AS highest,
   samples
 FROM v_band
 WHERE scenario = 't5_scaling'

@@ -1,5 +1,5 @@
 # Left: predicted against measured, both logarithmic, with the diagonal and +-10 %. Right: the error against the number of GPUs. One
-# colour and shape a source; grey: rows that a fit rests on.
+# colour and shape a source; grey: rows that a fit rests on. Bars: 90 % intervals, where `validate --samples` made them.
 grey = '#555555'
 set linetype 1 linecolor '#0072B2' pointtype 7
 set linetype 2 linecolor '#D55E00' pointtype 5
@@ -31,6 +31,8 @@ set logscale xy
 unset key
 plot x with lines linecolor rgb grey notitle, \
   1.1 * x with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, x / 1.1 with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, \
+  for [s = 1 : sources] $runs using (of(s, "measured")):(of(s, "low")):(of(s, "low")):(of(s, "high")) with yerrorbars \
+    linetype s pointtype -1 linewidth 0.4 notitle, \
   for [s = 1 : sources] $runs using (of(s, "measured")):(of(s, "predicted")) with points linetype s pointsize 0.9 notitle
 
 unset label 1
@@ -38,8 +40,10 @@ unset logscale y
 set xlabel 'GPUs'
 set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
-set key at screen 0.5,0.2 center top maxrows 5 reverse Left font ',10' samplen 1
+set key at screen 0.5,0.2 center top maxrows 6 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \
+  for [s = 1 : sources] $runs using "gpus":(of(s, "error")):(of(s, "error_low")):(of(s, "error_high")) with yerrorbars \
+    linetype s pointtype -1 linewidth 0.4 notitle, \
   for [s = 1 : sources] $runs using "gpus":(of(s, "error")) with points linetype s pointsize 0.9 \
     title word($sources[s + 1], 1)
 unset multiplot

@@ -6,7 +6,11 @@ SELECT
   gpus,
   measured_tokens_per_s_per_gpu AS measured,
   predicted_tokens_per_s_per_gpu AS predicted,
-  100 * error AS error
+  100 * error AS error,
+  predicted_lo AS low,
+  predicted_hi AS high,
+  100 * (predicted_lo / measured_tokens_per_s_per_gpu - 1) AS error_low,
+  100 * (predicted_hi / measured_tokens_per_s_per_gpu - 1) AS error_high
 FROM v_validation
 WHERE error IS NOT NULL
 ORDER BY place, gpus
@@ -21,7 +25,9 @@ GROUP BY used_in_fit = '', source
 ORDER BY used_in_fit = '', source
 
 -- name: heading
-SELECT printf('%d runs; median |error| of those that no fit rests on: %.1f %%', (SELECT count(*) FROM v_validation WHERE error IS NOT NULL), 100 * error)
-  AS setting
-FROM (SELECT abs(error) AS error FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '' ORDER BY abs(error))
-LIMIT 1 OFFSET (SELECT count(*) / 2 FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '')
+WITH unseen AS (SELECT * FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '')
+SELECT printf('%d runs', (SELECT count(*) FROM v_validation WHERE error IS NOT NULL))
+  || coalesce((SELECT printf('; median |error| of those that no fit rests on: %.1f %%', 100 * abs(error)) FROM unseen ORDER BY abs(error)
+    LIMIT 1 OFFSET (SELECT count(*) / 2 FROM unseen)), '')
+  || (SELECT CASE count(predicted_lo) WHEN 0 THEN '' ELSE printf('; their 90 %% intervals (bars) cover %.0f %%',
+    100.0 * sum(measured_tokens_per_s_per_gpu BETWEEN predicted_lo AND predicted_hi) / count(predicted_lo)) END FROM unseen) AS setting

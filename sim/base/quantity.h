@@ -1,5 +1,5 @@
 /* A number with its provenance. Everything that describes real hardware or software is one of these: the value in base
- * SI, what kind of number it is, its standard error where it was fitted, and where it comes from. */
+ * SI, what kind of number it is, its standard error where that is known, and where it comes from. */
 #ifndef FLOPCAST_BASE_QUANTITY_H
 #define FLOPCAST_BASE_QUANTITY_H
 
@@ -12,8 +12,9 @@ enum quantity_kind {
 };
 
 struct quantity {
-    double value;     /* base SI */
-    double std_error; /* same unit; 0 unless fitted */
+    double value; /* base SI */
+    double
+        std_error; /* same unit; of a fit, or how far off the source may be; 0: not known (hw/draw.h has a default) */
     enum quantity_kind kind;
     const char *source; /* NULL when unset */
 };

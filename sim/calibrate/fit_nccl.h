@@ -99,5 +99,7 @@ enum status nccl_fit_store(struct nccl_fit *fit, const char *measured, struct st
 
 /* The report of `flopcast calibrate fit nccl`. */
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit);
+/* Its correlations, as an entry of topologies/fitted/correlations.yaml. */
+void nccl_fit_print_correlations(FILE *out, const struct nccl_fit *fit);
 
 #endif

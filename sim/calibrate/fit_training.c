@@ -71,6 +71,54 @@ static void set_values(struct training_fit *fit)
         }
 }
 
+/* The two points at which a row was simulated last. Most parameters are those of one GPU or stack: when the fit steps
+ * along one, the rows of the others stand where they stood. */
+struct training_memo {
+    struct {
+        double at[N_KEYS], speed;
+    } last[2];
+    int next;
+};
+
+static bool same_point(const double *a, const double *b)
+{
+    for (int k = 0; k < N_KEYS; k++)
+        if (a[k] < b[k] || a[k] > b[k])
+            return false;
+    return true;
+}
+
+static double speed_of(struct training_fit *fit, int i)
+{
+    struct scenario_point *point = &fit->table.rows.at[i].set.points[0];
+    struct training_memo *memo = &fit->memo[i];
+    double at[N_KEYS];
+    for (int k = 0; k < N_KEYS; k++)
+        at[k] = quantity_of(&point->hw.gpu, k)->value;
+    for (int m = 0; m < 2; m++)
+        if (memo->last[m].speed > 0 && same_point(memo->last[m].at, at))
+            return memo->last[m].speed;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT; /* what can be compiled was compiled before */
+    struct scenario_result result = {0};
+    scenario_simulate(&result, point, &arena, &diag);
+    memcpy(memo->last[memo->next].at, at, sizeof at);
+    memo->last[memo->next].speed = result.tokens_per_s_per_gpu;
+    memo->next = !memo->next;
+    arena_release(&arena);
+    return result.tokens_per_s_per_gpu;
+}
+
+static void run_rows(struct training_fit *fit)
+{
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int i = 0; i < fit->table.rows.n; i++)
+        if (fit->table.rows.at[i].has_error)
+            fit->rows[i].speed = speed_of(fit, i);
+}
+
 /* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown as its logarithm, within bounds that no
  * machine reaches. */
 static const double SLOWDOWN_MOST = 10, SLOWDOWN_LEAST = 1e-4;
@@ -95,34 +143,10 @@ static double slope_of(const struct training_parameter *p)
     return is_share(p) ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
 }
 
-/* The two points at which a row was simulated last. Most parameters are those of one GPU or stack: when the fit steps
- * along one, the rows of the others stand where they stood. */
-struct training_memo {
-    struct {
-        double at[N_KEYS], speed;
-    } last[2];
-    int next;
-};
-
-static double speed_of(struct training_fit *fit, int i)
+/* The logarithm of predicted / measured at the numbers of the moment. */
+double training_fit_residual(const struct training_fit *fit, int row)
 {
-    struct scenario_point *point = &fit->table.rows.at[i].set.points[0];
-    struct training_memo *memo = &fit->memo[i];
-    double at[N_KEYS];
-    for (int k = 0; k < N_KEYS; k++)
-        at[k] = quantity_of(&point->hw.gpu, k)->value;
-    for (int m = 0; m < 2; m++)
-        if (memo->last[m].speed > 0 && memcmp(memo->last[m].at, at, sizeof at) == 0)
-            return memo->last[m].speed;
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT; /* what can be compiled was compiled before */
-    struct scenario_result result = {0};
-    scenario_simulate(&result, point, &arena, &diag);
-    memcpy(memo->last[memo->next].at, at, sizeof at);
-    memo->last[memo->next].speed = result.tokens_per_s_per_gpu;
-    memo->next = !memo->next;
-    arena_release(&arena);
-    return result.tokens_per_s_per_gpu;
+    return fit->table.rows.at[row].has_error ? log(fit->rows[row].speed) - fit->rows[row].offset : 0;
 }
 
 static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
@@ -131,16 +155,9 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
     for (int i = 0; i < fit->parameters.n; i++)
         fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, (size_t)i));
     set_values(fit);
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-    for (int i = 0; i < fit->table.rows.n; i++) {
-        const struct validate_row *row = &fit->table.rows.at[i];
-        double off = 0;
-        if (row->has_error) /* as it was filed; the figure that was published may be another than tokens/s */
-            off = log((1 + row->error) * fit->noise[i] * speed_of(fit, i) / row->predicted.tokens_per_s_per_gpu);
-        gsl_vector_set(out, (size_t)i, off);
-    }
+    run_rows(fit);
+    for (int i = 0; i < fit->table.rows.n; i++)
+        gsl_vector_set(out, (size_t)i, fit->rows[i].left_out ? 0 : training_fit_residual(fit, i));
     return GSL_SUCCESS;
 }
 
@@ -156,23 +173,21 @@ enum status training_fit_load(
         return diag_input(diag, (struct source_pos){.file = table},
             "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
             out->parameters.n);
-    out->noise = xcalloc((size_t)n, sizeof *out->noise);
+    out->rows = xcalloc((size_t)n, sizeof *out->rows);
     out->memo = xcalloc((size_t)n, sizeof *out->memo);
-    validate_run(&out->table, NULL, NULL, diag);
+    validate_run(&out->table, NULL, NULL, NULL, diag);
     for (int i = 0; i < n; i++)
-        out->noise[i] = out->table.rows.at[i].has_error ? 1 + out->table.rows.at[i].error : 1;
-    for (int i = 0; i < n; i++) {
-        struct validate_row *row = &out->table.rows.at[i];
-        if (row->status != VALIDATE_NOT_SIMULATED)
-            row->set.points[0].options.exec.noise = (struct noise_options){0};
-    }
-    validate_run(&out->table, NULL, NULL, diag);
+        if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
+            out->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};
+    run_rows(out);
     for (int i = 0; i < n; i++)
-        out->noise[i] /= out->table.rows.at[i].has_error ? 1 + out->table.rows.at[i].error : 1;
+        if (out->table.rows.at[i].has_error)
+            out->rows[i].offset = log(out->rows[i].speed) - log(1 + out->table.rows.at[i].error);
     return diag->worst;
 }
 
-enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
+/* Where the parameters are, and their covariance there. search: away from the filed values, to the fit. */
+static bool solve(struct training_fit *fit, bool search)
 {
     size_t n = (size_t)fit->parameters.n;
     gsl_vector *at = gsl_vector_alloc(n);
@@ -180,78 +195,44 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
     for (size_t i = 0; i < n; i++)
         gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
     struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP};
-    enum status status = STATUS_OK;
-    if (!robust_fit(at, covariance, &problem))
-        status = diag_input(diag, (struct source_pos){0}, "the fit does not stand still; the rows do not determine it");
-    fit->covariance = xcalloc(n * n, sizeof *fit->covariance);
+    bool good = true;
+    if (search)
+        good = robust_fit(at, covariance, &problem);
+    else
+        robust_covariance(at, covariance, &problem);
+    for (size_t i = 0; i < n; i++)
+        fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, i));
+    set_values(fit);
+    run_rows(fit);
+    fit->covariance = xrealloc(fit->covariance, n * n * sizeof *fit->covariance);
     for (size_t i = 0; i < n; i++) {
         struct training_parameter *p = &fit->parameters.at[i];
-        p->fitted.value = value_of(p, gsl_vector_get(at, i));
         p->fitted.std_error = slope_of(p) * sqrt(gsl_matrix_get(covariance, i, i));
         for (size_t j = 0; j < n; j++)
             fit->covariance[i * n + j] = gsl_matrix_get(covariance, i, j);
     }
-    set_values(fit);
-    validate_run(&fit->table, NULL, NULL, diag);
     gsl_vector_free(at);
     gsl_matrix_free(covariance);
-    return status;
+    return good;
+}
+
+enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
+{
+    if (!solve(fit, true))
+        return diag_input(diag, (struct source_pos){0}, "the fit does not stand still; the rows do not determine it");
+    return STATUS_OK;
+}
+
+void training_fit_filed(struct training_fit *fit)
+{
+    solve(fit, false);
 }
 
 void training_fit_free(struct training_fit *fit)
 {
     validate_release(&fit->table);
     vec_free(&fit->parameters);
-    free(fit->noise);
+    free(fit->rows);
     free(fit->memo);
     free(fit->covariance);
-}
-
-static bool fitted_on(const struct validate_row *row, const void *self)
-{
-    (void)self;
-    return row->has_error;
-}
-
-static void print(FILE *out, const struct training_fit *fit)
-{
-    fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
-    for (int i = 0; i < fit->parameters.n; i++) {
-        const struct training_parameter *p = &fit->parameters.at[i];
-        fprintf(out, "%-22s %5d %10.4f %10.4f +- %-10.4f %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
-            p->fitted.std_error, p->source);
-    }
-    int n = fit->parameters.n;
-    for (int i = 0; i < n; i++)
-        for (int j = 0; j < i; j++) {
-            double correlation =
-                fit->covariance[i * n + j] / sqrt(fit->covariance[i * n + i] * fit->covariance[j * n + j]);
-            if (fabs(correlation) > CALIBRATE_TIED)
-                fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, fit->parameters.at[i].key,
-                    fit->parameters.at[i].source, fit->parameters.at[j].key, fit->parameters.at[j].source);
-        }
-    struct validate_summary s = validate_summarise(&fit->table, fitted_on, NULL);
-    fprintf(out, "\n%d rows, without noise: |predicted / measured - 1| median %.1f %%, 90th percentile %.1f %%\n",
-        s.n_errors, 100 * s.median, 100 * s.p90);
-}
-
-enum status training_fit_print(FILE *out, const char *path, const char *base, struct diag *diag)
-{
-    struct csv_table *csv = NULL;
-    enum status status = csv_load(&csv, path, diag);
-    if (status != STATUS_OK)
-        return status;
-    bool *rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof *rows);
-    for (int r = 0; r < csv_rows(csv); r++)
-        rows[r] = *csv_cell(csv, r, csv_column(csv, "used_in_fit")) != '\0';
-    csv_release(csv);
-    struct training_fit fit = {0};
-    status = training_fit_load(&fit, path, base, rows, diag);
-    if (status == STATUS_OK)
-        status = training_fit_solve(&fit, diag);
-    if (status == STATUS_OK)
-        print(out, &fit);
-    training_fit_free(&fit);
-    free(rows);
-    return status;
 }

@@ -7,7 +7,10 @@
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
- * results filed, until it stands still (twice will do). */
+ * results filed, until it stands still (twice will do).
+ *
+ * Cross-validation: for each family of rows, a source and a model, the fit on all others, and its errors on that
+ * family. What no other row depends on keeps its filed value. */
 #ifndef FLOPCAST_CALIBRATE_FIT_TRAINING_H
 #define FLOPCAST_CALIBRATE_FIT_TRAINING_H
 
@@ -21,10 +24,16 @@ struct training_parameter {
     int rows; /* that depend on it */
 };
 
+struct training_row {
+    double speed;  /* without noise, at the numbers of the moment */
+    double offset; /* log(speed) at which the prediction, noise included, is what was measured */
+    bool left_out; /* of the fit */
+};
+
 struct training_fit {
     struct validate_table table;
     VEC(struct training_parameter) parameters;
-    double *noise;              /* by row: speed with noise over speed without, values as filed */
+    struct training_row *rows;  /* as the table's */
     struct training_memo *memo; /* by row: what was simulated last */
     double
         *covariance; /* of what is varied (logit of shares, log of the slowdown), parameters.n squared; NULL before */
@@ -34,9 +43,22 @@ struct training_fit {
 enum status training_fit_load(
     struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag);
 enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
+/* The filed values taken for the solution: their standard errors and covariance alone, in seconds. */
+void training_fit_filed(struct training_fit *fit);
 void training_fit_free(struct training_fit *fit);
 
-/* Loads the rows with used_in_fit, fits, and prints every parameter beside its filed value. */
-enum status training_fit_print(FILE *out, const char *path, const char *base, struct diag *diag);
+/* Which rows of the table say used_in_fit; to be freed. NULL where the table cannot be read. */
+bool *training_fit_rows(const char *path, struct diag *diag);
+
+/* log(predicted / measured) of a row at the numbers of the moment; 0 where nothing can be compared. */
+double training_fit_residual(const struct training_fit *fit, int row);
+
+/* What training_fit_print shows: parameters beside their filed values; the correlations as
+ * topologies/fitted/correlations.yaml has them; or the errors of cross-validation. */
+enum training_report { TRAINING_PARAMETERS, TRAINING_CORRELATIONS, TRAINING_CROSS_VALIDATION };
+
+/* Loads the rows with used_in_fit, fits, and prints. */
+enum status training_fit_print(
+    FILE *out, const char *path, const char *base, enum training_report report, struct diag *diag);
 
 #endif

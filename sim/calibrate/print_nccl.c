@@ -1,7 +1,9 @@
+#include "calibrate/correlations.h"
 #include "calibrate/fit_nccl.h"
 #include "calibrate/robust.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 static void print_error(FILE *out, struct nccl_error error)
 {
@@ -69,6 +71,21 @@ static void print_correlations(FILE *out, const struct nccl_fit *fit)
                 fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, a->key, nccl_parameter_family(a),
                     b->key, nccl_parameter_family(b));
         }
+}
+
+void nccl_fit_print_correlations(FILE *out, const struct nccl_fit *fit)
+{
+    const char **keys = xcalloc(fit->n_free, sizeof *keys), **sources = xcalloc(fit->n_free, sizeof *sources);
+    for (int i = 0; i < fit->parameters.n; i++) {
+        const struct nccl_parameter *p = &fit->parameters.at[i];
+        if (p->number < 0)
+            continue;
+        keys[p->number] = p->key;
+        sources[p->number] = p->source;
+    }
+    correlations_print(out, keys, sources, fit->covariance, (int)fit->n_free);
+    free(keys);
+    free(sources);
 }
 
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit)

@@ -27,4 +27,7 @@ struct robust_problem {
  * the rows' own scatter is not known. Returns whether the last rounds stood still. */
 bool robust_fit(gsl_vector *at, gsl_matrix *covariance, const struct robust_problem *problem);
 
+/* The covariance at `at`, which is taken for the solution: one set of differences instead of a search. */
+void robust_covariance(const gsl_vector *at, gsl_matrix *covariance, const struct robust_problem *problem);
+
 #endif

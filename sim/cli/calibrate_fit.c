@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "calibrate/calibrate.h"
+#include "calibrate/fit_cluster.h"
 #include "calibrate/fit_nccl.h"
 #include "calibrate/fit_training.h"
 #include "store/store.h"
@@ -9,11 +10,15 @@
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB };
+enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB, KEY_CORRELATIONS, KEY_CROSS_VALIDATE };
+
+enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_COUNT };
+static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", NULL};
 
 struct fit_command {
     const char *measured, *gpus, *clusters, *db;
-    enum { FIT_GPUS, FIT_NCCL, FIT_TRAINING } what;
+    enum fit_what what;
+    bool correlations, cross_validate;
 };
 
 static const struct argp_option options[] = {
@@ -22,6 +27,12 @@ static const struct argp_option options[] = {
     {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
     {"db", KEY_DB, "PATH", 0,
         "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
+    {"correlations", KEY_CORRELATIONS, NULL, 0,
+        "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
+    {"cross-validate", KEY_CROSS_VALIDATE, NULL, 0,
+        "training: leave out one source and model after the other, and print how well the fit to the rest predicts it "
+        "(ten minutes)",
+        0},
     {0},
 };
 
@@ -41,14 +52,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DB:
         command->db = arg;
         return 0;
+    case KEY_CORRELATIONS:
+        command->correlations = true;
+        return 0;
+    case KEY_CROSS_VALIDATE:
+        command->cross_validate = true;
+        return 0;
     case ARGP_KEY_ARG:
-        if (state->arg_num > 0 || (strcmp(arg, "nccl") != 0 && strcmp(arg, "training") != 0))
-            argp_error(state, "'%s' is nothing to fit; 'nccl', 'training', or nothing for the GPUs", arg);
-        command->what = *arg == 'n' ? FIT_NCCL : FIT_TRAINING;
+        while (fit_names[command->what] && (state->arg_num > 0 || strcmp(fit_names[command->what], arg) != 0))
+            command->what++;
+        if (!fit_names[command->what])
+            argp_error(state, "'%s' is nothing to fit; 'nccl', 'training', 'cluster', or nothing for the GPUs", arg);
         return 0;
     case ARGP_KEY_END:
-        if (command->db && command->what == FIT_TRAINING)
+        if (command->db && (command->what == FIT_TRAINING || command->what == FIT_CLUSTER))
             argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
+        if (command->correlations && command->what != FIT_NCCL && command->what != FIT_TRAINING)
+            argp_error(state, "--correlations is for: calibrate fit nccl, and training");
+        if (command->cross_validate && (command->what != FIT_TRAINING || command->correlations))
+            argp_error(state, "--cross-validate is for: calibrate fit training, alone");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -76,8 +98,10 @@ static void fit_nccl(const struct fit_command *command, struct arena *arena, str
         fit = (struct nccl_fit){0};
     if (status == STATUS_OK)
         status = nccl_fit_solve(&fit, 1, diag);
-    if (fit.covariance)
+    if (fit.covariance && !command->correlations)
         nccl_fit_print(stdout, &fit);
+    if (fit.covariance && command->correlations)
+        nccl_fit_print_correlations(stdout, &fit);
     if (store && status == STATUS_OK)
         nccl_fit_store(&fit, command->measured, store, diag);
     store_close(store);
@@ -88,23 +112,32 @@ int calibrate_fit(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .args_doc = "[nccl | training]",
+        .args_doc = "[nccl | training | cluster]",
         .doc =
             "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in the "
             "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
             "of nccl-tests, fitted or left out; with 'training', what only training shows, in topologies/gpus and "
-            "scenarios/stacks, from the rows of training.csv that say used_in_fit (a minute)."};
+            "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', what "
+            "scaling "
+            "curves among them say about the variation that cluster files assume (minutes)."};
     struct fit_command command = {.measured = FLOPCAST_SOURCE_DIR "/results/measured",
         .gpus = FLOPCAST_SOURCE_DIR "/topologies/gpus",
         .clusters = FLOPCAST_SOURCE_DIR "/topologies/clusters"};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
+    const char *table = arena_printf(&arena, "%s/training.csv", command.measured);
+    const char *base = arena_printf(&arena, "%s/training.yaml", command.measured);
     if (command.what == FIT_NCCL)
         fit_nccl(&command, &arena, &diag);
     else if (command.what == FIT_TRAINING)
-        training_fit_print(stdout, arena_printf(&arena, "%s/training.csv", command.measured),
-            arena_printf(&arena, "%s/training.yaml", command.measured), &diag);
+        training_fit_print(stdout, table, base,
+            command.cross_validate ? TRAINING_CROSS_VALIDATION
+            : command.correlations ? TRAINING_CORRELATIONS
+                                   : TRAINING_PARAMETERS,
+            &diag);
+    else if (command.what == FIT_CLUSTER)
+        cluster_fit_print(stdout, table, base, &diag);
     else
         fit_gpus(&command, &arena, &diag);
     arena_release(&arena);

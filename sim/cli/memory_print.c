@@ -139,9 +139,9 @@ static void add_model_rows(struct rows *rows, const struct memory_request *reque
     double adapters = 16 * (double)footprint_lora_params(model, LORA_RANK, NULL); /* FP32: 4 + 4 + 8 bytes each */
     add(rows, "rule", "LoRA of rank 16, 16-bit base", 2 * p, 2 * p + adapters,
         "base, adapters on every matrix of the blocks, Adam");
-    add(rows, "rule", "QLoRA of rank 16, 4-bit base", p / 2, footprint_qlora_base(model, 2) + adapters,
+    add(rows, "rule", "QLoRA of rank 16, 4-bit base", p / 2, footprint_quantised_base(model, BASE_NF4, 2) + adapters,
         "4.127 bits in the blocks' matrices, the rest in 16 bit");
-    add(rows, "rule", "QLoRA, prepared for training", p / 2, footprint_qlora_base(model, 4) + adapters,
+    add(rows, "rule", "QLoRA, prepared for training", p / 2, footprint_quantised_base(model, BASE_NF4, 4) + adapters,
         "prepare_model_for_kbit_training: the rest in FP32; it turns full checkpointing on, too");
     if (options->micro_batch > 0) {
         int64_t context = model->shape.family == MODEL_T5 ? options->decoder_seq_len : options->seq_len;
@@ -218,7 +218,7 @@ static void print_table(
             o->seq_len, attention_kernel_names[o->attention],
             o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
     if (o->lora_rank > 0)
-        fprintf(out, ", %sLoRA of rank %" PRId64, o->qlora ? "Q" : "", o->lora_rank);
+        fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", o->lora_rank, footprint_base_names[o->base]);
     fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");
     bool rules = false;
     for (int i = 0; i < rows->list.n; i++) {

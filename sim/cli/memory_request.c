@@ -27,6 +27,7 @@ enum {
     KEY_OFFLOAD,
     KEY_LORA,
     KEY_LORA_TARGETS,
+    KEY_LORA_BASE,
     KEY_QLORA
 };
 
@@ -34,7 +35,7 @@ static const struct argp_option options[] = {
     {.name = "dtype",
         .key = KEY_DTYPE,
         .arg = "D",
-        .doc = "fp32, bf16_mixed (default), fp16_mixed, bf16, fp16 or int8"},
+        .doc = "fp32, tf32, bf16_mixed (default), fp16_mixed, bf16_master, bf16, fp16 or int8"},
     {.name = "optimizer",
         .key = KEY_OPTIMIZER,
         .arg = "O",
@@ -65,11 +66,14 @@ static const struct argp_option options[] = {
         .key = KEY_LORA_TARGETS,
         .arg = "LIST",
         .doc = "the linear layers that have adapters, as in q_proj,v_proj (default: all of the blocks)"},
+    {.name = "lora-base",
+        .key = KEY_LORA_BASE,
+        .arg = "B",
+        .doc = "what the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where they are "
+               "quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves it"},
     {.name = "qlora",
         .key = KEY_QLORA,
-        .doc =
-            "with --lora: the blocks' matrices in 4 bits, everything else in FP32, as prepare_model_for_kbit_training "
-            "leaves it; full checkpointing, as it turns on"},
+        .doc = "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on"},
     {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
     {.name = "gpu",
         .key = KEY_GPU,
@@ -96,6 +100,7 @@ static const struct choice {
     CHOICE(KEY_STRATEGY, "strategy", footprint_strategy_names, strategy),
     CHOICE(KEY_CHECKPOINTING, "checkpointing", checkpointing_names, checkpointing),
     CHOICE(KEY_ATTENTION, "attention", attention_kernel_names, attention),
+    CHOICE(KEY_LORA_BASE, "lora-base", footprint_base_names, base),
     CHOICE(KEY_CROSS_ENTROPY, "cross-entropy", cross_entropy_names, cross_entropy),
 };
 static const struct count {
@@ -134,8 +139,8 @@ static void check(const struct memory_request *request, struct argp_state *state
     const struct footprint_options *footprint = &request->options;
     if (!request->name)
         argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
-    if (!footprint->lora_rank && (footprint->qlora || footprint->lora_targets))
-        argp_error(state, "--qlora and --lora-targets say more about --lora RANK, which is missing");
+    if (!footprint->lora_rank && (footprint->base != BASE_HALF || footprint->lora_targets))
+        argp_error(state, "--qlora, --lora-base and --lora-targets say more about --lora RANK, which is missing");
     if (request->fit && !request->gpu_path)
         argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
     if (request->fit && footprint->micro_batch)
@@ -164,7 +169,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
         footprint->lora_targets = text;
         return 0;
     case KEY_QLORA:
-        footprint->qlora = true;
+        footprint->base = BASE_NF4;
         footprint->checkpointing = CHECKPOINT_FULL;
         return 0;
     case ARGP_KEY_ARG:

@@ -6,6 +6,7 @@
 #include "store/record.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,7 +60,8 @@ static void head(const struct view *view, struct table *table)
     table_column(table, "TFLOPS", "/GPU", false);
     if (view->sampled) {
         table_column(table, "median", "TFLOPS/GPU", false);
-        table_column(table, "90 % between", "TFLOPS/GPU", false);
+        table_column(table, "90 % by numbers", "TFLOPS/GPU", false);
+        table_column(table, "90 % in all", "TFLOPS/GPU", false);
     }
     if (view->published) {
         table_column(table, "published", "TFLOPS/GPU", false);
@@ -86,6 +88,11 @@ static void number(struct view *view, struct table *table, bool known, int digit
     table_cell(table, known ? arena_printf(view->arena, "%.*f", digits, value) : "-");
 }
 
+static void range(struct view *view, struct table *table, struct scenario_band band)
+{
+    table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
+}
+
 static void row(struct view *view, struct table *table, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
@@ -102,7 +109,8 @@ static void row(struct view *view, struct table *table, int i)
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
         number(view, table, band.n > 0, 2, band.median);
-        table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
+        range(view, table, band);
+        range(view, table, scenario_widen(band, result->discrepancy));
     }
     if (view->published) {
         table_cell(table, published->found && published->oom ? "OOM"
@@ -195,6 +203,21 @@ static void print_change(FILE *out, const char *what, double from, double to)
     fprintf(out, "%s %.2f -> %.2f TFLOPS/GPU (%+.1f %%)", what, from, to, 100 * (to / from - 1));
 }
 
+/* How sure the change along a curve is. */
+static void print_change_band(FILE *out, struct view *view, const struct curve *curve)
+{
+    const struct scenario_result *from = &view->results[curve->first], *to = &view->results[curve->last];
+    struct scenario_band band = scenario_ratio_band(from, to);
+    double doublings = log2(gpus_of(view, curve->last) / gpus_of(view, curve->first));
+    struct scenario_band wide = scenario_widen(band, to->discrepancy_doubling * sqrt(doublings));
+    if (band.n > 0)
+        fprintf(out,
+            "; median of %d samples %+.1f %%, 90 %% between %+.1f and %+.1f %%, with what the model leaves out between "
+            "%+.1f and %+.1f %%",
+            band.n, 100 * (band.median - 1), 100 * (band.low - 1), 100 * (band.high - 1), 100 * (wide.low - 1),
+            100 * (wide.high - 1));
+}
+
 static void print_curve(FILE *out, struct view *view, const struct curve *curve)
 {
     const struct scenario_point *points = view->set->points;
@@ -202,12 +225,8 @@ static void print_curve(FILE *out, struct view *view, const struct curve *curve)
     fprintf(out, ", %.0f -> %.0f GPUs: ", gpus_of(view, curve->first), gpus_of(view, curve->last));
     print_change(
         out, "simulated", view->results[curve->first].tflops_per_gpu, view->results[curve->last].tflops_per_gpu);
-    if (view->sampled) {
-        struct scenario_band loss = scenario_loss_band(&view->results[curve->first], &view->results[curve->last]);
-        if (loss.n > 0)
-            fprintf(out, "; median of %d samples %+.1f %%, 90 %% between %+.1f and %+.1f %%", loss.n,
-                -100 * loss.median, -100 * loss.high, -100 * loss.low);
-    }
+    if (view->sampled)
+        print_change_band(out, view, curve);
     if (curve->published_first != curve->published_last) {
         double from = points[curve->published_first].published.tflops_per_gpu;
         double to = points[curve->published_last].published.tflops_per_gpu;

@@ -34,6 +34,7 @@ struct run {
     enum format format;
     bool explain, quiet;
     int samples;
+    struct scenario_doubt doubt; /* where samples > 0 */
     const char *trace;
     VEC(int) trace_ranks;
     struct arena arena;        /* sets and texts of the command line */
@@ -47,8 +48,8 @@ static const struct argp_option options[] = {
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
     {"samples", KEY_SAMPLES, "K", 0,
-        "Also simulate every point K times, with fitted parameters drawn from their standard errors and other seeds of "
-        "the noise: median and 90 % interval",
+        "Also simulate every point K times, with numbers drawn from their errors and other seeds of the noise: median "
+        "and 90 % interval, by this and with what the model leaves out",
         0},
     {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
     {"trace", KEY_TRACE, "FILE", 0,
@@ -152,6 +153,13 @@ static int load_all(struct run *run)
     return worst;
 }
 
+static int load_doubt(struct run *run)
+{
+    struct diag diag = DIAG_INIT;
+    scenario_doubt_load(&run->doubt, FLOPCAST_SOURCE_DIR, &run->arena, &diag);
+    return cli_report(&diag);
+}
+
 /* Ask the one point for its timeline. */
 static int request_trace(struct run *run)
 {
@@ -229,7 +237,8 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     scenario_progress progress = !run->quiet && isatty(STDERR_FILENO) ? show_progress : NULL;
     enum status status = scenario_simulate_all(results, arenas, set, progress, set, diag);
     if (status == STATUS_OK && run->samples > 0)
-        status = scenario_sample_all(results, arenas, set, run->samples, progress ? show_samples : NULL, set, diag);
+        status = scenario_sample_all(
+            results, arenas, set, &run->doubt, run->samples, progress ? show_samples : NULL, set, diag);
     if (status == STATUS_OK && store)
         status = store_put(store, set, results, diag);
     if (status == STATUS_OK && run->trace)
@@ -274,6 +283,8 @@ int cmd_run(int argc, char **argv)
     struct run run = {.format = FORMAT_TABLE};
     argp_parse(&argp, argc, argv, 0, NULL, &run);
     int status = load_all(&run);
+    if (status == CLI_OK && run.samples > 0)
+        status = load_doubt(&run);
     if (status == CLI_OK && run.trace)
         status = request_trace(&run);
     if (status == CLI_OK)

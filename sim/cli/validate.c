@@ -5,7 +5,7 @@
 #include "cli/table.h"
 #include "cli/validate_node.h"
 #include "store/validation.h"
-#include "validate/validate.h"
+#include "validate/interval.h"
 
 #include <argp.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS };
+enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES, MAX_SAMPLES = 10000 };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"table", "csv", "json", NULL};
@@ -23,6 +23,7 @@ struct validate_command {
     const char *measurements, *base, *where, *db;
     enum format format;
     bool rows;
+    int samples;
 };
 
 static const struct argp_option options[] = {
@@ -33,6 +34,10 @@ static const struct argp_option options[] = {
         "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
     {"rows", KEY_ROWS, NULL, 0, "table: every row, not only the groups", 0},
+    {"samples", KEY_SAMPLES, "K", 0,
+        "Also draw every row's numbers from their errors K times: 90 % intervals (20 take two minutes), and how many "
+        "hold what was measured",
+        0},
     {"db", KEY_DB, "PATH", 0, "Store the rows in this database, for `flopcast plot validation`", 0},
     {0},
 };
@@ -65,6 +70,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_ROWS:
         command->rows = true;
         return 0;
+    case KEY_SAMPLES:
+        command->samples = argument_count("samples", arg, MAX_SAMPLES, state);
+        return 0;
     case KEY_DB:
         command->db = arg;
         return 0;
@@ -81,9 +89,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 /* ---- groups ---- */
 
-/* Rows of a source on a GPU; NULL: any. fitted: -1 any, else whether a fit rests on them. */
+/* Rows of a source on a GPU with a model; NULL: any. fitted: -1 any, else whether a fit rests on them. */
 struct group {
-    const char *source, *gpu;
+    const char *source, *gpu, *model;
     int fitted;
 };
 
@@ -92,6 +100,7 @@ static bool in_group(const struct validate_row *row, const void *self)
     const struct group *group = self;
     return (!group->source || strcmp(row->source, group->source) == 0) &&
            (!group->gpu || strcmp(row->gpu, group->gpu) == 0) &&
+           (!group->model || strcmp(row->model, group->model) == 0) &&
            (group->fitted < 0 || (*row->used_in_fit != '\0') == (group->fitted == 1));
 }
 
@@ -146,7 +155,7 @@ static void print_groups(FILE *out, const struct validate_table *rows)
         table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
     for (int i = 0; i < rows->rows.n; i++)
         for (int fitted = 1; fitted >= 0 && opens_group(rows, i); fitted--) {
-            struct group group = {rows->rows.at[i].source, rows->rows.at[i].gpu, fitted};
+            struct group group = {rows->rows.at[i].source, rows->rows.at[i].gpu, NULL, fitted};
             add_summary(&table, &arena, rows->rows.at[i].source, &group, rows);
         }
     add_summary(&table, &arena, "all that fits rest on", &(struct group){.fitted = 1}, rows);
@@ -236,7 +245,64 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
         fputs(rows->rows.n ? "]\n" : "[]\n", out);
 }
 
-static void print(const struct validate_command *command, const struct validate_table *rows)
+static void cell_coverage(struct table *table, struct arena *arena, int covered, int n)
+{
+    table_cell(table, arena_printf(arena, "%d", n));
+    cell_percent(table, arena, n > 0, (double)covered / n);
+}
+
+static void add_coverage(struct table *table, struct arena *arena, const char *name, const struct group *group,
+    const struct validate_table *rows)
+{
+    struct validate_summary s = validate_summarise(rows, in_group, group);
+    if (s.n_intervals == 0)
+        return;
+    table_cell(table, name);
+    table_cell(table, group->gpu ? group->gpu : "all");
+    table_cell(table, group->model ? group->model : "all");
+    cell_coverage(table, arena, s.n_covered, s.n_intervals);
+    cell_coverage(table, arena, s.n_ratio_covered, s.n_ratio_intervals);
+}
+
+/* How many measurements were in their intervals, by family. */
+static void print_coverage(FILE *out, const struct validate_table *rows)
+{
+    struct arena arena = ARENA_INIT;
+    struct table table = {0};
+    static const struct table_column columns[] = {{"source", "", true}, {"GPU", "", true}, {"model", "", true},
+        {"speeds", "", false}, {"covered", "%", false}, {"ratios", "", false}, {"covered", "%", false}};
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    for (int i = 0; i < rows->rows.n; i++) {
+        const struct validate_row *row = &rows->rows.at[i];
+        struct group group = {row->source, row->gpu, row->model, 0};
+        bool first = true;
+        for (int j = 0; j < i && first; j++)
+            first = !in_group(&rows->rows.at[j], &group);
+        if (first && in_group(row, &group))
+            add_coverage(&table, &arena, row->source, &group, rows);
+    }
+    add_coverage(&table, &arena, "all that no fit rests on", &(struct group){.fitted = 0}, rows);
+    fputs("\n90 % intervals of rows that no fit rests on:\n", out);
+    table_print(out, &table);
+    table_free(&table);
+    arena_release(&arena);
+}
+
+/* What all rows together say the model leaves out, beside what the file says. */
+static void print_discrepancy(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
+{
+    fputs("\nwhat the model leaves out, by these rows (log-standard deviation), and as filed:\n", out);
+    for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
+        struct validate_discrepancy found = validate_discrepancy(rows, (enum discrepancy_class)c);
+        fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d rows, %d families, %d left out one by one)\n",
+            discrepancy_names[c], 100 * found.value, 100 * found.std_error, 100 * filed->of[c].value,
+            100 * filed->of[c].std_error, found.rows, found.families, found.units);
+    }
+}
+
+static void print(
+    const struct validate_command *command, const struct validate_table *rows, const struct discrepancy *filed)
 {
     if (command->format != FORMAT_TABLE) {
         print_data(stdout, rows, command->format == FORMAT_JSON);
@@ -246,6 +312,10 @@ static void print(const struct validate_command *command, const struct validate_
         print_rows(stdout, rows);
     print_groups(stdout, rows);
     validate_node_print(stdout, rows);
+    if (command->samples > 0) {
+        print_coverage(stdout, rows);
+        print_discrepancy(stdout, rows, filed);
+    }
     print_not_simulated(stdout, rows);
 }
 
@@ -271,17 +341,25 @@ static void validate(const struct validate_command *command, struct diag *diag)
 {
     struct validate_table table = {0};
     struct store *store = NULL;
+    struct arena arena = ARENA_INIT;
+    struct scenario_doubt doubt = {0};
+    struct validate_sampling sampling = {&doubt, command->samples};
     bool *keep = choose(command, diag);
     if (diag->n_errors == 0 && command->db)
         store_open(&store, command->db, STORE_WRITE, diag);
+    if (diag->n_errors == 0 && command->samples > 0)
+        scenario_doubt_load(&doubt, FLOPCAST_SOURCE_DIR, &arena, diag);
     if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag)) {
-        validate_run(&table, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
-        print(command, &table);
+        validate_run(
+            &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
+        validate_intervals(&table, &doubt.discrepancy);
+        print(command, &table, &doubt.discrepancy);
         if (store)
             store_put_validation(store, &table, command->measurements, diag);
     }
     store_close(store);
     validate_release(&table);
+    arena_release(&arena);
     free(keep);
 }
 

@@ -64,7 +64,7 @@ enum field_type {
     FIELD_BOOL,   /* bool */
     FIELD_ENUM,   /* int, index into names */
     FIELD_SOURCED, /* struct quantity: {value: 2.039 TB/s, kind: datasheet, source: "...", std_error: ...}; value, kind
-                      and source required, std_error required when fitted and an error otherwise */
+                      and source required, std_error required when fitted */
     FIELD_SECTION, /* a nested struct, described by section */
     FIELD_NODE,    /* struct config_node: kept as it stands for the caller to read */
 };

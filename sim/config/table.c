@@ -129,9 +129,6 @@ static enum status read_sourced(
             reader->diag, config_pos(config_find(node, "source")), "'source' must say where the value comes from");
     if (kind == QUANTITY_FITTED && !error.doc)
         return diag_input(reader->diag, config_pos(node), "a fitted value needs the key 'std_error'");
-    if (kind != QUANTITY_FITTED && error.doc)
-        return diag_input(reader->diag, config_pos(error), "'std_error' belongs to a fitted value; this one is %s",
-            config_kind_names[read.kind]);
     *out = (struct quantity){read.value, read.std_error, kind, read.source};
     return STATUS_OK;
 }

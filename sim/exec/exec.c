@@ -199,7 +199,8 @@ static void simulate(struct sim *sim)
     collective_setup(sim);
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
-    ledger_setup(sim);
+    if (!sim->options->no_memory)
+        ledger_setup(sim);
     trace_setup(sim);
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
@@ -214,7 +215,8 @@ static void simulate(struct sim *sim)
         timeline_result(sim);
         trace_result(sim);
     }
-    ledger_result(sim);
+    if (!sim->options->no_memory)
+        ledger_result(sim);
 }
 
 enum status exec_check(

@@ -51,6 +51,7 @@ struct exec_options {
     const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
     bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
     bool no_contention;         /* kernels run beside collectives as if alone */
+    bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */
 };
 
 struct exec_options exec_default_options(void);

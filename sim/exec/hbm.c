@@ -22,6 +22,7 @@ void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable)
 void hbm_release(struct hbm *hbm)
 {
     vec_free(&hbm->blocks);
+    vec_free(&hbm->candidates);
 }
 
 int64_t hbm_round(int64_t bytes)
@@ -38,34 +39,61 @@ static int64_t segment_size(int64_t bytes)
     return (bytes + ROUND_LARGE - 1) / ROUND_LARGE * ROUND_LARGE;
 }
 
+/* A block that is free is a candidate of best_fit. One that is taken stays listed until best_fit comes across it. */
+static void set_free(struct hbm *hbm, int32_t index)
+{
+    struct hbm_block *block = &hbm->blocks.at[index];
+    block->state = BLOCK_FREE;
+    if (block->listed)
+        return;
+    block->listed = true;
+    vec_push(&hbm->candidates, index);
+}
+
 static int32_t new_block(struct hbm *hbm, struct hbm_block block)
 {
     int32_t index = hbm->unused;
     if (index >= 0) {
         hbm->unused = hbm->blocks.at[index].next;
+        block.listed = hbm->blocks.at[index].listed;
         hbm->blocks.at[index] = block;
-        return index;
+    } else {
+        index = hbm->blocks.n;
+        block.listed = false;
+        vec_push(&hbm->blocks, block);
     }
-    vec_push(&hbm->blocks, block);
-    return hbm->blocks.n - 1;
+    if (block.state == BLOCK_FREE)
+        set_free(hbm, index);
+    return index;
 }
 
 static void drop_block(struct hbm *hbm, int32_t index)
 {
-    hbm->blocks.at[index] = (struct hbm_block){.state = BLOCK_UNUSED, .next = hbm->unused};
+    bool listed = hbm->blocks.at[index].listed;
+    hbm->blocks.at[index] = (struct hbm_block){.state = BLOCK_UNUSED, .next = hbm->unused, .listed = listed};
     hbm->unused = index;
 }
 
-/* The smallest free block of this stream and pool that holds bytes, or -1. Linear: a step has some hundred blocks. */
-static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
+/* The smallest free block of this stream and pool that holds bytes, of several the one with the lowest index; or -1.
+ * Linear in the free blocks: most blocks of a step are in use. */
+static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
     int32_t best = -1;
-    for (int32_t i = 0; i < hbm->blocks.n; i++) {
-        const struct hbm_block *block = &hbm->blocks.at[i];
-        if (block->state == BLOCK_FREE && block->stream == stream && block->small == small && block->bytes >= bytes &&
-            (best < 0 || block->bytes < hbm->blocks.at[best].bytes))
-            best = i;
+    for (int i = 0; i < hbm->candidates.n;) {
+        int32_t index = hbm->candidates.at[i];
+        struct hbm_block *block = &hbm->blocks.at[index];
+        if (block->state != BLOCK_FREE) {
+            block->listed = false;
+            hbm->candidates.at[i] = hbm->candidates.at[--hbm->candidates.n];
+            continue;
+        }
+        i++;
+        if (block->stream != stream || block->small != small || block->bytes < bytes)
+            continue;
+        int64_t least = best < 0 ? INT64_MAX : hbm->blocks.at[best].bytes;
+        if (block->bytes < least || (block->bytes == least && index < best))
+            best = index;
     }
     return best;
 }
@@ -174,9 +202,9 @@ static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
     if (hole >= 0) {
         if (mapped < hbm->blocks.at[hole].bytes)
             cut(hbm, hole, mapped);
-        hbm->blocks.at[hole].state = BLOCK_FREE;
+        set_free(hbm, hole);
     } else {
-        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE});
+        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE, false});
         if (end >= 0)
             hbm->blocks.at[end].next = hole;
     }
@@ -191,7 +219,7 @@ static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
     int64_t size = segment_size(bytes);
     if (!reserve(hbm, size))
         return -1;
-    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
+    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE, false});
 }
 
 static void split(struct hbm *hbm, int32_t index, int64_t bytes)
@@ -249,7 +277,7 @@ void hbm_reuse(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
     BUG_IF(block->state != BLOCK_PENDING, "block %d is not pending", index);
-    block->state = BLOCK_FREE;
+    set_free(hbm, index);
     if (block->next >= 0 && hbm->blocks.at[block->next].state == BLOCK_FREE)
         absorb_next(hbm, index);
     if (block->previous >= 0 && hbm->blocks.at[block->previous].state == BLOCK_FREE)

@@ -140,6 +140,8 @@ void host_on_event(void *self, const struct event *event)
     if (kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
+    } else if (ledger && rank_index == 0 && sim->options->no_memory) {
+        reach(sim, rank_index, at + 1);
     } else if (ledger && rank_index == 0) {
         call_allocator(sim, rank_index, at);
     } else if (outstanding(sim, rank, at) >= LAUNCH_QUEUE) {

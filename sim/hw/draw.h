@@ -1,10 +1,15 @@
-/* What a machine may be like, given how well its parameters are known: a draw of every number of kind fitted, GPU, node
- * and cluster, from a normal distribution of its value and standard error, cut at the bounds of its table. Numbers of
- * other kinds stay: nothing is known of their error.
+/* What a machine may be like, given how well its numbers are known: a draw of every number that speeds are made of (a
+ * rate, a latency, a share), in GPU, node and cluster.
  *
- * The files carry standard errors, not covariances, so parameters of one fit are drawn as if independent; where a fit
- * trades one for the other (a latency for a bandwidth) that is too wide. A number that stands in several places with
- * the same name, value, error and source is one parameter and gets one draw, in whatever file or point it is. */
+ * How far a number may be off, one standard deviation: its std_error, whatever its kind. Where there is none, by kind,
+ * relative: DRAW_ASSUMED, DRAW_MEASURED; a datasheet's number stays, what is reached of it being another number's
+ * matter. Counts, capacities, powers and prices stay unless they have a std_error. Draws are normal in the logarithm
+ * of a number, and of a share in that of share / (1 - share), so that both stay what they are: the filed value is the
+ * median. Both kinds' spreads are assumed, and for all numbers alike.
+ *
+ * Numbers of the same key and source text are one parameter and get one draw, in whatever file or point they are.
+ * Parameters of one fit are drawn with the correlations of that fit (struct hw_fits); what is in no such list is drawn
+ * independently. */
 #ifndef FLOPCAST_HW_DRAW_H
 #define FLOPCAST_HW_DRAW_H
 
@@ -12,7 +17,38 @@
 
 #include <stdint.h>
 
+/* Assumed: where a second source of an assumed number is at hand (attention on A100 0.50 to 0.73, speed spread 1.3 and
+ * 1.76 %), they are about this far from their mean. Of the logarithm. */
+#define DRAW_ASSUMED 0.2
+/* Assumed: measured elsewhere, on one machine, often read off a table of rounded numbers. */
+#define DRAW_MEASURED 0.05
+
+/* A fit's parameters, and how their errors go together. */
+struct hw_fit {
+    int n;
+    const char **keys, **sources; /* as in the files */
+    double *factor;               /* n x n, lower triangle: Cholesky factor of the correlations */
+};
+struct hw_fits {
+    struct hw_fit *list;
+    int n;
+};
+
+/* A file such as topologies/fitted/correlations.yaml:
+ *
+ *   fits:
+ *     - parameters:
+ *         - {key: gemm_sustained, source: "..."}
+ *         - {key: overlap_slowdown, source: "..."}
+ *       correlations: [[0.3]] # a list a parameter from the second on: with those before it
+ *
+ * Correlations that cannot be (their matrix is not positive definite) are an error. */
+enum status hw_fits_load(struct hw_fits *out, const char *path, struct arena *arena, struct diag *diag);
+
 /* The draw number `draw` of a seed; the same for the same machine, whatever was drawn before. */
-void hw_draw(struct hw *hw, uint64_t seed, uint64_t draw);
+void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t draw);
+
+/* A standard normal draw of the same kind for a number that is in no file: the costs of the host, say. */
+double hw_draw_normal(const char *key, const char *source, uint64_t seed, uint64_t draw);
 
 #endif

@@ -35,7 +35,7 @@ static void print_quantity(FILE *out, const char *prefix, const struct config_fi
     snprintf(key, sizeof key, "%s%s", prefix, field->key);
     quantity_format(value, sizeof value, q.value, field->dimension);
     snprintf(range, sizeof range, "%s", value);
-    if (q.kind == QUANTITY_FITTED)
+    if (q.std_error > 0)
         snprintf(range, sizeof range, "%s +- %s", value,
             quantity_format(error, sizeof error, q.std_error, field->dimension));
     fprintf(out, "  %-26s %-24s %-10s %s\n", key, range, hw_kind_name(q.kind), q.source);

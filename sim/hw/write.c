@@ -20,7 +20,7 @@ static void write_quantity(FILE *out, struct quantity q, enum dimension dimensio
     fputs("{value: ", out);
     write_value(out, q.value, dimension);
     fprintf(out, ", kind: %s", hw_kind_name(q.kind));
-    if (q.kind == QUANTITY_FITTED) {
+    if (q.std_error > 0) {
         fputs(", std_error: ", out);
         write_value(out, q.std_error, dimension);
     }

@@ -10,7 +10,7 @@
  *
  * Where a library has faster kernels for one product than for a batch of them, single_efficiency is theirs (optional):
  * tiles from 128 x 128, no split, not limited by loading. So it is with tf32 on Hopper: wgmma takes tf32 operands only
- * with k contiguous, batches run on the kernels of Ampere (mma.sync), which reach 0.63 of the peak by our fit and 0.63
+ * with k contiguous, batches run on the kernels of Ampere (mma.sync), which reach 0.66 of the peak by our fit and 0.63
  * by measurement (Luo et al., arXiv 2402.13499, mean over formats; recalled).
  *
  * Where tiles do not fill the SMs, k may be split over several SMs (split-K), at the cost of a second kernel that adds

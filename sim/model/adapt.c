@@ -75,6 +75,7 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
     out->params += out->trained;
     out->n_tensors = list.n;
     out->tensors = ARENA_ARRAY(arena, struct model_tensor, list.n);
-    memcpy(out->tensors, list.at, sizeof *list.at * (size_t)list.n);
+    if (list.n > 0)
+        memcpy(out->tensors, list.at, sizeof *list.at * (size_t)list.n);
     vec_free(&list);
 }

@@ -137,9 +137,9 @@ static void check_adapters(const struct scenario_point *point, const char *file,
     const struct strategy_options *strategy = &point->options.strategy;
     const struct train_options *train = &strategy->train;
     struct source_pos rank = at(point, "train.lora_rank", file);
-    if (train->lora_rank == 0) {
+    if (train->lora_rank == 0) { /* said so, as one value of a sweep, or forgotten */
         const char *key = train->qlora ? "train.qlora" : "train.lora_targets";
-        if (train->qlora || train->lora_targets)
+        if (rank.line == 0 && (train->qlora || train->lora_targets))
             diag_input(
                 diag, at(point, key, file), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
         return;

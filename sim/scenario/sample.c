@@ -1,15 +1,25 @@
 #include "scenario/sample.h"
 
-#include "hw/draw.h"
 #include "scenario/file.h"
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
+#include <math.h>
 #include <string.h>
 
 const char *const scenario_sampled_names[SAMPLED_COUNT + 1] = {[SAMPLED_TFLOPS] = "tflops_per_gpu",
     [SAMPLED_STEP_TIME] = "step_time_s",
     [SAMPLED_TOKENS] = "tokens_per_s_per_gpu"};
+
+enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, struct arena *arena, struct diag *diag)
+{
+    enum status fits =
+        hw_fits_load(&out->fits, arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
+    enum status discrepancy =
+        discrepancy_load(&out->discrepancy, arena_printf(arena, "%s/scenarios/discrepancy.yaml", folder), arena, diag);
+    return fits > discrepancy ? fits : discrepancy;
+}
 
 /* Noise that came from the cluster's file is the cluster's drawn noise. */
 static void draw_noise(struct scenario_point *point)
@@ -23,16 +33,44 @@ static void draw_noise(struct scenario_point *point)
     }
 }
 
-static enum status sample(struct scenario_sample *out, const struct scenario_point *of, int k, struct diag *diag)
+/* Costs of the host that the scenario does not set. */
+static void draw_host(struct scenario_point *point, uint64_t seed, uint64_t k)
+{
+    struct host_options *host = &point->options.strategy.host;
+    const struct {
+        const char *path;
+        double *value;
+    } costs[] = {
+        {"host.kernel_issue", &host->kernel_issue_s},
+        {"host.backward_issue", &host->backward_issue_s},
+        {"host.collective_issue", &host->collective_issue_s},
+        {"host.unit_hook", &host->unit_hook_s},
+        {"host.step", &host->step_s},
+    };
+    double factor = exp(DRAW_ASSUMED * hw_draw_normal("host", "strategy_default_options", seed, k));
+    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
+        if (!scenario_origin(point, costs[i].path, NULL).file)
+            *costs[i].value *= factor;
+}
+
+/* The point with draw k of its numbers. */
+static struct scenario_point drawn(const struct scenario_point *of, const struct scenario_doubt *doubt, int k)
 {
     struct scenario_point point = *of;
-    struct scenario_result result;
-    struct arena arena = ARENA_INIT;
-    hw_draw(&point.hw, (uint64_t)of->options.exec.seed, (uint64_t)k);
+    uint64_t seed = (uint64_t)of->options.exec.seed;
+    hw_draw(&point.hw, &doubt->fits, seed, (uint64_t)k);
     draw_noise(&point);
+    draw_host(&point, seed, (uint64_t)k);
     point.options.exec.seed += k;
     point.options.exec.n_trace_ranks = 0;
-    enum status status = scenario_simulate(&result, &point, &arena, diag);
+    return point;
+}
+
+static enum status sample(struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
+{
+    struct scenario_result result;
+    struct arena arena = ARENA_INIT;
+    enum status status = scenario_simulate(&result, point, &arena, diag);
     *out = (struct scenario_sample){.ok = status == STATUS_OK && result.exec.status == EXEC_OK,
         .value = {[SAMPLED_TFLOPS] = result.tflops_per_gpu,
             [SAMPLED_STEP_TIME] = result.exec.step_time_s,
@@ -42,12 +80,14 @@ static enum status sample(struct scenario_sample *out, const struct scenario_poi
 }
 
 enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    int k, scenario_progress progress, void *self, struct diag *diag)
+    const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
 {
     int n = set->n_points, done = 0;
     for (int i = 0; i < n; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
+        results[i].discrepancy = doubt->discrepancy.of[discrepancy_class_of(&set->points[i].options)].value;
+        results[i].discrepancy_doubling = doubt->discrepancy.of[DISCREPANCY_PER_DOUBLING].value;
     }
     /* As in scenario_simulate_all: the largest points mostly come last, and should start first. */
 #ifdef _OPENMP
@@ -55,7 +95,8 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
 #endif
     for (int job = n * k - 1; job >= 0; job--) {
         struct diag own = DIAG_INIT;
-        sample(&results[job / k].samples[job % k], &set->points[job / k], job % k, &own);
+        struct scenario_point point = drawn(&set->points[job / k], doubt, job % k);
+        sample(&results[job / k].samples[job % k], &point, &own);
 #ifdef _OPENMP
 #pragma omp critical(scenario_sampled)
 #endif
@@ -67,6 +108,40 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
         }
     }
     return diag->worst;
+}
+
+static enum status quiet_sample(
+    struct scenario_sample *out, const struct scenario_point *of, bool no_memory, struct diag *diag)
+{
+    struct scenario_point point = *of;
+    point.options.exec.noise = (struct noise_options){0};
+    point.options.exec.no_memory = no_memory;
+    return sample(out, &point, diag);
+}
+
+enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
+    const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag)
+{
+    struct scenario_sample with_memory = {0}, without = {0};
+    enum status status = quiet_sample(&with_memory, point, false, diag);
+    if (status == STATUS_OK)
+        status = quiet_sample(&without, point, true, diag);
+    bool ok = status == STATUS_OK && result->exec.status == EXEC_OK && with_memory.ok;
+    double quiet_s = with_memory.value[SAMPLED_STEP_TIME], spread = point->options.exec.noise.gpu_speed_spread;
+    double lost = 1 - quiet_s / result->exec.step_time_s;
+    bool no_memory = quiet_s == without.value[SAMPLED_STEP_TIME];
+    result->samples = ARENA_ARRAY(arena, struct scenario_sample, k);
+    result->n_samples = ok ? k : 0;
+    for (int i = 0; i < result->n_samples && status == STATUS_OK; i++) {
+        struct scenario_sample *out = &result->samples[i];
+        struct scenario_point other = drawn(point, doubt, i);
+        double kept = 1 - lost * (spread > 0 ? other.options.exec.noise.gpu_speed_spread / spread : 1);
+        status = quiet_sample(out, &other, no_memory, diag);
+        out->value[SAMPLED_TFLOPS] *= kept;
+        out->value[SAMPLED_TOKENS] *= kept;
+        out->value[SAMPLED_STEP_TIME] /= kept;
+    }
+    return status;
 }
 
 static struct scenario_band band_of(double *values, int n)
@@ -92,14 +167,37 @@ struct scenario_band scenario_band(const struct scenario_result *result, enum sc
     return band;
 }
 
-struct scenario_band scenario_loss_band(const struct scenario_result *from, const struct scenario_result *to)
+struct scenario_band scenario_ratio_band(const struct scenario_result *from, const struct scenario_result *to)
 {
     double *values = xcalloc((size_t)from->n_samples + 1, sizeof *values);
     int n = 0;
     for (int k = 0; k < from->n_samples && k < to->n_samples; k++)
         if (from->samples[k].ok && to->samples[k].ok)
-            values[n++] = 1 - to->samples[k].value[SAMPLED_TFLOPS] / from->samples[k].value[SAMPLED_TFLOPS];
+            values[n++] = to->samples[k].value[SAMPLED_TOKENS] / from->samples[k].value[SAMPLED_TOKENS];
     struct scenario_band band = band_of(values, n);
     free(values);
     return band;
+}
+
+/* From the median to 95 %, in standard deviations. */
+static double to_95(void)
+{
+    return gsl_cdf_ugaussian_Pinv(0.95);
+}
+
+struct scenario_band scenario_widen(struct scenario_band band, double log_sd)
+{
+    double more = to_95() * log_sd;
+    if (band.n > 0) {
+        band.low = band.median * exp(-hypot(log(band.median / band.low), more));
+        band.high = band.median * exp(hypot(log(band.high / band.median), more));
+    }
+    return band;
+}
+
+double scenario_widening(struct scenario_band band, double value)
+{
+    double off = fabs(log(value / band.median));
+    double has = value > band.median ? log(band.high / band.median) : log(band.median / band.low);
+    return off > has ? sqrt(off * off - has * has) / to_95() : 0;
 }

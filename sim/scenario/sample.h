@@ -1,15 +1,18 @@
-/* How sure a prediction is: each point again and again, with other draws of the fitted parameters (hw/draw.h) and other
- * seeds of the noise, as a band of 90 %.
+/* How sure a prediction is: each point again and again, with other draws of its numbers (hw/draw.h) and other seeds of
+ * the noise, as a band of 90 %; and that band widened by what the model leaves out (discrepancy.h).
  *
  * Sample k of a point uses draw k of the point's run.seed and simulates with the seed run.seed + k. Points of a
  * scenario share the draws, so that the loss along a curve has a band too, narrower than that of its ends. Noise that
- * the scenario takes from its cluster follows the draw; noise that it sets stays.
+ * the scenario takes from its cluster follows the draw; noise that it sets stays. What the host costs is assumed in the
+ * program (strategy.h): all of these costs that the scenario leaves alone go up and down together, as a faster or a
+ * slower CPU would have it, by DRAW_ASSUMED.
  *
- * Covered: errors of the fits, and the luck of a run. Not covered: numbers of other kinds, and what the model leaves
- * out; so the band is a lower bound of the error, and `flopcast validate` shows the error. */
+ * Not covered: sizes of memory, so a point that fits fits in all samples. */
 #ifndef FLOPCAST_SCENARIO_SAMPLE_H
 #define FLOPCAST_SCENARIO_SAMPLE_H
 
+#include "hw/draw.h"
+#include "scenario/discrepancy.h"
 #include "scenario/scenario.h"
 
 enum scenario_sampled { SAMPLED_TFLOPS, SAMPLED_STEP_TIME, SAMPLED_TOKENS, SAMPLED_COUNT };
@@ -20,9 +23,25 @@ struct scenario_sample {
     double value[SAMPLED_COUNT];
 };
 
+/* What is known of errors: read from files, or {0} for none (parameters independent, nothing left out). */
+struct scenario_doubt {
+    struct hw_fits fits;
+    struct discrepancy discrepancy;
+};
+
+/* From topologies/fitted/correlations.yaml and scenarios/discrepancy.yaml in a folder like the project's. */
+enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, struct arena *arena, struct diag *diag);
+
 /* k samples of every point into results[i].samples (in arenas[i]), on all cores; progress counts single simulations. */
 enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    int k, scenario_progress progress, void *self, struct diag *diag);
+    const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag);
+
+/* The same for one point, some ten times as fast: samples run without noise, for one rank where ranks are alike, and
+ * without following memory unless the allocator stalls the point. What noise costs is taken from *result, the point's
+ * own run, over one without noise, and goes with the drawn gpu_speed_spread: the slowest of n GPUs is behind in
+ * proportion to it. The luck of a seed, 0.1 to 0.3 % in the repository's scenarios, is left out. */
+enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
+    const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag);
 
 /* 5, 50 and 95 %, between samples by linear interpolation (gsl_stats_quantile_from_sorted_data). */
 struct scenario_band {
@@ -31,7 +50,13 @@ struct scenario_band {
 };
 struct scenario_band scenario_band(const struct scenario_result *result, enum scenario_sampled quantity);
 
-/* Of the fraction of throughput that is lost from one point to another, sample by sample. */
-struct scenario_band scenario_loss_band(const struct scenario_result *from, const struct scenario_result *to);
+/* Of speed (not of loss) at one point over that at another, sample by sample. */
+struct scenario_band scenario_ratio_band(const struct scenario_result *from, const struct scenario_result *to);
+
+/* A band and a log-normal factor of median 1 beside it: in the logarithm, distances from the median add as squares. */
+struct scenario_band scenario_widen(struct scenario_band band, double log_sd);
+
+/* The log_sd at which the widened band just reaches the value; 0 where the band does without. */
+double scenario_widening(struct scenario_band band, double value);
 
 #endif

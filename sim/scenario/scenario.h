@@ -117,7 +117,9 @@ struct scenario_result {
     double plan_ops;
     struct scenario_sample *samples; /* sample.h; NULL until they are asked for */
     int n_samples;
-    double wall_s; /* real time that the simulation took; not deterministic */
+    double discrepancy; /* of its speed, log-sd, and of ratios per root of a doubling: see discrepancy.h; with */
+    double discrepancy_doubling; /* the samples */
+    double wall_s;               /* real time that the simulation took; not deterministic */
 };
 
 /* Compile and run one point; the plan can be kept by the caller (--explain) with scenario_compile. Thread-safe for

@@ -12,15 +12,14 @@ const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {
 /* tests/law/test_footprint.c holds the closed form to within 1 % of the simulated peak. */
 static const double TUNE_SLACK = 0.99;
 
-/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all; TF32 is a way to multiply,
- * stored as FP32; the FP32 copy of bf16_master is left out. */
+/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all; */
 static const int footprint_dtypes[PRECISION_COUNT] = {
     [PRECISION_FP32] = FOOTPRINT_FP32,
-    [PRECISION_TF32] = FOOTPRINT_FP32,
+    [PRECISION_TF32] = FOOTPRINT_TF32,
     [PRECISION_BF16_MIXED] = FOOTPRINT_BF16_MIXED,
     [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
     [PRECISION_BF16] = FOOTPRINT_BF16,
-    [PRECISION_BF16_MASTER] = FOOTPRINT_BF16,
+    [PRECISION_BF16_MASTER] = FOOTPRINT_BF16_MASTER,
     [PRECISION_FP8_MIXED] = FOOTPRINT_BF16_MIXED,
 };
 
@@ -56,6 +55,9 @@ static double least_bytes(const struct scenario_point *point)
         .checkpointing = train->activation_checkpointing == CHECKPOINT_NONE ? CHECKPOINT_NONE : CHECKPOINT_FULL,
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
+        .lora_rank = train->lora_rank,
+        .lora_targets = train->lora_targets,
+        .base = train->qlora ? BASE_NF4 : BASE_HALF,
     };
     struct footprint f = footprint_of(point->model.params, &point->model, &options, &scratch);
     arena_release(&scratch);

@@ -40,6 +40,8 @@ static void add_memory(struct record *record, const struct exec_memory *memory, 
     add_text(record, "oom_op", ok ? NULL : memory->oom_op);
     add_real(record, "oom_request_bytes", !ok, memory->oom_request_bytes);
     add_real(record, "alloc_retries", ok, memory->alloc_retries);
+    add_real(record, "alloc_retries_a_step", ok, memory->alloc_retries_a_step);
+    add_real(record, "alloc_stall_s", ok, memory->alloc_stall_s);
 }
 
 static void add_time(struct record *record, const struct scenario_result *result, bool ok)
@@ -119,20 +121,22 @@ void record_fill(struct record *out, const struct scenario_point *point, const s
 
 void record_fill_band(struct record *out, const struct scenario_result *result)
 {
-    static const char *const quantiles[] = {"p05", "p50", "p95"};
-    enum { NAMES = sizeof out->band / sizeof *out->band };
-    _Static_assert(SAMPLED_COUNT * 3 <= NAMES, "a name for every quantile");
+    static const char *const ends[] = {"p05", "p50", "p95", "low", "high"};
+    enum { ENDS = sizeof ends / sizeof *ends, NAMES = sizeof out->band / sizeof *out->band };
+    _Static_assert(SAMPLED_COUNT * ENDS <= NAMES, "a name for every number");
     out->n = 0;
     add_int(out, "samples", scenario_band(result, SAMPLED_TFLOPS).n);
     for (int i = 0; i < SAMPLED_COUNT; i++) {
         struct scenario_band band = scenario_band(result, (enum scenario_sampled)i);
-        const double values[] = {band.low, band.median, band.high};
-        for (int q = 0; q < 3; q++) {
-            char *name = out->band[3 * i + q];
-            snprintf(name, sizeof *out->band, "%s_%s", scenario_sampled_names[i], quantiles[q]);
+        struct scenario_band wide = scenario_widen(band, result->discrepancy);
+        const double values[ENDS] = {band.low, band.median, band.high, wide.low, wide.high};
+        for (int q = 0; q < ENDS; q++) {
+            char *name = out->band[ENDS * i + q];
+            snprintf(name, sizeof *out->band, "%s_%s", scenario_sampled_names[i], ends[q]);
             add_real(out, name, band.n > 0, values[q]);
         }
     }
+    add_real(out, "discrepancy", true, result->discrepancy);
 }
 
 uint64_t record_curve(const struct scenario *options)

@@ -25,13 +25,14 @@ enum { RECORD_MAX_CELLS = 64 };
 struct record {
     struct record_cell cells[RECORD_MAX_CELLS];
     int n;
-    char curve[17], digest[17], band[12][32];
+    char curve[17], digest[17], band[15][32];
 };
 
 void record_fill(struct record *out, const struct scenario_point *point, const struct scenario_result *result);
 
-/* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then 5, 50 and 95 % of each
- * sampled quantity ("tflops_per_gpu_p05" ...), NULL where none ran. */
+/* How sure it is, where it was sampled (scenario/sample.h): the number of samples that ran, then of each sampled
+ * quantity 5, 50 and 95 % ("tflops_per_gpu_p05" ...) and the ends of the band that what the model leaves out widens
+ * ("tflops_per_gpu_low", "..._high"), NULL where none ran; last that discrepancy. */
 void record_fill_band(struct record *out, const struct scenario_result *result);
 
 /* Fingerprint of everything in the options but the GPU count: points with the same one lie on one scaling curve. */

@@ -43,7 +43,7 @@ CREATE TABLE point (
   peak_reserved_bytes REAL,          -- torch.cuda.max_memory_reserved
   hbm_capacity_bytes REAL NOT NULL,
   required_bytes REAL,               -- OOM: peak on a GPU without limit, CUDA context and NCCL included
-  shortfall_bytes REAL,              -- OOM: required_bytes - hbm_capacity_bytes
+  shortfall_bytes REAL,              -- OOM: required_bytes - hbm_capacity_bytes; not above 0: gaps between tensors are the reason
   oom_category TEXT,                 -- OOM: of the buffer that did not fit
   oom_op TEXT,                       -- OOM: that buffer
   oom_request_bytes REAL,            -- OOM: its size

@@ -8,6 +8,7 @@ static const char what[] = "store the validation";
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row)
 {
     const struct validate_figures *m = &row->measured, *p = &row->predicted;
+    const struct validate_interval *in = &row->interval;
     const struct record_cell all[VALIDATION_CELLS] = {
         cell_text("id", row->id),
         cell_text("source", row->source),
@@ -35,6 +36,11 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cell_real("error", row->has_error, row->error),
         cell_real("measured_ratio", row->has_ratio, row->measured_ratio),
         cell_real("predicted_ratio", row->has_ratio, row->predicted_ratio),
+        cell_real("predicted_lo", in->known, in->all.low),
+        cell_real("predicted_hi", in->known, in->all.high),
+        cell_real("numbers_lo", in->known, in->numbers.low),
+        cell_real("numbers_hi", in->known, in->numbers.high),
+        cell_real("discrepancy", in->known, in->discrepancy),
     };
     for (int i = 0; i < VALIDATION_CELLS; i++)
         cells[i] = all[i];

@@ -3,7 +3,8 @@
 #include <math.h>
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
-    "fp32", "bf16_mixed", "fp16_mixed", "bf16", "fp16", "int8", NULL};
+    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16_master", "bf16", "fp16", "int8", NULL};
+const char *const footprint_base_names[BASE_COUNT + 1] = {"16bit", "int8", "nf4", NULL};
 const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1] = {
     "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
 
@@ -13,8 +14,10 @@ struct format {
 };
 static const struct format formats[FOOTPRINT_DTYPE_COUNT] = {
     [FOOTPRINT_FP32] = {4, 4, 0, 4, 4},
+    [FOOTPRINT_TF32] = {4, 4, 0, 4, 4},
     [FOOTPRINT_BF16_MIXED] = {4, 4, 0, 4, 2},
     [FOOTPRINT_FP16_MIXED] = {4, 4, 0, 4, 2},
+    [FOOTPRINT_BF16_MASTER] = {2, 2, 4, 4, 2},
     [FOOTPRINT_BF16] = {2, 2, 0, 2, 2},
     [FOOTPRINT_FP16] = {2, 2, 0, 2, 2},
     [FOOTPRINT_INT8] = {1, 1, 0, 1, 1},
@@ -108,7 +111,12 @@ struct footprint_shares {
     double weights, gradients, optimizer;
 };
 
-/* A layer as kernels see it, adapters included, in 16 bits; QLoRA's matrices stay in NF4. */
+static double quantised_bytes(const struct model_tensor *tensor, int base)
+{
+    return base == BASE_NF4 ? model_nf4_bytes(tensor->numel) : (double)(tensor->numel + FLOAT_BYTES * tensor->rows);
+}
+
+/* A layer as kernels see it, adapters included, in 16 bits; quantised matrices stay so. */
 static double adapted_layer(const struct model *model, const struct footprint_options *options, int layer)
 {
     enum { HALF_BYTES = 2 };
@@ -116,8 +124,8 @@ static double adapted_layer(const struct model *model, const struct footprint_op
     const struct model_layer *at = &model->layers[layer];
     for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
         const struct model_tensor *tensor = &model->tensors[t];
-        bool nf4 = options->qlora && model_is_block_matrix(model, tensor);
-        bytes += nf4 ? model_nf4_bytes(tensor->numel) : (double)(HALF_BYTES * tensor->numel);
+        bool quantised = options->base != BASE_HALF && model_is_block_matrix(model, tensor);
+        bytes += quantised ? quantised_bytes(tensor, options->base) : (double)(HALF_BYTES * tensor->numel);
         if (model_is_target(model, tensor, options->lora_targets))
             bytes += (double)(HALF_BYTES * options->lora_rank * (tensor->rows + tensor->cols));
     }
@@ -133,7 +141,7 @@ static double adapted_copies(const struct model *model, const struct footprint_o
             largest = fmax(largest, adapted_layer(model, options, i));
         return adapted_layer(model, options, 0) + (FSDP_INFLIGHT + 1) * largest;
     }
-    for (int i = 0; i < model->n_tensors && options->qlora; i++)
+    for (int i = 0; i < model->n_tensors && options->base != BASE_HALF; i++)
         rest += model_is_block_matrix(model, &model->tensors[i]) ? 0 : (double)model->tensors[i].numel;
     return 2 * (rest + adapters);
 }
@@ -145,7 +153,8 @@ static struct footprint adapted_footprint(
 {
     BUG_IF(!model, "adapters without a model");
     double adapters = (double)footprint_lora_params(model, options->lora_rank, options->lora_targets);
-    double base = options->qlora ? footprint_qlora_base(model, FLOAT_BYTES) : 2 * (double)model->params;
+    double base = options->base == BASE_HALF ? 2 * (double)model->params
+                                             : footprint_quantised_base(model, options->base, FLOAT_BYTES);
     struct format adapter = formats[FOOTPRINT_FP32];
     return (struct footprint){
         .weights = (base + FLOAT_BYTES * adapters) * shares.weights,
@@ -226,13 +235,13 @@ int64_t footprint_lora_params(const struct model *model, int64_t rank, const cha
     return params;
 }
 
-double footprint_qlora_base(const struct model *model, int64_t rest_bytes)
+double footprint_quantised_base(const struct model *model, int base, int64_t rest_bytes)
 {
     double bytes = 0;
     for (int i = 0; i < model->n_tensors; i++) {
         const struct model_tensor *tensor = &model->tensors[i];
-        bytes += model_is_block_matrix(model, tensor) ? model_nf4_bytes(tensor->numel)
-                                                      : (double)(tensor->numel * rest_bytes);
+        bytes +=
+            model_is_block_matrix(model, tensor) ? quantised_bytes(tensor, base) : (double)(tensor->numel * rest_bytes);
     }
     return bytes;
 }

@@ -20,12 +20,14 @@
 #include <stdint.h>
 
 /* What parameters, gradients and optimizer state are kept in. mixed: PyTorch keeps FP32 parameters and casts them (4 +
- * 4 bytes), DeepSpeed keeps 16-bit ones and an FP32 copy with the optimizer (2 + 2 + 4). The others keep everything in
- * one format. */
+ * 4 bytes), DeepSpeed keeps 16-bit ones and an FP32 copy with the optimizer (2 + 2 + 4); bf16_master: as DeepSpeed,
+ * whatever the strategy (Megatron, InternEvo). The others keep everything in one format; tf32 is stored as FP32. */
 enum footprint_dtype {
     FOOTPRINT_FP32,
+    FOOTPRINT_TF32,
     FOOTPRINT_BF16_MIXED,
     FOOTPRINT_FP16_MIXED,
+    FOOTPRINT_BF16_MASTER,
     FOOTPRINT_BF16,
     FOOTPRINT_FP16,
     FOOTPRINT_INT8,
@@ -43,6 +45,11 @@ enum footprint_strategy {
 };
 extern const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1];
 
+/* What a frozen model beside adapters is kept in: all of it in 16 bits, or the matrices of its blocks in INT8
+ * (LLM.int8, arXiv 2208.07339: an FP32 scale to each row) or in NF4 (QLoRA), and the rest in FP32. */
+enum footprint_base { BASE_HALF, BASE_INT8, BASE_NF4, BASE_COUNT };
+extern const char *const footprint_base_names[BASE_COUNT + 1]; /* "16bit", "int8", "nf4" */
+
 struct footprint_options {
     int dtype, optimizer, strategy; /* footprint_dtype, optimizer, footprint_strategy */
     int64_t gpus;                   /* 1: one GPU without any strategy */
@@ -52,11 +59,10 @@ struct footprint_options {
     int attention;     /* enum attention_kernel */
     int cross_entropy; /* enum cross_entropy */
     bool offload;      /* FSDP: shards, gradients and optimizer in host memory; ZeRO: the optimizer */
-    /* Low-rank adapters; 0: all parameters are trained. Adapters are FP32, the frozen model is 16-bit, or, with qlora,
-     * what footprint_qlora_base says. Needs a model. */
+    /* Low-rank adapters; 0: all parameters are trained. Adapters are FP32. Needs a model. */
     int64_t lora_rank;
     const char *lora_targets; /* see footprint_lora_params */
-    bool qlora;
+    int base;                 /* enum footprint_base */
 };
 
 /* Bytes on one GPU. */
@@ -88,9 +94,10 @@ double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_
 /* Parameters of low-rank adapters: rank x (rows + cols) for each matrix of the blocks that targets names (LoRA, arXiv
  * 2106.09685). targets: names of linear layers as peft's target_modules has them, "q_proj,v_proj"; NULL: all. */
 int64_t footprint_lora_params(const struct model *model, int64_t rank, const char *targets);
-/* Bytes of the frozen model with blocks' matrices in NF4 with double quantisation, the rest (embeddings, norms, head)
- * in rest_bytes each: 2, or 4 after prepare_model_for_kbit_training (QLoRA, arXiv 2305.14314; peft/utils/other.py). */
-double footprint_qlora_base(const struct model *model, int64_t rest_bytes);
+/* Bytes of the frozen model with blocks' matrices in INT8 or NF4 with double quantisation, the rest (embeddings, norms,
+ * head) in rest_bytes each: 2, or 4 after prepare_model_for_kbit_training (QLoRA, arXiv 2305.14314;
+ * peft/utils/other.py). */
+double footprint_quantised_base(const struct model *model, int base, int64_t rest_bytes);
 
 /* NEFTune (arXiv 2310.05914) in training: the noise and the noisy embeddings stand beside the embeddings for a moment.
  */

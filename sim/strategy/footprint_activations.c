@@ -77,8 +77,10 @@ static struct model_workload workload_of(const struct footprint_options *options
 {
     static const enum dtype storage[FOOTPRINT_DTYPE_COUNT] = {
         [FOOTPRINT_FP32] = DTYPE_FP32,
+        [FOOTPRINT_TF32] = DTYPE_FP32,
         [FOOTPRINT_BF16_MIXED] = DTYPE_BF16,
         [FOOTPRINT_FP16_MIXED] = DTYPE_FP16,
+        [FOOTPRINT_BF16_MASTER] = DTYPE_BF16,
         [FOOTPRINT_BF16] = DTYPE_BF16,
         [FOOTPRINT_FP16] = DTYPE_FP16,
         [FOOTPRINT_INT8] = DTYPE_BF16, /* 8-bit weights are multiplied with 16-bit activations */
@@ -93,7 +95,7 @@ static struct model_workload workload_of(const struct footprint_options *options
         .attention = options->attention,
         .cross_entropy = options->cross_entropy,
         .loss_fp32 = true,
-        .nf4 = options->qlora,
+        .nf4 = options->base != BASE_HALF, /* INT8 is widened too, for the gradient */
     };
 }
 

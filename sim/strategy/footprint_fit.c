@@ -161,7 +161,7 @@ static const char *quantised_adapters(struct search *search)
 {
     if (!adapters(search))
         return NULL;
-    search->job.options.qlora = true;
+    search->job.options.base = BASE_NF4;
     search->job.options.checkpointing = CHECKPOINT_FULL;
     return "--lora 16 --qlora";
 }

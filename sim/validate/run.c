@@ -5,6 +5,7 @@
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void keep_figures(struct validate_row *row, const struct scenario_result *result)
 {
@@ -52,8 +53,10 @@ static void set_errors(struct validate_table *table)
         struct validate_row *row = &table->rows.at[i], *smallest = NULL;
         for (int j = 0; j < table->rows.n; j++) {
             struct validate_row *other = &table->rows.at[j];
-            if (other->curve == row->curve && other->has_error && (!smallest || other->gpus < smallest->gpus))
+            if (other->curve == row->curve && other->has_error && (!smallest || other->gpus < smallest->gpus)) {
                 smallest = other;
+                row->smallest = j;
+            }
         }
         if (!row->has_error)
             continue;
@@ -66,7 +69,28 @@ static void set_errors(struct validate_table *table)
     }
 }
 
-void validate_run(struct validate_table *table, scenario_progress progress, void *self, struct diag *diag)
+/* One row, from one thread. */
+static void run_row(struct validate_row *row, const struct validate_sampling *sampling, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct scenario_result result;
+    const struct scenario_point *point = &row->set.points[0];
+    enum status status = scenario_simulate(&result, point, &arena, diag);
+    if (status == STATUS_OK)
+        keep_figures(row, &result);
+    else
+        row->status = VALIDATE_NOT_SIMULATED;
+    if (status == STATUS_OK && sampling &&
+        scenario_sample_quickly(&result, point, sampling->doubt, sampling->k, &arena, diag) == STATUS_OK) {
+        row->n_samples = result.n_samples;
+        row->samples = xcalloc((size_t)row->n_samples + 1, sizeof *row->samples);
+        memcpy(row->samples, result.samples, sizeof *row->samples * (size_t)row->n_samples);
+    }
+    arena_release(&arena);
+}
+
+void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
+    void *self, struct diag *diag)
 {
     int done = 0, n = table->rows.n;
     struct diag *told = xcalloc((size_t)n, sizeof *told);
@@ -74,16 +98,8 @@ void validate_run(struct validate_table *table, scenario_progress progress, void
 #pragma omp parallel for schedule(dynamic)
 #endif
     for (int i = 0; i < n; i++) {
-        struct validate_row *row = &table->rows.at[i];
-        if (row->status != VALIDATE_NOT_SIMULATED) {
-            struct arena arena = ARENA_INIT;
-            struct scenario_result result;
-            if (scenario_simulate(&result, &row->set.points[0], &arena, &told[i]) == STATUS_OK)
-                keep_figures(row, &result);
-            else
-                row->status = VALIDATE_NOT_SIMULATED;
-            arena_release(&arena);
-        }
+        if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED)
+            run_row(&table->rows.at[i], sampling, &told[i]);
 #ifdef _OPENMP
 #pragma omp critical(validate_done)
 #endif
@@ -134,6 +150,10 @@ struct validate_summary validate_summarise(const struct validate_table *table,
             s.ratio_mean += ratio_error;
             s.ratio_most = fmax(s.ratio_most, ratio_error);
         }
+        s.n_intervals += row->interval.known;
+        s.n_covered += row->interval.known && row->interval.covers;
+        s.n_ratio_intervals += row->ratio_interval.known;
+        s.n_ratio_covered += row->ratio_interval.known && row->ratio_interval.covers;
         if (peak_error(row) >= 0)
             memory[s.n_memory++] = peak_error(row);
         if (row->status != VALIDATE_NOT_SIMULATED) {

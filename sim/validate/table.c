@@ -213,6 +213,8 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
 void validate_release(struct validate_table *table)
 {
     csv_release(table->csv);
+    for (int i = 0; i < table->rows.n; i++)
+        free(table->rows.at[i].samples);
     vec_free(&table->rows);
     arena_release(&table->arena);
 }

@@ -23,6 +23,7 @@
 
 #include "base/vec.h"
 #include "config/csv.h"
+#include "scenario/sample.h"
 #include "scenario/scenario.h"
 
 enum validate_status { VALIDATE_OK, VALIDATE_OOM, VALIDATE_NOT_SIMULATED, VALIDATE_STATUS_COUNT };
@@ -30,6 +31,14 @@ extern const char *const validate_status_names[VALIDATE_STATUS_COUNT + 1]; /* "o
 
 struct validate_figures { /* 0: not known */
     double tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes;
+};
+
+/* Where a measurement should be in nine of ten cases: see interval.h. Of tokens/s per GPU, or of a ratio. */
+struct validate_interval {
+    bool known, covers;                /* covers: the measurement is in it */
+    struct scenario_band numbers, all; /* by errors of numbers alone; with what the model leaves out */
+    double need, discrepancy;          /* log-sd: that would just do; that is used */
+    double doublings_root;             /* what a discrepancy per root of a doubling is multiplied with; else 1 */
 };
 
 struct validate_row {
@@ -45,7 +54,11 @@ struct validate_row {
         predicted_peak_bytes;               /* that can be compared: reserved where published, else allocated */
     double error;                           /* has_error: a fraction */
     double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
+    int smallest;                           /* has_ratio: the row of that cluster */
     struct scenario_set set;                /* one point; none where it is not simulated */
+    struct scenario_sample *samples;        /* of a run with sampling; else none */
+    int n_samples;
+    struct validate_interval interval, ratio_interval; /* validate_intervals() */
 };
 
 struct validate_table {
@@ -60,8 +73,16 @@ struct validate_table {
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
 
-/* Simulate all rows, on all cores; results do not depend on their number. Then errors and ratios. */
-void validate_run(struct validate_table *table, scenario_progress progress, void *self, struct diag *diag);
+/* k samples a row (scenario_sample_quickly). */
+struct validate_sampling {
+    const struct scenario_doubt *doubt;
+    int k;
+};
+
+/* Simulate all rows, on all cores; results do not depend on their number. Then errors and ratios. sampling: NULL for
+ * none. */
+void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
+    void *self, struct diag *diag);
 
 /* What rows have in common. Errors are absolute, fractions; ratio errors in fractions of 1. */
 struct validate_summary {
@@ -72,6 +93,8 @@ struct validate_summary {
     int n_memory;
     double memory_median;     /* of |predicted / measured - 1| of the peak */
     int oom_agree, oom_wrong; /* rows that ran or ran out of memory as published, or not */
+    int n_intervals, n_covered, n_ratio_intervals,
+        n_ratio_covered; /* intervals, and those that hold what was measured */
 };
 
 /* Of the rows for which wanted says so. */

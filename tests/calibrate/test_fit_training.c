@@ -2,7 +2,9 @@
 #include "../scenario/workspace.h"
 
 #include "../near.h"
+#include "calibrate/correlations.h"
 #include "calibrate/fit_training.h"
+#include "hw/draw.h"
 
 #include <gsl/gsl_errno.h>
 
@@ -59,6 +61,81 @@ static void the_fit_finds_what_the_runs_were_made_with(void **state)
     training_fit_free(&fit);
 }
 
+/* A row that is left out of the fit does not bend it, however wrong it is, and its error is told. */
+static void rows_can_be_left_out(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", STACK(0.8, 0.4));
+    write_runs();
+    write_text("base.yaml", base_yaml);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    fit.rows[RUNS - 1].offset -= 0.2; /* as if it had been measured slower */
+    fit.rows[RUNS - 1].left_out = true;
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-4);
+    assert_near(fit.parameters.at[1].fitted.value, 0.4, 1e-4);
+    assert_near(training_fit_residual(&fit, 0), 0, 1e-4);
+    assert_near(training_fit_residual(&fit, RUNS - 1), 0.2, 1e-4);
+    fit.rows[RUNS - 1].left_out = false;
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_true(
+        fabs(fit.parameters.at[0].fitted.value - 0.8) > 1e-3 || fabs(fit.parameters.at[1].fitted.value - 0.4) > 1e-3);
+    training_fit_free(&fit);
+}
+
+/* The covariance at the filed values is that of a fit which ends there: the slopes are the same. Residuals of nothing
+ * but rounding scale it, so correlations are compared. */
+static void covariance_of_filed_values(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", STACK(0.8, 0.4));
+    write_runs();
+    write_text("base.yaml", base_yaml);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    for (int i = 0; i < RUNS; i++) /* scatter, so that there is something to scale with */
+        fit.rows[i].offset += i % 2 ? 1e-3 : -1e-3;
+    training_fit_filed(&fit);
+    double filed = fit.covariance[1] / sqrt(fit.covariance[0] * fit.covariance[3]);
+    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-12);
+    assert_true(fit.parameters.at[0].fitted.std_error > 0);
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_near(fit.covariance[1] / sqrt(fit.covariance[0] * fit.covariance[3]), filed, 0.02);
+    assert_true(filed < -0.1); /* faster products and slower rest look alike */
+    training_fit_free(&fit);
+}
+
+/* What is printed of two rows of covariance is what hw_fits_load reads: correlations of 4 / sqrt(16 x 4) = 0.5, and
+ * what goes with nothing is left out. */
+static void correlations_are_what_the_sampler_reads(void **state)
+{
+    (void)state;
+    const char *const keys[] = {"a", "b", "c"}, *const sources[] = {"one: \"fit\"", "one", "one"};
+    const double covariance[] = {16, 0, 4, 0, 9, 0, 4, 0, 4};
+    FILE *out = fopen("correlations.yaml", "w");
+    assert_non_null(out);
+    fputs("fits:\n", out);
+    correlations_print(out, keys, sources, covariance, 3);
+    fclose(out);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_fits fits;
+    hw_fits_load(&fits, "correlations.yaml", &arena, &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(fits.n, 1);
+    assert_int_equal(fits.list[0].n, 2);
+    assert_string_equal(fits.list[0].keys[1], "c");
+    assert_string_equal(fits.list[0].sources[0], "one: \"fit\"");
+    assert_near(fits.list[0].factor[2], 0.5, 1e-12); /* Cholesky of [1 0.5; 0.5 1] */
+    assert_near(fits.list[0].factor[3], sqrt(0.75), 1e-12);
+    arena_release(&arena);
+}
+
 static void too_few_rows_determine_nothing(void **state)
 {
     (void)state;
@@ -76,6 +153,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fit_finds_what_the_runs_were_made_with),
+        cmocka_unit_test(rows_can_be_left_out),
+        cmocka_unit_test(covariance_of_filed_values),
+        cmocka_unit_test(correlations_are_what_the_sampler_reads),
         cmocka_unit_test(too_few_rows_determine_nothing),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);

@@ -74,6 +74,7 @@ refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
 refused "MODEL is a model file or a number of parameters" 5Q
 refused "one MODEL at a time" 1B 2B
 refused "--lora RANK, which is missing" 1B --qlora
+refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8
 refused "give a model file" 1B --lora 16
 refused "no linear layer of a block is called" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
 command=fit

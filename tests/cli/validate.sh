@@ -26,6 +26,21 @@ expect 0 "$FLOPCAST" validate --where "$where" --format json
 expect 0 "$FLOPCAST" validate --where "1 = 0" --format json
 [[ $(<out) == '[]' ]] || fail "no rows are an empty array"
 
+# Intervals: columns of every row, the discrepancy of the file where there are too few families to learn from.
+expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-059', 'MOS24-016')" --samples 3 --format csv --db b.db
+head -n 1 out | grep -q ',predicted_lo,predicted_hi,numbers_lo,numbers_hi,discrepancy' || fail "columns: $(head -n 1 out)"
+cp out first
+[[ $(ask "SELECT count(*) AS n FROM v_validation WHERE predicted_lo < numbers_lo AND numbers_lo < numbers_hi AND numbers_hi < predicted_hi AND numbers_lo < 1.2 * predicted_tokens_per_s_per_gpu AND discrepancy > 0" b.db) == 2 ]] ||
+    fail "intervals: $(ask 'SELECT * FROM v_validation' b.db)"
+OMP_NUM_THREADS=1 expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-059', 'MOS24-016')" --samples 3 --format csv
+cmp out first || fail "the number of threads changes intervals"
+expect 0 "$FLOPCAST" validate --where "$where" --samples 2
+says out "90 % intervals of rows that no fit rests on" "what the model leaves out, by these rows" "with_stack"
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" plot validation --db b.db --out validation.svg
+fi
+expect 2 "$FLOPCAST" validate --samples none
+
 # A user's own table: a row that makes no scenario is named, the other one runs.
 scenario tiny.yaml
 cat >runs.csv <<CSV

@@ -213,8 +213,6 @@ static const struct {
                              "f:2:8: error: a sourced value needs the key 'source'\n"},
     {"count: {value: 1, kind: assumed, source: ''}", "f:2:42: error: 'source' must say where the value comes from\n"},
     {"count: {value: 1, kind: fitted, source: x}", "f:2:8: error: a fitted value needs the key 'std_error'\n"},
-    {"count: {value: 1, kind: measured, source: x, std_error: 1}",
-        "f:2:57: error: 'std_error' belongs to a fitted value; this one is measured\n"},
     {"count: {value: 1, kind: fitted, source: x, std_error: -1}",
         "f:2:55: error: '-1' is too small; the least allowed is 0\n"},
     {"count: {value: 1, kind: assumed, source: x, unit: B}",

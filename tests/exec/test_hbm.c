@@ -11,7 +11,7 @@
 #define MIB (INT64_C(1) << 20)
 
 /* As a caller without pending blocks does it. */
-static int32_t take_on(struct hbm *hbm, int64_t bytes, enum plan_stream stream)
+static int32_t take_on(struct hbm *hbm, int64_t bytes, int stream)
 {
     int32_t block = hbm_alloc(hbm, bytes, HBM_ACTIVATIONS, stream);
     return block >= 0 ? block : hbm_retry(hbm, bytes, HBM_ACTIVATIONS, stream);

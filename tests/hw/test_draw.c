@@ -1,4 +1,4 @@
-/* Draws of fitted parameters: their mean and spread, what stays, what is shared. */
+/* Draws of numbers: their median and spread, what stays, what is shared, what goes together. */
 #include "hw/draw.h"
 
 #include <setjmp.h>
@@ -6,8 +6,15 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include <gsl/gsl_errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "../near.h"
 
+enum { N = 10000 };
+static const struct hw_fits none;
 static const struct quantity fitted = {100e9, 5e9, QUANTITY_FITTED, "a fit"};
 
 static struct hw machine(void)
@@ -17,30 +24,65 @@ static struct hw machine(void)
     hw.gpu.gemm[DTYPE_BF16].load_bandwidth = hw.gpu.gemm[DTYPE_FP16].load_bandwidth = fitted;
     hw.gpu.gemm[DTYPE_FP32].load_bandwidth = fitted;
     hw.gpu.gemm[DTYPE_FP32].load_bandwidth.source = "another fit";
-    hw.gpu.gemm_sustained = (struct quantity){0.99, 0.1, QUANTITY_FITTED, "a fit"};
+    hw.gpu.gemm_sustained = (struct quantity){0.9, 0.09, QUANTITY_FITTED, "a fit"};
+    hw.gpu.attention_efficiency = (struct quantity){0.6, 0, QUANTITY_ASSUMED, "a guess"};
+    hw.gpu.hbm_efficiency = (struct quantity){0.8, 0, QUANTITY_MEASURED, "a table"};
+    hw.gpu.kernel_floor = (struct quantity){2e-6, 0, QUANTITY_ASSUMED, "a guess"};
+    hw.gpu.sms = (struct quantity){108, 0, QUANTITY_ASSUMED, "a guess"};
+    hw.gpu.context_bytes = (struct quantity){5e8, 0, QUANTITY_ASSUMED, "a guess"};
+    hw.gpu.pointwise_efficiency = (struct quantity){1, 0, QUANTITY_ASSUMED, "a guess"};
     return hw;
 }
 
-/* 10^4 draws: the mean is within 4 sigma / sqrt(n) = 4 %, the variance within 4 sqrt(2 / n) = 5.7 %, of sigma's. */
-static void mean_and_spread(void **state)
+static double log_odds(double share)
+{
+    return log(share / (1 - share));
+}
+
+/* Of 10^4 draws the mean is within 4 sigma / sqrt(n) = 4 % of sigma, the variance within 4 sqrt(2 / n) = 5.7 %. */
+struct moments {
+    double sum, squares;
+};
+
+static void add(struct moments *m, double z)
+{
+    m->sum += z;
+    m->squares += z * z;
+}
+
+static void check_standard(const struct moments *m)
+{
+    assert_near(m->sum / N, 0, 0.04);
+    assert_near(m->squares / N, 1, 0.057);
+}
+
+static void median_and_spread(void **state)
 {
     (void)state;
-    enum { N = 10000 };
-    double sum = 0, squares = 0, product = 0;
+    struct moments rate = {0}, share = {0}, guess = {0}, table = {0}, latency = {0};
+    double product = 0;
     for (int k = 0; k < N; k++) {
         struct hw hw = machine();
-        hw_draw(&hw, 1, (uint64_t)k);
-        double z = (hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value - fitted.value) / fitted.std_error;
-        double other = (hw.gpu.gemm[DTYPE_FP32].load_bandwidth.value - fitted.value) / fitted.std_error;
-        sum += z;
-        squares += z * z;
-        product += z * other;
+        hw_draw(&hw, &none, 1, (uint64_t)k);
+        double z = log(hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value / fitted.value) / 0.05; /* 5 GB/s of 100 */
+        add(&rate, z);
+        product += z * log(hw.gpu.gemm[DTYPE_FP32].load_bandwidth.value / fitted.value) / 0.05;
+        add(&share, (log_odds(hw.gpu.gemm_sustained.value) - log_odds(0.9))); /* 0.09 / (0.9 x 0.1) = 1 */
+        add(&guess, (log_odds(hw.gpu.attention_efficiency.value) - log_odds(0.6)) / DRAW_ASSUMED);
+        add(&table, (log_odds(hw.gpu.hbm_efficiency.value) - log_odds(0.8)) / DRAW_MEASURED);
+        add(&latency, log(hw.gpu.kernel_floor.value / 2e-6) / DRAW_ASSUMED);
         assert_near(hw.gpu.gemm[DTYPE_FP16].load_bandwidth.value, hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value, 0);
+        /* a datasheet's number, counts, sizes, and all of something stay */
         assert_near(hw.gpu.hbm_bandwidth.value, 2e12, 0);
-        assert_true(hw.gpu.gemm_sustained.value <= 1); /* cut at the bound of a share: every other draw is above */
+        assert_near(hw.gpu.sms.value, 108, 0);
+        assert_near(hw.gpu.context_bytes.value, 5e8, 0);
+        assert_near(hw.gpu.pointwise_efficiency.value, 1, 0);
     }
-    assert_near(sum / N, 0, 0.04);
-    assert_near(squares / N, 1, 0.057);
+    check_standard(&rate);
+    check_standard(&share);
+    check_standard(&guess);
+    check_standard(&table);
+    check_standard(&latency);
     assert_near(product / N, 0, 0.04); /* another fit is another draw */
 }
 
@@ -48,21 +90,115 @@ static void draws_are_reproducible(void **state)
 {
     (void)state;
     struct hw a = machine(), b = machine(), other_draw = machine(), other_seed = machine();
-    hw_draw(&a, 7, 3);
-    hw_draw(&b, 7, 3);
-    hw_draw(&other_draw, 7, 4);
-    hw_draw(&other_seed, 8, 3);
-    assert_near(a.gpu.gemm_sustained.value, b.gpu.gemm_sustained.value, 0);
+    hw_draw(&a, &none, 7, 3);
+    hw_draw(&b, &none, 7, 3);
+    hw_draw(&other_draw, &none, 7, 4);
+    hw_draw(&other_seed, &none, 8, 3);
     double value = a.gpu.gemm[DTYPE_BF16].load_bandwidth.value;
-    assert_true(value != other_draw.gpu.gemm[DTYPE_BF16].load_bandwidth.value);
-    assert_true(value != other_seed.gpu.gemm[DTYPE_BF16].load_bandwidth.value);
+    assert_near(b.gpu.gemm[DTYPE_BF16].load_bandwidth.value, value, 0);
+    assert_true(other_draw.gpu.gemm[DTYPE_BF16].load_bandwidth.value != value);
+    assert_true(other_seed.gpu.gemm[DTYPE_BF16].load_bandwidth.value != value);
+    assert_near(hw_draw_normal("k", "s", 7, 3), hw_draw_normal("k", "s", 7, 3), 0);
+    assert_true(hw_draw_normal("k", "s", 7, 3) != hw_draw_normal("k", "s", 7, 4));
+}
+
+static enum status load(struct hw_fits *fits, const char *text, struct arena *arena, struct diag *diag)
+{
+    char path[] = "/tmp/flopcast_fits_XXXXXX";
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), strlen(text));
+    close(file);
+    enum status status = hw_fits_load(fits, path, arena, diag);
+    unlink(path);
+    return status;
+}
+
+#define FITS(rows)                                                                                                     \
+    "fits:\n  - parameters:\n      - {key: absent, source: a fit}\n      - {key: load_bandwidth, source: a fit}\n"     \
+    "      - {key: gemm_sustained, source: a fit}\n    correlations: " rows "\n"
+
+/* Parameters of a fit go together as the file says, also through one that the machine does not have. The standard error
+ * of a correlation r of 10^4 draws is (1 - r^2) / 100. */
+static void fits_are_drawn_with_their_correlations(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_fits fits;
+    assert_int_equal(load(&fits, FITS("[[0.3], [0.3, -0.8]]"), &arena, &diag), STATUS_OK);
+    struct moments rate = {0}, share = {0};
+    double together = 0;
+    for (int k = 0; k < N; k++) {
+        struct hw hw = machine();
+        hw_draw(&hw, &fits, 1, (uint64_t)k);
+        double x = log(hw.gpu.gemm[DTYPE_BF16].load_bandwidth.value / fitted.value) / 0.05;
+        double y = log_odds(hw.gpu.gemm_sustained.value) - log_odds(0.9);
+        add(&rate, x);
+        add(&share, y);
+        together += x * y;
+    }
+    check_standard(&rate);
+    check_standard(&share);
+    assert_near(together / sqrt(rate.squares * share.squares), -0.8, 4 * 0.0036);
+    arena_release(&arena);
+}
+
+static void correlations_that_cannot_be(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *told;
+    } files[] = {
+        {FITS("[[0.9], [0.9, -0.9]]"), "not positive definite"}, /* 1 + 2 (0.9)(0.9)(-0.9) - 3 (0.81) < 0 */
+        {FITS("[[0.9]]"), "1 lists for 3 parameters; one less than those is wanted"},
+        {FITS("[[0.9], [0.1]]"), "1 numbers here; 2 are wanted: with each parameter before 'gemm_sustained'"},
+        {FITS("[[x], [0, 0]]"), "'x'"},
+        {"fit: []\n", "did you mean 'fits'?"},
+        {"fits: [{parameters: [{key: a}], correlations: []}]\n", "needs the key 'source'"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct hw_fits fits;
+        gsl_set_error_handler_off();
+        assert_int_equal(load(&fits, files[i].text, &arena, &diag), STATUS_INPUT);
+        if (!strstr(diag.text, files[i].told))
+            fail_msg("told: %s", diag.text);
+        arena_release(&arena);
+    }
+}
+
+/* What the sampler reads stands for numbers that the files still have, with these source texts. */
+static void the_projects_correlations_can_be_read(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_fits fits;
+    hw_fits_load(&fits, FLOPCAST_SOURCE_DIR "/topologies/fitted/correlations.yaml", &arena, &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(fits.n, 2);
+    struct hw hw;
+    assert_int_equal(
+        hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", &arena, &diag), STATUS_OK);
+    int found = 0;
+    for (int f = 0; f < fits.n; f++)
+        for (int i = 0; i < fits.list[f].n; i++)
+            found += strcmp(fits.list[f].sources[i], hw.gpu.gemm_sustained.source) == 0 ||
+                     strcmp(fits.list[f].sources[i], hw.gpu.overlap_slowdown.source) == 0;
+    assert_true(found >= 2);
+    arena_release(&arena);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mean_and_spread),
+        cmocka_unit_test(median_and_spread),
         cmocka_unit_test(draws_are_reproducible),
+        cmocka_unit_test(fits_are_drawn_with_their_correlations),
+        cmocka_unit_test(correlations_that_cannot_be),
+        cmocka_unit_test(the_projects_correlations_can_be_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

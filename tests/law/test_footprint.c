@@ -35,7 +35,7 @@ static struct footprint closed_form(const struct scenario_point *point, struct a
         .attention = train->attention,
         .lora_rank = train->lora_rank,
         .lora_targets = train->lora_targets,
-        .qlora = train->qlora,
+        .base = train->qlora ? BASE_NF4 : BASE_HALF,
     };
     return footprint_of(point->model.params, &point->model, &options, arena);
 }

@@ -6,6 +6,10 @@
 
 #define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
 enum { K = 40 };
+static const struct scenario_doubt doubt = {
+    .discrepancy = {.of = {[DISCREPANCY_WITH_STACK] = {0.05, 0.01, QUANTITY_FITTED, "test"},
+                        [DISCREPANCY_WITHOUT_STACK] = {0.1, 0.01, QUANTITY_FITTED, "test"},
+                        [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test"}}}};
 
 struct sampled {
     struct loaded *loaded;
@@ -30,7 +34,8 @@ static void run(struct sampled *sampled)
     const struct scenario_set *set = &sampled->loaded->set;
     struct diag *diag = &sampled->loaded->diag;
     assert_int_equal(scenario_simulate_all(sampled->results, sampled->arenas, set, NULL, NULL, diag), STATUS_OK);
-    assert_int_equal(scenario_sample_all(sampled->results, sampled->arenas, set, K, NULL, NULL, diag), STATUS_OK);
+    assert_int_equal(
+        scenario_sample_all(sampled->results, sampled->arenas, set, &doubt, K, NULL, NULL, diag), STATUS_OK);
 }
 
 static void end(struct sampled *sampled)
@@ -41,24 +46,87 @@ static void end(struct sampled *sampled)
     free(sampled);
 }
 
-/* A machine of which everything is known, without noise, has no band. */
+/* Every number for certain: a datasheet's, in the eyes of a draw. */
+static void know(struct quantity *q, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        q[i].std_error = 0;
+        if (quantity_is_set(q[i]))
+            q[i].kind = QUANTITY_DATASHEET;
+    }
+}
+#define KNOW(first, last) know(&(first), (size_t)(&(last) - &(first)) + 1)
+
+static void know_all(struct scenario_point *point)
+{
+    struct hw *hw = &point->hw;
+    KNOW(hw->gpu.sms, hw->gpu.price);
+    KNOW(hw->gpu.gemm[0].peak, hw->gpu.gemm[DTYPE_COUNT - 1].load_bandwidth);
+    KNOW(hw->gpu.gemm_sustained, hw->gpu.overlap_slowdown);
+    KNOW(hw->node.gpu_bandwidth, hw->node.nvls_latency);
+    KNOW(hw->cluster.nodes, hw->cluster.nvls_tree_latency);
+    KNOW(hw->cluster.gpu_speed_spread, hw->cluster.host_jitter);
+}
+
+#define HOST_COSTS                                                                                                     \
+    "host: {kernel_issue: 10 us, backward_issue: 5 us, collective_issue: 30 us, unit_hook: 100 us, step: 1 ms}\n"
+
+/* A machine of which everything is known, without noise, has no band but for what the model leaves out. */
 static void without_errors_and_noise_no_band(void **state)
 {
     (void)state;
-    struct sampled *sampled = begin(BASE QUIET, 1);
-    struct hw *hw = &sampled->loaded->set.points[0].hw;
-    /* V100 and the node of 4 NICs are fitted in part: take the errors away */
-    struct quantity *numbers = (struct quantity *)(void *)&hw->gpu.gemm[0];
-    for (int i = 0; i < DTYPE_COUNT * (int)(sizeof(struct hw_gemm) / sizeof(struct quantity)); i++)
-        numbers[i].std_error = 0;
-    hw->gpu.gemm_floor.std_error = hw->gpu.kernel_floor.std_error = 0;
-    hw->node.nccl_efficiency.std_error = hw->node.nccl_hop_latency.std_error = 0;
-    hw->node.nccl_base_latency.std_error = 0;
+    struct sampled *sampled = begin(BASE QUIET HOST_COSTS, 1);
+    know_all(&sampled->loaded->set.points[0]);
     run(sampled);
     struct scenario_band band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
     assert_int_equal(band.n, K);
     assert_near(band.low, sampled->results[0].exec.step_time_s, 0);
     assert_near(band.high, band.low, 0);
+    assert_near(sampled->results[0].discrepancy, 0.1, 0); /* no stack profile */
+    assert_near(sampled->results[0].discrepancy_doubling, 0.02, 0);
+    end(sampled);
+}
+
+/* Costs of the host that the scenario leaves alone are as uncertain as any assumed number: on a batch so small that the
+ * host is all that counts, 90 % of the steps are within 1.645 x 0.2 of the median, in the logarithm. */
+static void the_host_is_drawn(void **state)
+{
+    (void)state;
+    struct sampled *sampled = begin(BASE QUIET, 1);
+    know_all(&sampled->loaded->set.points[0]);
+    sampled->loaded->set.points[0].options.strategy.train.micro_batch = 1;
+    sampled->loaded->set.points[0].options.strategy.host.step_s = 10;
+    run(sampled);
+    struct scenario_band band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
+    double width = log(band.high / band.low) / (2 * 1.645 * DRAW_ASSUMED);
+    assert_true(width > 0.7 && width < 1.3); /* of 40 samples */
+    end(sampled);
+}
+
+/* Samples without noise times what noise costs are the samples with noise, but for the luck of a seed; and where there
+ * is no noise, they are the same to the last bit. */
+static void quick_samples_are_as_the_slow_ones(void **state)
+{
+    (void)state;
+    struct sampled *sampled = begin(BASE QUIET, 1);
+    run(sampled);
+    struct scenario_result *result = &sampled->results[0];
+    struct scenario_sample *slow = result->samples;
+    const struct scenario_point *point = &sampled->loaded->set.points[0];
+    assert_int_equal(
+        scenario_sample_quickly(result, point, &doubt, K, &sampled->arenas[0], &sampled->loaded->diag), STATUS_OK);
+    for (int k = 0; k < K; k++)
+        assert_near(result->samples[k].value[SAMPLED_TOKENS], slow[k].value[SAMPLED_TOKENS], 0);
+    end(sampled);
+    sampled = begin(BASE, 1);
+    run(sampled);
+    result = &sampled->results[0];
+    struct scenario_band band = scenario_band(result, SAMPLED_TOKENS);
+    scenario_sample_quickly(
+        result, &sampled->loaded->set.points[0], &doubt, K, &sampled->arenas[0], &sampled->loaded->diag);
+    struct scenario_band quick = scenario_band(result, SAMPLED_TOKENS);
+    assert_near(quick.median / band.median, 1, 0.01);
+    assert_near(log(quick.high / quick.low) / log(band.high / band.low), 1, 0.2);
     end(sampled);
 }
 
@@ -82,32 +150,27 @@ static void errors_of_parameters_make_a_band(void **state)
 
 /* What a cluster's own noise is fitted to is drawn; what the scenario sets stays. The first sample has the point's own
  * seed. */
+static double width_with_noise(const char *text, struct quantity kernel_jitter)
+{
+    struct sampled *sampled = begin(text, 1);
+    struct scenario_point *point = &sampled->loaded->set.points[0];
+    know_all(point);
+    if (quantity_is_set(kernel_jitter))
+        point->hw.cluster.kernel_jitter = kernel_jitter;
+    run(sampled);
+    struct scenario_band band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
+    end(sampled);
+    return band.high - band.low;
+}
+
 static void noise(void **state)
 {
     (void)state;
-    struct sampled *sampled = begin(BASE, 1);
-    run(sampled);
-    assert_true(scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).high >
-                scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).low);
-    double width = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).high -
-                   scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).low;
-    end(sampled);
-    sampled = begin(BASE, 1);
-    struct scenario_point *point = &sampled->loaded->set.points[0];
-    point->hw.cluster.kernel_jitter = (struct quantity){0.4, 0.1, QUANTITY_FITTED, "test"};
-    run(sampled);
-    assert_true(scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).high -
-                    scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).low >
-                2 * width);
-    end(sampled);
-    sampled = begin(BASE "noise: {kernel_jitter: 1 %}\n", 1);
-    point = &sampled->loaded->set.points[0];
-    point->hw.cluster.kernel_jitter = (struct quantity){0.4, 0.1, QUANTITY_FITTED, "test"};
-    run(sampled);
-    assert_true(scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).high -
-                    scenario_band(&sampled->results[0], SAMPLED_STEP_TIME).low <
-                2 * width);
-    end(sampled);
+    static const struct quantity as_filed, much = {0.4, 0.1, QUANTITY_FITTED, "test"};
+    double width = width_with_noise(BASE HOST_COSTS, as_filed);
+    assert_true(width > 0);
+    assert_true(width_with_noise(BASE HOST_COSTS, much) > 2 * width);
+    assert_true(width_with_noise(BASE HOST_COSTS "noise: {kernel_jitter: 1 %}\n", much) < 2 * width);
 }
 
 /* A GEMM rate that is known to 10 % slows both ends of a curve alike: the loss is known far better than the ends. */
@@ -119,7 +182,7 @@ static void points_share_their_draws(void **state)
         sampled->loaded->set.points[i].hw.gpu.gemm_sustained = (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test"};
     run(sampled);
     struct scenario_band end_band = scenario_band(&sampled->results[1], SAMPLED_TFLOPS);
-    struct scenario_band loss = scenario_loss_band(&sampled->results[0], &sampled->results[1]);
+    struct scenario_band loss = scenario_ratio_band(&sampled->results[0], &sampled->results[1]);
     assert_int_equal(loss.n, K);
     assert_true(loss.high - loss.low < 0.5 * (end_band.high - end_band.low) / end_band.median);
     end(sampled);
@@ -142,10 +205,30 @@ static void quantiles(void **state)
     assert_int_equal(scenario_band(&none, SAMPLED_TFLOPS).n, 0);
 }
 
+/* Half a band of 1.645 x 0.03 and 1.645 x 0.04 in the logarithm make one of 1.645 x 0.05; a value at its end needs just
+ * that 0.04. */
+static void widening(void **state)
+{
+    (void)state;
+    double sigma = 1.6448536269514722;
+    struct scenario_band band = {10, 100 * exp(-0.03 * sigma), 100, 100 * exp(0.03 * sigma)};
+    struct scenario_band wide = scenario_widen(band, 0.04);
+    assert_near(wide.low, 100 * exp(-0.05 * sigma), 1e-9);
+    assert_near(wide.high, 100 * exp(0.05 * sigma), 1e-9);
+    assert_near(wide.median, 100, 0);
+    assert_near(scenario_widening(band, wide.high), 0.04, 1e-9);
+    assert_near(scenario_widening(band, wide.low), 0.04, 1e-9);
+    assert_near(scenario_widening(band, 101), 0, 0);
+    assert_int_equal(scenario_widen((struct scenario_band){0}, 0.04).n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_errors_and_noise_no_band),
+        cmocka_unit_test(the_host_is_drawn),
+        cmocka_unit_test(quick_samples_are_as_the_slow_ones),
+        cmocka_unit_test(widening),
         cmocka_unit_test(errors_of_parameters_make_a_band),
         cmocka_unit_test(noise),
         cmocka_unit_test(points_share_their_draws),

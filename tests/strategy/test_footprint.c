@@ -39,7 +39,8 @@ static void weights_by_format(void **state)
     static const struct {
         int dtype;
         double gb;
-    } rows[] = {{FOOTPRINT_FP32, 4}, {FOOTPRINT_BF16, 2}, {FOOTPRINT_FP16, 2}, {FOOTPRINT_INT8, 1}};
+    } rows[] = {{FOOTPRINT_FP32, 4}, {FOOTPRINT_TF32, 4}, {FOOTPRINT_BF16_MASTER, 2}, {FOOTPRINT_BF16, 2},
+        {FOOTPRINT_FP16, 2}, {FOOTPRINT_INT8, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct footprint_options options = training(rows[i].dtype, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
         assert_near(footprint_of(BILLION, NULL, &options, NULL).weights, rows[i].gb * GB, 1);
@@ -133,6 +134,15 @@ static void optimizers_without_shapes(void **state)
     assert_near(footprint_optimizer_state(BILLION, NULL, OPTIMIZER_ADAFACTOR, FOOTPRINT_FP32), 4.0 * 2 * 31623, 1e-9);
 }
 
+/* BF16 with an FP32 copy in the optimizer: 2 + 2 + 4 + 8 bytes, on one GPU too, and nothing is cast. */
+static void bf16_with_a_master_copy(void **state)
+{
+    (void)state;
+    assert_near(states(BILLION, FOOTPRINT_BF16_MASTER, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1), (2 + 2 + 4 + 8) * GB, 1);
+    struct footprint_options options = training(FOOTPRINT_BF16_MASTER, OPTIMIZER_ADAMW, FOOTPRINT_DDP, 1);
+    assert_near(footprint_of(BILLION, NULL, &options, NULL).copies, 0, 0);
+}
+
 /* DDP in mixed precision: 4 + 4 + 8 bytes of states, 2 of weights that autocast casts, 4 of buckets
  * (gradient_as_bucket_view off). */
 static void ddp_keeps_copies_and_buckets(void **state)
@@ -196,7 +206,9 @@ static void adapters(void **state)
     struct model model = build(MODEL_LLAMA, &arena);
     assert_int_equal(footprint_lora_params(&model, 16, NULL), 3 * 16 * 1120);
     double rest = (double)model.params - 129024;
-    assert_near(footprint_qlora_base(&model, 2), 129024 * 4.127 / 8 + 2 * rest, 1e-6);
+    assert_near(footprint_quantised_base(&model, BASE_NF4, 2), 129024 * 4.127 / 8 + 2 * rest, 1e-6);
+    /* INT8: a byte an element, and 4 for each row: 64 (q, o) + 32 (k, v) + 160 (gate, up) twice, and down's 64. */
+    assert_near(footprint_quantised_base(&model, BASE_INT8, 2), 129024 + 4 * 3 * (2 * 256 + 64) + 2 * rest, 1e-6);
     arena_release(&arena);
 }
 
@@ -224,7 +236,7 @@ static void adapters_train_little(void **state)
     assert_near(f.copies, 2 * trained, 1e-6); /* autocast's, of the adapters */
     assert_near(f.buffers, 0, 1e-6);
     assert_true(f.activations < full);
-    options.qlora = true;
+    options.base = BASE_NF4;
     f = footprint_of(model.params, &model, &options, &arena);
     assert_near(f.weights, 129024 * 4.127 / 8 + 4 * ((double)model.params - 129024) + 4 * trained, 1e-6);
     assert_near(f.copies, 2 * ((double)model.params - 129024 + trained), 1e-6);
@@ -321,6 +333,7 @@ int main(void)
         cmocka_unit_test(optimizer_states),
         cmocka_unit_test(optimizers_that_see_shapes),
         cmocka_unit_test(optimizers_without_shapes),
+        cmocka_unit_test(bf16_with_a_master_copy),
         cmocka_unit_test(ddp_keeps_copies_and_buckets),
         cmocka_unit_test(fsdp_shards_units),
         cmocka_unit_test(kv_cache),

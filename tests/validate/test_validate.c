@@ -42,7 +42,7 @@ static void errors_and_ratios(void **state)
                                             "c,s,tiny.json,cluster.yaml,16,4,1,,0.5,no,,\n");
     assert_string_equal(loaded->diag.text, "");
     assert_true(loaded->ok);
-    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
     const struct validate_row *rows = loaded->table.rows.at;
     assert_int_equal(loaded->table.rows.n, 3);
     for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static void a_summary_counts_what_can_be_compared(void **state)
                                             "c,s,tiny.json,cluster.yaml,8,2,2,,,yes,,\n"
                                             "d,s,tiny.json,cluster.yaml,8,2,4,5,,no,,cannot be run\n");
     assert_true(loaded->ok);
-    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
     const struct validate_row *rows = loaded->table.rows.at;
     struct validate_summary s = validate_summarise(&loaded->table, all, NULL);
     assert_int_equal(s.n_rows, 3);
@@ -132,7 +132,7 @@ static void a_row_that_makes_no_scenario_is_named(void **state)
     assert_memory_equal(loaded->diag.text, told, strlen(told));
     assert_int_equal(loaded->table.rows.at[0].status, VALIDATE_NOT_SIMULATED);
     assert_memory_equal(loaded->table.rows.at[0].reason, "12 GPUs leave a node", 20);
-    validate_run(&loaded->table, NULL, NULL, &loaded->diag);
+    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
     assert_int_equal(loaded->table.rows.at[1].status, VALIDATE_OK);
     drop(loaded);
 }

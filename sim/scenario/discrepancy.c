@@ -1,0 +1,34 @@
+#include "scenario/discrepancy.h"
+
+const char *const discrepancy_names[DISCREPANCY_CLASSES + 1] = {[DISCREPANCY_WITH_STACK] = "with_stack",
+    [DISCREPANCY_WITHOUT_STACK] = "without_stack",
+    [DISCREPANCY_PER_DOUBLING] = "per_doubling"};
+
+#define CLASS(name, index, sentence)                                                                                   \
+    {                                                                                                                  \
+        .key = name, .type = FIELD_SOURCED, .offset = offsetof(struct discrepancy, of[index]), .help = sentence,       \
+        .dimension = DIM_FRACTION, .min = 0, .max = 1, .required = true                                                \
+    }
+static const struct config_field fields[DISCREPANCY_CLASSES] = {
+    CLASS("with_stack", DISCREPANCY_WITH_STACK, "Of the speed of scenarios that name a stack profile."),
+    CLASS("without_stack", DISCREPANCY_WITHOUT_STACK, "Of the speed of scenarios that name none."),
+    CLASS("per_doubling", DISCREPANCY_PER_DOUBLING, "Of the ratio of two speeds, per root of a doubling of the GPUs."),
+};
+static const struct config_table table = {
+    .what = "what the model leaves out", .fields = fields, .n_fields = DISCREPANCY_CLASSES};
+
+enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    *out = (struct discrepancy){0};
+    struct config_doc *doc = NULL;
+    enum status status = config_load(&doc, path, diag);
+    if (status == STATUS_OK)
+        status = config_read(config_root(doc), &table, out, arena, NULL, diag);
+    config_free(doc);
+    return status;
+}
+
+enum discrepancy_class discrepancy_class_of(const struct scenario *options)
+{
+    return options->stack_path ? DISCREPANCY_WITH_STACK : DISCREPANCY_WITHOUT_STACK;
+}

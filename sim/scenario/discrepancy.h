@@ -1,0 +1,32 @@
+/* What the model leaves out: how far predictions are from measured runs beyond what the errors of numbers and the luck
+ * of a run explain. Log-normal, as the standard deviation of the logarithm of speed:
+ *
+ *   with_stack      the scenario names a stack profile, whose rates were fitted to other runs of that framework
+ *   without_stack   it names none: the GPU file's own rates, for a framework that nothing was fitted to
+ *   per_doubling    of the ratio of two speeds on one curve, per square root of a doubling of the GPUs: what makes both
+ *                   ends of a curve wrong alike cancels
+ *
+ * How they are estimated stands in validate/interval.h; the file that holds them is scenarios/discrepancy.yaml. */
+#ifndef FLOPCAST_SCENARIO_DISCREPANCY_H
+#define FLOPCAST_SCENARIO_DISCREPANCY_H
+
+#include "base/quantity.h"
+#include "scenario/scenario.h"
+
+enum discrepancy_class {
+    DISCREPANCY_WITH_STACK,
+    DISCREPANCY_WITHOUT_STACK,
+    DISCREPANCY_PER_DOUBLING,
+    DISCREPANCY_CLASSES
+};
+extern const char *const discrepancy_names[DISCREPANCY_CLASSES + 1]; /* "with_stack", ... */
+
+struct discrepancy {
+    struct quantity of[DISCREPANCY_CLASSES];
+};
+
+enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag);
+
+enum discrepancy_class discrepancy_class_of(const struct scenario *options);
+
+#endif
