@@ -1,5 +1,4 @@
-/* The kernels and tensors of whole stages: closed forms for flop and saved bytes, and laws that hold for every model.
- */
+/* Kernels and tensors of whole stages: closed forms for flop and saved bytes, and laws that hold for every model. */
 #include "model/model.h"
 
 #include <math.h>
@@ -155,8 +154,8 @@ static void check_backward_flop(const struct run *r)
 {
     for (int i = 0; i < r->stages.n; i++) {
         const struct model_program *p = r->stages.at[i].program;
-        bool of_images = i == 0 && r->model.shape.image_size > 0; /* which need no gradient */
-        assert_true(flop(p->backward, p->n_backward) == (of_images ? 1 : 2) * flop(p->forward, p->n_forward));
+        int products = i == 0 && r->model.shape.image_size > 0 ? 1 : 2; /* images need no gradient */
+        assert_true(flop(p->backward, p->n_backward) == products * flop(p->forward, p->n_forward));
     }
 }
 
