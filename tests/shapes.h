@@ -55,6 +55,27 @@ __attribute__((unused)) static const struct model_shape small_bert = {.name = "b
     .tied_embeddings = true,
     .biases = true,
     .dropout = 0.1};
+__attribute__((unused)) static const struct model_shape small_vit = {.name = "vit",
+    .family = MODEL_VIT,
+    .d_model = 64,
+    .d_ff = 256,
+    .d_kv = 16,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .image_size = 16,
+    .patch = 4,
+    .classes = 10,
+    .biases = true,
+    .dropout = 0.1};
+__attribute__((unused)) static const struct model_shape small_resnet = {.name = "resnet",
+    .family = MODEL_CONVNET,
+    .image_size = 64,
+    .classes = 10,
+    .conv = {.block = CONV_BOTTLENECK,
+        .stem_width = 8,
+        .stem_pool = true,
+        .stages = {{2, 16, 8, 1}, {1, 32, 8, 2}, {2, 64, 16, 4}, {1, 128, 32, 1}}}};
 
 __attribute__((unused)) static const struct model_shape *const small_shapes[MODEL_FAMILY_COUNT] = {
     [MODEL_T5] = &small_t5, [MODEL_GPT] = &small_gpt, [MODEL_LLAMA] = &small_llama, [MODEL_BERT] = &small_bert};

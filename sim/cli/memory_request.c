@@ -143,12 +143,12 @@ static void check(const struct memory_request *request, struct argp_state *state
         argp_error(state, "--qlora, --lora-base and --lora-targets say more about --lora RANK, which is missing");
     if (request->fit && !request->gpu_path)
         argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
-    if (request->fit && (!footprint->seq_len || footprint->micro_batch))
-        argp_error(state, "give --seq-len; --micro-batch is what is looked for");
+    if (request->fit && footprint->micro_batch)
+        argp_error(state, "leave --micro-batch out: it is what is looked for");
     if (request->fit && request->format != MEMORY_TABLE)
         argp_error(state, "fit prints a table; leave --format out");
-    if (!request->fit && !footprint->micro_batch != !footprint->seq_len)
-        argp_error(state, "activations need both --micro-batch and --seq-len");
+    if (!request->fit && !footprint->micro_batch && footprint->seq_len)
+        argp_error(state, "activations need --micro-batch too");
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
@@ -242,9 +242,16 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
         request->has_model = true;
         if (shape.family == MODEL_T5 && request->options.decoder_seq_len == 0)
             request->options.decoder_seq_len = request->options.seq_len;
-        if (shape.family == MODEL_T5 && request->options.attention == ATTENTION_FLASH)
+        if (!model_takes_flash(&shape) && request->options.attention == ATTENTION_FLASH)
             return diag_input(diag, (struct source_pos){.file = request->name},
-                "T5 adds a position bias to its scores, which flash attention cannot; use --attention naive");
+                "T5 adds a position bias to its scores and DeepViT mixes heads, which flash attention cannot; use "
+                "--attention naive");
+        int64_t of_image = model_image_tokens(&shape);
+        if (of_image > 0 && request->options.seq_len > 0 && request->options.seq_len != of_image)
+            return diag_input(diag, (struct source_pos){.file = request->name},
+                "it makes %" PRId64 " tokens of an image; leave --seq-len out", of_image);
+        if (of_image > 0 && (request->fit || request->options.micro_batch > 0))
+            request->options.seq_len = of_image;
         if (shape.family != MODEL_T5)
             request->options.decoder_seq_len = 0;
         if (shape.max_positions > 0 && request->options.seq_len > shape.max_positions)
@@ -252,6 +259,9 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
                 "%" PRId64 " tokens, but it has %" PRId64 " learned positions; use at most that many",
                 request->options.seq_len, shape.max_positions);
     }
+    if (request->options.seq_len == 0 && (request->fit || request->options.micro_batch > 0))
+        return diag_input(diag, (struct source_pos){.file = request->name},
+            "activations depend on the length of a sequence; give --seq-len");
     if (request->options.lora_rank > 0 && !request->has_model)
         return diag_input(diag, (struct source_pos){.file = request->name},
             "adapters depend on the matrices of the model; give a model file instead of a number of parameters");

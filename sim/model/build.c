@@ -3,15 +3,22 @@
 
 #include <string.h>
 
-const char *const model_family_names[MODEL_FAMILY_COUNT + 1] = {
-    [MODEL_T5] = "t5", [MODEL_GPT] = "gpt", [MODEL_LLAMA] = "llama", [MODEL_BERT] = "bert"};
+const char *const model_family_names[MODEL_FAMILY_COUNT + 1] = {[MODEL_T5] = "t5",
+    [MODEL_GPT] = "gpt",
+    [MODEL_LLAMA] = "llama",
+    [MODEL_BERT] = "bert",
+    [MODEL_VIT] = "vit",
+    [MODEL_CONVNET] = "convnet"};
+const char *const conv_block_names[CONV_BLOCK_COUNT + 1] = {[CONV_BASIC] = "basic", [CONV_BOTTLENECK] = "bottleneck"};
 
 const struct model_family_code *model_family_code(const struct model_shape *shape)
 {
     static const struct model_family_code *const families[MODEL_FAMILY_COUNT] = {[MODEL_T5] = &model_family_t5,
         [MODEL_GPT] = &model_family_gpt,
         [MODEL_LLAMA] = &model_family_llama,
-        [MODEL_BERT] = &model_family_bert};
+        [MODEL_BERT] = &model_family_bert,
+        [MODEL_VIT] = &model_family_vit,
+        [MODEL_CONVNET] = &model_family_convnet};
     BUG_IF(shape->family < 0 || shape->family >= MODEL_FAMILY_COUNT, "family %d", shape->family);
     return families[shape->family];
 }

@@ -1,5 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
- * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c. */
+ * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c, vit.c,
+ * convnet.c. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -25,6 +26,7 @@ struct stage_context {
     const struct model_workload *workload;
     enum layer_role role;
     enum stage_kind kind;
+    int layer; /* of the model; 0 but for blocks. Alike layers share the program of the first */
 };
 
 struct model_family_code {
@@ -36,7 +38,8 @@ struct model_family_code {
     const char *(*check)(const struct model_shape *, size_t *offset);
 };
 
-extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama, model_family_bert;
+extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama, model_family_bert,
+    model_family_vit, model_family_convnet;
 const struct model_family_code *model_family_code(const struct model_shape *shape);
 
 /* Read a Hugging Face config.json whose key "model_type" stands at type. *table: its keys, whose offsets are those of
@@ -52,6 +55,7 @@ enum {
     MODEL_MAX_HEADS = 1 << 14,
     MODEL_MAX_HEAD_DIM = 1 << 14,
     MODEL_MAX_LAYERS = 4096,
+    MODEL_MAX_IMAGE = 1 << 14,
 };
 
 #endif

@@ -71,6 +71,18 @@ static const struct config_field llama_fields[] = {
     KEY("attention_bias", attention_bias, FLAG),
     KEY("mlp_bias", mlp_bias, FLAG),
 };
+static const struct config_field vit_fields[] = {
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("image_size", shape.image_size, COUNT(MODEL_MAX_IMAGE)),
+    KEY("patch_size", shape.patch, COUNT(MODEL_MAX_IMAGE)),
+    KEY("hidden_dropout_prob", shape.dropout, SHARE),
+    KEY("attention_probs_dropout_prob", attn_pdrop, SHARE),
+    KEY("hidden_act", hidden_act, CHOICE(bert_activations)),
+    KEY("qkv_bias", shape.biases, FLAG),
+};
 static const struct config_field bert_fields[] = {
     KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
     KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
@@ -93,6 +105,7 @@ static const struct config_table t5_table = TABLE("a T5 config.json", t5_fields)
 static const struct config_table gpt2_table = TABLE("a GPT-2 config.json", gpt2_fields);
 static const struct config_table llama_table = TABLE("a Llama config.json", llama_fields);
 static const struct config_table bert_table = TABLE("a BERT config.json", bert_fields);
+static const struct config_table vit_table = TABLE("a ViT config.json", vit_fields);
 
 struct model_type {
     const char *name;
@@ -144,6 +157,16 @@ static const struct model_type model_types[] = {
              .biases = true,
              .dropout = 0.1},
             .attn_pdrop = 0.1}},
+    {"vit", &vit_table,
+        {.shape = {.family = MODEL_VIT,
+             .d_model = 768,
+             .d_ff = 3072,
+             .n_heads = 12,
+             .n_layers = 12,
+             .image_size = 224,
+             .patch = 16,
+             .classes = 2, /* PretrainedConfig.num_labels, where no id2label lists them */
+             .biases = true}}},
 };
 enum { MODEL_TYPES = sizeof model_types / sizeof *model_types };
 
@@ -156,8 +179,9 @@ static const struct model_type *find_type(struct config_node type, struct diag *
             return &model_types[i];
     }
     const char *near = nearest_name(text, names, MODEL_TYPES);
-    diag_input(diag, config_pos(type), "model_type '%.40s' is not one of t5, gpt2, llama, mistral, qwen2, bert%s%s%s",
-        text, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    diag_input(diag, config_pos(type),
+        "model_type '%.40s' is not one of t5, gpt2, llama, mistral, qwen2, bert, vit%s%s%s", text,
+        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
 
@@ -194,7 +218,11 @@ static enum status check(const struct config_json *json, struct config_node root
         (json->embd_pdrop < p || json->embd_pdrop > p || json->attn_pdrop < p || json->attn_pdrop > p))
         return diag_input(
             diag, config_pos(root), "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled");
-    if (json->shape.family == MODEL_BERT && (json->attn_pdrop < p || json->attn_pdrop > p))
+    if (json->shape.family == MODEL_VIT && !json->shape.biases)
+        return diag_input(
+            diag, config_pos(config_find(root, "qkv_bias")), "ViT without biases of q, k and v is not modelled");
+    bool two_names = json->shape.family == MODEL_BERT || json->shape.family == MODEL_VIT;
+    if (two_names && (json->attn_pdrop < p || json->attn_pdrop > p))
         return diag_input(diag, config_pos(root),
             "hidden_dropout_prob and attention_probs_dropout_prob differ; one probability is modelled");
     return STATUS_OK;
@@ -217,6 +245,8 @@ enum status huggingface_read(struct model_shape *out, struct config_node root, s
     const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));
     shape->name = arena_strdup(arena, *name ? name : path);
     shape->source = arena_printf(arena, "Hugging Face config.json: %s", path);
+    if (shape->family == MODEL_VIT && config_count(config_find(root, "id2label")) > 0)
+        shape->classes = config_count(config_find(root, "id2label"));
     if (shape->family == MODEL_T5)
         shape->gated_ffn = json.feed_forward_proj == PROJECTION_GATED_GELU;
     if (shape->family == MODEL_GPT && shape->d_ff == 0)

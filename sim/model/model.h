@@ -1,5 +1,5 @@
 /* A model as layers of kernels. Families: T5 (encoder-decoder), GPT (GPT-2/minGPT/MPT-like decoder), Llama (RMSNorm,
- * SwiGLU, GQA), BERT (encoder).
+ * SwiGLU, GQA), BERT (encoder), and of images ViT and DeepViT (encoder), convnet (ResNet, ResNeXt, RegNet).
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
@@ -21,8 +21,25 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA, MODEL_BERT, MODEL_FAMILY_COUNT };
-extern const char *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "bert" */
+enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA, MODEL_BERT, MODEL_VIT, MODEL_CONVNET, MODEL_FAMILY_COUNT };
+extern const char
+    *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "bert", "vit", "convnet" */
+
+/* basic: two windows of 3 x 3. bottleneck: 1 x 1 to the inner width, 3 x 3 in groups, 1 x 1 to the width. */
+enum conv_block { CONV_BASIC, CONV_BOTTLENECK, CONV_BLOCK_COUNT };
+extern const char *const conv_block_names[CONV_BLOCK_COUNT + 1]; /* "basic", "bottleneck" */
+
+enum { MODEL_CONV_STAGES = 4 };
+struct model_conv_stage {
+    int64_t blocks, width, inner, groups; /* channels; inner, by default width, and groups, by default 1: bottleneck */
+};
+struct model_conv {
+    int block; /* enum conv_block */
+    int64_t stem_width;
+    bool stem_pool; /* ResNet: 7 x 7 and a max pool, both of stride 2; false, RegNet: 3 x 3 of stride 2 */
+    double squeeze; /* RegNet-Y: squeeze-and-excitation to this share of the block's input width; 0: none */
+    struct model_conv_stage stages[MODEL_CONV_STAGES];
+};
 
 struct model_shape {
     const char *name;                                 /* "t5-11b" */
@@ -41,7 +58,18 @@ struct model_shape {
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
     bool composed_gelu; /* tanh-GELU written out in Python ("gelu_new": GPT-2, minGPT, T5 v1.1): 8 kernels, not 1 */
     double dropout;     /* probability in training; 0 launches no dropout kernels */
+    int64_t image_size; /* positions along a side; 0: a model of tokens, whose next three are 0 too */
+    int64_t classes;    /* that the head tells apart */
+    int64_t patch;      /* ViT: positions along a side of a patch */
+    bool mixes_heads;   /* DeepViT */
+    struct model_conv conv;
 };
+
+/* Fused attention is possible: nothing is done to the scores but scaling, masking and softmax. */
+bool model_takes_flash(const struct model_shape *shape);
+
+/* Tokens of an image as blocks see it: ViT: its patches and the class token; convnet: 1. 0: not a model of images. */
+int64_t model_image_tokens(const struct model_shape *shape);
 
 /* One parameter tensor. Tensors stand in the order of layers; within a layer, of model.parameters(). (In PyTorch the
  * root's later tensors, such as the final norm, come after the blocks'; here a layer's tensors are one run.) */
@@ -82,24 +110,31 @@ extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
 enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COUNT };
 extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused" */
 
+/* eager: a kernel for each operation; inductor: torch.compile's, see model/tape.h. */
+enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_COUNT };
+extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "inductor" */
+
 /* What a rank computes on in one micro-step. */
 struct model_workload {
-    int64_t micro_batch;     /* sequences */
-    int64_t seq_len;         /* tokens of a sequence (T5: encoder side) */
+    int64_t micro_batch;     /* sequences, images */
+    int64_t seq_len;         /* tokens of a sequence (T5: encoder side); of images: model_image_tokens() */
     int64_t decoder_seq_len; /* T5: tokens of the decoder side; 0 for decoder-only models */
     enum dtype math;         /* GEMMs multiply in this */
     enum dtype storage;      /* activations and gathered parameters: BF16, FP16 or FP32 (TF32 math has FP32 storage) */
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
+    int fusion;              /* enum kernel_fusion */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its
                               * matrix into the storage format before (bitsandbytes' dequantize kernel) */
+    bool fp8;                /* linear layers of blocks multiply in FP8 (TransformerEngine), see model/tape.h */
     bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                               * its `outputs` does not) */
 };
 
-/* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. */
+/* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where the model has images, images: what
+ * throughput is counted in. */
 int64_t model_tokens(const struct model *model, const struct model_workload *workload);
 
 /* Bytes of the keys and values that a decoder block hands out as past_key_values (self-attention, and cross-attention
@@ -175,7 +210,7 @@ struct model_stages {
 extern const struct config_table model_shape_table;
 
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type": t5, gpt2, llama,
- * mistral, qwen2, bert), absent keys by that family's defaults in the transformers library. */
+ * mistral, qwen2, bert, vit), absent keys by that family's defaults in the transformers library. */
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);
 enum status model_parse(
     struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);
@@ -198,8 +233,8 @@ enum { MODEL_NF4_MILLIBITS = 4127 };
 /* Bytes that so many elements take in NF4. */
 double model_nf4_bytes(int64_t numel);
 
-/* The stages of one micro-step with their programs. BUG for flash attention in T5: Hugging Face's T5 adds a position
- * bias to its scores and has no such path. */
+/* The stages of one micro-step with their programs. BUG for flash attention where model_takes_flash() says
+ * no: Hugging Face's T5 adds a position bias to its scores, DeepViT mixes the heads' maps. */
 void model_stages(
     struct model_stages *out, const struct model *model, const struct model_workload *workload, struct arena *arena);
 

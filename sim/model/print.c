@@ -10,9 +10,11 @@ enum { T5_LENGTH = 512, LLAMA_LENGTH = 4096 };
 
 static struct model_workload typical_workload(const struct model_shape *shape)
 {
-    int64_t length = shape->family == MODEL_T5  ? T5_LENGTH
-                     : shape->max_positions > 0 ? shape->max_positions
-                                                : LLAMA_LENGTH;
+    int64_t of_image = model_image_tokens(shape);
+    int64_t length = of_image > 0                ? of_image
+                     : shape->family == MODEL_T5 ? T5_LENGTH
+                     : shape->max_positions > 0  ? shape->max_positions
+                                                 : LLAMA_LENGTH;
     return (struct model_workload){
         .micro_batch = 1,
         .seq_len = length,
@@ -58,26 +60,50 @@ static void print_layers(FILE *out, const struct model *model)
     }
 }
 
+static void print_stages(FILE *out, const struct model_shape *s)
+{
+    fprintf(out, ", %s blocks, images of %" PRId64 " x %" PRId64 ", %" PRId64 " classes, stages",
+        conv_block_names[s->conv.block], s->image_size, s->image_size, s->classes);
+    for (int i = 0; i < MODEL_CONV_STAGES; i++)
+        fprintf(out, "%s %" PRId64 " of %" PRId64, i ? "," : "", s->conv.stages[i].blocks, s->conv.stages[i].width);
+    fputc('\n', out);
+}
+
+static void print_width(FILE *out, const struct model_shape *s)
+{
+    fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64, s->d_model, s->d_ff,
+        s->gated_ffn ? " gated" : "", s->n_heads, s->d_kv);
+    if (s->n_kv_heads != s->n_heads)
+        fprintf(out, " (%" PRId64 " for keys)", s->n_kv_heads);
+    if (s->image_size > 0)
+        fprintf(out, ", images of %" PRId64 " x %" PRId64 " in patches of %" PRId64 ", %" PRId64 " classes\n",
+            s->image_size, s->image_size, s->patch, s->classes);
+    else
+        fprintf(out, ", vocabulary %" PRId64 "%s\n", s->vocab, s->tied_embeddings ? ", tied" : "");
+}
+
 void model_print(FILE *out, const struct model *model)
 {
     const struct model_shape *s = &model->shape;
     char params[48];
     fprintf(out, "model       %s\nsource      %s\n", s->name, s->source);
-    fprintf(out, "family      %s: d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64,
-        model_family_names[s->family], s->d_model, s->d_ff, s->gated_ffn ? " gated" : "", s->n_heads, s->d_kv);
-    if (s->n_kv_heads != s->n_heads)
-        fprintf(out, " (%" PRId64 " for keys)", s->n_kv_heads);
-    fprintf(out, ", vocabulary %" PRId64 "%s\n", s->vocab, s->tied_embeddings ? ", tied" : "");
+    fprintf(out, "family      %s", model_family_names[s->family]);
+    if (s->family == MODEL_CONVNET)
+        print_stages(out, s);
+    else
+        print_width(out, s);
     fprintf(out, "parameters  %s (%.4g B)\nlayers      %d and the root\n",
         grouped(params, sizeof params, model->params), (double)model->params / 1e9, model->n_layers - 1);
-
     struct arena arena = ARENA_INIT;
     struct model_stages stages;
     struct model_workload workload = typical_workload(s);
     model_stages(&stages, model, &workload, &arena);
     double flop = model_forward_flop(&stages), tokens = (double)model_tokens(model, &workload);
-    fprintf(out, "forward     %.4g GFLOP a token at length %" PRId64 " (naive attention counted over all pairs)\n",
-        flop / tokens / 1e9, workload.seq_len);
+    if (model_image_tokens(s) > 0)
+        fprintf(out, "forward     %.4g GFLOP an image (two for a multiply-add)\n", flop / tokens / 1e9);
+    else
+        fprintf(out, "forward     %.4g GFLOP a token at length %" PRId64 " (naive attention counted over all pairs)\n",
+            flop / tokens / 1e9, workload.seq_len);
     arena_release(&arena);
     print_layers(out, model);
 }

@@ -9,24 +9,61 @@
     }
 #define COUNT(low, high) .type = FIELD_INT, .min = (low), .max = (high)
 
+#define STAGE_FIELD(member, least, help_)                                                                              \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_conv_stage, member), COUNT(least, MODEL_MAX_WIDTH),            \
+        .help = help_                                                                                                  \
+    }
+static const struct config_field stage_fields[] = {
+    STAGE_FIELD(blocks, 1, "Residual blocks."),
+    STAGE_FIELD(width, 1, "Channels that a block hands on."),
+    STAGE_FIELD(inner, 1, "bottleneck: channels within; default width."),
+    STAGE_FIELD(groups, 1, "bottleneck: groups of its 3 x 3 window; default 1."),
+};
+static const struct config_table stage_table = {
+    .what = "a stage", .fields = stage_fields, .n_fields = sizeof stage_fields / sizeof *stage_fields};
+
+#define CONV_FIELD(member, ...)                                                                                        \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_conv, member), __VA_ARGS__                                     \
+    }
+#define CONV_STAGE(i)                                                                                                  \
+    {                                                                                                                  \
+        .key = "stage" #i, .type = FIELD_SECTION, .offset = offsetof(struct model_conv, stages[(i)-1]),                \
+        .section = &stage_table, .help = "Its blocks and channels."                                                    \
+    }
+static const struct config_field conv_fields[] = {
+    CONV_FIELD(block, .type = FIELD_ENUM, .names = conv_block_names, .help = "basic or bottleneck."),
+    CONV_FIELD(stem_width, COUNT(1, MODEL_MAX_WIDTH), .help = "Channels behind the stem; default 64."),
+    CONV_FIELD(stem_pool, .type = FIELD_BOOL, .help = "The stem is 7 x 7 with a max pool; false: 3 x 3."),
+    CONV_FIELD(squeeze, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 1,
+        .help = "Share of a block's input width that squeeze-and-excitation keeps; default 0, none."),
+    CONV_STAGE(1),
+    CONV_STAGE(2),
+    CONV_STAGE(3),
+    CONV_STAGE(4),
+};
+static const struct config_table conv_table = {
+    .what = "the convolutions of a model", .fields = conv_fields, .n_fields = sizeof conv_fields / sizeof *conv_fields};
+
 static const struct config_field fields[] = {
     {.key = "family",
         .type = FIELD_ENUM,
         .offset = offsetof(struct model_shape, family),
         .required = true,
         .names = model_family_names,
-        .help = "t5, gpt, llama or bert"},
+        .help = "t5, gpt, llama, bert, vit or convnet"},
     FIELD(name, .type = FIELD_STRING, .required = true, .help = "What the model is called."),
     FIELD(
         source, .type = FIELD_STRING, .required = true, .help = "Where the shape comes from; assumed ... where it is."),
-    FIELD(d_model, COUNT(1, MODEL_MAX_WIDTH), .required = true, .help = "Width of the residual stream."),
-    FIELD(d_ff, COUNT(1, MODEL_MAX_WIDTH), .required = true, .help = "Width of the feed-forward layer."),
+    FIELD(d_model, COUNT(1, MODEL_MAX_WIDTH), .help = "Width of the residual stream."),
+    FIELD(d_ff, COUNT(1, MODEL_MAX_WIDTH), .help = "Width of the feed-forward layer."),
     FIELD(d_kv, COUNT(1, MODEL_MAX_HEAD_DIM), .help = "Dimension of a head; default d_model / n_heads."),
-    FIELD(n_heads, COUNT(1, MODEL_MAX_HEADS), .required = true, .help = "Attention heads."),
+    FIELD(n_heads, COUNT(1, MODEL_MAX_HEADS), .help = "Attention heads."),
     FIELD(n_kv_heads, COUNT(1, MODEL_MAX_HEADS), .help = "Key and value heads; default n_heads."),
-    FIELD(n_layers, COUNT(1, MODEL_MAX_LAYERS), .required = true, .help = "Blocks; T5: of the encoder."),
+    FIELD(n_layers, COUNT(1, MODEL_MAX_LAYERS), .help = "Blocks; T5: of the encoder."),
     FIELD(n_decoder_layers, COUNT(0, MODEL_MAX_LAYERS), .help = "T5: blocks of the decoder; default n_layers."),
-    FIELD(vocab, COUNT(1, MODEL_MAX_VOCAB), .required = true, .help = "Rows of the embedding."),
+    FIELD(vocab, COUNT(1, MODEL_MAX_VOCAB), .help = "Rows of the embedding."),
     FIELD(max_positions, COUNT(0, MODEL_MAX_POSITIONS),
         .help = "GPT, BERT: rows of the position embedding; GPT: 0 is none."),
     FIELD(relative_buckets, COUNT(0, MODEL_MAX_HEADS), .help = "T5: rows of the relative position bias; default 32."),
@@ -39,6 +76,15 @@ static const struct config_field fields[] = {
     FIELD(composed_gelu, .type = FIELD_BOOL, .help = "GELU as eight kernels (gelu_new) instead of one; default false."),
     FIELD(dropout, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 0.99,
         .help = "Probability; default: t5, bert 0.1, others 0."),
+    FIELD(image_size, COUNT(1, MODEL_MAX_IMAGE), .help = "vit, convnet: positions along an image's side; default 224."),
+    FIELD(classes, COUNT(1, MODEL_MAX_VOCAB), .help = "vit, convnet: classes of the head; default 1000."),
+    FIELD(patch, COUNT(1, MODEL_MAX_IMAGE), .help = "vit: positions along a patch's side; default 16."),
+    FIELD(mixes_heads, .type = FIELD_BOOL, .help = "vit: DeepViT's re-attention; default false."),
+    {.key = "conv",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct model_shape, conv),
+        .section = &conv_table,
+        .help = "convnet: its stem and four stages."},
 };
 
 const struct config_table model_shape_table = {
@@ -52,8 +98,38 @@ static const double MAX_PARAMS = 1e15;
 static double params_bound(const struct model_shape *s)
 {
     double d = (double)s->d_model, inner = (double)s->n_heads * (double)s->d_kv, ff = (double)s->d_ff;
-    double blocks = (double)(s->n_layers + s->n_decoder_layers);
-    return (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
+    double blocks = (double)(s->n_layers + s->n_decoder_layers), convolutions = 0;
+    for (int i = 0; i < MODEL_CONV_STAGES; i++) {
+        double width = (double)s->conv.stages[i].width, inner_width = (double)s->conv.stages[i].inner;
+        double widest = width > inner_width ? width : inner_width;
+        convolutions += (double)s->conv.stages[i].blocks * 18 * widest * widest;
+    }
+    return convolutions + (double)s->classes * (d + (double)s->conv.stages[MODEL_CONV_STAGES - 1].width) +
+           (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
+}
+
+/* What a family's shape cannot do without, and what another's has no use for. */
+static enum status check_given(
+    const struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
+{
+    bool convolves = s->family == MODEL_CONVNET, has_words = s->image_size == 0;
+    const struct {
+        const char *key;
+        bool given, needed;
+    } keys[] = {{"d_model", s->d_model > 0, !convolves}, {"d_ff", s->d_ff > 0, !convolves},
+        {"n_heads", s->n_heads > 0, !convolves}, {"n_layers", s->n_layers > 0, !convolves},
+        {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves}};
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (keys[i].needed && !keys[i].given)
+            status = diag_input(diag, config_pos(root), "%s has no '%s'; it is required", table->what, keys[i].key);
+        else if (keys[i].given && !keys[i].needed)
+            status = diag_input(diag, config_pos(config_find(root, keys[i].key)),
+                "family '%s' has no '%s'; leave it out", model_family_names[s->family], keys[i].key);
+    }
+    if (has_words != (s->family != MODEL_VIT && !convolves))
+        status = diag_input(diag, config_pos(root), "image_size is for vit and convnet; leave it out");
+    return status;
 }
 
 /* Where the file says this field; the whole file when it does not. */
@@ -71,15 +147,23 @@ static struct source_pos field_pos(struct config_node root, const struct config_
 static enum status finish(
     struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
 {
+    enum status given = check_given(s, root, table, diag);
+    if (given)
+        return given;
+    for (int i = 0; i < MODEL_CONV_STAGES; i++) {
+        struct model_conv_stage *stage = &s->conv.stages[i];
+        stage->inner = stage->inner ? stage->inner : stage->width;
+        stage->groups = stage->groups ? stage->groups : 1;
+    }
     if (s->n_kv_heads == 0)
         s->n_kv_heads = s->n_heads;
     if (s->family == MODEL_T5 && s->n_decoder_layers == 0)
         s->n_decoder_layers = s->n_layers;
-    if (s->d_kv == 0 && s->d_model % s->n_heads)
+    if (s->d_kv == 0 && s->n_heads > 0 && s->d_model % s->n_heads)
         return diag_input(diag, field_pos(root, table, offsetof(struct model_shape, n_heads)),
             "%ld heads do not divide d_model %ld; choose another number or give the head dimension", (long)s->n_heads,
             (long)s->d_model);
-    if (s->d_kv == 0)
+    if (s->d_kv == 0 && s->n_heads > 0)
         s->d_kv = s->d_model / s->n_heads;
     size_t offset = 0;
     const char *wrong = model_family_code(s)->check(s, &offset);

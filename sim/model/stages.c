@@ -2,10 +2,26 @@
 #include "model/family.h"
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
+const char *const kernel_fusion_names[FUSION_COUNT + 1] = {"eager", "inductor", NULL};
 const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", NULL};
+
+bool model_takes_flash(const struct model_shape *shape)
+{
+    return shape->family != MODEL_T5 && !shape->mixes_heads;
+}
+
+int64_t model_image_tokens(const struct model_shape *shape)
+{
+    if (shape->image_size == 0 || shape->patch == 0)
+        return shape->image_size == 0 ? 0 : 1;
+    int64_t side = shape->image_size / shape->patch;
+    return side * side + 1;
+}
 
 int64_t model_tokens(const struct model *model, const struct model_workload *workload)
 {
+    if (model_image_tokens(&model->shape) > 0)
+        return workload->micro_batch;
     bool decoder_apart = model->shape.n_decoder_layers > 0;
     return workload->micro_batch * (workload->seq_len + (decoder_apart ? workload->decoder_seq_len : 0));
 }
@@ -40,6 +56,7 @@ static const struct model_program *program(struct stages_builder *b, enum stage_
         .workload = b->workload,
         .role = b->model->layers[layer].role,
         .kind = kind,
+        .layer = layer,
     };
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
 }

@@ -64,8 +64,10 @@ void tape_keep(struct tape *tape, int tensor)
 static void seed(struct tape *tape, int output)
 {
     for (int i = 0; i < tape->values.n; i++)
-        if (i == output || (tape->values.at[i].shared && tape->values.at[i].needs_grad))
+        if (i == output || (tape->values.at[i].shared && tape->values.at[i].needs_grad)) {
             tape->values.at[i].grad = tape_new_grad(tape, i);
+            tape->buffers.at[tape->values.at[i].grad].handed = true;
+        }
 }
 
 static void run_backward(struct tape *tape, int output)
@@ -88,7 +90,7 @@ static void list_activations(const struct tape *tape, struct model_program *prog
     program->activations = ARENA_ARRAY(tape->arena, struct model_activation, tape->buffers.n);
     for (int i = 0; i < tape->buffers.n; i++) {
         const struct tape_buffer *buffer = &tape->buffers.at[i];
-        if (buffer->external || buffer->view_of != NO_BUFFER)
+        if (buffer->external || buffer->vanished || buffer->view_of != NO_BUFFER)
             continue;
         struct model_activation *life = &program->activations[program->n_activations];
         *life = buffer->life;
@@ -146,7 +148,10 @@ static struct model_kernel *list_kernels(const struct tape *tape, int pass)
 
 struct model_program *tape_close(struct tape *tape, int output)
 {
+    int output_buffer = output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer;
     run_backward(tape, output);
+    if (tape->workload->fusion == FUSION_INDUCTOR)
+        tape_fuse(tape, output_buffer);
     struct model_program *program = ARENA_NEW(tape->arena, struct model_program);
     *program = (struct model_program){
         .forward = list_kernels(tape, FORWARD),
@@ -157,11 +162,13 @@ struct model_program *tape_close(struct tape *tape, int output)
         .drops_input = drops_input(tape),
         .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,
     };
-    list_activations(tape, program, output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer);
+    list_activations(tape, program, output_buffer);
     program->n_rerun = last_saved(program) + 1;
     mark_kept(program);
     vec_free(&tape->kernels[FORWARD]);
     vec_free(&tape->kernels[BACKWARD]);
+    vec_free(&tape->touches[FORWARD]);
+    vec_free(&tape->touches[BACKWARD]);
     vec_free(&tape->buffers);
     vec_free(&tape->values);
     vec_free(&tape->ops);

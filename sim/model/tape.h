@@ -26,6 +26,20 @@
 
 struct tape;
 
+/* FP8 (workload.fp8): the linear layers of blocks run as TransformerEngine's Linear with delayed scaling does on Hopper
+ * (transformer_engine/pytorch/module/linear.py): input, weight and gradient are each cast to FP8 together with their
+ * transposes by one kernel, the three products multiply in FP8, results are in the storage format; backward keeps the
+ * transposes in place of the input. Attention, norms, the head stay as they are; so do layers whose sides are no
+ * multiples of 16. Ignored: the kernel that updates scales and the all_reduce of the largest values, some kB a step;
+ * weights kept in FP8 between micro-steps; FP8 gathers. */
+
+/* torch.compile (workload.fusion inductor): what TorchInductor makes of the record. Neighbouring kernels that work
+ * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
+ * outside once, and what only it uses is never written; a sum over rows, for a parameter's gradient, ends a group. A
+ * tensor that backward needs for such work only is made again there from what its group was made of, unless it is small
+ * (the min-cut partitioner's rule). Products and fused attention stay as they are. Ignored: choices by measured time,
+ * templates and epilogues of Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
+
 /* A tape for the program of one stage. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
     const struct model *model, int layer, const struct model_workload *workload, struct arena *arena);
@@ -86,9 +100,12 @@ enum tape_function {
     TAPE_RELU,
     TAPE_GELU, /* one fused kernel */
     TAPE_SILU,
+    TAPE_SIGMOID,
     TAPE_FUNCTION_COUNT
 };
 int tape_map(struct tape *tape, const char *name, enum tape_function function, int x);
+/* x = f(x), as nn.ReLU(inplace=True); go on with the result. BUG for a function whose gradient needs x. */
+int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x);
 int tape_gelu_new(struct tape *tape, int x); /* 0.5 x (1 + tanh(c (x + 0.044715 x^3))), a kernel for every operation */
 
 int tape_add(
@@ -96,11 +113,38 @@ int tape_add(
 /* Plus a small constant, which widens x to rows x cols. */
 int tape_add_mask(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
 int tape_add_in_place(struct tape *tape, const char *name, int a, int b); /* a += b; go on with the result */
-int tape_mul(struct tape *tape, const char *name, int a, int b);          /* b: as a, or one number per row */
+int tape_mul(struct tape *tape, const char *name, int a, int b);          /* b: as a, or one
+                                                                      number per row, or a row for several of a's */
 int tape_mul_weight(struct tape *tape, const char *name, int x);          /* times the vector name.weight */
 int tape_dropout(struct tape *tape, const char *name, int x); /* with the model's probability; 0: x itself */
 int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes); /* x itself when it is so already */
 int tape_cast_to_storage(struct tape *tape, const char *name, int x);
+
+/* ---- of images: rows are positions, image by image, columns are channels (channels_last)
+ * ------------------------------------- */
+
+struct tape_window {
+    int64_t images, size;           /* of the input: size x size positions */
+    int64_t kernel, stride, groups; /* kernel odd and padded to keep the size, or kernel = stride without padding */
+};
+int64_t tape_window_size(const struct tape_window *window); /* of the output: size / stride, rounded up */
+
+/* cuDNN's implicit GEMM: what is multiplied is gathered from x by the kernel itself. Forward: output positions x
+ * channels, over the window; dgrad: a product for each phase of the stride; wgrad: over all positions, split by the
+ * GEMM model. A bias is added by a kernel of its own. Ignored: Winograd and FFT kernels, workspaces, changes of layout.
+ */
+int tape_conv(struct tape *tape, const char *name, int x, struct tape_window window);
+/* Over all positions: statistics, then a second pass that normalises; backward the same. Ignored: cuDNN's kernel that
+ * keeps small tensors on the chip between the passes, running statistics. */
+int tape_batch_norm(struct tape *tape, const char *name, int x);
+enum tape_pool { TAPE_POOL_MAX, TAPE_POOL_MEAN };
+int tape_pool(struct tape *tape, const char *name, enum tape_pool kind, int x, int64_t rows); /* rows: of the result */
+int tape_images(
+    struct tape *tape, const char *name, int64_t rows, int64_t cols); /* FP32, from the loader; no gradient */
+/* A row that is learned, in front of every image's. */
+int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x, int64_t images);
+int tape_add_learned(
+    struct tape *tape, const char *scope, const char *tensor, int x); /* plus scope.tensor, broadcast */
 
 /* ---- along rows, and moving
  * -------------------------------------------------------------------------------------------------- */

@@ -100,6 +100,8 @@ void tape_touch(struct tape *tape, int buffer)
     *(tape->pass == FORWARD ? &used->life.forward_last : &used->life.backward_last) = kernel;
     if (used->view_of != NO_BUFFER)
         tape_touch(tape, used->view_of);
+    else
+        vec_push(&tape->touches[tape->pass], ((struct tape_touched){kernel, buffer}));
 }
 
 void tape_use(struct tape *tape, int param)

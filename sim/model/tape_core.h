@@ -15,6 +15,8 @@ struct tape_buffer {
     int view_of;   /* a part of another buffer: NO_BUFFER when it is none */
     bool external; /* the caller keeps it: not listed */
     bool held[2];  /* to the end of the forward, backward pass */
+    bool handed;   /* no kernel of the program writes it: the gradient of the output, the loader's images */
+    bool vanished; /* it lives in the registers of a fused kernel: not listed */
 };
 
 struct tape_value {
@@ -38,6 +40,10 @@ struct tape_op {
 
 enum { FORWARD, BACKWARD };
 
+struct tape_touched { /* a kernel reads or writes a buffer that is no view */
+    int kernel, buffer;
+};
+
 struct tape {
     const struct model *model;
     const struct model_workload *workload;
@@ -49,6 +55,8 @@ struct tape {
     int input; /* the same */
     int64_t storage_bytes;
     VEC(struct model_kernel) kernels[2];
+    VEC(struct tape_touched) touches[2];
+    struct model_kernel *fused[2]; /* while tape_fuse works */
     VEC(struct tape_buffer) buffers;
     VEC(struct tape_value) values;
     VEC(struct tape_op) ops;
@@ -100,5 +108,12 @@ int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, do
 int tape_grad(const struct tape *tape, const struct tape_op *op);
 int tape_new_grad(struct tape *tape, int value);
 void tape_give(struct tape *tape, int value, int grad);
+
+/* The workload has linear layers in FP8, and this one is; the op without backward, output and saved. */
+bool tape_in_fp8(const struct tape *tape, const struct tape_op *op);
+int tape_fp8_linear(struct tape *tape, struct tape_op op);
+
+/* After both passes: neighbouring element-by-element kernels become one. output_buffer is handed on, or NO_BUFFER. */
+void tape_fuse(struct tape *tape, int output_buffer);
 
 #endif

@@ -105,6 +105,8 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         .n = numel / in.cols,
         .k = in.cols,
         .choice = (int)turn};
+    if (turn == TURN_ONLY && tape_in_fp8(tape, &op))
+        return tape_fp8_linear(tape, op);
     int wide = widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
     multiply(tape, weight, op.name, gemm(tape, op.m, op.n, op.k, 1),

@@ -22,6 +22,7 @@ static const struct pointwise pointwise[TAPE_FUNCTION_COUNT] = {
     [TAPE_RELU] = {SAVES_RESULT, 1, 1},
     [TAPE_GELU] = {SAVES_INPUT, 1, 5}, /* 0.5 * x * (1 + erf(x * c)) */
     [TAPE_SILU] = {SAVES_INPUT, 1, 4}, /* x / (1 + exp(-x)) */
+    [TAPE_SIGMOID] = {SAVES_RESULT, 1, 3},
 };
 
 static void map_backward(struct tape *tape, const struct tape_op *op)
@@ -50,6 +51,20 @@ int tape_map(struct tape *tape, const char *name, enum tape_function function, i
     struct tape_op op = {
         .backward = map_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)function};
     return tape_apply(tape, op, tape_at(tape, x), pointwise[function].ops);
+}
+
+int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x)
+{
+    struct tape_value result = tape_at(tape, x);
+    BUG_IF(pointwise[function].saves == SAVES_INPUT, "%s.%s overwrites what its gradient needs", tape->scope, name);
+    struct tape_op op = {
+        .backward = map_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)function};
+    result.name = op.name;
+    vec_push(&tape->values, result);
+    op.out = tape->values.n - 1;
+    tape_elementwise(tape, op.name, pointwise[function].ops, result.buffer, NO_BUFFER, result.buffer);
+    tape_push(tape, op);
+    return op.out;
 }
 
 int tape_gelu_new(struct tape *tape, int x)
@@ -121,7 +136,7 @@ static void mul_factor(struct tape *tape, const struct tape_op *op, int factor, 
     const char *name = tape_suffix(tape, op->name, "dgrad");
     int grad = tape_buffer(tape, tape_suffix(tape, v.name, "grad"), out.rows, out.cols, out.element_bytes);
     tape_elementwise(tape, name, 1, out.grad, tape_at(tape, other).buffer, grad);
-    if (v.cols < out.cols || v.element_bytes != out.element_bytes) {
+    if (v.rows < out.rows || v.cols < out.cols || v.element_bytes != out.element_bytes) {
         int fit = tape_new_grad(tape, factor);
         tape_elementwise(tape, name, 1, grad, NO_BUFFER, fit);
         grad = fit;
@@ -138,8 +153,9 @@ static void mul_backward(struct tape *tape, const struct tape_op *op)
 int tape_mul(struct tape *tape, const char *name, int a, int b)
 {
     struct tape_value product = tape_at(tape, a), right = tape_at(tape, b);
-    BUG_IF(product.rows != right.rows || (right.cols != product.cols && right.cols != 1),
-        "%s.%s: the shapes do not fit", tape->scope, name);
+    bool by_row = product.rows == right.rows && (right.cols == product.cols || right.cols == 1);
+    bool by_column = product.cols == right.cols && product.rows % right.rows == 0;
+    BUG_IF(!by_row && !by_column, "%s.%s: the shapes do not fit", tape->scope, name);
     if (right.element_bytes > product.element_bytes) /* type promotion */
         product.element_bytes = right.element_bytes;
     product.needs_grad = product.needs_grad || right.needs_grad;

@@ -20,7 +20,6 @@ void check_given(const struct scenario_point *point, const char *file, struct di
             options->cluster.topology != NULL},
         {"cluster.gpus", "cluster: {gpus: 8}", options->cluster.gpus > 0},
         {"train.micro_batch", "train: {micro_batch: 8}", options->strategy.train.micro_batch > 0},
-        {"train.seq_len", "train: {seq_len: 512}", options->strategy.train.seq_len > 0},
     };
     struct source_pos whole = {.file = file};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
@@ -72,10 +71,29 @@ static void check_group(const struct scenario_point *point, const char *file, st
             gpus);
 }
 
+/* An image has the tokens that its model makes of it; a text as many as the scenario says. */
+static bool check_sequence(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct model_shape *shape = &point->model.shape;
+    int64_t given = point->options.strategy.train.seq_len, of_image = model_image_tokens(shape);
+    if (of_image > 0 && given != of_image)
+        diag_input(diag, at(point, "train.seq_len", file),
+            "model '%s' makes %" PRId64 " tokens of an image; leave 'seq_len' out", shape->name, of_image);
+    else if (given == 0)
+        diag_input(diag, (struct source_pos){.file = file},
+            "'train.seq_len' is not given; write it in the file, sweep it or use --set (as in 'train: {seq_len: "
+            "512}')");
+    if (of_image > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
+        diag_input(diag, at(point, "report.flops_formula", file),
+            "6 x parameters x tokens does not hold for model '%s' of images; use model or hardware", shape->name);
+    return of_image > 0;
+}
+
 static void check_lengths(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
     const struct train_options *train = &point->options.strategy.train;
+    bool has_images = check_sequence(point, file, diag);
     if (shape->max_positions > 0 && train->seq_len > shape->max_positions)
         diag_input(diag, at(point, "train.seq_len", file),
             "%" PRId64 " tokens, but model '%s' has %" PRId64 " learned positions; use at most that many",
@@ -94,6 +112,10 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
         widest = (double)shape->d_ff;
     if ((double)shape->vocab > widest)
         widest = (double)shape->vocab;
+    if (has_images) { /* the stem's result at most; stages are wider, and smaller by more */
+        double width = (double)(shape->conv.stem_width > shape->d_model ? shape->conv.stem_width : shape->d_model);
+        widest += (double)shape->image_size * (double)shape->image_size * width;
+    }
     double bytes = (double)train->micro_batch * longest * widest * (double)sizeof(float);
     if (bytes > 0x1p53)
         diag_input(diag, at(point, "train.micro_batch", file),
@@ -105,9 +127,9 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
 static void check_attention(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
-    if (shape->family == MODEL_T5 && point->options.strategy.train.attention == ATTENTION_FLASH)
-        diag_input(diag, at(point, "train.attention", file),
-            "model '%s' adds a position bias to its scores, which flash attention cannot; use naive", shape->name);
+    if (!model_takes_flash(shape) && point->options.strategy.train.attention == ATTENTION_FLASH)
+        diag_input(diag, at(point, "train.attention", file), "model '%s' %s, which flash attention cannot; use naive",
+            shape->name, shape->mixes_heads ? "mixes the scores of its heads" : "adds a position bias to its scores");
 }
 
 static void check_adapters(const struct scenario_point *point, const char *file, struct diag *diag)
@@ -143,7 +165,8 @@ static void check_adapters(const struct scenario_point *point, const char *file,
 static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct hw_gpu *gpu = &point->hw.gpu;
-    enum dtype math = strategy_workload(&point->options.strategy, &point->model).math;
+    struct model_workload workload = strategy_workload(&point->options.strategy, &point->model);
+    enum dtype math = workload.fp8 ? DTYPE_FP8 : workload.math;
     if (kernel_supported(gpu, math))
         return;
     char known[128] = "";

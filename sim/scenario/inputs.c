@@ -92,6 +92,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         int *option, of_stack;
     } kernels[] = {
         {"train.cross_entropy", &train->cross_entropy, stack->kernels.cross_entropy},
+        {"train.fusion", &train->fusion, stack->kernels.fusion},
         {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
     };
     stack_apply(&point->hw.gpu, stack);

@@ -119,12 +119,14 @@ static void keep_origins(struct config_origins *origins, struct arena *arena)
     origins->list.n = origins->list.capacity = n;
 }
 
-/* T5's decoder sees as many tokens as its encoder where the scenario does not say. */
+/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its own number. */
 static void default_lengths(struct scenario_point *point)
 {
     struct train_options *train = &point->options.strategy.train;
     if (point->model.shape.family == MODEL_T5 && train->decoder_seq_len == 0)
         train->decoder_seq_len = train->seq_len;
+    if (train->seq_len == 0)
+        train->seq_len = model_image_tokens(&point->model.shape);
 }
 
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)

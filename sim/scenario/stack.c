@@ -46,6 +46,11 @@ static const struct config_field kernel_fields[] = {
         .offset = offsetof(struct stack_kernels, optimizer_impl),
         .help = "How it runs the optimizer.",
         .names = optimizer_impl_names},
+    {.key = "fusion",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, fusion),
+        .help = "Whether torch.compile fuses them.",
+        .names = kernel_fusion_names},
 };
 static const struct config_table kernel_table = {.what = "the kernels of a stack",
     .fields = kernel_fields,
@@ -77,7 +82,7 @@ const struct config_table stack_table = {
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.kernels = {-1, -1}};
+    *out = (struct stack){.kernels = {-1, -1, -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)

@@ -30,6 +30,7 @@ struct stack {
     struct stack_kernels {  /* -1: the stack says nothing */
         int cross_entropy;  /* enum cross_entropy */
         int optimizer_impl; /* enum optimizer_impl */
+        int fusion;         /* enum kernel_fusion */
     } kernels;
 };
 

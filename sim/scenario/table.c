@@ -50,6 +50,8 @@ static const struct config_field train_fields[] = {
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
     {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss; the stack's where not given"),
         .names = cross_entropy_names},
+    {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor; the stack's where not given"),
+        .names = kernel_fusion_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
     {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},

@@ -61,7 +61,7 @@ typedef const char *change(struct search *search);
 static const char *flash(struct search *search)
 {
     bool possible =
-        search->job.model && search->job.model->shape.family != MODEL_T5 && search->job.options.micro_batch > 0;
+        search->job.model && model_takes_flash(&search->job.model->shape) && search->job.options.micro_batch > 0;
     if (!possible || search->job.options.attention == ATTENTION_FLASH)
         return NULL;
     search->job.options.attention = ATTENTION_FLASH;

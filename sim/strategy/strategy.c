@@ -2,7 +2,8 @@
 
 #include "strategy/emit.h"
 
-const char *const precision_names[] = {"fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", NULL};
+const char *const precision_names[] = {
+    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
@@ -74,7 +75,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         [PRECISION_BF16_MIXED] = DTYPE_BF16,
         [PRECISION_FP16_MIXED] = DTYPE_FP16,
         [PRECISION_BF16] = DTYPE_BF16,
-        [PRECISION_BF16_MASTER] = DTYPE_BF16};
+        [PRECISION_BF16_MASTER] = DTYPE_BF16,
+        [PRECISION_FP8_MIXED] = DTYPE_BF16};
     const struct train_options *train = &options->train;
     bool two_stacks = model->shape.family == MODEL_T5;
     enum dtype dtype = math[train->precision];
@@ -88,6 +90,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .storage = dtype == DTYPE_TF32 ? DTYPE_FP32 : dtype,
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
+        .fusion = train->fusion,
+        .fp8 = train->precision == PRECISION_FP8_MIXED,
         .loss_fp32 = true,
         .neftune = train->neftune,
         .nf4 = train->qlora,
@@ -141,13 +145,17 @@ static enum status check_host(const struct plan *plan, const struct hw *hw, stru
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag)
 {
-    enum dtype math = strategy_workload(options, model).math;
+    struct model_workload workload = strategy_workload(options, model);
+    enum dtype math = workload.fp8 ? DTYPE_FP8 : workload.math;
     if (!kernel_supported(&hw->gpu, math))
         return diag_input(diag, at, "%s has no %s matrix multiplication; take another train.precision", hw->gpu.name,
             dtype_names[math]);
-    if (options->train.attention == ATTENTION_FLASH && model->shape.family == MODEL_T5)
-        return diag_input(
-            diag, at, "T5 adds a position bias to its scores and has no flash attention; take attention: naive");
+    if (options->train.attention == ATTENTION_FLASH && !model_takes_flash(&model->shape))
+        return diag_input(diag, at,
+            "'%s' does more to its scores than flash attention can (T5's position bias, DeepViT's mixing of heads); "
+            "take "
+            "attention: naive",
+            model->shape.name);
     int precision = options->train.precision;
     if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");

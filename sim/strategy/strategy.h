@@ -15,10 +15,11 @@ enum precision {
     PRECISION_BF16,        /* pure BF16: parameters, gradients, optimizer state */
     PRECISION_BF16_MASTER, /* BF16 parameters and gradients; the optimizer keeps an FP32 copy and steps in FP32
                               (InternEvo, Megatron) */
+    PRECISION_FP8_MIXED,   /* as bf16_mixed, the linear layers of blocks in FP8 (TransformerEngine) */
     PRECISION_COUNT,
 };
-extern const char
-    *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master" */
+extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
+                                                          "bf16_master", "fp8_mixed" */
 
 /* What a checkpointed block keeps for its backward pass: everything, its input, or that and what model_kernel.kept
  * says.
@@ -28,7 +29,7 @@ extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy;
+    int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */

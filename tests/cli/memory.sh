@@ -68,7 +68,7 @@ refused "MODEL is missing"
 refused "adamw, adam, sgd" 1B --optimizer adamv
 refused "a number from 1 to" 1B --gpus 0
 refused "a number from 1 to" 1B --gpus 8x
-refused "both --micro-batch and --seq-len" "$models/gpt2.yaml" --micro-batch 8
+refused "give --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
 refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
 refused "MODEL is a model file or a number of parameters" 5Q

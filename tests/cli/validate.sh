@@ -4,19 +4,19 @@ set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 
-where="id IN ('MOS24-059', 'MOS24-016', 'MOS24-075', 'RN50-001')"
+where="id IN ('MOS24-059', 'MOS24-016', 'F8-010', 'KF-008')"
 expect 0 "$FLOPCAST" validate --where "$where" --format csv --db a.db
 for column in id used_in_fit status measured_tokens_per_s_per_gpu predicted_tokens_per_s_per_gpu measured_peak_bytes \
     predicted_peak_bytes reason; do
     head -n 1 out | tr -d '\r' | tr , '\n' | grep -qx "$column" || fail "no column $column in $(head -n 1 out)"
 done
 [[ $(wc -l <out) == 5 ]] || fail "not four rows: $(<out)"
-grep '^MOS24-075,' out | grep -q 'not_simulated.*FP8' || fail "a row that is not simulated must give its reason: $(<out)"
+grep '^F8-010,' out | grep -q 'not_simulated.*batch' || fail "a row that is not simulated must give its reason: $(<out)"
 [[ $(ask "SELECT count(*) || ' rows, ' || count(predicted_tokens_per_s_per_gpu) || ' speeds' AS n FROM v_validation") == '4 rows, 2 speeds' ]] ||
     fail "the database holds something else"
 
 expect 0 "$FLOPCAST" validate --where "$where" --rows
-says out "MPT benchmarks" "all others" "not simulated:" "FP8 training is not modelled: MOS24-075" "MOS24-059"
+says out "MPT benchmarks" "all others" "not simulated:" "the batch is not published: F8-010" "MOS24-059"
 # What ran on one node (MOS24-059, not MOS24-016 with 512 GPUs) stands by its stack too, with the row's own error.
 error=$(awk '$1 == "MOS24-059" { sub(/^[+]/, "", $9); print $9 }' out)
 [[ $(awk '/by stack profile/,/^$/' out | awk '$1 == "composer" { print $2, $3, $4 }') == "yes 1 $error" ]] ||

@@ -28,6 +28,7 @@ static void counts_are_the_published_ones(void **state)
     /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
      * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
      * tokens. Llama: the model cards.
+     * resnet to vit: num_params of the weights in torchvision's documentation.
      * bert-large: BertModel's 335,141,888 (transformers' num_parameters()) and the heads of BertForPreTraining:
      * transform 1,049,600 + 2,048, bias 30,522, sentence 2,050. */
     const struct {
@@ -56,6 +57,18 @@ static void counts_are_the_published_ones(void **state)
         {"mpt-70b.yaml", 64862437376},
         {"internlm-7b.yaml", 7321423872},
         {"bert-large.yaml", 336226108},
+        {"resnet18.yaml", 11689512},
+        {"resnet34.yaml", 21797672},
+        {"resnet50.yaml", 25557032},
+        {"resnet101.yaml", 44549160},
+        {"resnet152.yaml", 60192808},
+        {"resnext101_32x8d.yaml", 88791336},
+        {"regnet_y_16gf.yaml", 83590140},
+        {"regnet_y_32gf.yaml", 145046770},
+        {"regnet_y_128gf.yaml", 644812894},
+        {"vit_b_16.yaml", 86567656},
+        {"vit_l_16.yaml", 304326632},
+        {"vit_h_14.yaml", 632045800},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
@@ -84,13 +97,10 @@ static void config_json_gives_the_same_counts(void **state)
         const char *file;
         int64_t params;
     } expected[] = {
-        {"t5-11b.json", 11307321344},
-        {"flan-t5-xxl.json", 11135332352},
-        {"gpt2.json", 124439808},
-        {"llama-3.1-8b.json", 8030261248},
-        {"mistral-7b.json", 7241732096},
-        {"qwen2-7b.json", 7615616512},
+        {"t5-11b.json", 11307321344}, {"flan-t5-xxl.json", 11135332352}, {"gpt2.json", 124439808},
+        {"llama-3.1-8b.json", 8030261248}, {"mistral-7b.json", 7241732096}, {"qwen2-7b.json", 7615616512},
         {"bert-base.json", 110106428},
+        {"vit-base.json", 85800963}, /* vit_b_16's 86,567,656 less 997 classes of 768 weights and a bias */
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)

@@ -1,5 +1,4 @@
-/* The kernels and tensors of whole stages: closed forms for flop and saved bytes, and laws that hold for every model.
- */
+/* Kernels and tensors of whole stages: closed forms for flop and saved bytes, and laws that hold for every model. */
 #include "model/model.h"
 
 #include <math.h>
@@ -14,13 +13,13 @@
 
 #include "../shapes.h"
 
-enum { BATCH = 2, LENGTH = 24, DECODER_LENGTH = 8 };
+enum { BATCH = 2, LENGTH = 24, DECODER_LENGTH = 8, VARIANTS = 15 };
 
 static struct model_workload workload(
     const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
 {
     return (struct model_workload){.micro_batch = BATCH,
-        .seq_len = LENGTH,
+        .seq_len = shape->image_size > 0 ? model_image_tokens(shape) : LENGTH,
         .decoder_seq_len = shape->family == MODEL_T5 ? DECODER_LENGTH : 0,
         .math = storage,
         .storage = storage,
@@ -34,17 +33,24 @@ struct run {
     struct model_stages stages;
 };
 
-static struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+static struct run run_as(
+    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention, enum kernel_fusion fusion)
 {
     struct run r = {.arena = ARENA_INIT};
     struct model_workload w = workload(shape, storage, attention);
+    w.fusion = (int)fusion;
     model_build(&r.model, shape, &r.arena);
     model_stages(&r.stages, &r.model, &w, &r.arena);
     return r;
 }
 
+static struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+{
+    return run_as(shape, storage, attention, FUSION_EAGER);
+}
+
 /* Every shape with every variant that its family knows. */
-static int variants(struct model_shape out[10])
+static int variants(struct model_shape out[VARIANTS])
 {
     int n = 0;
     out[n++] = small_gpt;
@@ -63,6 +69,14 @@ static int variants(struct model_shape out[10])
     out[n++] = small_bert;
     out[n] = small_bert; /* masked positions only */
     out[n++].head_share = 0.25;
+    out[n++] = small_vit;
+    out[n] = small_vit; /* DeepViT */
+    out[n++].mixes_heads = true;
+    out[n++] = small_resnet;
+    out[n] = small_resnet; /* RegNet-Y */
+    out[n].conv.stem_pool = false, out[n++].conv.squeeze = 0.25;
+    out[n] = small_resnet; /* ResNet-18 */
+    out[n++].conv.block = CONV_BASIC;
     return n;
 }
 
@@ -70,16 +84,18 @@ typedef void check_run(const struct run *r);
 
 static void for_every_variant(check_run *check)
 {
-    struct model_shape shapes[10];
+    struct model_shape shapes[VARIANTS];
     int n = variants(shapes);
     for (int i = 0; i < n; i++)
         for (int attention = ATTENTION_NAIVE;
-             attention <= (shapes[i].family == MODEL_T5 ? ATTENTION_NAIVE : ATTENTION_FLASH); attention++)
-            for (int storage = 0; storage < 2; storage++) {
-                struct run r = run(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16, (enum attention_kernel)attention);
-                check(&r);
-                arena_release(&r.arena);
-            }
+             attention <= (model_takes_flash(&shapes[i]) ? ATTENTION_FLASH : ATTENTION_NAIVE); attention++)
+            for (int storage = 0; storage < 2; storage++)
+                for (int fusion = 0; fusion < FUSION_COUNT; fusion++) {
+                    struct run r = run_as(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16,
+                        (enum attention_kernel)attention, (enum kernel_fusion)fusion);
+                    check(&r);
+                    arena_release(&r.arena);
+                }
 }
 
 static const struct model_program *block(const struct run *r, int layer)
@@ -138,7 +154,8 @@ static void check_backward_flop(const struct run *r)
 {
     for (int i = 0; i < r->stages.n; i++) {
         const struct model_program *p = r->stages.at[i].program;
-        assert_true(flop(p->backward, p->n_backward) == 2 * flop(p->forward, p->n_forward));
+        int products = i == 0 && r->model.shape.image_size > 0 ? 1 : 2; /* images need no gradient */
+        assert_true(flop(p->backward, p->n_backward) == products * flop(p->forward, p->n_forward));
     }
 }
 
@@ -216,7 +233,7 @@ static void check_gradients(const struct run *r)
             assert_true(param < r->model.layers[stage->layer].n_tensors);
             times[stage->tensor_base + param]++;
             if (stage->layer == 0 && param == 0)
-                embedding_stage = i;
+                embedding_stage = i; /* of images: the stem's window, the class token */
         }
     }
     for (int i = 0; i < r->model.n_tensors; i++)

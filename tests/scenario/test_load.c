@@ -115,6 +115,7 @@ static void shipped_scenarios_load(void **state)
         {FLOPCAST_SOURCE_DIR "/scenarios/t5_scaling.yaml", 14, 14},
         {FLOPCAST_SOURCE_DIR "/scenarios/t5_model_scale.yaml", 12, 12},
         {FLOPCAST_SOURCE_DIR "/scenarios/gpt2_ddp_v100.yaml", 6, 0},
+        {FLOPCAST_SOURCE_DIR "/scenarios/resnet50_ddp_v100.yaml", 6, 0},
         {FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", 14, 0},
         {FLOPCAST_SOURCE_DIR "/scenarios/sharding_strategies_7b.yaml", 6, 0},
     };

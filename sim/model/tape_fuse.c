@@ -1,0 +1,185 @@
+/* What TorchInductor makes of a recorded program (model/tape.h). */
+#include "model/tape_core.h"
+
+/* A result of so much less than what it was made from, such as a mean, is kept rather than made again. */
+enum { SMALL_RESULT = 16 };
+
+static bool fusible(const struct model_kernel *kernel)
+{
+    enum kernel_kind kind = kernel->work.kind;
+    return kind == KERNEL_ELEMENTWISE || kind == KERNEL_NORM || kind == KERNEL_SOFTMAX || kind == KERNEL_LOSS ||
+           kind == KERNEL_COPY;
+}
+
+/* group[k]: the fused kernel that kernel k becomes a part of. A sum over rows for a parameter ends its group: what
+ * comes next is another loop. */
+static int group_kernels(const struct tape *tape, int pass, int *group)
+{
+    int n = -1;
+    bool open = false;
+    for (int k = 0; k < tape->kernels[pass].n; k++) {
+        const struct model_kernel *kernel = &tape->kernels[pass].at[k];
+        bool joins = fusible(kernel);
+        n += !(joins && open);
+        group[k] = n;
+        open = joins && kernel->param_grad == NO_PARAM;
+    }
+    return n + 1;
+}
+
+static bool born_at(const struct tape *tape, int buffer, int pass, const int *group, int at)
+{
+    const struct tape_buffer *b = &tape->buffers.at[buffer];
+    return !b->external && !b->handed && b->life.born_in_backward == (pass == BACKWARD) &&
+           b->life.born < tape->kernels[pass].n && group[b->life.born] == at;
+}
+
+/* Backward needs the buffer for element-by-element work only: then it can be made again there. */
+static bool remade(const struct tape *tape, int buffer)
+{
+    const struct tape_buffer *b = &tape->buffers.at[buffer];
+    if (b->external || b->handed || b->held[FORWARD] || b->held[BACKWARD] || b->life.born_in_backward ||
+        b->life.backward_last < 0 || b->life.born >= tape->kernels[FORWARD].n ||
+        !fusible(&tape->kernels[FORWARD].at[b->life.born]))
+        return false;
+    for (int i = 0; i < tape->touches[BACKWARD].n; i++) {
+        struct tape_touched t = tape->touches[BACKWARD].at[i];
+        if (t.buffer == buffer && !fusible(&tape->kernels[BACKWARD].at[t.kernel]))
+            return false;
+    }
+    return true;
+}
+
+/* Backward reads what the buffer was made from instead of the buffer. */
+static void remake(struct tape *tape, int buffer, const int *group)
+{
+    int made_in = group[tape->buffers.at[buffer].life.born];
+    int64_t most = 0;
+    for (int i = 0; i < tape->touches[FORWARD].n; i++) {
+        struct tape_touched t = tape->touches[FORWARD].at[i];
+        if (group[t.kernel] == made_in && !born_at(tape, t.buffer, FORWARD, group, made_in) &&
+            tape->buffers.at[t.buffer].life.bytes > most)
+            most = tape->buffers.at[t.buffer].life.bytes;
+    }
+    if (most == 0 || tape->buffers.at[buffer].life.bytes * SMALL_RESULT <= most)
+        return;
+    for (int i = 0, n = tape->touches[BACKWARD].n; i < n; i++) {
+        struct tape_touched *t = &tape->touches[BACKWARD].at[i];
+        if (t->buffer != buffer)
+            continue;
+        int kernel = t->kernel;
+        t->buffer = NO_BUFFER;
+        for (int j = 0; j < tape->touches[FORWARD].n; j++) {
+            int from = tape->touches[FORWARD].at[j].buffer;
+            if (group[tape->touches[FORWARD].at[j].kernel] != made_in || born_at(tape, from, FORWARD, group, made_in))
+                continue;
+            vec_push(&tape->touches[BACKWARD], ((struct tape_touched){kernel, from}));
+            struct model_activation *life = &tape->buffers.at[from].life;
+            life->backward_last = life->backward_last > kernel ? life->backward_last : kernel;
+        }
+    }
+    tape->buffers.at[buffer].life.backward_last = -1;
+}
+
+/* The last kernel of the buffer's life in the pass that it is born in, if its life ends there. */
+static bool stays_inside(const struct tape *tape, int buffer, int pass, const int *group)
+{
+    const struct tape_buffer *b = &tape->buffers.at[buffer];
+    bool ends_here = pass == BACKWARD || b->life.backward_last < 0;
+    int last = pass == BACKWARD ? b->life.backward_last : b->life.forward_last;
+    return !b->external && !b->held[FORWARD] && !b->held[BACKWARD] && ends_here && last >= 0 &&
+           born_at(tape, buffer, pass, group, group[last]);
+}
+
+/* Bytes of a fused kernel: each buffer from outside is read once, what stays inside is neither written nor read.
+ * seen[buffer]: the group that has counted it. */
+static struct kernel_work fused_work(const struct tape *tape, int pass, const int *group, int from, int to, int *seen)
+{
+    struct kernel_work work = {.kind = KERNEL_ELEMENTWISE};
+    double read_bytes = 0, born_bytes = 0, read_apart = 0, written_apart = 0;
+    for (int k = from; k < to; k++) {
+        const struct kernel_work *part = &tape->kernels[pass].at[k].work;
+        read_apart += part->read_bytes;
+        written_apart += part->write_bytes;
+        work.flop += part->flop;
+    }
+    for (int i = 0; i < tape->touches[pass].n; i++) {
+        struct tape_touched t = tape->touches[pass].at[i];
+        if (t.buffer == NO_BUFFER || t.kernel < from || t.kernel >= to || seen[t.buffer] == from)
+            continue;
+        seen[t.buffer] = from;
+        double bytes = (double)tape->buffers.at[t.buffer].life.bytes;
+        if (!born_at(tape, t.buffer, pass, group, group[from]))
+            read_bytes += bytes;
+        else if (stays_inside(tape, t.buffer, pass, group))
+            born_bytes += bytes;
+    }
+    work.read_bytes = read_bytes < read_apart ? read_bytes : read_apart; /* of a view, only a part is read */
+    work.write_bytes = written_apart > born_bytes ? written_apart - born_bytes : 0;
+    return work;
+}
+
+static void fuse_pass(struct tape *tape, int pass, const int *group)
+{
+    int *seen = xcalloc((size_t)tape->buffers.n + 1, sizeof *seen), n = 0;
+    for (int i = 0; i < tape->buffers.n; i++)
+        seen[i] = -1;
+    for (int from = 0, to = 0; from < tape->kernels[pass].n; from = to, n++) {
+        while (to < tape->kernels[pass].n && group[to] == group[from])
+            to++;
+        struct model_kernel kernel = tape->kernels[pass].at[to - 1]; /* only the last can complete a parameter */
+        if (to - from > 1) {
+            kernel.name = tape_suffix(tape, kernel.name, "fused");
+            kernel.work = fused_work(tape, pass, group, from, to, seen);
+        }
+        tape->fused[pass][n] = kernel;
+    }
+    free(seen);
+}
+
+static void move_lives(struct tape *tape, int *const group[2])
+{
+    for (int i = 0; i < tape->buffers.n; i++) {
+        struct tape_buffer *b = &tape->buffers.at[i];
+        int pass = b->life.born_in_backward ? BACKWARD : FORWARD;
+        b->vanished = stays_inside(tape, i, pass, group[pass]);
+    }
+    for (int i = 0; i < tape->buffers.n; i++) {
+        struct model_activation *life = &tape->buffers.at[i].life;
+        int pass = life->born_in_backward ? BACKWARD : FORWARD;
+        if (life->born < tape->kernels[pass].n)
+            life->born = group[pass][life->born];
+        if (life->forward_last >= 0)
+            life->forward_last = group[FORWARD][life->forward_last];
+        if (life->backward_last >= 0)
+            life->backward_last = group[BACKWARD][life->backward_last];
+    }
+}
+
+void tape_fuse(struct tape *tape, int output_buffer)
+{
+    int *group[2], n[2];
+    bool was_held = output_buffer != NO_BUFFER && tape->buffers.at[output_buffer].held[FORWARD];
+    if (output_buffer != NO_BUFFER)
+        tape->buffers.at[output_buffer].held[FORWARD] = true; /* it goes on to the next stage */
+    for (int pass = FORWARD; pass <= BACKWARD; pass++) {
+        group[pass] = xcalloc((size_t)tape->kernels[pass].n + 1, sizeof *group[pass]);
+        n[pass] = group_kernels(tape, pass, group[pass]);
+    }
+    for (int i = tape->buffers.n - 1; i >= 0; i--)
+        if (remade(tape, i))
+            remake(tape, i, group[FORWARD]);
+    for (int pass = FORWARD; pass <= BACKWARD; pass++) {
+        tape->fused[pass] = ARENA_ARRAY(tape->arena, struct model_kernel, n[pass]);
+        fuse_pass(tape, pass, group[pass]);
+    }
+    move_lives(tape, group);
+    for (int pass = FORWARD; pass <= BACKWARD; pass++) {
+        for (int k = 0; k < n[pass]; k++)
+            tape->kernels[pass].at[k] = tape->fused[pass][k];
+        tape->kernels[pass].n = n[pass];
+        free(group[pass]);
+    }
+    if (output_buffer != NO_BUFFER)
+        tape->buffers.at[output_buffer].held[FORWARD] = was_held;
+}

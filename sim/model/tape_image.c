@@ -1,0 +1,253 @@
+/* Operations on images. */
+#include "model/tape_core.h"
+
+enum { LONG_BYTES = 8, FLOAT_BYTES = 4 };
+enum {
+    NORM_STATISTICS_OPS = 4, /* sum, difference, square, sum */
+    NORM_APPLY_OPS = 4,      /* centre, scale, weight, bias */
+    NORM_GRAD_SUMS_OPS = 4,  /* sum g, normalise, g x, sum */
+    NORM_GRAD_OPS = 6,       /* (g - mean g - x mean gx) scale */
+};
+
+int64_t tape_window_size(const struct tape_window *window)
+{
+    return (window->size + window->stride - 1) / window->stride;
+}
+
+/* A product whose operand is gathered: bytes are those of the tensors, not those of the unfolded matrix. */
+static void launch_conv(struct tape *tape, const char *name, const struct tape_op *op, struct kernel_work work,
+    double read_bytes, double write_bytes)
+{
+    work.flop = 2.0 * (double)(op->m * op->n * op->batch) * (double)op->k;
+    work.read_bytes = read_bytes;
+    work.write_bytes = write_bytes;
+    tape_launch(tape, name, work, work.flop);
+}
+
+static struct kernel_work product(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t groups)
+{
+    return kernel_gemm(m, n, k, groups, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
+}
+
+static double bytes_of(const struct tape *tape, int buffer)
+{
+    return (double)tape->buffers.at[buffer].life.bytes;
+}
+
+static double weight_bytes(const struct tape *tape, int param)
+{
+    return (double)(tape_tensor(tape, param)->numel * tape->storage_bytes);
+}
+
+/* op: m positions of the output, n channels of it in a group, k the window in a group, batch the groups, choice the
+ * phases of the stride: a position of the input sees one of choice parts of the window (none sees it all, none is
+ * skipped: kernels of 1 have one phase, and the positions between are zeros). */
+static void conv_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), x = op->in[0];
+    struct tape_value in = tape_at(tape, x);
+    double weights = weight_bytes(tape, op->weight);
+    if (in.needs_grad) {
+        int grad_x = tape_new_grad(tape, x);
+        int64_t channels = in.cols / op->batch, window = op->n * (op->k / channels);
+        launch_conv(tape, tape_suffix(tape, op->name, "dgrad"), op,
+            product(tape, op->m * op->choice, channels, (window + op->choice - 1) / op->choice, op->batch),
+            bytes_of(tape, grad) + weights, bytes_of(tape, grad_x));
+        tape_use(tape, op->weight);
+        tape_touch(tape, grad);
+        tape_touch(tape, grad_x);
+        tape_give(tape, x, grad_x);
+    }
+    launch_conv(tape, tape_suffix(tape, op->name, "wgrad"), op, product(tape, op->n, op->k, op->m, op->batch),
+        bytes_of(tape, grad) + bytes_of(tape, in.buffer), weights);
+    tape_touch(tape, grad);
+    tape_touch(tape, in.buffer);
+    tape_complete(tape, op->weight);
+    if (op->bias == NO_PARAM)
+        return;
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
+                       .name = tape_suffix(tape, op->name, "bgrad"),
+                       .ops = 1,
+                       .reads = READS(grad),
+                       .write = NO_BUFFER,
+                       .param_bytes = (double)(op->n * op->batch * tape->storage_bytes)});
+    tape_complete(tape, op->bias);
+}
+
+int tape_conv(struct tape *tape, const char *name, int x, struct tape_window window)
+{
+    struct tape_value in = tape_at(tape, x);
+    int64_t size = tape_window_size(&window), step = window.kernel < window.stride ? window.kernel : window.stride;
+    struct tape_op op = {.backward = conv_backward,
+        .name = tape_name(tape, name),
+        .in = {x},
+        .weight = tape_find(tape, name, "weight"),
+        .bias = tape_find(tape, name, "bias"),
+        .m = window.images * size * size,
+        .k = in.cols / window.groups * window.kernel * window.kernel,
+        .batch = window.groups,
+        .choice = (int)(step * step)};
+    BUG_IF(op.weight == NO_PARAM, "layer %d has no %s.weight", tape->layer, op.name);
+    const struct model_tensor *weight = tape_tensor(tape, op.weight);
+    BUG_IF(weight->cols != op.k || in.rows != window.images * window.size * window.size || in.cols % window.groups,
+        "%s: %ld positions of %ld channels do not fit a window of %ld weights", op.name, (long)in.rows, (long)in.cols,
+        (long)weight->cols);
+    op.n = weight->rows / window.groups;
+    op.out = tape_value(tape, op.name, op.m, weight->rows, tape->storage_bytes, true);
+    int out = tape_at(tape, op.out).buffer;
+    launch_conv(tape, op.name, &op, product(tape, op.m, op.n, op.k, op.batch),
+        bytes_of(tape, in.buffer) + weight_bytes(tape, op.weight), bytes_of(tape, out));
+    tape_use(tape, op.weight);
+    tape_touch(tape, in.buffer);
+    tape_touch(tape, out);
+    if (op.bias != NO_PARAM)
+        tape_elementwise(tape, tape_suffix(tape, op.name, "bias"), 1, out, NO_BUFFER, out);
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* struct model_kernel names one parameter: the weight is told with the kernel that sums both gradients, the bias with
+ * the one after it. */
+static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = tape_suffix(tape, op->name, "wgrad"),
+                       .ops = NORM_GRAD_SUMS_OPS,
+                       .reads = READS(grad, x.buffer, op->saved[0]),
+                       .write = NO_BUFFER,
+                       .param_bytes = 2 * (double)(x.cols * FLOAT_BYTES)});
+    tape_complete(tape, op->weight);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .ops = NORM_GRAD_OPS,
+                       .reads = READS(grad, x.buffer, op->saved[0]),
+                       .write = grad_x});
+    tape_complete(tape, op->bias);
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_batch_norm(struct tape *tape, const char *name, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = batch_norm_backward,
+        .name = tape_name(tape, name),
+        .in = {x},
+        .weight = tape_find(tape, name, "weight"),
+        .bias = tape_find(tape, name, "bias")};
+    BUG_IF(op.weight == NO_PARAM || op.bias == NO_PARAM, "layer %d has no %s", tape->layer, op.name);
+    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mean_rstd"), 2, in.cols, FLOAT_BYTES);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = tape_suffix(tape, op.name, "statistics"),
+                       .ops = NORM_STATISTICS_OPS,
+                       .reads = READS(in.buffer),
+                       .write = op.saved[0]});
+    op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, true);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
+                       .name = op.name,
+                       .ops = NORM_APPLY_OPS,
+                       .reads = READS(in.buffer, op.saved[0]),
+                       .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* The largest of a window remembers where it was found (64 bits); a mean has nothing to remember. */
+static void pool_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
+                       .name = tape_suffix(tape, op->name, "dgrad"),
+                       .ops = 1,
+                       .reads = READS(tape_grad(tape, op), op->saved[0]),
+                       .write = grad_x});
+    tape_give(tape, op->in[0], grad_x);
+}
+
+int tape_pool(struct tape *tape, const char *name, enum tape_pool kind, int x, int64_t rows)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = pool_backward, .name = tape_name(tape, name), .in = {x}, .saved = {NO_BUFFER}};
+    op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
+    if (kind == TAPE_POOL_MAX)
+        op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "indices"), rows, in.cols, LONG_BYTES);
+    int out = tape_at(tape, op.out).buffer;
+    double written = bytes_of(tape, out) + (op.saved[0] == NO_BUFFER ? 0 : bytes_of(tape, op.saved[0]));
+    tape_launch(tape, op.name,
+        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, in.buffer), written, (double)(in.rows * in.cols)), 0);
+    tape_touch(tape, in.buffer);
+    tape_touch(tape, out);
+    if (op.saved[0] != NO_BUFFER)
+        tape_touch(tape, op.saved[0]);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_images(struct tape *tape, const char *name, int64_t rows, int64_t cols)
+{
+    int images = tape_value(tape, tape_name(tape, name), rows, cols, FLOAT_BYTES, false);
+    tape->buffers.at[tape_at(tape, images).buffer].handed = true;
+    return images;
+}
+
+/* The gradient of something learned that all images share: a sum over them. */
+static void give_learned(struct tape *tape, const struct tape_op *op, int grad)
+{
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
+                       .name = tape_suffix(tape, op->name, "wgrad"),
+                       .ops = 1,
+                       .reads = READS(grad),
+                       .write = NO_BUFFER,
+                       .param_bytes = weight_bytes(tape, op->weight)});
+    tape_complete(tape, op->weight);
+}
+
+static void prepend_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
+    double row_bytes = (double)(op->m * tape_at(tape, op->out).cols * tape->storage_bytes);
+    tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
+        kernel_stream(KERNEL_ELEMENTWISE, row_bytes, weight_bytes(tape, op->weight), 0), 0);
+    tape_complete(tape, op->weight);
+    tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
+        kernel_stream(KERNEL_COPY, bytes_of(tape, grad_x), bytes_of(tape, grad_x), 0), 0);
+    tape_touch(tape, grad);
+    tape_touch(tape, grad_x);
+    tape_give(tape, op->in[0], grad_x);
+}
+
+static struct tape_op learned(struct tape *tape, const char *scope, const char *tensor, int x)
+{
+    struct tape_op op = {.name = tape_suffix(tape, scope, tensor), .in = {x, NO_VALUE}};
+    op.weight = tape_find(tape, scope, tensor);
+    BUG_IF(op.weight == NO_PARAM, "layer %d has no %s", tape->layer, op.name);
+    return op;
+}
+
+int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x, int64_t images)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = learned(tape, scope, tensor, x);
+    op.backward = prepend_backward;
+    op.m = images;
+    op.out = tape_value(tape, op.name, in.rows + images, in.cols, in.element_bytes, in.needs_grad);
+    tape_run(tape,
+        (struct tape_stream){
+            .kind = KERNEL_COPY, .name = op.name, .reads = READS(in.buffer), .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
+static void add_learned_backward(struct tape *tape, const struct tape_op *op)
+{
+    give_learned(tape, op, tape_grad(tape, op));
+    tape_give(tape, op->in[0], tape_grad(tape, op));
+}
+
+int tape_add_learned(struct tape *tape, const char *scope, const char *tensor, int x)
+{
+    struct tape_op op = learned(tape, scope, tensor, x);
+    op.backward = add_learned_backward;
+    return tape_apply(tape, op, tape_at(tape, x), 1);
+}

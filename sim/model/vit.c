@@ -1,0 +1,152 @@
+/* ViT: an encoder over the patches of an image and a token for its class, with norms before the sublayers. As
+ * ViTForImageClassification of Hugging Face transformers runs it in eager mode; names as there (torchvision's vit_b_16
+ * has the same tensors with q, k and v in one). Source: arXiv 2010.11929.
+ *
+ * DeepViT (arXiv 2103.11886; lucidrains' vit_pytorch/deepvit.py): behind the softmax the maps of the heads are mixed by
+ * a learned heads x heads matrix and normed across heads. Differs: each head's map is multiplied as a row of b s^2
+ * columns (the einsum does the same after a copy of the maps, which is modelled). */
+#include "model/family.h"
+
+enum { COLOURS = 3, CLASS_TOKEN = 1 };
+
+static const char EMBEDDINGS[] = "vit.embeddings";
+
+static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
+{
+    build_tensor(b, arena_printf(b->arena, "%s.weight", name), out, in);
+    build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
+}
+
+static int64_t patches(const struct model_shape *s)
+{
+    int64_t side = s->image_size / s->patch;
+    return side * side;
+}
+
+static void layers(struct model_builder *b)
+{
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
+    build_layer(b, LAYER_ROOT, "root");
+    build_tensor(b, arena_printf(b->arena, "%s.cls_token", EMBEDDINGS), CLASS_TOKEN, d);
+    build_tensor(b, arena_printf(b->arena, "%s.position_embeddings", EMBEDDINGS), patches(s) + CLASS_TOKEN, d);
+    linear_tensors(b, "vit.embeddings.patch_embeddings.projection", COLOURS * s->patch * s->patch, d);
+    linear_tensors(b, "vit.layernorm", 1, d);
+    linear_tensors(b, "classifier", d, s->classes);
+    for (int i = 0; i < s->n_layers; i++) {
+        build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "vit.encoder.layer.%d", i));
+        linear_tensors(b, "attention.attention.query", d, d);
+        linear_tensors(b, "attention.attention.key", d, d);
+        linear_tensors(b, "attention.attention.value", d, d);
+        linear_tensors(b, "attention.output.dense", d, d);
+        linear_tensors(b, "intermediate.dense", d, s->d_ff);
+        linear_tensors(b, "output.dense", s->d_ff, d);
+        linear_tensors(b, "layernorm_before", 1, d);
+        linear_tensors(b, "layernorm_after", 1, d);
+        if (!s->mixes_heads)
+            continue;
+        build_tensor(b, "attention.reattn.weight", s->n_heads, s->n_heads);
+        linear_tensors(b, "attention.reattn_norm", 1, s->n_heads);
+    }
+}
+
+/* Maps of all heads as rows of their heads: mixed, normed, and laid out by head again. */
+static int mix_heads(struct tape *t, const struct tape_attention *a, int weights)
+{
+    int64_t pairs = a->batch * a->queries * a->keys;
+    weights = tape_copy(t, "reattn.copy", weights, pairs, a->heads);
+    weights = tape_layer_norm(t, "reattn_norm", tape_linear(t, "reattn", weights));
+    return tape_copy(t, "reattn.back", weights, a->batch * a->heads * a->queries, a->keys);
+}
+
+static int naive_attention(
+    struct tape *t, const struct model_shape *s, const struct tape_attention *a, int q, int k, int v)
+{
+    int64_t products = a->batch * a->heads;
+    q = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
+    k = tape_copy(t, "k.copy", k, products * a->keys, a->head_dim);
+    int weights = tape_matmul(t, "scores", q, k, products, a->queries, a->keys, a->head_dim);
+    weights = tape_softmax(t, "softmax", tape_map(t, "scores.scale", TAPE_SCALE, weights), false);
+    weights = tape_dropout(t, "dropout", weights);
+    if (s->mixes_heads) {
+        tape_scope(t, "attention");
+        weights = mix_heads(t, a, weights);
+        tape_scope(t, "attention.attention");
+    }
+    v = tape_copy(t, "v.copy", v, products * a->keys, a->head_dim);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
+    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+}
+
+static int block(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    const struct model_workload *w = c->workload;
+    struct tape_attention a = {.batch = w->micro_batch,
+        .heads = c->shape->n_heads,
+        .queries = w->seq_len,
+        .keys = w->seq_len,
+        .head_dim = c->shape->d_kv,
+        .both_ways = true};
+    int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
+    int in = tape_layer_norm(t, "layernorm_before", x);
+    tape_scope(t, "attention.attention");
+    int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in), v = tape_linear(t, "value", in);
+    bool fused = w->attention == ATTENTION_FLASH;
+    BUG_IF(fused && !model_takes_flash(c->shape), "DeepViT has no flash attention");
+    int out = fused ? tape_flash(t, "flash", q, k, v, a) : naive_attention(t, c->shape, &a, q, k, v);
+    tape_scope(t, "attention.output");
+    out = tape_dropout(t, "dropout", tape_linear(t, "dense", out));
+    tape_scope(t, "");
+    x = tape_add(t, "attention.residual", out, x);
+    out = tape_linear(t, "intermediate.dense", tape_layer_norm(t, "layernorm_after", x));
+    out = tape_linear(t, "output.dense", tape_map(t, "intermediate.gelu", TAPE_GELU, out));
+    return tape_add(t, "output.residual", tape_dropout(t, "output.dropout", out), x);
+}
+
+static int entry(const struct stage_context *c)
+{
+    struct tape *t = c->tape;
+    const struct model_shape *s = c->shape;
+    int64_t images = c->workload->micro_batch;
+    struct tape_window window = {
+        .images = images, .size = s->image_size, .kernel = s->patch, .stride = s->patch, .groups = 1};
+    int x = tape_images(t, "pixel_values", images * s->image_size * s->image_size, COLOURS);
+    x = tape_conv(
+        t, "vit.embeddings.patch_embeddings.projection", tape_cast_to_storage(t, "pixel_values.to", x), window);
+    x = tape_prepend(t, EMBEDDINGS, "cls_token", x, images);
+    x = tape_add_learned(t, EMBEDDINGS, "position_embeddings", x);
+    return tape_dropout(t, "vit.embeddings.dropout", x);
+}
+
+static int forward(const struct stage_context *c)
+{
+    const struct model_workload *w = c->workload;
+    if (c->kind == STAGE_ENTRY)
+        return entry(c);
+    if (c->kind == STAGE_BLOCK)
+        return block(c);
+    BUG_IF(c->kind != STAGE_EXIT, "ViT has one stack");
+    int x = tape_input(c->tape, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
+    x = tape_select(c->tape, "class_token", tape_layer_norm(c->tape, "vit.layernorm", x), w->micro_batch);
+    return tape_cross_entropy(c->tape, "loss", tape_linear(c->tape, "classifier", x));
+}
+
+static const char *check(const struct model_shape *s, size_t *offset)
+{
+    *offset = offsetof(struct model_shape, n_heads);
+    if (s->n_heads * s->d_kv != s->d_model || s->n_kv_heads != s->n_heads)
+        return "in ViT, heads x head dimension is d_model, for keys too: choose a number of heads that divides d_model";
+    *offset = offsetof(struct model_shape, patch);
+    if (s->patch == 0 || s->image_size % s->patch)
+        return "patches divide an image's side: give patch, 16 for images of 224";
+    *offset = offsetof(struct model_shape, vocab);
+    return s->vocab ? "ViT has no vocabulary; leave it out" : NULL;
+}
+
+const struct model_family_code model_family_vit = {
+    .defaults = {.family = MODEL_VIT, .image_size = 224, .patch = 16, .classes = 1000, .biases = true},
+    .layers = layers,
+    .forward = forward,
+    .check = check,
+};

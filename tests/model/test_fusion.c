@@ -1,0 +1,111 @@
+/* torch.compile: what fused kernels move and what no longer lives between them. The laws that hold for every program
+ * are in test_programs.c, which runs them on fused ones too. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../shapes.h"
+
+enum { BATCH = 2, LENGTH = 24, ROWS = BATCH * LENGTH, WIDTH = 64, FF = 160, BF16_BYTES = 2 };
+
+struct run {
+    struct arena arena;
+    struct model_stages stages;
+};
+
+static struct run run(enum kernel_fusion fusion)
+{
+    struct run r = {.arena = ARENA_INIT};
+    struct model model;
+    struct model_workload w = {.micro_batch = BATCH,
+        .seq_len = LENGTH,
+        .math = DTYPE_BF16,
+        .storage = DTYPE_BF16,
+        .attention = ATTENTION_FLASH,
+        .fusion = (int)fusion,
+        .loss_fp32 = true};
+    model_build(&model, &small_llama, &r.arena);
+    model_stages(&r.stages, &model, &w, &r.arena);
+    return r;
+}
+
+static double bytes(const struct model_kernel *kernels, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += kernels[i].work.read_bytes + kernels[i].work.write_bytes;
+    return sum;
+}
+
+static double saved(const struct model_program *p)
+{
+    double sum = 0;
+    for (int i = 0; i < p->n_activations; i++)
+        if (!p->activations[i].born_in_backward && p->activations[i].backward_last >= 0)
+            sum += (double)p->activations[i].bytes;
+    return sum;
+}
+
+static const struct model_kernel *before(const struct model_kernel *kernels, int n, const char *name)
+{
+    for (int i = 1; i < n; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i - 1];
+    fail_msg("nothing before %s", name);
+    return NULL;
+}
+
+/* silu(gate) * up: reads both, writes what down_proj multiplies; silu(gate) itself is never written. */
+static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
+{
+    (void)state;
+    struct run r = run(FUSION_INDUCTOR);
+    const struct model_program *p = r.stages.at[1].program;
+    const struct model_kernel *act = before(p->forward, p->n_forward, "mlp.down_proj");
+    const double tensor = (double)ROWS * FF * BF16_BYTES;
+    assert_true(act->work.kind == KERNEL_ELEMENTWISE);
+    assert_true(act->work.read_bytes == 2 * tensor);
+    assert_true(act->work.write_bytes == tensor);
+    /* The first norm of a block: 6 kernels and 3 FP32 tensors in eager mode, here x is read and the result written; the
+     * reciprocal root of each row, 4 bytes, is kept for backward. */
+    const struct model_kernel *norm = &p->forward[0];
+    const double x = (double)ROWS * WIDTH * BF16_BYTES;
+    assert_true(norm->work.read_bytes == x);
+    assert_true(norm->work.write_bytes >= x && norm->work.write_bytes <= x + 2.0 * ROWS * 4);
+    arena_release(&r.arena);
+}
+
+/* Products and attention are the same kernels as before; the rest is fewer, moves less and keeps less. */
+static void products_stay_and_the_rest_shrinks(void **state)
+{
+    (void)state;
+    struct run eager = run(FUSION_EAGER), fused = run(FUSION_INDUCTOR);
+    assert_true(model_forward_flop(&eager.stages) == model_forward_flop(&fused.stages));
+    for (int i = 0; i < eager.stages.n; i++) {
+        const struct model_program *a = eager.stages.at[i].program, *b = fused.stages.at[i].program;
+        assert_true(b->n_forward <= a->n_forward && b->n_backward <= a->n_backward);
+        assert_true(bytes(b->forward, b->n_forward) <= bytes(a->forward, a->n_forward));
+        assert_true(bytes(b->backward, b->n_backward) <= bytes(a->backward, a->n_backward));
+        assert_true(saved(b) <= saved(a));
+    }
+    const struct model_program *a = eager.stages.at[1].program, *b = fused.stages.at[1].program;
+    assert_true(b->n_forward < a->n_forward / 2);
+    assert_true(saved(b) < 0.75 * saved(a));
+    arena_release(&eager.arena);
+    arena_release(&fused.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_group_reads_its_inputs_once_and_writes_its_result),
+        cmocka_unit_test(products_stay_and_the_rest_shrinks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
