@@ -131,7 +131,7 @@ static enum status write_errors(struct nccl_fit *fit, struct diag *diag)
         size_t at = (size_t)p->number;
         double relative = sqrt(fit->covariance[at * fit->n_free + at]);
         p->fitted.std_error = relative * p->fitted.value;
-        if (!(relative < UNDETERMINED))
+        if (!(relative > 0 && relative < UNDETERMINED)) /* 0: no size depends on it, a singular direction */
             status =
                 diag_input(diag, (struct source_pos){0}, "the tables to fit do not determine %s of '%s' (%g +- %g)",
                     p->key, p->source, p->fitted.value, p->fitted.std_error);

@@ -89,6 +89,17 @@ struct nccl_error {
 struct nccl_error nccl_case_error(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
+/* Another table of the same machine, collective, group and settings, neither of them bad, that says something so
+ * different that no prediction is within NCCL_LARGE_WANTED of both: their times are 1.1 / 0.9 apart, 22 %, in the
+ * median over the sizes from min_bytes to below max_bytes (interpolated between the other's). Looks at no prediction.
+ * with: the one furthest away, NULL when none contradicts. */
+struct nccl_contradiction {
+    const struct nccl_case *with;
+    double factor; /* median of what lies between their times, whichever is the longer: 1 or more */
+};
+struct nccl_contradiction nccl_case_contradiction(
+    const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
+
 /* What the source text of a fitted quantity says before ": ", and the hardware after it. */
 #define NCCL_TABLES "results/measured/nccl_tables.csv"
 const char *nccl_parameter_family(const struct nccl_parameter *parameter);

@@ -23,8 +23,12 @@ static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use
             out, "%-8s %-14s %4d %5d", nccl_use_names[use], coll_kind_names[which->kind], which->nodes, which->ranks);
         print_error(out, nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL));
         print_error(out, nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES));
-        fprintf(out, "  %s: %s%s%s\n", *which->topology ? which->topology : "-", which->source,
-            *which->note ? ". " : "", which->note);
+        fprintf(out, "  %s: %s%s%s", *which->topology ? which->topology : "-", which->source, *which->note ? ". " : "",
+            which->note);
+        struct nccl_contradiction apart = nccl_case_contradiction(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
+        if (apart.with)
+            fprintf(out, ". Contradicted, by a factor of %.2f: %s", apart.factor, apart.with->source);
+        fputc('\n', out);
     }
 }
 
@@ -32,7 +36,7 @@ static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use
 static void print_summary(
     FILE *out, const struct nccl_fit *fit, const char *sizes, double min_bytes, double max_bytes, double wanted)
 {
-    int n = 0, good = 0;
+    int n = 0, good = 0, contradicted = 0;
     for (int i = 0; i < fit->cases.n; i++) {
         const struct nccl_case *which = &fit->cases.at[i];
         struct nccl_error error = nccl_case_error(fit, which, min_bytes, max_bytes);
@@ -40,8 +44,10 @@ static void print_summary(
             continue;
         n++;
         good += error.median <= wanted;
+        contradicted += error.median > wanted && nccl_case_contradiction(fit, which, min_bytes, max_bytes).with;
     }
     fprintf(out, "left out, %s: %d of %d tables within %.0f %%\n", sizes, good, n, 100 * wanted);
+    fprintf(out, "  of the others, contradicted by another table of the same machine: %d\n", contradicted);
 }
 
 static void print_parameters(FILE *out, const struct nccl_fit *fit)

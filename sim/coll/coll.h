@@ -6,9 +6,9 @@
  * for a large message than for a small one. How latency and bytes go together depends on the algorithm (each file says
  * why, and sim/calibrate/fit_nccl.h what it was checked on), W being bus_bytes / max_rate_Bps:
  *
- * - Ring: base + inside + about max(W, across + W / 2) for Simple, hypot(across, W) for LL and LL128. Hops inside nodes
- * add up; crossings between nodes and bytes overlap. Broadcast and reduce, a pipeline that fills once: base + inside +
- * across + W.
+ * - Ring: base + inside + about max(W, across + W / 2) for Simple, hypot(across, W) for LL and LL128, of across but the
+ * last crossing. Hops inside nodes add up; crossings between nodes and bytes overlap. Broadcast and reduce, a pipeline
+ * that fills once: base + inside + across + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
  * - NVLS, NVLSTree, PAT, P2P (all_to_all, send_recv): base + hops + W.
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.

@@ -7,8 +7,10 @@
  * chunk's bytes or as the crossing and one slice; only the last step has nothing to hide. exec/detailed.h, cut as NCCL
  * cuts, does the same. LL and LL128 pass data on line by line: crossing and bytes overlap wholly, and hypot() is the
  * knee that was measured: 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
- * (NVIDIA/nccl-tests#309, Ring). It also holds on 128 x 8 (#322): 19.3, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB, far
- * from a sum. A broadcast's pipeline fills once, so nothing hides. */
+ * (NVIDIA/nccl-tests#309, Ring). The last crossing is followed by no bytes that could hide it: with the one crossing of
+ * an all_gather on two nodes latency and bytes add up (a3-mega: 166, 198, 290 us at 8, 16, 32 MiB, of which bytes are
+ * 42, 84, 168). It also holds on 128 x 8 (#322): 19.3, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB, far from a sum. A
+ * broadcast's pipeline fills once, so nothing hides. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
@@ -20,11 +22,12 @@ static double hidden_s(const struct coll_query *query, double crossings, double 
     if (query->shape.nodes == 1 || query->kind == COLL_BROADCAST || query->kind == COLL_REDUCE)
         return 0;
     double crossing_s = coll_hop_across_s(query, COLL_RING), across_s = crossings * crossing_s;
+    double others_s = across_s - crossing_s; /* the last crossing has nothing to hide behind it */
     if (query->protocol != COLL_SIMPLE)
-        return across_s + bytes_s - hypot(across_s, bytes_s);
+        return others_s + bytes_s - hypot(others_s, bytes_s);
     /* The first slice of a chunk waits for the crossing; the others of all steps but one are sent meanwhile. */
     double meanwhile = (1 - 1 / nccl_slices) * (steps - 1) / steps;
-    return fmin(across_s - crossing_s, bytes_s * meanwhile);
+    return fmin(others_s, bytes_s * meanwhile);
 }
 
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
