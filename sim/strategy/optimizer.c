@@ -133,16 +133,29 @@ static bool runs_over(struct pass pass, struct optimizer_tensor tensor)
     return pass.shape == ANY_SHAPE || (pass.shape == MATRIX) == (tensor.cols > 1);
 }
 
-/* All tensors in a few launches a pass. */
-static void emit_together(struct emit *emit, const struct recipe *recipe, int64_t numel, int64_t state_bytes, int n)
+/* The results of foreach operations are lists of tensors, which fit where one large block would not. A block for those
+ * of one launch stands for them. */
+static int *temporaries_of(struct emit *emit, const struct recipe *recipe, int64_t numel, int launches)
 {
+    int *blocks = ARENA_ARRAY(emit->arena, int, launches);
+    for (int k = 0; k < launches; k++)
+        blocks[k] = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
+            recipe->temporaries * numel / launches * emit->step_bytes, HBM_OPTIMIZER);
+    return blocks;
+}
+
+/* All tensors in a few launches a pass. */
+static void emit_together(struct emit *emit, const struct recipe *recipe, const struct optimizer_tensor *tensors, int n)
+{
+    int64_t numel = 0, state_bytes = 0;
+    for (int i = 0; i < n; i++) {
+        numel += tensors[i].rows * tensors[i].cols;
+        state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
+    }
     int launches = (n + TENSORS_A_LAUNCH - 1) / TENSORS_A_LAUNCH;
     bool fused = recipe->fused && emit->options->train.optimizer_impl == OPTIMIZER_FUSED;
     double host_s = emit->options->host.kernel_issue_s;
-    int temporary = PLAN_NO_OP;
-    if (!fused)
-        temporary = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
-            recipe->temporaries * numel * emit->step_bytes, HBM_OPTIMIZER);
+    int *temporaries = fused ? NULL : temporaries_of(emit, recipe, numel, launches);
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++) {
         struct pass pass = fused ? fused_pass(recipe) : recipe->passes[i];
         for (int k = 0; k < launches; k++)
@@ -150,7 +163,8 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, int64_
         if (fused)
             break;
     }
-    plan_free(&emit->builder, temporary, PLAN_NO_OP);
+    for (int k = 0; k < launches && temporaries; k++)
+        plan_free(&emit->builder, temporaries[k], PLAN_NO_OP);
 }
 
 static void emit_one_by_one(struct emit *emit, const struct recipe *recipe, struct optimizer_tensor tensor)
@@ -187,14 +201,12 @@ static void cast(struct emit *emit, const char *name, double numel, int64_t from
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n)
 {
     const struct recipe *recipe = &recipes[emit->options->train.optimizer];
-    int64_t numel = 0, state_bytes = 0;
+    int64_t numel = 0;
     if (emit_updates_in_backward(emit))
         return;
     emit->builder.phase = PHASE_OPTIMIZER;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         numel += tensors[i].rows * tensors[i].cols;
-        state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
-    }
     bool copies = emit->step_bytes != emit->master_bytes;
     int grads = plan_alloc(
         &emit->builder, STREAM_COMPUTE, "optimizer/fp32_grads", copies ? numel * emit->step_bytes : 0, HBM_GRADIENTS);
@@ -202,11 +214,11 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
         cast(emit, "optimizer/grads_to_fp32", (double)numel, emit->master_bytes, emit->step_bytes);
     if (emit->options->train.precision == PRECISION_FP16_MIXED) {
         static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1, ANY_SHAPE, false}}};
-        emit_together(emit, &unscale, numel, 0, n);
+        emit_together(emit, &unscale, tensors, n);
     }
     bool loop = !recipe->fused || emit->options->train.optimizer_impl == OPTIMIZER_FOR_LOOP;
     if (!loop)
-        emit_together(emit, recipe, numel, state_bytes, n);
+        emit_together(emit, recipe, tensors, n);
     for (int i = 0; i < n && loop; i++)
         emit_one_by_one(emit, recipe, tensors[i]);
     plan_free(&emit->builder, grads, PLAN_NO_OP);
