@@ -21,7 +21,7 @@ set grid linetype -1 linecolor '#dddddd' linewidth 0.5
 set multiplot layout 1,2 title 'Published training runs, simulated' font ',18'
 set label 1 word($heading[2], 1) at screen 0.5,0.915 center textcolor rgb grey
 set tmargin 5
-set bmargin 15
+set bmargin 17
 set lmargin 11
 set rmargin 3
 
@@ -40,7 +40,7 @@ unset logscale y
 set xlabel 'GPUs'
 set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
-set key at screen 0.5,0.2 center top maxrows 6 reverse Left font ',10' samplen 1
+set key at screen 0.5,0.25 center top maxrows 11 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \
   for [s = 1 : sources] $runs using "gpus":(of(s, "error")):(of(s, "error_low")):(of(s, "error_high")) with yerrorbars \
     linetype s pointtype -1 linewidth 0.4 notitle, \

@@ -17,7 +17,7 @@ ORDER BY place, gpus
 
 -- name: sources
 SELECT
-  printf('%s%s (%d)', substr(source, 1, 44), CASE WHEN used_in_fit = '' THEN '' ELSE ', in fit' END, count(*)) AS label,
+  printf('%s%s (%d)', substr(source, 1, 52), CASE WHEN used_in_fit = '' THEN '' ELSE ', in fit' END, count(*)) AS label,
   used_in_fit = '' AS unseen
 FROM v_validation
 WHERE error IS NOT NULL
