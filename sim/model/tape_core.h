@@ -95,6 +95,8 @@ struct tape_stream {
     double param_bytes; /* of a parameter's gradient that it writes */
 };
 void tape_run(struct tape *tape, struct tape_stream stream);
+/* The gradient of an op's bias, which is the sum of grad's rows, where it has one. */
+void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases);
 #define READS(...)                                                                                                     \
     {                                                                                                                  \
         __VA_ARGS__, NO_BUFFER                                                                                         \

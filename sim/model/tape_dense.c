@@ -57,13 +57,8 @@ static void multiply(struct tape *tape, int weight, const char *name, struct ker
         tape_touch(tape, *buffers);
 }
 
-static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad)
+void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases)
 {
-    int x = op->in[0];
-    launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1));
-    tape_touch(tape, grad);
-    tape_touch(tape, tape_at(tape, x).buffer);
-    complete_share(tape, op);
     if (op->bias == NO_PARAM)
         return;
     tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
@@ -71,8 +66,18 @@ static void linear_gradients(struct tape *tape, const struct tape_op *op, int gr
                        .ops = 1,
                        .reads = READS(grad),
                        .write = NO_BUFFER,
-                       .param_bytes = (double)(op->n * tape->storage_bytes)});
+                       .param_bytes = (double)(biases * tape->storage_bytes)});
     tape_complete(tape, op->bias);
+}
+
+static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad)
+{
+    int x = op->in[0];
+    launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1));
+    tape_touch(tape, grad);
+    tape_touch(tape, tape_at(tape, x).buffer);
+    complete_share(tape, op);
+    tape_bias_gradient(tape, op, grad, op->n);
 }
 
 static void linear_backward(struct tape *tape, const struct tape_op *op)

@@ -63,15 +63,7 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
     tape_touch(tape, grad);
     tape_touch(tape, in.buffer);
     tape_complete(tape, op->weight);
-    if (op->bias == NO_PARAM)
-        return;
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
-                       .name = tape_suffix(tape, op->name, "bgrad"),
-                       .ops = 1,
-                       .reads = READS(grad),
-                       .write = NO_BUFFER,
-                       .param_bytes = (double)(op->n * op->batch * tape->storage_bytes)});
-    tape_complete(tape, op->bias);
+    tape_bias_gradient(tape, op, grad, op->n * op->batch);
 }
 
 int tape_conv(struct tape *tape, const char *name, int x, struct tape_window window)
