@@ -132,7 +132,8 @@ static void open_nvlink(struct reader *r, const char **attributes)
         refuse(r, "an nvlink that is in no gpu");
         return;
     }
-    if (!target || !attribute(attributes, "count")) {
+    const char *links = attribute(attributes, "count");
+    if (!target || !links || !*links) {
         refuse(r, "an nvlink without target or count");
         return;
     }

@@ -159,6 +159,7 @@ static void broken_xml(void **state)
         {SYSTEM(PCI("<gpu/>")), "a gpu without sm"},
         {SYSTEM(PCI("<gpu sm='ninety'/>")), "sm is 'ninety'; a whole number from 10 to 999 is wanted"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1'/></gpu>")), "an nvlink without target or count"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count=''/></gpu>")), "an nvlink without target or count"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count='19'/></gpu>")), "count is '19'"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count='9'/><nvlink target='2' count='10'/></gpu>")),
             "more than 18 NVLinks of one GPU"},
