@@ -37,6 +37,10 @@ static const struct config_field train_fields[] = {
         .max = MAX_TOKENS},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1,
         .max = MAX_ACCUMULATION},
+    {TRAIN("device_batch", FIELD_INT, device_batch,
+         "sequences of a GPU to an optimizer step, the last micro-batch what is left; default: micro_batch x "
+         "grad_accum"),
+        .min = 1, .max = MAX_BATCH},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),

@@ -189,10 +189,10 @@ void compile_ddp(struct emit *emit)
     ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);
     setup_memory(&ddp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
-    int64_t micro_steps = emit->options->train.grad_accum;
-    for (int64_t m = 0; m < micro_steps; m++) {
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
         ddp.first_micro_step = m == 0;
-        ddp.synchronises = m + 1 == micro_steps;
+        ddp.synchronises = m + 1 == emit->micro_steps;
         micro_step(&ddp);
     }
     finish_backward(&ddp);

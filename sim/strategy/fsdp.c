@@ -427,8 +427,9 @@ void compile_fsdp(struct emit *emit)
     setup_groups(&fsdp);
     setup_units(&fsdp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
-    for (int64_t m = 0; m < emit->options->train.grad_accum; m++) {
-        fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->options->train.grad_accum;
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
+        fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->micro_steps;
         forward(&fsdp);
         backward(&fsdp);
     }

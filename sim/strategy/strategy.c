@@ -99,6 +99,27 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
     };
 }
 
+int64_t strategy_micro_steps(const struct train_options *train)
+{
+    return train->device_batch > 0 ? (train->device_batch + train->micro_batch - 1) / train->micro_batch
+                                   : train->grad_accum;
+}
+
+static enum status check_batch(const struct train_options *train, struct source_pos at, struct diag *diag)
+{
+    long long follows = strategy_micro_steps(train);
+    if (train->grad_accum > 1 && train->grad_accum != follows)
+        return diag_input(diag, at,
+            "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but train.grad_accum is %lld; "
+            "leave one of them out",
+            (long long)train->device_batch, follows, (long long)train->micro_batch, (long long)train->grad_accum);
+    if (train->optimizer == OPTIMIZER_LOMO && follows > 1)
+        return diag_input(diag, at,
+            "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
+            "train.device_batch than in train.micro_batch");
+    return STATUS_OK;
+}
+
 static enum status check_fsdp(
     const struct fsdp_options *options, const struct hw *hw, int gpus, struct source_pos at, struct diag *diag)
 {
@@ -126,7 +147,7 @@ static enum status check_offload(
             "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", hw->node.name);
     if (options->train.optimizer == OPTIMIZER_LOMO)
         return diag_input(diag, at, "LOMO steps on the GPU, inside backward; take another train.optimizer");
-    if (options->kind == STRATEGY_FSDP && options->train.grad_accum > 1 && !options->fsdp.no_sync)
+    if (options->kind == STRATEGY_FSDP && strategy_micro_steps(&options->train) > 1 && !options->fsdp.no_sync)
         return diag_input(
             diag, at, "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
     return STATUS_OK;
@@ -164,8 +185,8 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (options->train.optimizer == OPTIMIZER_LOMO && options->kind == STRATEGY_DEEPSPEED)
         return diag_input(
             diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
-    if (options->train.optimizer == OPTIMIZER_LOMO && options->train.grad_accum > 1)
-        return diag_input(diag, at, "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1");
+    if (check_batch(&options->train, at, diag) != STATUS_OK)
+        return STATUS_INPUT;
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
         if (status != STATUS_OK)

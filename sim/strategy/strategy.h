@@ -29,6 +29,9 @@ extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
+    /* Sequences of a GPU to a step, as Composer's device_train_batch_size: micro-batches, the last one of what is left.
+     * 0: micro_batch x grad_accum. grad_accum follows from it, and is 1 (not said) or what follows. */
+    int64_t device_batch;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
@@ -109,6 +112,9 @@ const char *strategy_label(const struct strategy_options *options); /* "FULL_SHA
  * `at`. */
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag);
+
+/* Micro-steps to an optimizer step. */
+int64_t strategy_micro_steps(const struct train_options *train);
 
 /* The workload (batch, lengths, formats) that the options mean for a model. */
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);

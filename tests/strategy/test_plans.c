@@ -50,6 +50,7 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.train.optimizer_impl = i % OPTIMIZER_IMPL_COUNT;
         rest /= 2;
         options.train.grad_accum = rest % 2 ? 3 : 1;
+        options.train.device_batch = i % 19 ? 0 : 2 * options.train.grad_accum - 1; /* micro-batches of 2 */
         options.fsdp.no_sync = rest % 2;
         rest /= 2;
         options.kind = rest % STRATEGY_COUNT;
@@ -141,6 +142,33 @@ static void ddp_buckets(void **state)
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), compiled.model.n_tensors);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
     drop(&compiled);
+}
+
+/* Five sequences in micro-batches of two: two whole ones and one of a single sequence, which gathers and reduces as
+ * much; flop and tokens go with the sequences. Three in micro-batches of four: one micro-step. */
+static void the_last_micro_batch_is_what_is_left(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
+        struct compiled whole, rest;
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.kind = kind;
+        compile(&whole, &options, &small_t5, 8);
+        options.train.device_batch = 5;
+        assert_int_equal(strategy_micro_steps(&options.train), 3);
+        compile(&rest, &options, &small_t5, 8);
+        assert_true(rest.plan.model_flop == 2.5 * whole.plan.model_flop);
+        assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5);
+        if (kind == STRATEGY_FSDP)
+            assert_int_equal(count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
+        drop(&rest);
+        options.train.micro_batch = 4;
+        options.train.device_batch = 3;
+        compile(&rest, &options, &small_t5, 8);
+        assert_true(rest.plan.model_flop == 1.5 * whole.plan.model_flop && rest.plan.samples == 3);
+        drop(&rest);
+        drop(&whole);
+    }
 }
 
 /* Under no_sync only the last micro-step communicates gradients; gathers happen in each. */
@@ -396,6 +424,7 @@ int main(void)
         cmocka_unit_test(full_shard_counts),
         cmocka_unit_test(other_sharding_strategies_count),
         cmocka_unit_test(ddp_buckets),
+        cmocka_unit_test(the_last_micro_batch_is_what_is_left),
         cmocka_unit_test(no_sync_reduces_once),
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
