@@ -42,6 +42,7 @@ static const struct config_field train_fields[] = {
          "grad_accum"),
         .min = 1, .max = MAX_BATCH},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
+    {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
         .names = optimizer_impl_names},

@@ -131,6 +131,26 @@ static void forward_kernel(struct emit *emit, const struct model_stage *at, cons
     tell(emit, emit->param_used, at, kernel->param_use);
 }
 
+int emit_autocast_weights(struct emit *emit, int layer)
+{
+    if (emit->param_bytes == emit->master_bytes)
+        return PLAN_NO_OP;
+    int64_t from = 0, to = 0;
+    const struct model_layer *at = &emit->model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        int64_t kept = emit_kept_bytes(emit, &emit->model->tensors[t]);
+        int64_t used = emit_used_bytes(emit, &emit->model->tensors[t]);
+        from += kept != used ? kept : 0;
+        to += kept != used ? used : 0;
+    }
+    if (to == 0)
+        return PLAN_NO_OP;
+    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast"),
+        kernel_stream(KERNEL_COPY, (double)from, (double)to, 0), emit->options->host.kernel_issue_s);
+    return copy;
+}
+
 /* FIRST: autograd records nothing, the output stays. RECORDED: nor goes what backward needs. AGAIN: as that, and what
  * was kept is not computed again; the output has been made before. */
 enum pass { FIRST, RECORDED, AGAIN };

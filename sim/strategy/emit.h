@@ -66,6 +66,8 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
  * rank's share of the node's memory bandwidth, when op (the last copy of a gradient) is done. in_one: in one pass. */
 void emit_keep_on_host(struct emit *emit, int64_t bytes);
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op);
+/* autocast: low-precision copies of a layer's parameters, which its backward pass reads, too; PLAN_NO_OP: none. */
+int emit_autocast_weights(struct emit *emit, int layer);
 /* A copy between device and host. */
 void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes);
 

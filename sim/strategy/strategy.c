@@ -91,6 +91,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
         .fusion = train->fusion,
+        .autocast = train->autocast,
         .fp8 = train->precision == PRECISION_FP8_MIXED,
         .loss_fp32 = true,
         .neftune = train->neftune,
@@ -117,6 +118,22 @@ static enum status check_batch(const struct train_options *train, struct source_
         return diag_input(diag, at,
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
             "train.device_batch than in train.micro_batch");
+    return STATUS_OK;
+}
+
+static enum status check_autocast(
+    const struct strategy_options *options, const struct model_shape *shape, struct source_pos at, struct diag *diag)
+{
+    int precision = options->train.precision;
+    if (!options->train.autocast)
+        return STATUS_OK;
+    if (precision != PRECISION_BF16_MIXED && precision != PRECISION_FP16_MIXED)
+        return diag_input(
+            diag, at, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
+    if (options->kind == STRATEGY_DEEPSPEED)
+        return diag_input(diag, at, "DeepSpeed casts the model itself; leave train.autocast out");
+    if (shape->image_size > 0)
+        return diag_input(diag, at, "train.autocast is simulated for models of tokens; leave it out");
     return STATUS_OK;
 }
 
@@ -185,7 +202,8 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (options->train.optimizer == OPTIMIZER_LOMO && options->kind == STRATEGY_DEEPSPEED)
         return diag_input(
             diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
-    if (check_batch(&options->train, at, diag) != STATUS_OK)
+    if (check_batch(&options->train, at, diag) != STATUS_OK ||
+        check_autocast(options, &model->shape, at, diag) != STATUS_OK)
         return STATUS_INPUT;
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);

@@ -39,6 +39,10 @@ struct train_options {
     bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
                        step */
     bool drop_logits, neftune; /* see model_workload */
+    /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP (MixedPrecision without
+     * param_dtype), activations as model_workload says. Else the model itself is in low precision (FSDP's param_dtype,
+     * Apex's O2, DeepSpeed), its activations all. */
+    bool autocast;
     /* Low-rank adapters (model_adapt); 0: all parameters are trained. The frozen model is kept as kernels see it (16
      * bit in mixed precision), adapters as trained parameters are. qlora: matrices of the blocks in NF4, and the rest
      * as prepare_model_for_kbit_training leaves it, in FP32 (arXiv 2305.14314; peft/utils/other.py). */

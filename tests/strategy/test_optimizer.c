@@ -194,15 +194,8 @@ static void lomo_forgets(void **state)
     assert_true(gradients == 4.0 * (66048 + 128) / 8);
 }
 
-static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const char *words)
+static void refuse_options(struct strategy_options options, const char *words)
 {
-    struct strategy_options options = strategy_default_options();
-    options.kind = kind;
-    options.train.seq_len = 32;
-    options.train.precision = PRECISION_FP32;
-    options.train.optimizer = OPTIMIZER_LOMO;
-    options.train.grad_accum = grad_accum;
-    options.train.device_batch = device_batch;
     struct hw hw = {.gpu.name = "test", .node.gpus.value = 8};
     hw.gpu.gemm[DTYPE_FP32].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
     struct arena arena = ARENA_INIT;
@@ -214,6 +207,28 @@ static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const cha
         strategy_compile(&plan, &options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, words));
     arena_release(&arena);
+}
+
+static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const char *words)
+{
+    struct strategy_options options = strategy_default_options();
+    options.kind = kind;
+    options.train.seq_len = 32;
+    options.train.precision = PRECISION_FP32;
+    options.train.optimizer = OPTIMIZER_LOMO;
+    options.train.grad_accum = grad_accum;
+    options.train.device_batch = device_batch;
+    refuse_options(options, words);
+}
+
+static void autocast_where_it_cannot_be(void **state)
+{
+    (void)state;
+    struct strategy_options options = strategy_default_options();
+    options.train.seq_len = 32;
+    options.train.autocast = true;
+    options.train.precision = PRECISION_FP32;
+    refuse_options(options, "train.autocast is of bf16_mixed and fp16_mixed");
 }
 
 static void lomo_where_it_cannot_be(void **state)
@@ -239,6 +254,7 @@ int main(void)
         cmocka_unit_test(adafactor_sees_shapes),
         cmocka_unit_test(lomo_forgets),
         cmocka_unit_test(lomo_where_it_cannot_be),
+        cmocka_unit_test(autocast_where_it_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,6 +62,9 @@ static void every_combination_is_a_lawful_plan(void **state)
         if (options.train.optimizer == OPTIMIZER_LOMO &&
             (options.kind == STRATEGY_DEEPSPEED || options.train.grad_accum > 1))
             options.train.optimizer = OPTIMIZER_ADAMW;
+        options.train.autocast =
+            i % 3 == 0 && !own_copies &&
+            (options.train.precision == PRECISION_BF16_MIXED || options.train.precision == PRECISION_FP16_MIXED);
         options.zero.stage = 1 + i % 3;
         options.zero.offload_optimizer = i % 4 == 0 && options.train.optimizer != OPTIMIZER_LOMO;
         options.fsdp.cpu_offload =
@@ -94,6 +97,23 @@ static void full_shard_counts(void **state)
     assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 2 * (all + blocks));
     assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == 2 * all);
     drop(&compiled);
+}
+
+/* Autocast without MixedPrecision: the same gathers in FP32, and gradients as they are or, told so, in 16 bit. */
+static void autocast_gathers_fp32(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.train.autocast = true;
+        options.fsdp.reduce_dtype = i ? REDUCE_BF16 : REDUCE_PARAM_DTYPE;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_t5, 8);
+        double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
+        assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 4 * (all + blocks));
+        assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == (i ? 2 : 4) * all);
+        drop(&compiled);
+    }
 }
 
 /* SHARD_GRAD_OP keeps what forward gathered; HYBRID_SHARD adds an all-reduce of each shard over the replicas (1/8 of
@@ -422,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_is_a_lawful_plan),
         cmocka_unit_test(full_shard_counts),
+        cmocka_unit_test(autocast_gathers_fp32),
         cmocka_unit_test(other_sharding_strategies_count),
         cmocka_unit_test(ddp_buckets),
         cmocka_unit_test(the_last_micro_batch_is_what_is_left),
