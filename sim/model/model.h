@@ -124,6 +124,7 @@ struct model_workload {
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
     int fusion;              /* enum kernel_fusion */
+    bool channels_last;      /* images and what is made of them lie in NHWC; else in NCHW, PyTorch's default */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its
