@@ -10,6 +10,7 @@ static const char stack_yaml[] = "name: eager\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
+                                 "    conv_efficiency: {value: 0.7, kind: assumed, source: test}\n"
                                  "  Hopper:\n"
                                  "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
 
@@ -24,6 +25,8 @@ static void a_stack_replaces_what_it_names(void **state)
     const struct hw_gpu *gpu = &with->set.points[0].hw.gpu; /* V100 */
     assert_near(gpu->pointwise_efficiency.value, 0.5, 0);
     assert_near(gpu->pointwise_efficiency.std_error, 0.1, 0);
+    assert_near(gpu->conv_efficiency.value, 0.7, 0);
+    assert_true(plain.conv_efficiency.value > 0.7); /* the GPU file's own */
     assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
     assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
     /* kernels: the stack's where the scenario says nothing */
