@@ -14,14 +14,14 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
 static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. */
-enum { N_KEYS = 5 };
+enum { N_KEYS = 6 };
 static const char *const keys[N_KEYS] = {
-    "gemm_sustained", "overlap_slowdown", "attention_efficiency", "attention_backward", "pointwise_efficiency"};
+    "gemm_sustained", "overlap_slowdown", "attention_efficiency", "attention_backward", "pointwise_efficiency", "conv_efficiency"};
 
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
     struct quantity *const of[N_KEYS] = {&gpu->gemm_sustained, &gpu->overlap_slowdown, &gpu->attention_efficiency,
-        &gpu->attention_backward, &gpu->pointwise_efficiency};
+        &gpu->attention_backward, &gpu->pointwise_efficiency, &gpu->conv_efficiency};
     return of[key];
 }
 

@@ -62,6 +62,7 @@ struct hw_gpu {
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
     struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
+    struct quantity conv_efficiency;      /* share of the GEMM rates that cuDNN's convolutions reach */
     struct quantity overlap_slowdown;     /* how much longer kernels take while a collective is resident, beyond the SMs
                                              and the HBM bandwidth that it takes: its blocks poll flags through L2 and
                                              draw power. 0.5: half as long again. Default 0 */
@@ -147,7 +148,8 @@ void hw_write_node(FILE *out, const struct hw_node *node);
 /* As short measurements of single kernels find the GPU: without what only training shows. */
 static inline void hw_rest(struct hw_gpu *gpu)
 {
-    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->overlap_slowdown = (struct quantity){0};
+    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->conv_efficiency = gpu->overlap_slowdown =
+        (struct quantity){0};
 }
 
 static inline int hw_gpus_per_node(const struct hw *hw)

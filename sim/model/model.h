@@ -129,6 +129,7 @@ struct model_workload {
     int fusion;              /* enum kernel_fusion */
     bool autocast;           /* torch.autocast around FP32 parameters: the residual stream, norms, softmax in FP32; what
                               * multiplies casts its inputs to the storage format, a kernel each */
+    bool channels_last;      /* images and what is made of them lie in NHWC; else in NCHW, PyTorch's default */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its

@@ -57,6 +57,8 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor; the stack's where not given"),
         .names = kernel_fusion_names},
+    {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory; the stack's where not given"),
+        .names = image_format_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
     {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
@@ -84,6 +86,8 @@ static const struct config_field fsdp_fields[] = {
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
         .min = 0, .max = MAX_GPUS},
+    {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard; the stack's where not given"),
+        .min = 1, .max = 2},
     {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
         .max = 1024},
 };

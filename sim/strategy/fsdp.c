@@ -1,5 +1,6 @@
-/* PyTorch's FullyShardedDataParallel (FSDP1) as a plan. Source:
- * torch/distributed/fsdp/{_runtime_utils,flat_param,_limiter_utils}.py of PyTorch 2.0, restated.
+/* PyTorch's FullyShardedDataParallel (FSDP1) as a plan, and fully_shard (FSDP2) by what it does differently. Source:
+ * torch/distributed/fsdp/{_runtime_utils,flat_param,_limiter_utils}.py of PyTorch 2.0, restated; FSDP2:
+ * torch/distributed/_composable/fsdp/_fsdp_{collectives,param_group}.py of PyTorch 2.5.
  *
  * A unit is a model layer: unit 0 is the root (what no block owns), the others are blocks (transformer auto-wrap
  * policy). Its parameters are one flat parameter, padded to the sharding group. unshard: [rate limiter: the host waits
@@ -15,7 +16,11 @@
  * wrapping policy would make a unit of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32
  * and its matrices are cast for each pass (autograd keeps the copies for backward); its gradients are FP32. Ignored:
  * use_orig_params, buffers.
- */
+ *
+ * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
+ * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
+ * the compute stream too; NCCL divides. Ignored: that the gathered buffer lives until the next unit's copy, padding by
+ * rows, that the host does not wait for the limiter. */
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
@@ -58,6 +63,12 @@ static bool casts(const struct fsdp *fsdp)
 static bool offloads(const struct fsdp *fsdp)
 {
     return fsdp->options->cpu_offload;
+}
+
+/* fully_shard; unsharded it has nothing to copy. */
+static bool by_parameter(const struct fsdp *fsdp)
+{
+    return fsdp->options->version == 2 && shards(fsdp);
 }
 
 static bool reshards_after_forward(const struct fsdp *fsdp)
@@ -131,10 +142,27 @@ static void unshard(struct fsdp *fsdp, int layer)
     plan_free(builder, cast_shard, unit->ready_op);
 }
 
+/* fully_shard: from the order of the ranks into that of the parameters. */
+static void copy_out(struct fsdp *fsdp, int layer)
+{
+    struct plan_builder *builder = &fsdp->emit->builder;
+    struct unit *unit = &fsdp->units[layer];
+    int64_t bytes = unit->used_shard * fsdp->shard_ranks;
+    const char *name = emit_name(fsdp->emit, layer, "params");
+    int params = plan_alloc(builder, STREAM_COMPUTE, name, bytes, HBM_GATHERED);
+    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_out", (double)bytes, (double)bytes);
+    plan_free(builder, unit->gathered, plan_last_op(builder, STREAM_COMPUTE));
+    unit->gathered = params;
+}
+
 static void wait_unsharded(struct fsdp *fsdp, int layer)
 {
-    plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, fsdp->units[layer].ready_op);
-    fsdp->units[layer].ready_op = PLAN_NO_OP; /* later kernels come after the one that waited */
+    struct unit *unit = &fsdp->units[layer];
+    bool arrives = unit->ready_op != PLAN_NO_OP;
+    plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, unit->ready_op);
+    unit->ready_op = PLAN_NO_OP; /* later kernels come after the one that waited */
+    if (arrives && by_parameter(fsdp))
+        copy_out(fsdp, layer);
 }
 
 static void reshard(struct fsdp *fsdp, int layer)
@@ -211,11 +239,19 @@ static void forward(struct fsdp *fsdp)
     }
 }
 
+static void drop_tensor_grads(struct fsdp *fsdp, int layer)
+{
+    const struct model_layer *at = &fsdp->emit->model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        plan_free(&fsdp->emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
+        fsdp->tensor_grads[t] = PLAN_NO_OP;
+    }
+}
+
 /* The gradients of the unit's tensors become one flat gradient (backward of the split into views). */
 static int flat_gradient(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
-    const struct model_layer *at = &emit->model->layers[layer];
     struct unit *unit = &fsdp->units[layer];
     double bytes = (double)(unit->padded * fsdp->gather_bytes);
     /* Without sharding and casting the flat gradient is what the optimizer reads. */
@@ -223,10 +259,7 @@ static int flat_gradient(struct fsdp *fsdp, int layer)
     int flat = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "flat_grad"),
         unit->padded * fsdp->gather_bytes, is_final ? HBM_GRADIENTS : HBM_GATHERED);
     stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "cat_grads", bytes, bytes);
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        plan_free(&emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
-        fsdp->tensor_grads[t] = PLAN_NO_OP;
-    }
+    drop_tensor_grads(fsdp, layer);
     if (unit->unsharded_grad != PLAN_NO_OP) { /* accumulated without communication before */
         stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_ELEMENTWISE, layer, "accumulate", 2 * bytes, bytes);
         plan_free(&emit->builder, flat, PLAN_NO_OP);
@@ -263,7 +296,7 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
         stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad",
             (double)(unit->shard * fsdp->reduce_bytes), master);
         plan_free(builder, reduced, last);
-    } else {
+    } else if (!by_parameter(fsdp)) {
         stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", master, master);
     }
     if (unit->sharded_grad != PLAN_NO_OP) {
@@ -284,6 +317,42 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
     }
 }
 
+/* A unit's gradients on their way to the reduction. */
+struct outgoing {
+    int grads, wire; /* buffers: as backward leaves them; as they travel, often the same */
+    plan_wait ready; /* wire is complete */
+};
+
+/* The flat gradient in the format of the reduction, divided so that the sum does not overflow. */
+static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    int flat = flat_gradient(fsdp, layer);
+    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
+    struct outgoing out = {.grads = flat, .wire = flat};
+    if (fsdp->reduce_bytes != fsdp->gather_bytes) {
+        out.wire = plan_alloc(
+            &emit->builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"), (int64_t)bytes, HBM_GATHERED);
+        stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
+    }
+    stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
+    out.ready = plan_last_op(&emit->builder, STREAM_POST);
+    return out;
+}
+
+/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction. */
+static struct outgoing copy_in(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    const char *name = emit_name(emit, layer, "reduce_scatter_input");
+    int64_t padded = fsdp->units[layer].padded, from = padded * fsdp->gather_bytes, to = padded * fsdp->reduce_bytes;
+    int wire = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
+    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_in", (double)from, (double)to);
+    drop_tensor_grads(fsdp, layer);
+    return (struct outgoing){wire, wire, plan_last_op(&emit->builder, STREAM_COMPUTE)};
+}
+
 static void reduce(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
@@ -291,40 +360,26 @@ static void reduce(struct fsdp *fsdp, int layer)
     struct unit *unit = &fsdp->units[layer];
     if (unit->padded == 0)
         return;
-    int flat = flat_gradient(fsdp, layer);
     if (!fsdp->synchronises) {
-        unit->unsharded_grad = flat;
+        unit->unsharded_grad = flat_gradient(fsdp, layer);
         return;
     }
-    plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
-    double numel = (double)unit->padded;
-    int wire = flat;
-    if (fsdp->reduce_bytes != fsdp->gather_bytes) {
-        wire = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"),
-            unit->padded * fsdp->reduce_bytes, HBM_GATHERED);
-        stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes,
-            numel * (double)fsdp->reduce_bytes);
-    }
-    stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", numel * (double)fsdp->reduce_bytes,
-        numel * (double)fsdp->reduce_bytes);
-    plan_wait divided = plan_last_op(builder, STREAM_POST), last = divided;
-    int reduced = wire;
-    if (shards(fsdp)) {
-        bool is_master = fsdp->reduce_bytes == emit->master_bytes;
-        reduced = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
-            unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
-    }
-    plan_stream_wait(builder, STREAM_COMM, divided);
-    plan_wait op =
-        plan_collective(builder, STREAM_COMM, emit_name(emit, layer, shards(fsdp) ? "reduce_scatter" : "all_reduce"),
-            shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, numel * (double)fsdp->reduce_bytes,
-            shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group, emit->options->host.collective_issue_s);
-    if (op != PLAN_NO_OP)
-        last = op;
-    if (wire != flat)
-        plan_free(builder, flat, divided);
-    if (reduced != wire)
-        plan_free(builder, wire, last);
+    bool straight = by_parameter(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
+    struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);
+    bool is_master = fsdp->reduce_bytes == emit->master_bytes;
+    int reduced = !shards(fsdp) ? out.wire
+                                : plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
+                                      unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
+    plan_stream_wait(builder, STREAM_COMM, out.ready);
+    const char *name = emit_name(emit, layer, shards(fsdp) ? "reduce_scatter" : "all_reduce");
+    plan_wait op = plan_collective(builder, STREAM_COMM, name, shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE,
+        (double)(unit->padded * fsdp->reduce_bytes), shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group,
+        emit->options->host.collective_issue_s);
+    plan_wait last = op != PLAN_NO_OP ? op : out.ready;
+    if (out.wire != out.grads)
+        plan_free(builder, out.grads, out.ready);
+    if (reduced != out.wire)
+        plan_free(builder, out.wire, last);
     last = reduce_replicas(fsdp, layer, last);
     keep_shard(fsdp, layer, reduced, last);
 }

@@ -5,6 +5,7 @@
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
+const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
@@ -36,6 +37,7 @@ struct strategy_options strategy_default_options(void)
             .reduce_dtype = REDUCE_PARAM_DTYPE,
             .limit_all_gathers = true,
             .no_sync = false,
+            .version = 1,
             .max_inflight_all_gathers = 2},
         .ddp = {.bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20},
         .zero = {.stage = 1,
@@ -92,6 +94,8 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .cross_entropy = train->cross_entropy,
         .fusion = train->fusion,
         .autocast = train->autocast,
+        .channels_last = train->memory_format == IMAGE_CHANNELS_LAST ||
+                         (train->memory_format == IMAGE_CHANNELS_LAST_AMP && dtype_bytes(dtype) == 2),
         .fp8 = train->precision == PRECISION_FP8_MIXED,
         .loss_fp32 = true,
         .neftune = train->neftune,

@@ -27,12 +27,19 @@ extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32"
 enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_COUNT };
 extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective" */
 
+/* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only, as NVIDIA's
+ * DeepLearningExamples have it. */
+enum image_format { IMAGE_CONTIGUOUS, IMAGE_CHANNELS_LAST, IMAGE_CHANNELS_LAST_AMP, IMAGE_FORMAT_COUNT };
+extern const char
+    *const image_format_names[IMAGE_FORMAT_COUNT + 1]; /* "contiguous", "channels_last", "channels_last_amp" */
+
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
     /* Sequences of a GPU to a step, as Composer's device_train_batch_size: micro-batches, the last one of what is left.
      * 0: micro_batch x grad_accum. grad_accum follows from it, and is 1 (not said) or what follows. */
     int64_t device_batch;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
+    int memory_format;           /* enum image_format */
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
@@ -66,6 +73,7 @@ struct fsdp_options {
     bool cpu_offload;                 /* CPUOffload(offload_params=True): shards, gradients and optimizer on the host */
     bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
     int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
+    int64_t version;                  /* 1: FullyShardedDataParallel; 2: fully_shard, parameter by parameter */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
 };
 
