@@ -117,6 +117,15 @@ static const struct config_field deepspeed_fields[] = {
 };
 static TABLE(deepspeed_table, "'deepspeed'", deepspeed_fields);
 
+#define INTERNEVO(key_, type_, help_) FIELD(#key_, type_, struct internevo_options, key_, help_)
+static const struct config_field internevo_fields[] = {
+    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"), .min = -1, .max = MAX_GPUS},
+    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1, .max = 0x1p50},
+    {INTERNEVO(overlap_sync_grad, FIELD_BOOL, "reduce while backward goes on")},
+    {INTERNEVO(overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
+};
+static TABLE(internevo_table, "'internevo'", internevo_fields);
+
 #define HOST(key_, member, help_)                                                                                      \
     {                                                                                                                  \
         FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = DIM_SECONDS, .min = 0, .max = 3600 \
@@ -188,6 +197,7 @@ static const struct config_field fields[] = {
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
     {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind, "parallel strategy"), .names = strategy_kind_names},
     SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
+    SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
     SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
     SECTION("host", strategy.host, host_table, "costs of the host thread"),

@@ -89,8 +89,20 @@ struct zero_options {
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */
 
-enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_DEEPSPEED, STRATEGY_COUNT };
-extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed" */
+/* InternEvo's parallel.zero1 and hybrid_zero_optimizer. */
+struct internevo_options {
+    int64_t zero1; /* ranks that share the optimizer's states, 8 for those of a node say; 0 or less: all; 1: none */
+    int64_t reduce_bucket_size; /* elements */
+    bool overlap_sync_grad, overlap_sync_param;
+};
+/* Ranks of a zero1 group in a job. */
+static inline int64_t internevo_zero1_size(const struct internevo_options *options, int64_t gpus)
+{
+    return options->zero1 <= 0 || options->zero1 > gpus ? gpus : options->zero1;
+}
+
+enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_DEEPSPEED, STRATEGY_INTERNEVO, STRATEGY_COUNT };
+extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed", "internevo" */
 
 struct strategy_options {
     int kind; /* enum strategy_kind */
@@ -98,6 +110,7 @@ struct strategy_options {
     struct fsdp_options fsdp;
     struct ddp_options ddp;
     struct zero_options zero;
+    struct internevo_options internevo;
     struct host_options host;
 };
 
