@@ -94,6 +94,8 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"train.cross_entropy", &train->cross_entropy, stack->kernels.cross_entropy},
         {"train.fusion", &train->fusion, stack->kernels.fusion},
         {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
+        {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
+            stack->kernels.stage3_fetch},
     };
     stack_apply(&point->hw.gpu, stack);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {

@@ -51,6 +51,11 @@ static const struct config_field kernel_fields[] = {
         .offset = offsetof(struct stack_kernels, fusion),
         .help = "Whether torch.compile fuses them.",
         .names = kernel_fusion_names},
+    {.key = "stage3_fetch",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, stage3_fetch),
+        .help = "How this version of DeepSpeed gathers in stage 3.",
+        .names = stage3_fetch_names},
 };
 static const struct config_table kernel_table = {.what = "the kernels of a stack",
     .fields = kernel_fields,
@@ -82,7 +87,7 @@ const struct config_table stack_table = {
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.kernels = {-1, -1, -1}};
+    *out = (struct stack){.kernels = {-1, -1, -1, -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)

@@ -31,6 +31,7 @@ struct stack {
         int cross_entropy;  /* enum cross_entropy */
         int optimizer_impl; /* enum optimizer_impl */
         int fusion;         /* enum kernel_fusion */
+        int stage3_fetch;   /* enum stage3_fetch: of DeepSpeed, by its version */
     } kernels;
 };
 

@@ -108,6 +108,10 @@ static const struct config_field zero_fields[] = {
     ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
     {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
         "FP32 weights and optimizer states live in host memory, where the CPU steps")},
+    ZERO(stage3_max_live_parameters, "nothing is prefetched when so many elements are gathered"),
+    {FIELD("stage3_fetch", FIELD_ENUM, struct zero_options, stage3_fetch,
+         "how stage 3 gathers: trace (DeepSpeed 0.6 and later) or blocking (before)"),
+        .names = stage3_fetch_names},
     ZERO(stage3_max_reuse_distance, "parameters needed again within so many elements are not released"),
 };
 static TABLE(zero_table, "'zero_optimization'", zero_fields);
@@ -134,6 +138,7 @@ static const struct config_field host_fields[] = {
     HOST("kernel_issue", kernel_issue_s, "host time of one eager operation"),
     HOST("backward_issue", backward_issue_s, "host time of one kernel of the autograd engine"),
     HOST("collective_issue", collective_issue_s, "host time of one collective"),
+    HOST("view", view_s, "host time of one view of a tensor, in a loop in Python"),
     HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
     HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),
 };

@@ -10,12 +10,14 @@ const char *const sharding_strategy_names[] = {
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
 const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
 const char *const strategy_kind_names[] = {"fsdp", "ddp", "deepspeed", "internevo", NULL};
+const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
  * about 20 us for an elementwise launch round trip on V100; the tiny-kernel rows of results/measured/launch.csv
  * give 2.6 us of it to the driver); autograd runs in C++ at about half. FSDP's hooks run some hundred lines of Python.
- * To be measured (issue 3). */
+ * A view (narrow, a slice) launches nothing: a binding, a dispatch and an object, 1.5 to 3 us. To be measured (issue
+ * 3). */
 struct strategy_options strategy_default_options(void)
 {
     return (struct strategy_options){
@@ -44,11 +46,13 @@ struct strategy_options strategy_default_options(void)
             .overlap_comm = OVERLAP_NULL,
             .stage3_prefetch_bucket_size = 50000000,
             .stage3_param_persistence_threshold = 100000,
+            .stage3_max_live_parameters = 1000000000,
             .stage3_max_reuse_distance = 1000000000},
         .internevo = {.zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true},
         .host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
+            .view_s = 2e-6,
             .unit_hook_s = 100e-6,
             .step_s = 1e-3},
     };

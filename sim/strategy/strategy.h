@@ -72,6 +72,7 @@ struct host_options {
     double kernel_issue_s;     /* one eager op in forward, recomputation and optimizer (Python) */
     double backward_issue_s;   /* one kernel of the autograd engine (C++) */
     double collective_issue_s; /* one collective through ProcessGroupNCCL */
+    double view_s;             /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
     double unit_hook_s;        /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
     double step_s;             /* data loader, zero_grad, scheduler, once a step */
 };
@@ -83,9 +84,13 @@ struct zero_options {
     int overlap_comm;                                  /* enum overlap_comm: null is true for stage 3 only */
     int64_t stage3_prefetch_bucket_size;               /* 5e7 */
     int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
+    int64_t stage3_max_live_parameters;                /* 1e9: nothing is prefetched when so many are gathered */
+    int stage3_fetch;                                  /* enum stage3_fetch: what the version does, see zero.c */
     int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within so many is not released */
     bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam */
 };
+enum stage3_fetch { FETCH_TRACE, FETCH_BLOCKING, FETCH_COUNT };
+extern const char *const stage3_fetch_names[FETCH_COUNT + 1]; /* "trace" (0.6 and later), "blocking" (before) */
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */
 

@@ -71,6 +71,7 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.zero.overlap_comm = i % OVERLAP_COUNT;
         options.zero.stage3_prefetch_bucket_size = i % 4 * 5000;
         options.zero.stage3_param_persistence_threshold = 100;
+        options.zero.stage3_fetch = i / 7 % FETCH_COUNT;
         options.zero.stage3_max_reuse_distance = i % 13 ? 0 : 1000000000;
         options.internevo = (struct internevo_options){i % 3 ? 8 : -1, i % 11 ? 5000 : 500000000, i % 5, i % 7};
         options.fsdp.backward_prefetch = i % BACKWARD_PREFETCH_COUNT;
