@@ -83,5 +83,6 @@ void emit_link_steps(struct emit *emit, plan_wait last);
 void compile_fsdp(struct emit *emit);
 void compile_ddp(struct emit *emit);
 void compile_deepspeed(struct emit *emit);
+void compile_internevo(struct emit *emit);
 
 #endif

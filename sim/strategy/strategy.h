@@ -87,6 +87,7 @@ struct host_options {
     double kernel_issue_s;     /* one eager op in forward, recomputation and optimizer (Python) */
     double backward_issue_s;   /* one kernel of the autograd engine (C++) */
     double collective_issue_s; /* one collective through ProcessGroupNCCL */
+    double view_s;             /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
     double unit_hook_s;        /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
     double step_s;             /* data loader, zero_grad, scheduler, once a step */
 };
@@ -98,14 +99,30 @@ struct zero_options {
     int overlap_comm;                                  /* enum overlap_comm: null is true for stage 3 only */
     int64_t stage3_prefetch_bucket_size;               /* 5e7 */
     int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
+    int64_t stage3_max_live_parameters;                /* 1e9: nothing is prefetched when so many are gathered */
+    int stage3_fetch;                                  /* enum stage3_fetch: what the version does, see zero.c */
     int64_t stage3_max_reuse_distance;                 /* 1e9: what is needed again within so many is not released */
     bool offload_optimizer; /* ZeRO-Offload: FP32 weights and moments on the host, DeepSpeedCPUAdam */
 };
+enum stage3_fetch { FETCH_TRACE, FETCH_BLOCKING, FETCH_COUNT };
+extern const char *const stage3_fetch_names[FETCH_COUNT + 1]; /* "trace" (0.6 and later), "blocking" (before) */
 enum overlap_comm { OVERLAP_NULL, OVERLAP_FALSE, OVERLAP_TRUE, OVERLAP_COUNT };
 extern const char *const overlap_comm_names[OVERLAP_COUNT + 1]; /* "null", "false", "true" */
 
-enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_DEEPSPEED, STRATEGY_COUNT };
-extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed" */
+/* InternEvo's parallel.zero1 and hybrid_zero_optimizer. */
+struct internevo_options {
+    int64_t zero1; /* ranks that share the optimizer's states, 8 for those of a node say; 0 or less: all; 1: none */
+    int64_t reduce_bucket_size; /* elements */
+    bool overlap_sync_grad, overlap_sync_param;
+};
+/* Ranks of a zero1 group in a job. */
+static inline int64_t internevo_zero1_size(const struct internevo_options *options, int64_t gpus)
+{
+    return options->zero1 <= 0 || options->zero1 > gpus ? gpus : options->zero1;
+}
+
+enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_DEEPSPEED, STRATEGY_INTERNEVO, STRATEGY_COUNT };
+extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed", "internevo" */
 
 struct strategy_options {
     int kind; /* enum strategy_kind */
@@ -113,6 +130,7 @@ struct strategy_options {
     struct fsdp_options fsdp;
     struct ddp_options ddp;
     struct zero_options zero;
+    struct internevo_options internevo;
     struct host_options host;
 };
 

@@ -58,9 +58,11 @@ static void every_combination_is_a_lawful_plan(void **state)
         rest /= STRATEGY_COUNT;
         bool own_copies = options.kind == STRATEGY_DEEPSPEED; /* of the weights */
         options.train.precision = own_copies && rest >= PRECISION_BF16 ? PRECISION_FP32 : rest;
+        if (options.kind == STRATEGY_INTERNEVO) /* too */
+            options.train.precision = rest % 2 ? PRECISION_BF16_MASTER : PRECISION_FP32;
         options.train.optimizer = i % OPTIMIZER_COUNT;
         if (options.train.optimizer == OPTIMIZER_LOMO &&
-            (options.kind == STRATEGY_DEEPSPEED || options.train.grad_accum > 1))
+            (options.kind == STRATEGY_DEEPSPEED || options.kind == STRATEGY_INTERNEVO || options.train.grad_accum > 1))
             options.train.optimizer = OPTIMIZER_ADAMW;
         options.train.autocast =
             i % 3 == 0 && !own_copies &&
@@ -73,7 +75,9 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.zero.overlap_comm = i % OVERLAP_COUNT;
         options.zero.stage3_prefetch_bucket_size = i % 4 * 5000;
         options.zero.stage3_param_persistence_threshold = 100;
+        options.zero.stage3_fetch = i / 7 % FETCH_COUNT;
         options.zero.stage3_max_reuse_distance = i % 13 ? 0 : 1000000000;
+        options.internevo = (struct internevo_options){i % 3 ? 8 : -1, i % 11 ? 5000 : 500000000, i % 5, i % 7};
         options.fsdp.backward_prefetch = i % BACKWARD_PREFETCH_COUNT;
         options.fsdp.forward_prefetch = i % 5 == 0;
         options.fsdp.limit_all_gathers = i % 7 != 0;
@@ -217,6 +221,8 @@ static void the_last_micro_batch_is_what_is_left(void **state)
         struct compiled whole, rest;
         struct strategy_options options = options_of(FULL_SHARD);
         options.kind = kind;
+        if (kind == STRATEGY_INTERNEVO)
+            options.train.precision = PRECISION_BF16_MASTER;
         compile(&whole, &options, &small_t5, 8);
         options.train.device_batch = 5;
         assert_int_equal(strategy_micro_steps(&options.train), 3);
