@@ -6,11 +6,12 @@
  * for a large message than for a small one. How latency and bytes go together depends on the algorithm (each file says
  * why, and sim/calibrate/fit_nccl.h what it was checked on), W being bus_bytes / max_rate_Bps:
  *
- * - Ring: base + inside + about max(W, across + W / 2) for Simple, hypot(across, W) for LL and LL128, of across but the
- * last crossing. Hops inside nodes add up; crossings between nodes and bytes overlap. Broadcast and reduce, a pipeline
- * that fills once: base + inside + across + W.
+ * - Ring, in one node: base + hops + W. Over nodes: base + the last crossing + the longer of what the busiest rank or
+ * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
+ * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
- * - NVLS, NVLSTree, PAT, P2P (all_to_all, send_recv): base + hops + W.
+ * - NVLS, NVLSTree, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the receiver waits
+ * for; W by the channels that a peer gets (p2p.c).
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,

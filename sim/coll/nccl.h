@@ -32,6 +32,17 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes);
 /* Channels that a message is spread over: all, unless each would get less than its threads are worth. */
 double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels);
 
+/* How a group of sends and receives is spread over channels: as many for each peer as parts of its bytes are worth.
+ * More ranks leave fewer to each. Rule and sizes: src/enqueue.cc and src/init.cc, 2.10 to 2.2x (NCCL_P2P_NVL_CHUNKSIZE,
+ * NCCL_P2P_NET_CHUNKSIZE). Kind: assumed, quoted from memory. A block's rate: the tuner's bound of one channel of a
+ * tree on one node. */
+struct nccl_p2p {
+    double channels, all_channels; /* of one peer; of all of them */
+    double channel_Bps;            /* what one of them sends, while it receives as much */
+    double chunk_bytes;            /* at most, that a receiver waits for */
+};
+struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw *hw);
+
 /* Slices of a chunk of a ring, protocol Simple (src/include/collectives.h: chunks of 4 steps, slices of 2; assumed,
  * quoted from memory). */
 extern const double nccl_slices;
