@@ -19,6 +19,8 @@ bool coll_tree(struct coll_cost *cost, const struct coll_query *query);
 bool coll_nvls(struct coll_cost *cost, const struct coll_query *query);
 bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query);
 bool coll_pat(struct coll_cost *cost, const struct coll_query *query);
+bool coll_collnet_direct(struct coll_cost *cost, const struct coll_query *query);
+bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query);
 bool coll_p2p(struct coll_cost *cost, const struct coll_query *query);
 bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query);
 

@@ -10,8 +10,8 @@
  * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
  * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
- * - NVLS, NVLSTree, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the receiver waits
- * for; W by the channels that a peer gets (p2p.c).
+ * - NVLS, NVLSTree, CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the
+ * receiver waits for; W by the channels that a peer gets (p2p.c).
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
@@ -19,10 +19,10 @@
  * the fastest by this estimate is taken, which is NCCL's rule with calibrated instead of built-in constants; NCCL's own
  * mistakes of choice are not imitated.
  *
- * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node) and NVLSTree for all_reduce; PAT for
- * all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored: CollNet (SHARP), NVLS
- * for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are laid so that each
- * node is entered and left once per ring and the rings are rotated over the node's NICs. */
+ * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
+ * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:
+ * CollNet and NVLS for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are
+ * laid so that each node is entered and left once per ring and the rings are rotated over the node's NICs. */
 #ifndef FLOPCAST_COLL_COLL_H
 #define FLOPCAST_COLL_COLL_H
 
@@ -45,6 +45,8 @@ enum coll_algorithm {
     COLL_TREE,
     COLL_NVLS,
     COLL_NVLS_TREE,
+    COLL_COLLNET_DIRECT,
+    COLL_COLLNET_CHAIN,
     COLL_PAT,
     COLL_P2P,
     COLL_HIERARCHICAL,

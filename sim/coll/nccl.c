@@ -21,6 +21,12 @@ const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
 
 const double nccl_slices = 2;
 
+const double nccl_collnet_direct_hop_s = 3.7 * US;
+const double nccl_collnet_direct_gpu_s = 0.4 * US;
+const double nccl_collnet_direct_net_s = 31 * US;
+const double nccl_collnet_chain_hop_s = 2.8 * US;
+const double nccl_collnet_chain_net_s = 30 * US;
+
 const double nccl_pat_base_s = 8.0 * US;
 const double nccl_pat_hop_share = 1 / 3.5;
 const double nccl_pat_rank_s = 2.8 * US;

@@ -47,6 +47,10 @@ struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw 
  * quoted from memory). */
 extern const double nccl_slices;
 
+/* CollNet: of a hop inside a node; by GPU of it; of the way through the network. */
+extern const double nccl_collnet_direct_hop_s, nccl_collnet_direct_gpu_s, nccl_collnet_direct_net_s;
+extern const double nccl_collnet_chain_hop_s, nccl_collnet_chain_net_s;
+
 /* PAT: once; a step, as a share of the network's; by rank; share of the ring's bandwidth. */
 extern const double nccl_pat_base_s, nccl_pat_hop_share, nccl_pat_rank_s, nccl_pat_share;
 

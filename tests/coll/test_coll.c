@@ -241,6 +241,33 @@ static void switches_that_reduce(void **state)
     assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_LL, shape_of(32, 1), &hw));
 }
 
+/* Switches of the network that add, at half of the NICs' 80 GB/s: 8 GB leave each node once, in 0.2 s whatever the
+ * number of nodes, where a ring sends 14 to 16. Chain: 2 x 7 x 2.8 + 30 us and the network's 3 twice. Direct: 2 (3.7 +
+ * 7 x 0.4) + 31 + 6 us; with two GPUs a NIC, two thirds of the bandwidth. */
+static void switches_that_reduce_between_nodes(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    for (int a = COLL_COLLNET_DIRECT; a <= COLL_COLLNET_CHAIN; a++)
+        assert_false(possible(COLL_ALL_REDUCE, (enum coll_algorithm)a, COLL_SIMPLE, shape_of(16, 1), &hw));
+    hw.cluster.nccl_collnet_efficiency = (struct quantity)GIVEN(0.5);
+    for (int nodes = 2; nodes <= 64; nodes *= 2) {
+        struct coll_shape shape = shape_of(8 * nodes, 1);
+        struct coll_cost chain = cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape, &hw);
+        near(coll_alone_s(chain), 39.2e-6 + 30e-6 + 6e-6 + 0.2);
+        near(chain.bus_bytes * chain.node_out_factor, 8e9);
+        near(chain.bus_bytes * chain.gpu_out_factor, 14e9);
+        near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape, &hw)),
+            13e-6 + 31e-6 + 6e-6 + 0.2);
+    }
+    hw.node.nics.value = 4;
+    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(64, 1), &hw)),
+        50e-6 + 0.4 * 1.5);
+    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(8, 1), &hw));
+    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_LL, shape_of(16, 1), &hw));
+    assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
+}
+
 /* One rank on each of 16 nodes: PAT takes 8 us + 4 x 20/3.5 us + 16 x 2.8 us, where a ring takes 5 us and 15 crossings
  * of 20. */
 static void lone_ranks_gather_by_pat(void **state)
@@ -382,6 +409,7 @@ int main(void)
         cmocka_unit_test(small_all_reduces_take_the_tree),
         cmocka_unit_test(a_tree_on_two_nodes_halves_the_network_traffic),
         cmocka_unit_test(switches_that_reduce),
+        cmocka_unit_test(switches_that_reduce_between_nodes),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
         cmocka_unit_test(send_recv_crosses_by_one_nic),
