@@ -87,10 +87,13 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 
-/* Seconds of one step of a ring, or of a tree (algorithm COLL_TREE), inside a node or between two. bytes: of the whole
- * message, which decides how many channels post. */
+/* Seconds of one step of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN), inside a node or between two.
+ * bytes: of the whole message, which decides how many channels post. */
 double coll_hop_s(
     enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw);
+
+/* Share of coll_node_Bps() at which the network's switches add up. */
+double coll_collnet_share(const struct hw *hw);
 
 /* Share of the bandwidth of links that a tree's channels reach, protocol Simple. */
 double coll_tree_share(int nodes);

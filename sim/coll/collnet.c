@@ -13,6 +13,11 @@
 
 #include <math.h>
 
+double coll_collnet_share(const struct hw *hw)
+{
+    return hw->cluster.nccl_collnet_efficiency.value / hw->cluster.nccl_efficiency.value;
+}
+
 static bool over_network(struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
@@ -23,8 +28,7 @@ static bool over_network(struct coll_cost *cost, const struct coll_query *query,
     cost->gpu_out_factor = 2 * (p - 1) / p * query->bytes / cost->bus_bytes;
     cost->node_out_factor = query->bytes / cost->bus_bytes;
     cost->hbm_bytes = 2 * query->bytes;
-    coll_set_rate(
-        cost, query, 1, share * hw->cluster.nccl_collnet_efficiency.value / hw->cluster.nccl_efficiency.value);
+    coll_set_rate(cost, query, 1, share * coll_collnet_share(hw));
     return true;
 }
 
@@ -42,7 +46,7 @@ bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query)
 {
     if (!over_network(cost, query, 1))
         return false;
-    cost->latency_s = 2 * (query->shape.per_node - 1) * nccl_collnet_chain_hop_s + nccl_collnet_chain_net_s +
-                      2 * query->hw->cluster.nccl_net_latency.value;
+    cost->latency_s = 2 * (query->shape.per_node - 1) * coll_hop_inside_s(query, COLL_COLLNET_CHAIN) +
+                      coll_hop_across_s(query, COLL_COLLNET_CHAIN);
     return true;
 }

@@ -88,6 +88,8 @@ static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol
 double coll_hop_s(
     enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw)
 {
+    if (algorithm == COLL_COLLNET_CHAIN) /* Simple flushes */
+        return across ? nccl_collnet_chain_net_s + 2 * hw->cluster.nccl_net_latency.value : nccl_collnet_chain_hop_s;
     enum coll_algorithm like = algorithm == COLL_TREE ? COLL_TREE : COLL_RING;
     return across ? hop_across_s(like, protocol, bytes, hw) : hop_inside_s(like, protocol, hw);
 }

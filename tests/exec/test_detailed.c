@@ -165,6 +165,23 @@ static void trees_as_nccl_cuts_fill_their_pipeline(void **state)
     assert_near(three.detailed_s, 0.75 * three.fluid_s, 0.02 * three.fluid_s);
 }
 
+/* A chain in each node and one way through switches that add: NICs at half their rate, so that they are the limit. In
+ * between the pipeline fills where the formula adds. */
+static void collnet_chains_cut_finely_agree_where_one_term_dominates(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw();
+    hw.cluster.nccl_collnet_efficiency = (struct quantity){.value = 0.5, .kind = QUANTITY_ASSUMED};
+    static const struct coll_group groups[] = {{0, 1, 16}, {0, 4, 16}, {0, 8, 4}, {0, 1, 64}, {0, 1, 256}};
+    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
+        struct detailed_options fine = detailed_as_fluid(COLL_COLLNET_CHAIN);
+        fine.slices = 50; /* of few bytes, for any number of hops */
+        AGREE(compare(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, 1e3, groups[g], &hw, fine), 0.02);
+        fine.slices = 800; /* 15 hops fill in 1.9 % of the time */
+        AGREE(compare(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, 2e10, groups[g], &hw, fine), 0.02);
+    }
+}
+
 /* Twice oversubscribed leaves, nodes scattered, ECMP, one NIC at half speed: what the fluid mode's weights say of a
  * ring is what its messages do. 16 nodes of 8, 2 a leaf; 24 channels are 3 connections a NIC. */
 static void a_contended_ring_agrees_too(void **state)
@@ -209,6 +226,7 @@ int main(void)
         cmocka_unit_test(rings_as_nccl_cuts_agree),
         cmocka_unit_test(trees_cut_finely_agree_where_one_term_dominates),
         cmocka_unit_test(trees_as_nccl_cuts_fill_their_pipeline),
+        cmocka_unit_test(collnet_chains_cut_finely_agree_where_one_term_dominates),
         cmocka_unit_test(a_contended_ring_agrees_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
