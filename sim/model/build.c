@@ -71,6 +71,8 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
         .n_layers = builder.layers.n,
         .tensors = ARENA_ARRAY(arena, struct model_tensor, builder.tensors.n),
         .n_tensors = builder.tensors.n,
+        .n_batch_norms = builder.n_batch_norms,
+        .batch_norm_channels = builder.batch_norm_channels,
     };
     memcpy(out->layers, builder.layers.at, sizeof *out->layers * (size_t)out->n_layers);
     memcpy(out->tensors, builder.tensors.at, sizeof *out->tensors * (size_t)out->n_tensors);

@@ -12,6 +12,8 @@ static void norm_tensors(struct model_builder *b, const char *name, int64_t chan
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), channels, 1);
     build_tensor(b, arena_printf(b->arena, "%s.bias", name), channels, 1);
+    b->n_batch_norms++;
+    b->batch_norm_channels += channels;
 }
 
 static void conv_tensors(struct model_builder *b, int i, int64_t in, int64_t out, int64_t window)

@@ -13,6 +13,8 @@ struct model_builder {
     struct arena *arena;
     VEC(struct model_layer) layers;
     VEC(struct model_tensor) tensors;
+    int n_batch_norms;
+    int64_t batch_norm_channels;
 };
 
 /* Begin a layer; then its tensors, in the order of model.parameters(). name of a tensor: within the layer; whole in the

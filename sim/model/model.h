@@ -102,6 +102,9 @@ struct model {
     int n_tensors;
     int64_t params;  /* all, tied ones once */
     int64_t trained; /* those of them that are not frozen */
+    /* Buffers of BatchNorm layers: running mean and variance of so many channels in all, and a counter a layer. */
+    int n_batch_norms;
+    int64_t batch_norm_channels;
 };
 
 enum attention_kernel { ATTENTION_NAIVE, ATTENTION_FLASH };

@@ -5,8 +5,10 @@
  * step); a full bucket is all-reduced while backward goes on. Without gradient_as_bucket_view the buckets are a second
  * copy of the gradients. Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32. With
  * gradient accumulation only the last micro-step communicates (no_sync). LOMO goes without the reducer: each gradient
- * is all-reduced alone, used and freed before backward goes on (lomo_optim/lomo.py, fuse_update). Ignored:
- * find_unused_parameters, buffers' broadcast, static_graph. */
+ * is all-reduced alone, used and freed before backward goes on (lomo_optim/lomo.py, fuse_update).
+ * broadcast_buffers=True: before a step's first forward pass rank 0's statistics of BatchNorm go to all, joined by
+ * format, and are copied out one by one (broadcast_coalesced, c10d/comm.cpp). Ignored: find_unused_parameters,
+ * static_graph. */
 #include "strategy/emit.h"
 
 struct ddp {
@@ -92,6 +94,30 @@ static void grad_ready(void *self, int tensor)
         send_bucket(ddp);
 }
 
+/* n tensors of a format, so many bytes: joined, sent, copied out. */
+static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
+{
+    struct plan_builder *builder = &ddp->emit->builder;
+    stream_kernel(ddp, KERNEL_COPY, name, "flatten", (double)bytes, (double)bytes);
+    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
+    plan_stream_wait(builder, STREAM_COMPUTE,
+        plan_collective(builder, STREAM_COMM, arena_printf(ddp->emit->arena, "%s/broadcast", name), COLL_BROADCAST,
+            (double)bytes, ddp->group, ddp->emit->options->host.collective_issue_s));
+    for (int i = 0; i < n; i++)
+        stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
+}
+
+static void broadcast_buffers(struct ddp *ddp)
+{
+    const struct model *model = ddp->emit->model;
+    if (ddp->emit->gpus == 1 || model->n_batch_norms == 0)
+        return;
+    ddp->emit->builder.phase = PHASE_FORWARD;
+    broadcast(
+        ddp, "running_statistics", 2 * model->n_batch_norms, 2 * model->batch_norm_channels * (int64_t)sizeof(float));
+    broadcast(ddp, "num_batches_tracked", model->n_batch_norms, model->n_batch_norms * (int64_t)sizeof(int64_t));
+}
+
 static void micro_step(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
@@ -167,6 +193,7 @@ void compile_ddp(struct emit *emit)
     ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);
     setup_memory(&ddp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
+    broadcast_buffers(&ddp);
     for (int64_t m = 0; m < emit->micro_steps; m++) {
         emit_micro_step(emit, m);
         ddp.first_micro_step = m == 0;
