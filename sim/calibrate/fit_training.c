@@ -14,9 +14,9 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
 static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. */
-enum { N_KEYS = 6 };
-static const char *const keys[N_KEYS] = {
-    "gemm_sustained", "overlap_slowdown", "attention_efficiency", "attention_backward", "pointwise_efficiency", "conv_efficiency"};
+enum { N_KEYS = 6, CONV_KEY = N_KEYS - 1 };
+static const char *const keys[N_KEYS] = {"gemm_sustained", "overlap_slowdown", "attention_efficiency",
+    "attention_backward", "pointwise_efficiency", "conv_efficiency"};
 
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
@@ -38,12 +38,18 @@ static struct training_parameter *find(struct training_fit *fit, int key, struct
     return NULL;
 }
 
+/* Only models of images have convolutions: without one among the rows nothing determines their rate. */
+static bool matters(const struct validate_row *row, int key)
+{
+    return key != CONV_KEY || row->set.points[0].model.shape.image_size > 0;
+}
+
 static void collect(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
         for (int k = 0; k < N_KEYS; k++) {
             struct validate_row *row = &fit->table.rows.at[i];
-            if (row->status == VALIDATE_NOT_SIMULATED)
+            if (row->status == VALIDATE_NOT_SIMULATED || !matters(row, k))
                 continue;
             struct quantity q = *quantity_of(&row->set.points[0].hw.gpu, k);
             struct training_parameter *p = find(fit, k, q);
