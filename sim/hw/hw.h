@@ -107,13 +107,14 @@ struct hw_cluster {
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_net_latency; /* s of a crossing, more than NCCL's own table has for the network */
     /* Optional. */
-    struct quantity nccl_ring_post_latency; /* s that each channel adds to a ring's crossing; default 0 */
-    struct quantity nccl_tree_post_latency; /* the same of a tree's */
-    struct quantity nccl_channels;          /* of a ring across nodes; default: the node's */
-    struct quantity nccl_channel_bandwidth; /* B/s of busbw that each of them carries; default: no bound */
-    struct quantity nvls_tree_latency;      /* s of a level of NVLSTree; default: no NVLSTree */
-    int nccl_protocols;                     /* enum hw_protocols; default all */
-    struct hw_network network;              /* optional; kind HW_POOLED when it is not given */
+    struct quantity nccl_ring_post_latency;  /* s that each channel adds to a ring's crossing; default 0 */
+    struct quantity nccl_tree_post_latency;  /* the same of a tree's */
+    struct quantity nccl_channels;           /* of a ring across nodes; default: the node's */
+    struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
+    struct quantity nvls_tree_latency;       /* s of a level of NVLSTree; default: no NVLSTree */
+    struct quantity nccl_collnet_efficiency; /* share of the NICs at which switches add up nodes; default: no CollNet */
+    int nccl_protocols;                      /* enum hw_protocols; default all */
+    struct hw_network network;               /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */

@@ -153,7 +153,7 @@ static void check_adapters(const struct scenario_point *point, const char *file,
             train->lora_targets);
     if (point->model.shape.family == MODEL_T5)
         diag_input(diag, rank, "adapters of T5 are not simulated; take a model of one stack, or see `flopcast memory`");
-    if (strategy->kind == STRATEGY_DEEPSPEED)
+    if (strategy->kind == STRATEGY_DEEPSPEED || strategy->kind == STRATEGY_INTERNEVO)
         diag_input(diag, rank, "adapters under ZeRO are not simulated; take 'strategy: ddp' or 'fsdp'");
     if (train->optimizer == OPTIMIZER_LOMO)
         diag_input(diag, at(point, "train.optimizer", file), "LOMO is there to train all parameters; take adamw");

@@ -97,6 +97,8 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
         {"train.memory_format", &train->memory_format, stack->kernels.memory_format},
         {"fsdp.version", &fsdp_version, (int)stack->kernels.fsdp_version},
+        {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
+            stack->kernels.stage3_fetch},
     };
     stack_apply(&point->hw.gpu, stack);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {

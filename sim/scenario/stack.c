@@ -63,6 +63,11 @@ static const struct config_field kernel_fields[] = {
         .help = "1: FullyShardedDataParallel, 2: fully_shard.",
         .min = 1,
         .max = 2},
+    {.key = "stage3_fetch",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, stage3_fetch),
+        .help = "How this version of DeepSpeed gathers in stage 3.",
+        .names = stage3_fetch_names},
 };
 static const struct config_table kernel_table = {.what = "the kernels of a stack",
     .fields = kernel_fields,
@@ -94,7 +99,7 @@ const struct config_table stack_table = {
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.kernels = {-1, -1, -1, -1, -1}};
+    *out = (struct stack){.kernels = {-1, -1, -1, -1, -1, -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
