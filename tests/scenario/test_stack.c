@@ -26,7 +26,7 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_near(gpu->pointwise_efficiency.value, 0.5, 0);
     assert_near(gpu->pointwise_efficiency.std_error, 0.1, 0);
     assert_near(gpu->conv_efficiency.value, 0.7, 0);
-    assert_true(plain.conv_efficiency.value > 0.7); /* the GPU file's own */
+    assert_true(plain.conv_efficiency.value > 0.7);                                    /* the GPU file's own */
     assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
     assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
     /* kernels: the stack's where the scenario says nothing */
