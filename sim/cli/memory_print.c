@@ -58,6 +58,8 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
         : request->has_model || deepspeed                  ? "weights gathered for use"
                                                            : "units are known to a model file only");
     add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, f->buffers == 0 ? "" : "buckets");
+    if (f->tables > 0)
+        add(rows, "gpu", "tables", NOT_GIVEN, f->tables, "embeddings and row-wise Adagrad, shared out over all GPUs");
     add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
         activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
     if (f->host > 0)

@@ -246,12 +246,12 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
             return diag_input(diag, (struct source_pos){.file = request->name},
                 "T5 adds a position bias to its scores and DeepViT mixes heads, which flash attention cannot; use "
                 "--attention naive");
-        int64_t of_image = model_image_tokens(&shape);
-        if (of_image > 0 && request->options.seq_len > 0 && request->options.seq_len != of_image)
+        int64_t of_sample = model_sample_tokens(&shape);
+        if (of_sample > 0 && request->options.seq_len > 0 && request->options.seq_len != of_sample)
             return diag_input(diag, (struct source_pos){.file = request->name},
-                "it makes %" PRId64 " tokens of an image; leave --seq-len out", of_image);
-        if (of_image > 0 && (request->fit || request->options.micro_batch > 0))
-            request->options.seq_len = of_image;
+                "it makes %" PRId64 " tokens of a sample; leave --seq-len out", of_sample);
+        if (of_sample > 0 && (request->fit || request->options.micro_batch > 0))
+            request->options.seq_len = of_sample;
         if (shape.family != MODEL_T5)
             request->options.decoder_seq_len = 0;
         if (shape.max_positions > 0 && request->options.seq_len > shape.max_positions)

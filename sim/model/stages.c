@@ -10,8 +10,10 @@ bool model_takes_flash(const struct model_shape *shape)
     return shape->family != MODEL_T5 && !shape->mixes_heads;
 }
 
-int64_t model_image_tokens(const struct model_shape *shape)
+int64_t model_sample_tokens(const struct model_shape *shape)
 {
+    if (shape->family == MODEL_DHEN)
+        return shape->dhen.features;
     if (shape->image_size == 0 || shape->patch == 0)
         return shape->image_size == 0 ? 0 : 1;
     int64_t side = shape->image_size / shape->patch;
@@ -20,7 +22,7 @@ int64_t model_image_tokens(const struct model_shape *shape)
 
 int64_t model_tokens(const struct model *model, const struct model_workload *workload)
 {
-    if (model_image_tokens(&model->shape) > 0)
+    if (model_sample_tokens(&model->shape) > 0)
         return workload->micro_batch;
     bool decoder_apart = model->shape.n_decoder_layers > 0;
     return workload->micro_batch * (workload->seq_len + (decoder_apart ? workload->decoder_seq_len : 0));

@@ -71,22 +71,24 @@ static void check_group(const struct scenario_point *point, const char *file, st
             gpus);
 }
 
-/* An image has the tokens that its model makes of it; a text as many as the scenario says. */
+/* An image and a sample of features have the tokens that their model makes of them; a text as many as the scenario
+ * says. */
 static bool check_sequence(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
-    int64_t given = point->options.strategy.train.seq_len, of_image = model_image_tokens(shape);
-    if (of_image > 0 && given != of_image)
+    int64_t given = point->options.strategy.train.seq_len, of_sample = model_sample_tokens(shape);
+    if (of_sample > 0 && given != of_sample)
         diag_input(diag, at(point, "train.seq_len", file),
-            "model '%s' makes %" PRId64 " tokens of an image; leave 'seq_len' out", shape->name, of_image);
+            "model '%s' makes %" PRId64 " tokens of a sample; leave 'seq_len' out", shape->name, of_sample);
     else if (given == 0)
         diag_input(diag, (struct source_pos){.file = file},
             "'train.seq_len' is not given; write it in the file, sweep it or use --set (as in 'train: {seq_len: "
             "512}')");
-    if (of_image > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
+    if (of_sample > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
         diag_input(diag, at(point, "report.flops_formula", file),
-            "6 x parameters x tokens does not hold for model '%s' of images; use model or hardware", shape->name);
-    return of_image > 0;
+            "6 x parameters x tokens does not hold for model '%s', whose samples are no texts; use model or hardware",
+            shape->name);
+    return shape->image_size > 0;
 }
 
 static void check_lengths(const struct scenario_point *point, const char *file, struct diag *diag)
@@ -107,7 +109,7 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
     /* Sizes are kept in int64 and counted in double: the largest tensors must stay where both are exact. */
     double longest = (double)(train->seq_len > train->decoder_seq_len ? train->seq_len : train->decoder_seq_len);
     double heads = (double)shape->n_heads * longest;
-    double widest = heads;
+    double widest = heads > (double)shape->d_model ? heads : (double)shape->d_model;
     if ((double)shape->d_ff > widest)
         widest = (double)shape->d_ff;
     if ((double)shape->vocab > widest)

@@ -61,7 +61,7 @@ static double least_bytes(const struct scenario_point *point)
     };
     struct footprint f = footprint_of(point->model.params, &point->model, &options, &scratch);
     arena_release(&scratch);
-    return TUNE_SLACK * (f.weights + f.optimizer + fmax(f.gradients, f.activations));
+    return TUNE_SLACK * (f.weights + f.optimizer + f.tables + fmax(f.gradients, f.activations));
 }
 
 static bool can_fit(const struct tune_candidate *candidate)

@@ -208,6 +208,9 @@ struct footprint footprint_of(
             model, &alone, (struct footprint_shares){weights / whole, gradients / whole, optimized / whole});
     if (options->offload && alone.strategy != FOOTPRINT_DDP)
         move_to_host(&out, fsdp);
+    if (model)
+        out.tables = (double)(model_table_bytes(&model->shape, options->gpus) +
+                              model_table_state_bytes(&model->shape, options->gpus));
     if (model && options->micro_batch > 0)
         out.activations = footprint_activations(model, options, scratch);
     return out;
@@ -216,7 +219,7 @@ struct footprint footprint_of(
 double footprint_total(const struct footprint *footprint)
 {
     return footprint->weights + footprint->gradients + footprint->optimizer + footprint->copies + footprint->buffers +
-           footprint->activations;
+           footprint->tables + footprint->activations;
 }
 
 double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes)

@@ -72,6 +72,7 @@ struct footprint {
     double optimizer;   /* with the FP32 copy of the weights where there is one */
     double copies;      /* gathered units (FSDP, ZeRO-3), 16-bit copies of the weights (autocast) */
     double buffers;     /* DDP's and DeepSpeed's buckets */
+    double tables;      /* DHEN's embeddings and their optimizer, shared out over all GPUs by themselves */
     double activations; /* 0 without a model or a batch */
     double host;        /* in host memory, for this GPU; no part of the total */
 };

@@ -24,7 +24,7 @@ struct run {
 static void lay_out(struct run *r, const struct model_shape *shape, int64_t images)
 {
     struct model_workload w = {.micro_batch = images,
-        .seq_len = model_image_tokens(shape),
+        .seq_len = model_sample_tokens(shape),
         .math = DTYPE_FP16,
         .storage = DTYPE_FP16,
         .loss_fp32 = true};
