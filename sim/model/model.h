@@ -98,6 +98,12 @@ bool model_takes_flash(const struct model_shape *shape);
  * convnet: 1; DHEN: its features. 0: texts, which are as long as the workload says. */
 int64_t model_sample_tokens(const struct model_shape *shape);
 
+/* Bytes of the largest tensor of a micro-step, at most. Sizes are kept in int64 and counted in double: at most
+ * MODEL_MAX_TENSOR_BYTES both are exact. */
+#define MODEL_MAX_TENSOR_BYTES 0x1p53
+double model_largest_tensor_bytes(
+    const struct model_shape *shape, int64_t micro_batch, int64_t seq_len, int64_t decoder_seq_len);
+
 /* Tables of embeddings that lie on one of so many ranks, and what row-wise Adagrad keeps for them (an FP32 sum to a
  * row: fbgemm's EXACT_ROWWISE_ADAGRAD); bytes. 0: the model has none. */
 int64_t model_table_bytes(const struct model_shape *shape, int64_t ranks);
@@ -262,6 +268,10 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
 /* Is the tensor a matrix of a block, which adapters go beside and QLoRA quantises; is it called in targets, too? */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
 bool model_is_target(const struct model *model, const struct model_tensor *tensor, const char *targets);
+/* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */
+bool model_takes_adapters(const struct model_shape *shape);
+/* The first name of the list that no linear layer of a block is called, in arena; NULL: there is none such. */
+const char *model_unknown_target(const struct model *model, const char *targets, struct arena *arena);
 /* QLoRA (arXiv 2305.14314), section 3: a second quantisation leaves 0.127 bits of constants to an element of 4 bits; in
  * thousandths of a bit. */
 enum { MODEL_NF4_MILLIBITS = 4127 };

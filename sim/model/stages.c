@@ -20,6 +20,22 @@ int64_t model_sample_tokens(const struct model_shape *shape)
     return side * side + 1;
 }
 
+double model_largest_tensor_bytes(
+    const struct model_shape *shape, int64_t micro_batch, int64_t seq_len, int64_t decoder_seq_len)
+{
+    double longest = (double)(seq_len > decoder_seq_len ? seq_len : decoder_seq_len);
+    double widths[] = {
+        (double)shape->n_heads * longest, (double)shape->d_ff, (double)shape->d_model, (double)shape->vocab};
+    double widest = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        widest = widths[i] > widest ? widths[i] : widest;
+    if (shape->image_size > 0) { /* the stem's result at most; stages are wider, and smaller by more */
+        double width = (double)(shape->conv.stem_width > shape->d_model ? shape->conv.stem_width : shape->d_model);
+        widest += (double)shape->image_size * (double)shape->image_size * width;
+    }
+    return (double)micro_batch * longest * widest * (double)sizeof(float);
+}
+
 int64_t model_tokens(const struct model *model, const struct model_workload *workload)
 {
     if (model_sample_tokens(&model->shape) > 0)

@@ -224,7 +224,8 @@ double footprint_total(const struct footprint *footprint)
 
 double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes)
 {
-    int64_t caches = shape->family == MODEL_T5 ? 2 * shape->n_decoder_layers : shape->n_layers;
+    bool decodes = shape->family == MODEL_GPT || shape->family == MODEL_LLAMA;
+    int64_t caches = shape->family == MODEL_T5 ? 2 * shape->n_decoder_layers : decodes ? shape->n_layers : 0;
     return 2.0 * (double)batch * (double)caches * (double)(shape->n_kv_heads * shape->d_kv) * (double)context *
            (double)element_bytes;
 }
