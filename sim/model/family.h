@@ -26,7 +26,8 @@ struct stage_context {
     const struct model_workload *workload;
     enum layer_role role;
     enum stage_kind kind;
-    int layer; /* of the model; 0 but for blocks. Alike layers share the program of the first */
+    bool frozen; /* the model is; only adapters beside its matrices are trained */
+    int layer;   /* of the model; 0 but for blocks. Alike layers share the program of the first */
 };
 
 struct model_family_code {

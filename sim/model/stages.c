@@ -74,6 +74,7 @@ static const struct model_program *program(struct stages_builder *b, enum stage_
         .workload = b->workload,
         .role = b->model->layers[layer].role,
         .kind = kind,
+        .frozen = b->model->trained < b->model->params,
         .layer = layer,
     };
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));

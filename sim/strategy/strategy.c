@@ -159,8 +159,6 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     int precision = options->train.precision;
     if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");
-    if (options->train.lora_rank > 0 && (options->kind == STRATEGY_DEEPSPEED || model->shape.family == MODEL_T5))
-        return diag_input(diag, at, "adapters are simulated with ddp and fsdp, and models of one stack; take these");
     if (options->train.optimizer == OPTIMIZER_LOMO && options->kind == STRATEGY_DEEPSPEED)
         return diag_input(
             diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");

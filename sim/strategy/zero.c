@@ -11,11 +11,13 @@
  * goes on when at most two of the gathers that kernels have come to are not done (__max_ongoing_fetch_events); after
  * use it is released unless it comes again within stage3_max_reuse_distance elements. Parameters below
  * stage3_param_persistence_threshold stay whole. offload_optimizer: owned gradients go to the host as they are reduced,
- * the CPU steps in one pass, 16-bit weights come back. Ignored: adding up the owned part over micro-steps (1/N of
- * the gradients), parameters on the host, ZeRO++, MiCS, stage3_max_live_parameters, round_robin_gradients, gradient
- * clipping. Not checked: that a parameter which does not fit into the prefetch bucket any more is left for later. From
- * memory, DeepSpeed takes it still; then large models would hide most gathers, which the published 175B runs do not
- * show (at 512 tokens on 128 GPUs a step takes 8.5 s and 3.4 s a sequence: the gathers are not hidden at all). */
+ * the CPU steps in one pass, 16-bit weights come back. Frozen parameters (adapters beside them) are weights like
+ * others, sharded and gathered, in NF4 where they lie so; they have no gradient, no master copy and no state. Ignored:
+ * adding up the owned part over micro-steps (1/N of the gradients), parameters on the host, ZeRO++, MiCS,
+ * stage3_max_live_parameters, round_robin_gradients, gradient clipping. Not checked: that a parameter which does not
+ * fit into the prefetch bucket any more is left for later. From memory, DeepSpeed takes it still; then large models
+ * would hide most gathers, which the published 175B runs do not show (at 512 tokens on 128 GPUs a step takes 8.5 s
+ * and 3.4 s a sequence: the gathers are not hidden at all). */
 #include "strategy/emit.h"
 
 struct gathered {
@@ -53,7 +55,7 @@ static bool persists(const struct zero *zero, int tensor)
 
 static int64_t weight_bytes(const struct zero *zero, int tensor)
 {
-    return zero->emit->model->tensors[tensor].numel * zero->emit->param_bytes;
+    return emit_used_bytes(zero->emit, &zero->emit->model->tensors[tensor]);
 }
 
 static void stream_kernel(struct zero *zero, enum kernel_kind kind, const char *name, double reads, double writes)
@@ -238,7 +240,7 @@ static void gather_weights(struct zero *zero)
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    for (int64_t left = emit->model->params, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
+    for (int64_t left = emit->model->trained, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
         int64_t elements = left < zero->options->allgather_bucket_size ? left : zero->options->allgather_bucket_size;
         plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n),
             COLL_ALL_GATHER, (double)(elements * emit->param_bytes), zero->group,
@@ -283,27 +285,30 @@ static void keep_optimizer(struct zero *zero)
         HBM_OPTIMIZER);
 }
 
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
 static void setup_memory(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
-    int64_t n = emit->gpus, whole = 0;
+    int64_t n = emit->gpus, whole = 0, sharded = 0;
     for (int t = 0; t < emit->model->n_tensors; t++) {
         zero->grads[t] = PLAN_NO_OP;
         zero->weights[t] = (struct gathered){PLAN_NO_OP, PLAN_NO_OP};
-        if (persists(zero, t))
-            whole += emit->model->tensors[t].numel;
+        *(persists(zero, t) ? &whole : &sharded) += weight_bytes(zero, t);
     }
-    zero->owned = (emit->model->params + n - 1) / n;
-    int64_t sharded = (emit->model->params - whole + n - 1) / n;
-    plan_keep(builder, "weights", (whole + sharded) * emit->param_bytes, HBM_PARAMETERS);
+    zero->owned = (emit->model->trained + n - 1) / n;
+    plan_keep(builder, "weights", whole + round_up(sharded, n * emit->param_bytes) / n, HBM_PARAMETERS);
     if (zero->options->offload_optimizer) /* FP32 weights and gradients, and the states */
         emit_keep_on_host(emit,
             2 * zero->owned * emit->master_bytes + emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}));
     else
         keep_optimizer(zero);
-    int64_t bucket = zero->options->reduce_bucket_size < emit->model->params ? zero->options->reduce_bucket_size
-                                                                             : emit->model->params;
+    int64_t bucket = zero->options->reduce_bucket_size < emit->model->trained ? zero->options->reduce_bucket_size
+                                                                              : emit->model->trained;
     plan_keep(builder, "ipg_buckets", (zero->overlaps ? 2 : 1) * bucket * emit->param_bytes, HBM_BUFFERS);
 }
 
