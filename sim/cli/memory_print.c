@@ -43,7 +43,7 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
 {
     bool activations = request->has_model && request->options.micro_batch > 0;
     int strategy = request->options.strategy, dtype = request->options.dtype;
-    bool mixed = dtype == FOOTPRINT_BF16_MIXED || dtype == FOOTPRINT_FP16_MIXED, several = request->options.gpus > 1;
+    bool mixed = footprint_is_mixed(dtype), several = request->options.gpus > 1;
     bool deepspeed = several && strategy >= FOOTPRINT_ZERO1 && strategy <= FOOTPRINT_ZERO3;
     bool gathers = several && (strategy == FOOTPRINT_FSDP || strategy == FOOTPRINT_ZERO3);
     add(rows, "gpu", "weights", NOT_GIVEN, f->weights, "");

@@ -20,7 +20,7 @@ static const int footprint_dtypes[PRECISION_COUNT] = {
     [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
     [PRECISION_BF16] = FOOTPRINT_BF16,
     [PRECISION_BF16_MASTER] = FOOTPRINT_BF16_MASTER,
-    [PRECISION_FP8_MIXED] = FOOTPRINT_BF16_MIXED,
+    [PRECISION_FP8_MIXED] = FOOTPRINT_FP8_MIXED,
 };
 
 static int footprint_strategy(const struct strategy_options *options)

@@ -3,7 +3,7 @@
 #include <math.h>
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
-    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16_master", "bf16", "fp16", "int8", NULL};
+    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "fp8_mixed", "bf16_master", "bf16", "fp16", "int8", NULL};
 const char *const footprint_base_names[BASE_COUNT + 1] = {"16bit", "int8", "nf4", NULL};
 const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1] = {
     "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
@@ -17,6 +17,7 @@ static const struct format formats[FOOTPRINT_DTYPE_COUNT] = {
     [FOOTPRINT_TF32] = {4, 4, 0, 4, 4},
     [FOOTPRINT_BF16_MIXED] = {4, 4, 0, 4, 2},
     [FOOTPRINT_FP16_MIXED] = {4, 4, 0, 4, 2},
+    [FOOTPRINT_FP8_MIXED] = {4, 4, 0, 4, 2},
     [FOOTPRINT_BF16_MASTER] = {2, 2, 4, 4, 2},
     [FOOTPRINT_BF16] = {2, 2, 0, 2, 2},
     [FOOTPRINT_FP16] = {2, 2, 0, 2, 2},
@@ -35,9 +36,14 @@ enum {
     FLOAT_BYTES = 4,
 };
 
+bool footprint_is_mixed(int dtype)
+{
+    return dtype == FOOTPRINT_BF16_MIXED || dtype == FOOTPRINT_FP16_MIXED || dtype == FOOTPRINT_FP8_MIXED;
+}
+
 static struct format format_of(const struct footprint_options *options)
 {
-    bool mixed = options->dtype == FOOTPRINT_BF16_MIXED || options->dtype == FOOTPRINT_FP16_MIXED;
+    bool mixed = footprint_is_mixed(options->dtype);
     bool deepspeed = options->strategy >= FOOTPRINT_ZERO1 && options->strategy <= FOOTPRINT_ZERO3;
     return mixed && deepspeed ? deepspeed_mixed : formats[options->dtype];
 }

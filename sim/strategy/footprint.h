@@ -21,12 +21,15 @@
 
 /* What parameters, gradients and optimizer state are kept in. mixed: PyTorch keeps FP32 parameters and casts them (4 +
  * 4 bytes), DeepSpeed keeps 16-bit ones and an FP32 copy with the optimizer (2 + 2 + 4); bf16_master: as DeepSpeed,
- * whatever the strategy (Megatron, InternEvo). The others keep everything in one format; tf32 is stored as FP32. */
+ * whatever the strategy (Megatron, InternEvo); fp8_mixed: as bf16_mixed,
+ * and linear layers of blocks keep their input in FP8 (TransformerEngine, model/tape.h). The others keep everything in
+ * one format; tf32 is stored as FP32. */
 enum footprint_dtype {
     FOOTPRINT_FP32,
     FOOTPRINT_TF32,
     FOOTPRINT_BF16_MIXED,
     FOOTPRINT_FP16_MIXED,
+    FOOTPRINT_FP8_MIXED,
     FOOTPRINT_BF16_MASTER,
     FOOTPRINT_BF16,
     FOOTPRINT_FP16,
@@ -34,6 +37,7 @@ enum footprint_dtype {
     FOOTPRINT_DTYPE_COUNT
 };
 extern const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1];
+bool footprint_is_mixed(int dtype); /* one of those called so */
 
 enum footprint_strategy {
     FOOTPRINT_DDP,
