@@ -143,6 +143,9 @@ static void check_adapters(const struct scenario_point *point, const char *file,
     if (!model_takes_adapters(&point->model.shape))
         diag_input(diag, rank, "adapters go beside linear layers, and model '%s' has convolutions; leave it out",
             point->model.shape.name);
+    if (strategy->kind == STRATEGY_INTERNEVO)
+        diag_input(
+            diag, rank, "adapters under InternEvo are not simulated; take 'strategy: ddp', 'fsdp' or 'deepspeed'");
     if (train->optimizer == OPTIMIZER_LOMO)
         diag_input(diag, at(point, "train.optimizer", file), "LOMO is there to train all parameters; take adamw");
     if (train->qlora && train->precision != PRECISION_BF16_MIXED && train->precision != PRECISION_FP16_MIXED)

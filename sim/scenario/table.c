@@ -37,7 +37,12 @@ static const struct config_field train_fields[] = {
         .max = MAX_TOKENS},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1,
         .max = MAX_ACCUMULATION},
+    {TRAIN("device_batch", FIELD_INT, device_batch,
+         "sequences of a GPU to an optimizer step, the last micro-batch what is left; default: micro_batch x "
+         "grad_accum"),
+        .min = 1, .max = MAX_BATCH},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
+    {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
         .names = optimizer_impl_names},
@@ -52,6 +57,8 @@ static const struct config_field train_fields[] = {
         .names = cross_entropy_names},
     {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor; the stack's where not given"),
         .names = kernel_fusion_names},
+    {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory; the stack's where not given"),
+        .names = image_format_names},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
     {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},
@@ -79,6 +86,8 @@ static const struct config_field fsdp_fields[] = {
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
         .min = 0, .max = MAX_GPUS},
+    {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard; the stack's where not given"),
+        .min = 1, .max = 2},
     {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
         .max = 1024},
 };
@@ -108,6 +117,10 @@ static const struct config_field zero_fields[] = {
     ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
     {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
         "FP32 weights and optimizer states live in host memory, where the CPU steps")},
+    ZERO(stage3_max_live_parameters, "nothing is prefetched when so many elements are gathered"),
+    {FIELD("stage3_fetch", FIELD_ENUM, struct zero_options, stage3_fetch,
+         "how stage 3 gathers: trace (DeepSpeed 0.6 and later) or blocking (before)"),
+        .names = stage3_fetch_names},
     ZERO(stage3_max_reuse_distance, "parameters needed again within so many elements are not released"),
 };
 static TABLE(zero_table, "'zero_optimization'", zero_fields);
@@ -117,6 +130,15 @@ static const struct config_field deepspeed_fields[] = {
 };
 static TABLE(deepspeed_table, "'deepspeed'", deepspeed_fields);
 
+#define INTERNEVO(key_, type_, help_) FIELD(#key_, type_, struct internevo_options, key_, help_)
+static const struct config_field internevo_fields[] = {
+    {INTERNEVO(zero1, FIELD_INT, "GPUs that share the optimizer's states; 0 or less: all"), .min = -1, .max = MAX_GPUS},
+    {INTERNEVO(reduce_bucket_size, FIELD_INT, "elements of gradients reduced at once"), .min = 1, .max = 0x1p50},
+    {INTERNEVO(overlap_sync_grad, FIELD_BOOL, "reduce while backward goes on")},
+    {INTERNEVO(overlap_sync_param, FIELD_BOOL, "broadcast weights while the next forward pass goes on")},
+};
+static TABLE(internevo_table, "'internevo'", internevo_fields);
+
 #define HOST(key_, member, help_)                                                                                      \
     {                                                                                                                  \
         FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = DIM_SECONDS, .min = 0, .max = 3600 \
@@ -125,6 +147,7 @@ static const struct config_field host_fields[] = {
     HOST("kernel_issue", kernel_issue_s, "host time of one eager operation"),
     HOST("backward_issue", backward_issue_s, "host time of one kernel of the autograd engine"),
     HOST("collective_issue", collective_issue_s, "host time of one collective"),
+    HOST("view", view_s, "host time of one view of a tensor, in a loop in Python"),
     HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
     HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),
 };
@@ -188,6 +211,7 @@ static const struct config_field fields[] = {
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
     {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind, "parallel strategy"), .names = strategy_kind_names},
     SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
+    SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
     SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
     SECTION("host", strategy.host, host_table, "costs of the host thread"),

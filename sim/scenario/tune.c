@@ -28,6 +28,8 @@ static int footprint_strategy(const struct strategy_options *options)
     static const int zero[] = {FOOTPRINT_ZERO1, FOOTPRINT_ZERO2, FOOTPRINT_ZERO3};
     if (options->kind == STRATEGY_DEEPSPEED)
         return zero[options->zero.stage - 1];
+    if (options->kind == STRATEGY_INTERNEVO)
+        return FOOTPRINT_ZERO1;
     return options->kind == STRATEGY_DDP ? FOOTPRINT_DDP : FOOTPRINT_FSDP;
 }
 
@@ -36,6 +38,8 @@ static int64_t sharding_group(const struct scenario_point *point)
     const struct strategy_options *strategy = &point->options.strategy;
     if (strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_strategy == HYBRID_SHARD)
         return strategy->fsdp.sharding_group_size;
+    if (strategy->kind == STRATEGY_INTERNEVO)
+        return internevo_zero1_size(&strategy->internevo, point->options.cluster.gpus);
     return point->options.cluster.gpus;
 }
 

@@ -45,6 +45,8 @@ const char *tune_settings(const struct tune_candidate *candidate, struct arena *
         checkpointing_names[strategy->train.activation_checkpointing], strategy_kind_names[strategy->kind]);
     if (strategy->kind == STRATEGY_DEEPSPEED)
         return arena_printf(arena, "%s --set deepspeed.zero_optimization.stage=%" PRId64, text, strategy->zero.stage);
+    if (strategy->kind == STRATEGY_INTERNEVO)
+        return arena_printf(arena, "%s --set internevo.zero1=%" PRId64, text, strategy->internevo.zero1);
     if (strategy->kind == STRATEGY_DDP)
         return text;
     return arena_printf(arena,

@@ -24,6 +24,7 @@ static const struct strategy_case {
     {"fsdp", "HYBRID_SHARD", "none", "2"}, {"fsdp", "_HYBRID_SHARD_ZERO2", "none", "1"},
     {"fsdp", "NO_SHARD", "none", "1"}, {"ddp", "FULL_SHARD", "none", "2"},
     {"deepspeed", "NO_SHARD", "none", "1"}, /* stage 1 */
+    {"internevo", "NO_SHARD", "none", "2"}, /* the last: node_local_owners_lose_less */
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
 
@@ -37,8 +38,9 @@ static struct scenario_result simulate(
         {"fsdp.sharding_strategy", at->sharding}, {"train.activation_checkpointing", at->checkpointing},
         {"train.grad_accum", at->grad_accum}, {"train.micro_batch", "4"}, {"train.seq_len", "1024"}, {"run.steps", "2"},
         {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
-        {"noise.host_jitter", "0"}};
-    int used = 13;
+        {"noise.host_jitter", "0"},
+        {"train.precision", strcmp(at->strategy, "internevo") == 0 ? "bf16_master" : "bf16_mixed"}};
+    int used = 14;
     for (int i = 0; i < n; i++)
         list[used++] = more[i];
     return simulate_point(SCENARIO, list, used, arena);
@@ -209,6 +211,25 @@ static void only_batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void *
     arena_release(&arena);
 }
 
+/* Hybrid ZeRO-1 that shares out inside nodes broadcasts over NVLink; over all GPUs, over the network, from ever more
+ * owners: it is slower, and the more so the more GPUs there are (one broadcast a tensor, each as many hops long). */
+static void node_local_owners_lose_less(void **state)
+{
+    (void)state;
+    double gap[2];
+    for (int large = 0; large < 2; large++) {
+        struct arena arena = ARENA_INIT;
+        struct scenario_override more[] = {{"cluster.gpus", large ? "512" : "128"}, {"internevo.zero1", "-1"}};
+        const struct strategy_case *internevo = &cases[N_CASES - 1];
+        double all = simulate(internevo, OVERRIDES(more), &arena).exec.step_time_s;
+        more[1].value = "8";
+        gap[large] = all - simulate(internevo, OVERRIDES(more), &arena).exec.step_time_s;
+        arena_release(&arena);
+    }
+    assert_true(gap[0] > 0);
+    assert_true(gap[1] > 3 * gap[0]); /* 4 times the hops, of more broadcasts; bytes are the same */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +240,7 @@ int main(void)
         cmocka_unit_test(checkpointing_trades_time_for_memory),
         cmocka_unit_test(recomputation_stops_early),
         cmocka_unit_test(more_sharding_needs_less_memory),
+        cmocka_unit_test(node_local_owners_lose_less),
         cmocka_unit_test(the_rate_limiter_saves_reserved_memory),
         cmocka_unit_test(only_batch_2_on_128_gpus_retries_unless_gathers_are_unlimited),
     };

@@ -26,12 +26,15 @@ struct run {
     struct model_stages stages;
 };
 
+enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
+
 static inline struct run run_as(
-    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention, enum kernel_fusion fusion)
+    const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
 {
     struct run r = {.arena = ARENA_INIT};
-    struct model_workload w = workload(shape, storage, attention);
+    struct model_workload w = workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
     w.fusion = (int)fusion;
+    w.autocast = format == FORMAT_AUTOCAST;
     model_build(&r.model, shape, &r.arena);
     model_stages(&r.stages, &r.model, &w, &r.arena);
     return r;
@@ -39,7 +42,7 @@ static inline struct run run_as(
 
 static inline struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
 {
-    return run_as(shape, storage, attention, FUSION_EAGER);
+    return run_as(shape, storage == DTYPE_FP32 ? FORMAT_FP32 : FORMAT_BF16, attention, FUSION_EAGER);
 }
 
 static inline int count(const struct model_kernel *kernels, int n, const char *part)

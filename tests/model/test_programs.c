@@ -56,10 +56,11 @@ static void for_every_variant(check_run *check)
     for (int i = 0; i < n; i++)
         for (int attention = ATTENTION_NAIVE;
              attention <= (model_takes_flash(&shapes[i]) ? ATTENTION_FLASH : ATTENTION_NAIVE); attention++)
-            for (int storage = 0; storage < 2; storage++)
+            for (int format = 0; format < (model_sample_tokens(&shapes[i]) > 0 ? FORMAT_AUTOCAST : FORMAT_COUNT);
+                 format++)
                 for (int fusion = 0; fusion < FUSION_COUNT; fusion++) {
-                    struct run r = run_as(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16,
-                        (enum attention_kernel)attention, (enum kernel_fusion)fusion);
+                    struct run r = run_as(
+                        &shapes[i], (enum format)format, (enum attention_kernel)attention, (enum kernel_fusion)fusion);
                     check(&r);
                     arena_release(&r.arena);
                 }

@@ -1,0 +1,262 @@
+/* InternEvo's hybrid ZeRO-1 as a plan. Source: internlm/solver/optimizer/hybrid_zero_optim.py and
+ * internlm/core/communication/utils.py (ParamBcastSyncHandler) of InternEvo 0.2, restated from memory.
+ *
+ * Weights and gradients are 16-bit (bf16_master), or one format throughout. Gradients are all-reduced over all ranks in
+ * buckets of reduce_bucket_size elements, in the last micro-step only; each bucket is flattened, reduced and copied
+ * back on a stream of its own, and the host waits for the bucket before. The optimizer's FP32 weights and moments are
+ * shared out over zero1 ranks by WHOLE tensors: with overlap_sync_param in the order of the model, as many tensors to
+ * each rank (n / zero1 + 1 of n, restated); else the largest first, each to the rank that has least. After the step
+ * each rank broadcasts its tensors, flattened, to the others: as many collectives as ranks, or as tensors where those
+ * are fewer. (DeepSpeed gathers flat shards instead, which takes params / allgather_bucket_size of them.)
+ *   With overlap_sync_param a block waits, before its first kernel, for the ranks that own a part of it; else the
+ * next forward pass waits for all.
+ *   Broadcasts follow one another: NCCL lays its rings down the ranks of a node (its logs show 0 7 6 5 4 3 2 1), so
+ * that the next root is the last but few to have the data before, and the pipeline fills anew for every root. On a node
+ * boundary, one root in eight, the next one is near; that is ignored.
+ *   One program stands for all ranks: its optimizer steps on the largest part, which is what the others wait for.
+ * Ignored: tensor, pipeline and sequence parallelism, groups of parameters by their format, loss scaling. */
+#include "strategy/emit.h"
+
+struct internevo {
+    struct emit *emit;
+    const struct internevo_options *options;
+    int world, zero1;    /* groups */
+    int *stage;          /* by tensor: whose backward pass completes its gradient */
+    int *owner;          /* by tensor */
+    int64_t *owned;      /* elements, by rank of the zero1 group */
+    int n_owners;        /* the ranks after these own nothing */
+    plan_wait *arrivals; /* by owner: its broadcast; PLAN_NO_OP once compute has waited for it */
+    int64_t largest;     /* part */
+    int *grads;          /* by tensor: buffer */
+    bool first_micro_step, reduces;
+    int64_t bucket_elements;
+    int buckets;
+    plan_wait reduced; /* the copy out of the last bucket */
+};
+
+static void stream_kernel(struct internevo *self, enum plan_stream stream, enum kernel_kind kind, const char *name,
+    double reads, double writes)
+{
+    plan_kernel(&self->emit->builder, stream, name, kernel_stream(kind, reads, writes, 0),
+        self->emit->options->host.kernel_issue_s);
+}
+
+/* ---- who owns what --------------------------------------------------------------------------------------------------
+ */
+
+static void own(struct internevo *self, int tensor, int rank)
+{
+    self->owner[tensor] = rank;
+    self->owned[rank] += self->emit->model->tensors[tensor].numel;
+    self->n_owners = rank >= self->n_owners ? rank + 1 : self->n_owners;
+    self->largest = self->owned[rank] > self->largest ? self->owned[rank] : self->largest;
+}
+
+/* model.h has a layer's tensors in a row, the root's first; in the order of the modules norm and head come last. */
+static void find_stages(struct internevo *self)
+{
+    const struct model_stages *stages = &self->emit->stages;
+    for (int s = 0; s < stages->n; s++)
+        for (int k = 0; k < stages->at[s].program->n_backward; k++) {
+            int param = stages->at[s].program->backward[k].param_grad;
+            if (param >= 0)
+                self->stage[stages->at[s].tensor_base + param] = s;
+        }
+}
+
+static void share_in_order(struct internevo *self, int ranks)
+{
+    int n = self->emit->model->n_tensors, rank = 0, of_rank = 0;
+    for (int s = 0; s < self->emit->stages.n; s++)
+        for (int t = 0; t < n; t++) {
+            if (self->stage[t] != s)
+                continue;
+            if (++of_rank > n / ranks + 1 && rank + 1 < ranks) {
+                rank++;
+                of_rank = 1;
+            }
+            own(self, t, rank);
+        }
+}
+
+/* The largest tensor that is left, to the rank that has least. */
+static void share_by_size(struct internevo *self, int ranks)
+{
+    const struct model *model = self->emit->model;
+    for (int t = 0; t < model->n_tensors; t++)
+        self->owner[t] = -1;
+    for (int i = 0; i < model->n_tensors; i++) {
+        int largest = -1, least = 0;
+        for (int t = 0; t < model->n_tensors; t++)
+            if (self->owner[t] < 0 && (largest < 0 || model->tensors[t].numel > model->tensors[largest].numel))
+                largest = t;
+        for (int r = 1; r < ranks; r++)
+            least = self->owned[r] < self->owned[least] ? r : least;
+        own(self, largest, least);
+    }
+}
+
+/* ---- weights
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+/* What the step before has left behind, at the start of this one: the optimizer's last kernel is the last op that the
+ * compute stream had. */
+static void broadcast_weights(struct internevo *self)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    builder->phase = PHASE_OPTIMIZER;
+    if (emit->gpus > 1)
+        plan_stream_wait(builder, STREAM_COMM, EMIT_LAST_STEP);
+    for (int r = 0; r < self->n_owners; r++)
+        self->arrivals[r] =
+            plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/broadcast", r), COLL_BROADCAST,
+                (double)(self->owned[r] * emit->param_bytes), self->zero1, emit->options->host.collective_issue_s);
+}
+
+static void await_owner(struct internevo *self, int rank)
+{
+    plan_stream_wait(&self->emit->builder, STREAM_COMPUTE, self->arrivals[rank]);
+    self->arrivals[rank] = PLAN_NO_OP;
+}
+
+static void await_stage(struct internevo *self, int stage)
+{
+    for (int t = 0; t < self->emit->model->n_tensors; t++)
+        if (self->stage[t] == stage)
+            await_owner(self, self->owner[t]);
+}
+
+/* ---- gradients ------------------------------------------------------------------------------------------------------
+ */
+
+static void send_bucket(struct internevo *self)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    double bytes = (double)(self->bucket_elements * emit->param_bytes);
+    if (self->bucket_elements == 0)
+        return;
+    plan_host_wait(builder, "comm_stream.synchronize", self->reduced, emit->options->host.unit_hook_s);
+    int flat = plan_alloc(builder, STREAM_POST, "bucket/flat", self->bucket_elements * emit->param_bytes, HBM_BUFFERS);
+    plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
+    stream_kernel(self, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
+    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_POST));
+    plan_stream_wait(builder, STREAM_POST,
+        plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++),
+            COLL_ALL_REDUCE, bytes, self->world, emit->options->host.collective_issue_s));
+    stream_kernel(self, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
+    self->reduced = plan_last_op(builder, STREAM_POST);
+    plan_free(builder, flat, PLAN_NO_OP);
+    if (!self->options->overlap_sync_grad)
+        plan_stream_wait(builder, STREAM_COMPUTE, self->reduced);
+    self->bucket_elements = 0;
+}
+
+static void grad_begins(void *context, int tensor)
+{
+    struct internevo *self = context;
+    const struct model_tensor *at = &self->emit->model->tensors[tensor];
+    if (self->grads[tensor] == PLAN_NO_OP)
+        self->grads[tensor] = plan_alloc(
+            &self->emit->builder, STREAM_COMPUTE, at->name, at->numel * self->emit->param_bytes, HBM_GRADIENTS);
+}
+
+static void grad_ready(void *context, int tensor)
+{
+    struct internevo *self = context;
+    const struct model_tensor *at = &self->emit->model->tensors[tensor];
+    double bytes = (double)(at->numel * self->emit->param_bytes);
+    if (!self->first_micro_step)
+        stream_kernel(self, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
+            arena_printf(self->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
+    if (!self->reduces)
+        return;
+    if (self->bucket_elements + at->numel > self->options->reduce_bucket_size)
+        send_bucket(self);
+    self->bucket_elements += at->numel;
+}
+
+/* ---- the step
+ * ---------------------------------------------------------------------------------------------------------- */
+
+static void setup_memory(struct internevo *self)
+{
+    struct emit *emit = self->emit;
+    struct optimizer_tensor part = {self->largest, 1};
+    plan_keep(&emit->builder, "weights", emit->model->params * emit->param_bytes, HBM_PARAMETERS);
+    plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, part), HBM_OPTIMIZER);
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        self->grads[t] = PLAN_NO_OP;
+}
+
+static void micro_step(struct internevo *self)
+{
+    struct emit *emit = self->emit;
+    for (int s = 0; s < emit->stages.n; s++) {
+        await_stage(self, s);
+        emit_forward(emit, s);
+    }
+    for (int s = emit->stages.n - 1; s >= 0; s--)
+        emit_backward(emit, s);
+    emit_drop_outputs(emit);
+}
+
+/* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it owns. */
+static void step(struct internevo *self)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    struct optimizer_tensor part = {self->largest, 1};
+    builder->phase = PHASE_OPTIMIZER;
+    plan_stream_wait(builder, STREAM_COMPUTE, self->reduced);
+    stream_kernel(
+        self, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
+    plan_wait norm = plan_last_op(builder, STREAM_COMPUTE);
+    plan_stream_wait(builder, STREAM_COMM, norm);
+    plan_wait sum = plan_collective(builder, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float),
+        self->zero1, emit->options->host.collective_issue_s);
+    plan_host_wait(builder, "grad_norm.item", sum == PLAN_NO_OP ? norm : sum, 0);
+    emit_optimizer(emit, &part, 1);
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        plan_free(builder, self->grads[t], PLAN_NO_OP);
+}
+
+void compile_internevo(struct emit *emit)
+{
+    int n = emit->model->n_tensors;
+    int ranks = (int)internevo_zero1_size(&emit->options->internevo, emit->gpus);
+    struct internevo self = {.emit = emit,
+        .options = &emit->options->internevo,
+        .world = plan_group(&emit->builder, "world", emit->gpus, 1),
+        .zero1 = plan_group(&emit->builder, "zero1", ranks, 1),
+        .stage = ARENA_ARRAY(emit->arena, int, n),
+        .owner = ARENA_ARRAY(emit->arena, int, n),
+        .owned = ARENA_ARRAY(emit->arena, int64_t, ranks),
+        .arrivals = ARENA_ARRAY(emit->arena, plan_wait, ranks),
+        .grads = ARENA_ARRAY(emit->arena, int, n),
+        .reduced = PLAN_NO_OP};
+    emit->self = &self;
+    emit->grad_begins = grad_begins;
+    emit->grad_ready = grad_ready;
+    find_stages(&self);
+    if (self.options->overlap_sync_param)
+        share_in_order(&self, ranks);
+    else
+        share_by_size(&self, ranks);
+    setup_memory(&self);
+    broadcast_weights(&self);
+    plan_host(&emit->builder, "step", emit->options->host.step_s);
+    for (int r = 0; r < self.n_owners && !self.options->overlap_sync_param; r++)
+        await_owner(&self, r);
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
+        self.first_micro_step = m == 0;
+        self.reduces = emit->gpus > 1 && m + 1 == emit->micro_steps;
+        micro_step(&self);
+    }
+    send_bucket(&self);
+    step(&self);
+    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
+}
