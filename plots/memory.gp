@@ -3,6 +3,8 @@ array categories = ['parameters', 'gradients', 'optimizer', 'activations', 'gath
 array colours = ['#0072B2', '#56B4E9', '#7f9fbf', '#E69F00', '#D55E00', '#CC79A7', '#999999', '#cccccc']
 grey = '#555555'
 bars = |$bars| - 1
+longest = 20
+do for [b = 1 : bars] { longest = strlen(word($bars[b + 1], 2)) > longest ? strlen(word($bars[b + 1], 2)) : longest }
 before(i) = i == 0 ? 0 : before(i - 1) + column(categories[i])
 
 set title 'HBM of a GPU by what it is used for' font ',18' offset 0,1
@@ -11,7 +13,7 @@ set label 2 'At the peak of allocated memory; where a point is out of memory, wh
   at screen 0.02,0.025 textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
-set lmargin 36
+set lmargin 0.84 * longest + 2 # the margin counts in a larger font than the labels'
 set rmargin 20
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey

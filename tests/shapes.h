@@ -77,6 +77,25 @@ __attribute__((unused)) static const struct model_shape small_resnet = {.name = 
         .stem_pool = true,
         .stages = {{2, 16, 8, 1}, {1, 32, 8, 2}, {2, 64, 16, 4}, {1, 128, 32, 1}}}};
 
+__attribute__((unused)) static const struct model_shape small_dhen = {.name = "dhen",
+    .family = MODEL_DHEN,
+    .d_model = 32,
+    .d_ff = 48,
+    .d_kv = 8,
+    .n_heads = 4,
+    .n_kv_heads = 4,
+    .n_layers = 3,
+    .classes = 1,
+    .biases = true,
+    .dhen = {.features = 16,
+        .inputs = 24,
+        .linear = true,
+        .dot = true,
+        .attention = true,
+        .convolution = true,
+        .cross = true,
+        .tables = {.params = 1e6, .pooling = 10}}};
+
 __attribute__((unused)) static const struct model_shape *const small_shapes[MODEL_FAMILY_COUNT] = {
     [MODEL_T5] = &small_t5, [MODEL_GPT] = &small_gpt, [MODEL_LLAMA] = &small_llama, [MODEL_BERT] = &small_bert};
 

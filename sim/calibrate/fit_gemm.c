@@ -51,18 +51,25 @@ static void add_number(struct fit *fit, double start[MAX_NUMBERS], struct quanti
         start[fit->parameter[i]] = log(value);
 }
 
+static int formats(const struct gemm_case *which)
+{
+    return which->second == GEMM_ALONE ? 1 : 2;
+}
+
 static void point_at_numbers(struct fit *fit, const struct gemm_case *which, double start[MAX_NUMBERS])
 {
     struct hw_gemm *second = &fit->gpu.gemm[which->math[1]];
     fit->gpu.row_gap = (struct quantity){0};
-    add_number(fit, start, &fit->gpu.gemm_floor, START_FLOOR_S, 0);
-    for (int i = 0; i < 2; i++) {
+    if (!which->keeps_floor)
+        add_number(fit, start, &fit->gpu.gemm_floor, START_FLOOR_S, 0);
+    for (int i = 0; i < formats(which); i++) {
         struct hw_gemm *gemm = &fit->gpu.gemm[which->math[i]];
         gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
         add_number(fit, start, &gemm->efficiency, START_EFFICIENCY, 0);
         fit->expected[fit->n_expected++] = fit->n_parameters;
         add_number(fit, start, &gemm->k_overhead, START_K_OVERHEAD, 0);
-        add_number(fit, start, &gemm->load_bandwidth, gemm_balanced_load_Bps(gemm, which->math[i]),
+        double share = which->start_share > 0 ? which->start_share : 1;
+        add_number(fit, start, &gemm->load_bandwidth, share * gemm_balanced_load_Bps(gemm, which->math[i]),
             i == 1 && which->second == GEMM_LOADS_ALIKE ? PER_FORMAT : 0);
     }
     if (which->second == GEMM_OTHER_KERNELS) {
@@ -122,7 +129,7 @@ static bool solve(struct fit *fit, double start[MAX_NUMBERS])
 
 static bool is_of(const struct gemm_row *row, const struct gemm_case *which)
 {
-    return row->work.math == which->math[0] || row->work.math == which->math[1];
+    return row->work.math == which->math[0] || row->work.math == which->math[formats(which) - 1];
 }
 
 /* row_gap, the other numbers given. */
@@ -159,6 +166,6 @@ enum status fit_gemm(struct hw_gpu *out, const struct hw_gpu *gpu, const struct 
     *out = fit.gpu;
     if (!good)
         return diag_input(diag, (struct source_pos){0}, "%zu rows of %s and %s do not determine the GEMM model of %s",
-            n_rows, dtype_names[which->math[0]], dtype_names[which->math[1]], which->gpu);
+            n_rows, dtype_names[which->math[0]], dtype_names[which->math[formats(which) - 1]], which->gpu);
     return STATUS_OK;
 }

@@ -45,12 +45,15 @@ enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const ch
 enum { GEMM_FOLDS = 3 };
 void gemm_hold_out(struct gemm_rows *rows, int fold);
 
-/* What to fit on a GPU: two formats, and how the second differs from the first. */
-enum gemm_second { GEMM_LOADS_ALIKE, GEMM_OTHER_KERNELS };
+/* What to fit on a GPU: two formats, and how the second differs from the first; or the first alone. */
+enum gemm_second { GEMM_LOADS_ALIKE, GEMM_OTHER_KERNELS, GEMM_ALONE };
 struct gemm_case {
     const char *gpu;
     enum dtype math[2];
     enum gemm_second second;
+    bool keeps_floor;   /* gemm_floor is known: the GPU's */
+    double start_share; /* of a balanced load_bandwidth, where the search starts; 0: 1. Tiles are chosen by the numbers,
+                         * so the search may end in a valley beside the deepest */
 };
 enum { GEMM_CASES = 2 };
 extern const struct gemm_case gemm_cases[GEMM_CASES];

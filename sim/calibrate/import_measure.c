@@ -23,10 +23,19 @@ enum column {
     DATE,
     VERSION,
     KIND,
+    NEEDED, /* the columns before; those behind may be missing */
+    M = NEEDED,
+    N,
+    K,
+    BATCH,
+    SMS,
+    BESIDE,
+    CACHE,
     COLUMNS,
 };
 static const char *const column_names[COLUMNS] = {"category", "kernel", "dtype", "bytes", "flop", "time_us_median",
-    "time_us_min", "time_us_max", "sm_clock_MHz", "gpu", "driver", "cuda", "date", "version", "kind"};
+    "time_us_min", "time_us_max", "sm_clock_MHz", "gpu", "driver", "cuda", "date", "version", "kind", "m", "n", "k",
+    "batch", "sms", "beside", "cache"};
 
 static enum status find_columns(
     int columns[COLUMNS], const struct csv_table *table, const char *name, struct diag *diag)
@@ -34,7 +43,7 @@ static enum status find_columns(
     enum status status = STATUS_OK;
     for (int i = 0; i < COLUMNS; i++) {
         columns[i] = csv_column(table, column_names[i]);
-        if (columns[i] < 0)
+        if (columns[i] < 0 && i < NEEDED)
             status = diag_input(diag, (struct source_pos){.file = name},
                 "no column '%s'; a file of flopcast_measure is wanted", column_names[i]);
     }
@@ -42,6 +51,8 @@ static enum status find_columns(
         status = diag_input(diag, (struct source_pos){.file = name}, "no row: nothing was measured");
     return status;
 }
+
+enum { MOST_SIDE = 1 << 30 };
 
 /* A number that is empty or not negative. */
 static enum status take_number(double *out, const struct csv_table *table, int row, int column, struct diag *diag)
@@ -91,17 +102,22 @@ static enum status take_row(struct measured_file *file, const int columns[COLUMN
     const struct csv_table *table = file->table;
     struct measured_row what = {.category = csv_cell(table, row, columns[CATEGORY]),
         .kernel = csv_cell(table, row, columns[KERNEL]),
-        .dtype = csv_cell(table, row, columns[DTYPE])};
+        .dtype = csv_cell(table, row, columns[DTYPE]),
+        .beside = csv_cell(table, row, columns[BESIDE]),
+        .cache = csv_cell(table, row, columns[CACHE])};
     double median_us = 0, least_us = 0, most_us = 0, clock_MHz = 0;
     struct {
         double *to;
         enum column column;
     } numbers[] = {{&what.bytes, BYTES}, {&what.flop, FLOP}, {&median_us, MEDIAN}, {&least_us, LEAST}, {&most_us, MOST},
-        {&clock_MHz, CLOCK}};
+        {&clock_MHz, CLOCK}, {&what.m, M}, {&what.n, N}, {&what.k, K}, {&what.batch, BATCH}, {&what.sms, SMS}};
     enum status status = check_same(table, columns, row, diag);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (take_number(numbers[i].to, table, row, columns[numbers[i].column], diag) != STATUS_OK)
             status = STATUS_INPUT;
+    if (status == STATUS_OK &&
+        !(what.m <= MOST_SIDE && what.n <= MOST_SIDE && what.k <= MOST_SIDE && what.batch <= MOST_SIDE))
+        status = diag_input(diag, csv_pos(table, row), "a side above %d, which no GPU holds", MOST_SIDE);
     if (status == STATUS_OK)
         status = check_time(table, row, &what, least_us, median_us, most_us, diag);
     what.time_s = median_us * 1e-6;
@@ -199,10 +215,15 @@ static void print_sustained(FILE *out, const struct measured_file *file, const c
     fputc('\n', out);
 }
 
-void measured_print(FILE *out, const struct measured_file *file)
+void measured_print_source(FILE *out, const struct measured_file *file)
 {
     fprintf(out, "%d rows of %s, driver %s, CUDA %s, %s, by flopcast_measure %s\n", file->rows.n, file->gpu,
         file->driver, file->cuda, file->date, file->version);
+}
+
+void measured_print(FILE *out, const struct measured_file *file)
+{
+    measured_print_source(out, file);
     for (int i = 0; i < file->rows.n; i++) {
         bool seen = false;
         for (int before = 0; before < i && !seen; before++)

@@ -4,7 +4,7 @@
  * a time (of category memory: bytes), all rows are of one GPU, driver and date. A dry run, and a file without rows, are
  * errors. Columns may stand in any order; others may be added.
  *
- * Nothing is stored: the database has no table for kernels by shape yet. */
+ * Nothing is stored: fit_measure.h computes a GPU's numbers from the file itself. */
 #ifndef FLOPCAST_CALIBRATE_IMPORT_MEASURE_H
 #define FLOPCAST_CALIBRATE_IMPORT_MEASURE_H
 
@@ -17,6 +17,8 @@
 
 struct measured_row { /* texts live as long as the table; 0: not stated */
     const char *category, *kernel, *dtype;
+    const char *beside, *cache;
+    double m, n, k, batch, sms;
     double bytes, flop, time_s; /* of one call; the median */
     double sm_clock_hz;
 };
@@ -33,7 +35,10 @@ enum status measured_read_text(
     struct measured_file *out, const char *name, const char *text, size_t n, struct diag *diag);
 void measured_file_free(struct measured_file *file);
 
-/* A line with the provenance, then a line for each category and dtype: rows, best rate (FLOP/s where there are
+/* Who measured what and when, a line. */
+void measured_print_source(FILE *out, const struct measured_file *file);
+
+/* That, then a line for each category and dtype: rows, best rate (FLOP/s where there are
  * products, else B/s), shortest time. */
 void measured_print(FILE *out, const struct measured_file *file);
 

@@ -28,7 +28,7 @@ const struct category {
     {"embedding", "rows of a table, gathered", measure_embedding},
     {"loss", "cross-entropy with its gradient", measure_loss},
     {"attention", "the passes of naive attention over its scores, one by one and fused", measure_attention},
-    {"optimizer", "AdamW's step, fused and as the passes of _foreach operations", measure_optimizer},
+    {"optimizer", "steps of AdamW, fused and as the passes of _foreach operations, SGD and Lion", measure_optimizer},
     {"gemm", "matrix products of the project's models: fp32, tf32, bf16, fp16, fp8, int8", measure_gemm},
     {"overlap", "a GEMM and a copy beside a copy that holds some SMs", measure_overlap},
     {"nccl", "collectives on all GPUs, alone and beside a GEMM (rows of overlap); the communicator's memory",

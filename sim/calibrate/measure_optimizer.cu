@@ -1,4 +1,5 @@
-/* AdamW's step in fp32: one kernel (fused=True), and the passes of _foreach operations (foreach=True). */
+/* Steps in fp32: AdamW's as one kernel (fused=True) and as the passes of _foreach operations (foreach=True); SGD's with
+ * and without momentum and Lion's (arXiv 2302.06675) as one kernel. */
 #include "calibrate/measure_stream.cuh"
 
 namespace {
@@ -22,6 +23,50 @@ __global__ void adamw(float *p, const float *g, float *m, float *v, size_t n)
         store(v, i, second);
         store(p, i, weight);
     }
+}
+
+/* One moment at most. */
+enum simple { SGD, SGD_MOMENTUM, LION };
+const struct {
+    const char *name;
+    int tensors; /* p and g read, p written; a moment read and written */
+} simples[] = {{"sgd fused", 3}, {"sgd_momentum fused", 5}, {"lion fused", 5}};
+
+template <simple KIND> __global__ void simple_step(float *p, const float *g, float *m, size_t n)
+{
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
+        float weight[4], slope[4], moment[4];
+        load(weight, p, i);
+        load(slope, g, i);
+        if (KIND != SGD)
+            load(moment, m, i);
+#pragma unroll
+        for (int u = 0; u < 4; u++) {
+            float way = slope[u];
+            if (KIND == SGD_MOMENTUM)
+                way = moment[u] = 0.9f * moment[u] + slope[u];
+            if (KIND == LION) {
+                way = copysignf(1.0f, 0.9f * moment[u] + 0.1f * slope[u]);
+                moment[u] = 0.99f * moment[u] + 0.01f * slope[u];
+            }
+            weight[u] = weight[u] * (1.0f - 1e-6f) - 1e-4f * way;
+        }
+        if (KIND != SGD)
+            store(m, i, moment);
+        store(p, i, weight);
+    }
+}
+
+template <simple KIND> void one_simple(measure_session &session, size_t n)
+{
+    measure_case what =
+        stream_case("optimizer", simples[KIND].name, FP32, 0, (long long)n, (double)n * 4 * simples[KIND].tensors);
+    measure_kernel(session, what, [=](measure_session &s) {
+        auto p = (float *)measure_random(s, FP32, n), g = (float *)measure_random(s, FP32, n);
+        auto m = (float *)measure_random(s, FP32, n);
+        int blocks = blocks_for<float>(s, n);
+        return [=](cudaStream_t on) { simple_step<KIND><<<blocks, THREADS, 0, on>>>(p, g, m, n / 4); };
+    });
 }
 
 /* x = f(x), f(x, y) or f(x, y, z). */
@@ -84,6 +129,9 @@ void measure_optimizer(measure_session &session)
 {
     for (size_t n : {1 << 20, 16 << 20, 256 << 20}) {
         fused(session, n);
+        one_simple<SGD>(session, n);
+        one_simple<SGD_MOMENTUM>(session, n);
+        one_simple<LION>(session, n);
         one_pass<MUL>(session, n);
         one_pass<SQRT>(session, n);
         one_pass<LERP>(session, n);

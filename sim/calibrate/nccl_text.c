@@ -88,6 +88,16 @@ static int whole_number(const char *value)
     return errno == 0 && end != value && (*end == '\0' || *end == ' ') && n > 0 && n <= INT32_MAX ? (int)n : 0;
 }
 
+/* Words, as "not stated" or "8-32", state nothing; a number is one that can be. */
+static int stated_number(struct text_reader *r, const char *value, int line)
+{
+    int n = whole_number(value);
+    const char *digits = value + (*value == '-');
+    if (n == 0 && *digits && digits[strspn(digits, "0123456789")] == '\0')
+        nccl_refuse(r->t, line, "'%.40s' is no whole number from 1 to 2147483647", value);
+    return n;
+}
+
 /* "# key: value" at the start of the line; false: no comment of ours. */
 static bool take_comment(struct text_reader *r, char *line, int number)
 {
@@ -113,9 +123,9 @@ static bool take_comment(struct text_reader *r, char *line, int number)
     if (strcmp(key, "collective") == 0 && !(r->stated.collective = nccl_collective(value)))
         nccl_refuse(r->t, number, "'%.40s' is no collective of nccl-tests", value);
     else if (strcmp(key, "n_nodes") == 0)
-        r->stated.stated_nodes = whole_number(value);
+        r->stated.stated_nodes = stated_number(r, value, number);
     else if (strcmp(key, "n_gpus") == 0)
-        r->stated.stated_ranks = whole_number(value);
+        r->stated.stated_ranks = stated_number(r, value, number);
     else if (strcmp(key, "algo") == 0)
         r->stated.algorithm = nccl_algorithm(value);
     else if (strcmp(key, "proto") == 0)

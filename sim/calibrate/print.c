@@ -15,20 +15,20 @@ static void print_number(FILE *out, const char *format, const char *name, struct
     fprintf(out, "  %-5s %-20s %14s %14s%s%s\n", format, name, in_file, again, *error ? "  +- " : "", error);
 }
 
-static void print_optional(FILE *out, const char *format, const char *name, struct quantity filed,
+void basis_print_number(FILE *out, const char *format, const char *name, struct quantity filed,
     struct quantity computed, enum dimension dimension)
 {
     if (quantity_is_set(filed) || quantity_is_set(computed))
         print_number(out, format, name, filed, computed, dimension);
 }
 
-static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
+void basis_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, const struct hw_gpu *computed)
 {
     fprintf(out, "%s\n  %-26s %14s %14s\n", name, "", "in the file", "computed");
     print_number(out, "", "hbm_efficiency", filed->hbm_efficiency, computed->hbm_efficiency, DIM_FRACTION);
     print_number(out, "", "kernel_floor", filed->kernel_floor, computed->kernel_floor, DIM_SECONDS);
     print_number(out, "", "gemm_floor", filed->gemm_floor, computed->gemm_floor, DIM_SECONDS);
-    print_optional(out, "", "row_gap", filed->row_gap, computed->row_gap, DIM_BYTES);
+    basis_print_number(out, "", "row_gap", filed->row_gap, computed->row_gap, DIM_BYTES);
     print_number(
         out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
     print_number(out, "", "attention_overhead", filed->attention_overhead, computed->attention_overhead, DIM_NONE);
@@ -39,8 +39,8 @@ static void print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, c
         print_number(out, dtype_names[i], "efficiency", a->efficiency, b->efficiency, DIM_FRACTION);
         print_number(out, dtype_names[i], "k_overhead", a->k_overhead, b->k_overhead, DIM_NONE);
         print_number(out, dtype_names[i], "load_bandwidth", a->load_bandwidth, b->load_bandwidth, DIM_BYTES_PER_S);
-        print_optional(out, dtype_names[i], "tile_share", a->tile_share, b->tile_share, DIM_FRACTION);
-        print_optional(
+        basis_print_number(out, dtype_names[i], "tile_share", a->tile_share, b->tile_share, DIM_FRACTION);
+        basis_print_number(
             out, dtype_names[i], "single_efficiency", a->single_efficiency, b->single_efficiency, DIM_FRACTION);
     }
 }
@@ -105,7 +105,7 @@ enum status calibrate_print(
         struct hw_gpu filed, computed;
         status = basis_gpu(&filed, &computed, &basis, calibrate_gpus[i], diag);
         if (status == STATUS_OK)
-            print_gpu(out, calibrate_gpus[i], &filed, &computed);
+            basis_print_gpu(out, calibrate_gpus[i], &filed, &computed);
     }
     if (status == STATUS_OK) {
         print_errors(out, &basis);

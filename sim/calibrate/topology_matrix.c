@@ -101,6 +101,14 @@ static void take_header(struct matrix *m, const struct words *words, int line)
     m->is_close = ARENA_ARRAY(m->arena, bool, n);
 }
 
+static bool crosses_itself(const struct words *words, int gpu, int columns)
+{
+    for (int c = 0; c < columns; c++)
+        if ((cell(words->at[c + 1]) == CELL_SELF) != (c == gpu))
+            return false;
+    return true;
+}
+
 static void take_row(struct matrix *m, const struct words *words, int line)
 {
     int gpu = words->n > 1 ? gpu_number(words->at[0]) : -1;
@@ -117,8 +125,8 @@ static void take_row(struct matrix *m, const struct words *words, int line)
     else if (cells < m->n_columns)
         snprintf(text, sizeof text, "GPU%d has %d cells of %d (X, NV#, PIX, PXB, PHB, NODE, SYS); the line may be cut",
             gpu, cells, m->n_columns);
-    else if (cell(words->at[gpu + 1]) != CELL_SELF)
-        snprintf(text, sizeof text, "GPU%d: X is wanted below its own column", gpu);
+    else if (!crosses_itself(words, gpu, m->n_columns))
+        snprintf(text, sizeof text, "GPU%d: X is wanted below its own column, and below no other", gpu);
     else
         *text = '\0';
     if (*text) {

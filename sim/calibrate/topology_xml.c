@@ -50,11 +50,18 @@ static const char *attribute(const char **attributes, const char *name)
     return NULL;
 }
 
+/* The attribute; NULL where it is not there, or empty, which names nothing. */
+static const char *filled(const char **attributes, const char *name)
+{
+    const char *text = attribute(attributes, name);
+    return text && *text ? text : NULL;
+}
+
 /* A whole number from low to high; `missing` where the attribute is not there or empty. */
 static int number(struct reader *r, const char **attributes, const char *name, int low, int high, int missing)
 {
-    const char *text = attribute(attributes, name);
-    if (!text || !*text)
+    const char *text = filled(attributes, name);
+    if (!text)
         return missing;
     char *end = NULL;
     long value = strtol(text, &end, 10);
@@ -85,7 +92,7 @@ static double pci_Bps(const char *speed, int width, bool *unknown)
 
 static void open_pci(struct reader *r, const char **attributes)
 {
-    const char *busid = attribute(attributes, "busid"), *device = attribute(attributes, "device");
+    const char *busid = filled(attributes, "busid"), *device = filled(attributes, "device");
     int width = number(r, attributes, "link_width", 0, 64, 0);
     if (!busid)
         refuse(r, "a pci element without busid");
@@ -111,8 +118,13 @@ static void open_gpu(struct reader *r, const char **attributes)
         return;
     }
     struct pci *pci = &r->pci[r->n_pci - 1];
-    if (!attribute(attributes, "sm"))
+    if (!filled(attributes, "sm"))
         refuse(r, "a gpu without sm, its compute capability (90 for 9.0)");
+    for (int i = 0; i < r->found->gpus.n; i++) /* their NVLinks could not be told apart */
+        if (strcasecmp(r->found->gpus.at[i].busid, pci->busid) == 0) {
+            refuse(r, "a second gpu at busid '%.40s'; one machine a file", pci->busid);
+            break;
+        }
     pci->gpu = r->found->gpus.n;
     vec_push(&r->found->gpus, (struct topology_gpu){.busid = pci->busid,
                                   .device = pci->device,
@@ -127,16 +139,17 @@ static void open_gpu(struct reader *r, const char **attributes)
 static void open_nvlink(struct reader *r, const char **attributes)
 {
     int gpu = r->n_pci > 0 ? r->pci[r->n_pci - 1].gpu : -1;
-    const char *target = attribute(attributes, "target"), *class = attribute(attributes, "tclass");
+    const char *target = filled(attributes, "target"), *class = filled(attributes, "tclass");
     if (gpu < 0) {
         refuse(r, "an nvlink that is in no gpu");
         return;
     }
-    const char *links = attribute(attributes, "count");
-    if (!target || !links || !*links) {
+    if (!target || !filled(attributes, "count")) {
         refuse(r, "an nvlink without target or count");
         return;
     }
+    if (strcasecmp(target, r->pci[r->n_pci - 1].busid) == 0)
+        refuse(r, "an nvlink from a gpu to itself");
     int count = number(r, attributes, "count", 1, TOPOLOGY_MAX_LINKS, 0);
     bool to_switch = class && strcmp(class, "0x068000") == 0, to_gpu = class && strncmp(class, "0x03", 4) == 0;
     if (class && !to_switch && !to_gpu)

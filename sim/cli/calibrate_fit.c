@@ -3,6 +3,7 @@
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_cluster.h"
+#include "calibrate/fit_measure.h"
 #include "calibrate/fit_nccl.h"
 #include "calibrate/fit_training.h"
 #include "store/store.h"
@@ -10,13 +11,13 @@
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB, KEY_CORRELATIONS, KEY_CROSS_VALIDATE };
+enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB, KEY_CORRELATIONS, KEY_CROSS_VALIDATE, KEY_GPU };
 
-enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_COUNT };
-static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", NULL};
+enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_MEASURE, FIT_COUNT };
+static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", "measure", NULL};
 
 struct fit_command {
-    const char *measured, *gpus, *clusters, *db;
+    const char *measured, *gpus, *clusters, *db, *gpu, *file;
     enum fit_what what;
     bool correlations, cross_validate;
 };
@@ -27,6 +28,7 @@ static const struct argp_option options[] = {
     {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
     {"db", KEY_DB, "PATH", 0,
         "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
+    {"gpu", KEY_GPU, "FILE", 0, "measure: the GPU that was measured, a file of topologies/gpus", 0},
     {"correlations", KEY_CORRELATIONS, NULL, 0,
         "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
     {"cross-validate", KEY_CROSS_VALIDATE, NULL, 0,
@@ -52,6 +54,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DB:
         command->db = arg;
         return 0;
+    case KEY_GPU:
+        command->gpu = arg;
+        return 0;
     case KEY_CORRELATIONS:
         command->correlations = true;
         return 0;
@@ -59,13 +64,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->cross_validate = true;
         return 0;
     case ARGP_KEY_ARG:
+        if (command->what == FIT_MEASURE && !command->file) {
+            command->file = arg;
+            return 0;
+        }
         while (fit_names[command->what] && (state->arg_num > 0 || strcmp(fit_names[command->what], arg) != 0))
             command->what++;
         if (!fit_names[command->what])
-            argp_error(state, "'%s' is nothing to fit; 'nccl', 'training', 'cluster', or nothing for the GPUs", arg);
+            argp_error(state,
+                "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'measure FILE', or nothing for the "
+                "GPUs",
+                arg);
         return 0;
     case ARGP_KEY_END:
-        if (command->db && (command->what == FIT_TRAINING || command->what == FIT_CLUSTER))
+        if (command->what == FIT_MEASURE ? !command->file || !command->gpu : command->gpu != NULL)
+            argp_error(state,
+                "a file of flopcast_measure and its --gpu FILE go together: calibrate fit measure FILE --gpu FILE");
+        if (command->db && command->what != FIT_GPUS && command->what != FIT_NCCL)
             argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
         if (command->correlations && command->what != FIT_NCCL && command->what != FIT_TRAINING)
             argp_error(state, "--correlations is for: calibrate fit nccl, and training");
@@ -85,6 +100,23 @@ static void fit_gpus(const struct fit_command *command, struct arena *arena, str
         return;
     calibrate_store(command->measured, command->gpus, store, arena, diag);
     store_close(store);
+}
+
+static void fit_measured(const struct fit_command *command, struct arena *arena, struct diag *diag)
+{
+    struct hw_gpu filed;
+    struct measured_file file = {0};
+    struct measure_fit fit;
+    enum status status = hw_load_gpu(&filed, command->gpu, arena, diag);
+    if (status != STATUS_OK || measured_read(&file, command->file, diag) != STATUS_OK) {
+        measured_file_free(&file);
+        return;
+    }
+    if (measure_fit(&fit, &filed, &file, diag) == STATUS_OK) {
+        measure_fit_print(stdout, &fit, &filed, &file);
+        measure_fit_free(&fit);
+    }
+    measured_file_free(&file);
 }
 
 static void fit_nccl(const struct fit_command *command, struct arena *arena, struct diag *diag)
@@ -112,14 +144,16 @@ int calibrate_fit(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .args_doc = "[nccl | training | cluster]",
+        .args_doc = "[nccl | training | cluster | measure FILE --gpu FILE]",
         .doc =
             "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in the "
             "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
             "of nccl-tests, fitted or left out; with 'training', what only training shows, in topologies/gpus and "
             "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', what "
             "scaling "
-            "curves among them say about the variation that cluster files assume (minutes)."};
+            "curves among them say about the variation that cluster files assume (minutes); with 'measure', a GPU's "
+            "own "
+            "numbers from what flopcast_measure timed on it."};
     struct fit_command command = {.measured = FLOPCAST_SOURCE_DIR "/results/measured",
         .gpus = FLOPCAST_SOURCE_DIR "/topologies/gpus",
         .clusters = FLOPCAST_SOURCE_DIR "/topologies/clusters"};
@@ -138,6 +172,8 @@ int calibrate_fit(int argc, char **argv)
             &diag);
     else if (command.what == FIT_CLUSTER)
         cluster_fit_print(stdout, table, base, &diag);
+    else if (command.what == FIT_MEASURE)
+        fit_measured(&command, &arena, &diag);
     else
         fit_gpus(&command, &arena, &diag);
     arena_release(&arena);

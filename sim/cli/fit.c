@@ -19,8 +19,16 @@ static int gpu_counts(const struct memory_request *request, int64_t counts[MOST_
     return 1;
 }
 
+/* The search ends somewhere, which is no limit of the GPU's. */
+static const char *batch_text(char *text, size_t n, int64_t batch)
+{
+    snprintf(text, n, "%s%" PRId64, batch == FOOTPRINT_MOST_BATCH ? ">= " : "", batch);
+    return text;
+}
+
 static void print(FILE *out, const struct memory_request *request)
 {
+    char text[32];
     const struct hw_gpu *gpu = &request->gpus[0];
     double room = memory_room(gpu);
     struct footprint_job job = {request->params, &request->model, request->options};
@@ -28,9 +36,9 @@ static void print(FILE *out, const struct memory_request *request)
     int n = gpu_counts(request, counts);
     fprintf(out, "%s on %s: %.1f GB, less %.1f GB of CUDA context\n", request->model.shape.name, gpu->name,
         gpu->hbm_capacity.value * 1e-9, gpu->context_bytes.value * 1e-9);
-    fprintf(out, "%s, %s, %s, sequences of %" PRId64 " tokens; the largest micro-batch by activation checkpointing\n\n",
+    fprintf(out, "%s, %s, %s, samples of %" PRId64 " token%s; the largest micro-batch by activation checkpointing\n\n",
         footprint_dtype_names[job.options.dtype], optimizer_names[job.options.optimizer],
-        footprint_strategy_names[job.options.strategy], job.options.seq_len);
+        footprint_strategy_names[job.options.strategy], job.options.seq_len, job.options.seq_len == 1 ? "" : "s");
     fprintf(out, "%12s", "GPUs");
     for (int c = 0; c < CHECKPOINT_COUNT; c++)
         fprintf(out, "  %12s", checkpointing_names[c]);
@@ -39,7 +47,8 @@ static void print(FILE *out, const struct memory_request *request)
         fprintf(out, "%12" PRId64, counts[i]);
         for (job.options.checkpointing = 0; job.options.checkpointing < CHECKPOINT_COUNT; job.options.checkpointing++) {
             job.options.gpus = counts[i];
-            fprintf(out, "  %12" PRId64, footprint_largest_batch(&job, room));
+            int64_t batch = footprint_largest_batch(&job, room);
+            fprintf(out, "  %12s", batch_text(text, sizeof text, batch));
         }
         fputc('\n', out);
     }

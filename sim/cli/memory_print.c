@@ -43,7 +43,7 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
 {
     bool activations = request->has_model && request->options.micro_batch > 0;
     int strategy = request->options.strategy, dtype = request->options.dtype;
-    bool mixed = dtype == FOOTPRINT_BF16_MIXED || dtype == FOOTPRINT_FP16_MIXED, several = request->options.gpus > 1;
+    bool mixed = footprint_is_mixed(dtype), several = request->options.gpus > 1;
     bool deepspeed = several && strategy >= FOOTPRINT_ZERO1 && strategy <= FOOTPRINT_ZERO3;
     bool gathers = several && (strategy == FOOTPRINT_FSDP || strategy == FOOTPRINT_ZERO3);
     add(rows, "gpu", "weights", NOT_GIVEN, f->weights, "");
@@ -58,6 +58,8 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
         : request->has_model || deepspeed                  ? "weights gathered for use"
                                                            : "units are known to a model file only");
     add(rows, "gpu", "buffers", NOT_GIVEN, f->buffers, f->buffers == 0 ? "" : "buckets");
+    if (f->tables > 0)
+        add(rows, "gpu", "tables", NOT_GIVEN, f->tables, "embeddings and row-wise Adagrad, shared out over all GPUs");
     add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
         activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
     if (f->host > 0)
@@ -131,9 +133,8 @@ static void add_sharing_rules(struct rows *rows, const struct memory_request *re
             states(request, FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAMW, rules[i].strategy, gpus), note);
 }
 
-static void add_model_rows(struct rows *rows, const struct memory_request *request)
+static void add_adapter_rows(struct rows *rows, const struct memory_request *request)
 {
-    const struct footprint_options *options = &request->options;
     const struct model *model = &request->model;
     double p = (double)request->params;
     double adapters = 16 * (double)footprint_lora_params(model, LORA_RANK, NULL); /* FP32: 4 + 4 + 8 bytes each */
@@ -143,14 +144,20 @@ static void add_model_rows(struct rows *rows, const struct memory_request *reque
         "4.127 bits in the blocks' matrices, the rest in 16 bit");
     add(rows, "rule", "QLoRA, prepared for training", p / 2, footprint_quantised_base(model, BASE_NF4, 4) + adapters,
         "prepare_model_for_kbit_training: the rest in FP32; it turns full checkpointing on, too");
-    if (options->micro_batch > 0) {
-        int64_t context = model->shape.family == MODEL_T5 ? options->decoder_seq_len : options->seq_len;
-        double cache = footprint_kv_cache(&model->shape, options->micro_batch, context, 2);
+}
+
+static void add_batch_rows(struct rows *rows, const struct memory_request *request)
+{
+    const struct footprint_options *options = &request->options;
+    const struct model_shape *shape = &request->model.shape;
+    int64_t context = shape->family == MODEL_T5 ? options->decoder_seq_len : options->seq_len;
+    double cache = footprint_kv_cache(shape, options->micro_batch, context, 2);
+    if (cache > 0)
         add(rows, "rule", "KV cache, 16 bit", cache, cache,
             "generation: 2 x batch x layers x KV heads x head size x context");
-        double noise = footprint_neftune(model, options);
+    double noise = footprint_neftune(&request->model, options);
+    if (model_sample_tokens(shape) == 0)
         add(rows, "rule", "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");
-    }
 }
 
 static void print_bytes(FILE *out, double bytes)
@@ -310,8 +317,10 @@ void memory_print(FILE *out, const struct memory_request *request, struct arena 
     add_precision_rules(&rows, request);
     add_optimizer_rules(&rows, request);
     add_sharing_rules(&rows, request, arena);
-    if (request->has_model)
-        add_model_rows(&rows, request);
+    if (request->has_model && model_takes_adapters(&request->model.shape))
+        add_adapter_rows(&rows, request);
+    if (request->has_model && request->options.micro_batch > 0)
+        add_batch_rows(&rows, request);
     if (request->format == MEMORY_CSV)
         print_csv(out, &rows);
     else if (request->format == MEMORY_JSON)

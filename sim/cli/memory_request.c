@@ -35,7 +35,7 @@ static const struct argp_option options[] = {
     {.name = "dtype",
         .key = KEY_DTYPE,
         .arg = "D",
-        .doc = "fp32, tf32, bf16_mixed (default), fp16_mixed, bf16_master, bf16, fp16 or int8"},
+        .doc = "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, bf16_master, bf16, fp16 or int8"},
     {.name = "optimizer",
         .key = KEY_OPTIMIZER,
         .arg = "O",
@@ -141,6 +141,10 @@ static void check(const struct memory_request *request, struct argp_state *state
         argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
     if (!footprint->lora_rank && (footprint->base != BASE_HALF || footprint->lora_targets))
         argp_error(state, "--qlora, --lora-base and --lora-targets say more about --lora RANK, which is missing");
+    if (footprint->lora_rank > 0 && footprint->optimizer == OPTIMIZER_LOMO)
+        argp_error(state, "LOMO is there to train all parameters; use --optimizer adamw with --lora");
+    if (footprint->offload && footprint->strategy == FOOTPRINT_DDP)
+        argp_error(state, "ddp does not offload; use --offload with --strategy fsdp, zero1, zero2 or zero3");
     if (request->fit && !request->gpu_path)
         argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
     if (request->fit && footprint->micro_batch)
@@ -226,49 +230,82 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
     return status;
 }
 
+/* The model's own lengths in place of the user's, or why they do not go together. */
+static enum status check_lengths(struct memory_request *request, struct diag *diag)
+{
+    const struct model_shape *shape = &request->model.shape;
+    struct footprint_options *footprint = &request->options;
+    struct source_pos at = {.file = request->name};
+    bool counted = request->fit || footprint->micro_batch > 0;
+    int64_t of_sample = model_sample_tokens(shape);
+    if (of_sample > 0 && footprint->seq_len > 0 && footprint->seq_len != of_sample)
+        return diag_input(diag, at, "it makes %" PRId64 " tokens of a sample; leave --seq-len out", of_sample);
+    if (of_sample > 0 && counted)
+        footprint->seq_len = of_sample;
+    if (shape->family != MODEL_T5 && footprint->decoder_seq_len > 0)
+        return diag_input(diag, at, "it has no second stack; leave --decoder-seq-len out");
+    if (shape->family == MODEL_T5 && footprint->decoder_seq_len == 0)
+        footprint->decoder_seq_len = footprint->seq_len;
+    if (shape->max_positions > 0 && footprint->seq_len > shape->max_positions)
+        return diag_input(diag, at,
+            "%" PRId64 " tokens, but it has %" PRId64 " learned positions; use at most that many", footprint->seq_len,
+            shape->max_positions);
+    double bytes = model_largest_tensor_bytes(
+        shape, request->fit ? 1 : footprint->micro_batch, footprint->seq_len, footprint->decoder_seq_len);
+    if (bytes > MODEL_MAX_TENSOR_BYTES)
+        return diag_input(
+            diag, at, "a tensor of %.1e bytes; use a smaller --micro-batch or a shorter --seq-len", bytes);
+    return STATUS_OK;
+}
+
+static enum status check_adapters(const struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    struct source_pos at = {.file = request->name};
+    const char *targets = request->options.lora_targets;
+    if (request->options.lora_rank == 0)
+        return STATUS_OK;
+    if (!request->has_model)
+        return diag_input(diag, at,
+            "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
+    if (!model_takes_adapters(&request->model.shape))
+        return diag_input(diag, at, "adapters go beside linear layers, and it has convolutions; leave --lora out");
+    const char *unknown = model_unknown_target(&request->model, targets, arena);
+    if (unknown)
+        return diag_input(diag, at,
+            "no linear layer of a block is called '%s', as in --lora-targets %s; see 'flopcast model %s'", unknown,
+            targets, request->name);
+    return STATUS_OK;
+}
+
+static enum status load_shape(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    struct model_shape shape = {0};
+    struct source_pos at = {.file = request->name};
+    if (access(request->name, R_OK) != 0)
+        return diag_input(
+            diag, at, "cannot open: %s; MODEL is a model file or a number of parameters, as in 11.3B", strerror(errno));
+    enum status status = model_load(&shape, request->name, arena, diag);
+    if (status != STATUS_OK)
+        return status;
+    model_build(&request->model, &shape, arena);
+    request->params = request->model.params;
+    request->has_model = true;
+    if (!model_takes_flash(&shape) && request->options.attention == ATTENTION_FLASH)
+        return diag_input(diag, at,
+            "T5 adds a position bias to its scores and DeepViT mixes heads, which flash attention cannot; use "
+            "--attention naive");
+    return check_lengths(request, diag);
+}
+
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     request->params = parameter_count(request->name);
-    if (request->params == 0) {
-        struct model_shape shape = {0};
-        if (access(request->name, R_OK) != 0)
-            return diag_input(diag, (struct source_pos){.file = request->name},
-                "cannot open: %s; MODEL is a model file or a number of parameters, as in 11.3B", strerror(errno));
-        enum status status = model_load(&shape, request->name, arena, diag);
-        if (status != STATUS_OK)
-            return status;
-        model_build(&request->model, &shape, arena);
-        request->params = request->model.params;
-        request->has_model = true;
-        if (shape.family == MODEL_T5 && request->options.decoder_seq_len == 0)
-            request->options.decoder_seq_len = request->options.seq_len;
-        if (!model_takes_flash(&shape) && request->options.attention == ATTENTION_FLASH)
-            return diag_input(diag, (struct source_pos){.file = request->name},
-                "T5 adds a position bias to its scores and DeepViT mixes heads, which flash attention cannot; use "
-                "--attention naive");
-        int64_t of_image = model_image_tokens(&shape);
-        if (of_image > 0 && request->options.seq_len > 0 && request->options.seq_len != of_image)
-            return diag_input(diag, (struct source_pos){.file = request->name},
-                "it makes %" PRId64 " tokens of an image; leave --seq-len out", of_image);
-        if (of_image > 0 && (request->fit || request->options.micro_batch > 0))
-            request->options.seq_len = of_image;
-        if (shape.family != MODEL_T5)
-            request->options.decoder_seq_len = 0;
-        if (shape.max_positions > 0 && request->options.seq_len > shape.max_positions)
-            return diag_input(diag, (struct source_pos){.file = request->name},
-                "%" PRId64 " tokens, but it has %" PRId64 " learned positions; use at most that many",
-                request->options.seq_len, shape.max_positions);
-    }
+    enum status status = request->params > 0 ? STATUS_OK : load_shape(request, arena, diag);
+    if (status != STATUS_OK)
+        return status;
     if (request->options.seq_len == 0 && (request->fit || request->options.micro_batch > 0))
         return diag_input(diag, (struct source_pos){.file = request->name},
             "activations depend on the length of a sequence; give --seq-len");
-    if (request->options.lora_rank > 0 && !request->has_model)
-        return diag_input(diag, (struct source_pos){.file = request->name},
-            "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
-    if (request->has_model && request->options.lora_rank > 0 &&
-        footprint_lora_params(&request->model, 1, request->options.lora_targets) == 0)
-        return diag_input(diag, (struct source_pos){.file = request->name},
-            "no linear layer of a block is called as in --lora-targets %s; see 'flopcast model %s'",
-            request->options.lora_targets, request->name);
-    return load_known_gpus(request, arena, diag);
+    status = check_adapters(request, arena, diag);
+    return status == STATUS_OK ? load_known_gpus(request, arena, diag) : status;
 }

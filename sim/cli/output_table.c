@@ -18,7 +18,7 @@ struct view {
     struct arena *arena;
     struct vary vary; /* only what has no column of its own */
     bool published, published_memory, sampled, retries;
-    int of_images; /* points whose model has images */
+    int of_images, of_samples; /* points whose model has images; features */
 };
 
 static bool has_own_column(const char *path)
@@ -44,9 +44,20 @@ static void view_begin(struct view *view)
         const struct scenario_published *published = &view->set->points[i].published;
         view->published |= published->found;
         view->published_memory |= published->found && published->peak_allocated_bytes > 0;
-        view->of_images += model_image_tokens(&view->set->points[i].model.shape) > 0;
+        const struct model_shape *shape = &view->set->points[i].model.shape;
+        view->of_images += shape->image_size > 0;
+        view->of_samples += shape->image_size == 0 && model_sample_tokens(shape) > 0;
         view->retries |= view->results[i].exec.memory.alloc_retries_a_step > 0;
     }
+}
+
+static const char *throughput_unit(const struct view *view)
+{
+    if (view->of_images == view->set->n_points)
+        return "images/s";
+    if (view->of_samples == view->set->n_points)
+        return "samples/s";
+    return view->of_images > 0 ? "tok, img/s" : view->of_samples > 0 ? "tok, smp/s" : "tokens/s";
 }
 
 static void head(const struct view *view, struct table *table)
@@ -68,8 +79,7 @@ static void head(const struct view *view, struct table *table)
         table_column(table, "deviation", "%", false);
     }
     table_column(table, "step", "s", false);
-    bool all_images = view->of_images == view->set->n_points;
-    table_column(table, all_images ? "images/s" : view->of_images > 0 ? "tok, img/s" : "tokens/s", "/GPU", false);
+    table_column(table, throughput_unit(view), "/GPU", false);
     table_column(table, "MFU", "%", false);
     table_column(table, "exposed comm", "% of step", false);
     table_column(table, "HBM peak", "GiB", false);

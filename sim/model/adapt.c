@@ -16,20 +16,50 @@ bool model_is_block_matrix(const struct model *model, const struct model_tensor 
     return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
 }
 
-/* The linear layer of a tensor ("q_proj" of "model.layers.0.self_attn.q_proj.weight") stands in the list. */
+/* The linear layer of a tensor is called so: "q_proj" of "model.layers.0.self_attn.q_proj.weight". */
+static bool is_called(const struct model_tensor *tensor, const char *name, size_t n)
+{
+    const char *end = strrchr(tensor->name, '.'), *start = end;
+    while (start && start > tensor->name && start[-1] != '.')
+        start--;
+    return start && (size_t)(end - start) == n && strncmp(name, start, n) == 0;
+}
+
+/* The list behind its first name. */
+static const char *behind_name(const char *targets)
+{
+    targets += strcspn(targets, ",");
+    return targets + (*targets == ',');
+}
+
 bool model_is_target(const struct model *model, const struct model_tensor *tensor, const char *targets)
 {
-    const char *end = strrchr(tensor->name, '.');
-    if (!model_is_block_matrix(model, tensor) || !end)
+    if (!model_is_block_matrix(model, tensor))
         return false;
-    const char *start = end;
-    while (start > tensor->name && start[-1] != '.')
-        start--;
-    size_t n = (size_t)(end - start);
-    for (const char *at = targets; at && *at; at += strcspn(at, ","), at += *at == ',')
-        if (strcspn(at, ",") == n && strncmp(at, start, n) == 0)
+    for (const char *at = targets; at && *at; at = behind_name(at))
+        if (is_called(tensor, at, strcspn(at, ",")))
             return true;
     return !targets;
+}
+
+bool model_takes_adapters(const struct model_shape *shape)
+{
+    return shape->family != MODEL_CONVNET && !shape->dhen.convolution;
+}
+
+const char *model_unknown_target(const struct model *model, const char *targets, struct arena *arena)
+{
+    if (targets && !*targets)
+        return "";
+    for (const char *at = targets; at && *at; at = behind_name(at)) {
+        size_t n = strcspn(at, ",");
+        bool known = false;
+        for (int t = 0; t < model->n_tensors && !known; t++)
+            known = model_is_block_matrix(model, &model->tensors[t]) && is_called(&model->tensors[t], at, n);
+        if (!known)
+            return arena_printf(arena, "%.*s", (int)n, at);
+    }
+    return NULL;
 }
 
 typedef VEC(struct model_tensor) tensor_list;

@@ -8,7 +8,8 @@ const char *const model_family_names[MODEL_FAMILY_COUNT + 1] = {[MODEL_T5] = "t5
     [MODEL_LLAMA] = "llama",
     [MODEL_BERT] = "bert",
     [MODEL_VIT] = "vit",
-    [MODEL_CONVNET] = "convnet"};
+    [MODEL_CONVNET] = "convnet",
+    [MODEL_DHEN] = "dhen"};
 const char *const conv_block_names[CONV_BLOCK_COUNT + 1] = {[CONV_BASIC] = "basic", [CONV_BOTTLENECK] = "bottleneck"};
 
 const struct model_family_code *model_family_code(const struct model_shape *shape)
@@ -18,7 +19,8 @@ const struct model_family_code *model_family_code(const struct model_shape *shap
         [MODEL_LLAMA] = &model_family_llama,
         [MODEL_BERT] = &model_family_bert,
         [MODEL_VIT] = &model_family_vit,
-        [MODEL_CONVNET] = &model_family_convnet};
+        [MODEL_CONVNET] = &model_family_convnet,
+        [MODEL_DHEN] = &model_family_dhen};
     BUG_IF(shape->family < 0 || shape->family >= MODEL_FAMILY_COUNT, "family %d", shape->family);
     return families[shape->family];
 }

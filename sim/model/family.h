@@ -1,6 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
  * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c, vit.c,
- * convnet.c. */
+ * convnet.c, dhen.c. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -28,7 +28,8 @@ struct stage_context {
     const struct model_workload *workload;
     enum layer_role role;
     enum stage_kind kind;
-    int layer; /* of the model; 0 but for blocks. Alike layers share the program of the first */
+    bool frozen; /* the model is; only adapters beside its matrices are trained */
+    int layer;   /* of the model; 0 but for blocks. Alike layers share the program of the first */
 };
 
 struct model_family_code {
@@ -41,7 +42,7 @@ struct model_family_code {
 };
 
 extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama, model_family_bert,
-    model_family_vit, model_family_convnet;
+    model_family_vit, model_family_convnet, model_family_dhen;
 const struct model_family_code *model_family_code(const struct model_shape *shape);
 
 /* Read a Hugging Face config.json whose key "model_type" stands at type. *table: its keys, whose offsets are those of

@@ -1,5 +1,6 @@
 /* A model as layers of kernels. Families: T5 (encoder-decoder), GPT (GPT-2/minGPT/MPT-like decoder), Llama (RMSNorm,
- * SwiGLU, GQA), BERT (encoder), and of images ViT and DeepViT (encoder), convnet (ResNet, ResNeXt, RegNet).
+ * SwiGLU, GQA), BERT (encoder), of images ViT and DeepViT (encoder), convnet (ResNet, ResNeXt, RegNet), and DHEN, which
+ * ranks by many features of a sample.
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
@@ -21,9 +22,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum model_family { MODEL_T5, MODEL_GPT, MODEL_LLAMA, MODEL_BERT, MODEL_VIT, MODEL_CONVNET, MODEL_FAMILY_COUNT };
+enum model_family {
+    MODEL_T5,
+    MODEL_GPT,
+    MODEL_LLAMA,
+    MODEL_BERT,
+    MODEL_VIT,
+    MODEL_CONVNET,
+    MODEL_DHEN,
+    MODEL_FAMILY_COUNT
+};
 extern const char
-    *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "bert", "vit", "convnet" */
+    *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "bert", "vit", "convnet", "dhen" */
 
 /* basic: two windows of 3 x 3. bottleneck: 1 x 1 to the inner width, 3 x 3 in groups, 1 x 1 to the width. */
 enum conv_block { CONV_BASIC, CONV_BOTTLENECK, CONV_BLOCK_COUNT };
@@ -39,6 +49,21 @@ struct model_conv {
     bool stem_pool; /* ResNet: 7 x 7 and a max pool, both of stride 2; false, RegNet: 3 x 3 of stride 2 */
     double squeeze; /* RegNet-Y: squeeze-and-excitation to this share of the block's input width; 0: none */
     struct model_conv_stage stages[MODEL_CONV_STAGES];
+};
+
+enum table_format { TABLES_FP16, TABLES_FP32, TABLES_FORMAT_COUNT };
+extern const char *const table_format_names[TABLES_FORMAT_COUNT + 1]; /* "fp16", "fp32" */
+
+/* DHEN: what a sample is, and which modules a layer's ensemble has (model/dhen.c). */
+struct model_dhen {
+    int64_t features; /* embeddings of a sample, the one made of its dense inputs included */
+    int64_t inputs;   /* dense numbers of a sample */
+    bool linear, dot, attention, convolution, cross;
+    struct {
+        double params;   /* elements of all tables of embeddings; shared out over all ranks, by model parallelism */
+        int64_t pooling; /* rows that are summed to make a feature */
+        int format;      /* enum table_format */
+    } tables;
 };
 
 struct model_shape {
@@ -65,13 +90,26 @@ struct model_shape {
     int64_t patch;           /* ViT: positions along a side of a patch */
     bool mixes_heads;        /* DeepViT */
     struct model_conv conv;
+    struct model_dhen dhen;
 };
 
 /* Fused attention is possible: nothing is done to the scores but scaling, masking and softmax. */
 bool model_takes_flash(const struct model_shape *shape);
 
-/* Tokens of an image as blocks see it: ViT: its patches and the class token; convnet: 1. 0: not a model of images. */
-int64_t model_image_tokens(const struct model_shape *shape);
+/* Tokens of a sample as blocks see it, where the model says how many: ViT: an image's patches and the class token;
+ * convnet: 1; DHEN: its features. 0: texts, which are as long as the workload says. */
+int64_t model_sample_tokens(const struct model_shape *shape);
+
+/* Bytes of the largest tensor of a micro-step, at most. Sizes are kept in int64 and counted in double: at most
+ * MODEL_MAX_TENSOR_BYTES both are exact. */
+#define MODEL_MAX_TENSOR_BYTES 0x1p53
+double model_largest_tensor_bytes(
+    const struct model_shape *shape, int64_t micro_batch, int64_t seq_len, int64_t decoder_seq_len);
+
+/* Tables of embeddings that lie on one of so many ranks, and what row-wise Adagrad keeps for them (an FP32 sum to a
+ * row: fbgemm's EXACT_ROWWISE_ADAGRAD); bytes. 0: the model has none. */
+int64_t model_table_bytes(const struct model_shape *shape, int64_t ranks);
+int64_t model_table_state_bytes(const struct model_shape *shape, int64_t ranks);
 
 /* One parameter tensor. Tensors stand in the order of layers; within a layer, of model.parameters(). (In PyTorch the
  * root's later tensors, such as the final norm, come after the blocks'; here a layer's tensors are one run.) */
@@ -121,8 +159,8 @@ extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "ind
 
 /* What a rank computes on in one micro-step. */
 struct model_workload {
-    int64_t micro_batch;     /* sequences, images */
-    int64_t seq_len;         /* tokens of a sequence (T5: encoder side); of images: model_image_tokens() */
+    int64_t micro_batch;     /* sequences, images, samples */
+    int64_t seq_len;         /* tokens of a sequence (T5: encoder side); else model_sample_tokens() */
     int64_t decoder_seq_len; /* T5: tokens of the decoder side; 0 for decoder-only models */
     enum dtype math;         /* GEMMs multiply in this */
     enum dtype storage;      /* activations and parameters as products take them: BF16, FP16 or FP32 (TF32 math has FP32
@@ -142,8 +180,8 @@ struct model_workload {
                               * its `outputs` does not) */
 };
 
-/* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where the model has images, images: what
- * throughput is counted in. */
+/* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
+ * samples: what throughput is counted in. */
 int64_t model_tokens(const struct model *model, const struct model_workload *workload);
 
 /* Bytes of the keys and values that a decoder block hands out as past_key_values (self-attention, and cross-attention
@@ -165,6 +203,9 @@ struct model_kernel {
                 * second product with a matrix, from the first, and fused attention (torchtitan,
                 * models/parallelize_llama.py, _save_list and mm_count; products with a bias count there as another
                 * operation, here alike) */
+    double exchange_bytes; /* when it is done, an all_to_all over all ranks begins beside the kernels that follow: so
+                            * much from each rank (DHEN's features and their gradients); 0: none */
+    bool awaits_exchange;  /* it starts when that is done */
 };
 
 /* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's
@@ -236,6 +277,10 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
 /* Is the tensor a matrix of a block, which adapters go beside and QLoRA quantises; is it called in targets, too? */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
 bool model_is_target(const struct model *model, const struct model_tensor *tensor, const char *targets);
+/* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */
+bool model_takes_adapters(const struct model_shape *shape);
+/* The first name of the list that no linear layer of a block is called, in arena; NULL: there is none such. */
+const char *model_unknown_target(const struct model *model, const char *targets, struct arena *arena);
 /* QLoRA (arXiv 2305.14314), section 3: a second quantisation leaves 0.127 bits of constants to an element of 4 bits; in
  * thousandths of a bit. */
 enum { MODEL_NF4_MILLIBITS = 4127 };

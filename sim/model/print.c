@@ -10,7 +10,7 @@ enum { T5_LENGTH = 512, LLAMA_LENGTH = 4096 };
 
 static struct model_workload typical_workload(const struct model_shape *shape)
 {
-    int64_t of_image = model_image_tokens(shape);
+    int64_t of_image = model_sample_tokens(shape);
     int64_t length = of_image > 0                ? of_image
                      : shape->family == MODEL_T5 ? T5_LENGTH
                      : shape->max_positions > 0  ? shape->max_positions
@@ -69,6 +69,22 @@ static void print_stages(FILE *out, const struct model_shape *s)
     fputc('\n', out);
 }
 
+static void print_dhen(FILE *out, const struct model_shape *s)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } modules[] = {{"linear", s->dhen.linear}, {"dot", s->dhen.dot}, {"attention", s->dhen.attention},
+        {"convolution", s->dhen.convolution}, {"cross", s->dhen.cross}};
+    fprintf(out, ": samples of %" PRId64 " features of %" PRId64 ", d_ff %" PRId64 ", modules", s->dhen.features,
+        s->d_model, s->d_ff);
+    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+        if (modules[i].given)
+            fprintf(out, " %s", modules[i].name);
+    fprintf(out, "\ntables      %.4g B elements of %s, shared out over all GPUs, no part of the parameters\n",
+        s->dhen.tables.params / 1e9, table_format_names[s->dhen.tables.format]);
+}
+
 static void print_width(FILE *out, const struct model_shape *s)
 {
     fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64, s->d_model, s->d_ff,
@@ -90,6 +106,8 @@ void model_print(FILE *out, const struct model *model)
     fprintf(out, "family      %s", model_family_names[s->family]);
     if (s->family == MODEL_CONVNET)
         print_stages(out, s);
+    else if (s->family == MODEL_DHEN)
+        print_dhen(out, s);
     else
         print_width(out, s);
     fprintf(out, "parameters  %s (%.4g B)\nlayers      %d and the root\n",
@@ -99,8 +117,9 @@ void model_print(FILE *out, const struct model *model)
     struct model_workload workload = typical_workload(s);
     model_stages(&stages, model, &workload, &arena);
     double flop = model_forward_flop(&stages), tokens = (double)model_tokens(model, &workload);
-    if (model_image_tokens(s) > 0)
-        fprintf(out, "forward     %.4g GFLOP an image (two for a multiply-add)\n", flop / tokens / 1e9);
+    if (model_sample_tokens(s) > 0)
+        fprintf(out, "forward     %.4g GFLOP %s (two for a multiply-add)\n", flop / tokens / 1e9,
+            s->image_size > 0 ? "an image" : "a sample");
     else
         fprintf(out, "forward     %.4g GFLOP a token at length %" PRId64 " (naive attention counted over all pairs)\n",
             flop / tokens / 1e9, workload.seq_len);

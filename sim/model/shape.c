@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* Larger than any model in sight by a factor of a hundred; below it every count of bytes or elements of parameters fits
+ * int64. */
+#define MAX_PARAMS 1e15
+
 #define FIELD(member, ...)                                                                                             \
     {                                                                                                                  \
         .key = #member, .offset = offsetof(struct model_shape, member), __VA_ARGS__                                    \
@@ -46,13 +50,51 @@ static const struct config_field conv_fields[] = {
 static const struct config_table conv_table = {
     .what = "the convolutions of a model", .fields = conv_fields, .n_fields = sizeof conv_fields / sizeof *conv_fields};
 
+#define TABLES_FIELD(member, ...)                                                                                      \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_dhen, tables.member), __VA_ARGS__                              \
+    }
+static const struct config_field tables_fields[] = {
+    TABLES_FIELD(params, .type = FIELD_NUMBER, .required = true, .min = 1, .max = MAX_PARAMS,
+        .help = "Elements of all tables together."),
+    TABLES_FIELD(pooling, COUNT(1, MODEL_MAX_WIDTH), .help = "Rows that are summed to make a feature; default 1."),
+    TABLES_FIELD(
+        format, .type = FIELD_ENUM, .names = table_format_names, .help = "Of an element: fp16 (default) or fp32."),
+};
+static const struct config_table tables_table = {.what = "the tables of embeddings",
+    .fields = tables_fields,
+    .n_fields = sizeof tables_fields / sizeof *tables_fields};
+
+#define DHEN_FIELD(member, ...)                                                                                        \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_dhen, member), __VA_ARGS__                                     \
+    }
+#define MODULE(member, help_) DHEN_FIELD(member, .type = FIELD_BOOL, .help = help_)
+static const struct config_field dhen_fields[] = {
+    DHEN_FIELD(features, COUNT(2, MODEL_MAX_WIDTH), .required = true,
+        .help = "Embeddings of a sample, with the one that its dense inputs make."),
+    DHEN_FIELD(inputs, COUNT(1, MODEL_MAX_WIDTH), .required = true, .help = "Dense numbers of a sample."),
+    MODULE(linear, "A layer mixes features by a matrix; default false, as the modules that follow."),
+    MODULE(dot, "A layer multiplies features pairwise, then an MLP of width d_ff."),
+    MODULE(attention, "A layer has a transformer encoder layer over the features."),
+    MODULE(convolution, "A layer has a convolution of 3 x 3 over features x d_model."),
+    MODULE(cross, "A layer crosses the whole sample with itself (DCN)."),
+    {.key = "tables",
+        .type = FIELD_SECTION,
+        .required = true,
+        .section = &tables_table,
+        .help = "The sparse part: shared out over all GPUs."},
+};
+static const struct config_table dhen_table = {
+    .what = "a DHEN", .fields = dhen_fields, .n_fields = sizeof dhen_fields / sizeof *dhen_fields};
+
 static const struct config_field fields[] = {
     {.key = "family",
         .type = FIELD_ENUM,
         .offset = offsetof(struct model_shape, family),
         .required = true,
         .names = model_family_names,
-        .help = "t5, gpt, llama, bert, vit or convnet"},
+        .help = "t5, gpt, llama, bert, vit, convnet or dhen"},
     FIELD(name, .type = FIELD_STRING, .required = true, .help = "What the model is called."),
     FIELD(
         source, .type = FIELD_STRING, .required = true, .help = "Where the shape comes from; assumed ... where it is."),
@@ -79,7 +121,8 @@ static const struct config_field fields[] = {
     FIELD(dropout, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 0.99,
         .help = "Probability; default: t5, bert 0.1, others 0."),
     FIELD(image_size, COUNT(1, MODEL_MAX_IMAGE), .help = "vit, convnet: positions along an image's side; default 224."),
-    FIELD(classes, COUNT(1, MODEL_MAX_VOCAB), .help = "vit, convnet: classes of the head; default 1000."),
+    FIELD(classes, COUNT(1, MODEL_MAX_VOCAB),
+        .help = "vit, convnet: classes of the head, default 1000; dhen: tasks, default 1."),
     FIELD(patch, COUNT(1, MODEL_MAX_IMAGE), .help = "vit: positions along a patch's side; default 16."),
     FIELD(mixes_heads, .type = FIELD_BOOL, .help = "vit: DeepViT's re-attention; default false."),
     {.key = "conv",
@@ -87,26 +130,29 @@ static const struct config_field fields[] = {
         .offset = offsetof(struct model_shape, conv),
         .section = &conv_table,
         .help = "convnet: its stem and four stages."},
+    {.key = "dhen",
+        .type = FIELD_SECTION,
+        .offset = offsetof(struct model_shape, dhen),
+        .section = &dhen_table,
+        .help = "dhen: what a sample is, and the modules of a layer."},
 };
 
 const struct config_table model_shape_table = {
     .what = "a model", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
 
-/* Larger than any model in sight by a factor of a hundred; below it every count of bytes or elements of parameters fits
- * int64. */
-static const double MAX_PARAMS = 1e15;
-
 /* An upper bound, in double: each block counted as the largest kind, a T5 decoder's with gated feed-forward. */
 static double params_bound(const struct model_shape *s)
 {
     double d = (double)s->d_model, inner = (double)s->n_heads * (double)s->d_kv, ff = (double)s->d_ff;
-    double blocks = (double)(s->n_layers + s->n_decoder_layers), convolutions = 0;
+    double blocks = (double)(s->n_layers + s->n_decoder_layers), others = 0;
     for (int i = 0; i < MODEL_CONV_STAGES; i++) {
         double width = (double)s->conv.stages[i].width, inner_width = (double)s->conv.stages[i].inner;
         double widest = width > inner_width ? width : inner_width;
-        convolutions += (double)s->conv.stages[i].blocks * 18 * widest * widest;
+        others += (double)s->conv.stages[i].blocks * 18 * widest * widest;
     }
-    return convolutions + (double)s->classes * (d + (double)s->conv.stages[MODEL_CONV_STAGES - 1].width) +
+    double sample = (double)s->dhen.features * d, pairs = (double)s->dhen.features * (double)s->dhen.features;
+    others += sample * ff + (double)s->dhen.inputs * ff + blocks * (sample * sample + (pairs + sample) * ff + pairs);
+    return others + (double)s->classes * (d + (double)s->conv.stages[MODEL_CONV_STAGES - 1].width) +
            (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
 }
 
@@ -114,13 +160,15 @@ static double params_bound(const struct model_shape *s)
 static enum status check_given(
     const struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
 {
-    bool convolves = s->family == MODEL_CONVNET, has_words = s->image_size == 0;
+    bool convolves = s->family == MODEL_CONVNET, ranks = s->family == MODEL_DHEN;
+    bool has_words = s->image_size == 0 && !ranks;
     const struct {
         const char *key;
         bool given, needed;
     } keys[] = {{"d_model", s->d_model > 0, !convolves}, {"d_ff", s->d_ff > 0, !convolves},
         {"n_heads", s->n_heads > 0, !convolves}, {"n_layers", s->n_layers > 0, !convolves},
-        {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves}};
+        {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves},
+        {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (keys[i].needed && !keys[i].given)
@@ -129,7 +177,7 @@ static enum status check_given(
             status = diag_input(diag, config_pos(config_find(root, keys[i].key)),
                 "family '%s' has no '%s'; leave it out", model_family_names[s->family], keys[i].key);
     }
-    if (has_words != (s->family != MODEL_VIT && !convolves))
+    if ((s->image_size == 0) != (s->family != MODEL_VIT && !convolves))
         status = diag_input(diag, config_pos(root), "image_size is for vit and convnet; leave it out");
     return status;
 }

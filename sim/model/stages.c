@@ -10,17 +10,35 @@ bool model_takes_flash(const struct model_shape *shape)
     return shape->family != MODEL_T5 && !shape->mixes_heads;
 }
 
-int64_t model_image_tokens(const struct model_shape *shape)
+int64_t model_sample_tokens(const struct model_shape *shape)
 {
+    if (shape->family == MODEL_DHEN)
+        return shape->dhen.features;
     if (shape->image_size == 0 || shape->patch == 0)
         return shape->image_size == 0 ? 0 : 1;
     int64_t side = shape->image_size / shape->patch;
     return side * side + 1;
 }
 
+double model_largest_tensor_bytes(
+    const struct model_shape *shape, int64_t micro_batch, int64_t seq_len, int64_t decoder_seq_len)
+{
+    double longest = (double)(seq_len > decoder_seq_len ? seq_len : decoder_seq_len);
+    double widths[] = {
+        (double)shape->n_heads * longest, (double)shape->d_ff, (double)shape->d_model, (double)shape->vocab};
+    double widest = 0;
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        widest = widths[i] > widest ? widths[i] : widest;
+    if (shape->image_size > 0) { /* the stem's result at most; stages are wider, and smaller by more */
+        double width = (double)(shape->conv.stem_width > shape->d_model ? shape->conv.stem_width : shape->d_model);
+        widest += (double)shape->image_size * (double)shape->image_size * width;
+    }
+    return (double)micro_batch * longest * widest * (double)sizeof(float);
+}
+
 int64_t model_tokens(const struct model *model, const struct model_workload *workload)
 {
-    if (model_image_tokens(&model->shape) > 0)
+    if (model_sample_tokens(&model->shape) > 0)
         return workload->micro_batch;
     bool decoder_apart = model->shape.n_decoder_layers > 0;
     return workload->micro_batch * (workload->seq_len + (decoder_apart ? workload->decoder_seq_len : 0));
@@ -56,6 +74,7 @@ static const struct model_program *program(struct stages_builder *b, enum stage_
         .workload = b->workload,
         .role = b->model->layers[layer].role,
         .kind = kind,
+        .frozen = b->model->trained < b->model->params,
         .layer = layer,
     };
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));

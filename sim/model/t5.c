@@ -136,7 +136,7 @@ static int encoder_block(const struct stage_context *c)
     tape_scope(t, "layer.0.SelfAttention");
     int bias = tape_has(t, "relative_attention_bias")
                    ? -1
-                   : tape_shared(t, "position_bias", batch * s->n_heads * length, length, true);
+                   : tape_shared(t, "position_bias", batch * s->n_heads * length, length, !c->frozen);
     tape_scope(t, "layer.0");
     int normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.0.SelfAttention");
@@ -156,7 +156,7 @@ static int decoder_block(const struct stage_context *c)
     int bias = -1, cross_bias = -1;
     tape_scope(t, "layer.0.SelfAttention");
     if (!tape_has(t, "relative_attention_bias")) {
-        bias = tape_shared(t, "position_bias", batch * s->n_heads * length, length, true);
+        bias = tape_shared(t, "position_bias", batch * s->n_heads * length, length, !c->frozen);
         cross_bias = tape_shared(t, "encoder_decoder_position_bias", batch * s->n_heads * length, source, false);
     }
     tape_scope(t, "layer.0");

@@ -124,7 +124,8 @@ int tape_cast_to_storage(struct tape *tape, const char *name, int x);
  * ------------------------------------- */
 
 struct tape_window {
-    int64_t images, size;           /* of the input: size x size positions */
+    int64_t images, size;           /* of the input: size x size positions, */
+    int64_t width;                  /* or size x width; 0: square */
     int64_t kernel, stride, groups; /* kernel odd and padded to keep the size, or kernel = stride without padding */
 };
 int64_t tape_window_size(const struct tape_window *window); /* of the output: size / stride, rounded up */
@@ -153,6 +154,18 @@ int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x
 int tape_add_learned(
     struct tape *tape, const char *scope, const char *tensor, int x); /* plus scope.tensor, broadcast */
 
+/* ---- of features: rows are samples' features, sample by sample
+ * -------------------------------------------------------------- */
+
+/* The pooled embeddings of so many samples, all features but one, out of tables that are shared out over the ranks as
+ * TorchRec does: a kernel sums the rows that this rank's tables give all ranks' samples, as many bytes as its own
+ * samples need; an all_to_all in place hands them to their samples; backward the same way back, and a kernel that
+ * updates the rows (fbgemm's fused row-wise Adagrad). Ignored: the exchange of ids, which is done a batch ahead, the
+ * sort of ids before the update, tables of unequal load. tape_join() is the kernel that awaits the exchange. */
+int tape_tables(struct tape *tape, const char *name, int64_t samples);
+/* cat() of the tables' features and another of each sample. */
+int tape_join(struct tape *tape, const char *name, int tables, int other);
+
 /* ---- along rows, and moving
  * -------------------------------------------------------------------------------------------------- */
 
@@ -164,6 +177,8 @@ int tape_layer_norm(struct tape *tape, const char *name, int x);         /* one 
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32);
 /* Into another layout, of rows x cols; its gradient is copied back. */
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+/* The same elements as rows x cols; no kernel. */
+int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
 /* So many of the rows of x, wherever they lie; their gradients are added to zeros. */
 int tape_select(struct tape *tape, const char *name, int x, int64_t rows);
 void tape_split(

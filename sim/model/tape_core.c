@@ -90,7 +90,9 @@ void tape_push(struct tape *tape, struct tape_op op)
 
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop)
 {
-    vec_push(&tape->kernels[tape->pass], (struct model_kernel){name, work, model_flop, NO_PARAM, NO_PARAM, false});
+    struct model_kernel kernel = {
+        .name = name, .work = work, .model_flop = model_flop, .param_grad = NO_PARAM, .param_use = NO_PARAM};
+    vec_push(&tape->kernels[tape->pass], kernel);
 }
 
 void tape_touch(struct tape *tape, int buffer)

@@ -7,8 +7,9 @@ enum { SMALL_RESULT = 16 };
 static bool fusible(const struct model_kernel *kernel)
 {
     enum kernel_kind kind = kernel->work.kind;
-    return kind == KERNEL_ELEMENTWISE || kind == KERNEL_NORM || kind == KERNEL_SOFTMAX || kind == KERNEL_LOSS ||
-           kind == KERNEL_COPY;
+    bool exchanges = kernel->exchange_bytes > 0 || kernel->awaits_exchange; /* a graph break */
+    return !exchanges && (kind == KERNEL_ELEMENTWISE || kind == KERNEL_NORM || kind == KERNEL_SOFTMAX ||
+                             kind == KERNEL_LOSS || kind == KERNEL_COPY);
 }
 
 /* group[k]: the fused kernel that kernel k becomes a part of. A sum over rows for a parameter ends its group: what

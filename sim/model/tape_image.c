@@ -9,9 +9,14 @@ enum {
     NORM_GRAD_OPS = 6,       /* (g - mean g - x mean gx) scale */
 };
 
+static int64_t strided(int64_t positions, int64_t stride)
+{
+    return (positions + stride - 1) / stride;
+}
+
 int64_t tape_window_size(const struct tape_window *window)
 {
-    return (window->size + window->stride - 1) / window->stride;
+    return strided(window->size, window->stride);
 }
 
 /* A product whose operand is gathered: bytes are those of the tensors, not those of the unfolded matrix. */
@@ -97,19 +102,20 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
 int tape_conv(struct tape *tape, const char *name, int x, struct tape_window window)
 {
     struct tape_value in = tape_at(tape, x);
-    int64_t size = tape_window_size(&window), step = window.kernel < window.stride ? window.kernel : window.stride;
+    int64_t width = window.width ? window.width : window.size,
+            step = window.kernel < window.stride ? window.kernel : window.stride;
     struct tape_op op = {.backward = conv_backward,
         .name = tape_name(tape, name),
         .in = {x},
         .weight = tape_find(tape, name, "weight"),
         .bias = tape_find(tape, name, "bias"),
-        .m = window.images * size * size,
+        .m = window.images * tape_window_size(&window) * strided(width, window.stride),
         .k = in.cols / window.groups * window.kernel * window.kernel,
         .batch = window.groups,
         .choice = (int)(step * step)};
     BUG_IF(op.weight == NO_PARAM, "layer %d has no %s.weight", tape->layer, op.name);
     const struct model_tensor *weight = tape_tensor(tape, op.weight);
-    BUG_IF(weight->cols != op.k || in.rows != window.images * window.size * window.size || in.cols % window.groups,
+    BUG_IF(weight->cols != op.k || in.rows != window.images * window.size * width || in.cols % window.groups,
         "%s: %ld positions of %ld channels do not fit a window of %ld weights", op.name, (long)in.rows, (long)in.cols,
         (long)weight->cols);
     op.n = weight->rows / window.groups;

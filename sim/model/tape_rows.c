@@ -242,6 +242,22 @@ int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t 
     return op.out;
 }
 
+static void view_backward(struct tape *tape, const struct tape_op *op)
+{
+    tape_give(tape, op->in[0], tape_grad(tape, op));
+}
+
+int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+{
+    struct tape_value in = tape_at(tape, x);
+    BUG_IF(rows * cols != in.rows * in.cols, "%s.%s: a view of another number of elements", tape->scope, name);
+    struct tape_op op = {.backward = view_backward, .name = tape_name(tape, name), .in = {x}};
+    op.out = tape_value(tape, op.name, rows, cols, in.element_bytes, in.needs_grad);
+    tape->buffers.at[tape_at(tape, op.out).buffer].view_of = in.buffer;
+    tape_push(tape, op);
+    return op.out;
+}
+
 /* Reads x times over and writes that much; the gradient is the sum over the copies. */
 int tape_repeat(struct tape *tape, const char *name, int x, int64_t times)
 {

@@ -71,29 +71,30 @@ static void check_group(const struct scenario_point *point, const char *file, st
             gpus);
 }
 
-/* An image has the tokens that its model makes of it; a text as many as the scenario says. */
-static bool check_sequence(const struct scenario_point *point, const char *file, struct diag *diag)
+/* An image and a sample of features have the tokens that their model makes of them; a text as many as the scenario
+ * says. */
+static void check_sequence(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
-    int64_t given = point->options.strategy.train.seq_len, of_image = model_image_tokens(shape);
-    if (of_image > 0 && given != of_image)
+    int64_t given = point->options.strategy.train.seq_len, of_sample = model_sample_tokens(shape);
+    if (of_sample > 0 && given != of_sample)
         diag_input(diag, at(point, "train.seq_len", file),
-            "model '%s' makes %" PRId64 " tokens of an image; leave 'seq_len' out", shape->name, of_image);
+            "model '%s' makes %" PRId64 " tokens of a sample; leave 'seq_len' out", shape->name, of_sample);
     else if (given == 0)
         diag_input(diag, (struct source_pos){.file = file},
             "'train.seq_len' is not given; write it in the file, sweep it or use --set (as in 'train: {seq_len: "
             "512}')");
-    if (of_image > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
+    if (of_sample > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
         diag_input(diag, at(point, "report.flops_formula", file),
-            "6 x parameters x tokens does not hold for model '%s' of images; use model or hardware", shape->name);
-    return of_image > 0;
+            "6 x parameters x tokens does not hold for model '%s', whose samples are no texts; use model or hardware",
+            shape->name);
 }
 
 static void check_lengths(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
     const struct train_options *train = &point->options.strategy.train;
-    bool has_images = check_sequence(point, file, diag);
+    check_sequence(point, file, diag);
     if (shape->max_positions > 0 && train->seq_len > shape->max_positions)
         diag_input(diag, at(point, "train.seq_len", file),
             "%" PRId64 " tokens, but model '%s' has %" PRId64 " learned positions; use at most that many",
@@ -104,24 +105,12 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
     if (shape->family != MODEL_T5 && train->decoder_seq_len != 0)
         diag_input(diag, at(point, "train.decoder_seq_len", file),
             "model '%s' has no second stack for decoder tokens; leave 'decoder_seq_len' out", shape->name);
-    /* Sizes are kept in int64 and counted in double: the largest tensors must stay where both are exact. */
-    double longest = (double)(train->seq_len > train->decoder_seq_len ? train->seq_len : train->decoder_seq_len);
-    double heads = (double)shape->n_heads * longest;
-    double widest = heads;
-    if ((double)shape->d_ff > widest)
-        widest = (double)shape->d_ff;
-    if ((double)shape->vocab > widest)
-        widest = (double)shape->vocab;
-    if (has_images) { /* the stem's result at most; stages are wider, and smaller by more */
-        double width = (double)(shape->conv.stem_width > shape->d_model ? shape->conv.stem_width : shape->d_model);
-        widest += (double)shape->image_size * (double)shape->image_size * width;
-    }
-    double bytes = (double)train->micro_batch * longest * widest * (double)sizeof(float);
-    if (bytes > 0x1p53)
+    double bytes = model_largest_tensor_bytes(shape, train->micro_batch, train->seq_len, train->decoder_seq_len);
+    if (bytes > MODEL_MAX_TENSOR_BYTES)
         diag_input(diag, at(point, "train.micro_batch", file),
-            "%" PRId64
-            " sequences of %.0f tokens make a tensor of %.1e bytes; use a smaller batch or shorter sequences",
-            train->micro_batch, longest, bytes);
+            "%" PRId64 " sequences of %" PRId64
+            " tokens make a tensor of %.1e bytes; use a smaller batch or shorter sequences",
+            train->micro_batch, train->seq_len, bytes);
 }
 
 static void check_attention(const struct scenario_point *point, const char *file, struct diag *diag)
@@ -144,17 +133,19 @@ static void check_adapters(const struct scenario_point *point, const char *file,
                 diag, at(point, key, file), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
         return;
     }
-    int targets = 0;
-    for (int t = 0; t < point->model.n_tensors; t++)
-        targets += model_is_target(&point->model, &point->model.tensors[t], train->lora_targets);
-    if (targets == 0)
+    struct arena scratch = ARENA_INIT;
+    const char *unknown = model_unknown_target(&point->model, train->lora_targets, &scratch);
+    if (unknown)
         diag_input(diag, at(point, "train.lora_targets", file),
-            "no linear layer of a block of '%s' is called as in '%s'; see `flopcast model`", point->model.shape.name,
-            train->lora_targets);
-    if (point->model.shape.family == MODEL_T5)
-        diag_input(diag, rank, "adapters of T5 are not simulated; take a model of one stack, or see `flopcast memory`");
-    if (strategy->kind == STRATEGY_DEEPSPEED || strategy->kind == STRATEGY_INTERNEVO)
-        diag_input(diag, rank, "adapters under ZeRO are not simulated; take 'strategy: ddp' or 'fsdp'");
+            "no linear layer of a block of '%s' is called '%s'; see `flopcast model`", point->model.shape.name,
+            unknown);
+    arena_release(&scratch);
+    if (!model_takes_adapters(&point->model.shape))
+        diag_input(diag, rank, "adapters go beside linear layers, and model '%s' has convolutions; leave it out",
+            point->model.shape.name);
+    if (strategy->kind == STRATEGY_INTERNEVO)
+        diag_input(
+            diag, rank, "adapters under InternEvo are not simulated; take 'strategy: ddp', 'fsdp' or 'deepspeed'");
     if (train->optimizer == OPTIMIZER_LOMO)
         diag_input(diag, at(point, "train.optimizer", file), "LOMO is there to train all parameters; take adamw");
     if (train->qlora && train->precision != PRECISION_BF16_MIXED && train->precision != PRECISION_FP16_MIXED)

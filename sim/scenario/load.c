@@ -126,7 +126,7 @@ static void default_lengths(struct scenario_point *point)
     if (point->model.shape.family == MODEL_T5 && train->decoder_seq_len == 0)
         train->decoder_seq_len = train->seq_len;
     if (train->seq_len == 0)
-        train->seq_len = model_image_tokens(&point->model.shape);
+        train->seq_len = model_sample_tokens(&point->model.shape);
 }
 
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)

@@ -20,7 +20,7 @@ static const int footprint_dtypes[PRECISION_COUNT] = {
     [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
     [PRECISION_BF16] = FOOTPRINT_BF16,
     [PRECISION_BF16_MASTER] = FOOTPRINT_BF16_MASTER,
-    [PRECISION_FP8_MIXED] = FOOTPRINT_BF16_MIXED,
+    [PRECISION_FP8_MIXED] = FOOTPRINT_FP8_MIXED,
 };
 
 static int footprint_strategy(const struct strategy_options *options)
@@ -65,7 +65,7 @@ static double least_bytes(const struct scenario_point *point)
     };
     struct footprint f = footprint_of(point->model.params, &point->model, &options, &scratch);
     arena_release(&scratch);
-    return TUNE_SLACK * (f.weights + f.optimizer + fmax(f.gradients, f.activations));
+    return TUNE_SLACK * (f.weights + f.optimizer + f.tables + fmax(f.gradients, f.activations));
 }
 
 static bool can_fit(const struct tune_candidate *candidate)

@@ -24,6 +24,17 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
     return is_nf4(emit, tensor) ? llround(model_nf4_bytes(tensor->numel)) : tensor->numel * emit->param_bytes;
 }
 
+/* This rank's tables of embeddings, which no strategy touches. */
+static void keep_tables(struct emit *emit)
+{
+    int64_t bytes = model_table_bytes(&emit->model->shape, emit->gpus);
+    if (bytes == 0)
+        return;
+    plan_keep(&emit->builder, "tables", bytes, HBM_PARAMETERS);
+    plan_keep(&emit->builder, "tables/rowwise_adagrad", model_table_state_bytes(&emit->model->shape, emit->gpus),
+        HBM_OPTIMIZER);
+}
+
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena)
 {
@@ -40,6 +51,7 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     emit->micro_steps = strategy_micro_steps(train);
     emit->last_micro_batch = batch - (emit->micro_steps - 1) * train->micro_batch;
     plan_begin(&emit->builder, plan, gpus, arena);
+    keep_tables(emit);
     plan->samples = (double)batch;
     model_stages(&emit->stages, adapted, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
@@ -123,11 +135,34 @@ static void death(struct emit *emit, int stage, int activation)
     emit->saved[stage][activation] = PLAN_NO_OP;
 }
 
+/* TorchRec and FSDP share the default process group, hence a NCCL stream, unless FSDP makes groups of its own. With
+ * those the exchange takes the stream of the replicas, which PyTorch would leave alone. */
+static enum plan_stream exchange_stream(const struct emit *emit)
+{
+    int sharding = emit->options->fsdp.sharding_strategy;
+    bool own = emit->options->kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
+    return own ? STREAM_REPLICATE : STREAM_COMM;
+}
+
+static void launch(struct emit *emit, const struct model_stage *at, const struct model_kernel *kernel, double issue_s)
+{
+    const char *name = emit_name(emit, at->layer, kernel->name);
+    if (kernel->awaits_exchange)
+        plan_stream_wait(&emit->builder, STREAM_COMPUTE, emit->exchange);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, name, kernel->work, issue_s);
+    if (!(kernel->exchange_bytes > 0))
+        return;
+    enum plan_stream stream = exchange_stream(emit);
+    plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    emit->exchange = plan_collective(&emit->builder, stream, arena_printf(emit->arena, "%s/all_to_all", name),
+        COLL_ALL_TO_ALL, kernel->exchange_bytes, plan_group(&emit->builder, "world", emit->gpus, 1),
+        emit->options->host.collective_issue_s);
+}
+
 static void forward_kernel(struct emit *emit, const struct model_stage *at, const struct model_kernel *kernel)
 {
     tell(emit, emit->param_needed, at, kernel->param_use);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, kernel->name), kernel->work,
-        emit->options->host.kernel_issue_s);
+    launch(emit, at, kernel, emit->options->host.kernel_issue_s);
     tell(emit, emit->param_used, at, kernel->param_use);
 }
 
@@ -218,8 +253,7 @@ static void backward_kernels(struct emit *emit, int stage)
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].born_in_backward && program->activations[a].born == k)
                 birth(emit, stage, a);
-        plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, at->layer, kernel->name), kernel->work,
-            emit->options->host.backward_issue_s);
+        launch(emit, at, kernel, emit->options->host.backward_issue_s);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].backward_last == k)
                 death(emit, stage, a);

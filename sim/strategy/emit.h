@@ -18,6 +18,7 @@ struct emit {
     int64_t master_bytes; /* a parameter as it is kept: 4, or 2 in BF16 */
     int64_t step_bytes;   /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
+    plan_wait exchange;   /* the last all_to_all of features, see model_kernel.exchange_bytes */
     int *caches;          /* by stage: past_key_values, see train_options.use_cache */
     int *blocks;          /* by stage: blocks up to this one */
     int **saved;          /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */

@@ -3,7 +3,7 @@
 #include <math.h>
 
 const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1] = {
-    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16_master", "bf16", "fp16", "int8", NULL};
+    "fp32", "tf32", "bf16_mixed", "fp16_mixed", "fp8_mixed", "bf16_master", "bf16", "fp16", "int8", NULL};
 const char *const footprint_base_names[BASE_COUNT + 1] = {"16bit", "int8", "nf4", NULL};
 const char *const footprint_strategy_names[FOOTPRINT_STRATEGY_COUNT + 1] = {
     "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
@@ -17,6 +17,7 @@ static const struct format formats[FOOTPRINT_DTYPE_COUNT] = {
     [FOOTPRINT_TF32] = {4, 4, 0, 4, 4},
     [FOOTPRINT_BF16_MIXED] = {4, 4, 0, 4, 2},
     [FOOTPRINT_FP16_MIXED] = {4, 4, 0, 4, 2},
+    [FOOTPRINT_FP8_MIXED] = {4, 4, 0, 4, 2},
     [FOOTPRINT_BF16_MASTER] = {2, 2, 4, 4, 2},
     [FOOTPRINT_BF16] = {2, 2, 0, 2, 2},
     [FOOTPRINT_FP16] = {2, 2, 0, 2, 2},
@@ -35,9 +36,14 @@ enum {
     FLOAT_BYTES = 4,
 };
 
+bool footprint_is_mixed(int dtype)
+{
+    return dtype == FOOTPRINT_BF16_MIXED || dtype == FOOTPRINT_FP16_MIXED || dtype == FOOTPRINT_FP8_MIXED;
+}
+
 static struct format format_of(const struct footprint_options *options)
 {
-    bool mixed = options->dtype == FOOTPRINT_BF16_MIXED || options->dtype == FOOTPRINT_FP16_MIXED;
+    bool mixed = footprint_is_mixed(options->dtype);
     bool deepspeed = options->strategy >= FOOTPRINT_ZERO1 && options->strategy <= FOOTPRINT_ZERO3;
     return mixed && deepspeed ? deepspeed_mixed : formats[options->dtype];
 }
@@ -208,6 +214,9 @@ struct footprint footprint_of(
             model, &alone, (struct footprint_shares){weights / whole, gradients / whole, optimized / whole});
     if (options->offload && alone.strategy != FOOTPRINT_DDP)
         move_to_host(&out, fsdp);
+    if (model)
+        out.tables = (double)(model_table_bytes(&model->shape, options->gpus) +
+                              model_table_state_bytes(&model->shape, options->gpus));
     if (model && options->micro_batch > 0)
         out.activations = footprint_activations(model, options, scratch);
     return out;
@@ -216,12 +225,13 @@ struct footprint footprint_of(
 double footprint_total(const struct footprint *footprint)
 {
     return footprint->weights + footprint->gradients + footprint->optimizer + footprint->copies + footprint->buffers +
-           footprint->activations;
+           footprint->tables + footprint->activations;
 }
 
 double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes)
 {
-    int64_t caches = shape->family == MODEL_T5 ? 2 * shape->n_decoder_layers : shape->n_layers;
+    bool decodes = shape->family == MODEL_GPT || shape->family == MODEL_LLAMA;
+    int64_t caches = shape->family == MODEL_T5 ? 2 * shape->n_decoder_layers : decodes ? shape->n_layers : 0;
     return 2.0 * (double)batch * (double)caches * (double)(shape->n_kv_heads * shape->d_kv) * (double)context *
            (double)element_bytes;
 }

@@ -21,12 +21,15 @@
 
 /* What parameters, gradients and optimizer state are kept in. mixed: PyTorch keeps FP32 parameters and casts them (4 +
  * 4 bytes), DeepSpeed keeps 16-bit ones and an FP32 copy with the optimizer (2 + 2 + 4); bf16_master: as DeepSpeed,
- * whatever the strategy (Megatron, InternEvo). The others keep everything in one format; tf32 is stored as FP32. */
+ * whatever the strategy (Megatron, InternEvo); fp8_mixed: as bf16_mixed,
+ * and linear layers of blocks keep their input in FP8 (TransformerEngine, model/tape.h). The others keep everything in
+ * one format; tf32 is stored as FP32. */
 enum footprint_dtype {
     FOOTPRINT_FP32,
     FOOTPRINT_TF32,
     FOOTPRINT_BF16_MIXED,
     FOOTPRINT_FP16_MIXED,
+    FOOTPRINT_FP8_MIXED,
     FOOTPRINT_BF16_MASTER,
     FOOTPRINT_BF16,
     FOOTPRINT_FP16,
@@ -34,6 +37,7 @@ enum footprint_dtype {
     FOOTPRINT_DTYPE_COUNT
 };
 extern const char *const footprint_dtype_names[FOOTPRINT_DTYPE_COUNT + 1];
+bool footprint_is_mixed(int dtype); /* one of those called so */
 
 enum footprint_strategy {
     FOOTPRINT_DDP,
@@ -72,6 +76,7 @@ struct footprint {
     double optimizer;   /* with the FP32 copy of the weights where there is one */
     double copies;      /* gathered units (FSDP, ZeRO-3), 16-bit copies of the weights (autocast) */
     double buffers;     /* DDP's and DeepSpeed's buckets */
+    double tables;      /* DHEN's embeddings and their optimizer, shared out over all GPUs by themselves */
     double activations; /* 0 without a model or a batch */
     double host;        /* in host memory, for this GPU; no part of the total */
 };
@@ -88,7 +93,7 @@ double footprint_activations(const struct model *model, const struct footprint_o
 double footprint_optimizer_state(int64_t params, const struct model *model, int optimizer, int dtype);
 
 /* Keys and values of every attention layer: 2 x batch x layers x KV heads x head size x context x bytes; T5: of the
- * decoder, its cross-attention to as many encoder tokens included. */
+ * decoder, its cross-attention to as many encoder tokens included. 0 for models that generate no text. */
 double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes);
 
 /* Parameters of low-rank adapters: rank x (rows + cols) for each matrix of the blocks that targets names (LoRA, arXiv

@@ -80,6 +80,7 @@ static struct model_workload workload_of(const struct footprint_options *options
         [FOOTPRINT_TF32] = DTYPE_FP32,
         [FOOTPRINT_BF16_MIXED] = DTYPE_BF16,
         [FOOTPRINT_FP16_MIXED] = DTYPE_FP16,
+        [FOOTPRINT_FP8_MIXED] = DTYPE_BF16,
         [FOOTPRINT_BF16_MASTER] = DTYPE_BF16,
         [FOOTPRINT_BF16] = DTYPE_BF16,
         [FOOTPRINT_FP16] = DTYPE_FP16,
@@ -95,6 +96,7 @@ static struct model_workload workload_of(const struct footprint_options *options
         .attention = options->attention,
         .cross_entropy = options->cross_entropy,
         .loss_fp32 = true,
+        .fp8 = options->dtype == FOOTPRINT_FP8_MIXED,
         .nf4 = options->base != BASE_HALF, /* INT8 is widened too, for the gradient */
     };
 }

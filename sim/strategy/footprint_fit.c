@@ -151,7 +151,8 @@ static const char *more_gpus(struct search *search)
 static const char *adapters(struct search *search)
 {
     enum { RANK = 16 }; /* usual: peft's examples */
-    if (!search->job.model || search->job.options.lora_rank > 0)
+    const struct model *model = search->job.model;
+    if (!model || search->job.options.lora_rank > 0 || !model_takes_adapters(&model->shape))
         return NULL;
     search->job.options.lora_rank = RANK;
     return "--lora 16";

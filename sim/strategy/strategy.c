@@ -143,7 +143,7 @@ static enum status check_autocast(
             diag, at, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
     if (options->kind == STRATEGY_DEEPSPEED)
         return diag_input(diag, at, "DeepSpeed casts the model itself; leave train.autocast out");
-    if (shape->image_size > 0)
+    if (model_sample_tokens(shape) > 0)
         return diag_input(diag, at, "train.autocast is simulated for models of tokens; leave it out");
     return STATUS_OK;
 }
@@ -232,8 +232,8 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
         if (status != STATUS_OK)
             return status;
     }
-    if (options->train.lora_rank > 0 && (is_zero(options) || model->shape.family == MODEL_T5))
-        return diag_input(diag, at, "adapters are simulated with ddp and fsdp, and models of one stack; take these");
+    if (options->train.lora_rank > 0 && options->kind == STRATEGY_INTERNEVO)
+        return diag_input(diag, at, "adapters are simulated with ddp, fsdp and deepspeed; take one of these");
     if (options->train.optimizer == OPTIMIZER_LOMO && is_zero(options))
         return diag_input(
             diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");

@@ -11,8 +11,9 @@
  * them in another order and divides, while the host waits for all reductions but the last two; or before 0.6 each
  * gradient alone, by c10d's list of a tensor a rank. A gradient that does not fit into the bucket is not copied there.
  *   offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights
- * come back. Ignored: adding up the owned part over micro-steps (1/N of the gradients), parameters on the host, ZeRO++,
- * MiCS, round_robin_gradients, gradient clipping. */
+ * come back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they
+ * lie so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps (1/N
+ * of the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients, gradient clipping. */
 #include "strategy/zero.h"
 
 static void stream_kernel(struct zero *zero, enum kernel_kind kind, const char *name, double reads, double writes)
@@ -126,7 +127,7 @@ static void gather_weights(struct zero *zero)
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    for (int64_t left = emit->model->params, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
+    for (int64_t left = emit->model->trained, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
         int64_t elements = left < zero->options->allgather_bucket_size ? left : zero->options->allgather_bucket_size;
         plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n),
             COLL_ALL_GATHER, (double)(elements * emit->param_bytes), zero->group,
@@ -171,20 +172,23 @@ static void keep_optimizer(struct zero *zero)
         HBM_OPTIMIZER);
 }
 
+static int64_t round_up(int64_t value, int64_t unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
 static void setup_memory(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
-    int64_t n = emit->gpus, whole = 0;
+    int64_t n = emit->gpus, whole = 0, sharded = 0;
     for (int t = 0; t < emit->model->n_tensors; t++) {
         zero->grads[t] = PLAN_NO_OP;
         zero->weights[t] = (struct gathered){PLAN_NO_OP, PLAN_NO_OP};
-        if (zero_persists(zero, t))
-            whole += emit->model->tensors[t].numel;
+        *(zero_persists(zero, t) ? &whole : &sharded) += zero_weight_bytes(zero, t);
     }
-    zero->owned = (emit->model->params + n - 1) / n;
-    int64_t sharded = (emit->model->params - whole + n - 1) / n;
-    plan_keep(builder, "weights", (whole + sharded) * emit->param_bytes, HBM_PARAMETERS);
+    zero->owned = (emit->model->trained + n - 1) / n;
+    plan_keep(builder, "weights", whole + round_up(sharded, n * emit->param_bytes) / n, HBM_PARAMETERS);
     if (zero->options->offload_optimizer) /* FP32 weights and gradients, and the states */
         emit_keep_on_host(emit,
             2 * zero->owned * emit->master_bytes + emit_state_bytes(emit, (struct optimizer_tensor){zero->owned, 1}));
@@ -192,8 +196,8 @@ static void setup_memory(struct zero *zero)
         keep_optimizer(zero);
     /* one fills while the other is reduced; stage 3 waits instead since 0.6 (__ipg_bucket_flat_buffer) */
     int64_t buffers = zero->overlaps && (zero->options->stage < 3 || zero_blocks(zero)) ? 2 : 1;
-    int64_t bucket = zero->options->reduce_bucket_size < emit->model->params ? zero->options->reduce_bucket_size
-                                                                             : emit->model->params;
+    int64_t bucket = zero->options->reduce_bucket_size < emit->model->trained ? zero->options->reduce_bucket_size
+                                                                              : emit->model->trained;
     plan_keep(builder, "ipg_buckets", buffers * bucket * emit->param_bytes, HBM_BUFFERS);
 }
 

@@ -20,7 +20,7 @@ bool zero_persists(const struct zero *zero, int tensor)
 
 int64_t zero_weight_bytes(const struct zero *zero, int tensor)
 {
-    return zero->emit->model->tensors[tensor].numel * zero->emit->param_bytes;
+    return emit_used_bytes(zero->emit, &zero->emit->model->tensors[tensor]);
 }
 
 double zero_loop_s(const struct zero *zero, double views, double copies)

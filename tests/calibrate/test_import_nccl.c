@@ -193,6 +193,10 @@ static void ranks_from_bandwidths(void **state)
         "how many ranks ran is not in the file");
     assert_refused("# collective: all_reduce\n# n_gpus: 8\n" HEAD ROW, "those of 4 ranks, not of 8");
     assert_refused("# collective: all_reduce\n# n_gpus: 1\n" HEAD ROW, "not of 1");
+    assert_refused(
+        "# collective: all_reduce\n# n_gpus: -4\n" HEAD ROW, "x.log:2:1: error: '-4' is no whole number from 1");
+    assert_refused("# collective: all_reduce\n# n_nodes: 0\n" HEAD ROW, "'0' is no whole number from 1");
+    assert_refused("# collective: all_reduce\n# n_gpus: 9999999999\n" HEAD ROW, "'9999999999' is no whole number");
 }
 
 static void several_runs(void **state)

@@ -160,6 +160,11 @@ static void broken_xml(void **state)
         {SYSTEM(PCI("<gpu sm='ninety'/>")), "sm is 'ninety'; a whole number from 10 to 999 is wanted"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1'/></gpu>")), "an nvlink without target or count"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count=''/></gpu>")), "an nvlink without target or count"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='' count='1'/></gpu>")), "an nvlink without target or count"},
+        {SYSTEM(PCI("<gpu sm='80'><nvlink target='0' count='1'/></gpu>")), "an nvlink from a gpu to itself"},
+        {SYSTEM(PCI("<gpu sm=''/>")), "a gpu without sm"},
+        {SYSTEM(GPU GPU), "a second gpu at busid '0'; one machine a file"},
+        {SYSTEM("<pci busid=''/>"), "a pci element without busid"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count='19'/></gpu>")), "count is '19'"},
         {SYSTEM(PCI("<gpu sm='80'><nvlink target='1' count='9'/><nvlink target='2' count='10'/></gpu>")),
             "more than 18 NVLinks of one GPU"},
@@ -225,7 +230,7 @@ static void huge_xml(void **state)
 /* Three mistakes, three messages. */
 static void all_mistakes(void **state)
 {
-    static const char text[] = SYSTEM(PCI("<gpu sm='x'/>") "\n" PCI("<gpu/>") "\n<nvlink/>");
+    static const char text[] = SYSTEM(PCI("<gpu sm='x'/>") "\n<pci busid='1'><gpu/></pci>\n<nvlink/>");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct topology_dump dump;
@@ -252,6 +257,7 @@ static void broken_matrix(void **state)
         {HEAD ROW0 ROW1 ROW0, "x:4:1: error: GPU0 a second time"},
         {HEAD ROW0 "GPU1\tNV12\t X \n", "x:3:1: error: GPU1 has 2 cells of 3"},
         {HEAD ROW0 "GPU1\tNV12\tPIX\tSYS\t0-7\n", "GPU1: X is wanted below its own column"},
+        {HEAD ROW0 "GPU1\tX\tX\tSYS\t0-7\n", "GPU1: X is wanted below its own column, and below no other"},
         {HEAD ROW0 "GPU1\tNV4\t X \tSYS\t0-7\n", "GPU0 and GPU1 do not agree on their NVLinks: 12 and 4"},
         {HEAD ROW0 "GPU2\tNV4\t X \tSYS\t0-7\n", "a row of GPU2, which has no column"},
         {HEAD "GPU0\t X \tNV19\tPIX\t0-7\n", "a GPU has at most 18 NVLinks"},

@@ -19,6 +19,24 @@ says err "bad.csv:2:1: error: column 'time_us_median'"
 expect 2 import good.csv --db a.db
 [[ ! -e a.db ]] || fail "a database was made"
 
+# The numbers of a GPU: a tiny kernel of 3 us; scale and triad at 2 TB/s in the mean of 3.35 TB/s.
+gpu=$FLOPCAST_SOURCE_DIR/topologies/gpus/h100-sxm5-80gb.yaml
+cat >fit.csv <<'CSV'
+category,kernel,dtype,bytes,flop,time_us_median,time_us_min,time_us_max,sm_clock_MHz,gpu,driver,cuda,date,version,kind
+launch,"empty kernels one after the other, GPU and host",,,,3,3,3,,H100,550.1,12.4,2026-01-31,0.1.0,measured
+hbm,scale,fp32,1.9e9,,1000,1000,1000,,H100,550.1,12.4,2026-01-31,0.1.0,measured
+hbm,triad,fp32,2.1e9,,1000,1000,1000,,H100,550.1,12.4,2026-01-31,0.1.0,measured
+CSV
+expect 0 "$FLOPCAST" calibrate fit measure fit.csv --gpu "$gpu"
+awk '$1 == "kernel_floor" && $4 == 3 && $5 == "us" { floor = 1 } $1 == "hbm_efficiency" && int($3 * 1000) == 597 { hbm = 1 }
+    END { exit !(floor && hbm) }' out || fail "numbers of fit.csv: $(cat out)"
+expect 2 "$FLOPCAST" calibrate fit measure fit.csv
+says err "--gpu FILE go together"
+expect 2 "$FLOPCAST" calibrate fit --gpu "$gpu"
+expect 2 "$FLOPCAST" calibrate fit measure bad.csv --gpu "$gpu"
+says err "bad.csv:2:1: error: column 'time_us_median'"
+expect 2 "$FLOPCAST" calibrate fit measure fit.csv --gpu fit.csv
+
 [[ -n ${FLOPCAST_MEASURE:-} ]] || exit 77
 expect 0 "$FLOPCAST_MEASURE" --help
 expect 0 "$FLOPCAST_MEASURE" --list

@@ -46,6 +46,15 @@ grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; 
     --attention flash >out
 grep -q "^V100-SXM2-16GB .* fits by" out || { cat out; failed=1; }
 
+# Tables of embeddings are no parameters: 550B of 2 bytes and a float a row of 128 over 64 GPUs; images have no KV cache.
+"$FLOPCAST" memory "$models/dhen-550m.yaml" --strategy fsdp --gpus 64 --micro-batch 1024 >out
+grep -q "^tables  *17.456 " out || { cat out; failed=1; }
+grep -q "^training, FP32: 80 P  *44.063  *8.813 " out || { cat out; failed=1; }
+"$FLOPCAST" memory "$models/vit_b_16.yaml" --micro-batch 4 >out
+if grep -q "KV cache\|NEFTune" out; then cat out; failed=1; fi
+"$FLOPCAST" fit "$models/gpt2.yaml" --gpu "$gpu" --gpus 512 --seq-len 1 >out
+grep -q "^ *512 .*>= 16384" out || { cat out; failed=1; }
+
 # flopcast fit: 7B has room for one sequence on two GPUs at least; more GPUs never hold less.
 "$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --attention flash >out || failed=1
 awk '$1 ~ /^[0-9]+$/ && NF == 4 { for (c = 2; c <= 4; c++) { if ($c < last[c]) bad = 1; last[c] = $c }; rows++ }
@@ -76,7 +85,15 @@ refused "one MODEL at a time" 1B 2B
 refused "--lora RANK, which is missing" 1B --qlora
 refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8
 refused "give a model file" 1B --lora 16
-refused "no linear layer of a block is called" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
+refused "no linear layer of a block is called 'q'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
+refused "no linear layer of a block is called 'w'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q_proj,w
+refused "no linear layer of a block is called ''" "$models/llama2-7b.yaml" --lora 16 --lora-targets ""
+refused "it has convolutions" "$models/resnet50.yaml" --lora 16
+refused "LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
+refused "ddp does not offload" 1B --offload
+refused "leave --decoder-seq-len out" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --decoder-seq-len 8
+refused "leave --seq-len out" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
+refused "use a smaller --micro-batch" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
 command=fit
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
 refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv

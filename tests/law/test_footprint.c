@@ -21,6 +21,7 @@ static struct footprint closed_form(const struct scenario_point *point, struct a
         [PRECISION_BF16_MIXED] = FOOTPRINT_BF16_MIXED,
         [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
         [PRECISION_BF16] = FOOTPRINT_BF16,
+        [PRECISION_FP8_MIXED] = FOOTPRINT_FP8_MIXED,
     };
     const struct train_options *train = &point->options.strategy.train;
     struct footprint_options options = {
@@ -98,9 +99,26 @@ static void adapters(void **state)
     assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 6);
 }
 
+static void fp8(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "8"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+        {"train.activation_checkpointing", "[none, full]"}, {"train.precision", "fp8_mixed"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 4);
+}
+
+/* Tables of embeddings are there whatever is sharded. */
+static void dhen(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {
+        {"cluster.gpus", "[32, 64]"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"train.micro_batch", "[64, 1024]"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/dhen_sharding.yaml", set, 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ddp), cmocka_unit_test(fsdp_t5), cmocka_unit_test(fsdp_llama), cmocka_unit_test(adapters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(ddp), cmocka_unit_test(fsdp_t5), cmocka_unit_test(fsdp_llama),
+        cmocka_unit_test(adapters), cmocka_unit_test(fp8), cmocka_unit_test(dhen)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

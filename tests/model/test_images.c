@@ -25,7 +25,7 @@ static void lay_out_in(
     struct run *r, const struct model_shape *shape, int64_t images, enum dtype math, bool channels_last)
 {
     struct model_workload w = {.micro_batch = images,
-        .seq_len = model_image_tokens(shape),
+        .seq_len = model_sample_tokens(shape),
         .math = math,
         .storage = math == DTYPE_TF32 ? DTYPE_FP32 : math,
         .channels_last = channels_last,

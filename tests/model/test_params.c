@@ -28,6 +28,7 @@ static void counts_are_the_published_ones(void **state)
     /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
      * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
      * tokens. Llama: the model cards.
+     * dhen: by test_dhen.c's closed form; the FSDP paper says 550M.
      * resnet to vit: num_params of the weights in torchvision's documentation.
      * bert-large: BertModel's 335,141,888 (transformers' num_parameters()) and the heads of BertForPreTraining:
      * transform 1,049,600 + 2,048, bias 30,522, sentence 2,050. */
@@ -57,6 +58,7 @@ static void counts_are_the_published_ones(void **state)
         {"mpt-70b.yaml", 64862437376},
         {"internlm-7b.yaml", 7321423872},
         {"bert-large.yaml", 336226108},
+        {"dhen-550m.yaml", 550793287},
         {"resnet18.yaml", 11689512},
         {"resnet34.yaml", 21797672},
         {"resnet50.yaml", 25557032},

@@ -13,6 +13,7 @@
 #define LLAMA "family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define BERT "family: bert\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
+#define DHEN "family: dhen\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
 #define T5 "family: t5\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 
 static void defaults_follow_the_family(void **state)
@@ -94,6 +95,15 @@ static void mistakes_are_told_where_they_are(void **state)
         {GPT "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n", "m:9:13: error: ", "as many key heads"},
         {GPT "d_model: 16\nn_heads: 4\ngated_ffn: true\n", "m:9:12: error: ", "no gated feed-forward"},
         {GPT "d_model: 16\nn_heads: 4\nn_decoder_layers: 2\n", "m:9:19: error: ", "one stack"},
+        {DHEN, "m:1:1: error: ", "has no 'dhen'"},
+        {DHEN "dhen: {features: 4, inputs: 4, cross: true}\n", "m:8:7: error: ", "'tables'"},
+        {DHEN "dhen: {features: 4, inputs: 4, tables: {params: 1e9}}\n", "m:8:7: error: ", "at least one module"},
+        {DHEN "dhen: {features: 4, inputs: 4, dot: true, tables: {params: 1e9, format: fp8}}\n",
+            "m:8:73: error: ", "fp16, fp32"},
+        {DHEN "vocab: 9\ndhen: {features: 4, inputs: 4, dot: true, tables: {params: 1e9}}\n",
+            "m:8:8: error: ", "leave it out"},
+        {GPT "d_model: 16\nn_heads: 4\ndhen: {features: 4, inputs: 4, dot: true, tables: {params: 1e9}}\n",
+            "m:9:7: error: ", "family 'gpt' has no 'dhen'"},
         {BERT "d_model: 16\nn_heads: 4\n", "m:1:1: error: ", "learned positions"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\ntied_embeddings: false\n",
             "m:10:18: error: ", "uses the word embedding"},

@@ -113,19 +113,66 @@ static void matrices_are_widened_for_each_product(void **state)
     drop(&compiled);
 }
 
+/* T5's blocks, 3 of the encoder and 2 of the decoder with cross-attention, 64 tokens of either stack: the frozen model
+ * is spared one product of three, but not attention. Matrices are 64 x 128 (4, decoder 8) and 64 x 96 (2), the head
+ * tied: 64 x 1,000; adapters of rank 8 have 8 x (rows + columns). */
+static void frozen_t5_is_spared_a_third(void **state)
+{
+    (void)state;
+    const double tokens = 64, encoder = 4 * 64 * 128 + 2 * 64 * 96, decoder = 8 * 64 * 128 + 2 * 64 * 96;
+    const double linear = 2 * tokens * (3 * encoder + 2 * decoder + HEAD);
+    const double adapters = 2 * tokens * RANK * (3 * (4 * 192 + 2 * 160) + 2 * (8 * 192 + 2 * 160));
+    struct strategy_options options = adapting(STRATEGY_FSDP, false);
+    struct compiled frozen, full;
+    compile(&frozen, &options, &small_t5, 8);
+    options.train.lora_rank = 0;
+    compile(&full, &options, &small_t5, 8);
+    assert_near((full.plan.model_flop - linear + 3 * adapters) / frozen.plan.model_flop, 1, 1e-12);
+    drop(&frozen);
+    drop(&full);
+}
+
+/* ZeRO over 8 in mixed precision: master weights and two moments of 4 bytes for the adapters' elements that a rank
+ * owns; their gradients reduced, stages 1 and 2 gather them new; the base as kernels see it, whole or (stage 3)
+ * sharded. */
+static void zero_owns_adapters_alone(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        struct strategy_options options = adapting(STRATEGY_DEEPSPEED, i % 2);
+        options.zero.stage = 1 + i / 2;
+        options.zero.stage3_param_persistence_threshold = 0;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_llama, 8);
+        double trained = BLOCKS * ADAPTERS, matrices = BLOCKS * BLOCK_ELEMENTS;
+        double rest = (double)compiled.model.params - matrices;
+        double base = 2 * rest + matrices * (i % 2 ? 4.127 / 8 : 2.0);
+        double ranks = options.zero.stage == 3 ? 8 : 1;
+        assert_near(kept(&compiled.plan, HBM_PARAMETERS), (base + 2 * trained) / ranks, 21 * 0.5);
+        assert_near(kept(&compiled.plan, HBM_OPTIMIZER), (4 + 8) * trained / 8, 0);
+        assert_near(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER), 2 * trained, 0);
+        if (options.zero.stage < 3)
+            assert_near(bytes_of(&compiled.plan, COLL_ALL_GATHER), 2 * trained, 0);
+        drop(&compiled);
+    }
+}
+
 /* Whatever is combined, the plan obeys plan_check's laws, no gradient but those of adapters is made, and adapters on
  * fewer layers multiply less. */
 static void every_combination_is_lawful(void **state)
 {
     (void)state;
-    static const int families[] = {MODEL_GPT, MODEL_LLAMA, MODEL_BERT};
-    static const char *const few[] = {[MODEL_GPT] = "c_attn", [MODEL_LLAMA] = "q_proj,v_proj", [MODEL_BERT] = "query"};
-    for (int i = 0; i < 3 * 2 * 2 * 2 * CHECKPOINT_COUNT * SHARDING_COUNT; i++) {
-        int family = families[i % 3];
-        struct strategy_options options = adapting(i / 3 % 2 ? STRATEGY_DDP : STRATEGY_FSDP, i / 6 % 2);
-        options.train.activation_checkpointing = i / 12 % CHECKPOINT_COUNT;
-        options.fsdp.sharding_strategy = i / 12 / CHECKPOINT_COUNT % SHARDING_COUNT;
-        options.train.grad_accum = 1 + i / 12 / CHECKPOINT_COUNT / SHARDING_COUNT;
+    static const int families[] = {MODEL_GPT, MODEL_LLAMA, MODEL_BERT, MODEL_T5};
+    static const char *const few[] = {
+        [MODEL_GPT] = "c_attn", [MODEL_LLAMA] = "q_proj,v_proj", [MODEL_BERT] = "query", [MODEL_T5] = "q,v"};
+    enum { STRATEGIES = STRATEGY_INTERNEVO, KINDS = 4 * STRATEGIES * 2 }; /* InternEvo refuses adapters */
+    for (int i = 0; i < KINDS * 2 * CHECKPOINT_COUNT * SHARDING_COUNT; i++) {
+        int family = families[i % 4];
+        struct strategy_options options = adapting(i / 4 % STRATEGIES, i / 4 / STRATEGIES % 2);
+        options.train.activation_checkpointing = i / KINDS % CHECKPOINT_COUNT;
+        options.fsdp.sharding_strategy = i / KINDS / CHECKPOINT_COUNT % SHARDING_COUNT;
+        options.zero.stage = 1 + options.fsdp.sharding_strategy % 3;
+        options.train.grad_accum = 1 + i / KINDS / CHECKPOINT_COUNT / SHARDING_COUNT;
         double flop[2];
         for (int all = 0; all < 2; all++) {
             options.train.lora_targets = all ? NULL : few[family];
@@ -153,6 +200,8 @@ int main(void)
         cmocka_unit_test(ddp_keeps_and_sends_adapters),
         cmocka_unit_test(fsdp_gathers_the_base_and_scatters_adapters),
         cmocka_unit_test(matrices_are_widened_for_each_product),
+        cmocka_unit_test(frozen_t5_is_spared_a_third),
+        cmocka_unit_test(zero_owns_adapters_alone),
         cmocka_unit_test(every_combination_is_lawful),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

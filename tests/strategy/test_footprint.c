@@ -193,6 +193,8 @@ static void kv_cache(void **state)
     shape.n_kv_heads = 8;
     assert_true(footprint_kv_cache(&shape, 3, 4096, 2) == 3 * 0x1p29);
     struct model_shape t5 = {.family = MODEL_T5, .n_layers = 99, .n_decoder_layers = 5, .n_kv_heads = 2, .d_kv = 8};
+    assert_true(footprint_kv_cache(&small_vit, 3, 4096, 2) == 0); /* nor do encoders */
+    assert_true(footprint_kv_cache(&small_bert, 3, 4096, 2) == 0);
     assert_true(footprint_kv_cache(&t5, 1, 10, 1) == 2.0 * 2 * 5 * 2 * 8 * 10);
 }
 

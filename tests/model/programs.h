@@ -1,0 +1,56 @@
+/* Small models laid out as stages, for tests of programs. Include after cmocka.h. */
+#ifndef FLOPCAST_TESTS_MODEL_PROGRAMS_H
+#define FLOPCAST_TESTS_MODEL_PROGRAMS_H
+
+#include "../shapes.h"
+
+#include <string.h>
+
+enum { BATCH = 2, LENGTH = 24, DECODER_LENGTH = 8 };
+
+static inline struct model_workload workload(
+    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+{
+    return (struct model_workload){.micro_batch = BATCH,
+        .seq_len = model_sample_tokens(shape) > 0 ? model_sample_tokens(shape) : LENGTH,
+        .decoder_seq_len = shape->family == MODEL_T5 ? DECODER_LENGTH : 0,
+        .math = storage,
+        .storage = storage,
+        .attention = (int)attention,
+        .loss_fp32 = true};
+}
+
+struct run {
+    struct arena arena;
+    struct model model;
+    struct model_stages stages;
+};
+
+enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
+
+static inline struct run run_as(
+    const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
+{
+    struct run r = {.arena = ARENA_INIT};
+    struct model_workload w = workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
+    w.fusion = (int)fusion;
+    w.autocast = format == FORMAT_AUTOCAST;
+    model_build(&r.model, shape, &r.arena);
+    model_stages(&r.stages, &r.model, &w, &r.arena);
+    return r;
+}
+
+static inline struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
+{
+    return run_as(shape, storage == DTYPE_FP32 ? FORMAT_FP32 : FORMAT_BF16, attention, FUSION_EAGER);
+}
+
+static inline int count(const struct model_kernel *kernels, int n, const char *part)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += strstr(kernels[i].name, part) != NULL;
+    return found;
+}
+
+#endif

@@ -1,0 +1,52 @@
+/* What a workload's options add to programs and leave out of them. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "programs.h"
+
+static void without_dropout_there_is_no_dropout_kernel(void **state)
+{
+    (void)state;
+    struct model_shape dry = small_t5;
+    dry.dropout = 0;
+    struct run r = run(&dry, DTYPE_BF16, ATTENTION_NAIVE);
+    for (int i = 0; i < r.stages.n; i++)
+        assert_int_equal(count(r.stages.at[i].program->forward, r.stages.at[i].program->n_forward, "dropout"), 0);
+    arena_release(&r.arena);
+}
+
+/* NEFTune: zeros, noise, sum after the embedding of every stack; no gradient but the embedding's passes it. */
+static void neftune_is_three_kernels_at_the_entry(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_t5};
+    for (int s = 0; s < 3; s++) {
+        struct run plain = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_workload w = workload(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
+        struct model_stages noisy = {0};
+        w.neftune = true;
+        model_stages(&noisy, &plain.model, &w, &plain.arena);
+        for (int i = 0; i < noisy.n; i++) {
+            bool entry = noisy.at[i].kind == STAGE_ENTRY || noisy.at[i].kind == STAGE_DECODER_ENTRY;
+            const struct model_program *with = noisy.at[i].program, *without = plain.stages.at[i].program;
+            assert_int_equal(with->n_forward - without->n_forward, entry ? 3 : 0);
+            assert_int_equal(with->n_backward, without->n_backward);
+        }
+        arena_release(&plain.arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_dropout_there_is_no_dropout_kernel),
+        cmocka_unit_test(neftune_is_three_kernels_at_the_entry),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* What tables of embeddings add to plans. */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "compiled.h"
+
+/* DHEN's tables: an all_to_all of features a micro-step each way under every strategy, over all ranks; none on one. It
+ * shares FSDP's NCCL stream where FSDP shares the default process group. */
+static void tables_exchange_features(void **state)
+{
+    (void)state;
+    enum { MICRO_STEPS = 2, RANKS = 16 };
+    for (int kind = 0; kind < STRATEGY_INTERNEVO; kind++)
+        for (int sharding = 0; sharding < (kind == STRATEGY_FSDP ? SHARDING_COUNT : 1); sharding++)
+            for (int ranks = 1; ranks <= RANKS; ranks += RANKS - 1) {
+                struct strategy_options options = options_of(sharding);
+                options.kind = kind;
+                options.train.grad_accum = MICRO_STEPS;
+                options.train.seq_len = small_dhen.dhen.features;
+                bool hybrid = kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
+                if (hybrid && ranks == 1)
+                    continue;
+                struct compiled c;
+                char why[256] = "";
+                compile(&c, &options, &small_dhen, ranks);
+                if (!plan_check(&c.plan, why, sizeof why))
+                    fail_msg("%s, %d ranks: %s", strategy_label(&options), ranks, why);
+                assert_int_equal(count(&c.plan, COLL_ALL_TO_ALL), ranks > 1 ? 2 * MICRO_STEPS : 0);
+                for (int o = 0; o < c.plan.ops.n; o++) {
+                    const struct plan_op *op = &c.plan.ops.at[o];
+                    const struct plan_collective *at =
+                        &c.plan.collectives.at[op->kind == OP_COLLECTIVE ? op->index : 0];
+                    if (op->kind != OP_COLLECTIVE || at->kind != COLL_ALL_TO_ALL)
+                        continue;
+                    assert_int_equal(c.plan.groups.at[at->group].size, ranks);
+                    assert_int_equal(op->stream, hybrid ? STREAM_REPLICATE : STREAM_COMM);
+                }
+                drop(&c);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tables_exchange_features)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
