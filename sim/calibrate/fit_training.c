@@ -14,14 +14,14 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
 static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. */
-enum { N_KEYS = 5 };
-static const char *const keys[N_KEYS] = {
-    "gemm_sustained", "overlap_slowdown", "attention_efficiency", "attention_backward", "pointwise_efficiency"};
+enum { N_KEYS = 6 };
+static const char *const keys[N_KEYS] = {"gemm_sustained", "overlap_slowdown", "attention_efficiency",
+    "attention_backward", "pointwise_efficiency", "conv_efficiency"};
 
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
     struct quantity *const of[N_KEYS] = {&gpu->gemm_sustained, &gpu->overlap_slowdown, &gpu->attention_efficiency,
-        &gpu->attention_backward, &gpu->pointwise_efficiency};
+        &gpu->attention_backward, &gpu->pointwise_efficiency, &gpu->conv_efficiency};
     return of[key];
 }
 
@@ -38,12 +38,18 @@ static struct training_parameter *find(struct training_fit *fit, int key, struct
     return NULL;
 }
 
+/* A run without convolutions says nothing about their rate. */
+static bool concerns(int key, const struct validate_row *row)
+{
+    return strcmp(keys[key], "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
+}
+
 static void collect(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
         for (int k = 0; k < N_KEYS; k++) {
             struct validate_row *row = &fit->table.rows.at[i];
-            if (row->status == VALIDATE_NOT_SIMULATED)
+            if (row->status == VALIDATE_NOT_SIMULATED || !concerns(k, row))
                 continue;
             struct quantity q = *quantity_of(&row->set.points[0].hw.gpu, k);
             struct training_parameter *p = find(fit, k, q);

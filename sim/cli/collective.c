@@ -137,6 +137,20 @@ static void print_row(const struct collective_command *command, double bytes, st
         "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
 }
 
+static enum status cannot(
+    const struct collective_command *command, const struct hw *hw, const struct coll_cost *nearest, struct diag *diag)
+{
+    int wanted = command->force.algorithm;
+    bool collnet = wanted == COLL_COLLNET_DIRECT || wanted == COLL_COLLNET_CHAIN;
+    const char *why = collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
+                          ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
+                          : "";
+    return diag_input(diag, (struct source_pos){.file = command->topology},
+        "%s of %d GPUs cannot be done as --algo and --proto say%s; the nearest is %s with %s",
+        coll_kind_names[command->kind], command->gpus, why, coll_algorithm_names[nearest->algorithm],
+        coll_protocol_names[nearest->protocol]);
+}
+
 static enum status print_sizes(const struct collective_command *command, const struct hw *hw, struct diag *diag)
 {
     int per_node = hw_gpus_per_node(hw), gpus = command->gpus;
@@ -151,10 +165,7 @@ static enum status print_sizes(const struct collective_command *command, const s
         int wanted = command->force.algorithm, protocol = command->force.protocol;
         if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
             (protocol != COLL_ANY && protocol != (int)cost.protocol))
-            return diag_input(diag, (struct source_pos){.file = command->topology},
-                "%s of %d GPUs cannot be done as --algo and --proto say; the nearest is %s with %s",
-                coll_kind_names[command->kind], gpus, coll_algorithm_names[cost.algorithm],
-                coll_protocol_names[cost.protocol]);
+            return cannot(command, hw, &cost, diag);
         if (n == 0)
             print_banner(command, hw);
         print_row(command, bytes, cost);

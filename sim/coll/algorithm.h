@@ -19,11 +19,17 @@ bool coll_tree(struct coll_cost *cost, const struct coll_query *query);
 bool coll_nvls(struct coll_cost *cost, const struct coll_query *query);
 bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query);
 bool coll_pat(struct coll_cost *cost, const struct coll_query *query);
+bool coll_collnet_direct(struct coll_cost *cost, const struct coll_query *query);
+bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query);
 bool coll_p2p(struct coll_cost *cost, const struct coll_query *query);
 bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query);
 
-/* Sets max_rate_Bps: the least of what NVLink (times nvlink_share), the NICs (times network_share) and the channels
- * across nodes give. */
+/* B/s of bus bytes, at most: what NVLink (times share) and the channels across nodes give, and what the NICs (times
+ * share) do. HUGE_VAL: no bytes go there. */
+double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *query, double share);
+double coll_across_Bps(const struct coll_cost *cost, const struct coll_query *query, double share);
+
+/* Sets max_rate_Bps to the lesser of the two. */
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share);
 
 /* bus_bytes / max_rate_Bps. */

@@ -6,7 +6,8 @@
 
 const char *const coll_kind_names[] = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", NULL};
-const char *const coll_algorithm_names[] = {"Ring", "Tree", "NVLS", "NVLSTree", "PAT", "P2P", "Hierarchical", NULL};
+const char *const coll_algorithm_names[] = {
+    "Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect", "CollNetChain", "PAT", "P2P", "Hierarchical", NULL};
 const char *const coll_protocol_names[] = {"LL", "LL128", "Simple", NULL};
 
 static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, const struct coll_query *query) = {
@@ -14,6 +15,8 @@ static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, co
     [COLL_TREE] = coll_tree,
     [COLL_NVLS] = coll_nvls,
     [COLL_NVLS_TREE] = coll_nvls_tree,
+    [COLL_COLLNET_DIRECT] = coll_collnet_direct,
+    [COLL_COLLNET_CHAIN] = coll_collnet_chain,
     [COLL_PAT] = coll_pat,
     [COLL_P2P] = coll_p2p,
     [COLL_HIERARCHICAL] = coll_hierarchical,

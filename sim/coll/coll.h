@@ -6,11 +6,12 @@
  * for a large message than for a small one. How latency and bytes go together depends on the algorithm (each file says
  * why, and sim/calibrate/fit_nccl.h what it was checked on), W being bus_bytes / max_rate_Bps:
  *
- * - Ring: base + inside + about max(W, across + W / 2) for Simple, hypot(across, W) for LL and LL128, of across but the
- * last crossing. Hops inside nodes add up; crossings between nodes and bytes overlap. Broadcast and reduce, a pipeline
- * that fills once: base + inside + across + W.
+ * - Ring, in one node: base + hops + W. Over nodes: base + the last crossing + the longer of what the busiest rank or
+ * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
+ * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
- * - NVLS, NVLSTree, PAT, P2P (all_to_all, send_recv): base + hops + W.
+ * - NVLS, NVLSTree, CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the
+ * receiver waits for; W by the channels that a peer gets (p2p.c).
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
@@ -18,10 +19,10 @@
  * the fastest by this estimate is taken, which is NCCL's rule with calibrated instead of built-in constants; NCCL's own
  * mistakes of choice are not imitated.
  *
- * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node) and NVLSTree for all_reduce; PAT for
- * all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored: CollNet (SHARP), NVLS
- * for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are laid so that each
- * node is entered and left once per ring and the rings are rotated over the node's NICs. */
+ * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
+ * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:
+ * CollNet and NVLS for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are
+ * laid so that each node is entered and left once per ring and the rings are rotated over the node's NICs. */
 #ifndef FLOPCAST_COLL_COLL_H
 #define FLOPCAST_COLL_COLL_H
 
@@ -44,6 +45,8 @@ enum coll_algorithm {
     COLL_TREE,
     COLL_NVLS,
     COLL_NVLS_TREE,
+    COLL_COLLNET_DIRECT,
+    COLL_COLLNET_CHAIN,
     COLL_PAT,
     COLL_P2P,
     COLL_HIERARCHICAL,
@@ -84,10 +87,13 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 
-/* Seconds of one step of a ring, or of a tree (algorithm COLL_TREE), inside a node or between two. bytes: of the whole
- * message, which decides how many channels post. */
+/* Seconds of one step of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN), inside a node or between two.
+ * bytes: of the whole message, which decides how many channels post. */
 double coll_hop_s(
     enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw);
+
+/* Share of coll_node_Bps() at which the network's switches add up. */
+double coll_collnet_share(const struct hw *hw);
 
 /* Share of the bandwidth of links that a tree's channels reach, protocol Simple. */
 double coll_tree_share(int nodes);

@@ -28,23 +28,30 @@ static double channels(bool across, const struct hw *hw)
     return own ? hw->cluster.nccl_channels.value : hw->node.nccl_channels.value;
 }
 
-void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
+/* What the node's default of channels reaches; in a ring from GPU to GPU across nodes, what those channels do. */
+double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
+    if (cost->gpu_out_factor == 0)
+        return HUGE_VAL;
     double nvlink_Bps = coll_gpu_Bps(hw);
-    cost->max_rate_Bps = HUGE_VAL;
-    if (cost->node_out_factor > 0) {
-        cost->max_rate_Bps =
-            coll_node_Bps(hw) * coll_nic_share(query->shape, hw) * network_share / cost->node_out_factor;
-        if (cost->gpu_out_factor == 1 && quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
-            /* From GPU to GPU in each channel: then channels, not what one node's default of them reaches, are the
-             * limit inside the node. */
-            double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
-            nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);
-        }
+    if (cost->node_out_factor > 0 && cost->gpu_out_factor == 1 && quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
+        double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
+        nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);
     }
-    if (cost->gpu_out_factor > 0)
-        cost->max_rate_Bps = fmin(cost->max_rate_Bps, nvlink_Bps * nvlink_share / cost->gpu_out_factor);
+    return nvlink_Bps * share / cost->gpu_out_factor;
+}
+
+double coll_across_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
+{
+    if (cost->node_out_factor == 0)
+        return HUGE_VAL;
+    return coll_node_Bps(query->hw) * coll_nic_share(query->shape, query->hw) * share / cost->node_out_factor;
+}
+
+void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
+{
+    cost->max_rate_Bps = fmin(coll_inside_Bps(cost, query, nvlink_share), coll_across_Bps(cost, query, network_share));
 }
 
 double coll_bytes_s(const struct coll_cost *cost)
@@ -81,6 +88,8 @@ static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol
 double coll_hop_s(
     enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw)
 {
+    if (algorithm == COLL_COLLNET_CHAIN) /* Simple flushes */
+        return across ? nccl_collnet_chain_net_s + 2 * hw->cluster.nccl_net_latency.value : nccl_collnet_chain_hop_s;
     enum coll_algorithm like = algorithm == COLL_TREE ? COLL_TREE : COLL_RING;
     return across ? hop_across_s(like, protocol, bytes, hw) : hop_inside_s(like, protocol, hw);
 }

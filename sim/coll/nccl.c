@@ -21,6 +21,12 @@ const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
 
 const double nccl_slices = 2;
 
+const double nccl_collnet_direct_hop_s = 3.7 * US;
+const double nccl_collnet_direct_gpu_s = 0.4 * US;
+const double nccl_collnet_direct_net_s = 31 * US;
+const double nccl_collnet_chain_hop_s = 2.8 * US;
+const double nccl_collnet_chain_net_s = 30 * US;
+
 const double nccl_pat_base_s = 8.0 * US;
 const double nccl_pat_hop_share = 1 / 3.5;
 const double nccl_pat_rank_s = 2.8 * US;
@@ -101,4 +107,27 @@ double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels
      * Kind: assumed. They are quoted from memory, no copy of that file was at hand; what depends on them is fitted. */
     static const double bytes_each[COLL_PROTOCOL_COUNT] = {512 * 8, 640 * 8, 512 * 64};
     return fmin(fmax(floor(bytes / bytes_each[protocol]), 1), max_channels);
+}
+
+struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw *hw)
+{
+    static const double kib = 1024, nvlink_chunk = 512, network_chunk = 128;
+    bool several = shape.nodes > 1;
+    double chunk = kib * (several ? network_chunk : nvlink_chunk);
+    double least = several ? chunk / 2 : chunk / 8, most = several ? chunk : chunk * 32; /* bytes of a part */
+    int all = 1;
+    while (all < hw->node.nccl_channels.value)
+        all *= 2;
+    int channels = all, top = all;
+    while (channels * shape.ranks > all && channels > 1) /* one channel does one send at a time, if they suffice */
+        channels /= 2;
+    while (top * shape.ranks > 4 * all && top > 1) /* and no more than four */
+        top /= 2;
+    while (bytes / channels > most && channels <= top / 2)
+        channels *= 2;
+    double parts = fmax(ceil(bytes / least), 1);
+    return (struct nccl_p2p){.channels = fmin(channels, parts),
+        .all_channels = all,
+        .channel_Bps = find_arch(hw)->tree[0] / 2,
+        .chunk_bytes = chunk};
 }

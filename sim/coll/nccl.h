@@ -32,9 +32,24 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes);
 /* Channels that a message is spread over: all, unless each would get less than its threads are worth. */
 double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels);
 
+/* How a group of sends and receives is spread over channels: as many for each peer as parts of its bytes are worth.
+ * More ranks leave fewer to each. Rule and sizes: src/enqueue.cc and src/init.cc, 2.10 to 2.2x (NCCL_P2P_NVL_CHUNKSIZE,
+ * NCCL_P2P_NET_CHUNKSIZE). Kind: assumed, quoted from memory. A block's rate: the tuner's bound of one channel of a
+ * tree on one node. */
+struct nccl_p2p {
+    double channels, all_channels; /* of one peer; of all of them */
+    double channel_Bps;            /* what one of them sends, while it receives as much */
+    double chunk_bytes;            /* at most, that a receiver waits for */
+};
+struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw *hw);
+
 /* Slices of a chunk of a ring, protocol Simple (src/include/collectives.h: chunks of 4 steps, slices of 2; assumed,
  * quoted from memory). */
 extern const double nccl_slices;
+
+/* CollNet: of a hop inside a node; by GPU of it; of the way through the network. */
+extern const double nccl_collnet_direct_hop_s, nccl_collnet_direct_gpu_s, nccl_collnet_direct_net_s;
+extern const double nccl_collnet_chain_hop_s, nccl_collnet_chain_net_s;
 
 /* PAT: once; a step, as a share of the network's; by rank; share of the ring's bandwidth. */
 extern const double nccl_pat_base_s, nccl_pat_hop_share, nccl_pat_rank_s, nccl_pat_share;

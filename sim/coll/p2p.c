@@ -1,6 +1,13 @@
 /* ncclSend and ncclRecv in a group. all_to_all: every rank sends S/n to each of the n - 1 others, of which n - p are on
  * other nodes; the sends go out together, so the latency is that of one hop. send_recv (as nccl-tests has it): every
- * rank sends S to the next, so one rank of each node crosses, over the NICs near it. */
+ * rank sends S to the next, so one rank of each node crosses, over the NICs near it.
+ *
+ * Each peer's bytes are cut into parts, one for each channel that NCCL gives the peer (nccl_p2p); a channel's
+ * block sends with half of its threads and receives with the other half, so a part goes at half of what a block moves.
+ * Few channels are why one peer does not get all of the NVLinks: 8 A100 send to the next at 111 GB/s in messages of 128
+ * MiB and at 189 to 195 from 256 MiB on, which are 8 and 16 channels. A receiver starts when the first chunk is there.
+ *
+ * Ignored: PXN (a GPU's bytes for other rails travel over NVLink first), copies to itself. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
@@ -11,19 +18,24 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if ((query->kind != COLL_ALL_TO_ALL && query->kind != COLL_SEND_RECV) || query->protocol != COLL_SIMPLE)
         return false;
     const struct coll_shape *shape = &query->shape;
-    double hop_s = coll_hop_inside_s(query, COLL_RING);
+    double hop_s = coll_hop_inside_s(query, COLL_RING), peers = 1;
     struct coll_query crossing = *query;
     if (query->kind == COLL_ALL_TO_ALL) {
-        double peers = shape->ranks - 1, afar = shape->ranks - shape->per_node;
+        peers = shape->ranks - 1;
+        double afar = shape->ranks - shape->per_node;
         cost->gpu_out_factor = (peers - afar) / peers;
         cost->node_out_factor = shape->per_node * afar / peers;
     } else {
         crossing.shape.per_node = 1;
     }
     coll_set_rate(cost, &crossing, 1, 1);
+    double bytes_each = cost->bus_bytes / peers;
+    struct nccl_p2p p2p = nccl_p2p(bytes_each, *shape, query->hw);
+    cost->max_rate_Bps = fmin(cost->max_rate_Bps, fmin(peers * p2p.channels, p2p.all_channels) * p2p.channel_Bps);
     if (shape->nodes > 1)
         hop_s = fmax(hop_s, coll_hop_across_s(query, COLL_TREE));
-    cost->latency_s = coll_base_s(query, COLL_RING) + hop_s;
+    double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;
+    cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + first_s;
     cost->hbm_bytes = 2 * cost->bus_bytes; /* read where it leaves, written where it arrives */
     return true;
 }

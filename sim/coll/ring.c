@@ -2,47 +2,71 @@
  * is a reduce-scatter and an all-gather. Of n - 1 steps N - 1 cross between nodes (NCCL counts them so: tuning.cc).
  * Broadcast and reduce are pipelined in slices down the ring: n - 1 steps of latency, S bytes over each link.
  *
- * Inside a node every step costs its hop and its bytes, as NCCL's tuner counts. Crossings between nodes overlap with
- * bytes. Simple: a chunk is two slices, and while the first crosses the second is sent, so a step takes as long as the
- * chunk's bytes or as the crossing and one slice; only the last step has nothing to hide. exec/detailed.h, cut as NCCL
- * cuts, does the same. LL and LL128 pass data on line by line: crossing and bytes overlap wholly, and hypot() is the
- * knee that was measured: 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
- * (NVIDIA/nccl-tests#309, Ring). The last crossing is followed by no bytes that could hide it: with the one crossing of
- * an all_gather on two nodes latency and bytes add up (a3-mega: 166, 198, 290 us at 8, 16, 32 MiB, of which bytes are
- * 42, 84, 168). It also holds on 128 x 8 (#322): 19.3, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB, far from a sum. A
- * broadcast's pipeline fills once, so nothing hides. */
+ * A rank can take its step when it has sent the step before and has received what it sends. So the longest way through
+ * all steps decides, and it is one of two:
+ *
+ * - Staying where it is busiest, then across once if that takes longer than another step: every step of a rank inside a
+ * node takes its hop (the block waits for a flag, adds, posts the next: the hop keeps it busy) and its bytes; of one
+ * that sends to another node, only the bytes on the NIC, because the proxy and the network do the rest meanwhile. So
+ * NICs that are slower than NVLink hide the hops inside: 3 x 8 A100 with 4 NICs take 518 us for 22 MiB, of which bytes
+ * on the NICs are 504 and 46 hops inside would be 87 (NVIDIA/nccl-tests#119).
+ * - Round with the data: all hops and crossings, and the bytes that are stored before they go on: by Simple one slice
+ * of a chunk, by LL and LL128, which pass data on line by line, none inside a node and all of them where the proxy
+ * sends.
+ *
+ * exec/detailed.h, cut as NCCL cuts, does the same for Simple. LL and LL128 round the knee between the two, hypot(): in
+ * the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100 (NVIDIA/nccl-tests#309,
+ * Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left out: 19.4, 20.2, 25.4, 47.1,
+ * 93.5 ms from 1 to 16 GiB) would like a sharper one. A broadcast's pipeline fills once, so nothing hides. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
 #include <math.h>
 
-/* What crossings and bytes hide of each other. */
-static double hidden_s(const struct coll_query *query, double crossings, double steps, double bytes_s)
+/* Seconds that the message's bytes take on what a ring uses inside nodes, and between them. */
+struct ways {
+    double inside_s, across_s;
+};
+
+static double hops_and_bytes_s(const struct coll_query *query, struct ways bytes, double steps, double crossings)
 {
-    if (query->shape.nodes == 1 || query->kind == COLL_BROADCAST || query->kind == COLL_REDUCE)
-        return 0;
-    double crossing_s = coll_hop_across_s(query, COLL_RING), across_s = crossings * crossing_s;
-    double others_s = across_s - crossing_s; /* the last crossing has nothing to hide behind it */
-    if (query->protocol != COLL_SIMPLE)
-        return others_s + bytes_s - hypot(others_s, bytes_s);
-    /* The first slice of a chunk waits for the crossing; the others of all steps but one are sent meanwhile. */
-    double meanwhile = (1 - 1 / nccl_slices) * (steps - 1) / steps;
-    return fmin(others_s, bytes_s * meanwhile);
+    double hop_s = coll_hop_inside_s(query, COLL_RING);
+    if (crossings == 0)
+        return steps * hop_s + bytes.inside_s;
+    double crossing_s = coll_hop_across_s(query, COLL_RING);
+    double others_s = (steps - crossings) * hop_s + (crossings - 1) * crossing_s; /* but the last crossing */
+    if (query->kind == COLL_BROADCAST || query->kind == COLL_REDUCE)
+        return crossing_s + others_s + fmax(bytes.inside_s, bytes.across_s);
+    bool simple = query->protocol == COLL_SIMPLE;
+    double stored_inside = simple ? 1 / nccl_slices : 0, stored_across = simple ? 1 / nccl_slices : 1;
+    double stored_s =
+        ((steps - crossings) * stored_inside * bytes.inside_s + crossings * stored_across * bytes.across_s +
+            (1 - stored_across) * bytes.across_s) / /* the rest of the last chunk */
+        steps;
+    double travels_s = others_s + stored_s, stays_s = bytes.across_s;
+    if (query->shape.per_node > 1) {
+        double step_s = hop_s + bytes.inside_s / steps, crosses_s = stored_across * bytes.across_s / steps;
+        stays_s = fmax(stays_s, (steps - 1) * step_s + fmax(crosses_s, step_s - crossing_s));
+    }
+    /* With one crossing both are the same way. */
+    bool sharp = simple || crossings == 1;
+    return crossing_s + (sharp ? fmax(stays_s, travels_s) : hypot(stays_s, travels_s));
 }
 
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
 {
     if (query->kind == COLL_ALL_TO_ALL || query->kind == COLL_SEND_RECV)
         return false;
-    double share = nccl_ring_share(query->protocol, query->shape.nodes);
-    coll_set_rate(cost, query, share, share);
-    if (query->protocol == COLL_LL)
-        cost->max_rate_Bps = fmin(cost->max_rate_Bps, nccl_ll_max_Bps(query->hw, query->shape.nodes));
+    int nodes = query->shape.nodes;
+    double most_Bps = query->protocol == COLL_LL ? nccl_ll_max_Bps(query->hw, nodes) : HUGE_VAL;
+    double inside_Bps = coll_inside_Bps(cost, query, nccl_ring_share(query->protocol, 1));
+    double across_Bps = coll_across_Bps(cost, query, nccl_ring_share(query->protocol, nodes));
+    const struct ways bytes = {
+        cost->bus_bytes / fmin(inside_Bps, most_Bps), cost->bus_bytes / fmin(across_Bps, most_Bps)};
+    cost->max_rate_Bps = cost->bus_bytes / fmax(bytes.inside_s, bytes.across_s);
     double rounds = query->kind == COLL_ALL_REDUCE ? 2 : 1;
-    double steps = rounds * (query->shape.ranks - 1), crossings = rounds * (query->shape.nodes - 1);
-    cost->latency_s = coll_base_s(query, COLL_RING) + (steps - crossings) * coll_hop_inside_s(query, COLL_RING) -
-                      hidden_s(query, crossings, steps, coll_bytes_s(cost));
-    if (crossings > 0)
-        cost->latency_s += crossings * coll_hop_across_s(query, COLL_RING);
+    double steps = rounds * (query->shape.ranks - 1), crossings = rounds * (nodes - 1);
+    cost->latency_s =
+        coll_base_s(query, COLL_RING) + hops_and_bytes_s(query, bytes, steps, crossings) - coll_bytes_s(cost);
     return true;
 }

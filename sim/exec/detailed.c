@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAX_INPUTS = 4 }; /* of a tree's node: two or three children of other nodes, the chain inside */
-
 /* A connection. Message j waits for message j - lag of the inputs, but the first `lag` of every period wait for none:
  * what a rank of a ring sends first is its own. */
 struct edge {
@@ -17,8 +15,8 @@ struct edge {
     int n_uses;
     ps_t wait;    /* before the first slice of a chunk, while the connection is taken */
     ps_t latency; /* from the end of sending to the arrival */
-    int inputs[MAX_INPUTS], n_inputs;
-    int outputs[2 * MAX_INPUTS], n_outputs;
+    VEC(int) inputs;
+    VEC(int) outputs;
     int64_t sent, arrived;
     bool busy;
 };
@@ -51,7 +49,7 @@ struct detailed_options detailed_as_nccl(enum coll_kind kind)
 
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm)
 {
-    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_TREE ? 1000 : 2};
+    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_RING ? 2 : 1000};
 }
 
 static int rank_at(const struct detailed *run, int member)
@@ -81,11 +79,8 @@ static int add_edge(struct detailed *run, int from_member, int to_member)
 
 static void depend(struct detailed *run, int edge, int input)
 {
-    struct edge *waits = &run->edges.at[edge], *feeds = &run->edges.at[input];
-    BUG_IF(waits->n_inputs == MAX_INPUTS || feeds->n_outputs == 2 * MAX_INPUTS, "edges of %d inputs, %d outputs",
-        waits->n_inputs + 1, feeds->n_outputs + 1);
-    waits->inputs[waits->n_inputs++] = input;
-    feeds->outputs[feeds->n_outputs++] = edge;
+    vec_push(&run->edges.at[edge].inputs, input);
+    vec_push(&run->edges.at[input].outputs, edge);
 }
 
 static void ring(struct detailed *run, enum coll_kind kind)
@@ -146,15 +141,47 @@ static void trees(struct detailed *run, struct coll_shape shape)
     }
 }
 
+/* CollNetChain: up a chain to the first rank of the node, through the network, which adds, and back. What enters the
+ * switches by the NICs of one node leaves them by those of the next, so that each carries the message once. */
+static void collnet_chain(struct detailed *run, struct coll_shape shape)
+{
+    int n = shape.nodes, p = shape.per_node;
+    int *through = ARENA_ARRAY(&run->arena, int, n);
+    for (int node = 0; node < n; node++) {
+        int up = -1;
+        for (int i = p - 1; i > 0; i--) {
+            int next = add_edge(run, node * p + i, node * p + i - 1);
+            if (up >= 0)
+                depend(run, next, up);
+            up = next;
+        }
+        through[node] = add_edge(run, node * p, (node + 1) % n * p);
+        if (up >= 0)
+            depend(run, through[node], up);
+    }
+    for (int node = 0; node < n; node++) {
+        int down = -1;
+        for (int i = 1; i < p; i++) {
+            int next = add_edge(run, node * p + i - 1, node * p + i);
+            for (int k = 0; down < 0 && k < n; k++)
+                depend(run, next, through[k]); /* the sum is that of all nodes */
+            if (down >= 0)
+                depend(run, next, down);
+            down = next;
+        }
+    }
+}
+
 static void cut(struct detailed *run, enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
     const struct detailed_options *options)
 {
-    double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2 : kind == COLL_BROADCAST ? bytes : bytes / n;
+    bool whole = kind == COLL_BROADCAST || algorithm == COLL_COLLNET_CHAIN;
+    double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2 : whole ? bytes : bytes / n;
     double largest = options->chunk_bytes * run->hw->node.nccl_channels.value;
     if (algorithm == COLL_TREE)
         largest /= 2; /* each channel has its part of both trees */
     double loops = fmax(1, ceil(share / largest));
-    bool forwards = algorithm == COLL_TREE || kind == COLL_BROADCAST;
+    bool forwards = algorithm == COLL_TREE || whole;
     int64_t steps = forwards ? 1 : (kind == COLL_ALL_REDUCE ? 2 : 1) * (run->group.size - 1);
     run->message_bytes = share / loops / options->slices;
     run->messages = (int64_t)loops * steps * options->slices;
@@ -176,8 +203,8 @@ static void send_next(struct detailed *run, int index)
     if (edge->busy || edge->sent == run->messages)
         return;
     if (edge->sent % run->period >= run->lag)
-        for (int i = 0; i < edge->n_inputs; i++)
-            if (run->edges.at[edge->inputs[i]].arrived < edge->sent + 1 - run->lag)
+        for (int i = 0; i < edge->inputs.n; i++)
+            if (run->edges.at[edge->inputs.at[i]].arrived < edge->sent + 1 - run->lag)
                 return;
     edge->busy = true;
     BUG_IF(edge->wait > 0 && run->lag == 0, "an edge waits between chunks of no messages");
@@ -206,8 +233,8 @@ static void on_arrived(void *self, const struct event *event)
     struct detailed *run = self;
     struct edge *edge = &run->edges.at[event->target];
     edge->arrived++;
-    for (int i = 0; i < edge->n_outputs; i++)
-        send_next(run, edge->outputs[i]);
+    for (int i = 0; i < edge->outputs.n; i++)
+        send_next(run, edge->outputs.at[i]);
 }
 
 static void set_up(struct detailed *run, const struct detailed_options *options)
@@ -230,6 +257,10 @@ static void set_up(struct detailed *run, const struct detailed_options *options)
 
 static void tear_down(struct detailed *run)
 {
+    for (int i = 0; i < run->edges.n; i++) {
+        vec_free(&run->edges.at[i].inputs);
+        vec_free(&run->edges.at[i].outputs);
+    }
     vec_free(&run->edges);
     net_release(&run->net);
     engine_release(&run->engine);
@@ -240,11 +271,12 @@ static void tear_down(struct detailed *run)
 static void set_weights(struct detailed *run, enum coll_algorithm algorithm, struct coll_shape shape)
 {
     run->inside_weight = run->across_weight = 1;
-    if (algorithm == COLL_TREE) {
-        double p = shape.per_node;
+    if (algorithm != COLL_RING) {
+        bool tree = algorithm == COLL_TREE;
+        double p = shape.per_node, share = tree ? coll_tree_share(shape.nodes) : 1;
         double most = p > 2 ? 2 : 1; /* sent by a GPU of one chain, in units of the data; the mean is 2 (p - 1) / p */
-        run->inside_weight = 2 * (p - 1) / p / most / coll_tree_share(shape.nodes);
-        run->across_weight = 1 / coll_tree_share(shape.nodes);
+        run->inside_weight = 2 * (p - 1) / p / most / share;
+        run->across_weight = 1 / (tree ? share : coll_collnet_share(run->hw));
     }
     if (fabric_is_pooled(&run->fabric)) /* a group of few GPUs a node reaches only their NICs of the pool */
         run->across_weight /= coll_nic_share(shape, run->hw);
@@ -254,7 +286,9 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
     const struct hw *hw, const struct detailed_options *options)
 {
     BUG_IF(
-        algorithm == COLL_TREE && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s", coll_kind_names[kind]);
+        algorithm != COLL_RING && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s", coll_kind_names[kind]);
+    BUG_IF(algorithm != COLL_RING && algorithm != COLL_TREE && algorithm != COLL_COLLNET_CHAIN,
+        "no detailed mode of %s", coll_algorithm_names[algorithm]);
     BUG_IF(kind > COLL_BROADCAST, "no detailed mode of %s", coll_kind_names[kind]);
     if (group.size == 1)
         return 0;
@@ -269,6 +303,8 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
     cut(run, kind, algorithm, bytes, options);
     if (algorithm == COLL_TREE)
         trees(run, shape);
+    else if (algorithm == COLL_COLLNET_CHAIN)
+        collnet_chain(run, shape);
     else
         ring(run, kind);
     for (int i = 0; i < run->edges.n; i++)
@@ -277,7 +313,8 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
     for (int i = 0; i < run->edges.n; i++)
         BUG_IF(run->edges.at[i].arrived != run->messages, "deadlock: %d to %d had %lld of %lld messages",
             run->edges.at[i].from, run->edges.at[i].to, (long long)run->edges.at[i].arrived, (long long)run->messages);
-    double seconds = hw->node.nccl_base_latency.value + s_from_ps(run->engine.now);
+    double base_s = algorithm == COLL_COLLNET_CHAIN ? 0 : hw->node.nccl_base_latency.value;
+    double seconds = base_s + s_from_ps(run->engine.now);
     tear_down(run);
     return seconds;
 }

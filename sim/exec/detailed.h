@@ -11,9 +11,9 @@
  * together: a message is a slice of all of them and spreads over the NICs that they are rotated over. A tree's chains
  * inside a node are rotated too, so each GPU carries the mean of what a chain's GPUs send.
  *
- * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast) and double binary tree (all_reduce), on any
- * regular group. Ignored: the end of a buffer's credits (8 steps of a connection), channels that drift apart, other
- * traffic. */
+ * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast), double binary tree and CollNetChain (all_reduce),
+ * on any regular group; CollNetChain over several nodes of a cluster that has it. Ignored: the end of a buffer's
+ * credits (8 steps of a connection), channels that drift apart, other traffic. */
 #ifndef FLOPCAST_EXEC_DETAILED_H
 #define FLOPCAST_EXEC_DETAILED_H
 
@@ -29,7 +29,7 @@ struct detailed_options {
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */
 struct detailed_options detailed_as_nccl(enum coll_kind kind);
 
-/* As the formula of coll/ assumes: a ring's chunks are as large as the data allow, in two slices; a tree's pipeline is
+/* As the formula of coll/ assumes: a ring's chunks are as large as the data allow, in two slices; another's pipeline is
  * so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm);
 

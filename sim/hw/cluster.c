@@ -30,6 +30,7 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(nccl_channels, "Channels of a ring across nodes.", HW_COUNT(1, 128)),
     OPTIONAL(nccl_channel_bandwidth, "What each of them carries.", HW_BANDWIDTH),
     OPTIONAL(nvls_tree_latency, "A level of NVLSTree between nodes.", HW_LATENCY),
+    OPTIONAL(nccl_collnet_efficiency, "Share of the NICs' bandwidth at which switches reduce (SHARP).", HW_SHARE),
     {.key = "nccl_protocols",
         .type = FIELD_ENUM,
         .offset = offsetof(struct hw_cluster, nccl_protocols),

@@ -62,6 +62,7 @@ struct hw_gpu {
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
     struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
+    struct quantity conv_efficiency;      /* share of the GEMM rates that cuDNN's convolutions reach */
     struct quantity overlap_slowdown;     /* how much longer kernels take while a collective is resident, beyond the SMs
                                              and the HBM bandwidth that it takes: its blocks poll flags through L2 and
                                              draw power. 0.5: half as long again. Default 0 */
@@ -106,13 +107,14 @@ struct hw_cluster {
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_net_latency; /* s of a crossing, more than NCCL's own table has for the network */
     /* Optional. */
-    struct quantity nccl_ring_post_latency; /* s that each channel adds to a ring's crossing; default 0 */
-    struct quantity nccl_tree_post_latency; /* the same of a tree's */
-    struct quantity nccl_channels;          /* of a ring across nodes; default: the node's */
-    struct quantity nccl_channel_bandwidth; /* B/s of busbw that each of them carries; default: no bound */
-    struct quantity nvls_tree_latency;      /* s of a level of NVLSTree; default: no NVLSTree */
-    int nccl_protocols;                     /* enum hw_protocols; default all */
-    struct hw_network network;              /* optional; kind HW_POOLED when it is not given */
+    struct quantity nccl_ring_post_latency;  /* s that each channel adds to a ring's crossing; default 0 */
+    struct quantity nccl_tree_post_latency;  /* the same of a tree's */
+    struct quantity nccl_channels;           /* of a ring across nodes; default: the node's */
+    struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
+    struct quantity nvls_tree_latency;       /* s of a level of NVLSTree; default: no NVLSTree */
+    struct quantity nccl_collnet_efficiency; /* share of the NICs at which switches add up nodes; default: no CollNet */
+    int nccl_protocols;                      /* enum hw_protocols; default all */
+    struct hw_network network;               /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
@@ -147,7 +149,8 @@ void hw_write_node(FILE *out, const struct hw_node *node);
 /* As short measurements of single kernels find the GPU: without what only training shows. */
 static inline void hw_rest(struct hw_gpu *gpu)
 {
-    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->overlap_slowdown = (struct quantity){0};
+    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->conv_efficiency = gpu->overlap_slowdown =
+        (struct quantity){0};
 }
 
 static inline int hw_gpus_per_node(const struct hw *hw)

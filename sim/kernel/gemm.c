@@ -105,6 +105,7 @@ static int load_families(struct family out[FAMILIES], const struct kernel_work *
 {
     const struct hw_gemm *gemm = &gpu->gemm[work->math];
     double sustained = quantity_is_set(gpu->gemm_sustained) ? gpu->gemm_sustained.value : 1;
+    sustained *= work->gathers && quantity_is_set(gpu->conv_efficiency) ? gpu->conv_efficiency.value : 1;
     double peak_sm = sustained * gemm->peak.value / gpu->sms.value;
     out[0] = (struct family){
         .flop_per_s_sm = gemm->efficiency.value * peak_sm,

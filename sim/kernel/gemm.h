@@ -18,7 +18,8 @@
  * it does not know that a collective holds some of the SMs, so a GEMM that filled the GPU exactly needs a second wave
  * beside one (NVIDIA forum 337991 saw that).
  *
- * Both rates are those of short measurements times gemm_sustained.
+ * Both rates are those of short measurements times gemm_sustained, and times conv_efficiency where the kernel gathers
+ * an operand itself (cuDNN's implicit GEMM: addresses are computed on the way, rows end within a tile).
  *
  * Layouts matter where HBM limits: an operand whose rows run along k is read in pieces of GEMM_STEP_K elements, each
  * of which costs HBM row_gap bytes more (kernel/kernel.h; optional), unless its pitch, k elements, is a power of two.

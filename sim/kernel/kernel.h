@@ -45,6 +45,7 @@ struct kernel_work {
     double row_pieces;      /* GEMM: pieces of operands' rows, each row_gap bytes longer to read (kernel/gemm.h) */
     int64_t m, n, k, batch; /* GEMM: batch independent products of m x k by k x n; attention: queries, keys, head
                                dimension, heads of all sequences */
+    bool gathers;           /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     bool causal, backward;  /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 

@@ -57,11 +57,13 @@ struct model_shape {
     bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
     bool composed_gelu; /* tanh-GELU written out in Python ("gelu_new": GPT-2, minGPT, T5 v1.1): 8 kernels, not 1 */
-    double dropout;     /* probability in training; 0 launches no dropout kernels */
-    int64_t image_size; /* positions along a side; 0: a model of tokens, whose next three are 0 too */
-    int64_t classes;    /* that the head tells apart */
-    int64_t patch;      /* ViT: positions along a side of a patch */
-    bool mixes_heads;   /* DeepViT */
+    bool low_precision_norm; /* LayerNorm takes and gives the storage format even under autocast (MPT's
+                              * low_precision_layernorm); without autocast every LayerNorm does */
+    double dropout;          /* probability in training; 0 launches no dropout kernels */
+    int64_t image_size;      /* positions along a side; 0: a model of tokens, whose next three are 0 too */
+    int64_t classes;         /* that the head tells apart */
+    int64_t patch;           /* ViT: positions along a side of a patch */
+    bool mixes_heads;        /* DeepViT */
     struct model_conv conv;
 };
 
@@ -123,10 +125,14 @@ struct model_workload {
     int64_t seq_len;         /* tokens of a sequence (T5: encoder side); of images: model_image_tokens() */
     int64_t decoder_seq_len; /* T5: tokens of the decoder side; 0 for decoder-only models */
     enum dtype math;         /* GEMMs multiply in this */
-    enum dtype storage;      /* activations and gathered parameters: BF16, FP16 or FP32 (TF32 math has FP32 storage) */
+    enum dtype storage;      /* activations and parameters as products take them: BF16, FP16 or FP32 (TF32 math has FP32
+                              * storage) */
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
     int fusion;              /* enum kernel_fusion */
+    bool autocast;           /* torch.autocast around FP32 parameters: the residual stream, norms, softmax in FP32; what
+                              * multiplies casts its inputs to the storage format, a kernel each */
+    bool channels_last;      /* images and what is made of them lie in NHWC; else in NCHW, PyTorch's default */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
     bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its

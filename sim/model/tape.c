@@ -15,6 +15,7 @@ struct tape *tape_open(const struct model *model, int layer, const struct model_
         .loss = NO_VALUE,
         .input = NO_VALUE,
         .storage_bytes = dtype_bytes(workload->storage),
+        .residual_bytes = workload->autocast ? dtype_bytes(DTYPE_FP32) : dtype_bytes(workload->storage),
     };
     return tape;
 }
@@ -26,7 +27,7 @@ void tape_scope(struct tape *tape, const char *scope)
 
 int tape_shared(struct tape *tape, const char *name, int64_t rows, int64_t cols, bool needs_grad)
 {
-    int value = tape_value(tape, name, rows, cols, tape->storage_bytes, needs_grad);
+    int value = tape_value(tape, name, rows, cols, tape->residual_bytes, needs_grad);
     tape->values.at[value].foreign = true;
     tape_share(tape, value);
     return value;
@@ -48,7 +49,7 @@ int tape_memory(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 
 int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
-    int value = tape_value(tape, name, rows, cols, tape->storage_bytes, true);
+    int value = tape_value(tape, name, rows, cols, tape->residual_bytes, true);
     tape->values.at[value].foreign = true;
     tape->buffers.at[tape->values.at[value].buffer].external = true;
     tape->input = value;

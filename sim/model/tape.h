@@ -131,8 +131,15 @@ int64_t tape_window_size(const struct tape_window *window); /* of the output: si
 
 /* cuDNN's implicit GEMM: what is multiplied is gathered from x by the kernel itself. Forward: output positions x
  * channels, over the window; dgrad: a product for each phase of the stride; wgrad: over all positions, split by the
- * GEMM model. A bias is added by a kernel of its own. Ignored: Winograd and FFT kernels, workspaces, changes of layout.
- */
+ * GEMM model. A bias is added by a kernel of its own.
+ *
+ * On tensor cores cuDNN multiplies channels_last tensors only (cuDNN developer guide, "tensor layouts"): with
+ * contiguous ones it converts what a kernel reads before, and what it writes after (nchwToNhwcKernel,
+ * nhwcToNchwKernel), forward and backward; TorchInductor makes the model channels_last itself. In FP32 windows of 3 x 3
+ * with stride 1 and one group run on Winograd's F(2 x 2, 3 x 3), forward and backward, with 16 multiplications in place
+ * of 36 (Lavin and Gray, arXiv 1509.09308; cuDNN lists it for all three); its additions are ignored.
+ *
+ * Ignored: other Winograd and FFT kernels, workspaces. */
 int tape_conv(struct tape *tape, const char *name, int x, struct tape_window window);
 /* Over all positions: statistics, then a second pass that normalises; backward the same. Ignored: cuDNN's kernel that
  * keeps small tensors on the chip between the passes, running statistics. */

@@ -53,7 +53,8 @@ struct tape {
     int pass;  /* FORWARD or BACKWARD */
     int loss;  /* a value, or NO_VALUE */
     int input; /* the same */
-    int64_t storage_bytes;
+    int64_t storage_bytes,
+        residual_bytes; /* of an element; residual: of embeddings and norms, and what they are added to */
     VEC(struct model_kernel) kernels[2];
     VEC(struct tape_touched) touches[2];
     struct model_kernel *fused[2]; /* while tape_fuse works */
@@ -105,6 +106,9 @@ void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, i
 void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write);
 /* Make op.out, shaped as shape, by an elementwise kernel that reads the op's inputs; record the op. */
 int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, double ops);
+
+/* What a product takes: x itself, or under autocast its cast to the storage format. */
+int tape_autocast(struct tape *tape, const char *name, int x);
 
 /* Backward pass: the gradient of an op's output; a new gradient for a value; handing a gradient to a value. */
 int tape_grad(const struct tape *tape, const struct tape_op *op);

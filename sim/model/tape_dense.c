@@ -23,7 +23,7 @@ static void complete_share(struct tape *tape, const struct tape_op *op)
     enum tape_turn turn = (enum tape_turn)op->choice;
     if (turn == TURN_MIDDLE || turn == TURN_LAST) {
         double elements = (double)tape_tensor(tape, op->weight)->numel;
-        double bytes = elements * (double)tape->storage_bytes;
+        double bytes = elements * (double)tape->residual_bytes;
         tape_launch(tape, tape_suffix(tape, op->name, "weight.grad.add"),
             kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes, elements), 0);
     }
@@ -95,6 +95,7 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
 
 static int linear(struct tape *tape, const char *name, int bias, int x, enum tape_turn turn)
 {
+    x = tape_autocast(tape, name, x);
     struct tape_value in = tape_at(tape, x);
     int weight = tape_find(tape, name, "weight");
     BUG_IF(weight == NO_PARAM, "layer %d has no %s.%s.weight", tape->layer, tape->scope, name);
@@ -155,8 +156,8 @@ int tape_linear(struct tape *tape, const char *name, int x)
 static void embedding_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op);
-    double zeros = (double)(tape_tensor(tape, op->weight)->numel * tape->storage_bytes);
-    double rows = (double)(op->m * op->n * tape->storage_bytes);
+    double zeros = (double)(tape_tensor(tape, op->weight)->numel * tape->residual_bytes);
+    double rows = (double)(op->m * op->n * tape->residual_bytes);
     tape_launch(tape, tape_suffix(tape, op->name, "zero"), kernel_stream(KERNEL_COPY, 0, zeros, 0), 0);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_EMBEDDING,
                        .name = tape_suffix(tape, op->name, "wgrad"),
@@ -177,8 +178,8 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
         .m = rows,
         .n = tape_tensor(tape, weight)->cols,
         .choice = (int)turn};
-    op.out = tape_value(tape, op.name, rows, op.n, tape->storage_bytes, tape_trains(tape, weight));
-    double bytes = (double)(op.m * op.n * tape->storage_bytes);
+    op.out = tape_value(tape, op.name, rows, op.n, tape->residual_bytes, tape_trains(tape, weight));
+    double bytes = (double)(op.m * op.n * tape->residual_bytes);
     tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
     tape_use(tape, weight);
     tape_touch(tape, tape_at(tape, op.out).buffer);
@@ -207,6 +208,8 @@ static void matmul_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k)
 {
+    a = tape_autocast(tape, name, a);
+    b = tape_autocast(tape, name, b);
     struct tape_value left = tape_at(tape, a), right = tape_at(tape, b);
     BUG_IF(left.rows * left.cols != batch * m * k || right.rows * right.cols != batch * k * n,
         "%s.%s: the operands' shapes do not fit", tape->scope, name);

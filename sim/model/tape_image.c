@@ -18,6 +18,7 @@ int64_t tape_window_size(const struct tape_window *window)
 static void launch_conv(struct tape *tape, const char *name, const struct tape_op *op, struct kernel_work work,
     double read_bytes, double write_bytes)
 {
+    work.gathers = true;
     work.flop = 2.0 * (double)(op->m * op->n * op->batch) * (double)op->k;
     work.read_bytes = read_bytes;
     work.write_bytes = write_bytes;
@@ -39,6 +40,26 @@ static double weight_bytes(const struct tape *tape, int param)
     return (double)(tape_tensor(tape, param)->numel * tape->storage_bytes);
 }
 
+/* cuDNN's change of layout before or after a kernel on tensor cores. */
+static void relayout(struct tape *tape, const char *name, int buffer)
+{
+    const struct model_workload *w = tape->workload;
+    if (w->channels_last || w->math == DTYPE_FP32 || w->fusion == FUSION_INDUCTOR)
+        return;
+    double bytes = bytes_of(tape, buffer);
+    tape_launch(tape, tape_suffix(tape, name, "relayout"), kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
+    tape_touch(tape, buffer);
+}
+
+/* What is left of so many elements to sum over, where the window is one of 3 x 3 that runs on Winograd's. */
+static int64_t summed(const struct tape *tape, const struct tape_op *op, int64_t channels, int64_t elements)
+{
+    enum { WINDOW = 3 * 3, DIRECT = 36, WINOGRAD = 16 }; /* multiplications for 2 x 2 results */
+    bool winograd =
+        tape->workload->math == DTYPE_FP32 && op->batch == 1 && op->choice == 1 && op->k == WINDOW * channels;
+    return winograd ? elements * WINOGRAD / DIRECT : elements;
+}
+
 /* op: m positions of the output, n channels of it in a group, k the window in a group, batch the groups, choice the
  * phases of the stride: a position of the input sees one of choice parts of the window (none sees it all, none is
  * skipped: kernels of 1 have one phase, and the positions between are zeros). */
@@ -48,17 +69,24 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
     struct tape_value in = tape_at(tape, x);
     double weights = weight_bytes(tape, op->weight);
     if (in.needs_grad) {
+        const char *name = tape_suffix(tape, op->name, "dgrad");
+        relayout(tape, name, grad);
         int grad_x = tape_new_grad(tape, x);
         int64_t channels = in.cols / op->batch, window = op->n * (op->k / channels);
-        launch_conv(tape, tape_suffix(tape, op->name, "dgrad"), op,
+        window = summed(tape, op, channels, window);
+        launch_conv(tape, name, op,
             product(tape, op->m * op->choice, channels, (window + op->choice - 1) / op->choice, op->batch),
             bytes_of(tape, grad) + weights, bytes_of(tape, grad_x));
         tape_use(tape, op->weight);
         tape_touch(tape, grad);
         tape_touch(tape, grad_x);
+        relayout(tape, name, grad_x);
         tape_give(tape, x, grad_x);
     }
-    launch_conv(tape, tape_suffix(tape, op->name, "wgrad"), op, product(tape, op->n, op->k, op->m, op->batch),
+    relayout(tape, tape_suffix(tape, op->name, "wgrad"), grad);
+    relayout(tape, tape_suffix(tape, op->name, "wgrad"), in.buffer);
+    launch_conv(tape, tape_suffix(tape, op->name, "wgrad"), op,
+        product(tape, op->n, op->k, summed(tape, op, in.cols / op->batch, op->m), op->batch),
         bytes_of(tape, grad) + bytes_of(tape, in.buffer), weights);
     tape_touch(tape, grad);
     tape_touch(tape, in.buffer);
@@ -85,13 +113,16 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
         "%s: %ld positions of %ld channels do not fit a window of %ld weights", op.name, (long)in.rows, (long)in.cols,
         (long)weight->cols);
     op.n = weight->rows / window.groups;
+    relayout(tape, op.name, in.buffer);
     op.out = tape_value(tape, op.name, op.m, weight->rows, tape->storage_bytes, true);
     int out = tape_at(tape, op.out).buffer;
-    launch_conv(tape, op.name, &op, product(tape, op.m, op.n, op.k, op.batch),
+    int64_t window_k = summed(tape, &op, in.cols, op.k);
+    launch_conv(tape, op.name, &op, product(tape, op.m, op.n, window_k, op.batch),
         bytes_of(tape, in.buffer) + weight_bytes(tape, op.weight), bytes_of(tape, out));
     tape_use(tape, op.weight);
     tape_touch(tape, in.buffer);
     tape_touch(tape, out);
+    relayout(tape, op.name, out);
     if (op.bias != NO_PARAM)
         tape_elementwise(tape, tape_suffix(tape, op.name, "bias"), 1, out, NO_BUFFER, out);
     tape_push(tape, op);

@@ -76,14 +76,17 @@ int tape_gelu_new(struct tape *tape, int x)
     return tape_mul(tape, "gelu", half, tape_map(tape, "gelu.shift", TAPE_SHIFT, bend));
 }
 
-/* The gradient of a broadcast operand is the sum over the rows that it was broadcast to. */
+/* The gradient of a broadcast operand is the sum over the rows that it was broadcast to, that of a promoted one a cast.
+ */
 static void give_sum(struct tape *tape, const struct tape_op *op, int value, int grad)
 {
     struct tape_value v = tape_at(tape, value);
-    if (v.needs_grad && v.rows * v.cols < tape->buffers.at[grad].elements) {
-        int sum = tape_new_grad(tape, value);
-        tape_elementwise(tape, tape_suffix(tape, op->name, "sum"), 1, grad, NO_BUFFER, sum);
-        grad = sum;
+    bool promoted = v.element_bytes != tape_at(tape, op->out).element_bytes;
+    bool broadcast = v.rows * v.cols < tape->buffers.at[grad].elements;
+    if (v.needs_grad && (promoted || broadcast)) {
+        int fit = tape_new_grad(tape, value);
+        tape_elementwise(tape, tape_suffix(tape, op->name, broadcast ? "sum" : "to"), 1, grad, NO_BUFFER, fit);
+        grad = fit;
     }
     tape_give(tape, value, grad);
 }
@@ -100,6 +103,7 @@ int tape_add(struct tape *tape, const char *name, int a, int b)
 {
     struct tape_value left = tape_at(tape, a), right = tape_at(tape, b);
     struct tape_value sum = left.rows * left.cols < right.rows * right.cols ? right : left;
+    sum.element_bytes = left.element_bytes > right.element_bytes ? left.element_bytes : right.element_bytes;
     sum.needs_grad = left.needs_grad || right.needs_grad;
     struct tape_op op = {.backward = add_backward, .name = tape_name(tape, name), .in = {a, b}};
     return tape_apply(tape, op, sum, 1);
@@ -241,6 +245,11 @@ int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes)
     result.element_bytes = element_bytes;
     struct tape_op op = {.backward = cast_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
     return tape_apply(tape, op, result, 1);
+}
+
+int tape_autocast(struct tape *tape, const char *name, int x)
+{
+    return tape->workload->autocast ? tape_cast_to_storage(tape, tape_suffix(tape, name, "autocast"), x) : x;
 }
 
 int tape_cast_to_storage(struct tape *tape, const char *name, int x)

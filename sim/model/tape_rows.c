@@ -62,6 +62,8 @@ static int softmax(struct tape *tape, const char *name, enum kernel_kind kind, i
 
 int tape_softmax(struct tape *tape, const char *name, int x, bool fp32)
 {
+    if (tape->workload->autocast)
+        x = tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
     return softmax(tape, name, KERNEL_SOFTMAX, x, fp32 ? FLOAT_BYTES : tape_at(tape, x).element_bytes);
 }
 
@@ -180,6 +182,9 @@ static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_layer_norm(struct tape *tape, const char *name, int x)
 {
+    if (tape->workload->autocast)
+        x = tape->model->shape.low_precision_norm ? tape_cast_to_storage(tape, tape_suffix(tape, name, "downcast"), x)
+                                                  : tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = layer_norm_backward,
         .name = tape_name(tape, name),
@@ -209,7 +214,8 @@ int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_f
     variance = tape_map(tape, tape_suffix(tape, name, "eps"), TAPE_SHIFT, variance);
     int factor = tape_map(tape, tape_suffix(tape, name, "rsqrt"), TAPE_RSQRT, variance);
     int normed = tape_mul(tape, tape_suffix(tape, name, "mul"), multiply_in_fp32 ? wide : x, factor);
-    return tape_mul_weight(tape, name, tape_cast_to_storage(tape, tape_suffix(tape, name, "to"), normed));
+    return tape_mul_weight(
+        tape, name, tape_cast(tape, tape_suffix(tape, name, "to"), normed, tape_at(tape, x).element_bytes));
 }
 
 /* A copy out of x into a new value of rows x cols, and its gradient back. */
@@ -350,7 +356,7 @@ int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, i
 
 int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
-    int out = tape_value(tape, tape_name(tape, name), rows, cols, tape->storage_bytes, false);
+    int out = tape_value(tape, tape_name(tape, name), rows, cols, tape->residual_bytes, false);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
                        .name = tape_at(tape, out).name,
                        .reads = {NO_BUFFER},

@@ -1,8 +1,9 @@
 /* What the model leaves out: how far predictions are from measured runs beyond what the errors of numbers and the luck
  * of a run explain. Log-normal, as the standard deviation of the logarithm of speed:
  *
- *   with_stack      the scenario names a stack profile, whose rates were fitted to other runs of that framework
- *   without_stack   it names none: the GPU file's own rates, for a framework that nothing was fitted to
+ *   with_stack      the scenario names a stack profile: the kernels that its framework launches, often with rates
+ *                   fitted to other runs of it
+ *   without_stack   it names none: eager kernels at the GPU file's own rates
  *   per_doubling    of the ratio of two speeds on one curve, per square root of a doubling of the GPUs: what makes both
  *                   ends of a curve wrong alike cancels
  *

@@ -87,6 +87,7 @@ static void default_noise(struct scenario_point *point)
 static void use_stack(struct scenario_point *point, const struct stack *stack)
 {
     struct train_options *train = &point->options.strategy.train;
+    int fsdp_version = (int)point->options.strategy.fsdp.version;
     const struct {
         const char *path;
         int *option, of_stack;
@@ -94,6 +95,8 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"train.cross_entropy", &train->cross_entropy, stack->kernels.cross_entropy},
         {"train.fusion", &train->fusion, stack->kernels.fusion},
         {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
+        {"train.memory_format", &train->memory_format, stack->kernels.memory_format},
+        {"fsdp.version", &fsdp_version, (int)stack->kernels.fsdp_version},
         {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
             stack->kernels.stage3_fetch},
     };
@@ -105,6 +108,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         struct source_pos at = {.file = point->options.stack_path};
         vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at});
     }
+    point->options.strategy.fsdp.version = fsdp_version;
 }
 
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)

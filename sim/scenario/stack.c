@@ -14,6 +14,7 @@ static const struct config_field rate_fields[] = {
     SHARE(attention_efficiency, "Share of the GEMM peak that the products of its fused attention reach."),
     SHARE(attention_backward, "Rate of the backward kernel of that relative to the forward one."),
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
+    SHARE(conv_efficiency, "Share of the GEMM rates that its convolutions reach."),
     {.key = "overlap_slowdown",
         .type = FIELD_SOURCED,
         .offset = offsetof(struct stack_rates, overlap_slowdown),
@@ -51,6 +52,17 @@ static const struct config_field kernel_fields[] = {
         .offset = offsetof(struct stack_kernels, fusion),
         .help = "Whether torch.compile fuses them.",
         .names = kernel_fusion_names},
+    {.key = "memory_format",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, memory_format),
+        .help = "Layout of images in memory.",
+        .names = image_format_names},
+    {.key = "fsdp_version",
+        .type = FIELD_INT,
+        .offset = offsetof(struct stack_kernels, fsdp_version),
+        .help = "1: FullyShardedDataParallel, 2: fully_shard.",
+        .min = 1,
+        .max = 2},
     {.key = "stage3_fetch",
         .type = FIELD_ENUM,
         .offset = offsetof(struct stack_kernels, stage3_fetch),
@@ -87,7 +99,7 @@ const struct config_table stack_table = {
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.kernels = {-1, -1, -1, -1}};
+    *out = (struct stack){.kernels = {-1, -1, -1, -1, -1, -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
@@ -111,6 +123,7 @@ void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
         replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);
         replace(&gpu->attention_backward, stack->rates[a].attention_backward);
         replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
+        replace(&gpu->conv_efficiency, stack->rates[a].conv_efficiency);
         replace(&gpu->overlap_slowdown, stack->rates[a].overlap_slowdown);
     }
 }

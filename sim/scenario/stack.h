@@ -21,7 +21,8 @@ enum { STACK_ARCHS = 4 };
 extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arch has them */
 
 struct stack_rates { /* unset: the GPU file's */
-    struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, overlap_slowdown;
+    struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, conv_efficiency,
+        overlap_slowdown;
 };
 
 struct stack {
@@ -31,7 +32,9 @@ struct stack {
         int cross_entropy;  /* enum cross_entropy */
         int optimizer_impl; /* enum optimizer_impl */
         int fusion;         /* enum kernel_fusion */
-        int stage3_fetch;   /* enum stage3_fetch: of DeepSpeed, by its version */
+        int memory_format;  /* enum image_format */
+        int64_t fsdp_version;
+        int stage3_fetch; /* enum stage3_fetch: of DeepSpeed, by its version */
     } kernels;
 };
 

@@ -94,28 +94,6 @@ static void grad_ready(void *self, int tensor)
         send_bucket(ddp);
 }
 
-/* autocast: low-precision copies of a layer's parameters, kept for its backward pass. */
-static int cast_weights(struct ddp *ddp, int layer)
-{
-    struct emit *emit = ddp->emit;
-    if (emit->param_bytes == emit->master_bytes)
-        return PLAN_NO_OP;
-    int64_t from = 0, to = 0;
-    const struct model_layer *at = &emit->model->layers[layer];
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        int64_t kept = emit_kept_bytes(emit, &emit->model->tensors[t]);
-        int64_t used = emit_used_bytes(emit, &emit->model->tensors[t]);
-        from += kept != used ? kept : 0;
-        to += kept != used ? used : 0;
-    }
-    if (to == 0)
-        return PLAN_NO_OP;
-    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast"),
-        kernel_stream(KERNEL_COPY, (double)from, (double)to, 0), emit->options->host.kernel_issue_s);
-    return copy;
-}
-
 /* n tensors of a format, so many bytes: joined, sent, copied out. */
 static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
 {
@@ -147,12 +125,12 @@ static void micro_step(struct ddp *ddp)
     for (int u = 0; u < emit->model->n_layers; u++)
         copies[u] = PLAN_NO_OP;
     emit->builder.phase = PHASE_FORWARD;
-    copies[0] = cast_weights(ddp, 0);
+    copies[0] = emit_autocast_weights(emit, 0);
     for (int s = 0; s < emit->stages.n; s++) {
         int layer = emit->stages.at[s].layer;
         emit->builder.phase = PHASE_FORWARD;
         if (layer != 0)
-            copies[layer] = cast_weights(ddp, layer);
+            copies[layer] = emit_autocast_weights(emit, layer);
         emit_forward(emit, s);
     }
     for (int s = emit->stages.n - 1; s >= 0; s--) {
@@ -215,11 +193,11 @@ void compile_ddp(struct emit *emit)
     ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);
     setup_memory(&ddp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
-    int64_t micro_steps = emit->options->train.grad_accum;
     broadcast_buffers(&ddp);
-    for (int64_t m = 0; m < micro_steps; m++) {
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
         ddp.first_micro_step = m == 0;
-        ddp.synchronises = m + 1 == micro_steps;
+        ddp.synchronises = m + 1 == emit->micro_steps;
         micro_step(&ddp);
     }
     finish_backward(&ddp);

@@ -36,7 +36,11 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
     emit->step_bytes = precision == PRECISION_BF16_MASTER ? 4 : emit->master_bytes;
     emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
+    int64_t batch = train->device_batch > 0 ? train->device_batch : train->micro_batch * train->grad_accum;
+    emit->micro_steps = strategy_micro_steps(train);
+    emit->last_micro_batch = batch - (emit->micro_steps - 1) * train->micro_batch;
     plan_begin(&emit->builder, plan, gpus, arena);
+    plan->samples = (double)batch;
     model_stages(&emit->stages, adapted, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
     emit->caches = ARENA_ARRAY(arena, int, emit->stages.n);
@@ -51,18 +55,25 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     }
 }
 
+void emit_micro_step(struct emit *emit, int64_t micro_step)
+{
+    struct plan *plan = emit->builder.plan;
+    if (micro_step + 1 == emit->micro_steps && emit->last_micro_batch != emit->workload.micro_batch) {
+        emit->workload.micro_batch = emit->last_micro_batch;
+        model_stages(&emit->stages, emit->model, &emit->workload, emit->arena); /* smaller, of the same kernels */
+    }
+    plan->model_flop += model_step_flop(&emit->stages);
+    plan->tokens += (double)model_tokens(emit->model, &emit->workload);
+}
+
 void emit_end(struct emit *emit)
 {
     struct plan *plan = emit->builder.plan;
-    double micro_steps = (double)emit->options->train.grad_accum;
-    plan->model_flop = micro_steps * model_step_flop(&emit->stages);
     for (int k = 0; k < plan->kernels.n; k++) {
         const struct kernel_work *work = &plan->kernels.at[k];
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
             plan->hardware_flop += work->flop;
     }
-    plan->tokens = micro_steps * (double)model_tokens(emit->model, &emit->workload);
-    plan->samples = micro_steps * (double)emit->options->train.micro_batch;
     plan_end(&emit->builder);
 }
 
@@ -120,6 +131,26 @@ static void forward_kernel(struct emit *emit, const struct model_stage *at, cons
     tell(emit, emit->param_used, at, kernel->param_use);
 }
 
+int emit_autocast_weights(struct emit *emit, int layer)
+{
+    if (emit->param_bytes == emit->master_bytes)
+        return PLAN_NO_OP;
+    int64_t from = 0, to = 0;
+    const struct model_layer *at = &emit->model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        int64_t kept = emit_kept_bytes(emit, &emit->model->tensors[t]);
+        int64_t used = emit_used_bytes(emit, &emit->model->tensors[t]);
+        from += kept != used ? kept : 0;
+        to += kept != used ? used : 0;
+    }
+    if (to == 0)
+        return PLAN_NO_OP;
+    int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast"),
+        kernel_stream(KERNEL_COPY, (double)from, (double)to, 0), emit->options->host.kernel_issue_s);
+    return copy;
+}
+
 /* FIRST: autograd records nothing, the output stays. RECORDED: nor goes what backward needs. AGAIN: as that, and what
  * was kept is not computed again; the output has been made before. */
 enum pass { FIRST, RECORDED, AGAIN };
@@ -138,9 +169,10 @@ static void forward_kernels(struct emit *emit, int stage, enum pass pass)
             forward_kernel(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
-            bool last = !tensor->born_in_backward && tensor->forward_last == k;
+            if (tensor->born_in_backward || tensor->forward_last != k || (pass != AGAIN && a == program->output))
+                continue;
             bool needed = pass == FIRST ? keeps(emit, stage, tensor->born) : tensor->backward_last >= 0;
-            if (last && !needed && (pass == AGAIN || a != program->output))
+            if (!needed)
                 death(emit, stage, a);
         }
     }

@@ -12,8 +12,9 @@ struct emit {
     const struct hw *hw;
     struct arena *arena;
     int gpus;
-    struct model_workload workload;
+    struct model_workload workload; /* of the micro-step that is emitted */
     struct model_stages stages;
+    int64_t micro_steps, last_micro_batch;
     int64_t master_bytes; /* a parameter as it is kept: 4, or 2 in BF16 */
     int64_t step_bytes;   /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
@@ -32,7 +33,9 @@ struct emit {
 
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena);
-void emit_end(struct emit *emit); /* sums up flop and tokens, ends the plan */
+/* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch). */
+void emit_micro_step(struct emit *emit, int64_t micro_step);
+void emit_end(struct emit *emit); /* sums up the flop of kernels, ends the plan */
 
 /* Activation checkpointing: is the stage a block that runs again; does it leave kernel k of its forward pass out,
  * because what that computes was kept or comes too late to be needed? */
@@ -63,6 +66,8 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
  * rank's share of the node's memory bandwidth, when op (the last copy of a gradient) is done. in_one: in one pass. */
 void emit_keep_on_host(struct emit *emit, int64_t bytes);
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op);
+/* autocast: low-precision copies of a layer's parameters, which its backward pass reads, too; PLAN_NO_OP: none. */
+int emit_autocast_weights(struct emit *emit, int layer);
 /* A copy between device and host. */
 void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes);
 

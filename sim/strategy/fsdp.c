@@ -1,5 +1,6 @@
-/* PyTorch's FullyShardedDataParallel (FSDP1) as a plan. Source:
- * torch/distributed/fsdp/{_runtime_utils,flat_param,_limiter_utils}.py of PyTorch 2.0, restated.
+/* PyTorch's FullyShardedDataParallel (FSDP1) as a plan, and fully_shard (FSDP2) by what it does differently. Source:
+ * torch/distributed/fsdp/{_runtime_utils,flat_param,_limiter_utils}.py of PyTorch 2.0, restated; FSDP2:
+ * torch/distributed/_composable/fsdp/_fsdp_{collectives,param_group}.py of PyTorch 2.5.
  *
  * A unit is a model layer: unit 0 is the root (what no block owns), the others are blocks (transformer auto-wrap
  * policy). Its parameters are one flat parameter, padded to the sharding group. unshard: [rate limiter: the host waits
@@ -12,15 +13,22 @@
  * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
  * cast or gathered, its gradient back to the host after reduction, and the host steps. Frozen parameters (adapters
  * beside them) are gathered with those that are trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's
- * wrapping policy would make a unit of every adapter. Ignored: use_orig_params, buffers.
- */
+ * wrapping policy would make a unit of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32
+ * and its matrices are cast for each pass (autograd keeps the copies for backward); its gradients are FP32. Ignored:
+ * use_orig_params, buffers.
+ *
+ * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
+ * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
+ * the compute stream too; NCCL divides. Ignored: that the gathered buffer lives until the next unit's copy, padding by
+ * rows, that the host does not wait for the limiter. */
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
 struct unit {
     int64_t padded, shard;          /* elements that are trained */
     int64_t kept_shard, used_shard; /* bytes of this rank's part of all parameters: as kept, as gathered */
-    int gathered;                   /* buffer of the unsharded low-precision parameters, or PLAN_NO_OP */
+    int gathered;                   /* buffer of the unsharded parameters, or PLAN_NO_OP */
+    int cast;                       /* autocast: buffer of their low-precision copies, or PLAN_NO_OP */
     bool ready;                     /* unsharded, or on the way */
     plan_wait ready_op;             /* what compute has to wait for */
     int unsharded_grad;             /* buffer kept under no_sync */
@@ -36,6 +44,7 @@ struct fsdp {
     int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
     int shard_group, replicate_group;
     int64_t shard_ranks, replicas;
+    int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
     struct limiter limiter;
     bool first_unshard; /* none yet in this step */
@@ -48,12 +57,18 @@ static bool shards(const struct fsdp *fsdp)
 }
 static bool casts(const struct fsdp *fsdp)
 {
-    return fsdp->emit->param_bytes != fsdp->emit->master_bytes;
+    return fsdp->gather_bytes != fsdp->emit->master_bytes;
 }
 
 static bool offloads(const struct fsdp *fsdp)
 {
     return fsdp->options->cpu_offload;
+}
+
+/* fully_shard; unsharded it has nothing to copy. */
+static bool by_parameter(const struct fsdp *fsdp)
+{
+    return fsdp->options->version == 2 && shards(fsdp);
 }
 
 static bool reshards_after_forward(const struct fsdp *fsdp)
@@ -127,10 +142,27 @@ static void unshard(struct fsdp *fsdp, int layer)
     plan_free(builder, cast_shard, unit->ready_op);
 }
 
+/* fully_shard: from the order of the ranks into that of the parameters. */
+static void copy_out(struct fsdp *fsdp, int layer)
+{
+    struct plan_builder *builder = &fsdp->emit->builder;
+    struct unit *unit = &fsdp->units[layer];
+    int64_t bytes = unit->used_shard * fsdp->shard_ranks;
+    const char *name = emit_name(fsdp->emit, layer, "params");
+    int params = plan_alloc(builder, STREAM_COMPUTE, name, bytes, HBM_GATHERED);
+    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_out", (double)bytes, (double)bytes);
+    plan_free(builder, unit->gathered, plan_last_op(builder, STREAM_COMPUTE));
+    unit->gathered = params;
+}
+
 static void wait_unsharded(struct fsdp *fsdp, int layer)
 {
-    plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, fsdp->units[layer].ready_op);
-    fsdp->units[layer].ready_op = PLAN_NO_OP; /* later kernels come after the one that waited */
+    struct unit *unit = &fsdp->units[layer];
+    bool arrives = unit->ready_op != PLAN_NO_OP;
+    plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, unit->ready_op);
+    unit->ready_op = PLAN_NO_OP; /* later kernels come after the one that waited */
+    if (arrives && by_parameter(fsdp))
+        copy_out(fsdp, layer);
 }
 
 static void reshard(struct fsdp *fsdp, int layer)
@@ -143,6 +175,23 @@ static void reshard(struct fsdp *fsdp, int layer)
         limiter_free(&fsdp->limiter, last);
     unit->gathered = PLAN_NO_OP;
     unit->ready = false;
+}
+
+static bool autocasts(const struct fsdp *fsdp)
+{
+    return fsdp->gather_bytes != fsdp->emit->param_bytes;
+}
+
+static void cast_unit(struct fsdp *fsdp, int layer)
+{
+    if (autocasts(fsdp))
+        fsdp->units[layer].cast = emit_autocast_weights(fsdp->emit, layer);
+}
+
+static void drop_cast(struct fsdp *fsdp, int layer)
+{
+    plan_free(&fsdp->emit->builder, fsdp->units[layer].cast, PLAN_NO_OP);
+    fsdp->units[layer].cast = PLAN_NO_OP;
 }
 
 static void hook(struct fsdp *fsdp, int layer, const char *name)
@@ -167,6 +216,7 @@ static void forward(struct fsdp *fsdp)
     hook(fsdp, 0, "pre_forward");
     unshard(fsdp, 0);
     wait_unsharded(fsdp, 0);
+    cast_unit(fsdp, 0);
     for (int s = 0; s < emit->stages.n; s++) {
         int layer = emit->stages.at[s].layer;
         if (layer == 0) {
@@ -179,10 +229,22 @@ static void forward(struct fsdp *fsdp)
         int next = fsdp->options->forward_prefetch ? neighbour(emit, s, 1) : 0;
         if (next)
             unshard(fsdp, next);
+        cast_unit(fsdp, layer);
         emit_forward(emit, s);
+        if (emit_recomputes(emit, s))
+            drop_cast(fsdp, layer);
         hook(fsdp, layer, "post_forward");
         if (reshards_after_forward(fsdp))
             reshard(fsdp, layer);
+    }
+}
+
+static void drop_tensor_grads(struct fsdp *fsdp, int layer)
+{
+    const struct model_layer *at = &fsdp->emit->model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        plan_free(&fsdp->emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
+        fsdp->tensor_grads[t] = PLAN_NO_OP;
     }
 }
 
@@ -190,18 +252,14 @@ static void forward(struct fsdp *fsdp)
 static int flat_gradient(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
-    const struct model_layer *at = &emit->model->layers[layer];
     struct unit *unit = &fsdp->units[layer];
-    double bytes = (double)(unit->padded * emit->param_bytes);
+    double bytes = (double)(unit->padded * fsdp->gather_bytes);
     /* Without sharding and casting the flat gradient is what the optimizer reads. */
     bool is_final = !shards(fsdp) && !casts(fsdp) && fsdp->reduce_bytes == emit->master_bytes;
     int flat = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "flat_grad"),
-        unit->padded * emit->param_bytes, is_final ? HBM_GRADIENTS : HBM_GATHERED);
+        unit->padded * fsdp->gather_bytes, is_final ? HBM_GRADIENTS : HBM_GATHERED);
     stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "cat_grads", bytes, bytes);
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        plan_free(&emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
-        fsdp->tensor_grads[t] = PLAN_NO_OP;
-    }
+    drop_tensor_grads(fsdp, layer);
     if (unit->unsharded_grad != PLAN_NO_OP) { /* accumulated without communication before */
         stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_ELEMENTWISE, layer, "accumulate", 2 * bytes, bytes);
         plan_free(&emit->builder, flat, PLAN_NO_OP);
@@ -238,7 +296,7 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
         stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad",
             (double)(unit->shard * fsdp->reduce_bytes), master);
         plan_free(builder, reduced, last);
-    } else {
+    } else if (!by_parameter(fsdp)) {
         stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", master, master);
     }
     if (unit->sharded_grad != PLAN_NO_OP) {
@@ -259,6 +317,42 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
     }
 }
 
+/* A unit's gradients on their way to the reduction. */
+struct outgoing {
+    int grads, wire; /* buffers: as backward leaves them; as they travel, often the same */
+    plan_wait ready; /* wire is complete */
+};
+
+/* The flat gradient in the format of the reduction, divided so that the sum does not overflow. */
+static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    int flat = flat_gradient(fsdp, layer);
+    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
+    struct outgoing out = {.grads = flat, .wire = flat};
+    if (fsdp->reduce_bytes != fsdp->gather_bytes) {
+        out.wire = plan_alloc(
+            &emit->builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"), (int64_t)bytes, HBM_GATHERED);
+        stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
+    }
+    stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
+    out.ready = plan_last_op(&emit->builder, STREAM_POST);
+    return out;
+}
+
+/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction. */
+static struct outgoing copy_in(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    const char *name = emit_name(emit, layer, "reduce_scatter_input");
+    int64_t padded = fsdp->units[layer].padded, from = padded * fsdp->gather_bytes, to = padded * fsdp->reduce_bytes;
+    int wire = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
+    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_in", (double)from, (double)to);
+    drop_tensor_grads(fsdp, layer);
+    return (struct outgoing){wire, wire, plan_last_op(&emit->builder, STREAM_COMPUTE)};
+}
+
 static void reduce(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
@@ -266,40 +360,26 @@ static void reduce(struct fsdp *fsdp, int layer)
     struct unit *unit = &fsdp->units[layer];
     if (unit->padded == 0)
         return;
-    int flat = flat_gradient(fsdp, layer);
     if (!fsdp->synchronises) {
-        unit->unsharded_grad = flat;
+        unit->unsharded_grad = flat_gradient(fsdp, layer);
         return;
     }
-    plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
-    double numel = (double)unit->padded;
-    int wire = flat;
-    if (fsdp->reduce_bytes != emit->param_bytes) {
-        wire = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"),
-            unit->padded * fsdp->reduce_bytes, HBM_GATHERED);
-        stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)emit->param_bytes,
-            numel * (double)fsdp->reduce_bytes);
-    }
-    stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", numel * (double)fsdp->reduce_bytes,
-        numel * (double)fsdp->reduce_bytes);
-    plan_wait divided = plan_last_op(builder, STREAM_POST), last = divided;
-    int reduced = wire;
-    if (shards(fsdp)) {
-        bool is_master = fsdp->reduce_bytes == emit->master_bytes;
-        reduced = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
-            unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
-    }
-    plan_stream_wait(builder, STREAM_COMM, divided);
-    plan_wait op =
-        plan_collective(builder, STREAM_COMM, emit_name(emit, layer, shards(fsdp) ? "reduce_scatter" : "all_reduce"),
-            shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, numel * (double)fsdp->reduce_bytes,
-            shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group, emit->options->host.collective_issue_s);
-    if (op != PLAN_NO_OP)
-        last = op;
-    if (wire != flat)
-        plan_free(builder, flat, divided);
-    if (reduced != wire)
-        plan_free(builder, wire, last);
+    bool straight = by_parameter(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
+    struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);
+    bool is_master = fsdp->reduce_bytes == emit->master_bytes;
+    int reduced = !shards(fsdp) ? out.wire
+                                : plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
+                                      unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
+    plan_stream_wait(builder, STREAM_COMM, out.ready);
+    const char *name = emit_name(emit, layer, shards(fsdp) ? "reduce_scatter" : "all_reduce");
+    plan_wait op = plan_collective(builder, STREAM_COMM, name, shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE,
+        (double)(unit->padded * fsdp->reduce_bytes), shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group,
+        emit->options->host.collective_issue_s);
+    plan_wait last = op != PLAN_NO_OP ? op : out.ready;
+    if (out.wire != out.grads)
+        plan_free(builder, out.grads, out.ready);
+    if (reduced != out.wire)
+        plan_free(builder, out.wire, last);
     last = reduce_replicas(fsdp, layer, last);
     keep_shard(fsdp, layer, reduced, last);
 }
@@ -313,7 +393,10 @@ static void backward_block(struct fsdp *fsdp, int stage)
     wait_unsharded(fsdp, layer);
     if (next && fsdp->options->backward_prefetch == BACKWARD_PRE)
         unshard(fsdp, next);
+    if (emit_recomputes(emit, stage))
+        cast_unit(fsdp, layer);
     emit_backward(emit, stage);
+    drop_cast(fsdp, layer);
     hook(fsdp, layer, "post_backward");
     reshard(fsdp, layer);
     if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
@@ -331,6 +414,7 @@ static void backward(struct fsdp *fsdp)
         else
             backward_block(fsdp, s);
     }
+    drop_cast(fsdp, 0);
     hook(fsdp, 0, "post_backward");
     reshard(fsdp, 0);
     reduce(fsdp, 0);
@@ -345,13 +429,20 @@ static void grad_begins(void *self, int tensor)
     struct emit *emit = fsdp->emit;
     const struct model_tensor *at = &emit->model->tensors[tensor];
     fsdp->tensor_grads[tensor] =
-        plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * emit->param_bytes, HBM_GATHERED);
+        plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * fsdp->gather_bytes, HBM_GATHERED);
 }
 
+/* The flat gradient is complete when the unit is: see flat_gradient. */
 static void grad_ready(void *self, int tensor)
 {
-    (void)self;
-    (void)tensor; /* the flat gradient is complete when the unit is: see flat_gradient */
+    struct fsdp *fsdp = self;
+    struct emit *emit = fsdp->emit;
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    if (autocasts(fsdp)) /* backward of the cast; the product wrote low precision */
+        plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/cast_grad", at->name),
+            kernel_stream(
+                KERNEL_COPY, (double)(at->numel * emit->param_bytes), (double)(at->numel * fsdp->gather_bytes), 0),
+            emit->options->host.backward_issue_s);
 }
 
 static void setup_groups(struct fsdp *fsdp)
@@ -371,7 +462,8 @@ static void setup_groups(struct fsdp *fsdp)
             &emit->builder, shards(fsdp) ? "replicate" : "world", (int)fsdp->replicas, (int)fsdp->shard_ranks);
     static const int64_t reduce_bytes[REDUCE_DTYPE_COUNT] = {[REDUCE_FP32] = 4, [REDUCE_BF16] = 2, [REDUCE_FP16] = 2};
     int reduce_dtype = fsdp->options->reduce_dtype;
-    fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? emit->param_bytes : reduce_bytes[reduce_dtype];
+    fsdp->gather_bytes = emit->options->train.autocast ? emit->master_bytes : emit->param_bytes;
+    fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? fsdp->gather_bytes : reduce_bytes[reduce_dtype];
 }
 
 static struct unit lay_out(const struct fsdp *fsdp, int layer)
@@ -387,8 +479,9 @@ static struct unit lay_out(const struct fsdp *fsdp, int layer)
     return (struct unit){.padded = shard * ranks,
         .shard = shard,
         .kept_shard = shard * emit->master_bytes + (kept + ranks - 1) / ranks,
-        .used_shard = shard * emit->param_bytes + (used + ranks - 1) / ranks,
+        .used_shard = shard * fsdp->gather_bytes + (used + ranks - 1) / ranks,
         .gathered = PLAN_NO_OP,
+        .cast = PLAN_NO_OP,
         .ready_op = PLAN_NO_OP,
         .unsharded_grad = PLAN_NO_OP,
         .sharded_grad = PLAN_NO_OP};
@@ -427,8 +520,9 @@ void compile_fsdp(struct emit *emit)
     setup_groups(&fsdp);
     setup_units(&fsdp);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
-    for (int64_t m = 0; m < emit->options->train.grad_accum; m++) {
-        fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->options->train.grad_accum;
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
+        fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->micro_steps;
         forward(&fsdp);
         backward(&fsdp);
     }

@@ -250,10 +250,10 @@ void compile_internevo(struct emit *emit)
     plan_host(&emit->builder, "step", emit->options->host.step_s);
     for (int r = 0; r < self.n_owners && !self.options->overlap_sync_param; r++)
         await_owner(&self, r);
-    int64_t micro_steps = emit->options->train.grad_accum;
-    for (int64_t m = 0; m < micro_steps; m++) {
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
         self.first_micro_step = m == 0;
-        self.reduces = emit->gpus > 1 && m + 1 == micro_steps;
+        self.reduces = emit->gpus > 1 && m + 1 == emit->micro_steps;
         micro_step(&self);
     }
     send_bucket(&self);

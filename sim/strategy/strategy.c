@@ -5,6 +5,7 @@
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
+const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
@@ -38,6 +39,7 @@ struct strategy_options strategy_default_options(void)
             .reduce_dtype = REDUCE_PARAM_DTYPE,
             .limit_all_gathers = true,
             .no_sync = false,
+            .version = 1,
             .max_inflight_all_gathers = 2},
         .ddp = {.bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20},
         .zero = {.stage = 1,
@@ -98,12 +100,52 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
         .fusion = train->fusion,
+        .autocast = train->autocast,
+        .channels_last = train->memory_format == IMAGE_CHANNELS_LAST ||
+                         (train->memory_format == IMAGE_CHANNELS_LAST_AMP && dtype_bytes(dtype) == 2),
         .fp8 = train->precision == PRECISION_FP8_MIXED,
         .loss_fp32 = true,
         .neftune = train->neftune,
         .nf4 = train->qlora,
         .drops_logits = train->drop_logits,
     };
+}
+
+int64_t strategy_micro_steps(const struct train_options *train)
+{
+    return train->device_batch > 0 ? (train->device_batch + train->micro_batch - 1) / train->micro_batch
+                                   : train->grad_accum;
+}
+
+static enum status check_batch(const struct train_options *train, struct source_pos at, struct diag *diag)
+{
+    long long follows = strategy_micro_steps(train);
+    if (train->grad_accum > 1 && train->grad_accum != follows)
+        return diag_input(diag, at,
+            "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but train.grad_accum is %lld; "
+            "leave one of them out",
+            (long long)train->device_batch, follows, (long long)train->micro_batch, (long long)train->grad_accum);
+    if (train->optimizer == OPTIMIZER_LOMO && follows > 1)
+        return diag_input(diag, at,
+            "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
+            "train.device_batch than in train.micro_batch");
+    return STATUS_OK;
+}
+
+static enum status check_autocast(
+    const struct strategy_options *options, const struct model_shape *shape, struct source_pos at, struct diag *diag)
+{
+    int precision = options->train.precision;
+    if (!options->train.autocast)
+        return STATUS_OK;
+    if (precision != PRECISION_BF16_MIXED && precision != PRECISION_FP16_MIXED)
+        return diag_input(
+            diag, at, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
+    if (options->kind == STRATEGY_DEEPSPEED)
+        return diag_input(diag, at, "DeepSpeed casts the model itself; leave train.autocast out");
+    if (shape->image_size > 0)
+        return diag_input(diag, at, "train.autocast is simulated for models of tokens; leave it out");
+    return STATUS_OK;
 }
 
 static enum status check_fsdp(
@@ -152,7 +194,7 @@ static enum status check_offload(
             "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", hw->node.name);
     if (options->train.optimizer == OPTIMIZER_LOMO)
         return diag_input(diag, at, "LOMO steps on the GPU, inside backward; take another train.optimizer");
-    if (options->kind == STRATEGY_FSDP && options->train.grad_accum > 1 && !options->fsdp.no_sync)
+    if (options->kind == STRATEGY_FSDP && strategy_micro_steps(&options->train) > 1 && !options->fsdp.no_sync)
         return diag_input(
             diag, at, "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
     return STATUS_OK;
@@ -195,8 +237,9 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     if (options->train.optimizer == OPTIMIZER_LOMO && is_zero(options))
         return diag_input(
             diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
-    if (options->train.optimizer == OPTIMIZER_LOMO && options->train.grad_accum > 1)
-        return diag_input(diag, at, "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1");
+    if (check_batch(&options->train, at, diag) != STATUS_OK ||
+        check_autocast(options, &model->shape, at, diag) != STATUS_OK)
+        return STATUS_INPUT;
     if (options->kind == STRATEGY_FSDP) {
         enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
         if (status != STATUS_OK)

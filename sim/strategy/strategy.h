@@ -27,15 +27,29 @@ extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32"
 enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_COUNT };
 extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective" */
 
+/* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only, as NVIDIA's
+ * DeepLearningExamples have it. */
+enum image_format { IMAGE_CONTIGUOUS, IMAGE_CHANNELS_LAST, IMAGE_CHANNELS_LAST_AMP, IMAGE_FORMAT_COUNT };
+extern const char
+    *const image_format_names[IMAGE_FORMAT_COUNT + 1]; /* "contiguous", "channels_last", "channels_last_amp" */
+
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
+    /* Sequences of a GPU to a step, as Composer's device_train_batch_size: micro-batches, the last one of what is left.
+     * 0: micro_batch x grad_accum. grad_accum follows from it, and is 1 (not said) or what follows. */
+    int64_t device_batch;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
+    int memory_format;           /* enum image_format */
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
     bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
                        step */
     bool drop_logits, neftune; /* see model_workload */
+    /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP (MixedPrecision without
+     * param_dtype), activations as model_workload says. Else the model itself is in low precision (FSDP's param_dtype,
+     * Apex's O2, DeepSpeed), its activations all. */
+    bool autocast;
     /* Low-rank adapters (model_adapt); 0: all parameters are trained. The frozen model is kept as kernels see it (16
      * bit in mixed precision), adapters as trained parameters are. qlora: matrices of the blocks in NF4, and the rest
      * as prepare_model_for_kbit_training leaves it, in FP32 (arXiv 2305.14314; peft/utils/other.py). */
@@ -59,6 +73,7 @@ struct fsdp_options {
     bool cpu_offload;                 /* CPUOffload(offload_params=True): shards, gradients and optimizer on the host */
     bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
     int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
+    int64_t version;                  /* 1: FullyShardedDataParallel; 2: fully_shard, parameter by parameter */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
 };
 
@@ -127,6 +142,9 @@ const char *strategy_label(const struct strategy_options *options); /* "FULL_SHA
  * `at`. */
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag);
+
+/* Micro-steps to an optimizer step. */
+int64_t strategy_micro_steps(const struct train_options *train);
 
 /* The workload (batch, lengths, formats) that the options mean for a model. */
 struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);

@@ -231,11 +231,11 @@ void compile_deepspeed(struct emit *emit)
         !zero.options->offload_optimizer) /* what the reductions leave, kept to the step */
         zero.owned_grads =
             plan_alloc(builder, STREAM_COMPUTE, "owned_grads", zero.owned * emit->param_bytes, HBM_GRADIENTS);
-    int64_t micro_steps = emit->options->train.grad_accum;
-    for (int64_t m = 0; m < micro_steps; m++) {
+    for (int64_t m = 0; m < emit->micro_steps; m++) {
+        emit_micro_step(emit, m);
         zero.first_micro_step = m == 0;
-        zero.reduces =
-            (emit->gpus > 1 || zero.options->offload_optimizer) && (zero.options->stage > 1 || m + 1 == micro_steps);
+        zero.reduces = (emit->gpus > 1 || zero.options->offload_optimizer) &&
+                       (zero.options->stage > 1 || m + 1 == emit->micro_steps);
         micro_step(&zero);
     }
     if (zero.options->offload_optimizer)

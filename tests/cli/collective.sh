@@ -33,6 +33,11 @@ busbw() { # GPUs
 expect 2 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 16 --bytes 8:8G --algo tree
 says err "all_gather of 16 GPUs cannot be done as --algo and --proto say"
 [[ ! -s out ]] || fail "something was printed"
+# CollNet is for switches that add.
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 8:8G --algo CollNetDirect
+says err "CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster"
+expect 0 "$FLOPCAST" collective all_reduce --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/abci-a-sharp.yaml" --gpus 16 --bytes 1M:8G --algo CollNetChain
+says out "# NCCL_ALGO=CollNetChain"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 12 --bytes 8
 says err "12 GPUs are no whole nodes of 8"
 expect 2 "$FLOPCAST" collective all_reduce --topology absent.yaml --gpus 8 --bytes 8

@@ -91,32 +91,48 @@ static void all_gather_in_a_node(void **state)
     near(coll_alone_s(cost), 19e-6 + 70e-3);
 }
 
-/* 64 ranks on 8 nodes: 63 steps, 7 between nodes: 5 + 56 x 2 us and 63/64 of 64 GB at the node's 80 GB/s of NICs, less
- * than NVLink's 100, behind which all crossings but one of 20 us hide. An all-reduce takes all but the base and that
- * crossing twice. 64 kB: 0.8 us of bytes are what hides, but for the first slice of each step and the last: 1/2 x 62/63
- * of them; the crossings are seen. */
+/* 64 ranks on 8 nodes: 63 steps, 7 between nodes: 63/64 of 64 GB at the node's 80 GB/s of NICs, less than NVLink's 100,
+ * behind which all hops and all crossings but one of 20 us hide; the base is 5. An all-reduce takes the bytes twice. 64
+ * kB: all 56 hops of 2 us and 7 crossings are seen, and of the bytes (0.63 us inside, 0.7875 across) the half that is
+ * stored at each step, and the rest of the last. */
 static void rings_across_nodes(void **state)
 {
     (void)state;
     struct coll_shape shape = shape_of(64, 1);
     struct coll_cost scatter = cost_of(COLL_REDUCE_SCATTER, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw);
-    near(coll_alone_s(scatter), 117e-6 + 20e-6 + 63e9 / 80e9);
+    near(coll_alone_s(scatter), 25e-6 + 63e9 / 80e9);
     struct coll_cost reduce = cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw);
-    near(coll_alone_s(reduce), 229e-6 + 20e-6 + 126e9 / 80e9);
+    near(coll_alone_s(reduce), 25e-6 + 126e9 / 80e9);
     near(reduce.bus_bytes, 126e9);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e3, shape, &test_hw);
-    near(coll_alone_s(small), 117e-6 + 140e-6 + 63e3 / 80e9 * (1 - 62. / 63 / 2));
-    /* Broadcast fills its pipeline once; LL128 (4 + 3 us a crossing, 120/128 of the bytes) has a round knee, and one
-     * last crossing. */
+    near(coll_alone_s(small), 117e-6 + 140e-6 + (56 * 0.63e-6 + 8 * 0.7875e-6) / 2 / 63);
+    /* Broadcast fills its pipeline once; LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing
+     * inside and all where it crosses, and has a round knee and one last crossing. */
     near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)), 117e-6 + 140e-6 + 0.1);
+    double bytes = 63. / 64 * 4e6, across_s = bytes / 75e9;
+    double stays_s = 62 * (1.9e-6 + bytes / 92e9 / 63) + across_s / 63;
     near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
-        14e-6 + 56 * 1.9e-6 + 7e-6 + hypot(42e-6, 63. / 64 * 4e6 / 75e9));
+        14e-6 + 7e-6 + hypot(stays_s, 56 * 1.9e-6 + 42e-6 + across_s * 7 / 63));
     near(reduce.node_out_factor, 1);
 }
 
+/* NICs of 20 GB/s each, more than NVLink: each rank inside takes its hop of 2 us and its bytes in all of 63 steps. Few
+ * bytes: in all but the one that crosses, which takes longer. */
+static void fast_nics_leave_the_hops_inside(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.nic_bandwidth.value = 20e9;
+    struct coll_shape two = shape_of(16, 1);
+    near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e9, shape_of(64, 1), &hw)),
+        5e-6 + 63 * 2e-6 + 0.63);
+    near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1.6e6, two, &hw)),
+        5e-6 + 20e-6 + 14 * 3e-6 + 1.5e6 / 160e9 / 15 / 2);
+}
+
 /* What the network adds: each of 24 channels posts for 1 us, but a message of 32 KiB fills one only (NCCL gives a
- * thread 64 bytes, 512 threads a channel). 16 ranks on 2 nodes: 5 + 14 x 2 us, one crossing, which has
- * nothing to hide behind. */
+ * thread 64 bytes, 512 threads a channel). 16 ranks on 2 nodes: 5 us, one crossing, which has nothing to hide behind,
+ * and 14 x 2 us with 14/15 of 0.3072 us of bytes and half of the last 15th of 0.384. With many bytes those hide. */
 static void posting_takes_time_per_channel(void **state)
 {
     (void)state;
@@ -124,9 +140,9 @@ static void posting_takes_time_per_channel(void **state)
     hw.cluster.nccl_ring_post_latency = (struct quantity)GIVEN(1e-6);
     struct coll_shape shape = shape_of(16, 1);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32768, shape, &hw);
-    near(coll_alone_s(small), 33e-6 + 21e-6 + 15. / 16 * 32768 / 80e9);
+    near(coll_alone_s(small), 5e-6 + 21e-6 + 28e-6 + 14 * 0.3072e-6 / 15 + 0.384e-6 / 2 / 15);
     struct coll_cost large = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape, &hw);
-    near(coll_alone_s(large), 33e-6 + 44e-6 + 15. / 16 * 1e9 / 80e9);
+    near(coll_alone_s(large), 5e-6 + 44e-6 + 15. / 16 * 1e9 / 80e9);
 }
 
 /* Across nodes 4 channels of 5 GB/s carry 20 GB/s, less than the NICs. */
@@ -225,6 +241,33 @@ static void switches_that_reduce(void **state)
     assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_LL, shape_of(32, 1), &hw));
 }
 
+/* Switches of the network that add, at half of the NICs' 80 GB/s: 8 GB leave each node once, in 0.2 s whatever the
+ * number of nodes, where a ring sends 14 to 16. Chain: 2 x 7 x 2.8 + 30 us and the network's 3 twice. Direct: 2 (3.7 +
+ * 7 x 0.4) + 31 + 6 us; with two GPUs a NIC, two thirds of the bandwidth. */
+static void switches_that_reduce_between_nodes(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    for (int a = COLL_COLLNET_DIRECT; a <= COLL_COLLNET_CHAIN; a++)
+        assert_false(possible(COLL_ALL_REDUCE, (enum coll_algorithm)a, COLL_SIMPLE, shape_of(16, 1), &hw));
+    hw.cluster.nccl_collnet_efficiency = (struct quantity)GIVEN(0.5);
+    for (int nodes = 2; nodes <= 64; nodes *= 2) {
+        struct coll_shape shape = shape_of(8 * nodes, 1);
+        struct coll_cost chain = cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape, &hw);
+        near(coll_alone_s(chain), 39.2e-6 + 30e-6 + 6e-6 + 0.2);
+        near(chain.bus_bytes * chain.node_out_factor, 8e9);
+        near(chain.bus_bytes * chain.gpu_out_factor, 14e9);
+        near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape, &hw)),
+            13e-6 + 31e-6 + 6e-6 + 0.2);
+    }
+    hw.node.nics.value = 4;
+    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(64, 1), &hw)),
+        50e-6 + 0.4 * 1.5);
+    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(8, 1), &hw));
+    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_LL, shape_of(16, 1), &hw));
+    assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
+}
+
 /* One rank on each of 16 nodes: PAT takes 8 us + 4 x 20/3.5 us + 16 x 2.8 us, where a ring takes 5 us and 15 crossings
  * of 20. */
 static void lone_ranks_gather_by_pat(void **state)
@@ -240,8 +283,11 @@ static void lone_ranks_gather_by_pat(void **state)
     assert_false(possible(COLL_ALL_GATHER, COLL_PAT, COLL_SIMPLE, shape_of(16, 1), &test_hw));
 }
 
+/* A block of a Hopper moves 38.7 GB/s (tuner), half of it each way. */
+static const double p2p_channel_Bps = 38.7e9 / 2;
+
 /* 16 ranks on 2 nodes send 1/16 of 16 GB to each of 15 others, 8 of them on the other node: 8 ranks x 8 GB leave a node
- * at 80 GB/s = 0.8 s. */
+ * at 80 GB/s = 0.8 s, after the first 128 KiB of a channel. */
 static void all_to_all_crosses_with_most_of_it(void **state)
 {
     (void)state;
@@ -250,15 +296,37 @@ static void all_to_all_crosses_with_most_of_it(void **state)
     near(cost.bus_bytes, 15e9);
     near(cost.bus_bytes * cost.node_out_factor, 64e9);
     near(cost.bus_bytes * cost.gpu_out_factor, 7e9);
-    near(coll_alone_s(cost), 5e-6 + 20e-6 + 0.8);
+    near(coll_alone_s(cost), 5e-6 + 20e-6 + 131072 / p2p_channel_Bps + 0.8);
 }
 
-/* To the next rank: 1 GB leaves each node by the NIC of one GPU, 10 GB/s. */
+/* To the next rank: 1 GB leaves each node by the NIC of one GPU, 10 GB/s; inside, by NVLink. */
 static void send_recv_crosses_by_one_nic(void **state)
 {
     (void)state;
-    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(16, 1), &test_hw, COLL_FREE)), 25e-6 + 0.1);
-    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(8, 1), &test_hw, COLL_FREE)), 7e-6 + 0.01);
+    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(16, 1), &test_hw, COLL_FREE)),
+        25e-6 + 131072 / p2p_channel_Bps + 0.1);
+    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(8, 1), &test_hw, COLL_FREE)),
+        7e-6 + 524288 / p2p_channel_Bps + 0.01);
+}
+
+/* 32 channels (24, rounded up to a power of two) on 8 ranks: at least 4 for a peer, 16 at most, so many that none has
+ * more than 16 MiB. Of NVLinks that carry 1 TB/s a peer gets what its channels do: 4 of them up to 64 MiB, 8 up to 128,
+ * 16 from there on. 4 KiB are one part. A pair has all 32. */
+static void few_channels_bound_one_peer(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.gpu_bandwidth.value = 1e12;
+    const struct {
+        double bytes, channels;
+    } of[] = {{4096, 1}, {0x1p26, 4}, {0x1p27, 8}, {0x1p28, 16}, {0x1p33, 16}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        near(cost_of(COLL_SEND_RECV, COLL_P2P, COLL_SIMPLE, of[i].bytes, shape_of(8, 1), &hw).max_rate_Bps,
+            of[i].channels * p2p_channel_Bps);
+    near(
+        cost_of(COLL_SEND_RECV, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(2, 1), &hw).max_rate_Bps, 32 * p2p_channel_Bps);
+    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(8, 1), &hw).max_rate_Bps,
+        32 * p2p_channel_Bps); /* 8 for each of 7 others would be 56; there are 32 */
 }
 
 /* 16 GB on 2 nodes of 8: reduce-scatter inside (14 GB at 100 GB/s), all-reduce of 2 GB with the peer, all 8 rails
@@ -333,6 +401,7 @@ int main(void)
         cmocka_unit_test(groups_lie_on_nodes),
         cmocka_unit_test(all_gather_in_a_node),
         cmocka_unit_test(rings_across_nodes),
+        cmocka_unit_test(fast_nics_leave_the_hops_inside),
         cmocka_unit_test(posting_takes_time_per_channel),
         cmocka_unit_test(channels_bound_rings_across_nodes),
         cmocka_unit_test(protocols_by_size),
@@ -340,9 +409,11 @@ int main(void)
         cmocka_unit_test(small_all_reduces_take_the_tree),
         cmocka_unit_test(a_tree_on_two_nodes_halves_the_network_traffic),
         cmocka_unit_test(switches_that_reduce),
+        cmocka_unit_test(switches_that_reduce_between_nodes),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
         cmocka_unit_test(send_recv_crosses_by_one_nic),
+        cmocka_unit_test(few_channels_bound_one_peer),
         cmocka_unit_test(hierarchical_only_when_forced),
         cmocka_unit_test(force_falls_back),
         cmocka_unit_test(a_lone_rank_reaches_its_own_nic),

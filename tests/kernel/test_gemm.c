@@ -69,6 +69,19 @@ static void test_sustained_rate(void **state)
     assert_near(gemm_compute_s(&loads, &hot, 4), gemm_compute_s(&loads, &gpu, 4) / 0.8, 1e-9);
 }
 
+/* A convolution reaches its share of both rates; a product that gathers nothing does not care. */
+static void test_convolutions(void **state)
+{
+    (void)state;
+    struct hw_gpu cudnn = gpu;
+    cudnn.conv_efficiency = (struct quantity)NUMBER(0.8);
+    struct kernel_work product = kernel_gemm(256, 256, 100, 1, DTYPE_BF16, 2, 2), window = product;
+    window.gathers = true;
+    assert_near(gemm_compute_s(&window, &cudnn, 4), 110 / 0.8, 1e-9);
+    assert_near(gemm_compute_s(&product, &cudnn, 4), 110, 1e-9);
+    assert_near(gemm_compute_s(&window, &gpu, 4), 110, 1e-9); /* the share is optional */
+}
+
 static void test_small_tiles_are_limited_by_loading(void **state)
 {
     (void)state;
@@ -173,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_waves),
         cmocka_unit_test(test_contention),
         cmocka_unit_test(test_sustained_rate),
+        cmocka_unit_test(test_convolutions),
         cmocka_unit_test(test_small_tiles_are_limited_by_loading),
         cmocka_unit_test(test_issuing),
         cmocka_unit_test(test_kernels_for_one_product),

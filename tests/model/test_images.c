@@ -21,16 +21,23 @@ struct run {
     struct model_stages stages;
 };
 
-static void lay_out(struct run *r, const struct model_shape *shape, int64_t images)
+static void lay_out_in(
+    struct run *r, const struct model_shape *shape, int64_t images, enum dtype math, bool channels_last)
 {
     struct model_workload w = {.micro_batch = images,
         .seq_len = model_image_tokens(shape),
-        .math = DTYPE_FP16,
-        .storage = DTYPE_FP16,
+        .math = math,
+        .storage = math == DTYPE_TF32 ? DTYPE_FP32 : math,
+        .channels_last = channels_last,
         .loss_fp32 = true};
     model_build(&r->model, shape, &r->arena);
     model_stages(&r->stages, &r->model, &w, &r->arena);
     assert_int_equal(model_tokens(&r->model, &w), images); /* throughput is in images */
+}
+
+static void lay_out(struct run *r, const struct model_shape *shape, int64_t images)
+{
+    lay_out_in(r, shape, images, DTYPE_FP16, true);
 }
 
 static struct run run_file(const char *name)
@@ -144,6 +151,65 @@ static void convolutions_are_implicit_products(void **state)
     arena_release(&r.arena);
 }
 
+static double relayouts(const struct model_kernel *kernels, int n, const char *of)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++)
+        if (strncmp(kernels[i].name, of, strlen(of)) == 0 && strstr(kernels[i].name, ".relayout")) {
+            assert_int_equal(kernels[i].work.kind, KERNEL_COPY);
+            bytes += kernels[i].work.read_bytes + kernels[i].work.write_bytes;
+        }
+    return bytes;
+}
+
+/* layer1.1 (no shortcut), conv1: 16 x 16 positions, 16 channels to 8. On tensor cores cuDNN turns what lies in NCHW
+ * round, and back: x and y forward, dy and dx for the gradient of the input, dy and x for that of the weights, each
+ * read and written once. Not in channels_last, and not in FP32, whose kernels take NCHW. */
+static void layouts_are_changed_for_tensor_cores(void **state)
+{
+    (void)state;
+    const struct {
+        enum dtype math;
+        bool channels_last;
+        double bytes; /* an element, read and written */
+    } cases[] = {{DTYPE_TF32, false, 8}, {DTYPE_FP16, false, 4}, {DTYPE_TF32, true, 0}, {DTYPE_FP32, false, 0}};
+    const double x = BATCH * 16.0 * 16 * 16, y = BATCH * 16.0 * 16 * 8;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct run r = {.arena = ARENA_INIT};
+        lay_out_in(&r, &small_resnet, BATCH, cases[i].math, cases[i].channels_last);
+        const struct model_program *p = r.stages.at[2].program;
+        assert_true(relayouts(p->forward, p->n_forward, "conv1") == cases[i].bytes * (x + y));
+        assert_true(relayouts(p->backward, p->n_backward, "conv1") == cases[i].bytes * (2 * x + 2 * y));
+        arena_release(&r.arena);
+    }
+}
+
+/* layer1.1, conv2: 8 channels, 3 x 3, stride 1. Winograd's F(2 x 2, 3 x 3) multiplies 16 times where 36 are written
+ * down: 8 x 9 x 16 / 36 = 32 elements of k. The flop that are counted stay those of the convolution. layer2.0's conv2
+ * has two groups and a stride, 1 x 1 windows have nothing to save, tensor cores have no such kernel. */
+static void fp32_windows_run_on_winograd(void **state)
+{
+    (void)state;
+    const int64_t positions = BATCH * 16 * 16, half = BATCH * 8 * 8;
+    struct run r = {.arena = ARENA_INIT}, tensor_cores = {.arena = ARENA_INIT};
+    lay_out_in(&r, &small_resnet, BATCH, DTYPE_FP32, false);
+    lay_out_in(&tensor_cores, &small_resnet, BATCH, DTYPE_TF32, false);
+    const struct model_program *p = r.stages.at[2].program;
+    const struct model_kernel *forward = kernel_named(p->forward, p->n_forward, "conv2");
+    assert_product(forward, positions, 8, 32, 1);
+    assert_true(forward->work.gathers);
+    assert_true(forward->work.flop == 2.0 * (double)positions * 8 * 72);
+    assert_product(kernel_named(p->backward, p->n_backward, "conv2.dgrad"), positions, 8, 32, 1);
+    assert_product(kernel_named(p->backward, p->n_backward, "conv2.wgrad"), 8, 72, positions * 16 / 36, 1);
+    assert_product(kernel_named(p->forward, p->n_forward, "conv1"), positions, 8, 16, 1);
+    p = tensor_cores.stages.at[2].program;
+    assert_product(kernel_named(p->forward, p->n_forward, "conv2"), positions, 8, 72, 1);
+    p = r.stages.at[3].program;
+    assert_product(kernel_named(p->forward, p->n_forward, "conv2"), half, 4, 36, 2);
+    arena_release(&r.arena);
+    arena_release(&tensor_cores.arena);
+}
+
 /* Batch norm reads its input twice forward, gradient and input twice backward; the max pool's indices are 64 bits. */
 static void norm_and_pool_move_what_pytorch_moves(void **state)
 {
@@ -185,6 +251,8 @@ int main(void)
         cmocka_unit_test(forward_flop_is_the_published),
         cmocka_unit_test(vits_forward_flop_is_the_closed_form),
         cmocka_unit_test(convolutions_are_implicit_products),
+        cmocka_unit_test(layouts_are_changed_for_tensor_cores),
+        cmocka_unit_test(fp32_windows_run_on_winograd),
         cmocka_unit_test(norm_and_pool_move_what_pytorch_moves),
         cmocka_unit_test(relu_and_sum_in_place_keep_nothing),
     };

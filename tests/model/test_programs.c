@@ -33,12 +33,15 @@ struct run {
     struct model_stages stages;
 };
 
+enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
+
 static struct run run_as(
-    const struct model_shape *shape, enum dtype storage, enum attention_kernel attention, enum kernel_fusion fusion)
+    const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
 {
     struct run r = {.arena = ARENA_INIT};
-    struct model_workload w = workload(shape, storage, attention);
+    struct model_workload w = workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
     w.fusion = (int)fusion;
+    w.autocast = format == FORMAT_AUTOCAST;
     model_build(&r.model, shape, &r.arena);
     model_stages(&r.stages, &r.model, &w, &r.arena);
     return r;
@@ -46,7 +49,7 @@ static struct run run_as(
 
 static struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
 {
-    return run_as(shape, storage, attention, FUSION_EAGER);
+    return run_as(shape, storage == DTYPE_FP32 ? FORMAT_FP32 : FORMAT_BF16, attention, FUSION_EAGER);
 }
 
 /* Every shape with every variant that its family knows. */
@@ -89,10 +92,10 @@ static void for_every_variant(check_run *check)
     for (int i = 0; i < n; i++)
         for (int attention = ATTENTION_NAIVE;
              attention <= (model_takes_flash(&shapes[i]) ? ATTENTION_FLASH : ATTENTION_NAIVE); attention++)
-            for (int storage = 0; storage < 2; storage++)
+            for (int format = 0; format < (shapes[i].image_size > 0 ? FORMAT_AUTOCAST : FORMAT_COUNT); format++)
                 for (int fusion = 0; fusion < FUSION_COUNT; fusion++) {
-                    struct run r = run_as(&shapes[i], storage ? DTYPE_FP32 : DTYPE_BF16,
-                        (enum attention_kernel)attention, (enum kernel_fusion)fusion);
+                    struct run r = run_as(
+                        &shapes[i], (enum format)format, (enum attention_kernel)attention, (enum kernel_fusion)fusion);
                     check(&r);
                     arena_release(&r.arena);
                 }

@@ -33,13 +33,19 @@ static const struct model_shape shape = {.name = "tiny",
     .biases = true,
     .dropout = 0.1};
 
-static void open_tape(struct fixture *f)
+static void open_tape_as(struct fixture *f, bool autocast)
 {
     *f = (struct fixture){.arena = ARENA_INIT,
-        .workload = {.micro_batch = 1, .seq_len = ROWS, .math = DTYPE_BF16, .storage = DTYPE_BF16}};
+        .workload = {
+            .micro_batch = 1, .seq_len = ROWS, .math = DTYPE_BF16, .storage = DTYPE_BF16, .autocast = autocast}};
     model_build(&f->model, &shape, &f->arena);
     f->tape = tape_open(&f->model, 1, &f->workload, &f->arena);
     f->x = tape_input(f->tape, "x", ROWS, WIDTH);
+}
+
+static void open_tape(struct fixture *f)
+{
+    open_tape_as(f, false);
 }
 
 static const struct model_activation *find(const struct model_program *p, const char *name)
@@ -117,6 +123,29 @@ static void a_gradient_still_needed_is_not_overwritten(void **state)
     for (int i = 0; i < p->n_activations; i++)
         x_grads += strcmp(p->activations[i].name, "x.grad") == 0;
     assert_int_equal(x_grads, 3); /* a's share, the sum, b's share */
+    arena_release(&f.arena);
+}
+
+/* y = x + W norm(x) under autocast: the norm stays in FP32, the product casts its input, the sum is in the wider format
+ * and casts the gradient of the narrower term. */
+static void autocast_casts_what_is_multiplied(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_tape_as(&f, true);
+    int normed = tape_layer_norm(f.tape, "ln_1", f.x);
+    tape_scope(f.tape, "attn");
+    int out = tape_linear(f.tape, "c_proj", normed);
+    tape_scope(f.tape, "");
+    struct model_program *p = tape_close(f.tape, tape_add(f.tape, "y", f.x, out));
+    ASSERT_KERNELS(p->forward, p->n_forward, "ln_1", "attn.c_proj.autocast", "attn.c_proj", "y");
+    ASSERT_KERNELS(p->backward, p->n_backward, "y.to", "attn.c_proj.dgrad", "attn.c_proj.wgrad", "attn.c_proj.bgrad",
+        "attn.c_proj.autocast.dgrad", "ln_1.dgrad", "ln_1.wgrad", "ln_1.bgrad", "x.grad.add");
+    assert_int_equal(p->output_bytes, 2 * ELEMENTS * BF16_BYTES);
+    assert_int_equal(find(p, "ln_1")->bytes, 2 * ELEMENTS * BF16_BYTES);
+    assert_int_equal(find(p, "ln_1")->backward_last, -1);                /* what the product saves is the cast */
+    assert_int_equal(find(p, "attn.c_proj.autocast")->backward_last, 2); /* wgrad */
+    assert_int_equal(find(p, "attn.c_proj")->bytes, ELEMENTS * BF16_BYTES);
     arena_release(&f.arena);
 }
 
@@ -286,6 +315,7 @@ int main(void)
         cmocka_unit_test(a_layer_and_its_activation),
         cmocka_unit_test(a_residual_gradient_is_added_in_place),
         cmocka_unit_test(a_gradient_still_needed_is_not_overwritten),
+        cmocka_unit_test(autocast_casts_what_is_multiplied),
         cmocka_unit_test(gelu_new_is_eight_kernels),
         cmocka_unit_test(rms_norm_is_eight_kernels),
         cmocka_unit_test(dropout_keeps_a_mask_of_bytes),

@@ -5,10 +5,12 @@
 #include "scenario/stack.h"
 
 static const char stack_yaml[] = "name: eager\n"
-                                 "kernels: {cross_entropy: fused, optimizer_impl: fused}\n"
+                                 "kernels: {cross_entropy: fused, optimizer_impl: fused, fsdp_version: 2,\n"
+                                 "          memory_format: channels_last_amp}\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
+                                 "    conv_efficiency: {value: 0.7, kind: assumed, source: test}\n"
                                  "  Hopper:\n"
                                  "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
 
@@ -23,11 +25,16 @@ static void a_stack_replaces_what_it_names(void **state)
     const struct hw_gpu *gpu = &with->set.points[0].hw.gpu; /* V100 */
     assert_near(gpu->pointwise_efficiency.value, 0.5, 0);
     assert_near(gpu->pointwise_efficiency.std_error, 0.1, 0);
+    assert_near(gpu->conv_efficiency.value, 0.7, 0);
+    assert_true(plain.conv_efficiency.value > 0.7);                                    /* the GPU file's own */
     assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
     assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
     /* kernels: the stack's where the scenario says nothing */
     assert_int_equal(with->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_FUSED);
     assert_int_equal(with->set.points[0].options.strategy.train.optimizer_impl, OPTIMIZER_FUSED);
+    assert_int_equal(with->set.points[0].options.strategy.train.memory_format, IMAGE_CHANNELS_LAST_AMP);
+    assert_int_equal(with->set.points[0].options.strategy.fsdp.version, 2);
+    assert_int_equal(without->set.points[0].options.strategy.fsdp.version, 1);
     const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
     struct loaded *told = load_text(BASE "stack: stack.yaml\n", own, 1);
     assert_int_equal(told->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_EAGER);

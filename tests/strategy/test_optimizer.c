@@ -194,14 +194,8 @@ static void lomo_forgets(void **state)
     assert_true(gradients == 4.0 * (66048 + 128) / 8);
 }
 
-static void refuse(int kind, int64_t grad_accum, const char *words)
+static void refuse_options(struct strategy_options options, const char *words)
 {
-    struct strategy_options options = strategy_default_options();
-    options.kind = kind;
-    options.train.seq_len = 32;
-    options.train.precision = PRECISION_FP32;
-    options.train.optimizer = OPTIMIZER_LOMO;
-    options.train.grad_accum = grad_accum;
     struct hw hw = {.gpu.name = "test", .node.gpus.value = 8};
     hw.gpu.gemm[DTYPE_FP32].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
     struct arena arena = ARENA_INIT;
@@ -215,11 +209,36 @@ static void refuse(int kind, int64_t grad_accum, const char *words)
     arena_release(&arena);
 }
 
+static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const char *words)
+{
+    struct strategy_options options = strategy_default_options();
+    options.kind = kind;
+    options.train.seq_len = 32;
+    options.train.precision = PRECISION_FP32;
+    options.train.optimizer = OPTIMIZER_LOMO;
+    options.train.grad_accum = grad_accum;
+    options.train.device_batch = device_batch;
+    refuse_options(options, words);
+}
+
+static void autocast_where_it_cannot_be(void **state)
+{
+    (void)state;
+    struct strategy_options options = strategy_default_options();
+    options.train.seq_len = 32;
+    options.train.autocast = true;
+    options.train.precision = PRECISION_FP32;
+    refuse_options(options, "train.autocast is of bf16_mixed and fp16_mixed");
+}
+
 static void lomo_where_it_cannot_be(void **state)
 {
     (void)state;
-    refuse(STRATEGY_DEEPSPEED, 1, "take strategy: ddp or fsdp");
-    refuse(STRATEGY_DDP, 2, "take train.grad_accum: 1");
+    refuse(STRATEGY_DEEPSPEED, 1, 0, "take strategy: ddp or fsdp");
+    refuse(STRATEGY_DDP, 2, 0, "take train.grad_accum: 1");
+    refuse(STRATEGY_DDP, 1, 2, "no more in train.device_batch than in train.micro_batch");
+    refuse(STRATEGY_DDP, 3, 2,
+        "train.device_batch of 2 makes 2 micro-steps of up to 1 sequences, but train.grad_accum is 3");
 }
 
 int main(void)
@@ -235,6 +254,7 @@ int main(void)
         cmocka_unit_test(adafactor_sees_shapes),
         cmocka_unit_test(lomo_forgets),
         cmocka_unit_test(lomo_where_it_cannot_be),
+        cmocka_unit_test(autocast_where_it_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,7 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.train.optimizer_impl = i % OPTIMIZER_IMPL_COUNT;
         rest /= 2;
         options.train.grad_accum = rest % 2 ? 3 : 1;
+        options.train.device_batch = i % 19 ? 0 : 2 * options.train.grad_accum - 1; /* micro-batches of 2 */
         options.fsdp.no_sync = rest % 2;
         rest /= 2;
         options.kind = rest % STRATEGY_COUNT;
@@ -63,6 +64,9 @@ static void every_combination_is_a_lawful_plan(void **state)
         if (options.train.optimizer == OPTIMIZER_LOMO &&
             (options.kind == STRATEGY_DEEPSPEED || options.kind == STRATEGY_INTERNEVO || options.train.grad_accum > 1))
             options.train.optimizer = OPTIMIZER_ADAMW;
+        options.train.autocast =
+            i % 3 == 0 && !own_copies &&
+            (options.train.precision == PRECISION_BF16_MIXED || options.train.precision == PRECISION_FP16_MIXED);
         options.zero.stage = 1 + i % 3;
         options.zero.offload_optimizer = i % 4 == 0 && options.train.optimizer != OPTIMIZER_LOMO;
         options.fsdp.cpu_offload =
@@ -77,6 +81,7 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.fsdp.backward_prefetch = i % BACKWARD_PREFETCH_COUNT;
         options.fsdp.forward_prefetch = i % 5 == 0;
         options.fsdp.limit_all_gathers = i % 7 != 0;
+        options.fsdp.version = 1 + i % 2;
         check_case(&options, shape, ranks);
     }
 }
@@ -97,6 +102,23 @@ static void full_shard_counts(void **state)
     assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 2 * (all + blocks));
     assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == 2 * all);
     drop(&compiled);
+}
+
+/* Autocast without MixedPrecision: the same gathers in FP32, and gradients as they are or, told so, in 16 bit. */
+static void autocast_gathers_fp32(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.train.autocast = true;
+        options.fsdp.reduce_dtype = i ? REDUCE_BF16 : REDUCE_PARAM_DTYPE;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_t5, 8);
+        double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
+        assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 4 * (all + blocks));
+        assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == (i ? 2 : 4) * all);
+        drop(&compiled);
+    }
 }
 
 /* SHARD_GRAD_OP keeps what forward gathered; HYBRID_SHARD adds an all-reduce of each shard over the replicas (1/8 of
@@ -126,6 +148,49 @@ static void other_sharding_strategies_count(void **state)
     drop(&compiled);
 }
 
+static double traffic_of(const struct plan *plan, const char *suffix)
+{
+    double bytes = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const char *at = strrchr(plan->ops.at[i].name, '/');
+        if (plan->ops.at[i].kind == OP_KERNEL && at && strcmp(at + 1, suffix) == 0) {
+            const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+            bytes += work->read_bytes + work->write_bytes;
+        }
+    }
+    return bytes;
+}
+
+/* fully_shard communicates as FULL_SHARD does. It copies what is gathered, 2 + 2 bytes an element, forward all of it
+ * and backward the blocks, and gradients into the reduction's format once, 2 + 4; FSDP1 puts them together (2 + 2),
+ * casts (2 + 4), divides (4 + 4). Both keep FP32 shards. Unsharded there is nothing to copy. */
+static void fully_shard_copies_parameter_by_parameter(void **state)
+{
+    (void)state;
+    struct compiled one, two;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.reduce_dtype = REDUCE_FP32;
+    compile(&one, &options, &small_t5, 8);
+    options.fsdp.version = 2;
+    compile(&two, &options, &small_t5, 8);
+    double all = (double)two.model.params, blocks = all - (double)two.model.layers[0].params;
+    assert_int_equal(count(&two.plan, COLL_ALL_GATHER), count(&one.plan, COLL_ALL_GATHER));
+    assert_true(bytes_of(&two.plan, COLL_ALL_GATHER) == bytes_of(&one.plan, COLL_ALL_GATHER));
+    assert_true(bytes_of(&two.plan, COLL_REDUCE_SCATTER) == bytes_of(&one.plan, COLL_REDUCE_SCATTER));
+    assert_true(traffic_of(&two.plan, "copy_out") == 4 * (all + blocks));
+    assert_true(traffic_of(&two.plan, "copy_in") == 6 * all);
+    assert_true(traffic_of(&two.plan, "cat_grads") + traffic_of(&two.plan, "predivide") == 0);
+    assert_true(
+        traffic_of(&one.plan, "cat_grads") + traffic_of(&one.plan, "cast_grad") + traffic_of(&one.plan, "predivide") ==
+        18 * all);
+    assert_true(traffic_of(&one.plan, "copy_out") == 0);
+    drop(&one);
+    drop(&two);
+    compile(&two, &options, &small_t5, 1);
+    assert_true(traffic_of(&two.plan, "copy_out") + traffic_of(&two.plan, "copy_in") == 0);
+    drop(&two);
+}
+
 /* DDP: FP32 gradients, each in exactly one bucket; a bucket closes when it holds first_bucket_bytes (the first) or
  * bucket_cap_bytes, so with caps of one byte every tensor has its own. */
 static void ddp_buckets(void **state)
@@ -145,6 +210,35 @@ static void ddp_buckets(void **state)
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), compiled.model.n_tensors);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
     drop(&compiled);
+}
+
+/* Five sequences in micro-batches of two: two whole ones and one of a single sequence, which gathers and reduces as
+ * much; flop and tokens go with the sequences. Three in micro-batches of four: one micro-step. */
+static void the_last_micro_batch_is_what_is_left(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
+        struct compiled whole, rest;
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.kind = kind;
+        if (kind == STRATEGY_INTERNEVO)
+            options.train.precision = PRECISION_BF16_MASTER;
+        compile(&whole, &options, &small_t5, 8);
+        options.train.device_batch = 5;
+        assert_int_equal(strategy_micro_steps(&options.train), 3);
+        compile(&rest, &options, &small_t5, 8);
+        assert_true(rest.plan.model_flop == 2.5 * whole.plan.model_flop);
+        assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5);
+        if (kind == STRATEGY_FSDP)
+            assert_int_equal(count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
+        drop(&rest);
+        options.train.micro_batch = 4;
+        options.train.device_batch = 3;
+        compile(&rest, &options, &small_t5, 8);
+        assert_true(rest.plan.model_flop == 1.5 * whole.plan.model_flop && rest.plan.samples == 3);
+        drop(&rest);
+        drop(&whole);
+    }
 }
 
 /* Under no_sync only the last micro-step communicates gradients; gathers happen in each. */
@@ -416,8 +510,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_is_a_lawful_plan),
         cmocka_unit_test(full_shard_counts),
+        cmocka_unit_test(autocast_gathers_fp32),
         cmocka_unit_test(other_sharding_strategies_count),
+        cmocka_unit_test(fully_shard_copies_parameter_by_parameter),
         cmocka_unit_test(ddp_buckets),
+        cmocka_unit_test(the_last_micro_batch_is_what_is_left),
         cmocka_unit_test(no_sync_reduces_once),
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
