@@ -21,55 +21,7 @@
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
  * the compute stream too; NCCL divides. Ignored: that the gathered buffer lives until the next unit's copy, padding by
  * rows, that the host does not wait for the limiter. */
-#include "strategy/emit.h"
-#include "strategy/limiter.h"
-
-struct unit {
-    int64_t padded, shard;          /* elements that are trained */
-    int64_t kept_shard, used_shard; /* bytes of this rank's part of all parameters: as kept, as gathered */
-    int gathered;                   /* buffer of the unsharded parameters, or PLAN_NO_OP */
-    int cast;                       /* autocast: buffer of their low-precision copies, or PLAN_NO_OP */
-    bool ready;                     /* unsharded, or on the way */
-    plan_wait ready_op;             /* what compute has to wait for */
-    int unsharded_grad;             /* buffer kept under no_sync */
-    int sharded_grad;               /* buffer of the accumulated gradient shard */
-};
-
-struct fsdp {
-    struct emit *emit;
-    const struct fsdp_options *options;
-    struct unit *units;
-    struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
-    int n_shards;
-    int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
-    int shard_group, replicate_group;
-    int64_t shard_ranks, replicas;
-    int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
-    int64_t reduce_bytes; /* an element of a gradient on the wire */
-    struct limiter limiter;
-    bool first_unshard; /* none yet in this step */
-    bool synchronises;  /* this micro-step communicates gradients */
-};
-
-static bool shards(const struct fsdp *fsdp)
-{
-    return fsdp->shard_ranks > 1;
-}
-static bool casts(const struct fsdp *fsdp)
-{
-    return fsdp->gather_bytes != fsdp->emit->master_bytes;
-}
-
-static bool offloads(const struct fsdp *fsdp)
-{
-    return fsdp->options->cpu_offload;
-}
-
-/* fully_shard; unsharded it has nothing to copy. */
-static bool by_parameter(const struct fsdp *fsdp)
-{
-    return fsdp->options->version == 2 && shards(fsdp);
-}
+#include "strategy/fsdp.h"
 
 static bool reshards_after_forward(const struct fsdp *fsdp)
 {
@@ -77,8 +29,8 @@ static bool reshards_after_forward(const struct fsdp *fsdp)
     return strategy == FULL_SHARD || strategy == HYBRID_SHARD;
 }
 
-static void stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer,
-    const char *name, double reads, double writes)
+void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer, const char *name,
+    double reads, double writes)
 {
     struct emit *emit = fsdp->emit;
     plan_kernel(&emit->builder, stream, emit_name(emit, layer, name), kernel_stream(kind, reads, writes, 0),
@@ -100,38 +52,38 @@ static void unshard(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
     struct plan_builder *builder = &emit->builder;
-    struct unit *unit = &fsdp->units[layer];
+    struct fsdp_unit *unit = &fsdp->units[layer];
     if (unit->ready)
         return;
     unit->ready = true;
     unit->ready_op = PLAN_NO_OP;
-    if (!shards(fsdp) && !casts(fsdp) && !offloads(fsdp))
+    if (!fsdp_shards(fsdp) && !fsdp_casts(fsdp) && !fsdp_offloads(fsdp))
         return;
-    if (shards(fsdp) && fsdp->options->limit_all_gathers)
+    if (fsdp_shards(fsdp) && fsdp->options->limit_all_gathers)
         limiter_all_gather(&fsdp->limiter, builder);
-    enum plan_stream first = casts(fsdp) || offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
+    enum plan_stream first = fsdp_casts(fsdp) || fsdp_offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
     if (fsdp->first_unshard) /* the optimizer of the step before has to be done; its op is set by emit_link_steps */
         plan_stream_wait(builder, first, EMIT_LAST_STEP);
     fsdp->first_unshard = false;
-    int cast_shard = PLAN_NO_OP, fetched = offloads(fsdp) ? fetch_shard(fsdp, layer) : PLAN_NO_OP;
-    if (offloads(fsdp))
+    int cast_shard = PLAN_NO_OP, fetched = fsdp_offloads(fsdp) ? fetch_shard(fsdp, layer) : PLAN_NO_OP;
+    if (fsdp_offloads(fsdp))
         unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
     const char *gathered_name = emit_name(emit, layer, "unsharded_flat_param");
-    if (casts(fsdp)) {
+    if (fsdp_casts(fsdp)) {
         const char *shard_name = emit_name(emit, layer, "mp_shard");
-        if (shards(fsdp))
+        if (fsdp_shards(fsdp))
             cast_shard = plan_alloc(builder, STREAM_UNSHARD, shard_name, unit->used_shard, HBM_GATHERED);
         else
             unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, unit->used_shard, HBM_GATHERED);
-        stream_kernel(
+        fsdp_stream_kernel(
             fsdp, STREAM_UNSHARD, KERNEL_COPY, layer, "cast_shard", (double)unit->kept_shard, (double)unit->used_shard);
         unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
         plan_free(builder, fetched, PLAN_NO_OP);
     } else {
         cast_shard = fetched;
     }
-    if (!shards(fsdp)) {
-        unit->gathered = casts(fsdp) ? unit->gathered : fetched;
+    if (!fsdp_shards(fsdp)) {
+        unit->gathered = fsdp_casts(fsdp) ? unit->gathered : fetched;
         return;
     }
     int64_t gathered_bytes = unit->used_shard * fsdp->shard_ranks;
@@ -146,32 +98,32 @@ static void unshard(struct fsdp *fsdp, int layer)
 static void copy_out(struct fsdp *fsdp, int layer)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
-    struct unit *unit = &fsdp->units[layer];
+    struct fsdp_unit *unit = &fsdp->units[layer];
     int64_t bytes = unit->used_shard * fsdp->shard_ranks;
     const char *name = emit_name(fsdp->emit, layer, "params");
     int params = plan_alloc(builder, STREAM_COMPUTE, name, bytes, HBM_GATHERED);
-    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_out", (double)bytes, (double)bytes);
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_out", (double)bytes, (double)bytes);
     plan_free(builder, unit->gathered, plan_last_op(builder, STREAM_COMPUTE));
     unit->gathered = params;
 }
 
 static void wait_unsharded(struct fsdp *fsdp, int layer)
 {
-    struct unit *unit = &fsdp->units[layer];
+    struct fsdp_unit *unit = &fsdp->units[layer];
     bool arrives = unit->ready_op != PLAN_NO_OP;
     plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, unit->ready_op);
     unit->ready_op = PLAN_NO_OP; /* later kernels come after the one that waited */
-    if (arrives && by_parameter(fsdp))
+    if (arrives && fsdp_by_parameter(fsdp))
         copy_out(fsdp, layer);
 }
 
 static void reshard(struct fsdp *fsdp, int layer)
 {
-    struct unit *unit = &fsdp->units[layer];
+    struct fsdp_unit *unit = &fsdp->units[layer];
     plan_wait last = plan_last_op(&fsdp->emit->builder, STREAM_COMPUTE);
     if (unit->gathered != PLAN_NO_OP)
         plan_free(&fsdp->emit->builder, unit->gathered, last);
-    if (unit->gathered != PLAN_NO_OP && shards(fsdp))
+    if (unit->gathered != PLAN_NO_OP && fsdp_shards(fsdp))
         limiter_free(&fsdp->limiter, last);
     unit->gathered = PLAN_NO_OP;
     unit->ready = false;
@@ -239,151 +191,6 @@ static void forward(struct fsdp *fsdp)
     }
 }
 
-static void drop_tensor_grads(struct fsdp *fsdp, int layer)
-{
-    const struct model_layer *at = &fsdp->emit->model->layers[layer];
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        plan_free(&fsdp->emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
-        fsdp->tensor_grads[t] = PLAN_NO_OP;
-    }
-}
-
-/* The gradients of the unit's tensors become one flat gradient (backward of the split into views). */
-static int flat_gradient(struct fsdp *fsdp, int layer)
-{
-    struct emit *emit = fsdp->emit;
-    struct unit *unit = &fsdp->units[layer];
-    double bytes = (double)(unit->padded * fsdp->gather_bytes);
-    /* Without sharding and casting the flat gradient is what the optimizer reads. */
-    bool is_final = !shards(fsdp) && !casts(fsdp) && fsdp->reduce_bytes == emit->master_bytes;
-    int flat = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "flat_grad"),
-        unit->padded * fsdp->gather_bytes, is_final ? HBM_GRADIENTS : HBM_GATHERED);
-    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "cat_grads", bytes, bytes);
-    drop_tensor_grads(fsdp, layer);
-    if (unit->unsharded_grad != PLAN_NO_OP) { /* accumulated without communication before */
-        stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_ELEMENTWISE, layer, "accumulate", 2 * bytes, bytes);
-        plan_free(&emit->builder, flat, PLAN_NO_OP);
-        flat = unit->unsharded_grad;
-        unit->unsharded_grad = PLAN_NO_OP;
-    }
-    return flat;
-}
-
-/* Gradients over the replicas (HYBRID_SHARD), after the reduce-scatter. */
-static plan_wait reduce_replicas(struct fsdp *fsdp, int layer, plan_wait scattered)
-{
-    struct emit *emit = fsdp->emit;
-    if (fsdp->replicas == 1 || !shards(fsdp))
-        return scattered;
-    plan_stream_wait(&emit->builder, STREAM_REPLICATE, scattered);
-    return plan_collective(&emit->builder, STREAM_REPLICATE, emit_name(emit, layer, "all_reduce"), COLL_ALL_REDUCE,
-        (double)(fsdp->units[layer].shard * fsdp->reduce_bytes), fsdp->replicate_group,
-        emit->options->host.collective_issue_s);
-}
-
-/* The reduced shard in the precision of the parameters, added to what earlier micro-steps left. */
-static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last)
-{
-    struct emit *emit = fsdp->emit;
-    struct plan_builder *builder = &emit->builder;
-    struct unit *unit = &fsdp->units[layer];
-    double master = (double)(unit->shard * emit->master_bytes);
-    int kept = reduced;
-    plan_stream_wait(builder, STREAM_POST, last);
-    if (fsdp->reduce_bytes != emit->master_bytes) {
-        kept = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "sharded_grad"),
-            unit->shard * emit->master_bytes, HBM_GRADIENTS);
-        stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad",
-            (double)(unit->shard * fsdp->reduce_bytes), master);
-        plan_free(builder, reduced, last);
-    } else if (!by_parameter(fsdp)) {
-        stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", master, master);
-    }
-    if (unit->sharded_grad != PLAN_NO_OP) {
-        stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "accumulate_shard", 2 * master, master);
-        plan_free(builder, kept, PLAN_NO_OP);
-    } else {
-        unit->sharded_grad = kept;
-    }
-    if (offloads(fsdp)) {
-        emit_host_copy(emit, STREAM_POST, emit_name(emit, layer, "device_to_host"), master);
-        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
-        unit->sharded_grad = PLAN_NO_OP;
-    }
-    if (emit_updates_in_backward(emit)) {
-        emit_update(emit, STREAM_POST, unit->shard);
-        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
-        unit->sharded_grad = PLAN_NO_OP;
-    }
-}
-
-/* A unit's gradients on their way to the reduction. */
-struct outgoing {
-    int grads, wire; /* buffers: as backward leaves them; as they travel, often the same */
-    plan_wait ready; /* wire is complete */
-};
-
-/* The flat gradient in the format of the reduction, divided so that the sum does not overflow. */
-static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
-{
-    struct emit *emit = fsdp->emit;
-    int flat = flat_gradient(fsdp, layer);
-    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
-    struct outgoing out = {.grads = flat, .wire = flat};
-    if (fsdp->reduce_bytes != fsdp->gather_bytes) {
-        out.wire = plan_alloc(
-            &emit->builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"), (int64_t)bytes, HBM_GATHERED);
-        stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
-    }
-    stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
-    out.ready = plan_last_op(&emit->builder, STREAM_POST);
-    return out;
-}
-
-/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction. */
-static struct outgoing copy_in(struct fsdp *fsdp, int layer)
-{
-    struct emit *emit = fsdp->emit;
-    const char *name = emit_name(emit, layer, "reduce_scatter_input");
-    int64_t padded = fsdp->units[layer].padded, from = padded * fsdp->gather_bytes, to = padded * fsdp->reduce_bytes;
-    int wire = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
-    stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_in", (double)from, (double)to);
-    drop_tensor_grads(fsdp, layer);
-    return (struct outgoing){wire, wire, plan_last_op(&emit->builder, STREAM_COMPUTE)};
-}
-
-static void reduce(struct fsdp *fsdp, int layer)
-{
-    struct emit *emit = fsdp->emit;
-    struct plan_builder *builder = &emit->builder;
-    struct unit *unit = &fsdp->units[layer];
-    if (unit->padded == 0)
-        return;
-    if (!fsdp->synchronises) {
-        unit->unsharded_grad = flat_gradient(fsdp, layer);
-        return;
-    }
-    bool straight = by_parameter(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
-    struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);
-    bool is_master = fsdp->reduce_bytes == emit->master_bytes;
-    int reduced = !shards(fsdp) ? out.wire
-                                : plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
-                                      unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
-    plan_stream_wait(builder, STREAM_COMM, out.ready);
-    const char *name = emit_name(emit, layer, shards(fsdp) ? "reduce_scatter" : "all_reduce");
-    plan_wait op = plan_collective(builder, STREAM_COMM, name, shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE,
-        (double)(unit->padded * fsdp->reduce_bytes), shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group,
-        emit->options->host.collective_issue_s);
-    plan_wait last = op != PLAN_NO_OP ? op : out.ready;
-    if (out.wire != out.grads)
-        plan_free(builder, out.grads, out.ready);
-    if (reduced != out.wire)
-        plan_free(builder, out.wire, last);
-    last = reduce_replicas(fsdp, layer, last);
-    keep_shard(fsdp, layer, reduced, last);
-}
-
 static void backward_block(struct fsdp *fsdp, int stage)
 {
     struct emit *emit = fsdp->emit;
@@ -401,7 +208,7 @@ static void backward_block(struct fsdp *fsdp, int stage)
     reshard(fsdp, layer);
     if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
         unshard(fsdp, next);
-    reduce(fsdp, layer);
+    fsdp_reduce(fsdp, layer);
 }
 
 static void backward(struct fsdp *fsdp)
@@ -417,7 +224,7 @@ static void backward(struct fsdp *fsdp)
     drop_cast(fsdp, 0);
     hook(fsdp, 0, "post_backward");
     reshard(fsdp, 0);
-    reduce(fsdp, 0);
+    fsdp_reduce(fsdp, 0);
     emit_drop_outputs(emit);
     /* The final callback: the compute stream waits for the post-backward stream. */
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
@@ -454,19 +261,19 @@ static void setup_groups(struct fsdp *fsdp)
         fsdp->options->sharding_group_size ? fsdp->options->sharding_group_size : hw_gpus_per_node(emit->hw);
     fsdp->shard_ranks = strategy == NO_SHARD ? 1 : hybrid && group < emit->gpus ? group : emit->gpus;
     fsdp->replicas = emit->gpus / fsdp->shard_ranks;
-    if (shards(fsdp))
+    if (fsdp_shards(fsdp))
         fsdp->shard_group =
             plan_group(&emit->builder, fsdp->replicas > 1 ? "shard" : "world", (int)fsdp->shard_ranks, 1);
-    if (fsdp->replicas > 1 || !shards(fsdp))
+    if (fsdp->replicas > 1 || !fsdp_shards(fsdp))
         fsdp->replicate_group = plan_group(
-            &emit->builder, shards(fsdp) ? "replicate" : "world", (int)fsdp->replicas, (int)fsdp->shard_ranks);
+            &emit->builder, fsdp_shards(fsdp) ? "replicate" : "world", (int)fsdp->replicas, (int)fsdp->shard_ranks);
     static const int64_t reduce_bytes[REDUCE_DTYPE_COUNT] = {[REDUCE_FP32] = 4, [REDUCE_BF16] = 2, [REDUCE_FP16] = 2};
     int reduce_dtype = fsdp->options->reduce_dtype;
     fsdp->gather_bytes = emit->options->train.autocast ? emit->master_bytes : emit->param_bytes;
     fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? fsdp->gather_bytes : reduce_bytes[reduce_dtype];
 }
 
-static struct unit lay_out(const struct fsdp *fsdp, int layer)
+static struct fsdp_unit lay_out(const struct fsdp *fsdp, int layer)
 {
     const struct emit *emit = fsdp->emit;
     const struct model_layer *at = &emit->model->layers[layer];
@@ -476,7 +283,7 @@ static struct unit lay_out(const struct fsdp *fsdp, int layer)
         kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
         used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
     }
-    return (struct unit){.padded = shard * ranks,
+    return (struct fsdp_unit){.padded = shard * ranks,
         .shard = shard,
         .kept_shard = shard * emit->master_bytes + (kept + ranks - 1) / ranks,
         .used_shard = shard * fsdp->gather_bytes + (used + ranks - 1) / ranks,
@@ -491,14 +298,14 @@ static void setup_units(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
     fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_layers);
-    fsdp->units = ARENA_ARRAY(emit->arena, struct unit, emit->model->n_layers);
+    fsdp->units = ARENA_ARRAY(emit->arena, struct fsdp_unit, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) {
-        struct unit *unit = &fsdp->units[u];
+        struct fsdp_unit *unit = &fsdp->units[u];
         *unit = lay_out(fsdp, u);
         struct optimizer_tensor shard = {unit->shard, 1};
         if (unit->shard > 0)
             fsdp->shards[fsdp->n_shards++] = shard;
-        if (offloads(fsdp)) { /* the gradient has a place there, too */
+        if (fsdp_offloads(fsdp)) { /* the gradient has a place there, too */
             emit_keep_on_host(
                 emit, unit->kept_shard + unit->shard * emit->master_bytes + emit_state_bytes(emit, shard));
             continue;
@@ -525,7 +332,7 @@ void compile_fsdp(struct emit *emit)
         forward(&fsdp);
         backward(&fsdp);
     }
-    if (offloads(&fsdp))
+    if (fsdp_offloads(&fsdp))
         emit_host_optimizer(emit, fsdp.shards, fsdp.n_shards, emit->options->train.optimizer_impl == OPTIMIZER_FUSED,
             plan_last_op(&emit->builder, STREAM_POST));
     else {
@@ -534,7 +341,7 @@ void compile_fsdp(struct emit *emit)
     }
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    bool on_compute = !emit_updates_in_backward(emit) && !offloads(&fsdp);
+    bool on_compute = !emit_updates_in_backward(emit) && !fsdp_offloads(&fsdp);
     emit_link_steps(emit, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
     limiter_resolve(&fsdp.limiter, emit->builder.plan, fsdp.options->max_inflight_all_gathers);
 }

@@ -1,0 +1,64 @@
+/* Private to strategy/: what fsdp.c (parameters) and fsdp_reduce.c (gradients) share. What is modelled stands in
+ * fsdp.c. */
+#ifndef FLOPCAST_STRATEGY_FSDP_H
+#define FLOPCAST_STRATEGY_FSDP_H
+
+#include "strategy/emit.h"
+#include "strategy/limiter.h"
+
+struct fsdp_unit {
+    int64_t padded, shard;          /* elements that are trained */
+    int64_t kept_shard, used_shard; /* bytes of this rank's part of all parameters: as kept, as gathered */
+    int gathered;                   /* buffer of the unsharded parameters, or PLAN_NO_OP */
+    int cast;                       /* autocast: buffer of their low-precision copies, or PLAN_NO_OP */
+    bool ready;                     /* unsharded, or on the way */
+    plan_wait ready_op;             /* what compute has to wait for */
+    int unsharded_grad;             /* buffer kept under no_sync */
+    int sharded_grad;               /* buffer of the accumulated gradient shard */
+};
+
+struct fsdp {
+    struct emit *emit;
+    const struct fsdp_options *options;
+    struct fsdp_unit *units;
+    struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
+    int n_shards;
+    int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
+    int shard_group, replicate_group;
+    int64_t shard_ranks, replicas;
+    int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
+    int64_t reduce_bytes; /* an element of a gradient on the wire */
+    struct limiter limiter;
+    bool first_unshard; /* none yet in this step */
+    bool synchronises;  /* this micro-step communicates gradients */
+};
+
+static inline bool fsdp_shards(const struct fsdp *fsdp)
+{
+    return fsdp->shard_ranks > 1;
+}
+
+static inline bool fsdp_casts(const struct fsdp *fsdp)
+{
+    return fsdp->gather_bytes != fsdp->emit->master_bytes;
+}
+
+static inline bool fsdp_offloads(const struct fsdp *fsdp)
+{
+    return fsdp->options->cpu_offload;
+}
+
+/* fully_shard; unsharded it has nothing to copy. */
+static inline bool fsdp_by_parameter(const struct fsdp *fsdp)
+{
+    return fsdp->options->version == 2 && fsdp_shards(fsdp);
+}
+
+void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer, const char *name,
+    double reads, double writes);
+
+/* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added
+ * to those of earlier micro-steps. */
+void fsdp_reduce(struct fsdp *fsdp, int layer);
+
+#endif

@@ -1,0 +1,148 @@
+/* FSDP: the way of gradients out of a unit. See fsdp.c. */
+#include "strategy/fsdp.h"
+
+static void drop_tensor_grads(struct fsdp *fsdp, int layer)
+{
+    const struct model_layer *at = &fsdp->emit->model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        plan_free(&fsdp->emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
+        fsdp->tensor_grads[t] = PLAN_NO_OP;
+    }
+}
+
+/* The gradients of the unit's tensors become one flat gradient (backward of the split into views). */
+static int flat_gradient(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    struct fsdp_unit *unit = &fsdp->units[layer];
+    double bytes = (double)(unit->padded * fsdp->gather_bytes);
+    /* Without sharding and casting the flat gradient is what the optimizer reads. */
+    bool is_final = !fsdp_shards(fsdp) && !fsdp_casts(fsdp) && fsdp->reduce_bytes == emit->master_bytes;
+    int flat = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "flat_grad"),
+        unit->padded * fsdp->gather_bytes, is_final ? HBM_GRADIENTS : HBM_GATHERED);
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "cat_grads", bytes, bytes);
+    drop_tensor_grads(fsdp, layer);
+    if (unit->unsharded_grad != PLAN_NO_OP) { /* accumulated without communication before */
+        fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_ELEMENTWISE, layer, "accumulate", 2 * bytes, bytes);
+        plan_free(&emit->builder, flat, PLAN_NO_OP);
+        flat = unit->unsharded_grad;
+        unit->unsharded_grad = PLAN_NO_OP;
+    }
+    return flat;
+}
+
+/* Gradients over the replicas (HYBRID_SHARD), after the reduce-scatter. */
+static plan_wait reduce_replicas(struct fsdp *fsdp, int layer, plan_wait scattered)
+{
+    struct emit *emit = fsdp->emit;
+    if (fsdp->replicas == 1 || !fsdp_shards(fsdp))
+        return scattered;
+    plan_stream_wait(&emit->builder, STREAM_REPLICATE, scattered);
+    return plan_collective(&emit->builder, STREAM_REPLICATE, emit_name(emit, layer, "all_reduce"), COLL_ALL_REDUCE,
+        (double)(fsdp->units[layer].shard * fsdp->reduce_bytes), fsdp->replicate_group,
+        emit->options->host.collective_issue_s);
+}
+
+/* The reduced shard in the precision of the parameters, added to what earlier micro-steps left. */
+static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last)
+{
+    struct emit *emit = fsdp->emit;
+    struct plan_builder *builder = &emit->builder;
+    struct fsdp_unit *unit = &fsdp->units[layer];
+    double master = (double)(unit->shard * emit->master_bytes);
+    int kept = reduced;
+    plan_stream_wait(builder, STREAM_POST, last);
+    if (fsdp->reduce_bytes != emit->master_bytes) {
+        kept = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "sharded_grad"),
+            unit->shard * emit->master_bytes, HBM_GRADIENTS);
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad",
+            (double)(unit->shard * fsdp->reduce_bytes), master);
+        plan_free(builder, reduced, last);
+    } else if (!fsdp_by_parameter(fsdp)) {
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", master, master);
+    }
+    if (unit->sharded_grad != PLAN_NO_OP) {
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "accumulate_shard", 2 * master, master);
+        plan_free(builder, kept, PLAN_NO_OP);
+    } else {
+        unit->sharded_grad = kept;
+    }
+    if (fsdp_offloads(fsdp)) {
+        emit_host_copy(emit, STREAM_POST, emit_name(emit, layer, "device_to_host"), master);
+        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
+        unit->sharded_grad = PLAN_NO_OP;
+    }
+    if (emit_updates_in_backward(emit)) {
+        emit_update(emit, STREAM_POST, unit->shard);
+        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
+        unit->sharded_grad = PLAN_NO_OP;
+    }
+}
+
+/* A unit's gradients on their way to the reduction. */
+struct outgoing {
+    int grads, wire; /* buffers: as backward leaves them; as they travel, often the same */
+    plan_wait ready; /* wire is complete */
+};
+
+/* The flat gradient in the format of the reduction, divided so that the sum does not overflow. */
+static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    int flat = flat_gradient(fsdp, layer);
+    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
+    struct outgoing out = {.grads = flat, .wire = flat};
+    if (fsdp->reduce_bytes != fsdp->gather_bytes) {
+        out.wire = plan_alloc(
+            &emit->builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"), (int64_t)bytes, HBM_GATHERED);
+        fsdp_stream_kernel(
+            fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
+    }
+    fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
+    out.ready = plan_last_op(&emit->builder, STREAM_POST);
+    return out;
+}
+
+/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction. */
+static struct outgoing copy_in(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    const char *name = emit_name(emit, layer, "reduce_scatter_input");
+    int64_t padded = fsdp->units[layer].padded, from = padded * fsdp->gather_bytes, to = padded * fsdp->reduce_bytes;
+    int wire = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_in", (double)from, (double)to);
+    drop_tensor_grads(fsdp, layer);
+    return (struct outgoing){wire, wire, plan_last_op(&emit->builder, STREAM_COMPUTE)};
+}
+
+void fsdp_reduce(struct fsdp *fsdp, int layer)
+{
+    struct emit *emit = fsdp->emit;
+    struct plan_builder *builder = &emit->builder;
+    struct fsdp_unit *unit = &fsdp->units[layer];
+    if (unit->padded == 0)
+        return;
+    if (!fsdp->synchronises) {
+        unit->unsharded_grad = flat_gradient(fsdp, layer);
+        return;
+    }
+    bool straight = fsdp_by_parameter(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
+    struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);
+    bool is_master = fsdp->reduce_bytes == emit->master_bytes;
+    int reduced = !fsdp_shards(fsdp) ? out.wire
+                                     : plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
+                                           unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
+    plan_stream_wait(builder, STREAM_COMM, out.ready);
+    const char *name = emit_name(emit, layer, fsdp_shards(fsdp) ? "reduce_scatter" : "all_reduce");
+    plan_wait op = plan_collective(builder, STREAM_COMM, name,
+        fsdp_shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, (double)(unit->padded * fsdp->reduce_bytes),
+        fsdp_shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group, emit->options->host.collective_issue_s);
+    plan_wait last = op != PLAN_NO_OP ? op : out.ready;
+    if (out.wire != out.grads)
+        plan_free(builder, out.grads, out.ready);
+    if (reduced != out.wire)
+        plan_free(builder, out.wire, last);
+    last = reduce_replicas(fsdp, layer, last);
+    keep_shard(fsdp, layer, reduced, last);
+}

@@ -1,0 +1,61 @@
+/* FSDP2 against FSDP1: the same collectives, other copies. */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "compiled.h"
+
+#include <string.h>
+
+static double traffic_of(const struct plan *plan, const char *suffix)
+{
+    double bytes = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const char *at = strrchr(plan->ops.at[i].name, '/');
+        if (plan->ops.at[i].kind == OP_KERNEL && at && strcmp(at + 1, suffix) == 0) {
+            const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+            bytes += work->read_bytes + work->write_bytes;
+        }
+    }
+    return bytes;
+}
+
+/* fully_shard communicates as FULL_SHARD does. It copies what is gathered, 2 + 2 bytes an element, forward all of it
+ * and backward the blocks, and gradients into the reduction's format once, 2 + 4; FSDP1 puts them together (2 + 2),
+ * casts (2 + 4), divides (4 + 4). Both keep FP32 shards. Unsharded there is nothing to copy. */
+static void fully_shard_copies_parameter_by_parameter(void **state)
+{
+    (void)state;
+    struct compiled one, two;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.reduce_dtype = REDUCE_FP32;
+    compile(&one, &options, &small_t5, 8);
+    options.fsdp.version = 2;
+    compile(&two, &options, &small_t5, 8);
+    double all = (double)two.model.params, blocks = all - (double)two.model.layers[0].params;
+    assert_int_equal(count(&two.plan, COLL_ALL_GATHER), count(&one.plan, COLL_ALL_GATHER));
+    assert_true(bytes_of(&two.plan, COLL_ALL_GATHER) == bytes_of(&one.plan, COLL_ALL_GATHER));
+    assert_true(bytes_of(&two.plan, COLL_REDUCE_SCATTER) == bytes_of(&one.plan, COLL_REDUCE_SCATTER));
+    assert_true(traffic_of(&two.plan, "copy_out") == 4 * (all + blocks));
+    assert_true(traffic_of(&two.plan, "copy_in") == 6 * all);
+    assert_true(traffic_of(&two.plan, "cat_grads") + traffic_of(&two.plan, "predivide") == 0);
+    assert_true(
+        traffic_of(&one.plan, "cat_grads") + traffic_of(&one.plan, "cast_grad") + traffic_of(&one.plan, "predivide") ==
+        18 * all);
+    assert_true(traffic_of(&one.plan, "copy_out") == 0);
+    drop(&one);
+    drop(&two);
+    compile(&two, &options, &small_t5, 1);
+    assert_true(traffic_of(&two.plan, "copy_out") + traffic_of(&two.plan, "copy_in") == 0);
+    drop(&two);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fully_shard_copies_parameter_by_parameter)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
