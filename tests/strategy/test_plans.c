@@ -277,24 +277,6 @@ static void the_limiter_takes_the_oldest_free(void **state)
     drop(&compiled);
 }
 
-/* Once a step, before forward: small_resnet has a norm in its stem (8 channels), three in each of 6 blocks and one in
- * each of 4 shortcuts: 8 + 2 (8 + 8 + 16) + 16, 8 + 8 + 32 + 32, 2 (16 + 16 + 64) + 64, 32 + 32 + 128 + 128 = 744
- * channels, of which mean and variance go in FP32; and 23 counters of 8 bytes. */
-static void ddp_broadcasts_statistics(void **state)
-{
-    (void)state;
-    struct strategy_options options = options_of(NO_SHARD);
-    options.kind = STRATEGY_DDP;
-    options.train.grad_accum = 3;
-    for (int gpus = 1; gpus <= 8; gpus += 7) {
-        struct compiled compiled;
-        compile(&compiled, &options, &small_resnet, gpus);
-        assert_int_equal(count(&compiled.plan, COLL_BROADCAST), gpus > 1 ? 2 : 0);
-        assert_true(bytes_of(&compiled.plan, COLL_BROADCAST) == (gpus > 1 ? 2 * 4 * 744 + 23 * 8 : 0));
-        drop(&compiled);
-    }
-}
-
 static struct strategy_options zero_of(int64_t stage)
 {
     struct strategy_options options = options_of(FULL_SHARD);
@@ -474,7 +456,6 @@ int main(void)
         cmocka_unit_test(no_sync_reduces_once),
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
-        cmocka_unit_test(ddp_broadcasts_statistics),
         cmocka_unit_test(zero_volumes),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
