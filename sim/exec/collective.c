@@ -137,7 +137,7 @@ void collective_arrive(struct sim *sim, int rank_index, int32_t op_index)
         return;
     }
     change_share(sim, instance, 0, hbm_rate(&instance->cost));
-    if (!sim->folded) {
+    if (!sim->folded || !sim->sisters) {
         begin(sim, instance);
         return;
     }

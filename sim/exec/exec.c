@@ -81,9 +81,9 @@ static void setup_host(struct sim *sim)
         sim->host_prefix_s[i + 1] = sim->host_prefix_s[i] + (double)plan->ops.at[i].host_s;
     sim->next_block[n] = sim->next_memory[n] = n;
     for (int i = n - 1; i >= 0; i--) {
-        int kind = plan->ops.at[i].kind;
-        sim->next_block[i] = kind == OP_HOST_WAIT ? i : sim->next_block[i + 1];
-        sim->next_memory[i] = kind == OP_HOST_WAIT || kind == OP_ALLOC || kind == OP_FREE ? i : sim->next_memory[i + 1];
+        bool blocks = plan->ops.at[i].kind == OP_HOST_WAIT;
+        sim->next_block[i] = blocks ? i : sim->next_block[i + 1];
+        sim->next_memory[i] = blocks || plan_op_is_memory(&plan->ops.at[i]) ? i : sim->next_memory[i + 1];
     }
 }
 
@@ -154,6 +154,7 @@ static void timing_result(struct sim *sim)
     result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
     result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
     struct exec_breakdown *breakdown = &result->breakdown;
+    *breakdown = (struct exec_breakdown){0}; /* a run before may have left its own */
     for (int r = 0; r < sim->n_ranks; r++)
         add_breakdown(breakdown, &sim->ranks[r].spent, 1.0 / (double)n / sim->n_ranks);
     breakdown->other_idle_s =
@@ -188,10 +189,8 @@ static void timeline_result(struct sim *sim)
     }
 }
 
-static void simulate(struct sim *sim)
+static void simulate(struct sim *sim, bool keeps_ledgers)
 {
-    setup_links(sim);
-    sim->folded = sim->options->fold == FOLD_AUTO && !noisy(&sim->options->noise) && can_fold(sim);
     sim->n_ranks = sim->folded ? 1 : sim->plan->ranks;
     setup_kernels(sim);
     setup_host(sim);
@@ -199,7 +198,7 @@ static void simulate(struct sim *sim)
     collective_setup(sim);
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
-    if (!sim->options->no_memory)
+    if (keeps_ledgers)
         ledger_setup(sim);
     trace_setup(sim);
     if (!sim->out_of_memory) {
@@ -212,11 +211,15 @@ static void simulate(struct sim *sim)
     if (!sim->out_of_memory) {
         check_ended(sim);
         timing_result(sim);
-        timeline_result(sim);
         trace_result(sim);
+        if (sim->ledgers)
+            timeline_result(sim);
     }
-    if (!sim->options->no_memory)
+    if (sim->ledgers)
         ledger_result(sim);
+    sim->result->digest = sim->engine.digest;
+    sim->result->events = (double)sim->engine.events;
+    sim->result->ranks_simulated = sim->n_ranks;
 }
 
 enum status exec_check(
@@ -229,13 +232,9 @@ enum status exec_check(
     return status;
 }
 
-void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
-    struct arena *arena)
+static struct sim *open_sim(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, struct arena *arena)
 {
-    char why[256];
-    BUG_IF(!plan_check(plan, why, sizeof why), "%s", why);
-    BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
-        "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
     *out = (struct exec_result){.status = EXEC_OK};
     struct sim *sim = xcalloc(1, sizeof *sim);
     sim->plan = plan;
@@ -251,15 +250,69 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     sim->ev_latency = engine_register(&sim->engine, collective_on_latency, sim);
     sim->ev_collective_end = engine_register(&sim->engine, collective_on_end, sim);
     sim->ev_links = engine_register(&sim->engine, collective_on_links, sim);
-    simulate(sim);
-    out->digest = sim->engine.digest;
-    out->events = (double)sim->engine.events;
-    out->ranks_simulated = sim->n_ranks;
-    hbm_release(&sim->hbm);
-    vec_free(&sim->pending);
+    setup_links(sim);
+    return sim;
+}
+
+static void close_sim(struct sim *sim)
+{
+    ledger_release(sim);
     vec_free(&sim->timeline);
     vec_free(&sim->spans);
     net_release(&sim->net);
     engine_release(&sim->engine);
     free(sim);
+}
+
+static bool ever_drained(const struct ledger *ledger)
+{
+    for (int i = 0; i < ledger->stops.n; i++)
+        if (ledger->stops.at[i].drains)
+            return true;
+    return false;
+}
+
+/* The same without noise, folded. Where links differ, the rank sees those of its own collectives only. */
+static struct sim *simulate_one(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
+{
+    *quiet = *all->options;
+    quiet->noise = (struct noise_options){0};
+    quiet->n_trace_ranks = 0;
+    struct sim *sim = open_sim(out, all->plan, all->hw, quiet, all->arena);
+    sim->folded = true;
+    sim->sisters = can_fold(sim);
+    simulate(sim, true);
+    return sim;
+}
+
+/* Ranks that are not folded. The ledger of one says where the allocator will stand in the way of all. */
+static void simulate_ranks(struct sim *sim)
+{
+    struct exec_options quiet;
+    if (sim->options->no_memory) {
+        simulate(sim, false);
+        return;
+    }
+    struct sim *one = simulate_one(sim, &quiet, sim->result);
+    sim->before = &one->ledgers[0];
+    if (!one->out_of_memory)
+        simulate(sim, noisy(&sim->options->noise) && ever_drained(sim->before));
+    close_sim(one);
+}
+
+void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
+    struct arena *arena)
+{
+    char why[256];
+    BUG_IF(!plan_check(plan, why, sizeof why), "%s", why);
+    BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
+        "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
+    struct sim *sim = open_sim(out, plan, hw, options, arena);
+    sim->sisters = can_fold(sim);
+    sim->folded = options->fold == FOLD_AUTO && !noisy(&options->noise) && sim->sisters;
+    if (sim->folded)
+        simulate(sim, !options->no_memory);
+    else
+        simulate_ranks(sim);
+    close_sim(sim);
 }

@@ -15,11 +15,13 @@
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
  * by default; it changes nothing of what is simulated.
  *
- * HBM: rank 0 runs the caching allocator (hbm.h) in host program order. A new segment costs the host a cudaMalloc
- * (cuda_malloc of the GPU). Where that fails, PyTorch waits for everything that was issued, on all streams, frees
- * cached segments (cuda_free each) and tries again (CUDACachingAllocator.cpp, release_cached_blocks): the GPU has run
- * dry when the host goes on. The other ranks are alike and meet rank 0 in their next collective, so its stall is
- * theirs. Out of memory ends the run and is a result.
+ * HBM: the rank that stands for all runs the caching allocator (hbm.h) in host program order. A new segment costs the
+ * host a cudaMalloc (cuda_malloc of the GPU). Where that fails, PyTorch waits for everything that was issued, on all
+ * streams, frees cached segments (cuda_free each) and tries again (CUDACachingAllocator.cpp, release_cached_blocks):
+ * the GPU has run dry when the host goes on. Out of memory ends the run and is a result. Ranks that are not folded:
+ * first a folded run without noise is made. Where no cudaMalloc fails in it, every rank stops where that rank stopped,
+ * for as long, and memory is told from it; so what noise does to the allocator is ignored then. Where one fails, each
+ * rank has a ledger of its own, as what can be used again depends on how far its GPU has come; rank 0's is told.
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (casts of FSDP are small),
  * the slow-down of collectives by compute, ranks of a ring ending at different times. */

@@ -22,7 +22,8 @@ void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable)
 void hbm_release(struct hbm *hbm)
 {
     vec_free(&hbm->blocks);
-    vec_free(&hbm->candidates);
+    for (int p = 0; p < HBM_POOLS; p++)
+        vec_free(&hbm->candidates[p]);
 }
 
 int64_t hbm_round(int64_t bytes)
@@ -39,15 +40,22 @@ static int64_t segment_size(int64_t bytes)
     return (bytes + ROUND_LARGE - 1) / ROUND_LARGE * ROUND_LARGE;
 }
 
-/* A block that is free is a candidate of best_fit. One that is taken stays listed until best_fit comes across it. */
+static int pool_of(const struct hbm_block *block)
+{
+    return 2 * block->stream + block->small;
+}
+
+/* A block that is free is a candidate of best_fit. One that is taken, or whose record is another block's by now, stays
+ * listed until best_fit comes across it. */
 static void set_free(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
+    int pool = pool_of(block);
     block->state = BLOCK_FREE;
-    if (block->listed)
+    if (block->listed >> pool & 1)
         return;
-    block->listed = true;
-    vec_push(&hbm->candidates, index);
+    block->listed = (uint16_t)(block->listed | 1 << pool);
+    vec_push(&hbm->candidates[pool], index);
 }
 
 static int32_t new_block(struct hbm *hbm, struct hbm_block block)
@@ -59,7 +67,7 @@ static int32_t new_block(struct hbm *hbm, struct hbm_block block)
         hbm->blocks.at[index] = block;
     } else {
         index = hbm->blocks.n;
-        block.listed = false;
+        block.listed = 0;
         vec_push(&hbm->blocks, block);
     }
     if (block.state == BLOCK_FREE)
@@ -69,7 +77,7 @@ static int32_t new_block(struct hbm *hbm, struct hbm_block block)
 
 static void drop_block(struct hbm *hbm, int32_t index)
 {
-    bool listed = hbm->blocks.at[index].listed;
+    uint16_t listed = hbm->blocks.at[index].listed;
     hbm->blocks.at[index] = (struct hbm_block){.state = BLOCK_UNUSED, .next = hbm->unused, .listed = listed};
     hbm->unused = index;
 }
@@ -78,18 +86,18 @@ static void drop_block(struct hbm *hbm, int32_t index)
  * Linear in the free blocks: most blocks of a step are in use. */
 static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
 {
-    bool small = bytes <= SMALL_SIZE;
+    int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
     int32_t best = -1;
-    for (int i = 0; i < hbm->candidates.n;) {
-        int32_t index = hbm->candidates.at[i];
+    for (int i = 0; i < hbm->candidates[pool].n;) {
+        int32_t index = hbm->candidates[pool].at[i];
         struct hbm_block *block = &hbm->blocks.at[index];
-        if (block->state != BLOCK_FREE) {
-            block->listed = false;
-            hbm->candidates.at[i] = hbm->candidates.at[--hbm->candidates.n];
+        if (block->state != BLOCK_FREE || pool_of(block) != pool) {
+            block->listed = (uint16_t)(block->listed & ~(1 << pool));
+            hbm->candidates[pool].at[i] = hbm->candidates[pool].at[--hbm->candidates[pool].n];
             continue;
         }
         i++;
-        if (block->stream != stream || block->small != small || block->bytes < bytes)
+        if (block->bytes < bytes)
             continue;
         int64_t least = best < 0 ? INT64_MAX : hbm->blocks.at[best].bytes;
         if (block->bytes < least || (block->bytes == least && index < best))
@@ -204,7 +212,7 @@ static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
             cut(hbm, hole, mapped);
         set_free(hbm, hole);
     } else {
-        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE, false});
+        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE, 0});
         if (end >= 0)
             hbm->blocks.at[end].next = hole;
     }
@@ -219,7 +227,7 @@ static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
     int64_t size = segment_size(bytes);
     if (!reserve(hbm, size))
         return -1;
-    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE, false});
+    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE, 0});
 }
 
 static void split(struct hbm *hbm, int32_t index, int64_t bytes)

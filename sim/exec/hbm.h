@@ -25,8 +25,11 @@ struct hbm_block {
     int64_t bytes;
     int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of unused blocks too */
     uint8_t stream, small, state;
-    bool listed; /* among the candidates */
+    uint16_t listed; /* among the candidates of which pools, a bit each */
 };
+
+/* A small and a large pool of each stream. */
+enum { HBM_POOLS = 2 * STREAM_COUNT };
 
 struct hbm {
     int64_t capacity; /* bytes that segments may take */
@@ -39,8 +42,8 @@ struct hbm {
     int64_t mallocs, frees; /* calls of cudaMalloc that gave something, of cudaFree, since the caller set them to 0;
                                expandable: requests that mapped pages, free blocks that were unmapped */
     VEC(struct hbm_block) blocks;
-    VEC(int32_t) candidates; /* every free block, and some that were */
-    int32_t unused;          /* first block record that can be used again, -1 */
+    VEC(int32_t) candidates[HBM_POOLS]; /* every free block of the pool, and some that were */
+    int32_t unused;                     /* first block record that can be used again, -1 */
 };
 
 void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable);

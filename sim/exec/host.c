@@ -36,13 +36,24 @@ static int32_t queue_full_at(const struct sim *sim, const struct rank *rank)
     return low;
 }
 
-/* The stretch reaches to the next op at or after `from` that stops the host: one that blocks it, or on the rank with
- * the ledger one that allocates or frees. */
+/* The next op at or after `from` that stops the host: one that blocks it, or one that allocates or frees: each of them
+ * where the rank has a ledger, elsewhere those where the allocator is known to take its time. */
+static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t from)
+{
+    int32_t block = sim->next_block[from];
+    if (sim->ledgers)
+        return sim->next_memory[from];
+    if (!sim->before || rank->next_stop == sim->before->stops.n)
+        return block;
+    const struct ledger_stop *stop = &sim->before->stops.at[rank->next_stop];
+    return stop->step == rank->host_step && stop->op < block ? stop->op : block;
+}
+
+/* The stretch reaches to there, or to where the launch queue is full. */
 static void reach(struct sim *sim, int rank_index, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    bool has_ledger = rank_index == 0;
-    int32_t stop = (has_ledger ? sim->next_memory : sim->next_block)[from], full = queue_full_at(sim, rank);
+    int32_t stop = next_stop(sim, rank, from), full = queue_full_at(sim, rank);
     rank->host_end = stop < full ? stop : full > from ? full : from;
     double work_s = sim->host_prefix_s[rank->host_end] - sim->host_prefix_s[rank->host_first];
     ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
@@ -69,14 +80,14 @@ void host_begin_step(struct sim *sim, int rank)
 
 /* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new stretch, with the jitter
  * of the old one, begins after that. */
-static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since)
+static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since, ps_t calls)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    ps_t calls = ps_from_s(ledger_calls_s(sim)), stood = sim->engine.now - since + calls;
+    ps_t stood = sim->engine.now - since + calls;
     if (sim->out_of_memory)
         return;
-    if (measuring(sim, rank->host_step))
-        sim->alloc_stall += stood;
+    if (sim->ledgers && measuring(sim, rank->host_step))
+        sim->ledgers[rank_index].stall += stood;
     if (stood > 0) {
         rank->host_base = sim->engine.now + calls;
         rank->host_first = at;
@@ -88,20 +99,24 @@ static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t si
 static void retry_when_drained(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    if (outstanding(sim, rank, rank->host_end) > 0)
+    int32_t at = rank->host_end;
+    ps_t calls;
+    if (outstanding(sim, rank, at) > 0)
         return;
-    ledger_retry(sim, rank->host_end);
-    leave_allocator(sim, rank_index, rank->host_end, sim->drain_since);
+    ledger_op(sim, rank_index, at, true, &calls);
+    leave_allocator(sim, rank_index, at, rank->drain_since, calls);
 }
 
 static void call_allocator(struct sim *sim, int rank_index, int32_t at)
 {
-    if (ledger_op(sim, at)) {
-        leave_allocator(sim, rank_index, at, sim->engine.now);
+    struct rank *rank = &sim->ranks[rank_index];
+    ps_t calls;
+    if (ledger_op(sim, rank_index, at, false, &calls)) {
+        leave_allocator(sim, rank_index, at, sim->engine.now, calls);
         return;
     }
-    sim->ranks[rank_index].host_state = HOST_DRAINING;
-    sim->drain_since = sim->engine.now;
+    rank->host_state = HOST_DRAINING;
+    rank->drain_since = sim->engine.now;
     retry_when_drained(sim, rank_index);
 }
 
@@ -135,14 +150,11 @@ void host_on_event(void *self, const struct event *event)
         host_begin_step(sim, rank_index);
         return;
     }
-    int kind = sim->plan->ops.at[at].kind;
-    bool ledger = kind == OP_ALLOC || kind == OP_FREE;
-    if (kind == OP_HOST_WAIT) {
+    const struct plan_op *op = &sim->plan->ops.at[at];
+    if (op->kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
-    } else if (ledger && rank_index == 0 && sim->options->no_memory) {
-        reach(sim, rank_index, at + 1);
-    } else if (ledger && rank_index == 0) {
+    } else if (plan_op_is_memory(op) && next_stop(sim, rank, at) == at) {
         call_allocator(sim, rank_index, at);
     } else if (outstanding(sim, rank, at) >= LAUNCH_QUEUE) {
         rank->host_state = HOST_QUEUE_FULL;

@@ -1,4 +1,5 @@
-/* The HBM of rank 0 in host program order, and what the plan would need on a GPU without limit. */
+/* The HBM of ranks in host program order, and what the plan would need on a GPU without limit.
+ */
 #include "exec/state.h"
 
 static int communicators(const struct plan *plan)
@@ -25,96 +26,155 @@ static void fail(struct sim *sim, const struct plan_buffer *buffer)
     engine_stop(&sim->engine);
 }
 
-static void sample(struct sim *sim)
+/* Over the last step, of the first rank. */
+static void sample(struct sim *sim, int rank)
 {
-    if (sim->ranks[0].host_step + 1 != sim->total_steps)
+    if (rank > 0 || sim->ranks[rank].host_step + 1 != sim->total_steps)
         return;
-    struct exec_memory_sample row = {.time_s = s_from_ps(sim->engine.now), .reserved_bytes = (double)sim->hbm.reserved};
+    const struct hbm *hbm = &sim->ledgers[rank].hbm;
+    struct exec_memory_sample row = {.time_s = s_from_ps(sim->engine.now), .reserved_bytes = (double)hbm->reserved};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        row.category_bytes[c] = (double)sim->hbm.by_category[c];
+        row.category_bytes[c] = (double)hbm->by_category[c];
     vec_push(&sim->timeline, row);
 }
 
 /* Blocks whose last use on another stream has passed come back. */
-static void collect_pending(struct sim *sim)
+static void collect_pending(struct sim *sim, int rank)
 {
+    struct ledger *ledger = &sim->ledgers[rank];
     int kept = 0;
-    for (int i = 0; i < sim->pending.n; i++) {
-        struct pending_free pending = sim->pending.at[i];
-        if (wait_satisfied(sim, &sim->ranks[0], pending.last_use, pending.step))
-            hbm_reuse(&sim->hbm, pending.block);
+    for (int i = 0; i < ledger->pending.n; i++) {
+        struct pending_free pending = ledger->pending.at[i];
+        if (wait_satisfied(sim, &sim->ranks[rank], pending.last_use, pending.step))
+            hbm_reuse(&ledger->hbm, pending.block);
         else
-            sim->pending.at[kept++] = pending;
+            ledger->pending.at[kept++] = pending;
     }
-    sim->pending.n = kept;
+    ledger->pending.n = kept;
 }
 
 /* False: cudaMalloc failed. */
-static bool allocate(struct sim *sim, int32_t index, bool again)
+static bool allocate(struct sim *sim, int rank, int32_t index, bool again)
 {
     const struct plan_buffer *buffer = &sim->plan->buffers.at[index];
-    collect_pending(sim);
-    sim->blocks[index] = (again ? hbm_retry : hbm_alloc)(&sim->hbm, buffer->bytes, buffer->category, buffer->stream);
-    return sim->blocks[index] >= 0;
+    struct ledger *ledger = &sim->ledgers[rank];
+    collect_pending(sim, rank);
+    int32_t block = (again ? hbm_retry : hbm_alloc)(&ledger->hbm, buffer->bytes, buffer->category, buffer->stream);
+    ledger->blocks[index] = block;
+    return block >= 0;
+}
+
+/* In a run of one step, which stands for those that follow, what the first step makes is there before. */
+static bool makes_in_first_step(const struct sim *sim)
+{
+    return sim->total_steps > 1;
+}
+
+static void setup_buffer(struct sim *sim, int rank, int32_t index)
+{
+    /* nothing is free yet that a retry could release */
+    if (!sim->out_of_memory && !allocate(sim, rank, index, false))
+        fail(sim, &sim->plan->buffers.at[index]);
+}
+
+static void setup_one(struct sim *sim, int rank)
+{
+    struct ledger *ledger = &sim->ledgers[rank];
+    const struct plan *plan = sim->plan;
+    int64_t capacity = (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim);
+    hbm_init(&ledger->hbm, capacity, sim->options->expandable_segments);
+    ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, plan->buffers.n);
+    for (int i = 0; i < plan->setup.n; i++)
+        setup_buffer(sim, rank, plan->setup.at[i]);
+    for (int i = 0; i < plan->ops.n && !makes_in_first_step(sim); i++)
+        if (plan->ops.at[i].kind == OP_KEEP)
+            setup_buffer(sim, rank, plan->ops.at[i].index);
+    ledger->hbm.mallocs = 0; /* the time of those lies before the first step */
 }
 
 void ledger_setup(struct sim *sim)
 {
-    hbm_init(&sim->hbm, (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim), sim->options->expandable_segments);
-    sim->blocks = ARENA_ARRAY(sim->arena, int32_t, sim->plan->buffers.n);
-    for (int i = 0; i < sim->plan->setup.n && !sim->out_of_memory; i++)
-        if (!allocate(sim, sim->plan->setup.at[i], false)) /* nothing is free yet that a retry could release */
-            fail(sim, &sim->plan->buffers.at[sim->plan->setup.at[i]]);
-    sim->hbm.mallocs = 0; /* the time of those lies before the first step */
+    sim->ledgers = ARENA_ARRAY(sim->arena, struct ledger, sim->n_ranks);
+    for (int r = 0; r < sim->n_ranks; r++)
+        setup_one(sim, r);
 }
 
-static void give_back(struct sim *sim, const struct plan_op *op)
+void ledger_release(struct sim *sim)
+{
+    for (int r = 0; sim->ledgers && r < sim->n_ranks; r++) {
+        hbm_release(&sim->ledgers[r].hbm);
+        vec_free(&sim->ledgers[r].pending);
+        vec_free(&sim->ledgers[r].stops);
+    }
+}
+
+static void give_back(struct sim *sim, int rank, const struct plan_op *op)
 {
     const struct plan_buffer *buffer = &sim->plan->buffers.at[op->index];
-    hbm_free(&sim->hbm, sim->blocks[op->index], buffer->bytes, buffer->category);
+    struct ledger *ledger = &sim->ledgers[rank];
+    int32_t block = ledger->blocks[op->index];
+    hbm_free(&ledger->hbm, block, buffer->bytes, buffer->category);
     if (op->n_waits > 0)
-        vec_push(&sim->pending, (struct pending_free){sim->blocks[op->index], sim->ranks[0].host_step,
-                                    sim->plan->waits.at[op->first_wait]});
+        vec_push(&ledger->pending,
+            (struct pending_free){block, sim->ranks[rank].host_step, sim->plan->waits.at[op->first_wait]});
     else
-        hbm_reuse(&sim->hbm, sim->blocks[op->index]);
+        hbm_reuse(&ledger->hbm, block);
 }
 
-bool ledger_op(struct sim *sim, int32_t op_index)
+static ps_t calls_of(const struct sim *sim, struct hbm *hbm)
 {
-    const struct plan_op *op = &sim->plan->ops.at[op_index];
-    if (op->kind == OP_FREE)
-        give_back(sim, op);
-    else if (!allocate(sim, op->index, false))
+    const struct hw_gpu *gpu = &sim->hw->gpu;
+    double spent_s = (double)hbm->mallocs * gpu->cuda_malloc.value + (double)hbm->frees * gpu->cuda_free.value;
+    hbm->mallocs = hbm->frees = 0;
+    return ps_from_s(spent_s);
+}
+
+/* As the ledger of the run before answered. */
+static bool follow(const struct ledger *before, struct rank *rank, bool drained, ps_t *calls)
+{
+    const struct ledger_stop *stop = &before->stops.at[rank->next_stop];
+    if (stop->drains && !drained)
         return false;
-    sample(sim);
+    *calls = stop->calls;
+    rank->next_stop++;
     return true;
 }
 
-void ledger_retry(struct sim *sim, int32_t op_index)
+bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
 {
-    int32_t index = sim->plan->ops.at[op_index].index;
-    sim->measured_retries += measuring(sim, sim->ranks[0].host_step);
-    if (!allocate(sim, index, true))
-        fail(sim, &sim->plan->buffers.at[index]);
-    sample(sim);
+    if (!sim->ledgers)
+        return follow(sim->before, &sim->ranks[rank], drained, calls);
+    const struct plan_op *op = &sim->plan->ops.at[op_index];
+    struct ledger *ledger = &sim->ledgers[rank];
+    int32_t step = sim->ranks[rank].host_step;
+    bool found = true;
+    if (op->kind == OP_FREE)
+        give_back(sim, rank, op);
+    else if (op->kind == OP_ALLOC || (step == 0 && makes_in_first_step(sim)))
+        found = allocate(sim, rank, op->index, drained);
+    if (!found && !drained)
+        return false;
+    if (!found)
+        fail(sim, &sim->plan->buffers.at[op->index]);
+    *calls = calls_of(sim, &ledger->hbm);
+    if (*calls > 0 || drained)
+        vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
+    ledger->measured_retries += drained && measuring(sim, step);
+    sample(sim, rank);
+    return true;
 }
 
-double ledger_calls_s(struct sim *sim)
-{
-    const struct hw_gpu *gpu = &sim->hw->gpu;
-    double spent_s = (double)sim->hbm.mallocs * gpu->cuda_malloc.value + (double)sim->hbm.frees * gpu->cuda_free.value;
-    sim->hbm.mallocs = sim->hbm.frees = 0;
-    return spent_s;
-}
-
-/* The peak of one step in program order, if HBM had no end. */
+/* The peak of two steps in program order, if HBM had no end: what is kept from the first one on is there in the second.
+ */
 static void required(const struct sim *sim, struct exec_memory *memory)
 {
+    enum { STEPS = 2 };
     const struct plan *plan = sim->plan;
     int64_t now[HBM_CATEGORY_COUNT] = {0}, total = 0, peak = -1;
-    for (int i = 0; i < plan->setup.n + plan->ops.n; i++) {
-        const struct plan_op *op = i < plan->setup.n ? NULL : &plan->ops.at[i - plan->setup.n];
-        if (op && op->kind != OP_ALLOC && op->kind != OP_FREE)
+    for (int i = 0; i < plan->setup.n + STEPS * plan->ops.n; i++) {
+        int32_t past = i - plan->setup.n;
+        const struct plan_op *op = past < 0 ? NULL : &plan->ops.at[past % plan->ops.n];
+        if (op && (!plan_op_is_memory(op) || (op->kind == OP_KEEP && past >= plan->ops.n)))
             continue;
         const struct plan_buffer *buffer = &plan->buffers.at[op ? op->index : plan->setup.at[i]];
         int64_t bytes = hbm_round(buffer->bytes) * (op && op->kind == OP_FREE ? -1 : 1);
@@ -138,14 +198,15 @@ static void set_fixed(const struct sim *sim, double *category_bytes)
 void ledger_result(struct sim *sim)
 {
     struct exec_memory *memory = &sim->result->memory;
+    const struct ledger *ledger = &sim->ledgers[0];
     memory->capacity_bytes = sim->hw->gpu.hbm_capacity.value;
-    memory->peak_allocated_bytes = (double)sim->hbm.peak_allocated;
-    memory->peak_reserved_bytes = (double)sim->hbm.peak_reserved;
-    memory->alloc_retries = (double)sim->hbm.retries;
-    memory->alloc_retries_a_step = (double)sim->measured_retries / (double)sim->options->steps;
-    memory->alloc_stall_s = s_from_ps(sim->alloc_stall) / (double)sim->options->steps;
+    memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
+    memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;
+    memory->alloc_retries = (double)ledger->hbm.retries;
+    memory->alloc_retries_a_step = (double)ledger->measured_retries / (double)sim->options->steps;
+    memory->alloc_stall_s = s_from_ps(ledger->stall) / (double)sim->options->steps;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        memory->peak_category_bytes[c] = (double)sim->hbm.at_peak[c];
+        memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
     set_fixed(sim, memory->peak_category_bytes);
     if (sim->out_of_memory) {
         required(sim, memory);

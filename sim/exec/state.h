@@ -51,8 +51,10 @@ struct rank {
     int32_t host_first; /* its first op */
     int32_t host_end;   /* the op that ends it (not issued in it), or the number of ops */
     int32_t host_step;
-    int64_t done; /* device ops completed, all streams */
+    int32_t next_stop; /* of the run before */
+    int64_t done;      /* device ops completed, all streams */
     uint8_t host_state;
+    ps_t drain_since;   /* HOST_DRAINING: since when */
     double host_factor; /* jitter of the stretch */
     double speed;       /* persistent speed of the GPU, 1 = nominal */
     int resident;       /* collectives whose kernels are on the GPU */
@@ -78,6 +80,14 @@ struct instance {
     struct rng_stream noise;
 };
 
+/* Where the allocator stood in the host's way: before this op, in cudaMalloc and cudaFree for so long, and before that,
+ * when cudaMalloc had failed, until the GPU had run dry. */
+struct ledger_stop {
+    int32_t step, op;
+    bool drains;
+    ps_t calls;
+};
+
 /* A block that was freed while another stream still used it (record_stream). */
 struct pending_free {
     int32_t block, step;
@@ -86,6 +96,16 @@ struct pending_free {
 
 /* Who owns a random stream. */
 enum entity { ENTITY_GPU = 1, ENTITY_KERNEL, ENTITY_HOST, ENTITY_COLLECTIVE };
+
+/* The HBM of a rank. */
+struct ledger {
+    struct hbm hbm;
+    int32_t *blocks; /* of each buffer, -1 */
+    VEC(struct pending_free) pending;
+    VEC(struct ledger_stop) stops; /* in the order of steps and ops */
+    ps_t stall;                    /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
+    int64_t measured_retries;
+};
 
 struct sim {
     const struct plan *plan;
@@ -97,6 +117,7 @@ struct sim {
     uint32_t ev_stream, ev_host, ev_latency, ev_collective_end, ev_links;
     int n_ranks; /* simulated: all, or 1 when folded */
     bool folded;
+    bool sisters; /* folded: the other instances of a group do as the first one does */
     int32_t total_steps;
     struct rank *ranks;
     struct instance *instances;
@@ -105,8 +126,7 @@ struct sim {
     double *host_prefix_s; /* n_ops + 1: host time of all ops before */
     int32_t *launches;     /* n_ops + 1: device ops before */
     int32_t *next_block;   /* n_ops + 1: first op at or after that blocks the host */
-    int32_t
-        *next_memory; /* the same, ops that touch memory included: the host of the rank with the ledger stops there */
+    int32_t *next_memory;  /* the same, ops that touch memory included: with a ledger the host stops there */
     struct coll_cost *coll_costs;
     /* step ends */
     ps_t *step_end;  /* latest over ranks */
@@ -116,14 +136,10 @@ struct sim {
     struct fabric fabric;
     struct maxmin_use *uses; /* scratch: one for each link */
     double *carried_before;
-    /* HBM of rank 0 */
-    struct hbm hbm;
-    int32_t *blocks; /* of each buffer, -1 */
-    VEC(struct pending_free) pending;
+    /* HBM: of each rank a ledger, or NULL; then its host stands still where the allocator did in a run before. */
+    struct ledger *ledgers;
+    const struct ledger *before; /* NULL: memory is not followed */
     bool out_of_memory;
-    ps_t drain_since; /* HOST_DRAINING: since when */
-    ps_t alloc_stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
-    int64_t measured_retries;
     VEC(struct exec_memory_sample) timeline;
     bool *traced; /* by rank; NULL: none */
     VEC(struct exec_span) spans;
@@ -152,10 +168,11 @@ void collective_on_end(void *self, const struct event *event);
 void collective_on_links(void *self, const struct event *event);
 
 /* ledger.c */
-void ledger_setup(struct sim *sim);
-bool ledger_op(struct sim *sim, int32_t op);    /* false: cudaMalloc failed, drain the GPU and call ledger_retry */
-void ledger_retry(struct sim *sim, int32_t op); /* may end the run: out of memory */
-double ledger_calls_s(struct sim *sim);         /* host time in cudaMalloc and cudaFree since it was asked last */
+void ledger_setup(struct sim *sim); /* of every rank */
+void ledger_release(struct sim *sim);
+/* The allocator does what op of the rank's step asks for. False: cudaMalloc failed, ask again when the GPU is drained;
+ * then the run may end, out of memory. calls: host time in cudaMalloc and cudaFree. */
+bool ledger_op(struct sim *sim, int rank, int32_t op, bool drained, ps_t *calls);
 void ledger_result(struct sim *sim);
 
 /* trace.c */

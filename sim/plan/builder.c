@@ -115,6 +115,14 @@ int plan_alloc(
     return buffer;
 }
 
+void plan_keep_from_here(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
+{
+    if (bytes <= 0)
+        return;
+    int buffer = push_buffer(builder, STREAM_COMPUTE, name, bytes, category);
+    push_op(builder, (struct plan_op){.kind = OP_KEEP, .stream = STREAM_COMPUTE, .index = buffer}, name);
+}
+
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
 {
     if (buffer == PLAN_NO_OP)

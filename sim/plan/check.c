@@ -12,6 +12,7 @@ static int limit_of(const struct plan *plan, int kind)
         return plan->kernels.n;
     case OP_COLLECTIVE:
         return plan->collectives.n;
+    case OP_KEEP:
     case OP_ALLOC:
     case OP_FREE:
         return plan->buffers.n;
@@ -50,18 +51,18 @@ static bool buffers_hold(const struct plan *plan, unsigned char *state, char *wh
         state[plan->setup.at[i]] = BUFFER_FREED; /* kept: must be neither allocated nor freed in the step */
     for (int i = 0; i < plan->ops.n; i++) {
         const struct plan_op *op = &plan->ops.at[i];
-        if (op->kind != OP_ALLOC && op->kind != OP_FREE)
+        if (!plan_op_is_memory(op))
             continue;
-        unsigned char expected = op->kind == OP_ALLOC ? BUFFER_UNUSED : BUFFER_LIVE;
+        unsigned char expected = op->kind == OP_FREE ? BUFFER_LIVE : BUFFER_UNUSED;
         if (state[op->index] != expected) {
-            snprintf(why, n, "op %d %s buffer %s, which is %s", i, op->kind == OP_ALLOC ? "allocates" : "frees",
+            snprintf(why, n, "op %d %s buffer %s, which is %s", i, op->kind == OP_FREE ? "frees" : "allocates",
                 op->name,
                 state[op->index] == BUFFER_LIVE    ? "live"
                 : state[op->index] == BUFFER_FREED ? "already freed"
                                                    : "not allocated");
             return false;
         }
-        state[op->index]++;
+        state[op->index] = op->kind == OP_ALLOC ? BUFFER_LIVE : BUFFER_FREED; /* kept: as those of setup */
     }
     for (int b = 0; b < plan->buffers.n; b++)
         if (state[b] == BUFFER_LIVE) {

@@ -41,9 +41,13 @@ static void print_detail(FILE *out, const struct plan *plan, const struct plan_o
     case OP_COLLECTIVE:
         print_collective(out, plan, &plan->collectives.at[op->index], hw);
         break;
+    case OP_KEEP:
     case OP_ALLOC:
     case OP_FREE:
-        fprintf(out, "%-11s %s of %s", op->kind == OP_ALLOC ? "alloc" : "free",
+        fprintf(out, "%-11s %s of %s",
+            op->kind == OP_KEEP    ? "keep"
+            : op->kind == OP_ALLOC ? "alloc"
+                                   : "free",
             quantity_format(bytes, sizeof bytes, (double)plan->buffers.at[op->index].bytes, DIM_BYTES),
             hbm_category_names[plan->buffers.at[op->index].category]);
         break;

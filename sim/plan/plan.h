@@ -39,6 +39,7 @@ enum op_kind {
     OP_COLLECTIVE, /* index: collectives */
     OP_HOST,       /* host work only: Python hooks, optimizer loop */
     OP_HOST_WAIT,  /* the host blocks until the op waited for is done (event.synchronize(), loss.item()) */
+    OP_KEEP,       /* index: buffers; allocated when the host passes in the first of several steps, lives on */
     OP_ALLOC,      /* index: buffers; takes effect when the host passes */
     OP_FREE, /* index: buffers; usable again by its own stream at once, by others after the ops waited for are done */
 };
@@ -73,6 +74,11 @@ struct plan_op {
 /* An op number; PLAN_PREVIOUS_STEP + op names that op in the step before (done already in the first step). */
 typedef int32_t plan_wait;
 enum { PLAN_NO_OP = -1, PLAN_PREVIOUS_STEP = 1 << 30 };
+
+static inline bool plan_op_is_memory(const struct plan_op *op)
+{
+    return op->kind == OP_KEEP || op->kind == OP_ALLOC || op->kind == OP_FREE;
+}
 
 struct plan_collective {
     enum coll_kind kind;
@@ -134,6 +140,8 @@ int plan_host(struct plan_builder *builder, const char *name, double host_s);
 int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait waited, double host_s);
 /* A buffer that lives for the whole run. */
 void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category);
+/* One that is allocated here in the first step: what PyTorch makes when it is first needed. bytes 0: none. */
+void plan_keep_from_here(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category);
 /* A buffer allocated by the host now; returns its number for plan_free. bytes 0 gives PLAN_NO_OP, which plan_free
  * ignores. */
 int plan_alloc(

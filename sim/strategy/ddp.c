@@ -171,10 +171,6 @@ static void setup_memory(struct ddp *ddp)
     if (ddp->views || (emit->gpus > 1 && !emit_updates_in_backward(emit)))
         plan_keep(&emit->builder, "reducer/buckets", emit->model->trained * emit->master_bytes,
             ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
-    for (int t = 0, trained = 0; t < emit->model->n_tensors; t++)
-        if (!emit->model->tensors[t].frozen)
-            plan_keep(&emit->builder, arena_printf(emit->arena, "%s/optimizer_state", emit->model->tensors[t].name),
-                emit_state_bytes(emit, ddp->tensors[trained++]), HBM_OPTIMIZER);
 }
 
 void compile_ddp(struct emit *emit)
@@ -196,6 +192,7 @@ void compile_ddp(struct emit *emit)
         micro_step(&ddp);
     }
     finish_backward(&ddp);
+    emit_first_state(emit, ddp.tensors, ddp.n_tensors);
     emit_optimizer(emit, ddp.tensors, ddp.n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, ddp.grads[t], PLAN_NO_OP);

@@ -57,6 +57,8 @@ const char *emit_name(struct emit *emit, int layer, const char *what); /* "encod
 
 /* What the optimizer keeps for a tensor of this rank, or for a flat shard. */
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor);
+/* That state as PyTorch's optimizers make it: in their first step, a block for each moment of a tensor. */
+void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors, int n);
 /* The kernels of optimizer.step() over what this rank updates; none where that happens in backward. */
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n);
 /* The state lives in host memory, pinned: keep so many bytes there; step on the CPU, which the host thread does, at the

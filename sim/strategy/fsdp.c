@@ -411,7 +411,6 @@ static void setup_units(struct fsdp *fsdp)
             continue;
         }
         plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
-        plan_keep(&emit->builder, emit_name(emit, u, "optimizer_state"), emit_state_bytes(emit, shard), HBM_OPTIMIZER);
     }
     fsdp->tensor_grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
@@ -435,8 +434,10 @@ void compile_fsdp(struct emit *emit)
     if (offloads(&fsdp))
         emit_host_optimizer(emit, fsdp.shards, fsdp.n_shards, emit->options->train.optimizer_impl == OPTIMIZER_FUSED,
             plan_last_op(&emit->builder, STREAM_POST));
-    else
+    else {
+        emit_first_state(emit, fsdp.shards, fsdp.n_shards);
         emit_optimizer(emit, fsdp.shards, fsdp.n_shards);
+    }
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
     bool on_compute = !emit_updates_in_backward(emit) && !offloads(&fsdp);

@@ -33,7 +33,7 @@ enum {
 
 struct recipe {
     int moments;          /* elements kept a parameter, in its own format */
-    int temporaries;      /* foreach: elements a parameter, of all tensors at once */
+    int temporaries;      /* foreach: lists of tensors like the parameters, alive at once */
     int loop_temporaries; /* the same in a loop, of one tensor at a time */
     const char *fused;    /* PyTorch's name of all passes in one kernel; NULL: there is only the loop */
     struct pass passes[MAX_PASSES];
@@ -110,6 +110,15 @@ int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor
     return copy + optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
 }
 
+void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors, int n)
+{
+    int moments = recipes[emit->options->train.optimizer].moments, copies = emit->step_bytes != emit->master_bytes;
+    int blocks = moments > 0 ? moments + copies : 1;
+    for (int k = 0; k < n * blocks; k++)
+        plan_keep_from_here(
+            &emit->builder, "optimizer/state", emit_state_bytes(emit, tensors[k / blocks]) / blocks, HBM_OPTIMIZER);
+}
+
 /* One kernel of a pass; numel may be a launch's share of many tensors. */
 static void emit_pass(
     struct emit *emit, enum plan_stream stream, struct pass pass, double numel, double state_bytes, double host_s)
@@ -133,14 +142,15 @@ static bool runs_over(struct pass pass, struct optimizer_tensor tensor)
     return pass.shape == ANY_SHAPE || (pass.shape == MATRIX) == (tensor.cols > 1);
 }
 
-/* The results of foreach operations are lists of tensors, which fit where one large block would not. A block for those
- * of one launch stands for them. */
-static int *temporaries_of(struct emit *emit, const struct recipe *recipe, int64_t numel, int launches)
+/* The results of foreach operations are lists with a tensor for each of the arguments', which fit where one large block
+ * would not: at [list x n + tensor]. */
+static int *temporaries_of(
+    struct emit *emit, const struct recipe *recipe, const struct optimizer_tensor *tensors, int n)
 {
-    int *blocks = ARENA_ARRAY(emit->arena, int, launches);
-    for (int k = 0; k < launches; k++)
+    int *blocks = ARENA_ARRAY(emit->arena, int, recipe->temporaries *n);
+    for (int k = 0; k < recipe->temporaries * n; k++)
         blocks[k] = plan_alloc(&emit->builder, STREAM_COMPUTE, "optimizer/temporaries",
-            recipe->temporaries * numel / launches * emit->step_bytes, HBM_OPTIMIZER);
+            tensors[k % n].rows * tensors[k % n].cols * emit->step_bytes, HBM_OPTIMIZER);
     return blocks;
 }
 
@@ -155,7 +165,8 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
     int launches = (n + TENSORS_A_LAUNCH - 1) / TENSORS_A_LAUNCH;
     bool fused = recipe->fused && emit->options->train.optimizer_impl == OPTIMIZER_FUSED;
     double host_s = emit->options->host.kernel_issue_s;
-    int *temporaries = fused ? NULL : temporaries_of(emit, recipe, numel, launches);
+    int n_temporaries = fused ? 0 : recipe->temporaries * n;
+    int *temporaries = fused ? NULL : temporaries_of(emit, recipe, tensors, n);
     for (int i = 0; i < MAX_PASSES && recipe->passes[i].name; i++) {
         struct pass pass = fused ? fused_pass(recipe) : recipe->passes[i];
         for (int k = 0; k < launches; k++)
@@ -163,7 +174,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
         if (fused)
             break;
     }
-    for (int k = 0; k < launches && temporaries; k++)
+    for (int k = 0; k < n_temporaries; k++)
         plan_free(&emit->builder, temporaries[k], PLAN_NO_OP);
 }
 

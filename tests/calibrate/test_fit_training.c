@@ -14,7 +14,7 @@
 
 static const char base_yaml[] = "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
                                 "train: {micro_batch: 64, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
-                                "stack: stack.yaml\nrun: {steps: 1, warmup_steps: 0}\n"
+                                "stack: stack.yaml\nrun: {steps: 1, warmup_steps: 2}\n"
                                 "noise: {kernel_jitter: 0, host_jitter: 0}\n";
 static const char *const batches[] = {"16", "64", "64", "128", "256"}, *const lengths[] = {
                                                                            "512", "512", "128", "64", "512"};

@@ -317,6 +317,35 @@ static void out_of_memory_is_a_result(void **state)
     end(&f);
 }
 
+/* 300 MB in every step, given back, then as many that are kept from the first step on: those take the block, so the
+ * second step's cudaMalloc of 1 ms makes the second block, and from the third step on there is none. A run of one step
+ * has what is kept from the start. */
+static void what_the_first_step_keeps_takes_free_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        int warmup;
+        double stall_s;
+    } runs[] = {{0, 1e-3}, {1, 1e-3}, {2, 0}};
+    for (int i = 0; i < 3; i++) {
+        struct fixture f;
+        begin(&f, 1);
+        f.hw.gpu.cuda_malloc.value = 1e-3;
+        f.options.steps = 1;
+        f.options.warmup_steps = runs[i].warmup;
+        int scores = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 300 << 20, HBM_ACTIVATIONS);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        plan_free(&f.builder, scores, PLAN_NO_OP);
+        plan_keep_from_here(&f.builder, "moments", 300 << 20, HBM_OPTIMIZER);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        run(&f);
+        near(f.result.memory.alloc_stall_s, runs[i].stall_s);
+        assert_true(f.result.memory.peak_allocated_bytes == 600 << 20);
+        assert_true(f.result.memory.peak_reserved_bytes == 600 << 20);
+        end(&f);
+    }
+}
+
 /* A block of 400 MB that a kernel of 10 ms on another stream uses, then one of 700 MB, then another kernel of 10 ms; a
  * cudaMalloc or cudaFree takes 1 ms. In 2 GB the second cudaMalloc lies beside the first kernel: 1 + 10 + 10 ms. In 1
  * GB it fails at 1 ms; the host waits for the kernel to 11 ms, frees the first block, tries again and issues the second
@@ -380,6 +409,7 @@ int main(void)
         cmocka_unit_test(bytes_are_slower_beside_a_collective),
         cmocka_unit_test(stragglers_hold_everybody_up),
         cmocka_unit_test(out_of_memory_is_a_result),
+        cmocka_unit_test(what_the_first_step_keeps_takes_free_blocks),
         cmocka_unit_test(a_retry_drains_the_gpu),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
     };

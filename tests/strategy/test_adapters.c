@@ -51,6 +51,11 @@ static double kept(const struct plan *plan, enum hbm_category category)
         const struct plan_buffer *buffer = &plan->buffers.at[plan->setup.at[i]];
         bytes += buffer->category == category ? (double)buffer->bytes : 0;
     }
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        if (op->kind == OP_KEEP && plan->buffers.at[op->index].category == category)
+            bytes += (double)plan->buffers.at[op->index].bytes;
+    }
     return bytes;
 }
 

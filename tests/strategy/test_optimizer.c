@@ -44,6 +44,8 @@ static void a_vector_and_16_bit(void **state)
 struct step {
     double bytes, flop;
     int kernels;
+    double temporary_bytes, kept_bytes; /* buffers of the optimizer: allocated in every step, in the first */
+    int temporaries, kept;
 };
 
 /* The optimizer kernels of small_gpt's plan on one GPU, and the most gradient bytes that live at once. */
@@ -76,6 +78,12 @@ static struct step step_in(int precision, int optimizer, int impl, int kind, int
             step.flop += work->flop;
             step.kernels++;
         }
+        if (plan_op_is_memory(op) && plan.buffers.at[op->index].category == HBM_OPTIMIZER) {
+            step.temporaries += op->kind == OP_ALLOC;
+            step.temporary_bytes += op->kind == OP_ALLOC ? (double)plan.buffers.at[op->index].bytes : 0;
+            step.kept += op->kind == OP_KEEP;
+            step.kept_bytes += op->kind == OP_KEEP ? (double)plan.buffers.at[op->index].bytes : 0;
+        }
         bool alloc = op->kind == OP_ALLOC, gradient = alloc || op->kind == OP_FREE;
         if (!gradient || plan.buffers.at[op->index].category != HBM_GRADIENTS)
             continue;
@@ -107,6 +115,11 @@ static void adamw_moves(void **state)
     struct step foreach = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
     assert_true(foreach.bytes == 4.0 * (13 + 9) * PARAMS);
     assert_int_equal(foreach.kernels, 9 * 2);
+    /* One list of results as large as the parameters; two moments of each of them, made in the first step. */
+    assert_int_equal(foreach.temporaries, TENSORS);
+    assert_true(foreach.temporary_bytes == 4.0 * PARAMS);
+    assert_int_equal(foreach.kept, 2 * TENSORS);
+    assert_true(foreach.kept_bytes == 8.0 * PARAMS);
     assert_true(gradients == 4.0 * PARAMS);
     struct step fused = step_of(OPTIMIZER_ADAMW, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
     assert_true(fused.bytes == 4.0 * 7 * PARAMS);
