@@ -113,16 +113,10 @@ static int dot_module(struct tape *t, const struct sample *s)
     return tape_view(t, "dot.back", mlp(t, "dot.0", "dot.2", pairs), s->samples * s->features, s->d);
 }
 
-static int naive_attention(struct tape *t, const struct sample *s, int q, int k, int v)
+static int naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
 {
-    int64_t products = s->samples * s->heads, m = s->features, d = s->d / s->heads;
-    q = tape_copy(t, "q.copy", q, products * m, d);
-    k = tape_copy(t, "k.copy", k, products * m, d);
-    int weights = tape_matmul(t, "scores", q, k, products, m, m, d);
-    weights = tape_softmax(t, "softmax", tape_map(t, "scores.scale", TAPE_SCALE, weights), false);
-    v = tape_copy(t, "v.copy", v, products * m, d);
-    int context = tape_matmul(t, "context", weights, v, products, m, d, m);
-    return tape_copy(t, "context.copy", context, s->samples * m, s->d);
+    int weights = tape_softmax(t, "softmax", tape_scores(t, a, q, k), false);
+    return tape_context(t, a, weights, v);
 }
 
 static int attention_module(struct tape *t, const struct sample *s, bool fused)
@@ -135,7 +129,7 @@ static int attention_module(struct tape *t, const struct sample *s, bool fused)
         .both_ways = true};
     tape_scope(t, "attention");
     int q = tape_linear(t, "q", s->x), k = tape_linear(t, "k", s->x), v = tape_linear(t, "v", s->x);
-    int out = fused ? tape_flash(t, "flash", q, k, v, shape) : naive_attention(t, s, q, k, v);
+    int out = fused ? tape_flash(t, "flash", q, k, v, shape) : naive_attention(t, &shape, q, k, v);
     int x = tape_layer_norm(t, "norm1", tape_add(t, "residual1", tape_linear(t, "out", out), s->x));
     out = mlp(t, "linear1", "linear2", x);
     x = tape_layer_norm(t, "norm2", tape_add(t, "residual2", out, x));

@@ -32,6 +32,14 @@ struct stage_context {
     int layer;   /* of the model; 0 but for blocks. Alike layers share the program of the first */
 };
 
+/* Every position attends to the positions of its own stack. */
+static inline struct tape_attention self_attention(const struct stage_context *c, bool both_ways)
+{
+    const struct model_workload *w = c->workload;
+    return (struct tape_attention){
+        w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, both_ways};
+}
+
 struct model_family_code {
     struct model_shape defaults;                  /* what a file of ours need not say */
     void (*layers)(struct model_builder *);       /* root first */

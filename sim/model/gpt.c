@@ -42,17 +42,10 @@ static void layers(struct model_builder *b)
 
 static int naive_attention(struct tape *t, const struct tape_attention *a, const int qkv[3])
 {
-    int64_t products = a->batch * a->heads;
-    int q = tape_copy(t, "q.copy", qkv[0], products * a->queries, a->head_dim);
-    int k = tape_copy(t, "k.copy", qkv[1], products * a->keys, a->head_dim);
-    int weights = tape_matmul(t, "scores", q, k, products, a->queries, a->keys, a->head_dim);
-    weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
+    int weights = tape_scores(t, a, qkv[0], qkv[1]);
     weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
     weights = tape_softmax(t, "softmax", weights, false);
-    weights = tape_dropout(t, "attn_dropout", weights);
-    int v = tape_copy(t, "v.copy", qkv[2], products * a->keys, a->head_dim);
-    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
-    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+    return tape_context(t, a, tape_dropout(t, "attn_dropout", weights), qkv[2]);
 }
 
 static int block(const struct stage_context *c)
@@ -60,7 +53,7 @@ static int block(const struct stage_context *c)
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     const struct model_workload *w = c->workload;
-    struct tape_attention a = {w->micro_batch, s->n_heads, w->seq_len, w->seq_len, s->d_kv, false};
+    struct tape_attention a = self_attention(c, false);
     int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, s->d_model), qkv[3];
 
     int normed = tape_layer_norm(t, "ln_1", x);

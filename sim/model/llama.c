@@ -60,7 +60,7 @@ static int naive_attention(struct tape *t, const struct tape_attention *a, int q
 static int attention(struct tape *t, const struct stage_context *c, int x)
 {
     const struct model_workload *w = c->workload;
-    struct tape_attention a = {w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, false};
+    struct tape_attention a = self_attention(c, false);
     int64_t groups = c->shape->n_heads / c->shape->n_kv_heads;
     int q = tape_linear(t, "q_proj", x), k = tape_linear(t, "k_proj", x), v = tape_linear(t, "v_proj", x);
     q = rotary(t, q);

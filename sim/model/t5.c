@@ -131,7 +131,7 @@ static int encoder_block(const struct stage_context *c)
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     int64_t batch = c->workload->micro_batch, length = c->workload->seq_len;
-    struct tape_attention a = {batch, s->n_heads, length, length, s->d_kv, false};
+    struct tape_attention a = self_attention(c, false);
     int x = tape_input(t, "hidden_states", batch * length, s->d_model);
     tape_scope(t, "layer.0.SelfAttention");
     int bias = tape_has(t, "relative_attention_bias")

@@ -84,6 +84,10 @@ struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;
     bool both_ways; /* not causal: every pair of positions */
 };
+/* Attention without a fused kernel, from q, k and v as the linear layers leave them: the scaled scores, and what the
+ * weights that a family makes of them (mask, softmax, dropout) gather from v. Both copy into the layout of heads. */
+int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k);
+int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v);
 /* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward. */
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 

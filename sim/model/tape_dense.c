@@ -230,6 +230,23 @@ int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch
     return op.out;
 }
 
+int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k)
+{
+    int64_t products = shape->batch * shape->heads;
+    q = tape_copy(tape, "q.copy", q, products * shape->queries, shape->head_dim);
+    k = tape_copy(tape, "k.copy", k, products * shape->keys, shape->head_dim);
+    int scores = tape_matmul(tape, "scores", q, k, products, shape->queries, shape->keys, shape->head_dim);
+    return tape_map(tape, "scores.scale", TAPE_SCALE, scores);
+}
+
+int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v)
+{
+    int64_t products = shape->batch * shape->heads;
+    v = tape_copy(tape, "v.copy", v, products * shape->keys, shape->head_dim);
+    int context = tape_matmul(tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys);
+    return tape_copy(tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
+}
+
 /* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
  * backward kernel does five products where the forward one does two (it computes the scores again). */
 static const double FLASH_CAUSAL_SHARE = 0.5;

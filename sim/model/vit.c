@@ -62,32 +62,21 @@ static int mix_heads(struct tape *t, const struct tape_attention *a, int weights
 static int naive_attention(
     struct tape *t, const struct model_shape *s, const struct tape_attention *a, int q, int k, int v)
 {
-    int64_t products = a->batch * a->heads;
-    q = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
-    k = tape_copy(t, "k.copy", k, products * a->keys, a->head_dim);
-    int weights = tape_matmul(t, "scores", q, k, products, a->queries, a->keys, a->head_dim);
-    weights = tape_softmax(t, "softmax", tape_map(t, "scores.scale", TAPE_SCALE, weights), false);
+    int weights = tape_softmax(t, "softmax", tape_scores(t, a, q, k), false);
     weights = tape_dropout(t, "dropout", weights);
     if (s->mixes_heads) {
         tape_scope(t, "attention");
         weights = mix_heads(t, a, weights);
         tape_scope(t, "attention.attention");
     }
-    v = tape_copy(t, "v.copy", v, products * a->keys, a->head_dim);
-    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
-    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+    return tape_context(t, a, weights, v);
 }
 
 static int block(const struct stage_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
-    struct tape_attention a = {.batch = w->micro_batch,
-        .heads = c->shape->n_heads,
-        .queries = w->seq_len,
-        .keys = w->seq_len,
-        .head_dim = c->shape->d_kv,
-        .both_ways = true};
+    struct tape_attention a = self_attention(c, true);
     int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
     int in = tape_layer_norm(t, "layernorm_before", x);
     tape_scope(t, "attention.attention");
