@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "../shapes.h"
+#include "kernel_named.h"
 
 enum { BATCH = 2, LENGTH = 24 };
 
@@ -86,15 +87,6 @@ static void forward_flop_is_the_closed_form(void **state)
             assert_true(model_forward_flop(&m.stages) == blocks + heads);
             arena_release(&m.arena);
         }
-}
-
-static const struct model_kernel *kernel_named(const struct model_kernel *kernels, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    fail_msg("no kernel %s", name);
-    return NULL;
 }
 
 /* An encoder sees both sides: its flash kernel computes all pairs of positions, 2 * 2 s^2 d a sequence, and the

@@ -11,6 +11,7 @@
 
 #include "../near.h"
 #include "../shapes.h"
+#include "kernel_named.h"
 
 enum { BATCH = 5 };
 /* small_dhen */
@@ -73,15 +74,6 @@ static void modules_are_their_closed_forms(void **state)
     assert_near((double)all.model.params, root + layers * (params + 2 * d), 0);
     assert_near(model_block_forward_flop(&all.stages), BATCH * layers * flop, 0);
     arena_release(&all.arena);
-}
-
-static const struct model_kernel *kernel_named(const struct model_kernel *kernels, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    fail_msg("no kernel %s", name);
-    return NULL;
 }
 
 /* m - 1 features of a sample come out of tables in FP16: pooling rows of d each with an id of 8 bytes, a sum of d in

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "../shapes.h"
+#include "kernel_named.h"
 
 enum { BATCH = 2, BF16_BYTES = 2, WIDTH = 64 };
 
@@ -32,15 +33,6 @@ static struct run run(bool fp8, int64_t length)
     model_build(&r.model, &small_bert, &r.arena);
     model_stages(&r.stages, &r.model, &w, &r.arena);
     return r;
-}
-
-static const struct model_kernel *kernel_named(const struct model_kernel *kernels, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    fail_msg("no kernel %s", name);
-    return NULL;
 }
 
 static int64_t saved_bytes(const struct model_program *p, const char *name)

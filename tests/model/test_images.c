@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "../shapes.h"
+#include "kernel_named.h"
 
 enum { BATCH = 2 };
 
@@ -104,15 +105,6 @@ static void vits_forward_flop_is_the_closed_form(void **state)
     assert_true(model_block_forward_flop(&mixed.stages) == blocks + 3 * 2 * b * s * s * 4 * 4);
     assert_int_equal(mixed.model.params - r.model.params, 3 * (4 * 4 + 2 * 4));
     arena_release(&mixed.arena);
-}
-
-static const struct model_kernel *kernel_named(const struct model_kernel *kernels, int n, const char *name)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(kernels[i].name, name) == 0)
-            return &kernels[i];
-    fail_msg("no kernel %s", name);
-    return NULL;
 }
 
 static void assert_product(const struct model_kernel *k, int64_t m, int64_t n, int64_t depth, int64_t batch)
