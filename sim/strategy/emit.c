@@ -7,6 +7,13 @@ const char *emit_name(struct emit *emit, int layer, const char *what)
     return arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
 }
 
+void emit_stream_kernel(
+    struct emit *emit, enum plan_stream stream, enum kernel_kind kind, const char *name, double reads, double writes)
+{
+    plan_kernel(
+        &emit->builder, stream, name, kernel_stream(kind, reads, writes, 0), emit->options->host.kernel_issue_s);
+}
+
 static bool is_nf4(const struct emit *emit, const struct model_tensor *tensor)
 {
     return emit->workload.nf4 && tensor->frozen && model_is_block_matrix(emit->model, tensor);

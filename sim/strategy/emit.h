@@ -57,6 +57,9 @@ void emit_drop_outputs(struct emit *emit);
 int64_t emit_kept_bytes(const struct emit *emit, const struct model_tensor *tensor);
 int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tensor);
 
+/* A kernel that streams; name as it is. */
+void emit_stream_kernel(
+    struct emit *emit, enum plan_stream stream, enum kernel_kind kind, const char *name, double reads, double writes);
 const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
 
 /* What the optimizer keeps for a tensor of this rank, or for a flat shard. */

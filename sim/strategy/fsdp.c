@@ -32,9 +32,7 @@ static bool reshards_after_forward(const struct fsdp *fsdp)
 void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer, const char *name,
     double reads, double writes)
 {
-    struct emit *emit = fsdp->emit;
-    plan_kernel(&emit->builder, stream, emit_name(emit, layer, name), kernel_stream(kind, reads, writes, 0),
-        emit->options->host.kernel_issue_s);
+    emit_stream_kernel(fsdp->emit, stream, kind, emit_name(fsdp->emit, layer, name), reads, writes);
 }
 
 /* The shard comes from the host: into a buffer for the cast or the all-gather, or into what kernels use. */

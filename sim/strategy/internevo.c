@@ -34,13 +34,6 @@ struct internevo {
     plan_wait reduced; /* the copy out of the last bucket */
 };
 
-static void stream_kernel(struct internevo *self, enum plan_stream stream, enum kernel_kind kind, const char *name,
-    double reads, double writes)
-{
-    plan_kernel(&self->emit->builder, stream, name, kernel_stream(kind, reads, writes, 0),
-        self->emit->options->host.kernel_issue_s);
-}
-
 /* ---- who owns what --------------------------------------------------------------------------------------------------
  */
 
@@ -141,12 +134,12 @@ static void send_bucket(struct internevo *self)
     plan_host_wait(builder, "comm_stream.synchronize", self->reduced, emit->options->host.unit_hook_s);
     int flat = plan_alloc(builder, STREAM_POST, "bucket/flat", self->bucket_elements * emit->param_bytes, HBM_BUFFERS);
     plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
-    stream_kernel(self, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
+    emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_POST));
     plan_stream_wait(builder, STREAM_POST,
         plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++),
             COLL_ALL_REDUCE, bytes, self->world, emit->options->host.collective_issue_s));
-    stream_kernel(self, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
+    emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
     self->reduced = plan_last_op(builder, STREAM_POST);
     plan_free(builder, flat, PLAN_NO_OP);
     if (!self->options->overlap_sync_grad)
@@ -169,7 +162,7 @@ static void grad_ready(void *context, int tensor)
     const struct model_tensor *at = &self->emit->model->tensors[tensor];
     double bytes = (double)(at->numel * self->emit->param_bytes);
     if (!self->first_micro_step)
-        stream_kernel(self, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
+        emit_stream_kernel(self->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
             arena_printf(self->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
     if (!self->reduces)
         return;
@@ -211,8 +204,8 @@ static void step(struct internevo *self)
     struct optimizer_tensor part = {self->largest, 1};
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, self->reduced);
-    stream_kernel(
-        self, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
+    emit_stream_kernel(
+        emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
     plan_wait norm = plan_last_op(builder, STREAM_COMPUTE);
     plan_stream_wait(builder, STREAM_COMM, norm);
     plan_wait sum = plan_collective(builder, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float),

@@ -16,13 +16,6 @@
  * of the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients, gradient clipping. */
 #include "strategy/zero.h"
 
-static void stream_kernel(struct zero *zero, enum kernel_kind kind, const char *name, double reads, double writes)
-{
-    struct emit *emit = zero->emit;
-    plan_kernel(&emit->builder, STREAM_COMPUTE, name, kernel_stream(kind, reads, writes, 0),
-        emit->options->host.kernel_issue_s);
-}
-
 /* ---- gradients ------------------------------------------------------------------------------------------------------
  */
 
@@ -107,14 +100,15 @@ static void grad_ready(void *self, int tensor)
     const struct model_tensor *at = &zero->emit->model->tensors[tensor];
     double bytes = (double)zero_weight_bytes(zero, tensor);
     if (zero->options->stage == 1 && !zero->first_micro_step)
-        stream_kernel(zero, KERNEL_ELEMENTWISE, arena_printf(zero->emit->arena, "%s/accumulate_grad", at->name),
-            2 * bytes, bytes);
+        emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
+            arena_printf(zero->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
     if (!zero->reduces)
         return;
     if (zero->bucket_elements + at->numel > zero->options->reduce_bucket_size)
         send_bucket(zero);
     if (is_copied(zero, tensor))
-        stream_kernel(zero, KERNEL_COPY, arena_printf(zero->emit->arena, "%s/copy_to_bucket", at->name), bytes, bytes);
+        emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_COPY,
+            arena_printf(zero->emit->arena, "%s/copy_to_bucket", at->name), bytes, bytes);
     zero->bucket_elements += at->numel;
     vec_push(&zero->in_bucket, tensor);
 }
@@ -154,13 +148,13 @@ static void device_step(struct zero *zero)
     int full = PLAN_NO_OP;
     if (emit->param_bytes != emit->master_bytes) {
         full = plan_alloc(builder, STREAM_COMPUTE, "fp32_grads", zero->owned * emit->master_bytes, HBM_GRADIENTS);
-        stream_kernel(zero, KERNEL_COPY, "optimizer/grads_to_fp32", owned * (double)emit->param_bytes,
-            owned * (double)emit->master_bytes);
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/grads_to_fp32",
+            owned * (double)emit->param_bytes, owned * (double)emit->master_bytes);
     }
     emit_optimizer(emit, &(struct optimizer_tensor){zero->owned, 1}, 1);
     plan_free(builder, full, PLAN_NO_OP);
-    stream_kernel(zero, KERNEL_COPY, "optimizer/weights_from_fp32", owned * (double)emit->master_bytes,
-        owned * (double)emit->param_bytes);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/weights_from_fp32",
+        owned * (double)emit->master_bytes, owned * (double)emit->param_bytes);
 }
 
 static void keep_optimizer(struct zero *zero)
