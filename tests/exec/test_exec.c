@@ -49,7 +49,7 @@ static void begin(struct fixture *f, int ranks)
     memset(f, 0, sizeof *f);
     f->hw = test_hw();
     f->options = (struct exec_options){.steps = 1, .seed = 1, .fold = FOLD_OFF};
-    plan_begin(&f->builder, &f->plan, ranks, &f->arena);
+    plan_begin(&f->builder, &f->plan, ranks);
 }
 
 static void run(struct fixture *f)
