@@ -131,6 +131,30 @@ static void the_rule_says_what_is_fitted(void **state)
     }
 }
 
+/* One column of the file against another: kinds of NIC go with families, NVLink with one node; compute capabilities
+ * with the architecture of the GPU (CUDA C++ Programming Guide, table of compute capabilities); GB300 has 10.3. */
+static void hardware_agrees_with_the_topology(void **state)
+{
+    (void)state;
+    static const char *const archs[][2] = {
+        {"7.0,", "Volta"}, {"7.5,", "Turing"}, {"8.0,", "Ampere"}, {"9.0,", "Hopper"}, {"10.0,", "Blackwell"}};
+    for (int i = 0; i < fit.cases.n; i++) {
+        const struct nccl_case *which = &fit.cases.at[i];
+        if (which->use == NCCL_BAD)
+            continue;
+        const char *hardware = which->hardware, *arch = fit.systems.at[which->system].gpu.arch;
+        bool known =
+            strncmp(hardware, "10.3,", 5) == 0 && strstr(which->gpu, "GB300") && strcmp(arch, "Blackwell") == 0;
+        for (size_t k = 0; k < sizeof archs / sizeof *archs; k++)
+            known |= strncmp(hardware, archs[k][0], strlen(archs[k][0])) == 0 && strcmp(arch, archs[k][1]) == 0 &&
+                     !strstr(which->gpu, "GB300");
+        if (!known || (which->nodes == 1) != (strstr(hardware, ", NVLink") != NULL))
+            fail_msg("%s, %s on %d nodes: hardware is '%s'", which->source, which->gpu, which->nodes, hardware);
+        if (which->use == NCCL_FIT)
+            assert_true(nccl_case_seen(&fit, which));
+    }
+}
+
 #define H100 "H100 80GB HBM3"
 
 /* Left-out tables that are worse than what the issue asks for, by the median of sizes from 1 MiB, and how bad they may
@@ -253,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rule_says_what_is_fitted),
+        cmocka_unit_test(hardware_agrees_with_the_topology),
         cmocka_unit_test(files_agree_with_the_fit),
         cmocka_unit_test(left_out_tables_are_predicted),
         cmocka_unit_test(tables_that_contradict_each_other),
