@@ -171,9 +171,9 @@ static const struct {
     {"lessizzmore/create-a3mega", 2, 16, 0.34, 0.25}, /* 860 us before the first byte from 32 MiB on, GCP's settings */
     {"NVIDIA/nccl-tests#309", 4, 32, 0.12, 0.25},     /* virtualised hosts reach 366 GB/s, these 325 */
     {"NVIDIA/nccl-tests#309 (NCCL_MIN_CTAS=24)", 8, 64, 0.17, 0}, /* 889 us at 8 MiB, 511 at 16 */
-    {"aws-samples/eks-efa-examples", 2, 2, 0.29, 0.80}, /* one process sends and receives: half of what two carry */
-    {"NVIDIA/nccl#235", 4, 32, 1.47, 0},                /* its two nodes contradict the table fitted */
-    {"NVIDIA/nccl#235", 8, 64, 1.23, 0},
+    {"aws-samples/eks-efa-examples", 2, 2, 0.10, 0.80}, /* small ones take 53 us, 22 a crossing; 16 ranks say 45 */
+    {"NVIDIA/nccl#235", 4, 32, 0.56, 0},                /* its two nodes contradict the table fitted */
+    {"NVIDIA/nccl#235", 8, 64, 0.41, 0},
 };
 
 /* What the issue asks for: 10 % from 1 MiB on, 25 % below 64 KiB. */

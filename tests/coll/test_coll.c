@@ -156,6 +156,21 @@ static void channels_bound_rings_across_nodes(void **state)
     near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape_of(8, 1), &hw).max_rate_Bps, 100e9);
 }
 
+/* Each process copies 6 GB/s through host memory, one of them at each of 8 NICs of 10 GB/s: 48 GB/s for a ring, which
+ * leaves from one process and comes in at another. Half of that for one way of a tree, which on two nodes has S bytes
+ * to send where busbw counts 30/16 S; and 3 GB/s where a node has one rank, over one NIC. In a node it does not matter.
+ */
+static void processes_copy_without_gpudirect(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.cluster.nccl_staging_bandwidth = (struct quantity)GIVEN(6e9);
+    near(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1e9, shape_of(16, 1), &hw).max_rate_Bps, 48e9);
+    near(cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 1e9, shape_of(16, 1), &hw).max_rate_Bps, 24e9 * 30 / 16);
+    near(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1e9, shape_of(4, 8), &hw).max_rate_Bps, 3e9);
+    near(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1e9, shape_of(8, 1), &hw).max_rate_Bps, 100e9);
+}
+
 /* NCCL's constants of LL, one node: 6.6 + 14 x 0.6 us; half of the bandwidth: 50 GB/s. LL128: 14 + 14 x 1.9 us, 92
  * GB/s. The smallest time of the three is taken: LL for 8 B, LL128 for 1 MB, Simple for 1 GB. */
 static void protocols_by_size(void **state)
@@ -404,6 +419,7 @@ int main(void)
         cmocka_unit_test(fast_nics_leave_the_hops_inside),
         cmocka_unit_test(posting_takes_time_per_channel),
         cmocka_unit_test(channels_bound_rings_across_nodes),
+        cmocka_unit_test(processes_copy_without_gpudirect),
         cmocka_unit_test(protocols_by_size),
         cmocka_unit_test(protocols_that_are_not_there),
         cmocka_unit_test(small_all_reduces_take_the_tree),
