@@ -166,7 +166,6 @@ static const struct {
 } beyond[] = {
     {"coreweave/nccl-tests README.md @cb86553328f8 L302-L307", 20, 1440, 0.20, 0}, /* 20 racks */
     {"public notes on the GCP A3 Mega", 2, 16, 0.11, 0}, /* twice as long up to 128 MiB as two others */
-    {"NREL/ESIFHPC4", 16, 64, 0.53, 0.25},               /* NICs of the node not stated: 46 GB/s would be two */
     {"lessizzmore/create-a3mega", 2, 16, 0.34, 0.25}, /* 860 us before the first byte from 32 MiB on, GCP's settings */
     {"NVIDIA/nccl-tests#309", 4, 32, 0.12, 0.25},     /* virtualised hosts reach 366 GB/s, these 325 */
     {"NVIDIA/nccl-tests#309 (NCCL_MIN_CTAS=24)", 8, 64, 0.17, 0}, /* 889 us at 8 MiB, 511 at 16 */
