@@ -92,12 +92,14 @@ static double hop_inside_s(enum coll_algorithm like, enum coll_protocol protocol
 }
 
 /* The tuner adds the network's own latency once, twice for Simple, which flushes. A step between nodes ends when the
- * proxy has posted for all channels. */
+ * proxy has posted for all channels: a ring's chunk of Simple in its slices, others in one piece. */
 static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
     double times = protocol == COLL_SIMPLE ? 2 : 1;
-    double post_s = like == COLL_RING ? cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
+    double slices = like == COLL_RING && protocol == COLL_SIMPLE ? nccl_slices : 1;
+    double post_s =
+        like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
     return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
            post_s * nccl_channels(protocol, bytes, (int)channels(true, hw));
 }
