@@ -164,6 +164,18 @@ enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag
     return status;
 }
 
+bool nccl_case_seen(const struct nccl_fit *fit, const struct nccl_case *which)
+{
+    double gpus = fit->systems.at[which->system].node.gpus.value;
+    for (int i = 0; i < fit->cases.n; i++) {
+        const struct nccl_case *other = &fit->cases.at[i];
+        if (other->use == NCCL_FIT && strcmp(other->hardware, which->hardware) == 0 &&
+            fit->systems.at[other->system].node.gpus.value == gpus)
+            return true;
+    }
+    return false;
+}
+
 struct nccl_error nccl_case_error(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes)
 {

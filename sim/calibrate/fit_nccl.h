@@ -10,7 +10,11 @@
  * (robust.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
  * environment of the run did, plus launch_us: what one process that launches on eight GPUs in turn adds.
  *
- * Errors of a table: median of |model / measured - 1| over its sizes from 1 MiB and below 64 KiB. */
+ * Errors of a table: median of |model / measured - 1| over its sizes from 1 MiB and below 64 KiB.
+ *
+ * The claim is about tables whose hardware was seen: a fitted table has the same compute capability, the same kind of
+ * NIC with its transport (column hardware) and as many GPUs in a node of its topology. The rule looks at no error; it
+ * was written down when the errors of most tables were known, but before anything was counted by it. */
 #ifndef FLOPCAST_CALIBRATE_FIT_NCCL_H
 #define FLOPCAST_CALIBRATE_FIT_NCCL_H
 
@@ -31,7 +35,8 @@ struct nccl_point {
 /* A table and what it is compared with. Texts live in the arena. */
 struct nccl_case {
     const char *source, *gpu, *note, *topology;
-    const char *family; /* of hardware; "" for bad ones that no cluster describes */
+    const char *family;   /* of hardware; "" for bad ones that no cluster describes */
+    const char *hardware; /* compute capability, and what carries bytes between nodes; "" for bad ones */
     enum coll_kind kind;
     int nodes, ranks; /* nodes: NVLink domains, where one spans several machines */
     struct coll_force force;
@@ -88,6 +93,9 @@ struct nccl_error {
 };
 struct nccl_error nccl_case_error(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
+
+/* Whether a fitted table has the hardware of this one, which is not bad. */
+bool nccl_case_seen(const struct nccl_fit *fit, const struct nccl_case *which);
 
 /* Another table of the same machine, collective, group and settings, neither of them bad, that says something so
  * different that no prediction is within NCCL_LARGE_WANTED of both: their times are 1.1 / 0.9 apart, 22 %, in the

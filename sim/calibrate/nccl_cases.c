@@ -99,6 +99,7 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
     out->note = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "note")));
     out->topology = arena_strdup(r->arena, topology);
     out->family = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "family")));
+    out->hardware = arena_strdup(r->arena, csv_cell(r->cases, row, csv_column(r->cases, "hardware")));
     out->system = -1;
     int kind = 0, use = 0;
     double nodes = 0, ranks = 0, domains = 0, launch_us = 0;
@@ -117,8 +118,8 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
     out->nodes = (int)(domains > 0 ? domains : nodes);
     out->ranks = (int)ranks;
     out->launch_s = launch_us * 1e-6;
-    if (out->use != NCCL_BAD && !*topology)
-        return diag_input(r->diag, csv_pos(r->cases, row), "a table to fit or predict needs a topology");
+    if (out->use != NCCL_BAD && !(*topology && *out->hardware))
+        return diag_input(r->diag, csv_pos(r->cases, row), "a table to fit or predict needs a topology and hardware");
     if (out->nodes < 1 || out->ranks < 2 || out->ranks % out->nodes)
         return diag_input(
             r->diag, csv_pos(r->cases, row), "%g ranks on %d nodes are no regular group", ranks, out->nodes);

@@ -23,6 +23,7 @@ static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use
             out, "%-8s %-14s %4d %5d", nccl_use_names[use], coll_kind_names[which->kind], which->nodes, which->ranks);
         print_error(out, nccl_case_error(fit, which, NCCL_LARGE_BYTES, HUGE_VAL));
         print_error(out, nccl_case_error(fit, which, 0, NCCL_SMALL_BYTES));
+        fprintf(out, " %-6s", use == NCCL_BAD ? "" : nccl_case_seen(fit, which) ? "seen" : "unseen");
         fprintf(out, "  %s: %s%s%s", *which->topology ? which->topology : "-", which->source, *which->note ? ". " : "",
             which->note);
         struct nccl_contradiction apart = nccl_case_contradiction(fit, which, NCCL_LARGE_BYTES, HUGE_VAL);
@@ -36,7 +37,7 @@ static void print_cases(FILE *out, const struct nccl_fit *fit, enum nccl_use use
 static void print_summary(
     FILE *out, const struct nccl_fit *fit, const char *sizes, double min_bytes, double max_bytes, double wanted)
 {
-    int n = 0, good = 0, contradicted = 0;
+    int n = 0, good = 0, contradicted = 0, n_seen = 0, good_seen = 0;
     for (int i = 0; i < fit->cases.n; i++) {
         const struct nccl_case *which = &fit->cases.at[i];
         struct nccl_error error = nccl_case_error(fit, which, min_bytes, max_bytes);
@@ -44,10 +45,13 @@ static void print_summary(
             continue;
         n++;
         good += error.median <= wanted;
+        n_seen += nccl_case_seen(fit, which);
+        good_seen += error.median <= wanted && nccl_case_seen(fit, which);
         contradicted += error.median > wanted && nccl_case_contradiction(fit, which, min_bytes, max_bytes).with;
     }
     fprintf(out, "left out, %s: %d of %d tables within %.0f %%\n", sizes, good, n, 100 * wanted);
     fprintf(out, "  of the others, contradicted by another table of the same machine: %d\n", contradicted);
+    fprintf(out, "  of those whose hardware a fitted table has: %d of %d within\n", good_seen, n_seen);
 }
 
 static void print_parameters(FILE *out, const struct nccl_fit *fit)
@@ -97,8 +101,8 @@ void nccl_fit_print_correlations(FILE *out, const struct nccl_fit *fit)
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit)
 {
     fprintf(out, "|model / measured - 1|, median over sizes%28s%14s\n", ">= 1 MiB", "< 64 KiB");
-    fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s  topology: table\n", "use", "collective", "nodes", "ranks", "n",
-        "error", "n", "error");
+    fprintf(out, "%-8s %-14s %4s %5s %4s %8s %4s %8s %-6s  topology: table\n", "use", "collective", "nodes", "ranks",
+        "n", "error", "n", "error", "hardw.");
     for (int use = 0; use < NCCL_USE_COUNT; use++)
         print_cases(out, fit, (enum nccl_use)use);
     fputc('\n', out);

@@ -15,7 +15,8 @@
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
- * NVLS (node); latency of the network and of posting to it, efficiency, channels (cluster). Of algorithms and protocols
+ * NVLS (node); latency of the network and of posting to it, efficiency, channels, copies through host memory where
+ * there is no GPUDirect (cluster). Of algorithms and protocols
  * the fastest by this estimate is taken, which is NCCL's rule with calibrated instead of built-in constants; NCCL's own
  * mistakes of choice are not imitated.
  *

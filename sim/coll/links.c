@@ -42,11 +42,28 @@ double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *qu
     return nvlink_Bps * share / cost->gpu_out_factor;
 }
 
+/* Without GPUDirect the one proxy thread of a process moves all that it sends and receives through host memory. A ring
+ * leaves a node from one process and enters it at another, if there are two; a tree's messages, up and down, are of one
+ * process at each NIC; sends and receives to all are of every process. Seen on p3dn (NCCL 2.4): a ring of 16 processes
+ * gets 5.5 GB/s over the one NIC, 2 processes 2.55 (aws-samples/eks-efa-examples), and on g4dn, 2 processes: 3.1 GB/s.
+ */
+static double staged_Bps(const struct coll_cost *cost, const struct coll_query *query)
+{
+    const struct hw *hw = query->hw;
+    if (!quantity_is_set(hw->cluster.nccl_staging_bandwidth))
+        return HUGE_VAL;
+    double nics = hw->node.nics.value * coll_nic_share(query->shape, hw);
+    double processes = cost->algorithm == COLL_P2P ? query->shape.per_node : nics;
+    bool one_way = cost->algorithm == COLL_RING && query->shape.per_node > 1;
+    return processes * hw->cluster.nccl_staging_bandwidth.value / (one_way ? 1 : 2);
+}
+
 double coll_across_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     if (cost->node_out_factor == 0)
         return HUGE_VAL;
-    return coll_node_Bps(query->hw) * coll_nic_share(query->shape, query->hw) * share / cost->node_out_factor;
+    double nics_Bps = coll_node_Bps(query->hw) * coll_nic_share(query->shape, query->hw) * share;
+    return fmin(nics_Bps, staged_Bps(cost, query)) / cost->node_out_factor;
 }
 
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
@@ -75,12 +92,14 @@ static double hop_inside_s(enum coll_algorithm like, enum coll_protocol protocol
 }
 
 /* The tuner adds the network's own latency once, twice for Simple, which flushes. A step between nodes ends when the
- * proxy has posted for all channels. */
+ * proxy has posted for all channels: a ring's chunk of Simple in its slices, others in one piece. */
 static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
     double times = protocol == COLL_SIMPLE ? 2 : 1;
-    double post_s = like == COLL_RING ? cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
+    double slices = like == COLL_RING && protocol == COLL_SIMPLE ? nccl_slices : 1;
+    double post_s =
+        like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
     return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
            post_s * nccl_channels(protocol, bytes, (int)channels(true, hw));
 }

@@ -29,6 +29,8 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(nccl_tree_post_latency, "What each channel adds to a tree's crossing.", HW_LATENCY),
     OPTIONAL(nccl_channels, "Channels of a ring across nodes.", HW_COUNT(1, 128)),
     OPTIONAL(nccl_channel_bandwidth, "What each of them carries.", HW_BANDWIDTH),
+    OPTIONAL(nccl_staging_bandwidth, "Without GPUDirect: what a process sends and receives through host memory.",
+        HW_BANDWIDTH),
     OPTIONAL(nvls_tree_latency, "A level of NVLSTree between nodes.", HW_LATENCY),
     OPTIONAL(nccl_collnet_efficiency, "Share of the NICs' bandwidth at which switches reduce (SHARP).", HW_SHARE),
     {.key = "nccl_protocols",

@@ -29,6 +29,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         point->hw.cluster.oversubscription.value = 1;
         point->hw.cluster.network = (struct hw_network){0}; /* pooled: no switch is a limit */
         point->hw.cluster.nccl_channel_bandwidth = (struct quantity){0};
+        point->hw.cluster.nccl_staging_bandwidth = (struct quantity){0};
         exec->degraded_links = NULL;
         return;
     case CAUSE_CONTENTION:
