@@ -22,19 +22,37 @@ uint32_t engine_register(struct engine *engine, engine_handler handle, void *sel
     return engine->n_kinds++;
 }
 
+/* Without a branch: which of two events comes first is a coin toss that no processor predicts. */
 static bool before(const struct event *a, const struct event *b)
 {
-    return a->time < b->time || (a->time == b->time && a->seq < b->seq);
+    return (a->time < b->time) | ((a->time == b->time) & (a->seq < b->seq));
 }
 
-void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target, uint64_t arg)
+/* From the hole down: the event takes the place above the first children that come after it. */
+static void sink(struct event *heap, int n, int hole, struct event event)
 {
-    BUG_IF(time < engine->now, "event of kind %u at %lld ps, %lld ps ago", kind, (long long)time,
-        (long long)(engine->now - time));
-    struct event event = {time, engine->seq++, kind, target, arg};
-    vec_reserve(&engine->heap, engine->heap.n + 1);
-    struct event *heap = engine->heap.at;
-    int hole = engine->heap.n++;
+    for (;;) {
+        int child = hole * ARITY + 1;
+        if (child >= n)
+            break;
+        int least = child;
+        if (child + ARITY <= n) {
+            int left = child + before(&heap[child + 1], &heap[child]);
+            int right = child + 2 + before(&heap[child + 3], &heap[child + 2]);
+            least = before(&heap[right], &heap[left]) ? right : left;
+        } else
+            while (++child < n)
+                least = before(&heap[child], &heap[least]) ? child : least;
+        if (!before(&heap[least], &event))
+            break;
+        heap[hole] = heap[least];
+        hole = least;
+    }
+    heap[hole] = event;
+}
+
+static void rise(struct event *heap, int hole, struct event event)
+{
     while (hole > 0) {
         int parent = (hole - 1) / ARITY;
         if (!before(&event, &heap[parent]))
@@ -45,38 +63,42 @@ void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target,
     heap[hole] = event;
 }
 
-static struct event pop(struct engine *engine)
+void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target, uint64_t arg)
+{
+    BUG_IF(time < engine->now, "event of kind %u at %lld ps, %lld ps ago", kind, (long long)time,
+        (long long)(engine->now - time));
+    struct event event = {time, engine->seq++, kind, target, arg};
+    if (engine->vacant) {
+        engine->vacant = false;
+        sink(engine->heap.at, engine->heap.n, 0, event);
+        return;
+    }
+    vec_reserve(&engine->heap, engine->heap.n + 1);
+    rise(engine->heap.at, engine->heap.n++, event);
+}
+
+/* Nobody has taken the place of the event that ran: the last one does. */
+static void close_vacancy(struct engine *engine)
 {
     struct event *heap = engine->heap.at;
-    struct event first = heap[0], last = heap[--engine->heap.n];
-    int n = engine->heap.n, hole = 0;
-    for (;;) {
-        int child = hole * ARITY + 1, end = child + ARITY < n ? child + ARITY : n;
-        if (child >= n)
-            break;
-        int least = child;
-        while (++child < end)
-            if (before(&heap[child], &heap[least]))
-                least = child;
-        if (!before(&heap[least], &last))
-            break;
-        heap[hole] = heap[least];
-        hole = least;
-    }
-    if (n > 0)
-        heap[hole] = last;
-    return first;
+    if (!engine->vacant)
+        return;
+    engine->vacant = false;
+    if (--engine->heap.n > 0)
+        sink(heap, engine->heap.n, 0, heap[engine->heap.n]);
 }
 
 void engine_run(struct engine *engine)
 {
     while (engine->heap.n > 0 && !engine->stopped) {
-        struct event event = pop(engine);
+        struct event event = engine->heap.at[0];
+        engine->vacant = true;
         engine->now = event.time;
         engine->events++;
         engine->digest = digest_word(engine->digest, (uint64_t)event.time);
         engine->digest = digest_word(engine->digest, ((uint64_t)event.kind << 32) | event.target);
         engine->kinds[event.kind].handle(engine->kinds[event.kind].self, &event);
+        close_vacancy(engine);
     }
 }
 

@@ -32,6 +32,7 @@ struct engine {
     uint64_t events; /* executed */
     uint64_t digest; /* over (time, kind, target) of all executed events */
     bool stopped;
+    bool vacant; /* the event that runs was the first of the heap, and the next one scheduled takes its place */
     VEC(struct event) heap;
     struct {
         engine_handler handle;

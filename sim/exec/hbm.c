@@ -23,7 +23,7 @@ void hbm_release(struct hbm *hbm)
 {
     vec_free(&hbm->blocks);
     for (int p = 0; p < HBM_POOLS; p++)
-        vec_free(&hbm->candidates[p]);
+        vec_free(&hbm->free[p]);
 }
 
 int64_t hbm_round(int64_t bytes)
@@ -45,17 +45,40 @@ static int pool_of(const struct hbm_block *block)
     return 2 * block->stream + block->small;
 }
 
-/* A block that is free is a candidate of best_fit. One that is taken, or whose record is another block's by now, stays
- * listed until best_fit comes across it. */
+/* How many free blocks of the pool come before one of these bytes and this number. */
+static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int32_t index)
+{
+    int low = 0, high = hbm->free[pool].n;
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        const struct hbm_free *at = &hbm->free[pool].at[middle];
+        if (at->bytes < bytes || (at->bytes == bytes && at->block < index))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void set_free(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block);
+    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, index);
     block->state = BLOCK_FREE;
-    if (block->listed >> pool & 1)
-        return;
-    block->listed = (uint16_t)(block->listed | 1 << pool);
-    vec_push(&hbm->candidates[pool], index);
+    vec_reserve(&hbm->free[pool], hbm->free[pool].n + 1);
+    struct hbm_free *at = hbm->free[pool].at + place;
+    memmove(at + 1, at, sizeof *at * (size_t)(hbm->free[pool].n++ - place));
+    *at = (struct hbm_free){block->bytes, index};
+}
+
+/* A free block is about to become something else, or to change its size. */
+static void unlist(struct hbm *hbm, int32_t index)
+{
+    const struct hbm_block *block = &hbm->blocks.at[index];
+    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, index);
+    struct hbm_free *at = hbm->free[pool].at + place;
+    BUG_IF(place == hbm->free[pool].n || at->block != index, "block %d is not free", index);
+    memmove(at, at + 1, sizeof *at * (size_t)(--hbm->free[pool].n - place));
 }
 
 static int32_t new_block(struct hbm *hbm, struct hbm_block block)
@@ -63,11 +86,9 @@ static int32_t new_block(struct hbm *hbm, struct hbm_block block)
     int32_t index = hbm->unused;
     if (index >= 0) {
         hbm->unused = hbm->blocks.at[index].next;
-        block.listed = hbm->blocks.at[index].listed;
         hbm->blocks.at[index] = block;
     } else {
         index = hbm->blocks.n;
-        block.listed = 0;
         vec_push(&hbm->blocks, block);
     }
     if (block.state == BLOCK_FREE)
@@ -77,36 +98,19 @@ static int32_t new_block(struct hbm *hbm, struct hbm_block block)
 
 static void drop_block(struct hbm *hbm, int32_t index)
 {
-    uint16_t listed = hbm->blocks.at[index].listed;
-    hbm->blocks.at[index] = (struct hbm_block){.state = BLOCK_UNUSED, .next = hbm->unused, .listed = listed};
+    hbm->blocks.at[index] = (struct hbm_block){.state = BLOCK_UNUSED, .next = hbm->unused};
     hbm->unused = index;
 }
 
-/* The smallest free block of this stream and pool that holds bytes, of several the one with the lowest index; or -1.
- * Linear in the free blocks: most blocks of a step are in use. */
-static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
+/* The smallest free block of this stream and pool that holds bytes, of several the one with the lowest index; or -1. */
+static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
 {
     int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
-    int32_t best = -1;
-    for (int i = 0; i < hbm->candidates[pool].n;) {
-        int32_t index = hbm->candidates[pool].at[i];
-        struct hbm_block *block = &hbm->blocks.at[index];
-        if (block->state != BLOCK_FREE || pool_of(block) != pool) {
-            block->listed = (uint16_t)(block->listed & ~(1 << pool));
-            hbm->candidates[pool].at[i] = hbm->candidates[pool].at[--hbm->candidates[pool].n];
-            continue;
-        }
-        i++;
-        if (block->bytes < bytes)
-            continue;
-        int64_t least = best < 0 ? INT64_MAX : hbm->blocks.at[best].bytes;
-        if (block->bytes < least || (block->bytes == least && index < best))
-            best = index;
-    }
-    return best;
+    int place = place_of(hbm, pool, bytes, -1);
+    return place < hbm->free[pool].n ? hbm->free[pool].at[place].block : -1;
 }
 
-/* Merge the block after index into it; both are free, or both are holes. */
+/* Merge the block after index into it; neither is among the free ones. */
 static void absorb_next(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
@@ -128,6 +132,7 @@ static void release_cached(struct hbm *hbm)
             continue;
         hbm->reserved -= block->bytes;
         hbm->frees++;
+        unlist(hbm, i);
         if (!hbm->expandable) {
             drop_block(hbm, i);
             continue;
@@ -212,13 +217,16 @@ static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
             cut(hbm, hole, mapped);
         set_free(hbm, hole);
     } else {
-        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE, 0});
+        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE});
         if (end >= 0)
             hbm->blocks.at[end].next = hole;
     }
     if (!is_free(hbm, before))
         return hole;
+    unlist(hbm, hole);
+    unlist(hbm, before);
     absorb_next(hbm, before);
+    set_free(hbm, before);
     return before;
 }
 
@@ -227,7 +235,7 @@ static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
     int64_t size = segment_size(bytes);
     if (!reserve(hbm, size))
         return -1;
-    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE, 0});
+    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
 }
 
 static void split(struct hbm *hbm, int32_t index, int64_t bytes)
@@ -247,6 +255,7 @@ static int32_t take(struct hbm *hbm, int32_t index, int64_t size, int category)
 {
     if (index < 0)
         return -1;
+    unlist(hbm, index);
     split(hbm, index, size);
     hbm->blocks.at[index].state = BLOCK_USED;
     hbm->allocated += size;
@@ -285,9 +294,14 @@ void hbm_reuse(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
     BUG_IF(block->state != BLOCK_PENDING, "block %d is not pending", index);
-    set_free(hbm, index);
-    if (block->next >= 0 && hbm->blocks.at[block->next].state == BLOCK_FREE)
+    if (is_free(hbm, block->next)) {
+        unlist(hbm, block->next);
         absorb_next(hbm, index);
-    if (block->previous >= 0 && hbm->blocks.at[block->previous].state == BLOCK_FREE)
-        absorb_next(hbm, block->previous);
+    }
+    if (is_free(hbm, block->previous)) {
+        unlist(hbm, block->previous);
+        index = block->previous;
+        absorb_next(hbm, index);
+    }
+    set_free(hbm, index);
 }

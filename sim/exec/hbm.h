@@ -25,7 +25,11 @@ struct hbm_block {
     int64_t bytes;
     int32_t previous, next; /* neighbours in the segment, -1 at its ends; next links the list of unused blocks too */
     uint8_t stream, small, state;
-    uint16_t listed; /* among the candidates of which pools, a bit each */
+};
+
+struct hbm_free {
+    int64_t bytes;
+    int32_t block;
 };
 
 /* A small and a large pool of each stream. */
@@ -42,8 +46,8 @@ struct hbm {
     int64_t mallocs, frees; /* calls of cudaMalloc that gave something, of cudaFree, since the caller set them to 0;
                                expandable: requests that mapped pages, free blocks that were unmapped */
     VEC(struct hbm_block) blocks;
-    VEC(int32_t) candidates[HBM_POOLS]; /* every free block of the pool, and some that were */
-    int32_t unused;                     /* first block record that can be used again, -1 */
+    VEC(struct hbm_free) free[HBM_POOLS]; /* the free blocks of each pool by size, then by number */
+    int32_t unused;                       /* first block record that can be used again, -1 */
 };
 
 void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable);

@@ -21,11 +21,13 @@ static int64_t outstanding(const struct sim *sim, const struct rank *rank, int32
     return (int64_t)rank->host_step * sim->launches[n] + sim->launches[op] - rank->done;
 }
 
-/* The first op before which the launch queue would be full if the GPU did nothing from now on; n_ops when there is
- * none. */
-static int32_t queue_full_at(const struct sim *sim, const struct rank *rank)
+/* The first op before `end` before which the launch queue would be full if the GPU did nothing from now on; end when
+ * there is none. */
+static int32_t queue_full_at(const struct sim *sim, const struct rank *rank, int32_t end)
 {
-    int32_t low = 0, high = sim->plan->ops.n;
+    int32_t low = 0, high = end;
+    if (outstanding(sim, rank, end) < LAUNCH_QUEUE)
+        return end; /* mostly */
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
         if (outstanding(sim, rank, middle) >= LAUNCH_QUEUE)
@@ -53,8 +55,8 @@ static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t
 static void reach(struct sim *sim, int rank_index, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    int32_t stop = next_stop(sim, rank, from), full = queue_full_at(sim, rank);
-    rank->host_end = stop < full ? stop : full > from ? full : from;
+    int32_t full = queue_full_at(sim, rank, next_stop(sim, rank, from));
+    rank->host_end = full > from ? full : from;
     double work_s = sim->host_prefix_s[rank->host_end] - sim->host_prefix_s[rank->host_first];
     ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
     engine_at(&sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);

@@ -1,9 +1,11 @@
 #include "kernel/kernel.h"
 
+#include "base/digest.h"
 #include "kernel/attention.h"
 #include "kernel/gemm.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_GEMM] = "gemm",
@@ -44,6 +46,26 @@ struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, doubl
 {
     BUG_IF(kind == KERNEL_GEMM, "a GEMM has a shape: use kernel_gemm()");
     return (struct kernel_work){.kind = kind, .flop = flop, .read_bytes = read_bytes, .write_bytes = write_bytes};
+}
+
+bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
+{
+    return a->kind == b->kind && a->math == b->math && a->flop == b->flop && a->read_bytes == b->read_bytes &&
+           a->write_bytes == b->write_bytes && a->row_pieces == b->row_pieces && a->m == b->m && a->n == b->n &&
+           a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->causal == b->causal &&
+           a->backward == b->backward;
+}
+
+/* Of what tells kernels apart in practice; the rest may differ under the same digest. */
+uint64_t kernel_digest(const struct kernel_work *work)
+{
+    uint64_t bits[3];
+    const double values[3] = {work->flop, work->read_bytes, work->write_bytes};
+    memcpy(bits, values, sizeof bits);
+    uint64_t digest = digest_word(DIGEST_INIT, ((uint64_t)work->kind << 32) | (uint64_t)work->m);
+    for (int i = 0; i < 3; i++)
+        digest = digest_word(digest, bits[i]);
+    return digest_word(digest, ((uint64_t)work->n << 32) ^ (uint64_t)work->k);
 }
 
 struct kernel_share kernel_whole_gpu(const struct hw_gpu *gpu)

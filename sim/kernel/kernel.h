@@ -56,6 +56,10 @@ struct kernel_work kernel_gemm(
 /* A kernel that reads and writes these many bytes. */
 struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop);
 
+/* Alike in everything that is said of them; the digest of such two is the same. */
+bool kernel_same(const struct kernel_work *a, const struct kernel_work *b);
+uint64_t kernel_digest(const struct kernel_work *work);
+
 /* What is left of the GPU for a kernel. */
 struct kernel_share {
     double sms;     /* free SMs, 1 .. gpu->sms */

@@ -7,11 +7,11 @@ const char *const hbm_category_names[] = {
     "parameters", "gradients", "optimizer", "activations", "gathered", "buffers", "context", "nccl", NULL};
 const char *const plan_phase_names[] = {"setup", "forward", "backward", "recompute", "optimizer", NULL};
 
-void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks, struct arena *arena)
+void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)
 {
     BUG_IF(ranks < 1, "plan for %d ranks", ranks);
     *plan = (struct plan){.ranks = ranks};
-    *builder = (struct plan_builder){.plan = plan, .arena = arena, .phase = PHASE_SETUP};
+    *builder = (struct plan_builder){.plan = plan, .phase = PHASE_SETUP};
 }
 
 int plan_group(struct plan_builder *builder, const char *name, int size, int stride)
@@ -20,7 +20,7 @@ int plan_group(struct plan_builder *builder, const char *name, int size, int str
     for (int i = 0; i < plan->groups.n; i++)
         if (plan->groups.at[i].size == size && plan->groups.at[i].stride == stride)
             return i;
-    vec_push(&plan->groups, (struct plan_group){arena_strdup(builder->arena, name), size, stride});
+    vec_push(&plan->groups, (struct plan_group){name, size, stride});
     return plan->groups.n - 1;
 }
 
@@ -32,7 +32,7 @@ void plan_stream_wait(struct plan_builder *builder, enum plan_stream stream, pla
 
 static int push_op(struct plan_builder *builder, struct plan_op op, const char *name)
 {
-    op.name = arena_strdup(builder->arena, name);
+    op.name = name;
     op.phase = (uint8_t)builder->phase;
     op.first_wait = builder->plan->waits.n - op.n_waits;
     op.position = -1;
@@ -51,13 +51,35 @@ static uint16_t take_waits(struct plan_builder *builder, enum plan_stream stream
     return (uint16_t)n;
 }
 
+struct sought_kernel {
+    const struct plan *plan;
+    const struct kernel_work *work;
+};
+
+static bool same_kernel(const void *self, int32_t item)
+{
+    const struct sought_kernel *sought = self;
+    return kernel_same(sought->work, &sought->plan->kernels.at[item]);
+}
+
+/* The blocks of a model and the micro-steps are alike: of a million kernels a few hundred are not the same. */
+static int32_t number_of(struct plan_builder *builder, const struct kernel_work *work)
+{
+    struct plan *plan = builder->plan;
+    uint64_t hash = kernel_digest(work);
+    int32_t known = index_find(&builder->kernels, hash, same_kernel, &(struct sought_kernel){plan, work});
+    if (known >= 0)
+        return known;
+    vec_push(&plan->kernels, *work);
+    index_add(&builder->kernels, hash, plan->kernels.n - 1);
+    return plan->kernels.n - 1;
+}
+
 int plan_kernel(
     struct plan_builder *builder, enum plan_stream stream, const char *name, struct kernel_work work, double host_s)
 {
-    struct plan *plan = builder->plan;
-    vec_push(&plan->kernels, work);
     struct plan_op op = {
-        .kind = OP_KERNEL, .stream = (uint8_t)stream, .index = plan->kernels.n - 1, .host_s = (float)host_s};
+        .kind = OP_KERNEL, .stream = (uint8_t)stream, .index = number_of(builder, &work), .host_s = (float)host_s};
     op.n_waits = take_waits(builder, stream);
     return push_op(builder, op, name);
 }
@@ -92,8 +114,7 @@ int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait wai
 static int push_buffer(
     struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category)
 {
-    struct plan_buffer buffer = {bytes, (uint8_t)category, (uint8_t)stream, arena_strdup(builder->arena, name)};
-    vec_push(&builder->plan->buffers, buffer);
+    vec_push(&builder->plan->buffers, (struct plan_buffer){bytes, (uint8_t)category, (uint8_t)stream, name});
     return builder->plan->buffers.n - 1;
 }
 
@@ -156,6 +177,7 @@ void plan_end(struct plan_builder *builder)
     }
     for (int s = 0; s < STREAM_COUNT; s++)
         vec_free(&builder->pending[s]);
+    index_free(&builder->kernels);
 }
 
 void plan_release(struct plan *plan)

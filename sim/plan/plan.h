@@ -6,12 +6,13 @@
  * start when the stream has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op
  * of the previous step.
  *
- * Built by plan_begin / plan_*; finished by plan_end, which fixes the positions; const from then on. Owned by an arena.
+ * Built by plan_begin / plan_*; finished by plan_end, which fixes the positions; const from then on. Names are borrowed
+ * from the caller's arena, or literals: a plan of millions of ops has few that differ.
  */
 #ifndef FLOPCAST_PLAN_PLAN_H
 #define FLOPCAST_PLAN_PLAN_H
 
-#include "base/arena.h"
+#include "base/index.h"
 #include "base/vec.h"
 #include "coll/coll.h"
 #include "kernel/kernel.h"
@@ -68,7 +69,7 @@ struct plan_op {
     int32_t first_wait; /* into waits */
     int32_t position;   /* of a device op: its place in its stream, set by plan_end; -1 for host ops */
     float host_s;       /* host time to issue it, seconds */
-    const char *name;   /* "encoder.block.3/wi"; borrowed from the arena */
+    const char *name;   /* "encoder.block.3/wi" */
 };
 
 /* An op number; PLAN_PREVIOUS_STEP + op names that op in the step before (done already in the first step). */
@@ -104,7 +105,7 @@ struct plan {
     int ranks;
     VEC(struct plan_op) ops;
     VEC(plan_wait) waits;
-    VEC(struct kernel_work) kernels;
+    VEC(struct kernel_work) kernels; /* each once, however many ops are it */
     VEC(struct plan_collective) collectives;
     VEC(struct plan_group) groups;
     VEC(struct plan_buffer) buffers;
@@ -122,12 +123,12 @@ struct plan {
 
 struct plan_builder {
     struct plan *plan;
-    struct arena *arena;                  /* names */
+    struct index kernels;                 /* of plan->kernels */
     enum plan_phase phase;                /* of the ops appended from now on */
     VEC(plan_wait) pending[STREAM_COUNT]; /* waits that the stream's next op takes */
 };
 
-void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks, struct arena *arena);
+void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks);
 int plan_group(
     struct plan_builder *builder, const char *name, int size, int stride); /* the same group twice is one group */
 /* The stream's next op waits for op (cudaStreamWaitEvent). PLAN_NO_OP is ignored. */
@@ -150,7 +151,7 @@ int plan_alloc(
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use);
 int plan_last_op(const struct plan_builder *builder, enum plan_stream stream); /* PLAN_NO_OP when none yet */
 void plan_end(struct plan_builder *builder);
-void plan_release(struct plan *plan); /* the arrays; names belong to the arena */
+void plan_release(struct plan *plan); /* the arrays */
 
 /* ---- looking at a plan
  * -------------------------------------------------------------------------------------------------- */

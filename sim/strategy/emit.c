@@ -1,10 +1,32 @@
 #include "strategy/emit.h"
 
+#include "base/digest.h"
+
 #include <math.h>
+
+struct sought_name {
+    const struct emit *emit;
+    int layer;
+    const char *what;
+};
+
+static bool same_name(const void *self, int32_t item)
+{
+    const struct sought_name *sought = self;
+    const struct emit_name *made = &sought->emit->made.at[item];
+    return made->layer == sought->layer && made->what == sought->what;
+}
 
 const char *emit_name(struct emit *emit, int layer, const char *what)
 {
-    return arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
+    uint64_t hash = digest_word(digest_word(DIGEST_INIT, (uint64_t)layer), (uintptr_t)what);
+    int32_t known = index_find(&emit->names, hash, same_name, &(struct sought_name){emit, layer, what});
+    if (known >= 0)
+        return emit->made.at[known].name;
+    const char *name = arena_printf(emit->arena, "%s/%s", emit->model->layers[layer].name, what);
+    vec_push(&emit->made, (struct emit_name){layer, what, name});
+    index_add(&emit->names, hash, emit->made.n - 1);
+    return name;
 }
 
 void emit_stream_kernel(
@@ -57,8 +79,10 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     int64_t batch = train->device_batch > 0 ? train->device_batch : train->micro_batch * train->grad_accum;
     emit->micro_steps = strategy_micro_steps(train);
     emit->last_micro_batch = batch - (emit->micro_steps - 1) * train->micro_batch;
-    plan_begin(&emit->builder, plan, gpus, arena);
+    plan_begin(&emit->builder, plan, gpus);
     keep_tables(emit);
+    if (quantity_is_set(hw->gpu.step_pause))
+        plan_host(&emit->builder, "step_pause", hw->gpu.step_pause.value);
     plan->samples = (double)batch;
     model_stages(&emit->stages, adapted, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
@@ -88,12 +112,18 @@ void emit_micro_step(struct emit *emit, int64_t micro_step)
 void emit_end(struct emit *emit)
 {
     struct plan *plan = emit->builder.plan;
-    for (int k = 0; k < plan->kernels.n; k++) {
-        const struct kernel_work *work = &plan->kernels.at[k];
+    if (quantity_is_set(emit->hw->gpu.step_pause))
+        plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
+    for (int i = 0; i < plan->ops.n; i++) {
+        if (plan->ops.at[i].kind != OP_KERNEL)
+            continue;
+        const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
             plan->hardware_flop += work->flop;
     }
     plan_end(&emit->builder);
+    index_free(&emit->names);
+    vec_free(&emit->made);
 }
 
 bool emit_recomputes(const struct emit *emit, int stage)

@@ -5,6 +5,11 @@
 
 #include "strategy/strategy.h"
 
+struct emit_name {
+    int layer;
+    const char *what, *name;
+};
+
 struct emit {
     struct plan_builder builder;
     const struct strategy_options *options;
@@ -19,9 +24,11 @@ struct emit {
     int64_t step_bytes;   /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
     plan_wait exchange;   /* the last all_to_all of features, see model_kernel.exchange_bytes */
-    int *caches;          /* by stage: past_key_values, see train_options.use_cache */
-    int *blocks;          /* by stage: blocks up to this one */
-    int **saved;          /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */
+    struct index names;   /* of what emit_name made */
+    VEC(struct emit_name) made;
+    int *caches; /* by stage: past_key_values, see train_options.use_cache */
+    int *blocks; /* by stage: blocks up to this one */
+    int **saved; /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */
     /* Told before and after a backward kernel that completes the gradient of a parameter tensor (index in
      * model->tensors). */
     void (*grad_begins)(void *self, int tensor);
@@ -36,7 +43,9 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     const struct hw *hw, int gpus, struct arena *arena);
 /* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch). */
 void emit_micro_step(struct emit *emit, int64_t micro_step);
-void emit_end(struct emit *emit); /* sums up the flop of kernels, ends the plan */
+/* What hw_gpu.step_pause says stands at both ends: the step begins with the pause and ends with the wait. emit_end also
+ * sums up the flop of kernels. */
+void emit_end(struct emit *emit);
 
 /* Activation checkpointing: is the stage a block that runs again; does it leave kernel k of its forward pass out,
  * because what that computes was kept or comes too late to be needed? */
@@ -60,7 +69,8 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
 /* A kernel that streams; name as it is. */
 void emit_stream_kernel(
     struct emit *emit, enum plan_stream stream, enum kernel_kind kind, const char *name, double reads, double writes);
-const char *emit_name(struct emit *emit, int layer, const char *what); /* "encoder.block.3/wi" */
+/* "encoder.block.3/wi", made once: what is told apart by where it stands, which is a literal or the model's. */
+const char *emit_name(struct emit *emit, int layer, const char *what);
 
 /* What the optimizer keeps for a tensor of this rank, or for a flat shard. */
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor);

@@ -137,7 +137,7 @@ static void a_run_sees_the_spine_and_conserves_bytes(void **state)
         struct arena arena = ARENA_INIT;
         struct plan plan = {0};
         struct plan_builder builder;
-        plan_begin(&builder, &plan, 8, &arena);
+        plan_begin(&builder, &plan, 8);
         int world = plan_group(&builder, "world", 8, 1);
         int gather = plan_collective(&builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 8e9, world, 0);
         plan_stream_wait(&builder, STREAM_COMPUTE, gather);
@@ -230,7 +230,7 @@ static double run_gathers(const struct hw *hw, int n, const char *degraded, stru
     struct arena arena = ARENA_INIT;
     struct plan plan = {0};
     struct plan_builder builder;
-    plan_begin(&builder, &plan, 8, &arena);
+    plan_begin(&builder, &plan, 8);
     int world = plan_group(&builder, "world", 8, 1), gather = -1;
     for (int i = 0; i < n; i++)
         gather = plan_collective(&builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 8e9, world, 0);

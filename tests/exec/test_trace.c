@@ -36,10 +36,10 @@ static struct hw test_hw(void)
 }
 
 /* Two computing kernels, the second beside an all-gather that a third kernel waits for. */
-static void build(struct plan *plan, int ranks, struct arena *arena)
+static void build(struct plan *plan, int ranks)
 {
     struct plan_builder builder;
-    plan_begin(&builder, plan, ranks, arena);
+    plan_begin(&builder, plan, ranks);
     int world = plan_group(&builder, "world", ranks, 1);
     struct kernel_work ms_10 = kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 10e9);
     builder.phase = PHASE_FORWARD;
@@ -73,7 +73,7 @@ static void one_step(void **state)
         .steps = 1, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO, .trace_ranks = ranks, .n_trace_ranks = 1};
     struct exec_result result, off;
     (void)state;
-    build(&plan, 2, &arena);
+    build(&plan, 2);
     exec_run(&result, &plan, &hw, &options, &arena);
     const ps_t gather = 5110 * MS / 1000, beside = 10 * MS - gather * 4 / 5 + gather;
     const ps_t step = 10 * MS + beside + MS, from = 2 * step;
@@ -119,7 +119,7 @@ static void several_ranks(void **state)
         .n_trace_ranks = 2};
     struct exec_result result;
     (void)state;
-    build(&plan, 4, &arena);
+    build(&plan, 4);
     exec_run(&result, &plan, &hw, &options, &arena);
     assert_int_equal(result.n_spans, 8);
     const struct exec_span *gather[2] = {NULL, NULL};

@@ -9,7 +9,6 @@
 #include <string.h>
 
 struct fixture {
-    struct arena arena;
     struct plan plan;
     struct plan_builder builder;
 };
@@ -26,14 +25,13 @@ static int kernel(struct fixture *fixture, enum plan_stream stream, const char *
 
 static void begin(struct fixture *fixture)
 {
-    *fixture = (struct fixture){.arena = ARENA_INIT};
-    plan_begin(&fixture->builder, &fixture->plan, 8, &fixture->arena);
+    *fixture = (struct fixture){0};
+    plan_begin(&fixture->builder, &fixture->plan, 8);
 }
 
 static void end(struct fixture *fixture)
 {
     plan_release(&fixture->plan);
-    arena_release(&fixture->arena);
 }
 
 static void ops_take_their_places_and_waits(void **state)
@@ -74,6 +72,22 @@ static void groups_are_shared_and_a_lone_rank_communicates_with_nobody(void **st
     assert_int_equal(plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, alone, 0), PLAN_NO_OP);
     assert_true(plan_collective(&f.builder, STREAM_COMM, "x", COLL_ALL_GATHER, 1, world, 0) >= 0);
     plan_end(&f.builder);
+    end(&f);
+}
+
+static void the_same_kernel_twice_stands_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    int first = kernel(&f, STREAM_COMPUTE, "a"), again = kernel(&f, STREAM_COMPUTE, "b");
+    struct kernel_work other = byte_work();
+    other.read_bytes++;
+    int third = plan_kernel(&f.builder, STREAM_COMPUTE, "c", other, 0);
+    plan_end(&f.builder);
+    assert_int_equal(f.plan.ops.at[again].index, f.plan.ops.at[first].index);
+    assert_int_not_equal(f.plan.ops.at[third].index, f.plan.ops.at[first].index);
+    assert_int_equal(f.plan.kernels.n, 2);
     end(&f);
 }
 
@@ -151,6 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_take_their_places_and_waits),
         cmocka_unit_test(groups_are_shared_and_a_lone_rank_communicates_with_nobody),
+        cmocka_unit_test(the_same_kernel_twice_stands_once),
         cmocka_unit_test(check_refuses_broken_plans),
         cmocka_unit_test(a_wait_may_name_the_step_before),
         cmocka_unit_test(the_digest_tells_plans_apart),
