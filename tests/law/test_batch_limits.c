@@ -68,6 +68,7 @@ static void published_micro_batches_are_the_largest(void **state)
     int n[2] = {0}, limits[2] = {0}; /* by whether blocks are checkpointed */
     for (int r = 0; r < table.rows.n; r++) {
         const struct validate_row *row = &table.rows.at[r];
+        assert_int_equal(row->set.n_points, 1);
         const struct train_options *train = &row->set.points[0].options.strategy.train;
         bool checkpoints = train->activation_checkpointing != CHECKPOINT_NONE, fits, more_fits;
         int64_t more = train->micro_batch + (train->micro_batch < 5 ? 1 : train->micro_batch / 5);
