@@ -1,5 +1,6 @@
 #include "base/rng.h"
 
+#include <gsl/gsl_cdf.h>
 #include <gsl/gsl_randist.h>
 #include <gsl/gsl_rng.h>
 #include <math.h>
@@ -72,4 +73,14 @@ double rng_exponential(struct rng_stream *stream, double mean)
 {
     gsl_rng rng = as_gsl(stream);
     return rounded(gsl_ran_exponential(&rng, 1.0)) * mean;
+}
+
+static const double BLOM = 0.375; /* the i-th of n: the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
+
+void rng_normal_scores(struct rng_stream *stream, double *out, int n)
+{
+    for (int i = 0; i < n; i++)
+        out[i] = rounded(gsl_cdf_ugaussian_Pinv((i + 1 - BLOM) / (n + 1 - 2 * BLOM)));
+    gsl_rng rng = as_gsl(stream);
+    gsl_ran_shuffle(&rng, out, (size_t)n, sizeof *out);
 }

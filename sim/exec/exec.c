@@ -94,11 +94,14 @@ static void setup_ranks(struct sim *sim)
 {
     uint64_t seed = (uint64_t)sim->options->seed;
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
+    double spread = sim->options->noise.gpu_speed_spread, *scores = ARENA_ARRAY(sim->arena, double, sim->n_ranks);
+    struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)sim->n_ranks);
+    rng_normal_scores(&order, scores, sim->n_ranks);
     for (int r = 0; r < sim->n_ranks; r++) {
         struct rank *rank = &sim->ranks[r];
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
-        double spread = sim->options->noise.gpu_speed_spread;
-        rank->speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + rng_gaussian(&gpu, spread)) : 1;
+        double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
+        rank->speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + off) : 1;
         rank->stretch = 1;
         rank->kernel_noise = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r);
         rank->host_noise = rng_stream(seed, ENTITY_HOST, (uint64_t)r);

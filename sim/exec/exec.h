@@ -36,6 +36,10 @@
 
 struct noise_options { /* the defaults are the cluster's own quantities; all 0 = off */
     double gpu_speed_spread, kernel_jitter, network_jitter, host_jitter;
+    /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores): the typical cluster,
+     * of which the seed says who is slow. drawn_speeds: one by one, with the luck of a single cluster, which in a job
+     * of 8 GPUs is 0.6 of the spread. */
+    bool drawn_speeds;
 };
 
 enum exec_fold { FOLD_AUTO, FOLD_OFF, FOLD_COUNT };

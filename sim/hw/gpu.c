@@ -84,6 +84,8 @@ static const struct config_field gpu_fields[] = {
     HW_OPTIONAL(struct hw_gpu, overlap_slowdown,
         "How much longer kernels take while a collective is resident, beyond what it takes of SMs and HBM.",
         .dimension = DIM_FRACTION, .min = 0, .max = 10),
+    HW_OPTIONAL(struct hw_gpu, step_pause, "Time between two steps in which the training loop leaves the GPU idle.",
+        .dimension = DIM_SECONDS, .min = 0, .max = 10),
     HW_OPTIONAL(struct hw_gpu, cuda_malloc, "Host time of one cudaMalloc of a segment.", HW_LATENCY),
     HW_OPTIONAL(struct hw_gpu, cuda_free, "Host time of one cudaFree of it.", HW_LATENCY),
     {.key = "gemm",

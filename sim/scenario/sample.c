@@ -62,6 +62,7 @@ static struct scenario_point drawn(const struct scenario_point *of, const struct
     draw_noise(&point);
     draw_host(&point, seed, (uint64_t)k);
     point.options.exec.seed += k;
+    point.options.exec.noise.drawn_speeds = true; /* luck is part of what a run may show */
     point.options.exec.n_trace_ranks = 0;
     return point;
 }

@@ -1,5 +1,5 @@
 /* How sure a prediction is: each point again and again, with other draws of its numbers (hw/draw.h) and other seeds of
- * the noise, as a band of 90 %; and that band widened by what the model leaves out (discrepancy.h).
+ * the noise, GPU speeds drawn one by one (noise.drawn_speeds), as a band of 90 %; and that band widened by what the model leaves out (discrepancy.h).
  *
  * Sample k of a point uses draw k of the point's run.seed and simulates with the seed run.seed + k. Points of a
  * scenario share the draws, so that the loss along a curve has a band too, narrower than that of its ends. Noise that
@@ -39,7 +39,7 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
 /* The same for one point, some ten times as fast: samples run without noise, for one rank where ranks are alike, and
  * without following memory unless the allocator stalls the point. What noise costs is taken from *result, the point's
  * own run, over one without noise, and goes with the drawn gpu_speed_spread: the slowest of n GPUs is behind in
- * proportion to it. The luck of a seed, 0.1 to 0.3 % in the repository's scenarios, is left out. */
+ * proportion to it. The luck of a seed is left out. */
 enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
     const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag);
 

@@ -22,6 +22,13 @@ static const struct config_field rate_fields[] = {
         .dimension = DIM_FRACTION,
         .min = 0,
         .max = 10},
+    {.key = "step_pause",
+        .type = FIELD_SOURCED,
+        .offset = offsetof(struct stack_rates, step_pause),
+        .help = "Time between two steps in which its training loop leaves the GPU idle.",
+        .dimension = DIM_SECONDS,
+        .min = 0,
+        .max = 10},
 };
 static const struct config_table rate_table = {
     .what = "the rates of a stack", .fields = rate_fields, .n_fields = sizeof rate_fields / sizeof *rate_fields};
@@ -125,5 +132,6 @@ void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
         replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
         replace(&gpu->conv_efficiency, stack->rates[a].conv_efficiency);
         replace(&gpu->overlap_slowdown, stack->rates[a].overlap_slowdown);
+        replace(&gpu->step_pause, stack->rates[a].step_pause);
     }
 }

@@ -22,7 +22,7 @@ extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arc
 
 struct stack_rates { /* unset: the GPU file's */
     struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, conv_efficiency,
-        overlap_slowdown;
+        overlap_slowdown, step_pause;
 };
 
 struct stack {

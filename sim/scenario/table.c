@@ -162,6 +162,8 @@ static const struct config_field noise_fields[] = {
     NOISE(kernel_jitter, "per kernel: log-standard deviation of its duration"),
     NOISE(network_jitter, "per collective: log-standard deviation of its duration"),
     NOISE(host_jitter, "per stretch of host work: log-standard deviation"),
+    {FIELD("drawn_speeds", FIELD_BOOL, struct noise_options, drawn_speeds,
+        "speeds of GPUs are drawn one by one, not those of the typical cluster")},
 };
 static TABLE(noise_table, "'noise'", noise_fields);
 

@@ -81,6 +81,8 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     emit->last_micro_batch = batch - (emit->micro_steps - 1) * train->micro_batch;
     plan_begin(&emit->builder, plan, gpus);
     keep_tables(emit);
+    if (quantity_is_set(hw->gpu.step_pause))
+        plan_host(&emit->builder, "step_pause", hw->gpu.step_pause.value);
     plan->samples = (double)batch;
     model_stages(&emit->stages, adapted, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
@@ -110,6 +112,8 @@ void emit_micro_step(struct emit *emit, int64_t micro_step)
 void emit_end(struct emit *emit)
 {
     struct plan *plan = emit->builder.plan;
+    if (quantity_is_set(emit->hw->gpu.step_pause))
+        plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
     for (int i = 0; i < plan->ops.n; i++) {
         if (plan->ops.at[i].kind != OP_KERNEL)
             continue;

@@ -43,7 +43,9 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     const struct hw *hw, int gpus, struct arena *arena);
 /* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch). */
 void emit_micro_step(struct emit *emit, int64_t micro_step);
-void emit_end(struct emit *emit); /* sums up the flop of kernels, ends the plan */
+/* What hw_gpu.step_pause says stands at both ends: the step begins with the pause and ends with the wait. emit_end also
+ * sums up the flop of kernels. */
+void emit_end(struct emit *emit);
 
 /* Activation checkpointing: is the stage a block that runs again; does it leave kernel k of its forward pass out,
  * because what that computes was kept or comes too late to be needed? */

@@ -148,6 +148,31 @@ static void draws_are_multiples_of_2_to_the_minus_30(void **state)
     }
 }
 
+/* Expected values of the order statistics of 2 and of 8 normal draws: 1 / sqrt(pi), and Harter, Biometrika 48 (1961),
+ * table 1. The order is the stream's, the values are not. */
+static void normal_scores_are_what_is_expected(void **state)
+{
+    (void)state;
+    static const double of_8[] = {1.42360, 0.85222, 0.47282, 0.15251};
+    double scores[8];
+    struct rng_stream stream = rng_stream(1, 2, 3), other = rng_stream(2, 2, 3);
+    rng_normal_scores(&stream, scores, 1);
+    assert_true(scores[0] == 0);
+    rng_normal_scores(&stream, scores, 2);
+    assert_true(fabs(fabs(scores[0]) - 0.56419) < 0.026 && scores[0] == -scores[1]);
+    double first[8], sum = 0;
+    rng_normal_scores(&stream, first, 8);
+    rng_normal_scores(&other, scores, 8);
+    int moved = 0, found = 0;
+    for (int i = 0; i < 8; i++) {
+        moved += first[i] < scores[i] || first[i] > scores[i];
+        sum += scores[i];
+        for (int j = 0; j < 4; j++)
+            found += fabs(fabs(scores[i]) - of_8[j]) < 0.0111;
+    }
+    assert_true(moved > 0 && found == 8 && fabs(sum) < 1e-8);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +183,7 @@ int main(void)
         cmocka_unit_test(distributions_have_their_moments),
         cmocka_unit_test(lognormal_has_mean_one),
         cmocka_unit_test(draws_are_multiples_of_2_to_the_minus_30),
+        cmocka_unit_test(normal_scores_are_what_is_expected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

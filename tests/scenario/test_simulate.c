@@ -75,6 +75,35 @@ static void rates_follow_from_the_step(void **state)
     unload(loaded);
 }
 
+/* A loop that reads the loss waits for the whole step, so what it does then comes on top, to the last digit of a float; one
+ * that does not wait is never slower. */
+static void a_pause_comes_on_top_of_the_step(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE "noise: {kernel_jitter: 0, gpu_speed_spread: 0, host_jitter: 0, "
+                                           "network_jitter: 0}\n"
+                                           "sweep:\n  - strategy: [ddp, fsdp, deepspeed]\n",
+        NULL, 0);
+    assert_string_equal(loaded->diag.text, "");
+    for (int i = 0; i < loaded->set.n_points; i++) {
+        static const double pauses[] = {NAN, 0.010, 0.025};
+        double step_s[3];
+        for (int j = 0; j < 3; j++) {
+            struct scenario_point point = loaded->set.points[i];
+            if (j > 0)
+                point.hw.gpu.step_pause = (struct quantity){.value = pauses[j], .kind = QUANTITY_ASSUMED};
+            struct arena arena = ARENA_INIT;
+            struct scenario_result result;
+            assert_int_equal(scenario_simulate(&result, &point, &arena, &loaded->diag), STATUS_OK);
+            step_s[j] = result.exec.step_time_s;
+            arena_release(&arena);
+        }
+        assert_near(step_s[2] - step_s[1], 0.015, 2e-9);
+        assert_true(step_s[0] <= step_s[1] && step_s[0] > step_s[1] - 0.030);
+    }
+    unload(loaded);
+}
+
 /* Out of memory is a result, with no rates. */
 static void out_of_memory_is_a_result(void **state)
 {
@@ -97,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_change_results),
         cmocka_unit_test(rates_follow_from_the_step),
+        cmocka_unit_test(a_pause_comes_on_top_of_the_step),
         cmocka_unit_test(out_of_memory_is_a_result),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
