@@ -160,16 +160,22 @@ void stream_on_event(void *self, const struct event *event)
     stream_finish(sim, rank_index, stream_index);
 }
 
-void stream_retime(struct sim *sim, int rank_index)
+/* Of the time of a kernel that HBM limits, by what collectives beside it take. */
+static double stretch(const struct sim *sim, const struct rank *rank)
 {
-    struct rank *rank = &sim->ranks[rank_index];
     const struct hw_gpu *gpu = &sim->hw->gpu;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
     share.sms = fmax(1, share.sms - rank->resident * sim->hw->node.nccl_channels.value);
     share.hbm_Bps = rank->hbm_taken_Bps;
-    rank->stretch = rank->resident ? kernel_time(&byte, gpu, share).memory_s / alone_s : 1;
+    return kernel_time(&byte, gpu, share).memory_s / alone_s;
+}
+
+void stream_retime(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    rank->stretch = rank->resident ? stretch(sim, rank) : 1;
 
     for (int s = 0; s < STREAM_COUNT; s++) {
         struct stream *stream = &rank->streams[s];
