@@ -2,8 +2,8 @@
  * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause.
  *
  * Rows: those of a table of runs (validate/validate.h) whose used_in_fit is not empty; the rule by which they were
- * chosen stands in the table. Parameters: the quantities of kind fitted of these seven names in the GPUs of the rows, as
- * their stack leaves them; those with the same name and the same source text are one, however many files have it.
+ * chosen stands in the table. Parameters: the quantities of kind fitted of these seven names in the GPUs of the rows,
+ * as their stack leaves them; those with the same name and the same source text are one, however many files have it.
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its

@@ -1,5 +1,6 @@
 /* How sure a prediction is: each point again and again, with other draws of its numbers (hw/draw.h) and other seeds of
- * the noise, GPU speeds drawn one by one (noise.drawn_speeds), as a band of 90 %; and that band widened by what the model leaves out (discrepancy.h).
+ * the noise, GPU speeds drawn one by one (noise.drawn_speeds), as a band of 90 %; and that band widened by what the
+ * model leaves out (discrepancy.h).
  *
  * Sample k of a point uses draw k of the point's run.seed and simulates with the seed run.seed + k. Points of a
  * scenario share the draws, so that the loss along a curve has a band too, narrower than that of its ends. Noise that

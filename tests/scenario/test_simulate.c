@@ -75,8 +75,8 @@ static void rates_follow_from_the_step(void **state)
     unload(loaded);
 }
 
-/* A loop that reads the loss waits for the whole step, so what it does then comes on top, to the last digit of a float; one
- * that does not wait is never slower. */
+/* A loop that reads the loss waits for the whole step, so what it does then comes on top, to the last digit of a float;
+ * one that does not wait is never slower. */
 static void a_pause_comes_on_top_of_the_step(void **state)
 {
     (void)state;
