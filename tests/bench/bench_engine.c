@@ -6,35 +6,18 @@
  *
  * Solver: flows of a 64-node job with hybrid sharding come and go, each at its own time, 64 groups in their nodes and 8
  * across; reference: one solution of all 72 from scratch. */
+#include "bench.h"
+
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "net/net.h"
 
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { RUNS = 7, EVENTS = 1000000, NODES = 64, GPUS = 8, FLOWS = NODES + GPUS, FLOW_STARTS = 20000 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-static double median(double values[RUNS])
-{
-    qsort(values, RUNS, sizeof *values, ascending);
-    return values[RUNS / 2];
-}
 
 struct hold {
     struct engine engine;
@@ -78,9 +61,9 @@ static void bench_events(int pending)
         engine[r] = hold_s(pending, false);
         reference[r] = hold_s(pending, true);
     }
-    double seconds = median(engine);
+    double seconds = gsl_stats_median(engine, 1, RUNS);
     printf("engine, %7d pending: %6.2f million events/s, %5.1f times a bare call\n", pending, EVENTS / seconds * 1e-6,
-        seconds / median(reference));
+        seconds / gsl_stats_median(reference, 1, RUNS));
 }
 
 struct job {
@@ -162,9 +145,9 @@ static void bench_solver(void)
         engine_release(&job->engine);
     }
     free(job);
-    double seconds = median(part);
+    double seconds = gsl_stats_median(part, 1, RUNS);
     printf("solver, %.0f flows active: %6.2f us a flow that comes and goes, 1 / %.1f of solving all of them once\n",
-        active, seconds / FLOW_STARTS * 1e6, median(whole) / seconds);
+        active, seconds / FLOW_STARTS * 1e6, gsl_stats_median(whole, 1, RUNS) / seconds);
 }
 
 int main(void)

@@ -3,33 +3,16 @@
  *
  * plan: to compile one of 256 micro-steps, an op. folded: one rank with its allocator; ranks: 32 with noise and without
  * an allocator of their own; both an event, the compilation included. */
+#include "bench.h"
+
 #include "engine/engine.h"
 #include "scenario/scenario.h"
 
+#include <gsl/gsl_statistics_double.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { RUNS = 5, EVENTS = 1000000, PENDING = 1000 };
-
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
-}
-
-static double median(double values[RUNS])
-{
-    qsort(values, RUNS, sizeof *values, ascending);
-    return values[RUNS / 2];
-}
 
 static void again(void *self, const struct event *event)
 {
@@ -83,9 +66,9 @@ static void bench(const char *name, const struct scenario_override *set, int n, 
         run[r] = run_s(set, n, compiles_only);
         reference[r] = event_s();
     }
-    double seconds = median(run);
-    printf(
-        "%-6s: %6.1f ns, %5.2f times an event of the engine alone\n", name, seconds * 1e9, seconds / median(reference));
+    double seconds = gsl_stats_median(run, 1, RUNS);
+    printf("%-6s: %6.1f ns, %5.2f times an event of the engine alone\n", name, seconds * 1e9,
+        seconds / gsl_stats_median(reference, 1, RUNS));
 }
 
 int main(void)
