@@ -86,7 +86,7 @@ static void a_pause_comes_on_top_of_the_step(void **state)
         NULL, 0);
     assert_string_equal(loaded->diag.text, "");
     for (int i = 0; i < loaded->set.n_points; i++) {
-        static const double pauses[] = {NAN, 0.010, 0.025};
+        static const double pauses[] = {0, 0.010, 0.025}; /* the first is not set */
         double step_s[3];
         for (int j = 0; j < 3; j++) {
             struct scenario_point point = loaded->set.points[i];
