@@ -75,7 +75,7 @@ double rng_exponential(struct rng_stream *stream, double mean)
     return rounded(gsl_ran_exponential(&rng, 1.0)) * mean;
 }
 
-static const double BLOM = 0.375; /* the i-th of n: the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
+static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
 
 void rng_normal_scores(struct rng_stream *stream, double *out, int n)
 {

@@ -96,7 +96,8 @@ static void setup_ranks(struct sim *sim)
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
     double spread = sim->options->noise.gpu_speed_spread, *scores = ARENA_ARRAY(sim->arena, double, sim->n_ranks);
     struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)sim->n_ranks);
-    rng_normal_scores(&order, scores, sim->n_ranks);
+    if (spread > 0 && !sim->options->noise.drawn_speeds)
+        rng_normal_scores(&order, scores, sim->n_ranks);
     for (int r = 0; r < sim->n_ranks; r++) {
         struct rank *rank = &sim->ranks[r];
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
