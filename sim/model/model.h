@@ -237,6 +237,7 @@ struct model_program {
     int n_activations;
     int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
     int64_t output_bytes;
+    bool takes_input; /* the output of the stage before it */
     bool
         drops_input; /* backward needs nothing of the input: unless the program is run again, the stage before it can
                       * let go of its output when the forward pass is over (a norm that casts to FP32 saves the cast) */

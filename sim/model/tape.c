@@ -160,6 +160,7 @@ struct model_program *tape_close(struct tape *tape, int output)
         .n_forward = tape->kernels[FORWARD].n,
         .n_backward = tape->kernels[BACKWARD].n,
         .output = -1,
+        .takes_input = tape->input != NO_VALUE,
         .drops_input = drops_input(tape),
         .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,
     };

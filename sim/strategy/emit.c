@@ -316,4 +316,6 @@ void emit_backward(struct emit *emit, int stage)
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);
     for (int a = 0; a < program->n_activations; a++)
         death(emit, stage, a);
+    if (program->takes_input)
+        death(emit, stage - 1, emit->stages.at[stage - 1].program->output);
 }

@@ -358,6 +358,26 @@ static void what_checkpointing_runs_again(void **state)
     }
 }
 
+/* A block's output is the next block's input: gone when that one's backward pass is over, before its own begins. */
+static void an_input_goes_with_its_block(void **state)
+{
+    (void)state;
+    for (int checkpointing = 0; checkpointing < 2; checkpointing++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.train.activation_checkpointing = checkpointing ? CHECKPOINT_FULL : CHECKPOINT_NONE;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        const struct plan *plan = &compiled.plan;
+        int end = op_named(plan, "transformer.h.1/post_backward", 0);
+        int gone = op_named(plan, "transformer.h.0/mlp.residual", 0);
+        while (plan->ops.at[gone].kind != OP_FREE)
+            gone = op_named(plan, "transformer.h.0/mlp.residual", gone + 1);
+        /* ln_1 is the last to read it. */
+        assert_true(gone < end && gone > op_named(plan, "transformer.h.1/ln_1.wgrad", 0));
+        drop(&compiled);
+    }
+}
+
 static double kernel_bytes(const struct plan *plan, enum kernel_kind kind, int stream)
 {
     double bytes = 0;
@@ -459,6 +479,7 @@ int main(void)
         cmocka_unit_test(zero_volumes),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
+        cmocka_unit_test(an_input_goes_with_its_block),
         cmocka_unit_test(fsdp_offloads),
         cmocka_unit_test(zero_offloads),
         cmocka_unit_test(offloading_where_it_cannot_be),
