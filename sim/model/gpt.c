@@ -63,6 +63,7 @@ static int block(const struct stage_context *c)
                                               : naive_attention(t, &a, qkv);
     out = tape_dropout(t, "resid_dropout", tape_linear(t, "c_proj", out));
     x = tape_add(t, "residual", x, out);
+    int a_in = normed, a_out = out;
 
     tape_scope(t, "");
     normed = tape_layer_norm(t, "ln_2", x);
@@ -70,7 +71,11 @@ static int block(const struct stage_context *c)
     int hidden = tape_linear(t, "c_fc", normed);
     hidden = s->composed_gelu ? tape_gelu_new(t, hidden) : tape_map(t, "gelu", TAPE_GELU, hidden);
     out = tape_dropout(t, "dropout", tape_linear(t, "c_proj", hidden));
-    return tape_add(t, "residual", x, out);
+    x = tape_add(t, "residual", x, out);
+    const int locals[] = {a_in, a_out, normed, out};
+    for (size_t i = 0; s->block_locals && i < sizeof locals / sizeof *locals; i++)
+        tape_keep(t, locals[i]);
+    return x;
 }
 
 static int entry(const struct stage_context *c)

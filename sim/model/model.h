@@ -84,6 +84,8 @@ struct model_shape {
     bool composed_gelu; /* tanh-GELU written out in Python ("gelu_new": GPT-2, minGPT, T5 v1.1): 8 kernels, not 1 */
     bool low_precision_norm; /* LayerNorm takes and gives the storage format even under autocast (MPT's
                               * low_precision_layernorm); without autocast every LayerNorm does */
+    bool block_locals;       /* GPT: a block's forward has what norms and sub-layers give in variables until it returns
+                              * (MPTBlock); false: an expression, whose parts go when they are used (minGPT) */
     double dropout;          /* probability in training; 0 launches no dropout kernels */
     int64_t image_size;      /* positions along a side; 0: a model of tokens, whose next three are 0 too */
     int64_t classes;         /* that the head tells apart */
@@ -237,7 +239,9 @@ struct model_program {
     int n_activations;
     int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
     int64_t output_bytes;
-    bool takes_input; /* the output of the stage before it */
+    bool takes_input;            /* the output of the stage before it */
+    int input_grad, output_grad; /* indices of the activations that are the gradients of input and output: the one is
+                                  * the other of the stage before; -1: none, or within a fused kernel */
     bool
         drops_input; /* backward needs nothing of the input: unless the program is run again, the stage before it can
                       * let go of its output when the forward pass is over (a norm that casts to FP32 saves the cast) */

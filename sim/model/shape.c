@@ -115,6 +115,8 @@ static const struct config_field fields[] = {
     FIELD(tied_embeddings, .type = FIELD_BOOL, .help = "The head uses the embedding; default: false for llama only."),
     FIELD(gated_ffn, .type = FIELD_BOOL, .help = "Three matrices in the feed-forward layer; default: llama true."),
     FIELD(biases, .type = FIELD_BOOL, .help = "GPT: all layers (default true). Llama: q, k and v (Qwen2)."),
+    FIELD(block_locals, .type = FIELD_BOOL,
+        .help = "Local variables hold what a block's norms and sub-layers give (MPTBlock); default false."),
     FIELD(low_precision_norm, .type = FIELD_BOOL,
         .help = "LayerNorm in 16 bit even under autocast (MPT's low_precision_layernorm); default false."),
     FIELD(composed_gelu, .type = FIELD_BOOL, .help = "GELU as eight kernels (gelu_new) instead of one; default false."),

@@ -14,6 +14,7 @@ struct tape *tape_open(const struct model *model, int layer, const struct model_
         .layer = layer,
         .loss = NO_VALUE,
         .input = NO_VALUE,
+        .output_grad = NO_BUFFER,
         .storage_bytes = dtype_bytes(workload->storage),
         .residual_bytes = workload->autocast ? dtype_bytes(DTYPE_FP32) : dtype_bytes(workload->storage),
     };
@@ -69,6 +70,8 @@ static void seed(struct tape *tape, int output)
             tape->values.at[i].grad = tape_new_grad(tape, i);
             tape->buffers.at[tape->values.at[i].grad].handed = true;
         }
+    if (output != tape->loss)
+        tape->output_grad = tape->values.at[output].grad;
 }
 
 static void run_backward(struct tape *tape, int output)
@@ -88,6 +91,7 @@ static void run_backward(struct tape *tape, int output)
 
 static void list_activations(const struct tape *tape, struct model_program *program, int output_buffer)
 {
+    int input_grad = tape->input == NO_VALUE ? NO_BUFFER : tape_at(tape, tape->input).grad;
     program->activations = ARENA_ARRAY(tape->arena, struct model_activation, tape->buffers.n);
     for (int i = 0; i < tape->buffers.n; i++) {
         const struct tape_buffer *buffer = &tape->buffers.at[i];
@@ -103,6 +107,10 @@ static void list_activations(const struct tape *tape, struct model_program *prog
             program->output = program->n_activations;
             program->output_bytes = life->bytes;
         }
+        if (i == input_grad)
+            program->input_grad = program->n_activations;
+        if (i == tape->output_grad)
+            program->output_grad = program->n_activations;
         program->n_activations++;
     }
 }
@@ -160,6 +168,8 @@ struct model_program *tape_close(struct tape *tape, int output)
         .n_forward = tape->kernels[FORWARD].n,
         .n_backward = tape->kernels[BACKWARD].n,
         .output = -1,
+        .input_grad = -1,
+        .output_grad = -1,
         .takes_input = tape->input != NO_VALUE,
         .drops_input = drops_input(tape),
         .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,

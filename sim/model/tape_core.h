@@ -50,9 +50,10 @@ struct tape {
     struct arena *arena;
     const char *scope;
     int layer;
-    int pass;  /* FORWARD or BACKWARD */
-    int loss;  /* a value, or NO_VALUE */
-    int input; /* the same */
+    int pass;        /* FORWARD or BACKWARD */
+    int loss;        /* a value, or NO_VALUE */
+    int input;       /* the same */
+    int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */
     int64_t storage_bytes,
         residual_bytes; /* of an element; residual: of embeddings and norms, and what they are added to */
     VEC(struct model_kernel) kernels[2];

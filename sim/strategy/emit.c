@@ -288,15 +288,28 @@ static void backward_kernels(struct emit *emit, int stage)
         tell(emit, emit->param_needed, at, kernel->param_use);
         tell(emit, emit->grad_begins, at, kernel->param_grad);
         for (int a = 0; a < program->n_activations; a++)
-            if (program->activations[a].born_in_backward && program->activations[a].born == k)
+            if (program->activations[a].born_in_backward && program->activations[a].born == k &&
+                emit->saved[stage][a] == PLAN_NO_OP)
                 birth(emit, stage, a);
         launch(emit, at, kernel, emit->options->host.backward_issue_s);
         for (int a = 0; a < program->n_activations; a++)
-            if (program->activations[a].backward_last == k)
+            if (program->activations[a].backward_last == k && a != program->input_grad)
                 death(emit, stage, a);
         tell(emit, emit->param_used, at, kernel->param_use);
         tell(emit, emit->grad_ready, at, kernel->param_grad);
     }
+}
+
+/* The stage before gets the gradient of its output, which nobody reads any more. */
+static void hand_back(struct emit *emit, int stage)
+{
+    const struct model_program *program = emit->stages.at[stage].program;
+    const struct model_program *before = emit->stages.at[stage - 1].program;
+    death(emit, stage - 1, before->output);
+    if (program->input_grad < 0 || before->output_grad < 0)
+        return;
+    emit->saved[stage - 1][before->output_grad] = emit->saved[stage][program->input_grad];
+    emit->saved[stage][program->input_grad] = PLAN_NO_OP;
 }
 
 void emit_backward(struct emit *emit, int stage)
@@ -314,8 +327,8 @@ void emit_backward(struct emit *emit, int stage)
     emit->builder.phase = PHASE_BACKWARD;
     backward_kernels(emit, stage);
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);
+    if (program->takes_input)
+        hand_back(emit, stage);
     for (int a = 0; a < program->n_activations; a++)
         death(emit, stage, a);
-    if (program->takes_input)
-        death(emit, stage - 1, emit->stages.at[stage - 1].program->output);
 }

@@ -359,7 +359,7 @@ static void what_checkpointing_runs_again(void **state)
 }
 
 /* A block's output is the next block's input: gone when that one's backward pass is over, before its own begins. */
-static void an_input_goes_with_its_block(void **state)
+static void what_passes_between_blocks(void **state)
 {
     (void)state;
     for (int checkpointing = 0; checkpointing < 2; checkpointing++) {
@@ -374,6 +374,9 @@ static void an_input_goes_with_its_block(void **state)
             gone = op_named(plan, "transformer.h.0/mlp.residual", gone + 1);
         /* ln_1 is the last to read it. */
         assert_true(gone < end && gone > op_named(plan, "transformer.h.1/ln_1.wgrad", 0));
+        /* Its gradient stays where block 1 left it: block 0 makes none. */
+        assert_true(op_named(plan, "transformer.h.1/hidden_states.grad", 0) > 0);
+        assert_int_equal(op_named(plan, "transformer.h.0/mlp.residual.grad", 0), -1);
         drop(&compiled);
     }
 }
@@ -479,7 +482,7 @@ int main(void)
         cmocka_unit_test(zero_volumes),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
-        cmocka_unit_test(an_input_goes_with_its_block),
+        cmocka_unit_test(what_passes_between_blocks),
         cmocka_unit_test(fsdp_offloads),
         cmocka_unit_test(zero_offloads),
         cmocka_unit_test(offloading_where_it_cannot_be),
