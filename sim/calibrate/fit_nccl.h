@@ -99,8 +99,10 @@ bool nccl_case_seen(const struct nccl_fit *fit, const struct nccl_case *which);
 
 /* Another table of the same machine, collective, group and settings, neither of them bad, that says something so
  * different that no prediction is within NCCL_LARGE_WANTED of both: their times are 1.1 / 0.9 apart, 22 %, in the
- * median over the sizes from min_bytes to below max_bytes (interpolated between the other's). Looks at no prediction.
- * with: the one furthest away, NULL when none contradicts. */
+ * median over the sizes from min_bytes to below max_bytes (interpolated between the other's). Or one of the same, but
+ * of another number of nodes, two or more, where the fewer nodes take longer by as much: no algorithm has less to do
+ * for more nodes with as many ranks each. Looks at no prediction. with: the one furthest away, NULL when none
+ * contradicts. */
 struct nccl_contradiction {
     const struct nccl_case *with;
     double factor; /* median of what lies between their times, whichever is the longer: 1 or more */

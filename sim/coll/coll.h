@@ -10,7 +10,8 @@
  * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
  * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
- * - NVLS, NVLSTree, CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the
+ * - NVLS, NVLSTree: a pipeline of steps, two or more stages longer than the message has steps (nvls.c). CollNet, PAT:
+ * base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the
  * receiver waits for; W by the channels that a peer gets (p2p.c).
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *

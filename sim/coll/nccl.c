@@ -101,6 +101,33 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes)
     return size < 0 || size >= SIZES ? 1 : table[protocol][(int)size];
 }
 
+static double nvls_channels(bool several, const struct hw *hw)
+{
+    static const double hopper = 16, blackwell = 32, blackwell_rack = 24, most_of_a_board = 8;
+    bool rack = hw->node.gpus.value > most_of_a_board;
+    double channels = strcmp(hw->gpu.arch, "Blackwell") != 0 ? hopper : rack ? blackwell_rack : blackwell;
+    return several && quantity_is_set(hw->cluster.nccl_channels) ? fmax(channels, hw->cluster.nccl_channels.value)
+                                                                 : channels;
+}
+
+double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct hw *hw)
+{
+    /* A chunk is halved to below while the message has fewer than so many steps of it. */
+    static const struct {
+        double above, steps, below;
+    } one[] = {{0x1p16, 64, 0x1p16}, {0x1p15, 8, 0x1p15}, {0x1p14, 2, 0x1p14}},
+      tree[] = {{0x1p17, 16, 0x1p17}, {0x1p16, 4, 0x1p16}, {0x1p15, 1, 0x1p15}};
+    static const double most = 0x1p17, most_of_many_nodes = 0x1p16;
+    bool several = shape.nodes > 1;
+    double heads = nvls_channels(several, hw) * shape.per_node, chunk = shape.nodes >= 4 ? most_of_many_nodes : most;
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
+        double above = several ? tree[i].above : one[i].above, steps = several ? tree[i].steps : one[i].steps;
+        if (chunk > above && bytes < steps * heads * chunk)
+            chunk = several ? tree[i].below : one[i].below;
+    }
+    return heads * chunk;
+}
+
 double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels)
 {
     /* Threads of a channel times bytes a thread: NCCL_*_MAX_NTHREADS and NCCL_*_THREAD_THRESHOLD of src/include, 2.2x.
