@@ -31,8 +31,8 @@ static double measured_s(const struct nccl_case *table, double bytes)
     return below->measured_s * pow(above->measured_s / below->measured_s, part);
 }
 
-/* Median factor that two tables are apart: 1 or more on groups of one size, whichever is the slower; else how much
- * slower the smaller group is. */
+/* By the sizes of a: median factor that two tables are apart: 1 or more on groups of one size, whichever is the slower;
+ * else how much slower the smaller group is. */
 static double factor(const struct nccl_case *a, const struct nccl_case *b, double min_bytes, double max_bytes)
 {
     size_t n = 0;
@@ -60,7 +60,7 @@ struct nccl_contradiction nccl_case_contradiction(
         bool comparable = which->nodes == other->nodes || (which->nodes > 1 && other->nodes > 1);
         if (!comparable || !same_machine_and_settings(which, other))
             continue;
-        double apart = factor(which, other, min_bytes, max_bytes);
+        double apart = fmax(factor(which, other, min_bytes, max_bytes), factor(other, which, min_bytes, max_bytes));
         if (apart > worst.factor)
             worst = (struct nccl_contradiction){other, apart};
     }
