@@ -35,6 +35,8 @@ static const struct config_field node_fields[] = {
     NODE(nccl_base_latency, "A collective, once, Simple protocol.", HW_LATENCY),
     NODE(nccl_channels, "SMs that a collective occupies on each GPU.", HW_COUNT(1, 128)),
     NODE(nccl_bytes, "HBM that NCCL takes for one communicator.", HW_BYTES),
+    HW_OPTIONAL(
+        struct hw_node, nccl_link_latency, "A step inside the node, LL and LL128, more than NCCL has.", HW_LATENCY),
     HW_OPTIONAL(struct hw_node, nvls_efficiency, "Share of gpu_bandwidth at which the switch reduces.", HW_SHARE),
     HW_OPTIONAL(struct hw_node, nvls_latency, "A collective by the switch, once.", HW_LATENCY),
     HW_OPTIONAL(struct hw_node, nvls_step_latency, "A step of chunks by the switch.", HW_LATENCY),

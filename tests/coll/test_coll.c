@@ -267,6 +267,23 @@ static void switches_that_reduce(void **state)
     assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_LL, shape_of(32, 1), &hw));
 }
 
+/* A node whose NVLinks take longer than NCCL's table has: 14 steps of a ring, and of a tree's chain up and down, by LL
+ * and LL128, not by Simple, whose step is stated. */
+static void slower_links(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.nccl_link_latency = (struct quantity)GIVEN(0.7e-6);
+    for (int algorithm = COLL_RING; algorithm <= COLL_TREE; algorithm++)
+        for (int protocol = COLL_LL; protocol <= COLL_SIMPLE; protocol++) {
+            enum coll_algorithm a = (enum coll_algorithm)algorithm;
+            enum coll_protocol p = (enum coll_protocol)protocol;
+            double before_s = cost_of(COLL_ALL_REDUCE, a, p, 1e3, shape_of(8, 1), &test_hw).latency_s;
+            double after_s = cost_of(COLL_ALL_REDUCE, a, p, 1e3, shape_of(8, 1), &hw).latency_s;
+            assert_true(fabs(after_s - before_s - (p == COLL_SIMPLE ? 0 : 14 * 0.7e-6)) < 1e-12);
+        }
+}
+
 /* Where NCCL changes chunks, seen in tables of nccl-tests: from 1 GiB on 8 H100 the 128 KiB of 128 channels and heads
  * (NVIDIA/dgxc-benchmarking), below 64 KiB; on 2 x 8 from 64 MiB on (NVIDIA/nccl-tests#309), on 2 x 8 B200, with twice
  * the channels, from 128 MiB on (dstack, Lambda). From 4 nodes on never more than 64 KiB. The smallest are 16 KiB, and
@@ -458,6 +475,7 @@ int main(void)
         cmocka_unit_test(a_tree_on_two_nodes_halves_the_network_traffic),
         cmocka_unit_test(switches_that_reduce),
         cmocka_unit_test(chunks_of_the_switch),
+        cmocka_unit_test(slower_links),
         cmocka_unit_test(switches_that_reduce_between_nodes),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
