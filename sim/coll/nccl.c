@@ -112,19 +112,17 @@ static double nvls_channels(bool several, const struct hw *hw)
 
 double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct hw *hw)
 {
-    /* A chunk is halved to below while the message has fewer than so many steps of it. */
-    static const struct {
-        double above, steps, below;
-    } one[] = {{0x1p16, 64, 0x1p16}, {0x1p15, 8, 0x1p15}, {0x1p14, 2, 0x1p14}},
-      tree[] = {{0x1p17, 16, 0x1p17}, {0x1p16, 4, 0x1p16}, {0x1p15, 1, 0x1p15}};
+    /* A larger chunk is cut to this one while the message has fewer than so many steps of it. */
+    static const struct cut {
+        double chunk, steps;
+    } one_node[] = {{0x1p16, 64}, {0x1p15, 8}, {0x1p14, 2}}, more[] = {{0x1p17, 16}, {0x1p16, 4}, {0x1p15, 1}};
     static const double most = 0x1p17, most_of_many_nodes = 0x1p16;
     bool several = shape.nodes > 1;
     double heads = nvls_channels(several, hw) * shape.per_node, chunk = shape.nodes >= 4 ? most_of_many_nodes : most;
-    for (size_t i = 0; i < sizeof one / sizeof *one; i++) {
-        double above = several ? tree[i].above : one[i].above, steps = several ? tree[i].steps : one[i].steps;
-        if (chunk > above && bytes < steps * heads * chunk)
-            chunk = several ? tree[i].below : one[i].below;
-    }
+    const struct cut *cuts = several ? more : one_node;
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (chunk > cuts[i].chunk && bytes < cuts[i].steps * heads * chunk)
+            chunk = cuts[i].chunk;
     return heads * chunk;
 }
 

@@ -6,8 +6,8 @@
  * chunk. Three groups of warps work on three steps at a time: they copy into the buffers that the switch sees, let it
  * add and multicast, and copy out; so a message of k steps takes as long as k + 2. Steps are large: 16 channels of 8
  * heads with chunks of 128 KiB are 16 MiB, 57 us, and of 72 heads in a rack far more, which is why a rack needs GiBs to
- * be fast. Smaller chunks for smaller messages are seen as bends: 8 H100 need less than 3 % more than twice the time
- * from 32 to 512 MiB, and less than 1.9 times from 512 MiB to 1 GiB, where chunks go from 64 to 128 KiB
+ * be fast. Smaller chunks for smaller messages are seen as bends: from 128 MiB on the busbw of 8 H100 grows
+ * by 5.4, 3.4, 6.8 and 1.5 % with each doubling, where chunks go from 64 to 128 KiB at 1 GiB
  * (NVIDIA/dgxc-benchmarking). */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
