@@ -6,10 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-static bool same_run(const struct nccl_case *a, const struct nccl_case *b)
+static bool same_machine_and_settings(const struct nccl_case *a, const struct nccl_case *b)
 {
     return a != b && a->use != NCCL_BAD && b->use != NCCL_BAD && strcmp(a->topology, b->topology) == 0 &&
-           a->kind == b->kind && a->nodes == b->nodes && a->ranks == b->ranks &&
+           a->kind == b->kind && a->ranks / a->nodes == b->ranks / b->nodes &&
            a->force.algorithm == b->force.algorithm && a->force.protocol == b->force.protocol &&
            a->channels == b->channels && a->launch_s == b->launch_s;
 }
@@ -31,7 +31,8 @@ static double measured_s(const struct nccl_case *table, double bytes)
     return below->measured_s * pow(above->measured_s / below->measured_s, part);
 }
 
-/* Median factor between two tables, whichever is the slower: 1 or more. */
+/* By the sizes of a: median factor that two tables are apart: 1 or more on groups of one size, whichever is the slower;
+ * else how much slower the smaller group is. */
 static double factor(const struct nccl_case *a, const struct nccl_case *b, double min_bytes, double max_bytes)
 {
     size_t n = 0;
@@ -40,7 +41,9 @@ static double factor(const struct nccl_case *a, const struct nccl_case *b, doubl
         const struct nccl_point *point = &a->points.at[i];
         double other_s = measured_s(b, point->bytes);
         if (point->bytes >= min_bytes && point->bytes < max_bytes && other_s > 0)
-            factors[n++] = exp(fabs(log(point->measured_s / other_s)));
+            factors[n++] = a->nodes == b->nodes  ? exp(fabs(log(point->measured_s / other_s)))
+                           : a->nodes < b->nodes ? point->measured_s / other_s
+                                                 : other_s / point->measured_s;
     }
     gsl_sort(factors, 1, n);
     double median = n > 0 ? gsl_stats_median_from_sorted_data(factors, 1, n) : 1;
@@ -54,9 +57,10 @@ struct nccl_contradiction nccl_case_contradiction(
     struct nccl_contradiction worst = {NULL, 1};
     for (int i = 0; i < fit->cases.n; i++) {
         const struct nccl_case *other = &fit->cases.at[i];
-        if (!same_run(which, other))
+        bool comparable = which->nodes == other->nodes || (which->nodes > 1 && other->nodes > 1);
+        if (!comparable || !same_machine_and_settings(which, other))
             continue;
-        double apart = factor(which, other, min_bytes, max_bytes);
+        double apart = fmax(factor(which, other, min_bytes, max_bytes), factor(other, which, min_bytes, max_bytes));
         if (apart > worst.factor)
             worst = (struct nccl_contradiction){other, apart};
     }

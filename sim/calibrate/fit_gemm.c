@@ -120,7 +120,7 @@ static bool solve(struct fit *fit, double start[MAX_NUMBERS])
         return false;
     gsl_vector_view at = gsl_vector_view_array(start, n);
     gsl_matrix *covariance = gsl_matrix_alloc(n, n);
-    const struct robust_problem problem = {residuals, fit, fit->n_rows + (size_t)fit->n_expected, n, CAUCHY, 0};
+    const struct robust_problem problem = {residuals, fit, fit->n_rows + (size_t)fit->n_expected, n, CAUCHY, 0, false};
     bool good = robust_fit(&at.vector, covariance, &problem);
     good = write_numbers(fit, &at.vector, covariance) && good;
     gsl_matrix_free(covariance);

@@ -152,7 +152,7 @@ enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag
             gsl_vector_set(at, (size_t)fit->parameters.at[i].number, log(start * fit->parameters.at[i].filed.value));
     fit->covariance = xrealloc(fit->covariance, sizeof *fit->covariance * fit->n_free * fit->n_free);
     gsl_matrix_view covariance = gsl_matrix_view_array(fit->covariance, fit->n_free, fit->n_free);
-    const struct robust_problem problem = {residuals, fit, n_rows, fit->n_free, CAUCHY, 0};
+    const struct robust_problem problem = {residuals, fit, n_rows, fit->n_free, CAUCHY, 0, start == 1};
     bool good = robust_fit(at, &covariance.matrix, &problem);
     gsl_vector *off = gsl_vector_alloc(n_rows);
     residuals(at, fit, off); /* leaves the solution in the parameters */

@@ -68,7 +68,8 @@ enum status nccl_fit_load(
     struct nccl_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag);
 void nccl_fit_free(struct nccl_fit *fit);
 
-/* Fits; systems then have the fitted values. start: what the filed values are multiplied with for a start. STATUS_INPUT
+/* Fits; systems then have the fitted values. start: what the filed values are multiplied with for a start (1: near enough to weigh
+ * the rows by it). STATUS_INPUT
  * when the tables do not determine the parameters. */
 enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag);
 
@@ -99,8 +100,10 @@ bool nccl_case_seen(const struct nccl_fit *fit, const struct nccl_case *which);
 
 /* Another table of the same machine, collective, group and settings, neither of them bad, that says something so
  * different that no prediction is within NCCL_LARGE_WANTED of both: their times are 1.1 / 0.9 apart, 22 %, in the
- * median over the sizes from min_bytes to below max_bytes (interpolated between the other's). Looks at no prediction.
- * with: the one furthest away, NULL when none contradicts. */
+ * median over the sizes from min_bytes to below max_bytes (interpolated between the other's). Or one of the same, but
+ * of another number of nodes, two or more, where the fewer nodes take longer by as much: no algorithm has less to do
+ * for more nodes with as many ranks each. Looks at no prediction. with: the one furthest away, NULL when none
+ * contradicts. */
 struct nccl_contradiction {
     const struct nccl_case *with;
     double factor; /* median of what lies between their times, whichever is the longer: 1 or more */

@@ -200,7 +200,7 @@ static bool solve(struct training_fit *fit, bool search)
     gsl_matrix *covariance = gsl_matrix_alloc(n, n);
     for (size_t i = 0; i < n; i++)
         gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
-    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP};
+    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP, false};
     bool good = true;
     if (search)
         good = robust_fit(at, covariance, &problem);

@@ -32,6 +32,8 @@ static bool search(gsl_multifit_nlinear_workspace *work, const struct robust_pro
     gsl_vector *weights = gsl_vector_alloc(p->n_rows), *off = gsl_vector_alloc(p->n_rows);
     gsl_vector *before = gsl_vector_alloc(p->n_parameters);
     gsl_vector_set_all(weights, 1);
+    if (p->starts_near)
+        weigh(weights, off, at, p);
     double moved = HUGE_VAL;
     for (int round = 0; round < REWEIGHTINGS && moved > still(p, 1e-6); round++) {
         int info;

@@ -21,6 +21,8 @@ struct robust_problem {
     double scale;                /* residual at which a row counts half */
     double
         step; /* relative step of the finite differences; 0: GSL's own, for residuals that are smooth to the last bit */
+    bool starts_near; /* the start is near enough to weigh the rows by it; else they begin alike, and a fit with kinks
+                         comes back from there to another place of a flat valley */
 };
 
 /* at: the start in, the solution out. covariance (n_parameters squared) out, scaled by the variance of the residuals:

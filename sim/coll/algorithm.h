@@ -44,8 +44,14 @@ double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
 int coll_levels(int nodes);
 
 /* NVLS and NVLSTree: factors and HBM of a GPU whose message the switch adds up; false: not on this shape and hardware.
- * What the switch gives, as a share of coll_gpu_Bps(). */
+ */
 bool coll_over_switch(struct coll_cost *cost, const struct coll_query *query);
-double coll_switch_share(const struct hw *hw);
+
+/* The steps in which a message passes through the switch (nvls.c). */
+struct coll_switch {
+    double step_bytes; /* of the message */
+    double step_s;     /* how long the switch is busy with it */
+};
+struct coll_switch coll_switch_steps(const struct coll_query *query);
 
 #endif

@@ -10,15 +10,16 @@
  * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
  * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
- * - NVLS, NVLSTree, CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the
- * receiver waits for; W by the channels that a peer gets (p2p.c).
+ * - NVLS, NVLSTree: a pipeline of steps, two or more stages longer than the message has steps (nvls.c).
+ * - CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the receiver waits for; W
+ * by the channels that a peer gets (p2p.c).
  * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
  * NVLS (node); latency of the network and of posting to it, efficiency, channels, copies through host memory where
  * there is no GPUDirect (cluster). Of algorithms and protocols
  * the fastest by this estimate is taken, which is NCCL's rule with calibrated instead of built-in constants; NCCL's own
- * mistakes of choice are not imitated.
+ * mistakes of choice are not imitated (tried: sim/README.md).
  *
  * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:

@@ -87,7 +87,7 @@ static double hop_inside_s(enum coll_algorithm like, enum coll_protocol protocol
     enum nccl_link link = hw->node.fabric == HW_PCIE ? NCCL_PCI : NCCL_NVLINK;
     double builtin_s = nccl_hop_s[like][link][protocol];
     if (protocol != COLL_SIMPLE)
-        return builtin_s;
+        return builtin_s + hw->node.nccl_link_latency.value;
     return hw->node.nccl_hop_latency.value * builtin_s / nccl_hop_s[COLL_RING][link][COLL_SIMPLE];
 }
 

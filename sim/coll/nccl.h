@@ -26,6 +26,12 @@ double nccl_tree_share(enum coll_protocol protocol, int nodes);
  * many channels as GPUs of a node, at most 8 (assumed: one for each NIC of the usual machines; NCCL's logs show 8). */
 double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape);
 
+/* Bytes of a message of NVLS or (on several nodes) NVLSTree that pass through the switch in one step: a chunk of every
+ * channel of every head. Chunks: calcCollChunking of src/enqueue.cc, 2.20 on; channels: NVLS_NCHANNELS_* of
+ * src/transport/nvls.cc, at least NCCL_MIN_CTAS. Kind: assumed, quoted from memory; measured bends stand where they put
+ * them (16 channels: 64 MiB on 2 x 8 H100, 1 GiB on 8; 32 channels: 128 MiB on 2 x 8 B200). */
+double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct hw *hw);
+
 /* What the tuner multiplies the bandwidth of a tree all_reduce with, by size. */
 double nccl_tree_correction(enum coll_protocol protocol, double bytes);
 

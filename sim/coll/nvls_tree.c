@@ -1,5 +1,6 @@
 /* NVLSTree, all-reduce on several nodes: NVLS inside, a double binary tree between them, up and down. Bytes on the NICs
- * as in tree.c. */
+ * as in tree.c. The pipeline is that of NVLS (nvls.c) with a stage more for each level up and each down, in which an
+ * edge of a tree carries its half of a step. The slowest stage sets the rate. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
@@ -11,10 +12,14 @@ bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query)
     int nodes = query->shape.nodes;
     if (nodes < 2 || !quantity_is_set(cluster->nvls_tree_latency) || !coll_over_switch(cost, query))
         return false;
+    struct coll_switch steps = coll_switch_steps(query);
     cost->node_out_factor = (nodes > 2 ? 2 : 1) * query->bytes / cost->bus_bytes;
-    coll_set_rate(cost, query, coll_switch_share(query->hw), 1);
-    cost->max_rate_Bps = fmin(cost->max_rate_Bps, nccl_tree_max_Bps(query->hw, COLL_SIMPLE, true, query->shape));
-    double level_s = cluster->nvls_tree_latency.value + 2 * cluster->nccl_net_latency.value; /* Simple flushes */
-    cost->latency_s = query->hw->node.nvls_latency.value + 2 * coll_levels(nodes) * level_s;
+    double switch_Bps = cost->bus_bytes / (query->bytes / steps.step_bytes * steps.step_s);
+    cost->max_rate_Bps = fmin(fmin(switch_Bps, coll_across_Bps(cost, query, 1)),
+        nccl_tree_max_Bps(query->hw, COLL_SIMPLE, true, query->shape));
+    double edge_s = steps.step_bytes / 2 / (coll_across_Bps(cost, query, 1) * cost->node_out_factor);
+    double level_s =
+        cluster->nvls_tree_latency.value + 2 * cluster->nccl_net_latency.value + edge_s; /* Simple flushes */
+    cost->latency_s = query->hw->node.nvls_latency.value + 2 * steps.step_s + 2 * coll_levels(nodes) * level_s;
     return true;
 }

@@ -92,10 +92,13 @@ struct hw_node {
     struct quantity nccl_hop_latency;  /* s of one ring step inside the node, Simple protocol */
     struct quantity nccl_base_latency; /* s of a collective with the Simple protocol, once */
     struct quantity nccl_channels;     /* thread blocks (= SMs) that a collective occupies on each GPU */
+    struct quantity nccl_link_latency; /* s of a step inside the node by LL and LL128, more than NCCL's own table has;
+                                          optional, default 0 */
     struct quantity nccl_bytes;        /* HBM that NCCL takes for one communicator, bytes */
-    /* Only where the switch can reduce (NVLink SHARP); both or none. */
-    struct quantity nvls_efficiency; /* share of gpu_bandwidth at which the switch takes each GPU's message, fraction */
-    struct quantity nvls_latency;    /* s of a collective by the switch, once */
+    /* Only where the switch can reduce (NVLink SHARP); all or none. */
+    struct quantity nvls_efficiency;   /* share of gpu_bandwidth at which the switch takes a step of chunks, fraction */
+    struct quantity nvls_latency;      /* s of a collective by the switch, once */
+    struct quantity nvls_step_latency; /* s of a step, whatever its chunks: blocks of all GPUs wait for each other */
 };
 
 /* Protocols that the network plugin leaves to collectives between nodes. */

@@ -35,8 +35,11 @@ static const struct config_field node_fields[] = {
     NODE(nccl_base_latency, "A collective, once, Simple protocol.", HW_LATENCY),
     NODE(nccl_channels, "SMs that a collective occupies on each GPU.", HW_COUNT(1, 128)),
     NODE(nccl_bytes, "HBM that NCCL takes for one communicator.", HW_BYTES),
+    HW_OPTIONAL(
+        struct hw_node, nccl_link_latency, "A step inside the node, LL and LL128, more than NCCL has.", HW_LATENCY),
     HW_OPTIONAL(struct hw_node, nvls_efficiency, "Share of gpu_bandwidth at which the switch reduces.", HW_SHARE),
     HW_OPTIONAL(struct hw_node, nvls_latency, "A collective by the switch, once.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_node, nvls_step_latency, "A step of chunks by the switch.", HW_LATENCY),
 };
 const struct config_table hw_node_table = {
     .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
@@ -55,9 +58,10 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
     enum status status = hw_read(out, &hw_node_table, path, arena, diag);
     if (status)
         return status;
-    if (quantity_is_set(out->nvls_efficiency) != quantity_is_set(out->nvls_latency))
+    bool reduces = quantity_is_set(out->nvls_efficiency);
+    if (reduces != quantity_is_set(out->nvls_latency) || reduces != quantity_is_set(out->nvls_step_latency))
         return diag_input(diag, (struct source_pos){.file = path},
-            "nvls_efficiency and nvls_latency belong together; give both or none");
+            "nvls_efficiency, nvls_latency and nvls_step_latency belong together; give all or none");
     enum status gpus = whole("gpus", out->gpus, path, diag);
     enum status nics = whole("nics", out->nics, path, diag);
     return gpus ? gpus : nics;

@@ -1,5 +1,6 @@
 /* Expected values are the formulae of coll/ in round numbers, worked out in the comments. */
 #include "coll/coll.h"
+#include "coll/nccl.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -235,25 +236,75 @@ static void a_tree_on_two_nodes_halves_the_network_traffic(void **state)
     near(tree.bus_bytes * tree.node_out_factor, 16e9);
 }
 
-/* The switch takes each GPU's message once at 60 GB/s: 8 GB in 133 ms after 50 us, where a ring moves 14 GB at 100
- * GB/s. Across 4 nodes two levels up and two down, each 30 us and twice the network's 3; 2 S leave each node. */
+/* What the switch reduces at: 60 GB/s and 5 us for every step of chunks. */
+static struct hw reducing(void)
+{
+    struct hw hw = test_hw;
+    hw.node.nvls_efficiency = (struct quantity)GIVEN(0.6);
+    hw.node.nvls_latency = (struct quantity)GIVEN(50e-6);
+    hw.node.nvls_step_latency = (struct quantity)GIVEN(5e-6);
+    return hw;
+}
+
+/* Steps of 16 channels, 8 heads and 128 KiB each take 16 MiB / 60 GB/s and 5 us; a message of k steps takes k + 2 of
+ * them after 50 us, where a ring moves 14 GB at 100 GB/s. Across 4 nodes chunks are 64 KiB; two levels up and two down
+ * are each 30 us, twice the network's 3 and half of a step over NICs of 80 GB/s; 2 S leave each node, which is slower
+ * than the switch. */
 static void switches_that_reduce(void **state)
 {
     (void)state;
-    struct hw hw = test_hw;
-    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &hw));
-    hw.node.nvls_efficiency = (struct quantity)GIVEN(0.6);
-    hw.node.nvls_latency = (struct quantity)GIVEN(50e-6);
+    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &test_hw));
+    struct hw hw = reducing();
     struct coll_cost node = coll_choose(COLL_ALL_REDUCE, 8e9, shape_of(8, 1), &hw, COLL_FREE);
     assert_int_equal(node.algorithm, COLL_NVLS);
-    near(coll_alone_s(node), 50e-6 + 8e9 / 60e9);
+    near(coll_alone_s(node), 50e-6 + (8e9 / 0x1p24 + 2) * (0x1p24 / 60e9 + 5e-6));
     near(node.bus_bytes * node.gpu_out_factor, 8e9);
     struct coll_cost four = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape_of(32, 1), &hw);
-    near(four.latency_s, 50e-6 + 2 * 2 * 36e-6);
+    near(four.latency_s, 50e-6 + 2 * (0x1p23 / 60e9 + 5e-6) + 2 * 2 * (36e-6 + 0x1p22 / 80e9));
     near(four.bus_bytes * four.node_out_factor, 16e9);
     near(four.bus_bytes / four.max_rate_Bps, 16e9 / 80e9);
     assert_false(possible(COLL_ALL_GATHER, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &hw));
     assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_LL, shape_of(32, 1), &hw));
+}
+
+/* A node whose NVLinks take longer than NCCL's table has: 14 steps of a ring, and of a tree's chain up and down, by LL
+ * and LL128, not by Simple, whose step is stated. */
+static void slower_links(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.nccl_link_latency = (struct quantity)GIVEN(0.7e-6);
+    for (int algorithm = COLL_RING; algorithm <= COLL_TREE; algorithm++)
+        for (int protocol = COLL_LL; protocol <= COLL_SIMPLE; protocol++) {
+            enum coll_algorithm a = (enum coll_algorithm)algorithm;
+            enum coll_protocol p = (enum coll_protocol)protocol;
+            double before_s = cost_of(COLL_ALL_REDUCE, a, p, 1e3, shape_of(8, 1), &test_hw).latency_s;
+            double after_s = cost_of(COLL_ALL_REDUCE, a, p, 1e3, shape_of(8, 1), &hw).latency_s;
+            assert_true(fabs(after_s - before_s - (p == COLL_SIMPLE ? 0 : 14 * 0.7e-6)) < 1e-12);
+        }
+}
+
+/* Where NCCL changes chunks, seen in tables of nccl-tests: from 1 GiB on 8 H100 the 128 KiB of 128 channels and heads
+ * (NVIDIA/dgxc-benchmarking), below 64 KiB; on 2 x 8 from 64 MiB on (NVIDIA/nccl-tests#309), on 2 x 8 B200, with twice
+ * the channels, from 128 MiB on (dstack, Lambda). From 4 nodes on never more than 64 KiB. The smallest are 16 KiB, and
+ * no step is more than the message. A run with 24 channels has them here too. */
+static void chunks_of_the_switch(void **state)
+{
+    (void)state;
+    struct hw hw = reducing();
+    near(nccl_nvls_step_bytes(0x1p30, shape_of(8, 1), &hw), 0x1p24);
+    near(nccl_nvls_step_bytes(0x1p29, shape_of(8, 1), &hw), 0x1p23);
+    near(nccl_nvls_step_bytes(0x1p20, shape_of(8, 1), &hw), 0x1p21);
+    near(nccl_nvls_step_bytes(0x1p26, shape_of(16, 1), &hw), 0x1p24);
+    near(nccl_nvls_step_bytes(0x1p25, shape_of(16, 1), &hw), 0x1p23);
+    near(nccl_nvls_step_bytes(0x1p33, shape_of(32, 1), &hw), 0x1p23);
+    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, 6e5, shape_of(8, 1), &hw)), 50e-6 + 3 * 15e-6);
+    hw.cluster.nccl_channels = (struct quantity)GIVEN(24);
+    near(nccl_nvls_step_bytes(0x1p33, shape_of(16, 1), &hw), 24 * 8 * 0x1p17);
+    hw = reducing();
+    hw.gpu.arch = "Blackwell";
+    near(nccl_nvls_step_bytes(0x1p27, shape_of(16, 1), &hw), 0x1p25);
+    near(nccl_nvls_step_bytes(0x1p26, shape_of(16, 1), &hw), 0x1p24);
 }
 
 /* Switches of the network that add, at half of the NICs' 80 GB/s: 8 GB leave each node once, in 0.2 s whatever the
@@ -395,9 +446,7 @@ static void one_rank_costs_nothing(void **state)
 static void larger_messages_take_longer(void **state)
 {
     (void)state;
-    struct hw hw = test_hw;
-    hw.node.nvls_efficiency = (struct quantity)GIVEN(0.6);
-    hw.node.nvls_latency = (struct quantity)GIVEN(50e-6);
+    struct hw hw = reducing();
     for (int kind = 0; kind < COLL_KIND_COUNT; kind++)
         for (int size = 2; size <= 512; size *= 2) {
             double before = 0;
@@ -425,6 +474,8 @@ int main(void)
         cmocka_unit_test(small_all_reduces_take_the_tree),
         cmocka_unit_test(a_tree_on_two_nodes_halves_the_network_traffic),
         cmocka_unit_test(switches_that_reduce),
+        cmocka_unit_test(chunks_of_the_switch),
+        cmocka_unit_test(slower_links),
         cmocka_unit_test(switches_that_reduce_between_nodes),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
