@@ -24,7 +24,8 @@
  * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:
  * CollNet and NVLS for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are
- * laid so that each node is entered and left once per ring and the rings are rotated over the node's NICs. */
+ * laid so that each node is entered and left once per ring and the rings are rotated over the node's NICs. Part of a
+ * mesh's GPUs have the links among themselves, taken to be spread evenly over all pairs. */
 #ifndef FLOPCAST_COLL_COLL_H
 #define FLOPCAST_COLL_COLL_H
 

@@ -28,13 +28,23 @@ static double channels(bool across, const struct hw *hw)
     return own ? hw->cluster.nccl_channels.value : hw->node.nccl_channels.value;
 }
 
+/* A group of a mesh has only the links among its own GPUs. They are taken to be spread evenly over all pairs: of the
+ * six of a V100 in DGX-1V two GPUs have one or two here and there, 6/7 so, and four have four, 18/7 so (topology matrix
+ * in the README of PyTorch's DDP benchmark). */
+static double mesh_share(struct coll_shape shape, const struct hw *hw)
+{
+    double peers = hw->node.gpus.value - 1;
+    bool part = hw->node.fabric == HW_NVLINK_MESH && shape.per_node > 1 && shape.per_node - 1 < peers;
+    return part ? (shape.per_node - 1) / peers : 1;
+}
+
 /* What the node's default of channels reaches; in a ring from GPU to GPU across nodes, what those channels do. */
 double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->gpu_out_factor == 0)
         return HUGE_VAL;
-    double nvlink_Bps = coll_gpu_Bps(hw);
+    double nvlink_Bps = coll_gpu_Bps(hw) * mesh_share(query->shape, hw);
     if (cost->node_out_factor > 0 && cost->gpu_out_factor == 1 && quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
         double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
         nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);

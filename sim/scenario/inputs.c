@@ -87,7 +87,8 @@ static void default_noise(struct scenario_point *point)
 static void use_stack(struct scenario_point *point, const struct stack *stack)
 {
     struct train_options *train = &point->options.strategy.train;
-    int fsdp_version = (int)point->options.strategy.fsdp.version;
+    struct ddp_options *ddp = &point->options.strategy.ddp;
+    int fsdp_version = (int)point->options.strategy.fsdp.version, broadcast_buffers = ddp->broadcast_buffers;
     const struct {
         const char *path;
         int *option, of_stack;
@@ -99,6 +100,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"fsdp.version", &fsdp_version, (int)stack->kernels.fsdp_version},
         {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
             stack->kernels.stage3_fetch},
+        {"ddp.broadcast_buffers", &broadcast_buffers, stack->kernels.broadcast_buffers},
     };
     stack_apply(&point->hw.gpu, stack);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
@@ -109,6 +111,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at});
     }
     point->options.strategy.fsdp.version = fsdp_version;
+    ddp->broadcast_buffers = broadcast_buffers;
 }
 
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)

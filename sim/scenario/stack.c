@@ -43,6 +43,7 @@ static const struct config_field arch_fields[STACK_ARCHS] = {
 static const struct config_table arch_table = {
     .what = "the architectures of a stack", .fields = arch_fields, .n_fields = STACK_ARCHS};
 
+static const char *const no_yes[] = {"false", "true", NULL};
 static const struct config_field kernel_fields[] = {
     {.key = "cross_entropy",
         .type = FIELD_ENUM,
@@ -75,6 +76,11 @@ static const struct config_field kernel_fields[] = {
         .offset = offsetof(struct stack_kernels, stage3_fetch),
         .help = "How this version of DeepSpeed gathers in stage 3.",
         .names = stage3_fetch_names},
+    {.key = "broadcast_buffers",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, broadcast_buffers),
+        .help = "Whether DDP sends statistics of BatchNorm to all before each step.",
+        .names = no_yes},
 };
 static const struct config_table kernel_table = {.what = "the kernels of a stack",
     .fields = kernel_fields,
@@ -106,7 +112,7 @@ const struct config_table stack_table = {
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.kernels = {-1, -1, -1, -1, -1, -1}};
+    *out = (struct stack){.kernels = {-1, -1, -1, -1, -1, -1, -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)

@@ -100,6 +100,8 @@ static const struct config_field ddp_fields[] = {
     {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"), .dimension = DIM_BYTES,
         .min = 1, .max = 0x1p50},
     {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view, "gradients live in the buckets")},
+    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers,
+        "a step begins with rank 0's statistics of BatchNorm; the stack's where not given")},
 };
 static TABLE(ddp_table, "'ddp'", ddp_fields);
 

@@ -162,7 +162,7 @@ static void add_strategies(const struct search *search, struct scenario_point po
             add(search, point);
         }
     }
-    point.options.strategy.kind = STRATEGY_DDP;
+    point.options.strategy.kind = gpus > 1 ? STRATEGY_DDP : STRATEGY_SINGLE_DEVICE;
     add(search, point);
 }
 

@@ -47,7 +47,7 @@ const char *tune_settings(const struct tune_candidate *candidate, struct arena *
         return arena_printf(arena, "%s --set deepspeed.zero_optimization.stage=%" PRId64, text, strategy->zero.stage);
     if (strategy->kind == STRATEGY_INTERNEVO)
         return arena_printf(arena, "%s --set internevo.zero1=%" PRId64, text, strategy->internevo.zero1);
-    if (strategy->kind == STRATEGY_DDP)
+    if (strategy->kind != STRATEGY_FSDP)
         return text;
     return arena_printf(arena,
         "%s --set fsdp.sharding_strategy=%s --set fsdp.sharding_group_size=%" PRId64

@@ -1,4 +1,5 @@
-/* PyTorch's DistributedDataParallel as a plan. Source: torch/csrc/distributed/c10d/reducer.cpp of PyTorch 2, restated.
+/* PyTorch's DistributedDataParallel as a plan, and (single_device) the module alone. Source:
+ * torch/csrc/distributed/c10d/reducer.cpp of PyTorch 2, restated.
  *
  * Every rank holds the whole model, its gradients and optimizer state. Gradients go into buckets of bucket_cap_bytes
  * (the first first_bucket_bytes) in the order in which they become ready (the order after the rebuild in the first
@@ -6,9 +7,12 @@
  * copy of the gradients. Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32. With
  * gradient accumulation only the last micro-step communicates (no_sync). LOMO goes without the reducer: each gradient
  * is all-reduced alone, used and freed before backward goes on (lomo_optim/lomo.py, fuse_update).
- * broadcast_buffers=True: before a step's first forward pass rank 0's statistics of BatchNorm go to all, joined by
- * format, and are copied out one by one (broadcast_coalesced, c10d/comm.cpp). Ignored: find_unused_parameters,
- * static_graph. */
+ * broadcast_buffers: before a step's first forward pass rank 0's statistics of BatchNorm go to all, joined by
+ * format, and are copied out one by one (broadcast_coalesced, c10d/comm.cpp).
+ *   One rank goes through all of that: its buckets are filled and emptied like those of many. Only NCCL launches
+ * nothing for it, as the collectives work in place (ncclEnqueueCheck: nRanks == 1); the host pays for them.
+ *   Ignored: find_unused_parameters, static_graph, the division of a whole bucket (a pass over it) that PyTorch before
+ * 1.6 makes, zero_grad(set_to_none=False). */
 #include "strategy/emit.h"
 
 struct ddp {
@@ -21,8 +25,21 @@ struct ddp {
     int64_t bucket_bytes; /* in the bucket that is filling */
     int buckets;          /* sent in this micro-step */
     bool first_micro_step, synchronises;
-    bool views; /* gradients live in the buckets */
+    bool reducer; /* there is one */
+    bool views;   /* gradients live in the buckets */
 };
+
+/* A collective of DDP's; one rank has the host's part of it. */
+static plan_wait collective(struct ddp *ddp, const char *name, enum coll_kind kind, double bytes)
+{
+    struct plan_builder *builder = &ddp->emit->builder;
+    double host_s = ddp->emit->options->host.collective_issue_s;
+    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
+    plan_wait op = plan_collective(builder, STREAM_COMM, name, kind, bytes, ddp->group, host_s);
+    if (op == PLAN_NO_OP)
+        plan_host(builder, name, host_s);
+    return op;
+}
 
 static void send_bucket(struct ddp *ddp)
 {
@@ -30,9 +47,8 @@ static void send_bucket(struct ddp *ddp)
     if (ddp->bucket_bytes == 0)
         return;
     plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
-    plan_stream_wait(&emit->builder, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    plan_collective(&emit->builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets++),
-        COLL_ALL_REDUCE, (double)ddp->bucket_bytes, ddp->group, emit->options->host.collective_issue_s);
+    collective(ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets++), COLL_ALL_REDUCE,
+        (double)ddp->bucket_bytes);
     ddp->bucket_bytes = 0;
 }
 
@@ -59,11 +75,10 @@ static void update_now(struct ddp *ddp, int tensor)
 {
     struct emit *emit = ddp->emit;
     const struct model_tensor *at = &emit->model->tensors[tensor];
-    plan_stream_wait(&emit->builder, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    plan_wait reduced = plan_collective(&emit->builder, STREAM_COMM,
-        arena_printf(emit->arena, "%s/all_reduce", at->name), COLL_ALL_REDUCE, (double)(at->numel * emit->master_bytes),
-        ddp->group, emit->options->host.collective_issue_s);
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, reduced);
+    if (emit->gpus > 1)
+        plan_stream_wait(&emit->builder, STREAM_COMPUTE,
+            collective(ddp, arena_printf(emit->arena, "%s/all_reduce", at->name), COLL_ALL_REDUCE,
+                (double)(at->numel * emit->master_bytes)));
     emit_update(emit, STREAM_COMPUTE, at->numel);
     plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
     ddp->grads[tensor] = PLAN_NO_OP;
@@ -84,7 +99,7 @@ static void grad_ready(void *self, int tensor)
         update_now(ddp, tensor);
         return;
     }
-    if (!ddp->synchronises || emit->gpus == 1)
+    if (!ddp->synchronises || !ddp->reducer)
         return;
     if (!ddp->views)
         stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
@@ -99,10 +114,8 @@ static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
 {
     struct plan_builder *builder = &ddp->emit->builder;
     stream_kernel(ddp, KERNEL_COPY, name, "flatten", (double)bytes, (double)bytes);
-    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     plan_stream_wait(builder, STREAM_COMPUTE,
-        plan_collective(builder, STREAM_COMM, arena_printf(ddp->emit->arena, "%s/broadcast", name), COLL_BROADCAST,
-            (double)bytes, ddp->group, ddp->emit->options->host.collective_issue_s));
+        collective(ddp, arena_printf(ddp->emit->arena, "%s/broadcast", name), COLL_BROADCAST, (double)bytes));
     for (int i = 0; i < n; i++)
         stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
 }
@@ -110,7 +123,7 @@ static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
 static void broadcast_buffers(struct ddp *ddp)
 {
     const struct model *model = ddp->emit->model;
-    if (ddp->emit->gpus == 1 || model->n_batch_norms == 0)
+    if (!ddp->reducer || !ddp->options->broadcast_buffers || model->n_batch_norms == 0)
         return;
     ddp->emit->builder.phase = PHASE_FORWARD;
     broadcast(
@@ -148,7 +161,7 @@ static void micro_step(struct ddp *ddp)
 static void finish_backward(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
-    if (emit->gpus == 1 || emit_updates_in_backward(emit))
+    if (!ddp->reducer)
         return;
     send_bucket(ddp);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_COMM));
@@ -172,7 +185,7 @@ static void setup_memory(struct ddp *ddp)
         if (!at->frozen)
             ddp->tensors[ddp->n_tensors++] = (struct optimizer_tensor){at->rows, at->cols};
     }
-    if (ddp->views || (emit->gpus > 1 && !emit_updates_in_backward(emit)))
+    if (ddp->reducer)
         plan_keep(&emit->builder, "reducer/buckets", emit->model->trained * emit->master_bytes,
             ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
 }
@@ -183,7 +196,8 @@ void compile_ddp(struct emit *emit)
     emit->self = &ddp;
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;
-    ddp.views = ddp.options->gradient_as_bucket_view && !emit_updates_in_backward(emit);
+    ddp.reducer = emit->options->kind == STRATEGY_DDP && !emit_updates_in_backward(emit);
+    ddp.views = ddp.reducer && ddp.options->gradient_as_bucket_view;
     ddp.grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     ddp.tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
     ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);

@@ -10,7 +10,7 @@ const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
 const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
-const char *const strategy_kind_names[] = {"fsdp", "ddp", "deepspeed", "internevo", NULL};
+const char *const strategy_kind_names[] = {"fsdp", "ddp", "deepspeed", "internevo", "single_device", NULL};
 const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
@@ -41,7 +41,7 @@ struct strategy_options strategy_default_options(void)
             .no_sync = false,
             .version = 1,
             .max_inflight_all_gathers = 2},
-        .ddp = {.bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20},
+        .ddp = {.bucket_cap_bytes = 25 * 0x1p20, .first_bucket_bytes = 0x1p20, .broadcast_buffers = true},
         .zero = {.stage = 1,
             .reduce_bucket_size = 500000000,
             .allgather_bucket_size = 500000000,
@@ -70,6 +70,8 @@ const char *strategy_label(const struct strategy_options *options)
         return stages[options->zero.stage];
     case STRATEGY_INTERNEVO:
         return "hybrid ZeRO-1";
+    case STRATEGY_SINGLE_DEVICE:
+        return "single device";
     case STRATEGY_FSDP:
     case STRATEGY_COUNT:
         break;
@@ -224,6 +226,9 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
             "take "
             "attention: naive",
             model->shape.name);
+    if (options->kind == STRATEGY_SINGLE_DEVICE && gpus > 1)
+        return diag_input(diag, at,
+            "strategy 'single_device' is a model on one GPU, not on %d; take strategy: ddp, or cluster.gpus: 1", gpus);
     int precision = options->train.precision;
     if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");
@@ -250,7 +255,8 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     static void (*const compile[STRATEGY_COUNT])(struct emit *) = {[STRATEGY_FSDP] = compile_fsdp,
         [STRATEGY_DDP] = compile_ddp,
         [STRATEGY_DEEPSPEED] = compile_deepspeed,
-        [STRATEGY_INTERNEVO] = compile_internevo};
+        [STRATEGY_INTERNEVO] = compile_internevo,
+        [STRATEGY_SINGLE_DEVICE] = compile_ddp};
     struct emit emit;
     emit_begin(&emit, out, options, model, hw, gpus, arena);
     compile[options->kind](&emit);

@@ -80,6 +80,7 @@ struct fsdp_options {
 struct ddp_options {
     double bucket_cap_bytes, first_bucket_bytes; /* 25 MiB, 1 MiB */
     bool gradient_as_bucket_view;
+    bool broadcast_buffers; /* true */
 };
 
 /* What the host pays, in seconds (see host thread in exec.h). */
@@ -121,8 +122,16 @@ static inline int64_t internevo_zero1_size(const struct internevo_options *optio
     return options->zero1 <= 0 || options->zero1 > gpus ? gpus : options->zero1;
 }
 
-enum strategy_kind { STRATEGY_FSDP, STRATEGY_DDP, STRATEGY_DEEPSPEED, STRATEGY_INTERNEVO, STRATEGY_COUNT };
-extern const char *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed", "internevo" */
+enum strategy_kind {
+    STRATEGY_FSDP,
+    STRATEGY_DDP,
+    STRATEGY_DEEPSPEED,
+    STRATEGY_INTERNEVO,
+    STRATEGY_SINGLE_DEVICE, /* a module that nothing wraps, on one GPU; PyTorch Lightning's name */
+    STRATEGY_COUNT
+};
+extern const char
+    *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed", "internevo", "single_device" */
 
 struct strategy_options {
     int kind; /* enum strategy_kind */

@@ -21,6 +21,11 @@ static void keep_figures(struct validate_row *row, const struct scenario_result 
     };
 }
 
+static bool is_alone(const struct validate_row *row)
+{
+    return row->set.points[0].options.strategy.kind == STRATEGY_SINGLE_DEVICE;
+}
+
 /* Speeds that can be compared: both in the unit that was published. False: nothing was. */
 static bool speeds(const struct validate_row *row, double *measured, double *predicted)
 {
@@ -32,6 +37,12 @@ static bool speeds(const struct validate_row *row, double *measured, double *pre
                  : step                     ? 1 / p->step_time_s
                                             : p->tflops_per_gpu;
     return *measured > 0 && *predicted > 0;
+}
+
+/* Fewer GPUs, or the same one under the strategy of the curve. */
+static bool is_before(const struct validate_row *row, const struct validate_row *other)
+{
+    return row->gpus < other->gpus || (row->gpus == other->gpus && is_alone(other) && !is_alone(row));
 }
 
 static void set_errors(struct validate_table *table)
@@ -53,7 +64,7 @@ static void set_errors(struct validate_table *table)
         struct validate_row *row = &table->rows.at[i], *smallest = NULL;
         for (int j = 0; j < table->rows.n; j++) {
             struct validate_row *other = &table->rows.at[j];
-            if (other->curve == row->curve && other->has_error && (!smallest || other->gpus < smallest->gpus)) {
+            if (other->curve == row->curve && other->has_error && (!smallest || is_before(other, smallest))) {
                 smallest = other;
                 row->smallest = j;
             }

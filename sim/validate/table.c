@@ -143,14 +143,18 @@ static void load_scenario(
     diag_merge(diag, &own);
 }
 
-/* Every setting of a row but gpus, and its source: what the rows of a curve share. */
+/* Every setting of a row but gpus, and its source: what the rows of a curve share. Scripts that wrap the model on
+ * several GPUs only have one GPU's row in DDP's curve. */
 static const char *curve_key(struct validate_table *table, int csv_row)
 {
     const struct csv_table *csv = table->csv;
     const char *key = csv_cell(csv, csv_row, csv_column(csv, "source"));
     for (int c = 0; c < csv_columns(csv); c++)
         if (path_of(csv_name(csv, c)) && strcmp(csv_name(csv, c), "gpus") != 0)
-            key = arena_printf(&table->arena, "%s|%s", key, csv_cell(csv, csv_row, c));
+            key = arena_printf(&table->arena, "%s|%s", key,
+                strcmp(csv_cell(csv, csv_row, c), strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0
+                    ? strategy_kind_names[STRATEGY_DDP]
+                    : csv_cell(csv, csv_row, c));
     return key;
 }
 

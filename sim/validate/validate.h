@@ -17,7 +17,8 @@
  * worked out from them, by that formula.
  *
  * Ratio: rows of one source that are alike in every setting but gpus are a curve; a row's ratio is its speed over that
- * of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. */
+ * of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. A model alone on one GPU
+ * (single_device) is the smallest row of a DDP curve that has no row of DDP on one GPU. */
 #ifndef FLOPCAST_VALIDATE_VALIDATE_H
 #define FLOPCAST_VALIDATE_VALIDATE_H
 

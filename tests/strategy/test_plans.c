@@ -54,6 +54,7 @@ static void every_combination_is_a_lawful_plan(void **state)
         options.fsdp.no_sync = rest % 2;
         rest /= 2;
         options.kind = rest % STRATEGY_COUNT;
+        ranks = options.kind == STRATEGY_SINGLE_DEVICE ? 1 : ranks;
         options.train.use_cache = options.ddp.gradient_as_bucket_view = rest % 2;
         rest /= STRATEGY_COUNT;
         bool own_copies = options.kind == STRATEGY_DEEPSPEED; /* of the weights */
@@ -175,15 +176,16 @@ static void the_last_micro_batch_is_what_is_left(void **state)
 {
     (void)state;
     for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
+        int ranks = kind == STRATEGY_SINGLE_DEVICE ? 1 : 8;
         struct compiled whole, rest;
         struct strategy_options options = options_of(FULL_SHARD);
         options.kind = kind;
         if (kind == STRATEGY_INTERNEVO)
             options.train.precision = PRECISION_BF16_MASTER;
-        compile(&whole, &options, &small_t5, 8);
+        compile(&whole, &options, &small_t5, ranks);
         options.train.device_batch = 5;
         assert_int_equal(strategy_micro_steps(&options.train), 3);
-        compile(&rest, &options, &small_t5, 8);
+        compile(&rest, &options, &small_t5, ranks);
         assert_true(rest.plan.model_flop == 2.5 * whole.plan.model_flop);
         assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5);
         if (kind == STRATEGY_FSDP)
@@ -191,7 +193,7 @@ static void the_last_micro_batch_is_what_is_left(void **state)
         drop(&rest);
         options.train.micro_batch = 4;
         options.train.device_batch = 3;
-        compile(&rest, &options, &small_t5, 8);
+        compile(&rest, &options, &small_t5, ranks);
         assert_true(rest.plan.model_flop == 1.5 * whole.plan.model_flop && rest.plan.samples == 3);
         drop(&rest);
         drop(&whole);

@@ -67,6 +67,29 @@ static void errors_and_ratios(void **state)
     drop(loaded);
 }
 
+/* The model alone on one GPU is the smallest row of a DDP curve that has none of DDP there (batch 4), else it is in no
+ * curve's way (batch 2: a). */
+static void a_model_alone_begins_a_curve(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load("id,source,model,topology,gpus,strategy,micro_batch,tokens_per_s_per_gpu\n"
+                                       "a,s,tiny.json,cluster.yaml,1,single_device,2,1000\n"
+                                       "b,s,tiny.json,cluster.yaml,1,ddp,2,900\n"
+                                       "c,s,tiny.json,cluster.yaml,8,ddp,2,810\n"
+                                       "d,s,tiny.json,cluster.yaml,1,single_device,4,1000\n"
+                                       "e,s,tiny.json,cluster.yaml,8,ddp,4,800\n");
+    assert_string_equal(loaded->diag.text, "");
+    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    const struct validate_row *rows = loaded->table.rows.at;
+    assert_false(rows[0].has_ratio);
+    assert_true(rows[1].has_ratio && rows[3].has_ratio);
+    assert_int_equal(rows[2].smallest, 1);
+    assert_near(rows[2].measured_ratio, 0.9, 1e-12);
+    assert_int_equal(rows[4].smallest, 3);
+    assert_near(rows[4].measured_ratio, 0.8, 1e-12);
+    drop(loaded);
+}
+
 static bool all(const struct validate_row *row, const void *self)
 {
     (void)self;
@@ -141,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_ratios),
+        cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(a_row_that_makes_no_scenario_is_named),

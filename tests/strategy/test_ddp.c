@@ -1,0 +1,90 @@
+/* DDP on several GPUs, on one, and the module without it. */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "compiled.h"
+
+/* Once a step, before forward: small_resnet has a norm in its stem (8 channels), three in each of 6 blocks and one in
+ * each of 4 shortcuts: 8 + 2 (8 + 8 + 16) + 16, 8 + 8 + 32 + 32, 2 (16 + 16 + 64) + 64, 32 + 32 + 128 + 128 = 744
+ * channels, of which mean and variance go in FP32; and 23 counters of 8 bytes. */
+static void ddp_broadcasts_statistics(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_DDP;
+    options.train.grad_accum = 3;
+    for (int i = 0; i < 3; i++) {
+        int gpus = i ? 8 : 1;
+        options.ddp.broadcast_buffers = i < 2;
+        bool sends = i == 1;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_resnet, gpus);
+        assert_int_equal(count(&compiled.plan, COLL_BROADCAST), sends ? 2 : 0);
+        assert_true(bytes_of(&compiled.plan, COLL_BROADCAST) == (sends ? 2 * 4 * 744 + 23 * 8 : 0));
+        drop(&compiled);
+    }
+}
+
+static int kernels(const struct plan *plan, const char *name)
+{
+    int n = 0;
+    for (int o = 0; o < plan->ops.n; o++)
+        n += plan->ops.at[o].kind == OP_KERNEL && strstr(plan->ops.at[o].name, name);
+    return n;
+}
+
+/* One rank's reducer copies every gradient into its bucket and back, and statistics into what it broadcasts (two
+ * formats) and back (mean, variance and a counter for each of 23 norms), as eight do; the module alone does neither. */
+static void one_rank_goes_through_all_of_it(void **state)
+{
+    (void)state;
+    static const int kinds[] = {STRATEGY_DDP, STRATEGY_DDP, STRATEGY_SINGLE_DEVICE}, ranks[] = {8, 1, 1};
+    for (int i = 0; i < 3; i++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        options.kind = kinds[i];
+        struct compiled compiled;
+        compile(&compiled, &options, &small_resnet, ranks[i]);
+        bool ddp = kinds[i] == STRATEGY_DDP;
+        assert_int_equal(kernels(&compiled.plan, "/copy_to_bucket"), ddp ? compiled.model.n_tensors : 0);
+        assert_int_equal(kernels(&compiled.plan, "/copy_from_bucket"), ddp ? compiled.model.n_tensors : 0);
+        assert_int_equal(kernels(&compiled.plan, "/flatten"), ddp ? 2 : 0);
+        assert_int_equal(kernels(&compiled.plan, "running_statistics/copy"), ddp ? 2 * 23 : 0);
+        assert_int_equal(kernels(&compiled.plan, "num_batches_tracked/copy"), ddp ? 23 : 0);
+        assert_int_equal(compiled.plan.collectives.n > 0, ranks[i] > 1);
+        drop(&compiled);
+    }
+}
+
+static void a_module_alone_takes_one_gpu(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw = test_hw();
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_SINGLE_DEVICE;
+    struct model model;
+    struct plan plan;
+    model_build(&model, &small_gpt, &arena);
+    assert_int_equal(
+        strategy_compile(&plan, &options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "not on 8; take strategy: ddp, or cluster.gpus: 1"));
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ddp_broadcasts_statistics),
+        cmocka_unit_test(one_rank_goes_through_all_of_it),
+        cmocka_unit_test(a_module_alone_takes_one_gpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
