@@ -68,9 +68,8 @@ enum status nccl_fit_load(
     struct nccl_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag);
 void nccl_fit_free(struct nccl_fit *fit);
 
-/* Fits; systems then have the fitted values. start: what the filed values are multiplied with for a start (1: near enough to weigh
- * the rows by it). STATUS_INPUT
- * when the tables do not determine the parameters. */
+/* Fits; systems then have the fitted values. start: what the filed values are multiplied with for a start (1: near
+ * enough to weigh the rows by it). STATUS_INPUT when the tables do not determine the parameters. */
 enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag);
 
 /* The parameter that a quantity of this key and source is, or NULL. */

@@ -41,7 +41,8 @@ static void sweeps(void **state)
             "--set train.micro_batch:1:1: error: an empty list sweeps nothing; write [8, 16]\n"},
         {BASE, {"train.micro_batch", ""}, "--set train.micro_batch: error: no value; write one behind '='\n"},
         {BASE, {"strategy", "FSDP"},
-            "--set strategy:1:1: error: 'FSDP' is not one of fsdp, ddp, deepspeed, internevo, single_device; did you mean 'fsdp'?\n"},
+            "--set strategy:1:1: error: 'FSDP' is not one of fsdp, ddp, deepspeed, internevo, single_device; did you "
+            "mean 'fsdp'?\n"},
         {BASE, {"model", "[tiny.json, none.json]"},
             "--set model:1:13: error: cannot open 'none.json': No such file or directory; paths are relative to the "
             "working directory\n"},
