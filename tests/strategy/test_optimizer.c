@@ -7,8 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../shapes.h"
-#include "strategy/strategy.h"
+#include "compiled.h"
 
 #include <string.h>
 
@@ -207,21 +206,6 @@ static void lomo_forgets(void **state)
     assert_true(gradients == 4.0 * (66048 + 128) / 8);
 }
 
-static void refuse_options(struct strategy_options options, const char *words)
-{
-    struct hw hw = {.gpu.name = "test", .node.gpus.value = 8};
-    hw.gpu.gemm[DTYPE_FP32].peak = (struct quantity){.value = 1e12, .kind = QUANTITY_ASSUMED};
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    struct model model;
-    struct plan plan = {0};
-    model_build(&model, &small_gpt, &arena);
-    assert_int_equal(
-        strategy_compile(&plan, &options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
-    assert_non_null(strstr(diag.text, words));
-    arena_release(&arena);
-}
-
 static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const char *words)
 {
     struct strategy_options options = strategy_default_options();
@@ -231,7 +215,7 @@ static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const cha
     options.train.optimizer = OPTIMIZER_LOMO;
     options.train.grad_accum = grad_accum;
     options.train.device_batch = device_batch;
-    refuse_options(options, words);
+    refuse_plan(test_hw(), &options, words);
 }
 
 static void autocast_where_it_cannot_be(void **state)
@@ -241,7 +225,7 @@ static void autocast_where_it_cannot_be(void **state)
     options.train.seq_len = 32;
     options.train.autocast = true;
     options.train.precision = PRECISION_FP32;
-    refuse_options(options, "train.autocast is of bf16_mixed and fp16_mixed");
+    refuse_plan(test_hw(), &options, "train.autocast is of bf16_mixed and fp16_mixed");
 }
 
 static void lomo_where_it_cannot_be(void **state)

@@ -439,20 +439,6 @@ static void zero_offloads(void **state)
     }
 }
 
-static void refuse_offload(struct hw hw, const struct strategy_options *options, const char *words)
-{
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    struct model model;
-    struct plan plan = {0};
-    model_build(&model, &small_gpt, &arena);
-    assert_int_equal(
-        strategy_compile(&plan, options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
-    assert_non_null(strstr(diag.text, words));
-    plan_release(&plan);
-    arena_release(&arena);
-}
-
 static void offloading_where_it_cannot_be(void **state)
 {
     (void)state;
@@ -460,13 +446,13 @@ static void offloading_where_it_cannot_be(void **state)
     options.fsdp.cpu_offload = true;
     struct hw hw = test_hw();
     hw.node.host_memory.value = 1e6; /* 16 bytes for each of 216,128 parameters are more */
-    refuse_offload(hw, &options, "use more GPUs");
+    refuse_plan(hw, &options, "use more GPUs");
     hw.node.host_memory = (struct quantity){0};
-    refuse_offload(hw, &options, "give both");
+    refuse_plan(hw, &options, "give both");
     options.train.grad_accum = 2;
-    refuse_offload(test_hw(), &options, "no_sync: true");
+    refuse_plan(test_hw(), &options, "no_sync: true");
     options.train.optimizer = OPTIMIZER_LOMO;
-    refuse_offload(test_hw(), &options, "LOMO");
+    refuse_plan(test_hw(), &options, "LOMO");
 }
 
 int main(void)
