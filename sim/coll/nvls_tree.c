@@ -15,9 +15,10 @@ bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query)
     struct coll_switch steps = coll_switch_steps(query);
     cost->node_out_factor = (nodes > 2 ? 2 : 1) * query->bytes / cost->bus_bytes;
     double switch_Bps = cost->bus_bytes / (query->bytes / steps.step_bytes * steps.step_s);
-    cost->max_rate_Bps = fmin(fmin(switch_Bps, coll_across_Bps(cost, query, 1)),
-        nccl_tree_max_Bps(query->hw, COLL_SIMPLE, true, query->shape));
-    double edge_s = steps.step_bytes / 2 / (coll_across_Bps(cost, query, 1) * cost->node_out_factor);
+    double across_Bps = coll_across_Bps(cost, query, 1);
+    cost->max_rate_Bps =
+        fmin(fmin(switch_Bps, across_Bps), nccl_tree_max_Bps(query->hw, COLL_SIMPLE, true, query->shape));
+    double edge_s = steps.step_bytes / 2 / (across_Bps * cost->node_out_factor);
     double level_s =
         cluster->nvls_tree_latency.value + 2 * cluster->nccl_net_latency.value + edge_s; /* Simple flushes */
     cost->latency_s = query->hw->node.nvls_latency.value + 2 * steps.step_s + 2 * coll_levels(nodes) * level_s;
