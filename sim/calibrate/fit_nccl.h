@@ -101,7 +101,8 @@ bool nccl_case_seen(const struct nccl_fit *fit, const struct nccl_case *which);
  * different that no prediction is within NCCL_LARGE_WANTED of both: their times are 1.1 / 0.9 apart, 22 %, in the
  * median over the sizes from min_bytes to below max_bytes (interpolated between the other's). Or one of the same, but
  * of another number of nodes, two or more, where the fewer nodes take longer by as much: no algorithm has less to do
- * for more nodes with as many ranks each. Looks at no prediction. with: the one furthest away, NULL when none
+ * for more nodes with as many ranks each. Looks at no prediction, but this second half was written when the errors were
+ * known: it flags two tables, both of NVIDIA/nccl#235. with: the one furthest away, NULL when none
  * contradicts. */
 struct nccl_contradiction {
     const struct nccl_case *with;

@@ -43,8 +43,7 @@ double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
 /* floor(log2 nodes) */
 int coll_levels(int nodes);
 
-/* NVLS and NVLSTree: factors and HBM of a GPU whose message the switch adds up; false: not on this shape and hardware.
- */
+/* NVLS, NVLSTree: factors and HBM of a GPU whose message the switch adds up; false: not on this shape and hardware. */
 bool coll_over_switch(struct coll_cost *cost, const struct coll_query *query);
 
 /* The steps in which a message passes through the switch (nvls.c). */

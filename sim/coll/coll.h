@@ -17,9 +17,9 @@
  *
  * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
  * NVLS (node); latency of the network and of posting to it, efficiency, channels, copies through host memory where
- * there is no GPUDirect (cluster). Of algorithms and protocols
- * the fastest by this estimate is taken, which is NCCL's rule with calibrated instead of built-in constants; NCCL's own
- * mistakes of choice are not imitated (tried: sim/README.md).
+ * there is no GPUDirect (cluster). Of algorithms and protocols the fastest by this estimate is taken, which is NCCL's
+ * rule with calibrated instead of built-in constants; NCCL's own mistakes of choice are not imitated (tried:
+ * sim/README.md).
  *
  * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:

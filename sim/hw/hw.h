@@ -118,7 +118,7 @@ struct hw_cluster {
     struct quantity nccl_channels;           /* of a ring across nodes; default: the node's */
     struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
     struct quantity nccl_staging_bandwidth;  /* B/s that one process copies through host memory, sent and received
-                                                together;  default: no copy (GPUDirect) */
+                                                together; default: no copy (GPUDirect) */
     struct quantity nvls_tree_latency;       /* s of a level of NVLSTree; default: no NVLSTree */
     struct quantity nccl_collnet_efficiency; /* share of the NICs at which switches add up nodes; default: no CollNet */
     int nccl_protocols;                      /* enum hw_protocols; default all */

@@ -56,7 +56,7 @@ bool emit_skips(const struct emit *emit, int stage, int k);
  * keeps. */
 void emit_forward(struct emit *emit, int stage);
 /* Recomputation, where the stage does it, and the kernels of its backward pass; at its end everything that the stage
- * kept, and the output of the stage before it, is freed. */
+ * kept, and the output of the stage before it, is freed; the gradient of that output goes to the stage before. */
 void emit_backward(struct emit *emit, int stage);
 
 /* The model's outputs go out of scope: past_key_values are freed. */

@@ -9,8 +9,6 @@
 
 #include "compiled.h"
 
-#include <string.h>
-
 /* A matrix of 100 x 50 = 5,000 elements of 4 bytes. AdamW and Adam: two moments, 40,000. Momentum, Lion: one, 20,000.
  * 8-bit Adam: two bytes an element and two FP32 scales to each of ceil(5,000 / 256) = 20 blocks, 10,160. Adafactor: 4 x
  * (100 + 50) = 600, with a first moment 20,600. SGD, LOMO: nothing. */
