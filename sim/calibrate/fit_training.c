@@ -14,14 +14,15 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
 static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. */
-enum { N_KEYS = 7 };
+enum { N_KEYS = 8 };
 static const char *const keys[N_KEYS] = {"gemm_sustained", "overlap_slowdown", "attention_efficiency",
-    "attention_backward", "pointwise_efficiency", "conv_efficiency", "step_pause"};
+    "attention_backward", "pointwise_efficiency", "norm_row_time", "conv_efficiency", "step_pause"};
 
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
     struct quantity *const of[N_KEYS] = {&gpu->gemm_sustained, &gpu->overlap_slowdown, &gpu->attention_efficiency,
-        &gpu->attention_backward, &gpu->pointwise_efficiency, &gpu->conv_efficiency, &gpu->step_pause};
+        &gpu->attention_backward, &gpu->pointwise_efficiency, &gpu->norm_row_time, &gpu->conv_efficiency,
+        &gpu->step_pause};
     return of[key];
 }
 
@@ -125,13 +126,14 @@ static void run_rows(struct training_fit *fit)
             fit->rows[i].speed = speed_of(fit, i);
 }
 
-/* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown and the pause, seconds, as their
- * logarithm, within bounds that no machine reaches. */
-static const double MOST = 10, LEAST = 1e-4;
+/* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown and times, seconds, as their logarithm,
+ * within bounds that the search does not reach: so many times, and such a part of, the filed value. */
+static const double MOST = 1e3, LEAST = 1e-3;
 
 static bool is_share(const struct training_parameter *p)
 {
-    return strcmp(p->key, "overlap_slowdown") != 0 && strcmp(p->key, "step_pause") != 0;
+    return strcmp(p->key, "overlap_slowdown") != 0 && strcmp(p->key, "norm_row_time") != 0 &&
+           strcmp(p->key, "step_pause") != 0;
 }
 
 static double varied(const struct training_parameter *p)
@@ -141,7 +143,7 @@ static double varied(const struct training_parameter *p)
 
 static double value_of(const struct training_parameter *p, double x)
 {
-    return is_share(p) ? 1 / (1 + exp(-x)) : fmin(MOST, fmax(LEAST, exp(x)));
+    return is_share(p) ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
 }
 
 static double slope_of(const struct training_parameter *p)

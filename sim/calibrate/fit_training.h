@@ -1,8 +1,8 @@
 /* Fits what only training shows: of the GPU files gemm_sustained, conv_efficiency and overlap_slowdown, of the stack
- * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause.
+ * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause, and norm_row_time of both.
  *
  * Rows: those of a table of runs (validate/validate.h) whose used_in_fit is not empty; the rule by which they were
- * chosen stands in the table. Parameters: the quantities of kind fitted of these seven names in the GPUs of the rows,
+ * chosen stands in the table. Parameters: the quantities of kind fitted of these eight names in the GPUs of the rows,
  * as their stack leaves them; those with the same name and the same source text are one, however many files have it.
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which

@@ -41,7 +41,7 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
     fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
-        fprintf(out, "%-22s %5d %10.4f %10.4f +- %-10.4f %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
+        fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
             p->fitted.std_error, p->source);
     }
     int n = fit->parameters.n;

@@ -80,6 +80,8 @@ static const struct config_field gpu_fields[] = {
     HW_OPTIONAL(struct hw_gpu, gemm_sustained, "Share of the GEMM rates that is left in hours of training.", HW_SHARE),
     HW_OPTIONAL(struct hw_gpu, pointwise_efficiency,
         "Share of the streaming rate that pointwise, norm and loss kernels reach.", HW_SHARE),
+    HW_OPTIONAL(
+        struct hw_gpu, norm_row_time, "Time of a row in a layer norm's gradients of weight and bias.", HW_LATENCY),
     HW_OPTIONAL(struct hw_gpu, conv_efficiency, "Share of the GEMM rates that convolutions reach.", HW_SHARE),
     HW_OPTIONAL(struct hw_gpu, overlap_slowdown,
         "How much longer kernels take while a collective is resident, beyond what it takes of SMs and HBM.",

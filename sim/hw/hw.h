@@ -62,13 +62,15 @@ struct hw_gpu {
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
     struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
-    struct quantity conv_efficiency;      /* share of the GEMM rates that cuDNN's convolutions reach */
-    struct quantity overlap_slowdown;     /* how much longer kernels take while a collective is resident, beyond the SMs
-                                             and the HBM bandwidth that it takes: its blocks poll flags through L2 and
-                                             draw power. 0.5: half as long again. Default 0 */
-    struct quantity step_pause;           /* s that the GPU has nothing to do between two steps: the training loop reads
-                                             the loss (loss.item() waits for the whole step), computes metrics, logs and
-                                             takes a batch from the data loader. Unset: it does not wait for the GPU */
+    struct quantity norm_row_time;    /* s that a block of PyTorch's kernel for the gradients of a layer norm's weight
+                                         and bias takes for a row (kernel/kernel.h). Unset: bytes alone count */
+    struct quantity conv_efficiency;  /* share of the GEMM rates that cuDNN's convolutions reach */
+    struct quantity overlap_slowdown; /* how much longer kernels take while a collective is resident, beyond the SMs
+                                         and the HBM bandwidth that it takes: its blocks poll flags through L2 and
+                                         draw power. 0.5: half as long again. Default 0 */
+    struct quantity step_pause;       /* s that the GPU has nothing to do between two steps: the training loop reads
+                                         the loss (loss.item() waits for the whole step), computes metrics, logs and
+                                         takes a batch from the data loader. Unset: it does not wait for the GPU */
     /* Optional, default 0: host time, seconds, of a call for a segment of PyTorch's allocator. */
     struct quantity cuda_malloc, cuda_free;
 };

@@ -78,13 +78,22 @@ int kernel_supported(const struct hw_gpu *gpu, enum dtype math)
     return quantity_is_set(gpu->gemm[math].peak);
 }
 
+/* A block for some columns walks down all rows. */
+static double rows_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
+{
+    if (work->kind != KERNEL_NORM || !quantity_is_set(gpu->norm_row_time))
+        return 0;
+    double blocks = ceil((double)work->n / KERNEL_COLUMNS_OF_BLOCK);
+    return (double)work->m * gpu->norm_row_time.value * ceil(blocks / sms);
+}
+
 static double compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
 {
     if (work->kind == KERNEL_GEMM)
         return gemm_compute_s(work, gpu, sms);
     if (work->kind == KERNEL_ATTENTION)
         return attention_compute_s(work, gpu, sms);
-    return work->flop / (gpu->vector_flops.value * sms / gpu->sms.value);
+    return fmax(work->flop / (gpu->vector_flops.value * sms / gpu->sms.value), rows_s(work, gpu, sms));
 }
 
 /* Copies and optimizer steps stream as the kernels do that hbm_efficiency was measured with; GEMMs and fused attention

@@ -1,9 +1,13 @@
 /* What a GPU kernel does, and how long it takes on a GPU alone or beside a collective. Pure: no clock, no state.
  *
  * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
- * Its duration is max(compute, memory) + floor:
+ * Its duration is max(compute, rows, memory) + floor:
  * - compute: kernel/gemm.h for GEMMs; kernel/attention.h for fused attention; flop / vector_flops for
  *   the rest; all by the SMs that are free.
+ * - rows: the gradients of a layer norm's weight and bias are sums over rows, for which PyTorch starts one block of
+ *   threads for every KERNEL_COLUMNS_OF_BLOCK columns, however few that makes: norm_row_time a row (optional), a block
+ *   at a time on an SM (1,024 threads that hold 16 loaded values each). Up to 2.6 (GammaBetaBackwardCUDAKernel_32x32,
+ *   recalled).
  * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
  *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
  *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
@@ -44,7 +48,7 @@ struct kernel_work {
     double write_bytes;     /* to HBM */
     double row_pieces;      /* GEMM: pieces of operands' rows, each row_gap bytes longer to read (kernel/gemm.h) */
     int64_t m, n, k, batch; /* GEMM: batch independent products of m x k by k x n; attention: queries, keys, head
-                               dimension, heads of all sequences */
+                               dimension, heads of all sequences; norm: rows and columns of a sum over rows, or 0 */
     bool gathers;           /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     bool causal, backward;  /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
@@ -52,6 +56,9 @@ struct kernel_work {
 /* A GEMM's work, with operands read and the result written once; dtypes of operands and result may differ. */
 struct kernel_work kernel_gemm(
     int64_t m, int64_t n, int64_t k, int64_t batch, enum dtype math, int64_t operand_bytes, int64_t result_bytes);
+
+/* Columns that a block of threads takes which sums over rows. */
+enum { KERNEL_COLUMNS_OF_BLOCK = 32 };
 
 /* A kernel that reads and writes these many bytes. */
 struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop);
@@ -68,7 +75,7 @@ struct kernel_share {
 
 struct kernel_share kernel_whole_gpu(const struct hw_gpu *gpu);
 
-/* The parts of a duration, in seconds. */
+/* The parts of a duration, in seconds; rows are part of compute. */
 struct kernel_time {
     double compute_s, memory_s, floor_s;
 };

@@ -129,7 +129,10 @@ void tape_run(struct tape *tape, struct tape_stream stream)
         write_bytes += (double)buffer->life.bytes;
         elements = elements > (double)buffer->elements ? elements : (double)buffer->elements;
     }
-    tape_launch(tape, stream.name, kernel_stream(stream.kind, read_bytes, write_bytes, stream.ops * elements), 0);
+    struct kernel_work work = kernel_stream(stream.kind, read_bytes, write_bytes, stream.ops * elements);
+    work.m = stream.rows;
+    work.n = stream.cols;
+    tape_launch(tape, stream.name, work, 0);
     for (const int *read = stream.reads; *read != NO_BUFFER; read++)
         tape_touch(tape, *read);
     if (stream.write != NO_BUFFER)

@@ -95,6 +95,7 @@ struct tape_stream {
     int reads[5];       /* buffers: READS(...), or {NO_BUFFER} */
     int write;          /* a buffer, or NO_BUFFER */
     double param_bytes; /* of a parameter's gradient that it writes */
+    int64_t rows, cols; /* of a sum over rows for a layer norm's parameters; else 0 */
 };
 void tape_run(struct tape *tape, struct tape_stream stream);
 /* The gradient of an op's bias, which is the sum of grad's rows, where it has one. */

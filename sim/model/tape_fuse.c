@@ -129,6 +129,8 @@ static void fuse_pass(struct tape *tape, int pass, const int *group)
         while (to < tape->kernels[pass].n && group[to] == group[from])
             to++;
         struct model_kernel kernel = tape->kernels[pass].at[to - 1]; /* only the last can complete a parameter */
+        if (kernel.work.kind == KERNEL_NORM)
+            kernel.work.m = kernel.work.n = 0; /* Inductor splits long sums over rows */
         if (to - from > 1) {
             kernel.name = tape_suffix(tape, kernel.name, "fused");
             kernel.work = fused_work(tape, pass, group, from, to, seen);

@@ -158,7 +158,9 @@ static void norm_gradients(struct tape *tape, const struct tape_op *op, int grad
                        .ops = WEIGHT_GRAD_OPS,
                        .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
                        .write = NO_BUFFER,
-                       .param_bytes = vectors});
+                       .param_bytes = vectors,
+                       .rows = x.rows,
+                       .cols = x.cols});
     tape_complete(tape, op->weight);
     if (op->bias != NO_PARAM) {
         tape_launch(tape, tape_suffix(tape, op->name, "bgrad"), kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0);

@@ -14,6 +14,13 @@ static const struct config_field rate_fields[] = {
     SHARE(attention_efficiency, "Share of the GEMM peak that the products of its fused attention reach."),
     SHARE(attention_backward, "Rate of the backward kernel of that relative to the forward one."),
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
+    {.key = "norm_row_time",
+        .type = FIELD_SOURCED,
+        .offset = offsetof(struct stack_rates, norm_row_time),
+        .help = "Time of a row in its layer norms' gradients of weight and bias.",
+        .dimension = DIM_SECONDS,
+        .min = 0,
+        .max = 1e-6},
     SHARE(conv_efficiency, "Share of the GEMM rates that its convolutions reach."),
     {.key = "overlap_slowdown",
         .type = FIELD_SOURCED,
@@ -112,7 +119,13 @@ const struct config_table stack_table = {
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
-    *out = (struct stack){.kernels = {-1, -1, -1, -1, -1, -1, -1}};
+    *out = (struct stack){.kernels = {.cross_entropy = -1,
+                              .optimizer_impl = -1,
+                              .fusion = -1,
+                              .memory_format = -1,
+                              .fsdp_version = -1,
+                              .stage3_fetch = -1,
+                              .broadcast_buffers = -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
@@ -136,6 +149,7 @@ void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
         replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);
         replace(&gpu->attention_backward, stack->rates[a].attention_backward);
         replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
+        replace(&gpu->norm_row_time, stack->rates[a].norm_row_time);
         replace(&gpu->conv_efficiency, stack->rates[a].conv_efficiency);
         replace(&gpu->overlap_slowdown, stack->rates[a].overlap_slowdown);
         replace(&gpu->step_pause, stack->rates[a].step_pause);

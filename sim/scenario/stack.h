@@ -21,8 +21,8 @@ enum { STACK_ARCHS = 4 };
 extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arch has them */
 
 struct stack_rates { /* unset: the GPU file's */
-    struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, conv_efficiency,
-        overlap_slowdown, step_pause;
+    struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, norm_row_time,
+        conv_efficiency, overlap_slowdown, step_pause;
 };
 
 struct stack {

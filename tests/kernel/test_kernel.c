@@ -93,6 +93,30 @@ static void test_sm_share(void **state)
     assert_near(shared_s(kernel_stream(KERNEL_NORM, 0, 0, 50e9), 8, 0), 62.502e-3, 1e-12);
 }
 
+/* Gradients of a layer norm's weight: a block of threads for 32 columns, an SM each, walks down all rows. */
+static void test_rows_of_a_norm(void **state)
+{
+    (void)state;
+    struct hw_gpu torch = gpu;
+    torch.norm_row_time = (struct quantity)NUMBER(20e-9);
+    struct kernel_work work = kernel_stream(KERNEL_NORM, 100e6, 0, 0); /* 1 ms of HBM */
+    work.m = 100000;
+    work.n = 256;
+    struct kernel_share whole = kernel_whole_gpu(&torch), shared = {7, 0};
+    /* 8 blocks on 10 SMs: 100,000 rows of 20 ns, 2 ms; on 7 SMs one block waits for another: 4 ms */
+    assert_near(kernel_duration_s(&work, &torch, whole), 2.002e-3, 1e-12);
+    assert_near(kernel_duration_s(&work, &torch, shared), 4.002e-3, 1e-12);
+    /* 321 columns are 11 blocks, twice around */
+    work.n = 321;
+    assert_near(kernel_duration_s(&work, &torch, whole), 4.002e-3, 1e-12);
+    /* few rows: HBM limits; a norm of other shape, and a GPU that does not say: bytes alone */
+    work.m = 1000;
+    assert_near(kernel_duration_s(&work, &torch, whole), 1.002e-3, 1e-12);
+    assert_near(alone_s(work), 1.002e-3, 1e-12);
+    work.m = work.n = 0;
+    assert_near(kernel_duration_s(&work, &torch, whole), 1.002e-3, 1e-12);
+}
+
 static void test_attention(void **state)
 {
     (void)state;
@@ -162,6 +186,7 @@ int main(void)
         cmocka_unit_test(test_pointwise_efficiency),
         cmocka_unit_test(test_hbm_share),
         cmocka_unit_test(test_sm_share),
+        cmocka_unit_test(test_rows_of_a_norm),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_gemm_work),
         cmocka_unit_test(test_supported),

@@ -19,7 +19,7 @@ struct run {
     struct model_stages stages;
 };
 
-static struct run run(enum kernel_fusion fusion)
+static struct run run(const struct model_shape *shape, enum kernel_fusion fusion)
 {
     struct run r = {.arena = ARENA_INIT};
     struct model model;
@@ -30,7 +30,7 @@ static struct run run(enum kernel_fusion fusion)
         .attention = ATTENTION_FLASH,
         .fusion = (int)fusion,
         .loss_fp32 = true};
-    model_build(&model, &small_llama, &r.arena);
+    model_build(&model, shape, &r.arena);
     model_stages(&r.stages, &model, &w, &r.arena);
     return r;
 }
@@ -65,7 +65,7 @@ static const struct model_kernel *before(const struct model_kernel *kernels, int
 static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
 {
     (void)state;
-    struct run r = run(FUSION_INDUCTOR);
+    struct run r = run(&small_llama, FUSION_INDUCTOR);
     const struct model_program *p = r.stages.at[1].program;
     const struct model_kernel *act = before(p->forward, p->n_forward, "mlp.down_proj");
     const double tensor = (double)ROWS * FF * BF16_BYTES;
@@ -85,7 +85,7 @@ static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
 static void products_stay_and_the_rest_shrinks(void **state)
 {
     (void)state;
-    struct run eager = run(FUSION_EAGER), fused = run(FUSION_INDUCTOR);
+    struct run eager = run(&small_llama, FUSION_EAGER), fused = run(&small_llama, FUSION_INDUCTOR);
     assert_true(model_forward_flop(&eager.stages) == model_forward_flop(&fused.stages));
     for (int i = 0; i < eager.stages.n; i++) {
         const struct model_program *a = eager.stages.at[i].program, *b = fused.stages.at[i].program;
@@ -101,11 +101,27 @@ static void products_stay_and_the_rest_shrinks(void **state)
     arena_release(&fused.arena);
 }
 
+/* Eager layer norms sum over rows for their weights' gradients as PyTorch's kernel does, Inductor's as it likes. */
+static void sums_over_rows_are_eager(void **state)
+{
+    (void)state;
+    for (int fusion = FUSION_EAGER; fusion <= FUSION_INDUCTOR; fusion++) {
+        struct run r = run(&small_gpt, (enum kernel_fusion)fusion);
+        const struct model_program *p = r.stages.at[1].program;
+        int sums = 0;
+        for (int k = 0; k < p->n_backward; k++)
+            sums += p->backward[k].work.kind == KERNEL_NORM && p->backward[k].work.m > 0;
+        assert_int_equal(sums, fusion == FUSION_EAGER ? 2 : 0); /* ln_1, ln_2 */
+        arena_release(&r.arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_reads_its_inputs_once_and_writes_its_result),
         cmocka_unit_test(products_stay_and_the_rest_shrinks),
+        cmocka_unit_test(sums_over_rows_are_eager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,6 +105,9 @@ static void a_residual_gradient_is_added_in_place(void **state)
     assert_int_equal(grad->born, 0);
     assert_int_equal(grad->backward_last, 4);
     assert_int_equal(find(p, "x.grad")->born, 1); /* the branch's share, freed by the add */
+    const struct kernel_work *dgrad = &p->backward[1].work,
+                             *wgrad = &p->backward[2].work; /* the latter sums over rows */
+    assert_true(dgrad->m == 0 && wgrad->m * wgrad->n == ELEMENTS);
     arena_release(&f.arena);
 }
 

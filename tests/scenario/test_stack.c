@@ -11,6 +11,7 @@ static const char stack_yaml[] = "name: eager\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
                                  "    conv_efficiency: {value: 0.7, kind: assumed, source: test}\n"
+                                 "    norm_row_time: {value: 5 ns, kind: assumed, source: test}\n"
                                  "    step_pause: {value: 20 ms, kind: fitted, std_error: 2 ms, source: test}\n"
                                  "  Hopper:\n"
                                  "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
@@ -27,6 +28,7 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_near(gpu->pointwise_efficiency.value, 0.5, 0);
     assert_near(gpu->pointwise_efficiency.std_error, 0.1, 0);
     assert_near(gpu->conv_efficiency.value, 0.7, 0);
+    assert_near(gpu->norm_row_time.value, 5e-9, 0);
     assert_near(gpu->step_pause.value, 0.02, 0);
     assert_false(quantity_is_set(plain.step_pause));
     assert_true(plain.conv_efficiency.value > 0.7);                                    /* the GPU file's own */
