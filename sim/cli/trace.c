@@ -8,8 +8,12 @@
 #include <zlib.h>
 
 enum { STEP_THREAD = 1 };
-static const int stream_threads[STREAM_COUNT] = {
-    [STREAM_COMPUTE] = 7, [STREAM_COMM] = 20, [STREAM_REPLICATE] = 21, [STREAM_UNSHARD] = 22, [STREAM_POST] = 23};
+static const int stream_threads[STREAM_COUNT] = {[STREAM_COMPUTE] = 7,
+    [STREAM_COMM] = 20,
+    [STREAM_REPLICATE] = 21,
+    [STREAM_UNSHARD] = 22,
+    [STREAM_POST] = 23,
+    [STREAM_LOADER] = 24};
 
 struct writer {
     FILE *out;

@@ -2,7 +2,8 @@
  * chrome://tracing show, and which scripts for PyTorch's profiler read: the same names, categories and arguments.
  *
  * A process is a rank ("rank 9 / node 1 GPU 1 (V100-SXM2-32GB)"), a thread one of its streams, by the numbers that
- * PyTorch's traces commonly have: 7 compute, 20 comm, 21 replicate, 22 unshard, 23 post; thread 1 holds the step.
+ * PyTorch's traces commonly have: 7 compute, 20 comm, 21 replicate, 22 unshard, 23 post, 24 loader; thread 1 holds the
+ * step.
  * - kernels: cat "kernel"; copies on the device "gpu_memcpy"; args: op number of --explain, phase, kind, and how long
  *   it would have taken without collectives beside it;
  * - collectives: cat "kernel", NCCL's kernel name, args as PyTorch writes them ("Collective name", "In msg nelems",

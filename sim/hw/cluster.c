@@ -73,6 +73,7 @@ enum status hw_load(struct hw *out, const char *cluster_path, struct arena *aren
     if (status == STATUS_OK)
         status = check(out, cluster_path, diag);
     out->gpu.host_link_Bps = out->node.pcie_bandwidth.value;
+    out->gpu.host_image_s = out->node.image_time.value;
     return status;
 }
 

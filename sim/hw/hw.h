@@ -57,6 +57,7 @@ struct hw_gpu {
     struct quantity price;              /* $/h, optional */
     struct hw_gemm gemm[DTYPE_COUNT];   /* peak unset: this GPU cannot multiply in this format */
     double host_link_Bps;               /* to or from host memory: hw_load puts the node's pcie_bandwidth here */
+    double host_image_s;                /* the node's image_time, likewise; 0: unknown */
     /* Optional. The numbers above come from short measurements of single kernels; these say what is left of them in
      * hours of training. Default 1. A stack profile (scenario/stack.h) may set its own. */
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
@@ -89,6 +90,7 @@ struct hw_node {
     struct quantity pcie_bandwidth; /* B/s GPU <-> host, one direction */
     struct quantity host_memory;    /* bytes, optional */
     struct quantity host_bandwidth; /* B/s of host memory, all sockets, as streaming loops reach it; optional */
+    struct quantity image_time;     /* s in which all cores together load, decode and crop one image; optional */
     /* What NCCL reaches and costs inside the node. */
     struct quantity nccl_efficiency;   /* share of gpu_bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_hop_latency;  /* s of one ring step inside the node, Simple protocol */

@@ -30,6 +30,7 @@ static const struct config_field node_fields[] = {
     NODE(pcie_bandwidth, "GPU to or from host memory, one direction.", HW_BANDWIDTH),
     HW_OPTIONAL(struct hw_node, host_memory, "Host memory of the node.", HW_BYTES),
     HW_OPTIONAL(struct hw_node, host_bandwidth, "What streaming loops reach of it, all sockets.", HW_BANDWIDTH),
+    HW_OPTIONAL(struct hw_node, image_time, "An image: loaded, decoded and cropped by all cores together.", HW_LATENCY),
     NODE(nccl_efficiency, "Share of gpu_bandwidth that the busbw of a ring inside the node reaches.", HW_SHARE),
     NODE(nccl_hop_latency, "One ring step inside the node, Simple protocol.", HW_LATENCY),
     NODE(nccl_base_latency, "A collective, once, Simple protocol.", HW_LATENCY),

@@ -18,6 +18,7 @@ const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_OPTIMIZER] = "optimizer",
     [KERNEL_COPY] = "copy",
     [KERNEL_HOST_COPY] = "host_copy",
+    [KERNEL_DECODE] = "decode",
 };
 
 /* Assumed: share of the HBM bandwidth that a kernel keeps however much collectives ask for. */
@@ -124,6 +125,8 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
     int multiplies = work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION;
     BUG_IF(multiplies && !kernel_supported(gpu, work->math), "%s cannot multiply in %s", gpu->name,
         dtype_names[work->math]);
+    if (work->kind == KERNEL_DECODE)
+        return (struct kernel_time){.floor_s = (double)work->m * (double)work->batch * gpu->host_image_s};
     return (struct kernel_time){
         .compute_s = compute_s(work, gpu, share.sms),
         .memory_s = memory_s(work, gpu, share),

@@ -13,6 +13,8 @@
  *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
  * - copies to and from the host: bytes over the GPU's own link, whatever collectives do. Ignored: links that GPUs
  * share.
+ * - decoding images: host_image_s for each image of each GPU; GPU and collectives do not matter. Ignored: that the
+ *   host's threads and the training loop's share cores.
  * - floor: kernel_floor or gemm_floor; a kernel is never shorter.
  *
  * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs). Clocks that fall at the
@@ -36,6 +38,7 @@ enum kernel_kind {
     KERNEL_OPTIMIZER,
     KERNEL_COPY,      /* memcpy, memset, concatenation on the device */
     KERNEL_HOST_COPY, /* to or from pinned host memory: read_bytes */
+    KERNEL_DECODE,    /* images of a batch (m), decoded by the host for this GPU and others (batch of them) */
     KERNEL_KIND_COUNT,
 };
 extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-const char *const plan_stream_names[] = {"compute", "comm", "replicate", "unshard", "post", NULL};
+const char *const plan_stream_names[] = {"compute", "comm", "replicate", "unshard", "post", "loader", NULL};
 const char *const hbm_category_names[] = {
     "parameters", "gradients", "optimizer", "activations", "gathered", "buffers", "context", "nccl", NULL};
 const char *const plan_phase_names[] = {"setup", "forward", "backward", "recompute", "optimizer", NULL};

@@ -27,6 +27,7 @@ enum plan_stream {
     STREAM_REPLICATE, /* NCCL stream of the process group that replicates (HYBRID_SHARD) */
     STREAM_UNSHARD,   /* FSDP's unshard stream: casts of shards before all-gathers */
     STREAM_POST,      /* FSDP's post-backward stream: casts of gradients around reduce-scatters */
+    STREAM_LOADER,    /* no CUDA stream: the host's threads that make the next batch */
     STREAM_COUNT,
 };
 extern const char *const plan_stream_names[STREAM_COUNT + 1];

@@ -38,6 +38,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
     case CAUSE_HOST:
         point->options.strategy.host = (struct host_options){0};
         point->hw.gpu.step_pause = (struct quantity){0};
+        point->options.strategy.train.decode_images = false;
         return;
     case CAUSE_COUNT:
         break;

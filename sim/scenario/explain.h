@@ -5,7 +5,7 @@
  *   latency      collectives cost their bytes only, no hops
  *   bandwidth    NICs and switches carry whatever NVLink can; what is left of a collective is that of a node
  *   contention   kernels run beside a collective as if alone
- *   host         issuing costs the host nothing
+ *   host         issuing costs the host nothing, batches lie ready
  *
  * L(S) is the loss with the causes S away: TFLOPS per GPU of the small cluster less that of the large one. Causes are
  * taken away in this order, and stay away; a cause's part is what L falls by when it goes, and what is left at the end

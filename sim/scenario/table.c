@@ -59,6 +59,9 @@ static const struct config_field train_fields[] = {
         .names = kernel_fusion_names},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory; the stack's where not given"),
         .names = image_format_names},
+    {TRAIN("decode_images", FIELD_BOOL, decode_images,
+        "the host decodes the images of each batch in the node's image_time (steady after four warm-up steps); else "
+        "batches lie ready")},
     {TRAIN("use_cache", FIELD_BOOL, use_cache,
         "Hugging Face's use_cache: decoder keys and values are kept through the step")},
     {TRAIN("neftune", FIELD_BOOL, neftune, "NEFTune: noise is added to the embeddings")},

@@ -64,6 +64,19 @@ static void keep_tables(struct emit *emit)
         HBM_OPTIMIZER);
 }
 
+/* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
+static void load_batch(struct emit *emit, int64_t batch)
+{
+    int ranks = emit->gpus < hw_gpus_per_node(emit->hw) ? emit->gpus : hw_gpus_per_node(emit->hw);
+    int handed_over = emit->builder.plan->ops.n, decoded = handed_over + 1;
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next", kernel_stream(KERNEL_COPY, 0, 0, 0),
+        emit->options->host.kernel_issue_s);
+    plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
+    plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
+        (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = ranks}, 0);
+}
+
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena)
 {
@@ -83,6 +96,8 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     keep_tables(emit);
     if (quantity_is_set(hw->gpu.step_pause))
         plan_host(&emit->builder, "step_pause", hw->gpu.step_pause.value);
+    if (train->decode_images)
+        load_batch(emit, batch);
     plan->samples = (double)batch;
     model_stages(&emit->stages, adapted, &emit->workload, arena);
     emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);

@@ -202,6 +202,15 @@ static enum status check_offload(
     return STATUS_OK;
 }
 
+static enum status check_images(const struct model *model, const struct hw *hw, struct source_pos at, struct diag *diag)
+{
+    if (model->shape.image_size == 0)
+        return diag_input(diag, at, "'%s' takes no images; leave out train.decode_images", model->shape.name);
+    if (hw->gpu.host_image_s > 0)
+        return STATUS_OK;
+    return diag_input(diag, at, "node '%s' has no image_time, which train.decode_images needs; give it", hw->node.name);
+}
+
 /* What the ranks of a node keep in host memory fits there. */
 static enum status check_host(const struct plan *plan, const struct hw *hw, struct source_pos at, struct diag *diag)
 {
@@ -251,6 +260,8 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
             return status;
     }
     if (offloads(options) && check_offload(options, hw, at, diag) != STATUS_OK)
+        return STATUS_INPUT;
+    if (options->train.decode_images && check_images(model, hw, at, diag) != STATUS_OK)
         return STATUS_INPUT;
     static void (*const compile[STRATEGY_COUNT])(struct emit *) = {[STRATEGY_FSDP] = compile_fsdp,
         [STRATEGY_DDP] = compile_ddp,

@@ -117,6 +117,18 @@ static void test_rows_of_a_norm(void **state)
     assert_near(kernel_duration_s(&work, &torch, whole), 1.002e-3, 1e-12);
 }
 
+/* The host decodes for all GPUs of the node, whatever this one is busy with. */
+static void test_decoding_images(void **state)
+{
+    (void)state;
+    struct hw_gpu fed = gpu;
+    fed.host_image_s = 100e-6;
+    struct kernel_work work = {.kind = KERNEL_DECODE, .m = 64, .batch = 8};
+    /* 512 images of 100 us, with and without a collective beside it */
+    assert_near(kernel_duration_s(&work, &fed, kernel_whole_gpu(&fed)), 51.2e-3, 1e-12);
+    assert_near(kernel_duration_s(&work, &fed, (struct kernel_share){1, 90e9}), 51.2e-3, 1e-12);
+}
+
 static void test_attention(void **state)
 {
     (void)state;
@@ -187,6 +199,7 @@ int main(void)
         cmocka_unit_test(test_hbm_share),
         cmocka_unit_test(test_sm_share),
         cmocka_unit_test(test_rows_of_a_norm),
+        cmocka_unit_test(test_decoding_images),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_gemm_work),
         cmocka_unit_test(test_supported),

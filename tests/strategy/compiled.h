@@ -43,19 +43,25 @@ static inline void drop(struct compiled *compiled)
     arena_release(&compiled->arena);
 }
 
-/* small_gpt on 8 GPUs cannot be done; the error says these words. */
-static inline void refuse_plan(struct hw hw, const struct strategy_options *options, const char *words)
+/* This model on 8 GPUs cannot be done; the error says these words. */
+static inline void refuse_model(
+    const struct model_shape *shape, struct hw hw, const struct strategy_options *options, const char *words)
 {
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct model model;
     struct plan plan = {0};
-    model_build(&model, &small_gpt, &arena);
+    model_build(&model, shape, &arena);
     assert_int_equal(
         strategy_compile(&plan, options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, words));
     plan_release(&plan);
     arena_release(&arena);
+}
+
+static inline void refuse_plan(struct hw hw, const struct strategy_options *options, const char *words)
+{
+    refuse_model(&small_gpt, hw, options, words);
 }
 
 static inline struct strategy_options options_of(int sharding)

@@ -455,6 +455,16 @@ static void offloading_where_it_cannot_be(void **state)
     refuse_plan(test_hw(), &options, "LOMO");
 }
 
+static void images_that_cannot_be_decoded(void **state)
+{
+    (void)state;
+    struct strategy_options options = strategy_default_options();
+    options.kind = STRATEGY_DDP;
+    options.train.decode_images = true;
+    refuse_plan(test_hw(), &options, "takes no images");
+    refuse_model(&small_resnet, test_hw(), &options, "has no image_time");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +484,7 @@ int main(void)
         cmocka_unit_test(fsdp_offloads),
         cmocka_unit_test(zero_offloads),
         cmocka_unit_test(offloading_where_it_cannot_be),
+        cmocka_unit_test(images_that_cannot_be_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
