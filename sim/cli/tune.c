@@ -136,8 +136,12 @@ static void print_table(FILE *out, const struct tune_command *command, const str
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, (enum tune_order)command->by);
-    fprintf(out, "best by %s\n\n", tune_order_names[command->by]);
-    print_best(out, tune, order, n < command->top ? n : command->top, arena);
+    fprintf(out,
+        n > 0 ? "best by %s\n\n"
+              : "nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n",
+        tune_order_names[command->by]);
+    if (n > 0)
+        print_best(out, tune, order, n < command->top ? n : command->top, arena);
     if (n > 0)
         fprintf(out, "\nthe first: flopcast run %s %s\n", command->file,
             tune_settings(&tune->candidates.at[order[0]], arena));
@@ -208,6 +212,14 @@ int cmd_tune(int argc, char **argv)
     scenario_load(&set, command.file, command.overrides.at, command.overrides.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
+        if (tune.candidates.n == 0)
+            diag_input(&diag, (struct source_pos){.file = set.file},
+                "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that "
+                "is "
+                "a multiple of cluster.gpus",
+                (int)command.options.max_batch, (int)command.options.global_batch);
+    }
+    if (diag.worst == STATUS_OK) {
         tune_run(&tune, &command.options, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &diag);
     }
     if (diag.worst == STATUS_OK && command.csv)

@@ -3,6 +3,7 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+echo '{"model_type": "gpt2", "n_embd": 8192, "n_layer": 96, "n_head": 64}' >huge.json
 scenario a.yaml 'noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}'
 
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --top 3
@@ -24,6 +25,11 @@ best=$(awk -F, 'NR > 1 && $(NF - 3) > best { best = $(NF - 3) } END { printf "%.
 
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --limit 10 --by cost
 says out "best by cost" "90 candidates: 10 ran" "80 left out by --limit"
+# Nothing to show is said, with what would help.
+expect 0 "$FLOPCAST" tune a.yaml --set train.seq_len=1024 --set train.micro_batch=1 --max-batch 1 --set cluster.gpus=1 --set model=huge.json
+says out "nothing fits: take more or larger GPUs" "candidates: 0 ran"
+expect 2 "$FLOPCAST" tune a.yaml --global-batch 7
+says err "accumulates to a global batch of 7 on these GPUs" "a multiple of cluster.gpus"
 expect 2 "$FLOPCAST" tune a.yaml --by price
 says err "--by price: speed or cost is wanted"
 expect 2 "$FLOPCAST" tune a.yaml --limit 0
