@@ -34,15 +34,17 @@ static void list_figures(char *out, size_t n, const char *folder)
 {
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, NULL, alphasort);
-    size_t used = (size_t)snprintf(out, n, "there are:");
+    size_t used = 0;
     for (int i = 0; i < count; i++) {
         char *dot = strrchr(entries[i]->d_name, '.');
         if (dot && strcmp(dot, ".sql") == 0 && used < n)
-            used +=
-                (size_t)snprintf(out + used, n - used, " %.*s", (int)(dot - entries[i]->d_name), entries[i]->d_name);
+            used += (size_t)snprintf(out + used, n - used, "%s %.*s",
+                used ? "" : "there are:", (int)(dot - entries[i]->d_name), entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
+    if (used == 0)
+        snprintf(out, n, "the folder holds none; FLOPCAST_PLOTS names another than the source's plots");
 }
 
 /* The text of folder/figure.suffix; path is filled in for messages. */

@@ -23,6 +23,10 @@ expect 1 "$FLOPCAST" plot memory --db absent.db
 says err "absent.db: error: cannot open the database" "flopcast run SCENARIO --db absent.db"
 [[ ! -e absent.db && ! -e t5.png ]] || fail "something was made"
 mkdir mine
+FLOPCAST_PLOTS=mine expect 2 "$FLOPCAST" plot memory --db a.db
+says err "there is no figure 'memory'; the folder holds none; FLOPCAST_PLOTS names another"
+expect 2 "$FLOPCAST" plot memory --db ''
+says err "--db '': the database needs a name"
 printf -- '-- name: a\nSELECT gpus, step_time_s FROM point\n' >mine/own.sql
 # shellcheck disable=SC2016 # $a is gnuplot's
 printf 'plot $a using 1:2\n' >mine/own.gp
