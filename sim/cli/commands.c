@@ -75,7 +75,8 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
     if (*command)
-        argp_error(state, "one command at a time; '%s' is a second one", arg);
+        argp_error(
+            state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, (*command)->name, arg);
     *command = find(arg, state);
     return 0;
 }

@@ -68,7 +68,7 @@ static enum status unknown_key(
     size_t n = (size_t)table->n_fields;
     const char **keys = table_keys(table, reader->arena);
     const char *near = meant(table, key, keys, n, reader->arena);
-    char known[256];
+    char known[1024]; /* room for all: no other place lists them */
     config_join_names(known, sizeof known, keys, n);
     if (near)
         diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key, table->what, near);

@@ -26,7 +26,8 @@ expect 0 "$FLOPCAST" help
 diff -u "$FLOPCAST_SOURCE_DIR/tests/cli/help.txt" out || fail "help is not --help"
 expect 2 "$FLOPCAST" help rum
 says err "there is no command 'rum'; did you mean 'run'?"
-expect 2 "$FLOPCAST" help run plot
+expect 2 "$FLOPCAST" help calibrate fit
+says err "see 'flopcast calibrate fit --help'"
 
 expect 2 "$FLOPCAST"
 says err "a command is missing"
