@@ -88,17 +88,16 @@ struct help {
 
 static error_t parse_help(int key, char *arg, struct argp_state *state)
 {
-    const struct command **command = state->input;
+    struct help *help = state->input;
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
-    if (!*command && strcmp(arg, "settings") == 0 && state->next == state->argc) {
-        print_settings();
-        exit(CLI_OK);
-    }
-    if (*command)
+    if (help->command)
         argp_error(
-            state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, (*command)->name, arg);
-    *command = find(arg, state);
+            state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
+    if (help->settings)
+        argp_error(state, "'settings' stands alone, without '%s'", arg);
+    help->settings = strcmp(arg, "settings") == 0;
+    help->command = help->settings ? NULL : find(arg, state);
     return 0;
 }
 

@@ -23,6 +23,15 @@ speed=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "tokens_per_s_per
 best=$(awk -F, 'NR > 1 && $(NF - 3) > best { best = $(NF - 3) } END { printf "%.9g", best }' all.csv)
 [[ $speed == "$best" ]] || fail "the first runs at $speed tokens/s, the best candidate at $best"
 
+# So it does where the scenario sweeps more than the search does, and where a name needs quotes.
+a100=$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml v100=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml
+cp a.yaml "it's swept.yaml"
+expect 0 "$FLOPCAST" tune "it's swept.yaml" --set "cluster.topology=[$v100, $a100]" --max-batch 2
+says out "flopcast run 'it'\\''s swept.yaml' --set" " --set cluster.topology=$a100"
+eval "set -- $(sed -n 's/^the first: flopcast //p' out)"
+expect 0 "$FLOPCAST" "$@" --format csv
+[[ $(wc -l <out) == 2 ]] || fail "one point is recommended: $(<out)"
+
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --limit 10 --by cost
 says out "best by cost" "90 candidates: 10 ran" "80 left out by --limit"
 # Nothing to show is said, with what would help.
