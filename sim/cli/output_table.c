@@ -322,7 +322,10 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     const struct scenario *first = &set->points[0].options;
     view_begin(&view);
     fprintf(out, "%s%s%s\n", first->name, first->description ? ": " : "", first->description ? first->description : "");
-    fprintf(out, "%s\n\n", set->points[0].hw.cluster.name);
+    bool same = true;
+    for (int i = 1; i < set->n_points; i++)
+        same = same && strcmp(set->points[i].hw.cluster.name, set->points[0].hw.cluster.name) == 0;
+    fprintf(out, "%s\n\n", same ? set->points[0].hw.cluster.name : "several clusters");
     struct table table = {0};
     head(&view, &table);
     for (int i = 0; i < set->n_points; i++)
