@@ -41,6 +41,13 @@ says out "90 % intervals of rows that no fit rests on" "what the model leaves ou
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot validation --db b.db --out validation.svg
 fi
+# The figure's median is the table's, also of an even number of rows.
+expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-076', 'MOS24-077')" --db c.db
+median=$(awk '/^all others/ { print $8 }' out)
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" plot validation --db c.db --out c.svg
+    says c.svg "of those that no fit rests on: $median %"
+fi
 expect 2 "$FLOPCAST" validate --samples none
 
 # A user's own table: a row that makes no scenario is named, the other one runs.
