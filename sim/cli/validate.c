@@ -170,7 +170,8 @@ static void print_groups(FILE *out, const struct validate_table *rows)
     table_free(&table);
     arena_release(&arena);
     fputs("\nspeeds: |predicted / measured - 1|; ratios: speed over that of the curve's smallest cluster, percentage "
-          "points;\npeaks: of memory; OOM wrong: rows that run out of memory only here, or only there\n",
+          "points;\npeaks: of memory, allocated where that was measured, else reserved by PyTorch; OOM wrong: out of "
+          "memory only here, or only there\n",
         out);
 }
 
