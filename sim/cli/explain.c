@@ -213,7 +213,11 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
     if (explain->from)
         vec_push(&explain->overrides,
             (struct scenario_override){"cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
-    scenario_load(set, explain->file, explain->overrides.at, explain->overrides.n, arena, diag);
+    int n = explain->overrides.n;
+    const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
+    if (explain->from)
+        names[n - 1] = "--from, --to";
+    scenario_load_from(set, explain->file, explain->overrides.at, names, n, arena, diag);
 }
 
 int cmd_explain(int argc, char **argv)

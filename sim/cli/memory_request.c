@@ -240,14 +240,14 @@ static int64_t parameter_count(const char *text)
         char suffix;
         double factor;
     } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
-    enum { MOST_LOG10 = 15 };
+    enum { MOST_LOG10 = 15, FEWEST = 1000 };                   /* 70 is 70B without its letter, not a model */
     if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
         return 0;
     char *end = NULL;
     double value = strtod(text, &end);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         double params = value * suffixes[i].factor;
-        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= 1 &&
+        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= FEWEST &&
             params < pow(10, MOST_LOG10))
             return llround(params);
     }

@@ -33,5 +33,6 @@ grep -q '^host  *0.000  *0.00 ' out || fail "host issues ahead here, so it takes
 expect 2 "$FLOPCAST" explain a.yaml --from 32
 says err "no two sizes of the cluster to compare"
 expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 12
+says err "--from, --to:1:5: error: 12 GPUs leave a node"
 expect 2 "$FLOPCAST" explain
 expect 2 "$FLOPCAST" explain a.yaml --top many
