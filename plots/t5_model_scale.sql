@@ -1,4 +1,4 @@
--- TFLOPS per GPU by model size and strategy: Figure 6a of the FSDP paper and its simulation.
+-- TFLOPS per GPU by model size and strategy: Figure 6a of the FSDP paper and its simulation, scenario t5_model_scale.
 
 -- name: bars
 SELECT
@@ -27,7 +27,7 @@ ORDER BY model_params
 
 -- name: heading
 SELECT
-  printf('micro-batch %s, %d GPUs, %s', group_concat(DISTINCT micro_batch), gpus, cluster) AS setting,
+  printf('micro-batch %s, %d GPUs, %s', replace(group_concat(DISTINCT micro_batch), ',', ' and '), gpus, cluster) AS setting,
   coalesce(max(published_source) FILTER (WHERE NOT published_oom), 'none') AS source
 FROM v_scaling
 WHERE scenario = 't5_model_scale'

@@ -21,7 +21,7 @@ set key horizontal center bottom at screen 0.5,0.02 maxrows 2 width -2 samplen 1
 half = 0.35
 is(kind) = column("kind") == kind ? column("lane") : NaN
 array names[5] = ['forward', 'recompute', 'backward', 'optimizer and other', 'collective']
-array colors[5] = [0x0072B2, 0x56B4E9, 0x009E73, 0xCC79A7, 0xD55E00]
+array colors[5] = [0x0072B2, 0xF0E442, 0x009E73, 0xCC79A7, 0xD55E00]
 plot for [k = 1:5] $spans using "start_ms":(is(k)):"start_ms":"end_ms":(column("lane") - half):(column("lane") + half) \
     with boxxyerror linecolor rgb colors[k] title names[k], \
   $waits using "start_ms":"lane":"start_ms":"end_ms":(column("lane") - half):(column("lane") + half) \

@@ -1,5 +1,5 @@
 # Left: predicted against measured, both logarithmic, with the diagonal and +-10 %. Right: the error against the number of GPUs. One
-# colour and shape a source; grey: rows that a fit rests on. Bars: 90 % intervals, where `validate --samples` made them.
+# colour and shape a source, rows that a fit rests on apart from its others. Bars: 90 % intervals, where `validate --samples` made them.
 grey = '#555555'
 set linetype 1 linecolor '#0072B2' pointtype 7
 set linetype 2 linecolor '#D55E00' pointtype 5
@@ -25,7 +25,7 @@ set bmargin 17
 set lmargin 11
 set rmargin 3
 
-set xlabel 'measured tokens/s per GPU'
+set xlabel 'measured tokens/s per GPU  (dashed: 10 % off)'
 set ylabel 'predicted tokens/s per GPU'
 set logscale xy
 unset key
@@ -40,6 +40,8 @@ unset logscale y
 set xlabel 'GPUs'
 set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
+stats $runs using "gpus" name 'gpus' nooutput
+set xrange [gpus_min / 1.3 : gpus_max * 1.3]
 set key at screen 0.5,0.25 center top maxrows 11 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \
   for [s = 1 : sources] $runs using "gpus":(of(s, "error")):(of(s, "error_low")):(of(s, "error_high")) with yerrorbars \

@@ -17,7 +17,7 @@ ORDER BY place, gpus
 
 -- name: sources
 SELECT
-  printf('%s%s (%d)', substr(source, 1, 52), CASE WHEN used_in_fit = '' THEN '' ELSE ', in fit' END, count(*)) AS label,
+  printf('%s%s (%d)', iif(length(source) > 60, substr(source, 1, 57) || '...', source), CASE WHEN used_in_fit = '' THEN '' ELSE ', in fit' END, count(*)) AS label,
   used_in_fit = '' AS unseen
 FROM v_validation
 WHERE error IS NOT NULL
@@ -27,7 +27,8 @@ ORDER BY used_in_fit = '', source
 -- name: heading
 WITH unseen AS (SELECT * FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '')
 SELECT printf('%d runs', (SELECT count(*) FROM v_validation WHERE error IS NOT NULL))
-  || coalesce((SELECT printf('; median |error| of those that no fit rests on: %.1f %%', 100 * abs(error)) FROM unseen ORDER BY abs(error)
-    LIMIT 1 OFFSET (SELECT count(*) / 2 FROM unseen)), '')
+  || (SELECT CASE count(*) WHEN 0 THEN '' ELSE printf('; median |error| of those that no fit rests on: %.1f %%', 100 * avg(e)) END
+    FROM (SELECT abs(error) AS e FROM unseen ORDER BY e   -- the middle one, or the middle two
+      LIMIT (SELECT 2 - count(*) % 2 FROM unseen) OFFSET (SELECT (count(*) - 1) / 2 FROM unseen)))
   || (SELECT CASE count(predicted_lo) WHEN 0 THEN '' ELSE printf('; their 90 %% intervals (bars) cover %.0f %%',
     100.0 * sum(measured_tokens_per_s_per_gpu BETWEEN predicted_lo AND predicted_hi) / count(predicted_lo)) END FROM unseen) AS setting

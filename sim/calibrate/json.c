@@ -163,11 +163,12 @@ static enum status syntax_error(struct reader *r)
     strncpy(text, (const char *)why, sizeof text - 1);
     text[sizeof text - 1] = '\0';
     yajl_free_error(r->yajl, why);
-    text[strcspn(text, "\n")] = '\0';
+    text[strcspn(text, ".\n")] = '\0';
     size_t at = yajl_get_bytes_consumed(r->yajl);
     int line = line_at(r, at);
     int column = at > r->line_start ? (int)(at - r->line_start) : 1;
-    return diag_input(r->diag, (struct source_pos){input_name(r->input), line, column}, "%s", text);
+    return diag_input(
+        r->diag, (struct source_pos){input_name(r->input), line, column}, "%s; a whole file of JSON is wanted", text);
 }
 
 static enum status feed(struct reader *r)

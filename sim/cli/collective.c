@@ -16,9 +16,10 @@ struct collective_command {
 };
 
 static const struct argp_option options[] = {
-    {"topology", KEY_TOPOLOGY, "FILE", 0, "A file of topologies/clusters", 0},
-    {"gpus", KEY_GPUS, "N", 0, "How many ranks, node by node", 0},
-    {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0, "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2",
+    {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster: a file of topologies/clusters; always needed", 0},
+    {"gpus", KEY_GPUS, "N", 0, "How many ranks, node by node; always needed: 2 or more, whole nodes beyond one", 0},
+    {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0,
+        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
         0},
     FORCE_OPTIONS,
     {0},
@@ -49,7 +50,11 @@ static void parse_bytes(struct collective_command *command, const char *arg, str
     if (*end || !(command->min_bytes >= 1) || !(command->max_bytes >= command->min_bytes) ||
         !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
         log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
-        argp_error(state, "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2", arg);
+        argp_error(state,
+            "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G or T, MAX at least "
+            "MIN, "
+            "FACTOR above 1",
+            arg);
 }
 
 static void check(const struct collective_command *command, struct argp_state *state)
@@ -57,7 +62,7 @@ static void check(const struct collective_command *command, struct argp_state *s
     if (command->kind < 0)
         argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
     if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
-        argp_error(state, "--topology, --gpus and --bytes are needed");
+        argp_error(state, "--topology FILE, --gpus N and --bytes SIZE are needed");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -83,6 +88,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         force_option(&command->force, key, arg, state);
         return 0;
     case ARGP_KEY_ARG:
+        if (command->kind >= 0)
+            argp_error(state, "one collective at a time; '%s' is a second one", arg);
         for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
             if (strcmp(arg, coll_kind_names[command->kind]) == 0)
                 return 0;
@@ -156,7 +163,8 @@ static enum status print_sizes(const struct collective_command *command, const s
     int per_node = hw_gpus_per_node(hw), gpus = command->gpus;
     if (gpus > hw->cluster.nodes.value * per_node || (gpus > per_node && gpus % per_node))
         return diag_input(diag, (struct source_pos){.file = command->topology},
-            "%d GPUs are no whole nodes of %d, of which there are %g", gpus, per_node, hw->cluster.nodes.value);
+            "%d GPUs are no whole nodes of %d, of which there are %g; take at most %d, or a multiple of %d up to %g",
+            gpus, per_node, hw->cluster.nodes.value, per_node, per_node, hw->cluster.nodes.value * per_node);
     struct coll_shape shape = coll_shape((struct coll_group){0, 1, gpus}, per_node);
     double busbw_sum = 0;
     int n = 0;

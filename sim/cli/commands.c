@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "scenario/scenario.h"
+
 #include <argp.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,24 +71,49 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+static void print_settings(void)
+{
+    struct scenario defaults = scenario_default();
+    puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it is, what is "
+         "allowed.\n"
+         "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, but for images,\n"
+         "train.seq_len.\n");
+    config_print_reference(stdout, &scenario_table, &defaults);
+}
+
+struct help {
+    const struct command *command;
+    bool settings;
+};
+
 static error_t parse_help(int key, char *arg, struct argp_state *state)
 {
-    const struct command **command = state->input;
+    struct help *help = state->input;
     if (key != ARGP_KEY_ARG)
         return ARGP_ERR_UNKNOWN;
-    if (*command)
-        argp_error(state, "one command at a time; '%s' is a second one", arg);
-    *command = find(arg, state);
+    if (help->command)
+        argp_error(
+            state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
+    if (help->settings)
+        argp_error(state, "'settings' stands alone, without '%s'", arg);
+    help->settings = strcmp(arg, "settings") == 0;
+    help->command = help->settings ? NULL : find(arg, state);
     return 0;
 }
 
-/* help COMMAND is COMMAND --help, help alone is --help. */
+/* help COMMAND is COMMAND --help, help alone is --help, help settings the reference of scenarios. */
 static int cmd_help(int argc, char **argv)
 {
-    const struct argp argp = {
-        .parser = parse_help, .args_doc = "[COMMAND]", .doc = "Explain a command, or list the commands."};
-    const struct command *command = NULL;
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    const struct argp argp = {.parser = parse_help,
+        .args_doc = "[COMMAND|settings]",
+        .doc = "Explain a command, list the commands, or all settings of a scenario with their defaults."};
+    struct help help = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &help);
+    if (help.settings) {
+        print_settings();
+        return CLI_OK;
+    }
+    const struct command *command = help.command;
     char whole[64], option[] = "--help", *rewritten[] = {whole, option, NULL};
     snprintf(whole, sizeof whole, "flopcast%s%s", command ? " " : "", command ? command->name : "");
     return command ? command->run(2, rewritten) : cli_main(2, rewritten);
@@ -99,7 +126,8 @@ int cli_main(int argc, char **argv)
         doc, sizeof doc, "Predicts how the throughput of multi-GPU training changes with the cluster.\vCommands:\n");
     for (int i = 0; i < N_COMMANDS; i++)
         n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
-    n += (size_t)snprintf(doc + n, sizeof doc - n, "\n'flopcast COMMAND --help' explains each.");
+    n += (size_t)snprintf(doc + n, sizeof doc - n,
+        "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na scenario can set.");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;

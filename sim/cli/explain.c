@@ -7,6 +7,7 @@
 
 #include <argp.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 enum { KEY_SET = 256, KEY_SEED, KEY_FROM, KEY_TO, KEY_DB, KEY_TOP };
@@ -21,7 +22,7 @@ struct explain {
 };
 
 static const struct argp_option options[] = {
-    {"from", KEY_FROM, "GPUS", 0, "The small cluster (default: the smallest that the scenario sweeps)", 0},
+    {"from", KEY_FROM, "GPUS", 0, "The small cluster (default: the smallest of the scenario)", 0},
     {"to", KEY_TO, "GPUS", 0, "The large cluster (default: the largest)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
@@ -33,10 +34,12 @@ static const struct argp_option options[] = {
 static const char doc[] =
     "Explain why a job loses throughput as it grows: the same two runs, of a small and a large cluster, with one cause "
     "after the other taken away from both; and what the compute stream of rank 0 does and waits for on the large one."
-    "\vThe parts add up to the loss. Order: stragglers (all noise), latency (hops of collectives), bandwidth (NICs and "
+    "\vThe parts add up to the change. Order: stragglers (all noise), latency (hops of collectives), bandwidth (NICs "
+    "and "
     "switches), contention (kernels slowed by collectives beside them), host (cost of issuing); what is left is the "
-    "rest, "
-    "below 0 where a larger cluster saves work.";
+    "rest, above 0 where a larger cluster saves work. Each line says how TFLOPS/GPU change; by collectives: the part "
+    "of "
+    "the time by which collectives beside it slow the kernel.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -68,13 +71,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "a scenario file is missing");
         return 0;
-    case ARGP_KEY_END:
-        if (!explain->from != !explain->to)
-            argp_error(state, "--from and --to go together");
-        return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
+}
+
+/* A change to so many digits; what rounds to nothing has no sign. */
+static const char *change(double value, int digits, struct arena *arena)
+{
+    double unit = pow(10, -digits);
+    return fabs(value) < unit / 2 ? arena_printf(arena, "%.*f", digits, 0.0)
+                                  : arena_printf(arena, "%+.*f", digits, value);
 }
 
 static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struct arena *arena)
@@ -88,21 +95,21 @@ static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struc
     };
     struct table table = {0};
     table_column(&table, "cause", "", true);
-    table_column(&table, "lost", "TFLOPS/GPU", false);
+    table_column(&table, "change", "TFLOPS/GPU", false);
     table_column(&table, "of the small", "%", false);
     table_column(&table, "taken away", "", true);
     for (int i = 0; i <= CAUSE_COUNT; i++) {
         bool rest = i == CAUSE_COUNT;
         double part = rest ? w->rest : w->part[i];
         table_cell(&table, rest ? "rest" : scenario_cause_names[i]);
-        table_cell(&table, arena_printf(arena, "%+.3f", -part));
-        table_cell(&table, arena_printf(arena, "%+.2f", -100 * part / w->small[0]));
+        table_cell(&table, change(-part, 3, arena));
+        table_cell(&table, change(-100 * part / w->small[0], 2, arena));
         table_cell(&table, rest ? "all of these: work that changes with the cluster" : away[i]);
     }
     double loss = w->small[0] - w->large[0];
     table_cell(&table, "sum");
-    table_cell(&table, arena_printf(arena, "%+.3f", -loss));
-    table_cell(&table, arena_printf(arena, "%+.2f", -100 * loss / w->small[0]));
+    table_cell(&table, change(-loss, 3, arena));
+    table_cell(&table, change(-100 * loss / w->small[0], 2, arena));
     table_cell(&table, "");
     table_print(out, &table);
     table_free(&table);
@@ -186,6 +193,33 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
             "no two sizes of the cluster to compare; give --from and --to, or sweep cluster.gpus");
 }
 
+/* The scenario with the two clusters that were asked for; where only one was, the other is the scenario's own. */
+static void load(struct scenario_set *set, struct explain *explain, struct diag *diag)
+{
+    struct arena *arena = &explain->arena;
+    if (!explain->from != !explain->to &&
+        scenario_load(set, explain->file, explain->overrides.at, explain->overrides.n, arena, diag) == STATUS_OK) {
+        int64_t least = set->points[0].options.cluster.gpus, most = least;
+        for (int i = 1; i < set->n_points; i++) {
+            int64_t gpus = set->points[i].options.cluster.gpus;
+            least = gpus < least ? gpus : least;
+            most = gpus > most ? gpus : most;
+        }
+        explain->from = explain->from ? explain->from : arena_printf(arena, "%" PRId64, least);
+        explain->to = explain->to ? explain->to : arena_printf(arena, "%" PRId64, most);
+    }
+    if (diag->worst != STATUS_OK)
+        return;
+    if (explain->from)
+        vec_push(&explain->overrides,
+            (struct scenario_override){"cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
+    int n = explain->overrides.n;
+    const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
+    if (explain->from)
+        names[n - 1] = "--from, --to";
+    scenario_load_from(set, explain->file, explain->overrides.at, names, n, arena, diag);
+}
+
 int cmd_explain(int argc, char **argv)
 {
     const struct argp argp = {.options = options, .parser = parse, .args_doc = "SCENARIO", .doc = doc};
@@ -193,10 +227,7 @@ int cmd_explain(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &explain);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
-    if (explain.from)
-        vec_push(&explain.overrides, (struct scenario_override){"cluster.gpus",
-                                         arena_printf(&explain.arena, "[%s, %s]", explain.from, explain.to)});
-    scenario_load(&set, explain.file, explain.overrides.at, explain.overrides.n, &explain.arena, &diag);
+    load(&set, &explain, &diag);
     if (diag.worst == STATUS_OK && explain.db)
         store_open(&explain.store, explain.db, STORE_WRITE, &diag);
     if (diag.worst == STATUS_OK)

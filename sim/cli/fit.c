@@ -13,7 +13,7 @@ static int gpu_counts(const struct memory_request *request, int64_t counts[MOST_
     static const int64_t usual[MOST_COUNTS] = {1, 2, 4, 8, 16, 64, 128, 512};
     for (int i = 0; i < MOST_COUNTS; i++)
         counts[i] = usual[i];
-    if (request->options.gpus == 1)
+    if (request->options.gpus == 0)
         return MOST_COUNTS;
     counts[0] = request->options.gpus;
     return 1;
@@ -63,11 +63,10 @@ static void print(FILE *out, const struct memory_request *request)
 int cmd_fit(int argc, char **argv)
 {
     struct memory_request request = {
-        .options = {.dtype = FOOTPRINT_BF16_MIXED, .strategy = FOOTPRINT_FSDP, .gpus = 1}, .fit = true};
+        .options = {.dtype = FOOTPRINT_BF16_MIXED, .strategy = FOOTPRINT_FSDP}, .fit = true};
     memory_parse(&request, argc, argv,
         "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
-        "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence. The strategy is fsdp "
-        "where none is given.");
+        "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {

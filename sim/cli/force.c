@@ -12,7 +12,8 @@ static int find(const char *option, const char *const *names, const char *arg, s
     if (near)
         argp_error(state, "--%s %s: there is no such; did you mean '%s'?", option, arg, near);
     else
-        argp_error(state, "--%s %s: there is no such; --help lists them", option, arg);
+        argp_error(state, "--%s %s: %s is wanted", option, arg,
+            names == coll_algorithm_names ? FORCE_ALGORITHMS : FORCE_PROTOCOLS);
     return COLL_ANY; /* argp_error exits */
 }
 

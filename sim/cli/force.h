@@ -7,10 +7,12 @@
 #include <argp.h>
 
 enum { KEY_ALGO = 400, KEY_PROTO };
+#define FORCE_ALGORITHMS "Ring, Tree, NVLS, NVLSTree, CollNetDirect, CollNetChain, PAT, P2P or Hierarchical"
+#define FORCE_PROTOCOLS "LL, LL128 or Simple"
 #define FORCE_OPTIONS                                                                                                  \
-    {"algo", KEY_ALGO, "NAME", 0, "Ring, Tree, NVLS, NVLSTree, PAT, P2P or Hierarchical, as NCCL_ALGO", 0},            \
+    {"algo", KEY_ALGO, "NAME", 0, FORCE_ALGORITHMS ", as NCCL_ALGO", 0},                                               \
     {                                                                                                                  \
-        "proto", KEY_PROTO, "NAME", 0, "LL, LL128 or Simple, as NCCL_PROTO", 0                                         \
+        "proto", KEY_PROTO, "NAME", 0, FORCE_PROTOCOLS ", as NCCL_PROTO", 0                                            \
     }
 
 /* One of the two options; any case. */

@@ -61,7 +61,9 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
     if (f->tables > 0)
         add(rows, "gpu", "tables", NOT_GIVEN, f->tables, "embeddings and row-wise Adagrad, shared out over all GPUs");
     add(rows, "gpu", "activations", NOT_GIVEN, activations ? f->activations : NOT_GIVEN,
-        activations ? "at the fullest moment" : "need a model file, --micro-batch and --seq-len");
+        activations          ? "at the fullest moment"
+        : request->has_model ? "need --micro-batch and, but for images, --seq-len"
+                             : "need a model file, --micro-batch and --seq-len");
     if (f->host > 0)
         add(rows, "gpu", "(in host memory)", NOT_GIVEN, f->host, "pinned, for this GPU; no part of the total");
     add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f),

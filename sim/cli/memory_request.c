@@ -166,6 +166,10 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case KEY_GPU:
         request->gpu_path = text;
         return 0;
+    case KEY_CHECKPOINTING:
+        if (request->fit)
+            argp_error(state, "leave --checkpointing out: fit shows all kinds of it");
+        return set_option(footprint, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
     case KEY_OFFLOAD:
         footprint->offload = true;
         return 0;
@@ -189,9 +193,43 @@ static error_t parse(int key, char *text, struct argp_state *state)
     }
 }
 
+/* `fit` looks for the micro-batch, shows all kinds of checkpointing in one table, and has another default strategy. */
+static void adapt_to_fit(struct argp_option *all)
+{
+    for (; all->name; all++)
+        switch (all->key) {
+        case KEY_BATCH:
+        case KEY_CHECKPOINTING:
+        case KEY_FORMAT:
+            all->flags |= OPTION_HIDDEN;
+            break;
+        case KEY_STRATEGY:
+            all->doc = "ddp, zero1, zero2, zero3 or fsdp (default)";
+            break;
+        case KEY_GPUS:
+            all->doc = "only for this number of GPUs that share the job (default: 1 to 512)";
+            break;
+        case KEY_GPU:
+            all->doc = "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml; always needed";
+            break;
+        case KEY_SEQ:
+            all->doc = "tokens of a sequence; always needed, but for images";
+            break;
+        case KEY_QLORA:
+            all->doc = "with --lora: --lora-base nf4";
+            break;
+        default:
+            break;
+        }
+}
+
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
 {
-    const struct argp argp = {.options = options, .parser = parse, .args_doc = "MODEL", .doc = doc};
+    struct argp_option own[sizeof options / sizeof *options];
+    memcpy(own, options, sizeof own);
+    if (request->fit)
+        adapt_to_fit(own);
+    const struct argp argp = {.options = own, .parser = parse, .args_doc = "MODEL", .doc = doc};
     argp_parse(&argp, argc, argv, 0, NULL, request);
 }
 
@@ -202,14 +240,14 @@ static int64_t parameter_count(const char *text)
         char suffix;
         double factor;
     } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
-    enum { MOST_LOG10 = 15 };
+    enum { MOST_LOG10 = 15, FEWEST = 1000 };                   /* 70 is 70B without its letter, not a model */
     if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
         return 0;
     char *end = NULL;
     double value = strtod(text, &end);
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
         double params = value * suffixes[i].factor;
-        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= 1 &&
+        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= FEWEST &&
             params < pow(10, MOST_LOG10))
             return llround(params);
     }
@@ -282,8 +320,10 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
     struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
     if (access(request->name, R_OK) != 0)
-        return diag_input(
-            diag, at, "cannot open: %s; MODEL is a model file or a number of parameters, as in 11.3B", strerror(errno));
+        return diag_input(diag, at,
+            "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, or a number of parameters, as in "
+            "11.3B",
+            strerror(errno));
     enum status status = model_load(&shape, request->name, arena, diag);
     if (status != STATUS_OK)
         return status;

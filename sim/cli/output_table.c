@@ -103,6 +103,17 @@ static void range(struct view *view, struct table *table, struct scenario_band b
     table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
 }
 
+/* A swept value; of a path the last two names, by which files of a sweep are told apart. */
+static const char *swept(const struct view *view, int v, const struct scenario_point *point)
+{
+    const struct vary_option *option = &view->vary.options.at[v];
+    const char *text = vary_text(option, &point->options, view->arena), *from = text + strlen(text);
+    for (int slashes = 0; option->field->type == FIELD_PATH && from > text; from--)
+        if (from[-1] == '/' && ++slashes == 2)
+            return from;
+    return text;
+}
+
 static void row(struct view *view, struct table *table, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
@@ -112,7 +123,7 @@ static void row(struct view *view, struct table *table, int i)
     table_cell(table, point->model.shape.name);
     table_cell(table, strategy_label(&point->options.strategy));
     for (int v = 0; v < view->vary.options.n; v++)
-        table_cell(table, vary_text(&view->vary.options.at[v], &point->options, view->arena));
+        table_cell(table, swept(view, v, point));
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.strategy.train.micro_batch));
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.cluster.gpus));
     table_cell(table, ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
@@ -151,8 +162,7 @@ static void print_name(FILE *out, struct view *view, const struct scenario_point
     fprintf(out, "%s %s, batch %" PRId64, point->model.shape.name, strategy_label(&point->options.strategy),
         point->options.strategy.train.micro_batch);
     for (int v = 0; v < view->vary.options.n; v++)
-        fprintf(out, ", %s %s", view->vary.options.at[v].path,
-            vary_text(&view->vary.options.at[v], &point->options, view->arena));
+        fprintf(out, ", %s %s", view->vary.options.at[v].path, swept(view, v, point));
 }
 
 static void print_oom(FILE *out, struct view *view, int i)
@@ -312,7 +322,10 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     const struct scenario *first = &set->points[0].options;
     view_begin(&view);
     fprintf(out, "%s%s%s\n", first->name, first->description ? ": " : "", first->description ? first->description : "");
-    fprintf(out, "%s\n\n", set->points[0].hw.cluster.name);
+    bool same = true;
+    for (int i = 1; i < set->n_points; i++)
+        same = same && strcmp(set->points[i].hw.cluster.name, set->points[0].hw.cluster.name) == 0;
+    fprintf(out, "%s\n\n", same ? set->points[0].hw.cluster.name : "several clusters");
     struct table table = {0};
     head(&view, &table);
     for (int i = 0; i < set->n_points; i++)

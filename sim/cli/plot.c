@@ -34,7 +34,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         plot->figure = arg;
         return 0;
     case ARGP_KEY_NO_ARGS:
-        argp_error(state, "a figure is missing, as in: flopcast plot t5_scaling");
+        argp_error(state, "a figure is missing, as in: flopcast plot scaling");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -48,8 +48,9 @@ int cmd_plot(int argc, char **argv)
         .args_doc = "FIGURE",
         .doc =
             "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder plots, or of $FLOPCAST_PLOTS.\v"
-            "Needs gnuplot. A figure shows the newest run of its scenario. A name that no figure has lists those that "
-            "there are."};
+            "Needs gnuplot. A figure shows the newest run: scaling, breakdown, memory and memory_timeline of any "
+            "scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql begins "
+            "with what it shows."};
     const char *folder = getenv("FLOPCAST_PLOTS");
     struct report_plot plot = {.folder = folder ? folder : FLOPCAST_SOURCE_DIR "/plots", .db = "results/flopcast.db"};
     argp_parse(&argp, argc, argv, 0, NULL, &plot);

@@ -46,7 +46,11 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", 0,
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0,
+        "table (default), csv or json; json also holds every setting of a point, with its unit and whether it comes "
+        "from "
+        "a file, from --set or is the default",
+        0},
     {"samples", KEY_SAMPLES, "K", 0,
         "Also simulate every point K times, with numbers drawn from their errors and other seeds of the noise: median "
         "and 90 % interval, by this and with what the model leaves out",
@@ -275,11 +279,15 @@ int cmd_run(int argc, char **argv)
     const struct argp argp = {.options = options,
         .parser = parse,
         .args_doc = "FILE...",
-        .doc = "Simulate all points of the scenarios and print what comes out.\v"
-               "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error. A "
-               "scenario's "
-               "results are stored all together or not at all; a re-run adds to the database, and figures show the "
-               "newest run."};
+        .doc =
+            "Simulate all points of the scenarios and print what comes out.\v"
+            "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error. A "
+            "scenario's "
+            "results are stored all together or not at all; a re-run adds to the database, and figures show the "
+            "newest run.\n\n"
+            "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model's share "
+            "of the GPU's dense peak; exposed comm: compute waits for collectives; HBM peak: what tensors take at "
+            "most; reserved: what PyTorch's allocator holds for them, without CUDA context and NCCL."};
     struct run run = {.format = FORMAT_TABLE};
     argp_parse(&argp, argc, argv, 0, NULL, &run);
     int status = load_all(&run);

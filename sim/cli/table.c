@@ -42,8 +42,11 @@ void table_print(FILE *out, const struct table *table)
         for (int r = 0; r < rows; r++)
             widths[c] = wider(widths[c], table->cells.at[r * n + c]);
     }
+    bool units = false;
+    for (int c = 0; c < n; c++)
+        units = units || *table->columns.at[c].unit;
     for (int r = -2; r < rows; r++)
-        for (int c = 0; c < n; c++) {
+        for (int c = 0; c < n && (r != -1 || units); c++) {
             const struct table_column *column = &table->columns.at[c];
             const char *text = r == -2 ? column->name : r == -1 ? column->unit : table->cells.at[r * n + c];
             print_cell(out, column, text, widths[c], c == n - 1);

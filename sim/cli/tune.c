@@ -2,11 +2,13 @@
 
 #include "cli/arguments.h"
 #include "cli/table.h"
+#include "cli/vary.h"
 #include "config/csv.h"
 #include "scenario/tune.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { KEY_SET = 256, KEY_BY, KEY_MAX_BATCH, KEY_GLOBAL_BATCH, KEY_LIMIT, KEY_TOP, KEY_FORMAT, MAX_COUNT = 1 << 20 };
@@ -132,15 +134,49 @@ static void print_best(FILE *out, const struct tune *tune, const int *order, int
     table_free(&table);
 }
 
-static void print_table(FILE *out, const struct tune_command *command, const struct tune *tune, struct arena *arena)
+/* text as one word of a shell. */
+static const char *shell_word(const char *text, struct arena *arena)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+-,:@%";
+    if (*text && strspn(text, plain) == strlen(text))
+        return text;
+    const char *word = "'";
+    for (; *text; text++)
+        word = arena_printf(arena, *text == '\'' ? "%s'\\''" : "%s%c", word, *text);
+    return arena_printf(arena, "%s'", word);
+}
+
+/* The candidate as a command: the settings searched, then what the scenario sweeps beside them. */
+static void print_command(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune_candidate *candidate, struct arena *arena)
+{
+    const char *settings = tune_settings(candidate, arena);
+    struct vary vary;
+    vary_find(&vary, set, arena);
+    fprintf(out, "\nthe first: flopcast run %s %s", shell_word(command->file, arena), settings);
+    for (int i = 0; i < vary.options.n; i++) {
+        const struct vary_option *option = &vary.options.at[i];
+        const char *value = vary_text(option, &candidate->point.options, arena);
+        if (!strstr(settings, arena_printf(arena, "--set %s=", option->path)))
+            fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", option->path, value), arena));
+    }
+    fputc('\n', out);
+    vec_free(&vary.options);
+}
+
+static void print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, (enum tune_order)command->by);
-    fprintf(out, "best by %s\n\n", tune_order_names[command->by]);
-    print_best(out, tune, order, n < command->top ? n : command->top, arena);
+    fprintf(out,
+        n > 0 ? "best by %s\n\n"
+              : "nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n",
+        tune_order_names[command->by]);
     if (n > 0)
-        fprintf(out, "\nthe first: flopcast run %s %s\n", command->file,
-            tune_settings(&tune->candidates.at[order[0]], arena));
+        print_best(out, tune, order, n < command->top ? n : command->top, arena);
+    if (n > 0)
+        print_command(out, command, set, &tune->candidates.at[order[0]], arena);
     int other = command->by == TUNE_BY_SPEED ? TUNE_BY_COST : TUNE_BY_SPEED, first = n > 0 ? order[0] : 0;
     if (n > 0 && tune_rank(order, tune, (enum tune_order)other) && order[0] != first) {
         fprintf(out, "\nbest by %s\n\n", tune_order_names[other]);
@@ -208,12 +244,20 @@ int cmd_tune(int argc, char **argv)
     scenario_load(&set, command.file, command.overrides.at, command.overrides.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
+        if (tune.candidates.n == 0)
+            diag_input(&diag, (struct source_pos){.file = set.file},
+                "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that "
+                "is "
+                "a multiple of cluster.gpus",
+                (int)command.options.max_batch, (int)command.options.global_batch);
+    }
+    if (diag.worst == STATUS_OK) {
         tune_run(&tune, &command.options, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &diag);
     }
     if (diag.worst == STATUS_OK && command.csv)
         print_csv(stdout, &tune);
     else if (diag.worst == STATUS_OK)
-        print_table(stdout, &command, &tune, &command.arena);
+        print_table(stdout, &command, &set, &tune, &command.arena);
     vec_free(&tune.candidates);
     vec_free(&command.overrides);
     arena_release(&command.arena);

@@ -26,10 +26,16 @@ struct validate_command {
     int samples;
 };
 
+static const char default_base[] = FLOPCAST_SOURCE_DIR "/results/measured/training.yaml";
+
 static const struct argp_option options[] = {
     {"measurements", KEY_MEASUREMENTS, "FILE.csv", 0,
         "A table of runs (default: results/measured/training.csv of the source)", 0},
-    {"base", KEY_BASE, "SCENARIO", 0, "What all rows have in common (default: results/measured/training.yaml)", 0},
+    {"base", KEY_BASE, "SCENARIO", 0,
+        "What all rows have in common (default: results/measured/training.yaml; a table then needs the columns "
+        "micro_batch "
+        "and seq_len)",
+        0},
     {"where", KEY_WHERE, "EXPR", 0,
         "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
@@ -164,7 +170,8 @@ static void print_groups(FILE *out, const struct validate_table *rows)
     table_free(&table);
     arena_release(&arena);
     fputs("\nspeeds: |predicted / measured - 1|; ratios: speed over that of the curve's smallest cluster, percentage "
-          "points;\npeaks: of memory; OOM wrong: rows that run out of memory only here, or only there\n",
+          "points;\npeaks: of memory, allocated where that was measured, else reserved by PyTorch; OOM wrong: out of "
+          "memory only here, or only there\n",
         out);
 }
 
@@ -308,6 +315,10 @@ static void print(
         print_data(stdout, rows, command->format == FORMAT_JSON);
         return;
     }
+    if (rows->rows.n == 0) {
+        printf("'%s' has no run%s\n", command->measurements, command->where ? " that fits --where" : "");
+        return;
+    }
     if (command->rows)
         print_rows(stdout, rows);
     print_groups(stdout, rows);
@@ -337,6 +348,22 @@ static bool *choose(const struct validate_command *command, struct diag *diag)
     return keep;
 }
 
+/* The default base scenario has one token and a micro-batch of one, for each row of training.csv says its own: speeds
+ * of another table would be nonsense without them. */
+static void need_batch(const struct validate_command *command, struct diag *diag)
+{
+    static const char *const needed[] = {"train.micro_batch", "train.seq_len"};
+    struct csv_table *csv = NULL;
+    if (csv_load(&csv, command->measurements, diag) != STATUS_OK)
+        return;
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (csv_column(csv, needed[i]) < 0 && csv_column(csv, strchr(needed[i], '.') + 1) < 0)
+            diag_input(diag, (struct source_pos){.file = command->measurements},
+                "no column '%s'; add it, or say with --base SCENARIO what all rows have in common",
+                strchr(needed[i], '.') + 1);
+    csv_release(csv);
+}
+
 static void validate(const struct validate_command *command, struct diag *diag)
 {
     struct validate_table table = {0};
@@ -345,6 +372,8 @@ static void validate(const struct validate_command *command, struct diag *diag)
     struct scenario_doubt doubt = {0};
     struct validate_sampling sampling = {&doubt, command->samples};
     bool *keep = choose(command, diag);
+    if (diag->n_errors == 0 && command->base == default_base)
+        need_batch(command, diag);
     if (diag->n_errors == 0 && command->db)
         store_open(&store, command->db, STORE_WRITE, diag);
     if (diag->n_errors == 0 && command->samples > 0)
@@ -366,8 +395,8 @@ static void validate(const struct validate_command *command, struct diag *diag)
 int cmd_validate(int argc, char **argv)
 {
     const struct argp argp = {.options = options, .parser = parse, .doc = doc};
-    struct validate_command command = {.measurements = FLOPCAST_SOURCE_DIR "/results/measured/training.csv",
-        .base = FLOPCAST_SOURCE_DIR "/results/measured/training.yaml"};
+    struct validate_command command = {
+        .measurements = FLOPCAST_SOURCE_DIR "/results/measured/training.csv", .base = default_base};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct diag diag = DIAG_INIT;
     validate(&command, &diag);

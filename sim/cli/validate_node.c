@@ -82,7 +82,7 @@ void validate_node_print(FILE *out, const struct validate_table *rows)
             add_framework(&table, &arena, rows, i);
         }
     if (any) {
-        fputs("\nspeed on one GPU or one node, by stack profile (asked: 7 % in the median)\n", out);
+        fputs("\nspeed on one GPU or one node, by stack profile (aim: 7 % in the median)\n", out);
         table_print(out, &table);
     }
     table_free(&table);

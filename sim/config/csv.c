@@ -33,6 +33,8 @@ static void check_header(struct filler *f)
 {
     struct csv_table *table = f->table;
     struct source_pos at = {table->name, f->row_line, 1};
+    if (table->columns == 1 && strpbrk(table->cells.at[0], ";\t"))
+        f->worst = diag_input(f->diag, at, "one column '%.40s'; separate cells by commas", table->cells.at[0]);
     for (int i = 0; i < table->columns; i++) {
         const char *name = table->cells.at[i];
         if (!*name)
@@ -81,6 +83,10 @@ static bool is_blank(const char *line, size_t length)
 /* libcsv counts no lines, so it is fed one at a time. */
 static void feed(struct filler *f, struct csv_parser *parser, const char *text, size_t n)
 {
+    static const char mark[] = "\xef\xbb\xbf"; /* that spreadsheets write before the text: U+FEFF */
+    size_t skip = n >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
+    text += skip;
+    n -= skip;
     for (size_t length; n > 0; text += length, n -= length) {
         const char *newline = memchr(text, '\n', n);
         length = newline ? (size_t)(newline - text) + 1 : n;

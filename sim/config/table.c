@@ -54,21 +54,26 @@ static const char *meant(
     return path ? path : path_below(table, "", key, true, arena);
 }
 
+static const char **table_keys(const struct config_table *table, struct arena *arena)
+{
+    const char **keys = ARENA_ARRAY(arena, const char *, table->n_fields);
+    for (int i = 0; i < table->n_fields; i++)
+        keys[i] = table->fields[i].key;
+    return keys;
+}
+
 static enum status unknown_key(
     struct reader *reader, struct source_pos at, const char *key, const struct config_table *table)
 {
     size_t n = (size_t)table->n_fields;
-    const char **keys = xcalloc(n, sizeof *keys);
-    for (size_t i = 0; i < n; i++)
-        keys[i] = table->fields[i].key;
+    const char **keys = table_keys(table, reader->arena);
     const char *near = meant(table, key, keys, n, reader->arena);
-    char known[256];
+    char known[1024]; /* room for all: no other place lists them */
     config_join_names(known, sizeof known, keys, n);
     if (near)
         diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key, table->what, near);
     else
         diag_input(reader->diag, at, "unknown key '%.40s' in %s (known: %s)", key, table->what, known);
-    free(keys);
     return STATUS_INPUT;
 }
 
@@ -181,14 +186,37 @@ static enum status read_mapping(
     return status;
 }
 
+static bool is_known(struct config_node mapping, int i, const struct config_table *table)
+{
+    const char *name = config_text(config_key(mapping, i));
+    return find_field(table, name, strlen(name)) != NULL;
+}
+
 int config_fit(struct config_node mapping, const struct config_table *table)
 {
     int known = 0, n = config_kind(mapping) == CONFIG_MAPPING ? config_count(mapping) : 0;
-    for (int i = 0; i < n; i++) {
-        const char *name = config_text(config_key(mapping, i));
-        known += find_field(table, name, strlen(name)) != NULL;
-    }
+    for (int i = 0; i < n; i++)
+        known += is_known(mapping, i, table);
     return known;
+}
+
+/* A document of another kind is told as that: its keys one by one would bury it. */
+static bool is_foreign(
+    struct config_node mapping, const struct config_table *table, struct arena *arena, struct diag *diag)
+{
+    enum { FEWEST = 4 }; /* unknown keys that no typing errors explain */
+    int n = config_count(mapping), unknown = n - config_fit(mapping, table), first = 0;
+    if (unknown < FEWEST || 2 * unknown <= n)
+        return false;
+    while (is_known(mapping, first, table))
+        first++;
+    struct config_node key = config_key(mapping, first);
+    char known[256];
+    config_join_names(known, sizeof known, table_keys(table, arena), (size_t)table->n_fields);
+    diag_input(diag, config_pos(key),
+        "this does not look like %s: %d of its %d keys are unknown there, the first is '%.40s' (known: %s)",
+        table->what, unknown, n, config_text(key), known);
+    return true;
 }
 
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
@@ -198,6 +226,8 @@ enum status config_read(struct config_node mapping, const struct config_table *t
     struct reader reader = {arena, origins, diag};
     if (config_kind(mapping) != CONFIG_MAPPING)
         return diag_input(diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
+    if (is_foreign(mapping, table, arena, diag))
+        return STATUS_INPUT;
     return read_mapping(&reader, mapping, table, into, NULL);
 }
 

@@ -138,7 +138,9 @@ static enum status read_enum(struct config_node node, const struct config_field 
     const char *near = nearest_name(text, field->names, n);
     if (near)
         return diag_input(diag, config_pos(node), "'%.40s' is not one of %s; did you mean '%s'?", text, names, near);
-    return diag_input(diag, config_pos(node), "'%.40s' is not one of %s", text, names);
+    const char *help = field->help ? field->help : "";
+    return diag_input(diag, config_pos(node), "'%.40s' is not one of %s%s%s%s", text, names, *help ? " (" : "", help,
+        *help ? ")" : "");
 }
 
 /* Text that comes from the command line ("--set") has no folder: its paths stay relative to the working directory. */

@@ -1,5 +1,7 @@
 #include "hw/table.h"
 
+#include <string.h>
+
 const char *const dtype_names[DTYPE_COUNT + 1] = {
     [DTYPE_FP32] = "fp32",
     [DTYPE_TF32] = "tf32",
@@ -56,7 +58,7 @@ static const struct config_field gpu_fields[] = {
     {.key = "arch",
         .type = FIELD_STRING,
         .offset = offsetof(struct hw_gpu, arch),
-        .help = "Volta, Ampere or Hopper: selects NCCL's constants.",
+        .help = "Volta, Turing, Ampere, Ada, Hopper or Blackwell: selects NCCL's constants.",
         .required = true},
     GPU(sms, "Streaming multiprocessors.", HW_COUNT(1, 1e4)),
     GPU(hbm_capacity, "HBM that a process can see.", HW_BYTES),
@@ -122,6 +124,17 @@ static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, st
     return status;
 }
 
+/* NCCL and stack profiles look a generation up by its name, and take an old one where they know none: a typing error
+ * would change predictions without a word. */
+static enum status check_arch(const struct hw_gpu *gpu, struct source_pos at, struct diag *diag)
+{
+    static const char *const archs[] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
+    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
+        if (strcmp(gpu->arch, archs[i]) == 0)
+            return STATUS_OK;
+    return diag_input(diag, at, "arch is '%s'; Volta, Turing, Ampere, Ada, Hopper or Blackwell is wanted", gpu->arch);
+}
+
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw_gpu){0};
@@ -132,6 +145,6 @@ enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *aren
     if (out->memory_sms.value > out->sms.value)
         status = diag_input(diag, at, "memory_sms is %g of %g SMs; at most all of them can be needed to saturate HBM",
             out->memory_sms.value, out->sms.value);
-    enum status gemm = check_gemm(out, at, diag);
-    return status ? status : gemm;
+    enum status gemm = check_gemm(out, at, diag), arch = check_arch(out, at, diag);
+    return status ? status : gemm ? gemm : arch;
 }

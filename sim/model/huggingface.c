@@ -169,6 +169,7 @@ static const struct model_type model_types[] = {
              .biases = true}}},
 };
 enum { MODEL_TYPES = sizeof model_types / sizeof *model_types };
+#define MODEL_TYPE_NAMES "t5, gpt2, llama, mistral, qwen2, bert, vit"
 
 static const struct model_type *find_type(struct config_node type, struct diag *diag)
 {
@@ -179,8 +180,7 @@ static const struct model_type *find_type(struct config_node type, struct diag *
             return &model_types[i];
     }
     const char *near = nearest_name(text, names, MODEL_TYPES);
-    diag_input(diag, config_pos(type),
-        "model_type '%.40s' is not one of t5, gpt2, llama, mistral, qwen2, bert, vit%s%s%s", text,
+    diag_input(diag, config_pos(type), "model_type '%.40s' is not one of " MODEL_TYPE_NAMES "%s%s%s", text,
         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     return NULL;
 }
@@ -231,6 +231,9 @@ static enum status check(const struct config_json *json, struct config_node root
 enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
     const struct config_table **table, struct arena *arena, struct diag *diag)
 {
+    if (!type.doc)
+        return diag_input(diag, config_pos(root),
+            "a config.json without the key 'model_type' (" MODEL_TYPE_NAMES "); add it, as transformers writes it");
     const struct model_type *model_type = find_type(type, diag);
     if (!model_type)
         return STATUS_INPUT;

@@ -242,7 +242,8 @@ static enum status read_document(
     *out = (struct model_shape){0};
     const struct config_table *table = &model_shape_table;
     struct config_node type = config_find(root, "model_type");
-    bool ours = !type.doc || config_find(root, "family").doc;
+    bool theirs = type.doc || config_find(root, "architectures").doc || config_find(root, "hidden_size").doc;
+    bool ours = !theirs || config_find(root, "family").doc;
     enum status status =
         ours ? read_own(out, root, arena, diag) : huggingface_read(out, root, type, &table, arena, diag);
     return status ? status : finish(out, root, table, diag);

@@ -34,15 +34,17 @@ static void list_figures(char *out, size_t n, const char *folder)
 {
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, NULL, alphasort);
-    size_t used = (size_t)snprintf(out, n, "there are:");
+    size_t used = 0;
     for (int i = 0; i < count; i++) {
         char *dot = strrchr(entries[i]->d_name, '.');
         if (dot && strcmp(dot, ".sql") == 0 && used < n)
-            used +=
-                (size_t)snprintf(out + used, n - used, " %.*s", (int)(dot - entries[i]->d_name), entries[i]->d_name);
+            used += (size_t)snprintf(out + used, n - used, "%s %.*s",
+                used ? "" : "there are:", (int)(dot - entries[i]->d_name), entries[i]->d_name);
         free(entries[i]);
     }
     free(entries);
+    if (used == 0)
+        snprintf(out, n, "the folder holds none; FLOPCAST_PLOTS names another than the source's plots");
 }
 
 /* The text of folder/figure.suffix; path is filled in for messages. */
@@ -100,9 +102,10 @@ static bool is_name(const char *text)
     return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
 }
 
-/* One series: its name line is at line, its SQL runs from sql to the next name line. */
-static enum status write_block(
-    FILE *out, struct store *store, char *name, const char *sql, struct source_pos at, bool first, struct diag *diag)
+/* One series: its name line is at line, its SQL runs from sql to the next name line. about: the figure; not NULL for
+ * its first series, which must not be empty. */
+static enum status write_block(FILE *out, struct store *store, char *name, const char *sql, struct source_pos at,
+    const char *about, struct diag *diag)
 {
     char *end = name + strlen(name);
     while (end > name && isspace((unsigned char)end[-1]))
@@ -114,23 +117,33 @@ static enum status write_block(
     fprintf(out, "$%s << EOD\n", name);
     enum status status = store_query(store, sql, at, write_row, &block, diag);
     fputs("EOD\n", out);
-    if (status == STATUS_OK && first && block.rows < 2)
+    if (status == STATUS_OK && about && block.rows < 2)
         return diag_input(diag, at,
-            "the database holds nothing for '%s'; run what makes this figure with --db first, as its .sql says", name);
+            "the database holds nothing for '%s'; with --db, run first what this figure shows: %s", name, about);
     return status;
+}
+
+/* What a figure shows: the comment that its SQL begins with. */
+static void first_comment(char *out, size_t n, const char *sql)
+{
+    bool says = strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
+    const char *text = says ? sql + 3 : "what its SQL selects";
+    snprintf(out, n, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
 /* sql is cut up in place. */
 static enum status write_blocks(FILE *out, struct store *store, char *sql, const char *path, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    bool first = true;
     int line = 1;
     char *mark = strstr(sql, name_mark);
+    char comment[256];
+    const char *about = comment;
+    first_comment(comment, sizeof comment, sql);
     if (!mark)
         return diag_input(diag, (struct source_pos){.file = path},
             "no data series; write a line \"-- name: SERIES\" above each SELECT");
-    for (char *from = sql; mark && status == STATUS_OK; first = false) {
+    for (char *from = sql; mark && status == STATUS_OK; about = NULL) {
         for (; from < mark; from++)
             line += *from == '\n';
         char *text = mark + strcspn(mark, "\n");
@@ -143,7 +156,7 @@ static enum status write_blocks(FILE *out, struct store *store, char *sql, const
         char *name = mark + strlen(name_mark);
         if (next)
             *next = '\0';
-        status = write_block(out, store, name, text, at, first, diag);
+        status = write_block(out, store, name, text, at, about, diag);
         if (next)
             *next = name_mark[0];
         from = text;

@@ -23,7 +23,7 @@ struct source_pos scenario_origin(const struct scenario_point *point, const char
 }
 
 /* What a job is cannot have a default: model, cluster, batch and lengths stay unset until they are given. */
-static struct scenario default_scenario(void)
+struct scenario scenario_default(void)
 {
     struct scenario options = {.strategy = strategy_default_options(), .exec = exec_default_options()};
     options.strategy.train.micro_batch = options.strategy.train.seq_len = options.strategy.train.decoder_seq_len = 0;
@@ -171,7 +171,7 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
     struct loader *loader = xcalloc(1, sizeof *loader);
     loader->file = arena_strdup(arena, path);
     loader->arena = arena;
-    loader->read.options = default_scenario();
+    loader->read.options = scenario_default();
     read_file(loader);
     if (loader->docs.n) /* the file could be read */
         for (int i = 0; i < n_overrides; i++)

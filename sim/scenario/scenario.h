@@ -62,6 +62,9 @@ struct scenario {
 
 extern const struct config_table scenario_table;
 
+/* What holds where a scenario says nothing; what it must say is 0 or NULL. */
+struct scenario scenario_default(void);
+
 /* A figure that a publication gives for a point. */
 struct scenario_published {
     bool found;

@@ -50,6 +50,10 @@ void sweep_override(struct sweep *sweep, struct sweep_key key, struct scenario *
     struct config_origins *origins, struct diag *diag)
 {
     bool list = config_kind(key.values) == CONFIG_SEQUENCE;
+    if (strcmp(key.path, "sweep") == 0) {
+        diag_input(diag, key.at, "'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'");
+        return;
+    }
     if (list && config_count(key.values) == 0) {
         diag_input(diag, config_pos(key.values), "an empty list sweeps nothing; write [8, 16]");
         return;

@@ -31,10 +31,10 @@ static TABLE(cluster_table, "'cluster'", cluster_fields);
 #define TRAIN(key_, type_, member, help_) FIELD(key_, type_, struct train_options, member, help_)
 static const struct config_field train_fields[] = {
     {TRAIN("micro_batch", FIELD_INT, micro_batch, "sequences a GPU computes on at once"), .min = 1, .max = MAX_BATCH},
-    {TRAIN("seq_len", FIELD_INT, seq_len, "tokens of a sequence; T5: of the encoder's side"), .min = 1,
-        .max = MAX_TOKENS},
-    {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side"), .min = 1,
-        .max = MAX_TOKENS},
+    {TRAIN("seq_len", FIELD_INT, seq_len, "tokens of a sequence; T5: of the encoder's side; images have their own"),
+        .min = 1, .max = MAX_TOKENS},
+    {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side; seq_len where not given"),
+        .min = 1, .max = MAX_TOKENS},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1,
         .max = MAX_ACCUMULATION},
     {TRAIN("device_batch", FIELD_INT, device_batch,
@@ -48,8 +48,8 @@ static const struct config_field train_fields[] = {
         .names = optimizer_impl_names},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
-    {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every so manieth block is checkpointed; 1: all"),
-        .min = 1, .max = MAX_INTERVAL},
+    {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"), .min = 1,
+        .max = MAX_INTERVAL},
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
@@ -160,7 +160,8 @@ static TABLE(host_table, "'host'", host_fields);
 
 #define NOISE(key_, help_)                                                                                             \
     {                                                                                                                  \
-        FIELD(#key_, FIELD_NUMBER, struct noise_options, key_, help_), .dimension = DIM_FRACTION, .min = 0, .max = 1   \
+        FIELD(#key_, FIELD_NUMBER, struct noise_options, key_, help_ "; the cluster's where not given"),               \
+            .dimension = DIM_FRACTION, .min = 0, .max = 1                                                              \
     }
 static const struct config_field noise_fields[] = {
     NOISE(gpu_speed_spread, "persistent, per GPU: relative standard deviation of speed"),
@@ -216,7 +217,10 @@ static const struct config_field fields[] = {
     {FIELD("stack", FIELD_PATH, struct scenario, stack_path, "stack profile of the framework, under scenarios/stacks")},
     SECTION("cluster", cluster, cluster_table, "hardware"),
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
-    {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind, "parallel strategy"), .names = strategy_kind_names},
+    {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind,
+         "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "
+         "sharding_strategy"),
+        .names = strategy_kind_names},
     SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
     SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),

@@ -132,6 +132,10 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
     struct store *store = xcalloc(1, sizeof *store);
     store->path = path;
     *out = NULL;
+    if (!*path) { /* SQLite would take it for a database that vanishes */
+        free(store);
+        return diag_input(diag, (struct source_pos){0}, "--db '': the database needs a name, as in results/my.db");
+    }
     /* A reader too opens for writing, where the file allows it: after a kill -9 the first to come rolls the journal
      * back. */
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | (mode == STORE_WRITE ? SQLITE_OPEN_CREATE : 0);

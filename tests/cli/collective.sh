@@ -39,7 +39,7 @@ says err "CollNet needs switches that reduce: nccl_collnet_efficiency of the clu
 expect 0 "$FLOPCAST" collective all_reduce --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/abci-a-sharp.yaml" --gpus 16 --bytes 1M:8G --algo CollNetChain
 says out "# NCCL_ALGO=CollNetChain"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 12 --bytes 8
-says err "12 GPUs are no whole nodes of 8"
+says err "12 GPUs are no whole nodes of 8" "take at most 8, or a multiple of 8 up to 16384"
 expect 2 "$FLOPCAST" collective all_reduce --topology absent.yaml --gpus 8 --bytes 8
 for wrong in 0 8:4 8:8G:1 8x 8:8G:2:3 nan 1:1T:1.0001; do
     expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 8 --bytes "$wrong"
@@ -48,6 +48,10 @@ done
 expect 2 "$FLOPCAST" collective gossip --topology "$h100" --gpus 8 --bytes 8
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 8 --bytes 8 --algo Tre
 says err "there is no such; did you mean 'Tree'?"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 8 --bytes 8 --algo Sharp
+says err "CollNetDirect, CollNetChain, PAT"
+expect 2 "$FLOPCAST" collective all_reduce all_gather --topology "$h100" --gpus 8 --bytes 8
+says err "one collective at a time; 'all_gather' is a second one"
 expect 2 "$FLOPCAST" collective all_reduce
 expect 2 "$FLOPCAST" calibrate check log.txt
 expect 2 "$FLOPCAST" calibrate check absent.txt --topology "$h100"

@@ -23,8 +23,16 @@ expect 0 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set train.micro_batch=32 
 says out "8 -> 16 GPUs"
 expect 2 "$FLOPCAST" explain a.yaml --set cluster.gpus=8
 says err "a.yaml: error: no two sizes of the cluster to compare"
-expect 2 "$FLOPCAST" explain a.yaml --from 8
-says err "--from and --to go together"
+expect 0 "$FLOPCAST" explain a.yaml --from 16 # the scenario's own largest
+says out "batch 32, 16 -> 32 GPUs"
+expect 0 "$FLOPCAST" explain a.yaml --to 16 --set train.micro_batch=32
+says out "batch 32, 8 -> 16 GPUs"
+# Changes, as the heading says: a loss is below 0, and nothing has no sign.
+says out "cause" "change"
+grep -q '^host  *0.000  *0.00 ' out || fail "host issues ahead here, so it takes nothing: $(<out)"
+expect 2 "$FLOPCAST" explain a.yaml --from 32
+says err "no two sizes of the cluster to compare"
 expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 12
+says err "--from, --to:1:5: error: 12 GPUs leave a node"
 expect 2 "$FLOPCAST" explain
 expect 2 "$FLOPCAST" explain a.yaml --top many

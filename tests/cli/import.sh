@@ -64,7 +64,7 @@ refused nsys binary.txt "binary.txt: error: cannot read it as a Nsight Systems p
 head -c 300 trace.pt.trace.json.gz >cut.json.gz
 refused kineto cut.json.gz "cut.json.gz: error: the gzip data are damaged or cut"
 head -n 9 trace.json >cut.json
-refused kineto cut.json "cut.json:10:" "premature EOF"
+refused kineto cut.json "cut.json:10:" "premature EOF; a whole file of JSON is wanted"
 head -n 9 "$data/all_gather.json" >cut_gather.json
 refused nccl-tests cut_gather.json "cut_gather.json:10:" "premature EOF"
 head -c 50000000 /dev/zero | tr '\0' 'x' | gzip >huge.gz

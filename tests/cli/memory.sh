@@ -62,6 +62,11 @@ awk '$1 ~ /^[0-9]+$/ && NF == 4 { for (c = 2; c <= 4; c++) { if ($c < last[c]) b
 "$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 12 >out
 grep -q "^ *12  " out || { cat out; failed=1; }
 
+"$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 1 >out
+[[ $(grep -c '^  *[0-9]' out) == 1 ]] || { cat out; failed=1; }
+"$FLOPCAST" fit --help >out
+if grep -q -e --micro-batch -e --checkpointing= out; then cat out; failed=1; fi
+
 # refused EXPECTED ARGUMENT...: exit status 2 and the words on stderr
 refused() {
     local expected=$1 status=0
@@ -80,7 +85,8 @@ refused "a number from 1 to" 1B --gpus 8x
 refused "give --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
 refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
-refused "MODEL is a model file or a number of parameters" 5Q
+refused "as in 11.3B" 70
+refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, or a number" 5Q
 refused "one MODEL at a time" 1B 2B
 refused "--lora RANK, which is missing" 1B --qlora
 refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8
@@ -96,6 +102,7 @@ refused "leave --seq-len out" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 
 refused "use a smaller --micro-batch" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
 command=fit
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
+refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
 refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv
 refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048

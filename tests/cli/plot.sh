@@ -6,7 +6,7 @@ set -euo pipefail
 scenario a.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
 expect 0 "$FLOPCAST" run a.yaml --db a.db --quiet
 
-for figure in memory breakdown; do
+for figure in memory breakdown scaling; do
     expect 0 "$FLOPCAST" plot $figure --db a.db
     [[ $(head -c 8 $figure.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "$figure.png is no PNG"
 done
@@ -14,7 +14,10 @@ expect 0 "$FLOPCAST" plot memory --db a.db --out - # in characters
 says out "parameters" "GiB"
 
 expect 2 "$FLOPCAST" plot t5_scaling --db a.db --out t5.png
-says err "run what makes this figure with --db first"
+says err "run first what this figure shows: TFLOPS per GPU" "flopcast plot scaling"
+expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]"
+expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
+says scaling.svg "tiny.json DDP, batch 2, 128 tokens: " "tiny.json DDP, batch 4, 256 tokens: " "Bands: 90 %"
 expect 2 "$FLOPCAST" plot nosuch --db a.db
 says err "there is no figure 'nosuch'; there are: breakdown busbw gemm memory"
 expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
@@ -23,6 +26,10 @@ expect 1 "$FLOPCAST" plot memory --db absent.db
 says err "absent.db: error: cannot open the database" "flopcast run SCENARIO --db absent.db"
 [[ ! -e absent.db && ! -e t5.png ]] || fail "something was made"
 mkdir mine
+FLOPCAST_PLOTS=mine expect 2 "$FLOPCAST" plot memory --db a.db
+says err "there is no figure 'memory'; the folder holds none; FLOPCAST_PLOTS names another"
+expect 2 "$FLOPCAST" plot memory --db ''
+says err "--db '': the database needs a name"
 printf -- '-- name: a\nSELECT gpus, step_time_s FROM point\n' >mine/own.sql
 # shellcheck disable=SC2016 # $a is gnuplot's
 printf 'plot $a using 1:2\n' >mine/own.gp

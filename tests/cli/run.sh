@@ -41,6 +41,11 @@ expect 0 "$FLOPCAST" run a.yaml oom.yaml --format json "${oom[@]}"
 says out '"config": {' '"origin": "--set train.micro_batch'
 if command -v python3 >/dev/null; then python3 -m json.tool out >/dev/null || fail "python3 cannot read the JSON"; fi
 
+# A swept cluster is named by its file's last two names, and the heading does not name the first for all.
+clusters=$FLOPCAST_SOURCE_DIR/topologies/clusters
+expect 0 "$FLOPCAST" run a.yaml --set "cluster.topology=[$clusters/dgx-1v-ib.yaml, $clusters/a100-80gb-8x200g.yaml]" --set cluster.gpus=8
+[[ $(sed -n 2p out) == "several clusters" ]] || fail "heading: $(<out)"
+says out " clusters/dgx-1v-ib.yaml " " clusters/a100-80gb-8x200g.yaml "
 # --seed is --set run.seed.
 expect 0 "$FLOPCAST" run a.yaml --format csv --seed 7
 cp out seed

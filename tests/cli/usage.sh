@@ -26,7 +26,15 @@ expect 0 "$FLOPCAST" help
 diff -u "$FLOPCAST_SOURCE_DIR/tests/cli/help.txt" out || fail "help is not --help"
 expect 2 "$FLOPCAST" help rum
 says err "there is no command 'rum'; did you mean 'run'?"
-expect 2 "$FLOPCAST" help run plot
+expect 2 "$FLOPCAST" help calibrate fit
+says err "see 'flopcast calibrate fit --help'"
+
+# Every setting with default, sentence and range.
+expect 0 "$FLOPCAST" help settings
+says out "train.micro_batch: -" "sequences a GPU computes on at once (whole number, 1 to 1048576)" "host.kernel_issue: 10 us" \
+    "fsdp.sharding_strategy: FULL_SHARD" "(FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2)"
+if grep -q '(null)' out; then fail "a setting has no sentence: $(grep -B 1 '(null)' out)"; fi
+expect 2 "$FLOPCAST" help settings run
 
 expect 2 "$FLOPCAST"
 says err "a command is missing"

@@ -25,6 +25,8 @@ expect 0 "$FLOPCAST" validate --where "$where" --format json
 [[ $(grep -c '"id": "' out) == 4 ]] || fail "not four objects: $(<out)"
 expect 0 "$FLOPCAST" validate --where "1 = 0" --format json
 [[ $(<out) == '[]' ]] || fail "no rows are an empty array"
+expect 0 "$FLOPCAST" validate --where "1 = 0"
+says out "training.csv' has no run that fits --where"
 
 # Intervals: columns of every row, the discrepancy of the file where there are too few families to learn from.
 expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-059', 'MOS24-016')" --samples 3 --format csv --db b.db
@@ -39,6 +41,13 @@ says out "90 % intervals of rows that no fit rests on" "what the model leaves ou
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot validation --db b.db --out validation.svg
 fi
+# The figure's median is the table's, also of an even number of rows.
+expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-076', 'MOS24-077')" --db c.db
+median=$(awk '/^all others/ { print $8 }' out)
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" plot validation --db c.db --out c.svg
+    says c.svg "of those that no fit rests on: $median %"
+fi
 expect 2 "$FLOPCAST" validate --samples none
 
 # A user's own table: a row that makes no scenario is named, the other one runs.
@@ -51,6 +60,19 @@ CSV
 expect 2 "$FLOPCAST" validate --measurements runs.csv --format csv
 says err "runs.csv:3:precision:1:1: error: bf16_mixed multiplies in bf16"
 [[ $(grep -c ',ok,' out) == 1 ]] || fail "row a must run: $(<out)"
+
+# The default base has one token: a table that says no length would be compared with nonsense.
+cut -d, -f1-5,8- runs.csv >short.csv
+expect 2 "$FLOPCAST" validate --measurements short.csv
+says err "short.csv: error: no column 'micro_batch'; add it, or say with --base" "no column 'seq_len'"
+expect 0 "$FLOPCAST" validate --measurements short.csv --base tiny.yaml --where "id = 'a'"
+# Tables as spreadsheets write them: with a mark before the text; with semicolons, which is told once.
+(printf '\xef\xbb\xbf' && cat runs.csv) >marked.csv
+expect 0 "$FLOPCAST" validate --measurements marked.csv --where "id = 'a'"
+tr , ';' <runs.csv >semicolons.csv
+expect 2 "$FLOPCAST" validate --measurements semicolons.csv
+says err "semicolons.csv:1:1: error: one column 'id;model;"
+[[ $(wc -l <err) == 1 ]] || fail "one mistake, several messages: $(<err)"
 
 expect 2 "$FLOPCAST" validate --where "gpus > AND"
 says err "--where: error: 'gpus > AND' is no condition on the columns of the table"

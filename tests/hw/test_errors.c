@@ -136,6 +136,9 @@ static void test_bad_gpu(void **state)
     expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 TFLOPS")), node, cluster, STATUS_INPUT),
         "gpu.yaml", "gemm.bf16 of 'G' is incomplete");
     expect(load(folder, gpu_text(arena, "", bf16), node, cluster, STATUS_INPUT), "gpu.yaml", "memory_sms");
+    char *wrong = arena_strdup(arena, gpu_text(arena, MEMORY_SMS, bf16));
+    *strstr(wrong, "Hopper") = 'h';
+    expect(load(folder, wrong, node, cluster, STATUS_INPUT), "gpu.yaml", "arch is 'hopper'; Volta, Turing");
     /* 900 GFLOPS for 900 TFLOPS would pass; bytes for flops does not */
     expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 GB")), node, cluster, STATUS_INPUT), "gpu.yaml",
         "900 GB");

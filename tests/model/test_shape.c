@@ -113,6 +113,8 @@ static void mistakes_are_told_where_they_are(void **state)
         {"{\"model_type\": \"bert\",\n \"hidden_dropout_prob\": 0.2}",
             "m:1:1: error: ", "attention_probs_dropout_prob"},
         {"{\"model_type\": \"bert\",\n \"hidden_act\": \"relu\"}", "m:2:16: error: ", "gelu"},
+        {"{\"architectures\": [\"LlamaForCausalLM\"]}", "m:1:1: error: ", "without the key 'model_type' (t5, gpt2"},
+        {"{\"hidden_size\": 64}", "m:1:1: error: ", "without the key 'model_type'"},
         {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "did you mean 'bert'?"},
         {T5 "d_model: 16\nn_heads: 4\nbiases: true\n", "m:9:9: error: ", "no biases"},
         {T5 "d_model: 16\nn_heads: 4\nrelative_buckets: 0\n", "m:9:19: error: ", "relative position buckets"},

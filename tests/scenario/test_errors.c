@@ -40,6 +40,8 @@ static void sweeps(void **state)
         {BASE, {"train.micro_batch", "[]"},
             "--set train.micro_batch:1:1: error: an empty list sweeps nothing; write [8, 16]\n"},
         {BASE, {"train.micro_batch", ""}, "--set train.micro_batch: error: no value; write one behind '='\n"},
+        {BASE, {"sweep", "[8, 16]"},
+            "--set sweep: error: 'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'\n"},
         {BASE, {"strategy", "FSDP"},
             "--set strategy:1:1: error: 'FSDP' is not one of fsdp, ddp, deepspeed, internevo, single_device; did you "
             "mean 'fsdp'?\n"},
