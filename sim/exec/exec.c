@@ -79,6 +79,9 @@ static void setup_host(struct sim *sim)
         sim->launches[i + 1] = sim->launches[i] + (plan->ops.at[i].position >= 0);
     for (int i = 0; i < n; i++)
         sim->host_prefix_s[i + 1] = sim->host_prefix_s[i] + (double)plan->ops.at[i].host_s;
+    sim->awaited = ARENA_ARRAY(sim->arena, bool, n + 1);
+    for (int w = 0; w < plan->waits.n; w++)
+        sim->awaited[plan->waits.at[w] & ~PLAN_PREVIOUS_STEP] = true;
     sim->next_block[n] = sim->next_memory[n] = n;
     for (int i = n - 1; i >= 0; i--) {
         bool blocks = plan->ops.at[i].kind == OP_HOST_WAIT;

@@ -127,6 +127,7 @@ struct sim {
     int32_t *launches;     /* n_ops + 1: device ops before */
     int32_t *next_block;   /* n_ops + 1: first op at or after that blocks the host */
     int32_t *next_memory;  /* the same, ops that touch memory included: with a ledger the host stops there */
+    bool *awaited;         /* by op: another op waits for it */
     struct coll_cost *coll_costs;
     /* step ends */
     ps_t *step_end;  /* latest over ranks */

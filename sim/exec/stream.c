@@ -122,6 +122,7 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
     stream->state = STREAM_WAITING;
     stream->idle_since = sim->engine.now;
     stream->issue_known = false;
+    bool awaited = sim->awaited[sim->plan->stream_ops[stream_index].at[stream->position]];
     stream->done++;
     rank->done++;
     if (++stream->position == sim->plan->stream_ops[stream_index].n) {
@@ -131,7 +132,10 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
             end_step(sim, stream->step - 1);
     }
     host_check(sim, rank_index);
-    stream_try_all(sim, rank_index);
+    if (awaited)
+        stream_try_all(sim, rank_index);
+    else
+        try_start(sim, rank_index, stream_index);
 }
 
 void stream_on_event(void *self, const struct event *event)
