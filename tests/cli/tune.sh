@@ -27,7 +27,7 @@ best=$(awk -F, 'NR > 1 && $(NF - 3) > best { best = $(NF - 3) } END { printf "%.
 a100=$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml v100=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml
 cp a.yaml "it's swept.yaml"
 expect 0 "$FLOPCAST" tune "it's swept.yaml" --set "cluster.topology=[$v100, $a100]" --max-batch 2
-says out "flopcast run 'it'\\''s swept.yaml' --set" " --set cluster.topology=$a100"
+says out "flopcast run 'it'\\''s swept.yaml' --set" "cluster.topology=$a100"
 eval "set -- $(sed -n 's/^the first: flopcast //p' out)"
 expect 0 "$FLOPCAST" "$@" --format csv
 [[ $(wc -l <out) == 2 ]] || fail "one point is recommended: $(<out)"
