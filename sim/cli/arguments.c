@@ -3,13 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-int argument_count(const char *option, const char *text, int most, struct argp_state *state)
+enum { MAX_SAMPLES = 100000 };
+
+static int count(const char *option, const char *text, int least, int most, struct argp_state *state)
 {
     char *end = NULL;
     long n = strtol(text, &end, 10);
-    if (end == text || *end || n < 1 || n > most)
-        argp_error(state, "--%s %s: a number from 1 to %d is wanted", option, text, most);
+    if (end == text || *end || n < least || n > most)
+        argp_error(state, "--%s %s: a number from %d to %d is wanted", option, text, least, most);
     return (int)n;
+}
+
+int argument_count(const char *option, const char *text, int most, struct argp_state *state)
+{
+    return count(option, text, 1, most, state);
+}
+
+int argument_samples(const char *text, struct argp_state *state)
+{
+    return count("samples", text, 2, MAX_SAMPLES, state);
 }
 
 struct scenario_override argument_override(

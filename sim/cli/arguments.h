@@ -8,6 +8,8 @@
 
 /* A count from 1 to most; option without its dashes. */
 int argument_count(const char *option, const char *text, int most, struct argp_state *state);
+/* How many samples to draw: an interval takes two. */
+int argument_samples(const char *text, struct argp_state *state);
 
 /* --option KEY=VALUE; the key is copied into the arena, the value borrowed. */
 struct scenario_override argument_override(

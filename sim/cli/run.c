@@ -21,7 +21,6 @@ enum {
     KEY_TRACE,
     KEY_TRACE_RANKS,
     KEY_SAMPLES,
-    MAX_SAMPLES = 100000
 };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
@@ -114,7 +113,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         run->format = (enum format)argument_name("format", arg, format_names, state);
         return 0;
     case KEY_SAMPLES:
-        run->samples = argument_count("samples", arg, MAX_SAMPLES, state);
+        run->samples = argument_samples(arg, state);
         return 0;
     case KEY_EXPLAIN:
         run->explain = true;

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES, MAX_SAMPLES = 10000 };
+enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"table", "csv", "json", NULL};
@@ -77,7 +77,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->rows = true;
         return 0;
     case KEY_SAMPLES:
-        command->samples = argument_count("samples", arg, MAX_SAMPLES, state);
+        command->samples = argument_samples(arg, state);
         return 0;
     case KEY_DB:
         command->db = arg;

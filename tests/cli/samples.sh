@@ -36,7 +36,8 @@ expect 0 "$FLOPCAST" run t5_scaling.yaml --format csv --samples 2 --set cluster.
 sed -n 2p out | tr -d '\r' | grep -q ',0,,,,,,,,,,,,,,,,0\.[0-9]*$' || fail "row: $(sed -n 2p out)"
 
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 0
-says err "--samples 0: a number from 1"
+says err "--samples 0: a number from 2"
+expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 1
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 2 --explain
 
 # The timeline: spans of the traced rank alone, none of a run without --trace.
