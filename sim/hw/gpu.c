@@ -146,5 +146,6 @@ enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *aren
         status = diag_input(diag, at, "memory_sms is %g of %g SMs; at most all of them can be needed to saturate HBM",
             out->memory_sms.value, out->sms.value);
     enum status gemm = check_gemm(out, at, diag), arch = check_arch(out, at, diag);
-    return status ? status : gemm ? gemm : arch;
+    enum status sms = hw_whole("sms", out->sms, path, diag);
+    return status ? status : gemm ? gemm : arch ? arch : sms;
 }

@@ -1,7 +1,5 @@
 #include "hw/table.h"
 
-#include <math.h>
-
 const char *const hw_fabric_names[] = {
     [HW_NVSWITCH] = "nvswitch", [HW_NVLINK_MESH] = "nvlink_mesh", [HW_PCIE] = "pcie", NULL};
 
@@ -45,14 +43,6 @@ static const struct config_field node_fields[] = {
 const struct config_table hw_node_table = {
     .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
 
-static enum status whole(const char *what, struct quantity q, const char *path, struct diag *diag)
-{
-    if (q.value == floor(q.value))
-        return STATUS_OK;
-    return diag_input(
-        diag, (struct source_pos){.file = path}, "%s is %g; it counts things, so a whole number", what, q.value);
-}
-
 enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw_node){0};
@@ -63,7 +53,7 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
     if (reduces != quantity_is_set(out->nvls_latency) || reduces != quantity_is_set(out->nvls_step_latency))
         return diag_input(diag, (struct source_pos){.file = path},
             "nvls_efficiency, nvls_latency and nvls_step_latency belong together; give all or none");
-    enum status gpus = whole("gpus", out->gpus, path, diag);
-    enum status nics = whole("nics", out->nics, path, diag);
+    enum status gpus = hw_whole("gpus", out->gpus, path, diag);
+    enum status nics = hw_whole("nics", out->nics, path, diag);
     return gpus ? gpus : nics;
 }

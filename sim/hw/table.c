@@ -1,5 +1,7 @@
 #include "hw/table.h"
 
+#include <math.h>
+
 enum status hw_read(
     void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag)
 {
@@ -10,6 +12,14 @@ enum status hw_read(
     status = config_read(config_root(doc), table, into, arena, NULL, diag);
     config_free(doc);
     return status;
+}
+
+enum status hw_whole(const char *what, struct quantity q, const char *path, struct diag *diag)
+{
+    if (q.value == floor(q.value))
+        return STATUS_OK;
+    return diag_input(
+        diag, (struct source_pos){.file = path}, "%s is %g; it counts things, so a whole number", what, q.value);
 }
 
 const char *hw_kind_name(enum quantity_kind kind)

@@ -27,6 +27,9 @@
 enum status hw_read(
     void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag);
 
+/* A count in the file at path: an error unless it is whole. */
+enum status hw_whole(const char *what, struct quantity q, const char *path, struct diag *diag);
+
 /* "measured" and so on, as files spell it. */
 const char *hw_kind_name(enum quantity_kind kind);
 

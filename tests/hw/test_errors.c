@@ -136,6 +136,9 @@ static void test_bad_gpu(void **state)
     expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 TFLOPS")), node, cluster, STATUS_INPUT),
         "gpu.yaml", "gemm.bf16 of 'G' is incomplete");
     expect(load(folder, gpu_text(arena, "", bf16), node, cluster, STATUS_INPUT), "gpu.yaml", "memory_sms");
+    const char *good = gpu_text(arena, MEMORY_SMS, bf16), *sms = strstr(good, "10,");
+    const char *half = arena_printf(arena, "%.*s10.5,%s", (int)(sms - good), good, sms + strlen("10,"));
+    expect(load(folder, half, node, cluster, STATUS_INPUT), "gpu.yaml", "sms is 10.5; it counts things");
     char *wrong = arena_strdup(arena, gpu_text(arena, MEMORY_SMS, bf16));
     *strstr(wrong, "Hopper") = 'h';
     expect(load(folder, wrong, node, cluster, STATUS_INPUT), "gpu.yaml", "arch is 'hopper'; Volta, Turing");
