@@ -14,16 +14,22 @@ static const double CAUCHY = 0.05; /* assumed: log residual at which a row count
 static const double STEP = 1e-3;
 
 /* The quantities of a GPU that this fit is about. */
-enum { N_KEYS = 8 };
-static const char *const keys[N_KEYS] = {"gemm_sustained", "overlap_slowdown", "attention_efficiency",
-    "attention_backward", "pointwise_efficiency", "norm_row_time", "conv_efficiency", "step_pause"};
+#define KEY(member, is_share)                                                                                          \
+    {                                                                                                                  \
+#member, offsetof(struct hw_gpu, member), is_share                                                             \
+    }
+static const struct {
+    const char *name;
+    size_t offset;
+    bool share;
+} keys[] = {KEY(gemm_sustained, true), KEY(overlap_slowdown, false), KEY(attention_efficiency, true),
+    KEY(attention_backward, true), KEY(pointwise_efficiency, true), KEY(norm_row_time, false),
+    KEY(conv_efficiency, true), KEY(step_pause, false)};
+enum { N_KEYS = sizeof keys / sizeof *keys };
 
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
-    struct quantity *const of[N_KEYS] = {&gpu->gemm_sustained, &gpu->overlap_slowdown, &gpu->attention_efficiency,
-        &gpu->attention_backward, &gpu->pointwise_efficiency, &gpu->norm_row_time, &gpu->conv_efficiency,
-        &gpu->step_pause};
-    return of[key];
+    return (struct quantity *)(void *)((unsigned char *)gpu + keys[key].offset);
 }
 
 /* The parameter that a quantity is; NULL: it is no fitted one. */
@@ -33,7 +39,7 @@ static struct training_parameter *find(struct training_fit *fit, int key, struct
         return NULL;
     for (int i = 0; i < fit->parameters.n; i++) {
         struct training_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, keys[key]) == 0 && strcmp(p->source, q.source) == 0)
+        if (strcmp(p->key, keys[key].name) == 0 && strcmp(p->source, q.source) == 0)
             return p;
     }
     return NULL;
@@ -42,7 +48,7 @@ static struct training_parameter *find(struct training_fit *fit, int key, struct
 /* A run without convolutions says nothing about their rate. */
 static bool concerns(int key, const struct validate_row *row)
 {
-    return strcmp(keys[key], "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
+    return strcmp(keys[key].name, "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
 }
 
 static void collect(struct training_fit *fit)
@@ -56,7 +62,8 @@ static void collect(struct training_fit *fit)
             struct training_parameter *p = find(fit, k, q);
             if (!p && q.kind == QUANTITY_FITTED) {
                 vec_push(&fit->parameters,
-                    (struct training_parameter){.key = keys[k], .source = q.source, .filed = q, .fitted = q});
+                    (struct training_parameter){
+                        .key = keys[k].name, .share = keys[k].share, .source = q.source, .filed = q, .fitted = q});
                 p = &fit->parameters.at[fit->parameters.n - 1];
             }
             if (p)
@@ -130,25 +137,19 @@ static void run_rows(struct training_fit *fit)
  * within bounds that the search does not reach: so many times, and such a part of, the filed value. */
 static const double MOST = 1e3, LEAST = 1e-3;
 
-static bool is_share(const struct training_parameter *p)
-{
-    return strcmp(p->key, "overlap_slowdown") != 0 && strcmp(p->key, "norm_row_time") != 0 &&
-           strcmp(p->key, "step_pause") != 0;
-}
-
 static double varied(const struct training_parameter *p)
 {
-    return is_share(p) ? log(p->filed.value / (1 - p->filed.value)) : log(p->filed.value);
+    return p->share ? log(p->filed.value / (1 - p->filed.value)) : log(p->filed.value);
 }
 
 static double value_of(const struct training_parameter *p, double x)
 {
-    return is_share(p) ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
+    return p->share ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
 }
 
 static double slope_of(const struct training_parameter *p)
 {
-    return is_share(p) ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
+    return p->share ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
 }
 
 /* The logarithm of predicted / measured at the numbers of the moment. */

@@ -20,6 +20,7 @@
 
 struct training_parameter {
     const char *key, *source;
+    bool share; /* below 1, and varied so that it stays there */
     struct quantity filed, fitted;
     int rows; /* that depend on it */
 };

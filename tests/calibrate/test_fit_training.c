@@ -12,6 +12,9 @@
 #define STACK(gemm, pointwise)                                                                                         \
     "name: x\nrates: {Volta: {gemm_sustained: " QUANTITY(gemm) ", pointwise_efficiency: " QUANTITY(pointwise) "}}\n"
 
+#define ROW_TIME(time)                                                                                                 \
+    "name: x\nrates: {Volta: {norm_row_time: {value: " #time ", kind: fitted, std_error: 1 ns, source: test}}}\n"
+
 static const char base_yaml[] = "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
                                 "train: {micro_batch: 64, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
                                 "stack: stack.yaml\nrun: {steps: 1, warmup_steps: 2}\n"
@@ -58,6 +61,25 @@ static void the_fit_finds_what_the_runs_were_made_with(void **state)
     assert_string_equal(fit.parameters.at[1].key, "pointwise_efficiency");
     assert_near(fit.parameters.at[1].fitted.value, 0.4, 1e-4);
     assert_true(fit.parameters.at[0].fitted.std_error < 0.02);
+    training_fit_free(&fit);
+}
+
+/* Nanoseconds are found as shares are, from a start of more than twice as many. */
+static void the_fit_finds_a_time(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", ROW_TIME(20 ns));
+    write_runs();
+    write_text("stack.yaml", ROW_TIME(45 ns)); /* the start */
+    write_text("base.yaml", base_yaml);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    assert_int_equal(fit.parameters.n, 1);
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_string_equal(fit.parameters.at[0].key, "norm_row_time");
+    assert_near(fit.parameters.at[0].fitted.value, 20e-9, 1e-12);
     training_fit_free(&fit);
 }
 
@@ -153,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fit_finds_what_the_runs_were_made_with),
+        cmocka_unit_test(the_fit_finds_a_time),
         cmocka_unit_test(rows_can_be_left_out),
         cmocka_unit_test(covariance_of_filed_values),
         cmocka_unit_test(correlations_are_what_the_sampler_reads),
