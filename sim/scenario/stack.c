@@ -4,38 +4,21 @@
 
 const char *const stack_archs[STACK_ARCHS] = {"Volta", "Ampere", "Hopper", "Blackwell"};
 
-#define SHARE(member, sentence)                                                                                        \
+#define RATE(member, sentence, dimension_, least, most)                                                                \
     {                                                                                                                  \
         .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct stack_rates, member), .help = sentence,       \
-        .dimension = DIM_FRACTION, .min = 1e-3, .max = 1                                                               \
+        .dimension = dimension_, .min = least, .max = most                                                             \
     }
+#define SHARE(member, sentence) RATE(member, sentence, DIM_FRACTION, 1e-3, 1)
 static const struct config_field rate_fields[] = {
     SHARE(gemm_sustained, "Share of the GEMM rates that is left in hours of training."),
     SHARE(attention_efficiency, "Share of the GEMM peak that the products of its fused attention reach."),
     SHARE(attention_backward, "Rate of the backward kernel of that relative to the forward one."),
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
-    {.key = "norm_row_time",
-        .type = FIELD_SOURCED,
-        .offset = offsetof(struct stack_rates, norm_row_time),
-        .help = "Time of a row in its layer norms' gradients of weight and bias.",
-        .dimension = DIM_SECONDS,
-        .min = 0,
-        .max = 1e-6},
+    RATE(norm_row_time, "Time of a row in its layer norms' gradients of weight and bias.", DIM_SECONDS, 0, 1e-6),
     SHARE(conv_efficiency, "Share of the GEMM rates that its convolutions reach."),
-    {.key = "overlap_slowdown",
-        .type = FIELD_SOURCED,
-        .offset = offsetof(struct stack_rates, overlap_slowdown),
-        .help = "How much longer its kernels take while a collective is resident.",
-        .dimension = DIM_FRACTION,
-        .min = 0,
-        .max = 10},
-    {.key = "step_pause",
-        .type = FIELD_SOURCED,
-        .offset = offsetof(struct stack_rates, step_pause),
-        .help = "Time between two steps in which its training loop leaves the GPU idle.",
-        .dimension = DIM_SECONDS,
-        .min = 0,
-        .max = 10},
+    RATE(overlap_slowdown, "How much longer its kernels take while a collective is resident.", DIM_FRACTION, 0, 10),
+    RATE(step_pause, "Time between two steps in which its training loop leaves the GPU idle.", DIM_SECONDS, 0, 10),
 };
 static const struct config_table rate_table = {
     .what = "the rates of a stack", .fields = rate_fields, .n_fields = sizeof rate_fields / sizeof *rate_fields};
