@@ -49,6 +49,7 @@ static const struct config_table format_table = {
     .what = "the GEMMs of a GPU", .fields = format_fields, .n_fields = DTYPE_COUNT};
 
 #define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
+#define ARCHS "Volta, Turing, Ampere, Ada, Hopper or Blackwell"
 static const struct config_field gpu_fields[] = {
     {.key = "name",
         .type = FIELD_STRING,
@@ -58,7 +59,7 @@ static const struct config_field gpu_fields[] = {
     {.key = "arch",
         .type = FIELD_STRING,
         .offset = offsetof(struct hw_gpu, arch),
-        .help = "Volta, Turing, Ampere, Ada, Hopper or Blackwell: selects NCCL's constants.",
+        .help = ARCHS ": selects NCCL's constants.",
         .required = true},
     GPU(sms, "Streaming multiprocessors.", HW_COUNT(1, 1e4)),
     GPU(hbm_capacity, "HBM that a process can see.", HW_BYTES),
@@ -132,7 +133,7 @@ static enum status check_arch(const struct hw_gpu *gpu, struct source_pos at, st
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
         if (strcmp(gpu->arch, archs[i]) == 0)
             return STATUS_OK;
-    return diag_input(diag, at, "arch is '%s'; Volta, Turing, Ampere, Ada, Hopper or Blackwell is wanted", gpu->arch);
+    return diag_input(diag, at, "arch is '%s'; " ARCHS " is wanted", gpu->arch);
 }
 
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
