@@ -169,5 +169,10 @@ static inline int hw_gpus_per_node(const struct hw *hw)
 {
     return (int)hw->node.gpus.value;
 }
+/* Ranks of a job of so many GPUs that share a node: its first one, where not all are full. */
+static inline int hw_ranks_of_node(const struct hw *hw, int gpus)
+{
+    return gpus < hw_gpus_per_node(hw) ? gpus : hw_gpus_per_node(hw);
+}
 
 #endif

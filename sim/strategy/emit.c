@@ -67,14 +67,13 @@ static void keep_tables(struct emit *emit)
 /* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
 static void load_batch(struct emit *emit, int64_t batch)
 {
-    int ranks = emit->gpus < hw_gpus_per_node(emit->hw) ? emit->gpus : hw_gpus_per_node(emit->hw);
     int handed_over = emit->builder.plan->ops.n, decoded = handed_over + 1;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
     plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next", kernel_stream(KERNEL_COPY, 0, 0, 0),
         emit->options->host.kernel_issue_s);
     plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
     plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
-        (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = ranks}, 0);
+        (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->gpus)}, 0);
 }
 
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,

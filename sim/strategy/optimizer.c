@@ -266,7 +266,7 @@ static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op)
 {
     double bytes = 0;
-    int node = hw_gpus_per_node(emit->hw), sharers = emit->gpus < node ? emit->gpus : node;
+    int sharers = hw_ranks_of_node(emit->hw, emit->gpus);
     for (int i = 0; i < n; i++)
         bytes += step_bytes(emit, tensors[i], in_one);
     emit->builder.phase = PHASE_OPTIMIZER;

@@ -214,7 +214,7 @@ static enum status check_images(const struct model *model, const struct hw *hw, 
 /* What the ranks of a node keep in host memory fits there. */
 static enum status check_host(const struct plan *plan, const struct hw *hw, struct source_pos at, struct diag *diag)
 {
-    int ranks = plan->ranks < hw_gpus_per_node(hw) ? plan->ranks : hw_gpus_per_node(hw);
+    int ranks = hw_ranks_of_node(hw, plan->ranks);
     if (plan->host_bytes * ranks <= hw->node.host_memory.value || plan->host_bytes <= 0)
         return STATUS_OK;
     return diag_input(diag, at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
