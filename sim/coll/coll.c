@@ -86,7 +86,7 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
      * rank. */
     out->node_out_factor = shape.nodes > 1 ? 1 : 0;
     out->hbm_bytes = hbm_factor(kind) * out->bus_bytes;
-    out->sms = hw->node.nccl_channels.value;
+    out->sms = coll_sms(shape, hw);
     const struct coll_query query = {kind, protocol, bytes, shape, hw};
     return algorithms[algorithm](out, &query);
 }

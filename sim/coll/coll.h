@@ -90,6 +90,11 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 
+/* SMs that a group's channels hold on each GPU: the node's channels inside it, the cluster's across nodes, where NCCL
+ * lays as many for each NIC; a group that reaches some of the NICs has that part of them. Ignored: that small messages
+ * use fewer. */
+double coll_sms(struct coll_shape shape, const struct hw *hw);
+
 /* Seconds of one step of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN), inside a node or between two.
  * bytes: of the whole message, which decides how many channels post. */
 double coll_hop_s(

@@ -55,6 +55,23 @@ void collective_on_links(void *self, const struct event *event)
     }
 }
 
+/* The different numbers of SMs that collectives hold. */
+static void setup_holdings(struct sim *sim)
+{
+    int n = sim->plan->collectives.n;
+    sim->coll_holding = ARENA_ARRAY(sim->arena, int, n);
+    sim->holdings = ARENA_ARRAY(sim->arena, double, n + 1);
+    sim->n_holdings = 1;
+    for (int c = 0; c < n; c++) {
+        int h = 1;
+        while (h < sim->n_holdings && sim->holdings[h] != sim->coll_costs[c].sms)
+            h++;
+        sim->holdings[h] = sim->coll_costs[c].sms;
+        sim->n_holdings = h == sim->n_holdings ? h + 1 : sim->n_holdings;
+        sim->coll_holding[c] = h;
+    }
+}
+
 void collective_setup(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
@@ -81,6 +98,18 @@ void collective_setup(struct sim *sim)
         if (sim->options->no_latency)
             sim->coll_costs[c].latency_s = 0;
     }
+    setup_holdings(sim);
+}
+
+double collective_sms(const struct sim *sim, int holding)
+{
+    return sim->holdings[holding % sim->n_holdings] + sim->holdings[holding / sim->n_holdings];
+}
+
+/* What an op adds to rank->holding. */
+static int holding_of(const struct sim *sim, const struct plan_op *op)
+{
+    return sim->coll_holding[op->index] * (op->stream == STREAM_REPLICATE ? sim->n_holdings : 1);
 }
 
 /* How many members of an instance are simulated: all, or rank 0 for all when folded. */
@@ -89,13 +118,13 @@ static int present(const struct sim *sim, const struct instance *instance)
     return sim->folded ? 1 : instance->members.size;
 }
 
-static void change_share(struct sim *sim, const struct instance *instance, int resident, double hbm_Bps)
+static void change_share(struct sim *sim, const struct instance *instance, int holding, double hbm_Bps)
 {
     for (int i = 0; i < present(sim, instance); i++) {
         int rank_index = instance->members.first + i * instance->members.stride;
         struct rank *rank = &sim->ranks[rank_index];
-        rank->resident += resident;
-        rank->hbm_taken_Bps = rank->resident ? fmax(0, rank->hbm_taken_Bps + hbm_Bps) : 0;
+        rank->holding += holding;
+        rank->hbm_taken_Bps = rank->holding ? fmax(0, rank->hbm_taken_Bps + hbm_Bps) : 0;
         stream_retime(sim, rank_index);
     }
 }
@@ -131,7 +160,7 @@ void collective_arrive(struct sim *sim, int rank_index, int32_t op_index)
         instance->arrived_sum = 0;
     }
     instance->arrived_sum += sim->engine.now - instance->first_arrival;
-    sim->ranks[rank_index].resident++;
+    sim->ranks[rank_index].holding += holding_of(sim, op);
     if (instance->arrived < present(sim, instance)) {
         stream_retime(sim, rank_index);
         return;
@@ -168,7 +197,7 @@ void collective_on_end(void *self, const struct event *event)
     double moving_s = s_from_ps(sim->engine.now - instance->start), latency_s = instance->cost.latency_s;
     double hbm_Bps = hbm_rate(&sim->coll_costs[op->index]);
     instance->arrived = 0;
-    change_share(sim, instance, -1, -hbm_Bps);
+    change_share(sim, instance, -holding_of(sim, op), -hbm_Bps);
     for (int i = 0; i < present(sim, instance); i++) {
         int rank_index = instance->members.first + i * instance->members.stride;
         struct rank *rank = &sim->ranks[rank_index];

@@ -51,15 +51,17 @@ static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     const struct hw_gpu *gpu = &sim->hw->gpu;
+    int states = sim->n_holdings * sim->n_holdings;
     sim->kernel_costs = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
     for (int k = 0; k < plan->kernels.n; k++) {
         struct kernel_cost *cost = &sim->kernel_costs[k];
-        for (int resident = 0; resident <= MAX_RESIDENT; resident++) {
+        cost->compute_s = ARENA_ARRAY(sim->arena, double, states);
+        for (int holding = 0; holding < states; holding++) {
             struct kernel_share share = kernel_whole_gpu(gpu);
-            share.sms = fmax(1, share.sms - resident * sim->hw->node.nccl_channels.value);
+            share.sms = fmax(1, share.sms - collective_sms(sim, holding));
             struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, share);
-            cost->compute_s[resident] = time.compute_s;
-            if (resident == 0) {
+            cost->compute_s[holding] = time.compute_s;
+            if (holding == 0) {
                 cost->memory_s = time.memory_s;
                 cost->floor_s = time.floor_s;
             }
@@ -199,10 +201,10 @@ static void timeline_result(struct sim *sim)
 static void simulate(struct sim *sim, bool keeps_ledgers)
 {
     sim->n_ranks = sim->folded ? 1 : sim->plan->ranks;
+    collective_setup(sim);
     setup_kernels(sim);
     setup_host(sim);
     setup_ranks(sim);
-    collective_setup(sim);
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
     if (keeps_ledgers)

@@ -5,7 +5,8 @@
  * says for the share of the GPU that collectives leave, and 1 + overlap_slowdown times that beside one; when a
  * collective arrives or ends beside it, the rest of it is re-timed. A collective starts when its last member arrives,
  * spends its latency, then moves its bytes as a flow over NVLink and NIC links at max-min fair rates (net/), and ends
- * on all members at once. While a member waits in it, its channels hold SMs; while it moves, HBM bandwidth too.
+ * on all members at once. While a member waits in it, its channels hold SMs (coll_sms); while it moves, HBM bandwidth
+ * too.
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the

@@ -9,12 +9,9 @@
 #include "exec/hbm.h"
 #include "net/net.h"
 
-/* How many collectives can be resident on a GPU at once: one on each comm stream. */
-enum { MAX_RESIDENT = 2 };
-
-/* Durations of a kernel, seconds: compute by number of resident collectives; the rest as in kernel.h. */
+/* Durations of a kernel, seconds: compute by what collectives hold (rank->holding); the rest as in kernel.h. */
 struct kernel_cost {
-    double compute_s[MAX_RESIDENT + 1], memory_s, floor_s;
+    double *compute_s, memory_s, floor_s;
 };
 
 enum stream_state { STREAM_WAITING, STREAM_RUNNING, STREAM_IN_COLLECTIVE };
@@ -57,7 +54,8 @@ struct rank {
     ps_t drain_since;   /* HOST_DRAINING: since when */
     double host_factor; /* jitter of the stretch */
     double speed;       /* persistent speed of the GPU, 1 = nominal */
-    int resident;       /* collectives whose kernels are on the GPU */
+    int holding;        /* what the collectives on the GPU hold, at most one on each comm stream: indices of
+                           sim->holdings, STREAM_COMM's + n_holdings x STREAM_REPLICATE's */
     double hbm_taken_Bps;
     double stretch; /* of memory time by what collectives take */
     struct rng_stream kernel_noise, host_noise;
@@ -129,6 +127,9 @@ struct sim {
     int32_t *next_memory;  /* the same, ops that touch memory included: with a ledger the host stops there */
     bool *awaited;         /* by op: another op waits for it */
     struct coll_cost *coll_costs;
+    double *holdings; /* SMs that a collective can hold: none, or those of one group or another */
+    int n_holdings;
+    int *coll_holding; /* by collective */
     /* step ends */
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
@@ -150,7 +151,7 @@ struct sim {
 /* stream.c */
 void stream_try_all(struct sim *sim, int rank);
 void stream_finish(struct sim *sim, int rank, int stream);
-void stream_retime(struct sim *sim, int rank); /* after resident or hbm_taken_Bps changed */
+void stream_retime(struct sim *sim, int rank); /* after holding or hbm_taken_Bps changed */
 void stream_on_event(void *self, const struct event *event);
 bool wait_satisfied(const struct sim *sim, const struct rank *rank, plan_wait wait, int32_t step);
 
@@ -163,6 +164,7 @@ ps_t host_issue_time(const struct sim *sim, const struct rank *rank, int32_t ste
 
 /* collective.c */
 void collective_setup(struct sim *sim);
+double collective_sms(const struct sim *sim, int holding); /* that collectives hold */
 void collective_arrive(struct sim *sim, int rank, int32_t op);
 void collective_on_latency(void *self, const struct event *event);
 void collective_on_end(void *self, const struct event *event);

@@ -24,9 +24,9 @@ static double kernel_ps(
     const struct sim *sim, const struct kernel_cost *cost, const struct rank *rank, bool alone, double jitter)
 {
     alone = alone || sim->options->no_contention;
-    int resident = alone ? 0 : rank->resident;
-    double stretch = alone ? 1 : rank->stretch, slower = resident ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
-    double busy_s = fmax(cost->compute_s[resident] / rank->speed, cost->memory_s * stretch) * slower;
+    int holding = alone ? 0 : rank->holding;
+    double stretch = alone ? 1 : rank->stretch, slower = holding ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
+    double busy_s = fmax(cost->compute_s[holding] / rank->speed, cost->memory_s * stretch) * slower;
     return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
@@ -56,7 +56,7 @@ static void start_kernel(struct sim *sim, int rank_index, int stream_index, cons
     stream->left = 1;
     stream->spent_ps = 0;
     stream->alone_ps = kernel_ps(sim, cost, rank, true, stream->jitter);
-    stream->duration_ps = rank->resident ? kernel_ps(sim, cost, rank, false, stream->jitter) : stream->alone_ps;
+    stream->duration_ps = rank->holding ? kernel_ps(sim, cost, rank, false, stream->jitter) : stream->alone_ps;
     engine_at(&sim->engine, stream->started + llround(stream->duration_ps), sim->ev_stream,
         (uint32_t)(rank_index * STREAM_COUNT + stream_index), ++stream->epoch);
 }
@@ -171,7 +171,7 @@ static double stretch(const struct sim *sim, const struct rank *rank)
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
-    share.sms = fmax(1, share.sms - rank->resident * sim->hw->node.nccl_channels.value);
+    share.sms = fmax(1, share.sms - collective_sms(sim, rank->holding));
     share.hbm_Bps = rank->hbm_taken_Bps;
     return kernel_time(&byte, gpu, share).memory_s / alone_s;
 }
@@ -179,7 +179,7 @@ static double stretch(const struct sim *sim, const struct rank *rank)
 void stream_retime(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    rank->stretch = rank->resident ? stretch(sim, rank) : 1;
+    rank->stretch = rank->holding ? stretch(sim, rank) : 1;
 
     for (int s = 0; s < STREAM_COUNT; s++) {
         struct stream *stream = &rank->streams[s];

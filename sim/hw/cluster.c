@@ -27,7 +27,7 @@ static const struct config_field cluster_fields[] = {
     CLUSTER(nccl_net_latency, "A crossing between nodes, more than NCCL's table has.", HW_LATENCY),
     OPTIONAL(nccl_ring_post_latency, "What each channel adds to a ring's crossing.", HW_LATENCY),
     OPTIONAL(nccl_tree_post_latency, "What each channel adds to a tree's crossing.", HW_LATENCY),
-    OPTIONAL(nccl_channels, "Channels of a ring across nodes.", HW_COUNT(1, 128)),
+    OPTIONAL(nccl_channels, "SMs that a collective across nodes occupies on each GPU.", HW_COUNT(1, 128)),
     OPTIONAL(nccl_channel_bandwidth, "What each of them carries.", HW_BANDWIDTH),
     OPTIONAL(nccl_staging_bandwidth, "Without GPUDirect: what a process sends and receives through host memory.",
         HW_BANDWIDTH),

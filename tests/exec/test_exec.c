@@ -215,6 +215,26 @@ static void compute_is_slower_beside_a_collective(void **state)
     end(&f);
 }
 
+/* A collective across nodes holds as many SMs as the cluster has channels, 10 of 100; one inside a node beside it 20
+ * more. Both last longer than the kernel: 10 ms / 0.9 and 10 ms / 0.7. */
+static void collectives_hold_what_their_channels_do(void **state)
+{
+    (void)state;
+    for (int inside = 0; inside < 2; inside++) {
+        struct fixture f;
+        begin(&f, 4);
+        f.hw.cluster.nccl_channels = (struct quantity){.value = 10, .kind = QUANTITY_ASSUMED};
+        int node = plan_group(&f.builder, "shard", 2, 1), world = plan_group(&f.builder, "world", 4, 1);
+        plan_collective(&f.builder, STREAM_REPLICATE, "across", COLL_ALL_GATHER, 8e9, world, 0);
+        if (inside)
+            plan_collective(&f.builder, STREAM_COMM, "inside", COLL_ALL_GATHER, 8e9, node, 0);
+        computer(&f, 10);
+        run(&f);
+        near(f.result.breakdown.compute_s, 10e-3 / (inside ? 0.7 : 0.9));
+        end(&f);
+    }
+}
+
 /* With an overlap_slowdown of 60 % the kernel runs at 0.8 / 1.6 = half speed beside the 15.11 ms of the
  * collective: 7.555 ms are done when it ends, 2.445 ms are left. Bytes are slowed alike: 6 ms of them take 6 x 1.6 / (1
  * - 0.1985), see bytes_are_slower_beside_a_collective. */
@@ -405,6 +425,7 @@ int main(void)
         cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
         cmocka_unit_test(compute_is_slower_beside_a_collective),
+        cmocka_unit_test(collectives_hold_what_their_channels_do),
         cmocka_unit_test(overlap_slows_beyond_what_is_taken),
         cmocka_unit_test(the_rest_runs_at_full_speed_when_the_collective_ends),
         cmocka_unit_test(bytes_are_slower_beside_a_collective),

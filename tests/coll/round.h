@@ -1,0 +1,60 @@
+/* A cluster in round numbers for the tests of collectives, and how they ask for a cost. */
+#ifndef FLOPCAST_TESTS_COLL_ROUND_H
+#define FLOPCAST_TESTS_COLL_ROUND_H
+
+#include "coll/coll.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#define GIVEN(x)                                                                                                       \
+    {                                                                                                                  \
+        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
+    }
+
+/* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10 GB/s, hops of 2 us
+ * inside, 5 us base. A crossing by Simple is NCCL's 14 us and twice 3 us of this network: 20 us. */
+static const struct hw test_hw = {
+    .gpu.arch = "Hopper",
+    .node = {.fabric = HW_NVSWITCH,
+        .gpus = GIVEN(8),
+        .nics = GIVEN(8),
+        .gpu_bandwidth = GIVEN(100e9),
+        .nic_bandwidth = GIVEN(10e9),
+        .nccl_efficiency = GIVEN(1),
+        .nccl_hop_latency = GIVEN(2e-6),
+        .nccl_base_latency = GIVEN(5e-6),
+        .nccl_channels = GIVEN(24)},
+    .cluster = {.nodes = GIVEN(64),
+        .oversubscription = GIVEN(1),
+        .nccl_efficiency = GIVEN(1),
+        .nccl_net_latency = GIVEN(3e-6),
+        .nvls_tree_latency = GIVEN(30e-6)},
+};
+
+static inline void near(double got, double want)
+{
+    if (fabs(got - want) > 1e-12 * fabs(want))
+        fail_msg("got %.17g, want %.17g", got, want);
+}
+
+/* size ranks, stride apart, from rank 0 on. */
+static inline struct coll_shape shape_of(int size, int stride)
+{
+    return coll_shape((struct coll_group){0, stride, size}, 8);
+}
+
+static inline struct coll_cost cost_of(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
+    double bytes, struct coll_shape shape, const struct hw *hw)
+{
+    struct coll_cost cost;
+    assert_true(coll_cost(&cost, kind, algorithm, protocol, bytes, shape, hw));
+    return cost;
+}
+
+#endif
