@@ -107,7 +107,7 @@ static bool best(struct coll_cost *out, enum coll_kind kind, double bytes, struc
             if (!wanted || (force.protocol != COLL_ANY && force.protocol != p) ||
                 !coll_cost(&cost, kind, (enum coll_algorithm)a, (enum coll_protocol)p, bytes, shape, hw))
                 continue;
-            if (!found || coll_alone_s(cost) < coll_alone_s(*out))
+            if (!found || coll_alone_s(cost) - cost.unforeseen_s < coll_alone_s(*out) - out->unforeseen_s)
                 *out = cost;
             found = true;
         }

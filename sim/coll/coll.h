@@ -8,7 +8,7 @@
  *
  * - Ring, in one node: base + hops + W. Over nodes: base + the last crossing + the longer of what the busiest rank or
  * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
- * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + W.
+ * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + a slot at every crossing + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
  * - NVLS, NVLSTree: a pipeline of steps, two or more stages longer than the message has steps (nvls.c).
  * - CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the receiver waits for; W
@@ -19,7 +19,7 @@
  * NVLS (node); latency of the network and of posting to it, efficiency, channels, copies through host memory where
  * there is no GPUDirect (cluster). Of algorithms and protocols the fastest by this estimate is taken, which is NCCL's
  * rule with calibrated instead of built-in constants; NCCL's own mistakes of choice are not imitated (tried:
- * sim/README.md).
+ * sim/README.md), but for what its formulas leave out of a broadcast (ring.c).
  *
  * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:
@@ -110,6 +110,7 @@ struct coll_cost {
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;
     double latency_s;       /* that bytes do not hide */
+    double unforeseen_s;    /* part of it that NCCL's choice does not count */
     double bus_bytes;       /* message times the factor of busbw (nccl-tests doc/PERFORMANCE.md), whatever the wires
                                carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
     double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1 */

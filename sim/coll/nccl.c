@@ -20,6 +20,7 @@ const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
 };
 
 const double nccl_slices = 2;
+const double nccl_slot_bytes[COLL_PROTOCOL_COUNT] = {0x1p15, 120 * 640 * 8 * 15. / 16, 0x1p19};
 
 const double nccl_collnet_direct_hop_s = 3.7 * US;
 const double nccl_collnet_direct_gpu_s = 0.4 * US;

@@ -53,6 +53,11 @@ struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw 
  * quoted from memory). */
 extern const double nccl_slices;
 
+/* Data of a slot, what a channel's proxy sends at a time: an eighth (NCCL_STEPS) of its buffer; LL: 8 lines for each of
+ * 512 threads, half of it data; LL128: 120 elements for each of 640 threads, 15/16 data; Simple: of 4 MiB
+ * (src/include/device.h; assumed, quoted from memory). */
+extern const double nccl_slot_bytes[COLL_PROTOCOL_COUNT];
+
 /* CollNet: of a hop inside a node; by GPU of it; of the way through the network. */
 extern const double nccl_collnet_direct_hop_s, nccl_collnet_direct_gpu_s, nccl_collnet_direct_net_s;
 extern const double nccl_collnet_chain_hop_s, nccl_collnet_chain_net_s;

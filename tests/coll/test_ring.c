@@ -29,14 +29,36 @@ static void rings_across_nodes(void **state)
     near(reduce.bus_bytes, 126e9);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e3, shape, &test_hw);
     near(coll_alone_s(small), 117e-6 + 140e-6 + (56 * 0.63e-6 + 8 * 0.7875e-6) / 2 / 63);
-    /* Broadcast fills its pipeline once; LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing
+    /* LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing
      * inside and all where it crosses, and has a round knee and one last crossing. */
-    near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)), 117e-6 + 140e-6 + 0.1);
     double bytes = 63. / 64 * 4e6, across_s = bytes / 75e9;
     double stays_s = 62 * (1.9e-6 + bytes / 92e9 / 63) + across_s / 63;
     near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
         14e-6 + 7e-6 + hypot(stays_s, 56 * 1.9e-6 + 42e-6 + across_s * 7 / 63));
     near(reduce.node_out_factor, 1);
+}
+
+/* A pipeline: 56 hops and 7 crossings, at each of which the 24 channels (or 8, where the cluster has those) send a slot
+ * of 512 KiB, then the bytes at 80 GB/s; a slot is no larger than the message. NCCL does not count slots when it
+ * chooses: 64 MB take 1.06 ms by Simple without them, 1.02 by LL128 (75 GB/s), which it takes; with those of 576 kB
+ * 2.31 ms, and Simple would take 2.16. */
+static void pipelines_store_slots(void **state)
+{
+    (void)state;
+    struct coll_shape shape = shape_of(64, 1);
+    const double hops_s = 117e-6 + 140e-6, slot = 0x1p19;
+    near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)),
+        hops_s + 7 * 24 * slot / 80e9 + 0.1);
+    struct hw hw = test_hw;
+    hw.cluster.nccl_channels = (struct quantity)GIVEN(8);
+    near(coll_alone_s(cost_of(COLL_REDUCE, COLL_RING, COLL_SIMPLE, 8e9, shape, &hw)),
+        hops_s + 7 * 8 * slot / 80e9 + 0.1);
+    near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e6, shape, &test_hw)), hops_s + 8 * 0.1e-3);
+    struct coll_cost chosen = coll_choose(COLL_BROADCAST, 64e6, shape, &test_hw, COLL_FREE);
+    assert_int_equal(chosen.protocol, COLL_LL128);
+    near(coll_alone_s(chosen), 14e-6 + 56 * 1.9e-6 + 7 * 7e-6 + (7 * 24 * 576e3 + 64e6) / 75e9);
+    assert_true(
+        coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 64e6, shape, &test_hw)) < coll_alone_s(chosen));
 }
 
 /* NICs of 20 GB/s each, more than NVLink: each rank inside takes its hop of 2 us and its bytes in all of 63 steps. Few
@@ -99,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_gather_in_a_node),
         cmocka_unit_test(rings_across_nodes),
+        cmocka_unit_test(pipelines_store_slots),
         cmocka_unit_test(fast_nics_leave_the_hops_inside),
         cmocka_unit_test(posting_takes_time_per_channel),
         cmocka_unit_test(channels_bound_rings_across_nodes),
