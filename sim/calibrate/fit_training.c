@@ -27,6 +27,14 @@ static const struct {
     KEY(conv_efficiency, true), KEY(step_pause, false)};
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
+bool training_fit_has(const char *key)
+{
+    for (int k = 0; k < N_KEYS; k++)
+        if (strcmp(keys[k].name, key) == 0)
+            return true;
+    return false;
+}
+
 static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
 {
     return (struct quantity *)(void *)((unsigned char *)gpu + keys[key].offset);

@@ -1,9 +1,10 @@
 /* Fits what only training shows: of the GPU files gemm_sustained, conv_efficiency and overlap_slowdown, of the stack
  * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause, and norm_row_time of both.
  *
- * Rows: those of a table of runs (validate/validate.h) whose used_in_fit is not empty; the rule by which they were
- * chosen stands in the table. Parameters: the quantities of kind fitted of these eight names in the GPUs of the rows,
- * as their stack leaves them; those with the same name and the same source text are one, however many files have it.
+ * Rows: those of a table of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
+ * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these eight
+ * names in the GPUs of the rows, as their stack leaves them; those with the same name and the same source text are one,
+ * however many files have it.
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
@@ -48,7 +49,11 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
 void training_fit_filed(struct training_fit *fit);
 void training_fit_free(struct training_fit *fit);
 
-/* Which rows of the table say used_in_fit; to be freed. NULL where the table cannot be read. */
+/* Whether this is the name of a quantity that is fitted here. */
+bool training_fit_has(const char *key);
+
+/* Which rows of the table say used_in_fit, with no key or one of these; to be freed. NULL where the table cannot be
+ * read. */
 bool *training_fit_rows(const char *path, struct diag *diag);
 
 /* log(predicted / measured) of a row at the numbers of the moment; 0 where nothing can be compared. */

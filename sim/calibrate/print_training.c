@@ -106,8 +106,10 @@ bool *training_fit_rows(const char *path, struct diag *diag)
     if (csv_load(&csv, path, diag) != STATUS_OK)
         return NULL;
     bool *rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof *rows);
-    for (int r = 0; r < csv_rows(csv); r++)
-        rows[r] = *csv_cell(csv, r, csv_column(csv, "used_in_fit")) != '\0';
+    for (int r = 0; r < csv_rows(csv); r++) {
+        const char *used = csv_cell(csv, r, csv_column(csv, "used_in_fit")), *key = strstr(used, ": ");
+        rows[r] = key ? training_fit_has(key + 2) : *used != '\0';
+    }
     csv_release(csv);
     return rows;
 }

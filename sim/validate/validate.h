@@ -6,8 +6,9 @@
  *   have in common. Paths are relative to the table.
  * - what was measured: tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes,
  *   oom (yes, no). Empty: not published. Of models of images, tokens_per_s_per_gpu is images.
- * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row), not_simulated (a
- *   reason: the row is reported with it, and not run), assumptions, value_kind, notes.
+ * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
+ *   only one of them does), not_simulated (a reason: the row is reported with it, and not run), assumptions,
+ *   value_kind, notes.
  * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
  * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
  * checkpoint_early_stop, attention, use_cache, max_positions, flops_formula. Any other column is an error.

@@ -108,6 +108,21 @@ static void rows_can_be_left_out(void **state)
     training_fit_free(&fit);
 }
 
+/* Of a row that says which key of a file rests on it, the fit takes what it fits. */
+static void rows_say_what_rests_on_them(void **state)
+{
+    (void)state;
+    write_text("used.csv", "id,used_in_fit\na,\nb,x.yaml\nc,x.yaml: gemm_sustained\nd,x.yaml: image_time\n");
+    struct diag diag = DIAG_INIT;
+    bool *rows = training_fit_rows("used.csv", &diag);
+    assert_string_equal(diag.text, "");
+    assert_false(rows[0]);
+    assert_true(rows[1]);
+    assert_true(rows[2]);
+    assert_false(rows[3]);
+    free(rows);
+}
+
 /* The covariance at the filed values is that of a fit which ends there: the slopes are the same. Residuals of nothing
  * but rounding scale it, so correlations are compared. */
 static void covariance_of_filed_values(void **state)
@@ -177,6 +192,7 @@ int main(void)
         cmocka_unit_test(the_fit_finds_what_the_runs_were_made_with),
         cmocka_unit_test(the_fit_finds_a_time),
         cmocka_unit_test(rows_can_be_left_out),
+        cmocka_unit_test(rows_say_what_rests_on_them),
         cmocka_unit_test(covariance_of_filed_values),
         cmocka_unit_test(correlations_are_what_the_sampler_reads),
         cmocka_unit_test(too_few_rows_determine_nothing),
