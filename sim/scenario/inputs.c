@@ -88,7 +88,9 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
 {
     struct train_options *train = &point->options.strategy.train;
     struct ddp_options *ddp = &point->options.strategy.ddp;
+    struct internevo_options *internevo = &point->options.strategy.internevo;
     int fsdp_version = (int)point->options.strategy.fsdp.version, broadcast_buffers = ddp->broadcast_buffers;
+    int overlap_sync_param = internevo->overlap_sync_param;
     const struct {
         const char *path;
         int *option, of_stack;
@@ -101,6 +103,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
             stack->kernels.stage3_fetch},
         {"ddp.broadcast_buffers", &broadcast_buffers, stack->kernels.broadcast_buffers},
+        {"internevo.overlap_sync_param", &overlap_sync_param, stack->kernels.overlap_sync_param},
     };
     stack_apply(&point->hw.gpu, stack);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
@@ -112,6 +115,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     }
     point->options.strategy.fsdp.version = fsdp_version;
     ddp->broadcast_buffers = broadcast_buffers;
+    internevo->overlap_sync_param = overlap_sync_param;
 }
 
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)

@@ -71,6 +71,11 @@ static const struct config_field kernel_fields[] = {
         .offset = offsetof(struct stack_kernels, broadcast_buffers),
         .help = "Whether DDP sends statistics of BatchNorm to all before each step.",
         .names = no_yes},
+    {.key = "overlap_sync_param",
+        .type = FIELD_ENUM,
+        .offset = offsetof(struct stack_kernels, overlap_sync_param),
+        .help = "Whether InternEvo broadcasts weights while the next forward pass goes on.",
+        .names = no_yes},
 };
 static const struct config_table kernel_table = {.what = "the kernels of a stack",
     .fields = kernel_fields,
@@ -108,7 +113,8 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
                               .memory_format = -1,
                               .fsdp_version = -1,
                               .stage3_fetch = -1,
-                              .broadcast_buffers = -1}};
+                              .broadcast_buffers = -1,
+                              .overlap_sync_param = -1}};
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)

@@ -6,7 +6,8 @@
 
 static const char stack_yaml[] = "name: eager\n"
                                  "kernels: {cross_entropy: fused, optimizer_impl: fused, fsdp_version: 2,\n"
-                                 "          memory_format: channels_last_amp, broadcast_buffers: false}\n"
+                                 "          memory_format: channels_last_amp, broadcast_buffers: false,\n"
+                                 "          overlap_sync_param: true}\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
@@ -42,6 +43,8 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_int_equal(without->set.points[0].options.strategy.fsdp.version, 1);
     assert_false(with->set.points[0].options.strategy.ddp.broadcast_buffers);
     assert_true(without->set.points[0].options.strategy.ddp.broadcast_buffers);
+    assert_true(with->set.points[0].options.strategy.internevo.overlap_sync_param);
+    assert_false(without->set.points[0].options.strategy.internevo.overlap_sync_param);
     const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
     struct loaded *told = load_text(BASE "stack: stack.yaml\n", own, 1);
     assert_int_equal(told->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_EAGER);
