@@ -27,11 +27,11 @@ static void counts_are_the_published_ones(void **state)
     (void)state;
     /* T5: the sum of the sizes in the checkpoints, tied (transformers). gpt2: transformers' num_parameters().
      * gpt3-175b: the minGPT row of the PyTorch FSDP posts. mpt: NumParams of the llm-foundry throughput tables at 2048
-     * tokens. Llama: the model cards.
-     * dhen: by test_dhen.c's closed form; the FSDP paper says 550M.
-     * resnet to vit: num_params of the weights in torchvision's documentation.
-     * bert-large: BertModel's 335,141,888 (transformers' num_parameters()) and the heads of BertForPreTraining:
-     * transform 1,049,600 + 2,048, bias 30,522, sentence 2,050. */
+     * tokens. Llama, Mistral, larger gpt2: the model cards. megatron, ds: 12 L d^2 (1 + 13 / 12 d) + (V + S) d + 2 d,
+     * with which the sources' rounded sizes agree. dhen: by test_dhen.c's closed form; the FSDP paper says 550M. resnet
+     * to vit: num_params of the weights in torchvision's documentation. bert-large: BertModel's 335,141,888
+     * (transformers' num_parameters()) and the heads of BertForPreTraining: transform 1,049,600 + 2,048, bias 30,522,
+     * sentence 2,050. */
     const struct {
         const char *file;
         int64_t params;
@@ -71,6 +71,26 @@ static void counts_are_the_published_ones(void **state)
         {"vit_b_16.yaml", 86567656},
         {"vit_l_16.yaml", 304326632},
         {"vit_h_14.yaml", 632045800},
+        {"mpt-350m.yaml", 355985408},
+        {"gpt2-medium.yaml", 354823168},
+        {"gpt2-large.yaml", 774030080},
+        {"gpt2-xl.yaml", 1557611200},
+        {"megatron-gpt-1.7b.yaml", 1652230656},
+        {"megatron-gpt-3.6b.yaml", 3562168320},
+        {"megatron-gpt-7.5b.yaml", 7467786240},
+        {"megatron-gpt-18b.yaml", 18449756160},
+        {"megatron-gpt-39b.yaml", 39096041472},
+        {"megatron-gpt-76b.yaml", 76050739200},
+        {"megatron-gpt-145b.yaml", 145622261760},
+        {"megatron-gpt-310b.yaml", 310130540544},
+        {"megatron-gpt-530b.yaml", 529600819200},
+        {"megatron-gpt-1t.yaml", 1008038758400},
+        {"ds-530b.yaml", 529579847680},
+        {"ds-1t.yaml", 1008012544000},
+        {"mistral-7b.yaml", 7241732096},
+        {"llama3.2-1b.yaml", 1235814400},
+        {"llama3.2-3b.yaml", 3212749824},
+        {"resnext50_32x4d.yaml", 25028904},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
