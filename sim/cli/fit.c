@@ -34,11 +34,14 @@ static void print(FILE *out, const struct memory_request *request)
     struct footprint_job job = {request->params, &request->model, request->options};
     int64_t counts[MOST_COUNTS];
     int n = gpu_counts(request, counts);
+    bool naive = request->model.shape.n_heads > 0 && job.options.attention == ATTENTION_NAIVE;
     fprintf(out, "%s on %s: %.1f GB, less %.1f GB of CUDA context\n", request->model.shape.name, gpu->name,
         gpu->hbm_capacity.value * 1e-9, gpu->context_bytes.value * 1e-9);
-    fprintf(out, "%s, %s, %s, samples of %" PRId64 " token%s; the largest micro-batch by activation checkpointing\n\n",
+    fprintf(out,
+        "%s, %s, %s%s, samples of %" PRId64 " token%s; the largest micro-batch by activation checkpointing\n\n",
         footprint_dtype_names[job.options.dtype], optimizer_names[job.options.optimizer],
-        footprint_strategy_names[job.options.strategy], job.options.seq_len, job.options.seq_len == 1 ? "" : "s");
+        footprint_strategy_names[job.options.strategy], naive ? ", naive attention" : "", job.options.seq_len,
+        job.options.seq_len == 1 ? "" : "s");
     fprintf(out, "%12s", "GPUs");
     for (int c = 0; c < CHECKPOINT_COUNT; c++)
         fprintf(out, "  %12s", checkpointing_names[c]);
@@ -58,6 +61,8 @@ static void print(FILE *out, const struct memory_request *request)
         fprintf(out, "  %12" PRId64, footprint_fewest_gpus(&job, room));
     fputs(
         "\n\n0: none. In closed form; buffers of NCCL and fragmentation want some GB more: see 'flopcast run'.\n", out);
+    if (naive)
+        fputs("Naive attention keeps the scores of every pair of tokens; --attention flash does not.\n", out);
 }
 
 int cmd_fit(int argc, char **argv)

@@ -97,7 +97,8 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
     check_sequence(point, file, diag);
     if (shape->max_positions > 0 && train->seq_len > shape->max_positions)
         diag_input(diag, at(point, "train.seq_len", file),
-            "%" PRId64 " tokens, but model '%s' has %" PRId64 " learned positions; use at most that many",
+            "%" PRId64 " tokens, but model '%s' has %" PRId64
+            " learned positions; use at most that many or give max_positions",
             train->seq_len, shape->name, shape->max_positions);
     if (shape->max_positions == 0 && point->options.max_positions > 0)
         diag_input(

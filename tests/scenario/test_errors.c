@@ -110,7 +110,7 @@ static void points_that_make_no_sense(void **state)
             "scenario file\n"},
         {"name: x\n" MODEL CLUSTER "train: {micro_batch: 2, seq_len: 2048, precision: fp16_mixed}\n", {0},
             "x.yaml:4:34: error: 2048 tokens, but model 'tiny.json' has 1024 learned positions; use at most that "
-            "many\n"},
+            "many or give max_positions\n"},
         {"name: x\n" MODEL CLUSTER
          "train: {micro_batch: 2, seq_len: 128, decoder_seq_len: 128, precision: fp16_mixed}\n",
             {0},
@@ -147,8 +147,7 @@ static void points_that_make_no_sense(void **state)
          "sweep:\n  - cluster.gpus: [8, 16]\n",
             {"train.seq_len", "16777216"},
             "--set train.seq_len:1:1: error: 16777216 tokens, but model 'tiny.json' has 1024 learned positions; use at "
-            "most "
-            "that many\n"
+            "most that many or give max_positions\n"
             "x.yaml:4:22: error: 1048576 sequences of 16777216 tokens make a tensor of 4.7e+21 bytes; use a smaller "
             "batch or shorter sequences\n"},
     };
