@@ -40,9 +40,6 @@ double coll_hop_inside_s(const struct coll_query *query, enum coll_algorithm lik
 double coll_hop_across_s(const struct coll_query *query, enum coll_algorithm like);
 double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
 
-/* Of a node, or between nodes. */
-double coll_channels(bool across, const struct hw *hw);
-
 /* floor(log2 nodes) */
 int coll_levels(int nodes);
 

@@ -22,7 +22,7 @@ double coll_nic_share(struct coll_shape shape, const struct hw *hw)
     return used < nics ? used / nics : 1;
 }
 
-double coll_channels(bool across, const struct hw *hw)
+static double channels(bool across, const struct hw *hw)
 {
     bool own = across && quantity_is_set(hw->cluster.nccl_channels);
     return own ? hw->cluster.nccl_channels.value : hw->node.nccl_channels.value;
@@ -32,7 +32,7 @@ double coll_sms(struct coll_shape shape, const struct hw *hw)
 {
     bool across = shape.nodes > 1;
     double share = across ? coll_nic_share(shape, hw) : 1;
-    return fmax(1, round(coll_channels(across, hw) * share));
+    return fmax(1, round(channels(across, hw) * share));
 }
 
 /* A group of a mesh has only the links among its own GPUs. They are taken to be spread evenly over all pairs: of the
@@ -53,7 +53,7 @@ double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *qu
         return HUGE_VAL;
     double nvlink_Bps = coll_gpu_Bps(hw) * mesh_share(query->shape, hw);
     if (cost->node_out_factor > 0 && cost->gpu_out_factor == 1 && quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
-        double channels_Bps = coll_channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
+        double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
         nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);
     }
     return nvlink_Bps * share / cost->gpu_out_factor;
@@ -118,7 +118,7 @@ static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol
     double post_s =
         like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
     return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
-           post_s * nccl_channels(protocol, bytes, (int)coll_channels(true, hw));
+           post_s * nccl_channels(protocol, bytes, (int)channels(true, hw));
 }
 
 double coll_hop_s(

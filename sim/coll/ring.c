@@ -42,7 +42,7 @@ static bool is_pipeline(enum coll_kind kind)
 /* What all channels send together between two nodes at a time. */
 static double slot_s(const struct coll_query *query, struct ways bytes)
 {
-    double slots_bytes = nccl_slot_bytes[query->protocol] * coll_channels(true, query->hw);
+    double slots_bytes = nccl_slot_bytes[query->protocol] * coll_sms(query->shape, query->hw);
     return bytes.across_s * fmin(1, slots_bytes / query->bytes);
 }
 
