@@ -171,7 +171,7 @@ static void print_oom(FILE *out, struct view *view, int i)
     const struct exec_memory *memory = &view->results[i].exec.memory;
     fputs("\nout of memory: ", out);
     print_name(out, view, point);
-    fprintf(out, ", %" PRId64 " GPUs\n", point->options.cluster.gpus);
+    fprintf(out, ", %" PRId64 " GPU%s\n", point->options.cluster.gpus, point->options.cluster.gpus == 1 ? "" : "s");
     double short_bytes = memory->required_bytes - memory->capacity_bytes;
     fprintf(out, "  needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
     if (short_bytes > 0)

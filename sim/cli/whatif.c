@@ -188,9 +188,9 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
 
 static const char *point_label(struct arena *arena, const struct scenario_point *point)
 {
-    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPUs", point->model.shape.name,
+    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s", point->model.shape.name,
         strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
-        point->options.cluster.gpus);
+        point->options.cluster.gpus, point->options.cluster.gpus == 1 ? "" : "s");
 }
 
 static void print_table(FILE *out, struct whatif *whatif)

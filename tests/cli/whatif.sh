@@ -32,6 +32,8 @@ says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "
 # Out of memory has no speed, but says what it would need.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
 says out OOM
+expect 0 "$FLOPCAST" whatif a.yaml --base cluster.gpus=1 --set train.micro_batch=4
+grep -q ", 1 GPU$" out || fail "$(<out)"
 expect 0 "$FLOPCAST" whatif swept.yaml --base cluster.gpus=8 --set cluster.gpus=16
 expect 2 "$FLOPCAST" whatif swept.yaml --set cluster.gpus=8
 says err "swept.yaml: error: 2 points, but 1 with cluster.gpus=8"
