@@ -348,20 +348,31 @@ static bool *choose(const struct validate_command *command, struct diag *diag)
     return keep;
 }
 
-/* The default base scenario has one token and a micro-batch of one, for each row of training.csv says its own: speeds
- * of another table would be nonsense without them. */
-static void need_batch(const struct validate_command *command, struct diag *diag)
+static bool has_lengths(const struct validate_table *table)
 {
-    static const char *const needed[] = {"train.micro_batch", "train.seq_len"};
-    struct csv_table *csv = NULL;
-    if (csv_load(&csv, command->measurements, diag) != STATUS_OK)
-        return;
-    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-        if (csv_column(csv, needed[i]) < 0 && csv_column(csv, strchr(needed[i], '.') + 1) < 0)
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].set.n_points == 1 &&
+            model_sample_tokens(&table->rows.at[i].set.points[0].model.shape) == 0)
+            return true;
+    return false;
+}
+
+/* The default base scenario has one token and a micro-batch of one, for each row of training.csv says its own: speeds
+ * of another table would be nonsense without them. A table of images needs no length. */
+static bool has_batch(const struct validate_command *command, const struct validate_table *table, struct diag *diag)
+{
+    const struct {
+        const char *path;
+        bool needed;
+    } settings[] = {{"train.micro_batch", true}, {"train.seq_len", has_lengths(table)}};
+    int before = diag->n_errors;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings && command->base == default_base; i++) {
+        const char *column = strchr(settings[i].path, '.') + 1;
+        if (settings[i].needed && csv_column(table->csv, settings[i].path) < 0 && csv_column(table->csv, column) < 0)
             diag_input(diag, (struct source_pos){.file = command->measurements},
-                "no column '%s'; add it, or say with --base SCENARIO what all rows have in common",
-                strchr(needed[i], '.') + 1);
-    csv_release(csv);
+                "no column '%s'; add it, or say with --base SCENARIO what all rows have in common", column);
+    }
+    return diag->n_errors == before;
 }
 
 static void validate(const struct validate_command *command, struct diag *diag)
@@ -372,13 +383,12 @@ static void validate(const struct validate_command *command, struct diag *diag)
     struct scenario_doubt doubt = {0};
     struct validate_sampling sampling = {&doubt, command->samples};
     bool *keep = choose(command, diag);
-    if (diag->n_errors == 0 && command->base == default_base)
-        need_batch(command, diag);
     if (diag->n_errors == 0 && command->db)
         store_open(&store, command->db, STORE_WRITE, diag);
     if (diag->n_errors == 0 && command->samples > 0)
         scenario_doubt_load(&doubt, FLOPCAST_SOURCE_DIR, &arena, diag);
-    if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag)) {
+    if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag) &&
+        has_batch(command, &table, diag)) {
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
         validate_intervals(&table, &doubt.discrepancy);

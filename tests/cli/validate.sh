@@ -66,6 +66,12 @@ cut -d, -f1-5,8- runs.csv >short.csv
 expect 2 "$FLOPCAST" validate --measurements short.csv
 says err "short.csv: error: no column 'micro_batch'; add it, or say with --base" "no column 'seq_len'"
 expect 0 "$FLOPCAST" validate --measurements short.csv --base tiny.yaml --where "id = 'a'"
+# Images have none.
+cat >images.csv <<END
+id,model,topology,gpus,strategy,precision,optimizer,micro_batch,tokens_per_s_per_gpu
+x,$FLOPCAST_SOURCE_DIR/scenarios/models/resnet50.yaml,$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml,8,ddp,fp32,sgd_momentum,32,300
+END
+expect 0 "$FLOPCAST" validate --measurements images.csv
 # Tables as spreadsheets write them: with a mark before the text; with semicolons, which is told once.
 (printf '\xef\xbb\xbf' && cat runs.csv) >marked.csv
 expect 0 "$FLOPCAST" validate --measurements marked.csv --where "id = 'a'"
