@@ -7,16 +7,12 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "../number.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define NUMBER(x)                                                                                                      \
-    {                                                                                                                  \
-        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
-    }
 
 /* Of tied_load's formats the first has no kernels of its own; here the second multiplies batches by slower ones. */
 static const struct gemm_case other_kernels = {

@@ -10,15 +10,12 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "../number.h"
 
 #define HEADER                                                                                                         \
     "category,kernel,dtype,m,n,k,batch,bytes,flop,sms,gpus,beside,cache,time_us_median,time_us_min,time_us_max,"       \
     "sm_clock_MHz,gpu,driver,cuda,date,version,kind\n"
 #define FROM ",,made up,550.1,13.0,2026-01-31,0.1.0,measured\n"
-#define NUMBER(x)                                                                                                      \
-    {                                                                                                                  \
-        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
-    }
 #define FORMAT(peak_, efficiency_, overhead_, load_)                                                                   \
     {                                                                                                                  \
         .peak = NUMBER(peak_), .efficiency = NUMBER(efficiency_), .k_overhead = NUMBER(overhead_),                     \

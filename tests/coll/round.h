@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_TESTS_COLL_ROUND_H
 #define FLOPCAST_TESTS_COLL_ROUND_H
 
+#include "../number.h"
 #include "coll/coll.h"
 
 #include <stdarg.h>
@@ -12,29 +13,24 @@
 
 #include <math.h>
 
-#define GIVEN(x)                                                                                                       \
-    {                                                                                                                  \
-        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
-    }
-
 /* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10 GB/s, hops of 2 us
  * inside, 5 us base. A crossing by Simple is NCCL's 14 us and twice 3 us of this network: 20 us. */
 static const struct hw test_hw = {
     .gpu.arch = "Hopper",
     .node = {.fabric = HW_NVSWITCH,
-        .gpus = GIVEN(8),
-        .nics = GIVEN(8),
-        .gpu_bandwidth = GIVEN(100e9),
-        .nic_bandwidth = GIVEN(10e9),
-        .nccl_efficiency = GIVEN(1),
-        .nccl_hop_latency = GIVEN(2e-6),
-        .nccl_base_latency = GIVEN(5e-6),
-        .nccl_channels = GIVEN(24)},
-    .cluster = {.nodes = GIVEN(64),
-        .oversubscription = GIVEN(1),
-        .nccl_efficiency = GIVEN(1),
-        .nccl_net_latency = GIVEN(3e-6),
-        .nvls_tree_latency = GIVEN(30e-6)},
+        .gpus = NUMBER(8),
+        .nics = NUMBER(8),
+        .gpu_bandwidth = NUMBER(100e9),
+        .nic_bandwidth = NUMBER(10e9),
+        .nccl_efficiency = NUMBER(1),
+        .nccl_hop_latency = NUMBER(2e-6),
+        .nccl_base_latency = NUMBER(5e-6),
+        .nccl_channels = NUMBER(24)},
+    .cluster = {.nodes = NUMBER(64),
+        .oversubscription = NUMBER(1),
+        .nccl_efficiency = NUMBER(1),
+        .nccl_net_latency = NUMBER(3e-6),
+        .nvls_tree_latency = NUMBER(30e-6)},
 };
 
 static inline void near(double got, double want)

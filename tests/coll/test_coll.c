@@ -33,7 +33,7 @@ static void channels_hold_sms(void **state)
     (void)state;
     struct hw hw = test_hw;
     near(coll_sms(shape_of(64, 1), &hw), 24);
-    hw.cluster.nccl_channels = (struct quantity)GIVEN(16);
+    hw.cluster.nccl_channels = (struct quantity)NUMBER(16);
     near(coll_sms(shape_of(8, 1), &hw), 24);
     near(coll_sms(shape_of(64, 1), &hw), 16);
     near(coll_sms(shape_of(8, 8), &hw), 2);
@@ -108,9 +108,9 @@ static void a_tree_on_two_nodes_halves_the_network_traffic(void **state)
 static struct hw reducing(void)
 {
     struct hw hw = test_hw;
-    hw.node.nvls_efficiency = (struct quantity)GIVEN(0.6);
-    hw.node.nvls_latency = (struct quantity)GIVEN(50e-6);
-    hw.node.nvls_step_latency = (struct quantity)GIVEN(5e-6);
+    hw.node.nvls_efficiency = (struct quantity)NUMBER(0.6);
+    hw.node.nvls_latency = (struct quantity)NUMBER(50e-6);
+    hw.node.nvls_step_latency = (struct quantity)NUMBER(5e-6);
     return hw;
 }
 
@@ -141,7 +141,7 @@ static void slower_links(void **state)
 {
     (void)state;
     struct hw hw = test_hw;
-    hw.node.nccl_link_latency = (struct quantity)GIVEN(0.7e-6);
+    hw.node.nccl_link_latency = (struct quantity)NUMBER(0.7e-6);
     for (int algorithm = COLL_RING; algorithm <= COLL_TREE; algorithm++)
         for (int protocol = COLL_LL; protocol <= COLL_SIMPLE; protocol++) {
             enum coll_algorithm a = (enum coll_algorithm)algorithm;
@@ -167,7 +167,7 @@ static void chunks_of_the_switch(void **state)
     near(nccl_nvls_step_bytes(0x1p25, shape_of(16, 1), &hw), 0x1p23);
     near(nccl_nvls_step_bytes(0x1p33, shape_of(32, 1), &hw), 0x1p23);
     near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, 6e5, shape_of(8, 1), &hw)), 50e-6 + 3 * 15e-6);
-    hw.cluster.nccl_channels = (struct quantity)GIVEN(24);
+    hw.cluster.nccl_channels = (struct quantity)NUMBER(24);
     near(nccl_nvls_step_bytes(0x1p33, shape_of(16, 1), &hw), 24 * 8 * 0x1p17);
     hw = reducing();
     hw.gpu.arch = "Blackwell";
@@ -184,7 +184,7 @@ static void switches_that_reduce_between_nodes(void **state)
     struct hw hw = test_hw;
     for (int a = COLL_COLLNET_DIRECT; a <= COLL_COLLNET_CHAIN; a++)
         assert_false(possible(COLL_ALL_REDUCE, (enum coll_algorithm)a, COLL_SIMPLE, shape_of(16, 1), &hw));
-    hw.cluster.nccl_collnet_efficiency = (struct quantity)GIVEN(0.5);
+    hw.cluster.nccl_collnet_efficiency = (struct quantity)NUMBER(0.5);
     for (int nodes = 2; nodes <= 64; nodes *= 2) {
         struct coll_shape shape = shape_of(8 * nodes, 1);
         struct coll_cost chain = cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape, &hw);

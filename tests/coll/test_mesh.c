@@ -8,21 +8,17 @@
 #include <cmocka.h>
 
 #include "../near.h"
-
-#define GIVEN(number)                                                                                                  \
-    {                                                                                                                  \
-        .value = (number), .kind = QUANTITY_ASSUMED                                                                    \
-    }
+#include "../number.h"
 
 static const struct hw mesh = {.gpu.arch = "Volta",
     .node = {.fabric = HW_NVLINK_MESH,
-        .gpus = GIVEN(8),
-        .nics = GIVEN(4),
-        .gpu_bandwidth = GIVEN(140e9),
-        .nic_bandwidth = GIVEN(100e9),
-        .nccl_efficiency = GIVEN(1),
-        .nccl_channels = GIVEN(12)},
-    .cluster = {.nodes = GIVEN(2), .oversubscription = GIVEN(1), .nccl_efficiency = GIVEN(1)}};
+        .gpus = NUMBER(8),
+        .nics = NUMBER(4),
+        .gpu_bandwidth = NUMBER(140e9),
+        .nic_bandwidth = NUMBER(100e9),
+        .nccl_efficiency = NUMBER(1),
+        .nccl_channels = NUMBER(12)},
+    .cluster = {.nodes = NUMBER(2), .oversubscription = NUMBER(1), .nccl_efficiency = NUMBER(1)}};
 
 /* Links of 140 GB/s spread over 7 peers, 20 each: a ring of k of 8 GPUs has (k - 1) x 20 GB/s, behind a switch all 140.
  * An all_reduce of 8 GB by k puts 2 (k - 1) / k of it on the links; Simple: base and hops are 0 here. */

@@ -50,7 +50,7 @@ static void pipelines_store_slots(void **state)
     near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)),
         hops_s + 7 * 24 * slot / 80e9 + 0.1);
     struct hw hw = test_hw;
-    hw.cluster.nccl_channels = (struct quantity)GIVEN(8);
+    hw.cluster.nccl_channels = (struct quantity)NUMBER(8);
     near(coll_alone_s(cost_of(COLL_REDUCE, COLL_RING, COLL_SIMPLE, 8e9, shape, &hw)),
         hops_s + 7 * 8 * slot / 80e9 + 0.1);
     near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e6, shape, &test_hw)), hops_s + 8 * 0.1e-3);
@@ -82,7 +82,7 @@ static void posting_takes_time_per_channel(void **state)
 {
     (void)state;
     struct hw hw = test_hw;
-    hw.cluster.nccl_ring_post_latency = (struct quantity)GIVEN(1e-6);
+    hw.cluster.nccl_ring_post_latency = (struct quantity)NUMBER(1e-6);
     struct coll_shape shape = shape_of(16, 1);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32768, shape, &hw);
     near(coll_alone_s(small), 5e-6 + 22e-6 + 28e-6 + 14 * 0.3072e-6 / 15 + 0.384e-6 / 2 / 15);
@@ -95,8 +95,8 @@ static void channels_bound_rings_across_nodes(void **state)
 {
     (void)state;
     struct hw hw = test_hw;
-    hw.cluster.nccl_channels = (struct quantity)GIVEN(4);
-    hw.cluster.nccl_channel_bandwidth = (struct quantity)GIVEN(5e9);
+    hw.cluster.nccl_channels = (struct quantity)NUMBER(4);
+    hw.cluster.nccl_channel_bandwidth = (struct quantity)NUMBER(5e9);
     near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape_of(16, 1), &hw).max_rate_Bps, 20e9);
     near(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape_of(8, 1), &hw).max_rate_Bps, 100e9);
 }
@@ -109,7 +109,7 @@ static void processes_copy_without_gpudirect(void **state)
 {
     (void)state;
     struct hw hw = test_hw;
-    hw.cluster.nccl_staging_bandwidth = (struct quantity)GIVEN(6e9);
+    hw.cluster.nccl_staging_bandwidth = (struct quantity)NUMBER(6e9);
     near(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1e9, shape_of(16, 1), &hw).max_rate_Bps, 48e9);
     near(cost_of(COLL_ALL_REDUCE, COLL_TREE, COLL_SIMPLE, 1e9, shape_of(16, 1), &hw).max_rate_Bps, 24e9 * 30 / 16);
     near(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 1e9, shape_of(4, 8), &hw).max_rate_Bps, 3e9);

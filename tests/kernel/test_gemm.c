@@ -6,11 +6,7 @@
 #include <cmocka.h>
 
 #include "../near.h"
-
-#define NUMBER(x)                                                                                                      \
-    {                                                                                                                  \
-        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
-    }
+#include "../number.h"
 
 /* Four SMs in round numbers: for each element of k, an SM needs 1 s to multiply a tile of 128 x 128 (32768 flop/s) and
  * 1 s to load its 256 operands. Larger tiles are then no better; of smaller ones, 128 x 64 needs 192/256 = 0.75 s and

@@ -6,13 +6,9 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "../number.h"
 
 #include <string.h>
-
-#define NUMBER(x)                                                                                                      \
-    {                                                                                                                  \
-        .value = (x), .kind = QUANTITY_ASSUMED                                                                         \
-    }
 
 /* 100 GB/s of HBM reached (200 x 50 %), saturated by 5 of 10 SMs; 1 TFLOPS of vector units; attention at 2 x 25 % = 0.5
  * TFLOPS. */
