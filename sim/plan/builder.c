@@ -88,6 +88,7 @@ int plan_collective(struct plan_builder *builder, enum plan_stream stream, const
     double bytes, int group, double host_s)
 {
     struct plan *plan = builder->plan;
+    BUG_IF(!plan_stream_is_comm((int)stream), "a collective on the stream '%s'", plan_stream_names[stream]);
     if (plan->groups.at[group].size == 1)
         return PLAN_NO_OP;
     vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group});
