@@ -34,7 +34,8 @@ static void print(FILE *out, const struct memory_request *request)
     struct footprint_job job = {request->params, &request->model, request->options};
     int64_t counts[MOST_COUNTS];
     int n = gpu_counts(request, counts);
-    bool naive = request->model.shape.n_heads > 0 && job.options.attention == ATTENTION_NAIVE;
+    const struct model_shape *shape = &request->model.shape;
+    bool naive = shape->n_heads > 0 && job.options.attention == ATTENTION_NAIVE;
     fprintf(out, "%s on %s: %.1f GB, less %.1f GB of CUDA context\n", request->model.shape.name, gpu->name,
         gpu->hbm_capacity.value * 1e-9, gpu->context_bytes.value * 1e-9);
     fprintf(out,
@@ -61,7 +62,7 @@ static void print(FILE *out, const struct memory_request *request)
         fprintf(out, "  %12" PRId64, footprint_fewest_gpus(&job, room));
     fputs(
         "\n\n0: none. In closed form; buffers of NCCL and fragmentation want some GB more: see 'flopcast run'.\n", out);
-    if (naive)
+    if (naive && model_takes_flash(shape))
         fputs("Naive attention keeps the scores of every pair of tokens; --attention flash does not.\n", out);
 }
 

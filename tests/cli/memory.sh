@@ -64,6 +64,8 @@ awk '$1 ~ /^[0-9]+$/ && NF == 4 { for (c = 2; c <= 4; c++) { if ($c < last[c]) b
 grep -q "^ *12  " out || { cat out; failed=1; }
 grep -q ", naive attention, samples of 2048 tokens" out || { cat out; failed=1; }
 grep -q -e "--attention flash does not" out || { cat out; failed=1; }
+"$FLOPCAST" fit "$models/t5-11b.yaml" --gpu "$gpu" --seq-len 512 --gpus 64 >out
+if ! grep -q ", naive attention, samples" out || grep -q "flash" out; then cat out; failed=1; fi
 
 "$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 1 >out
 [[ $(grep -c '^  *[0-9]' out) == 1 ]] || { cat out; failed=1; }
