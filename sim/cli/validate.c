@@ -383,12 +383,12 @@ static void validate(const struct validate_command *command, struct diag *diag)
     struct scenario_doubt doubt = {0};
     struct validate_sampling sampling = {&doubt, command->samples};
     bool *keep = choose(command, diag);
-    if (diag->n_errors == 0 && command->db)
-        store_open(&store, command->db, STORE_WRITE, diag);
     if (diag->n_errors == 0 && command->samples > 0)
         scenario_doubt_load(&doubt, FLOPCAST_SOURCE_DIR, &arena, diag);
+    /* A row that makes no scenario is told and reported with the others; so an error is no reason to stop from here. */
     if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag) &&
-        has_batch(command, &table, diag)) {
+        has_batch(command, &table, diag) &&
+        (!command->db || store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
         validate_intervals(&table, &doubt.discrepancy);

@@ -63,7 +63,8 @@ says err "runs.csv:3:precision:1:1: error: bf16_mixed multiplies in bf16"
 
 # The default base has one token: a table that says no length would be compared with nonsense.
 cut -d, -f1-5,8- runs.csv >short.csv
-expect 2 "$FLOPCAST" validate --measurements short.csv
+expect 2 "$FLOPCAST" validate --measurements short.csv --db none.db
+[[ ! -e none.db ]] || fail "a table that cannot be read made a database"
 says err "short.csv: error: no column 'micro_batch'; add it, or say with --base" "no column 'seq_len'"
 expect 0 "$FLOPCAST" validate --measurements short.csv --base tiny.yaml --where "id = 'a'"
 # Images have none.
