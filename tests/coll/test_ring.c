@@ -29,8 +29,8 @@ static void rings_across_nodes(void **state)
     near(reduce.bus_bytes, 126e9);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e3, shape, &test_hw);
     near(coll_alone_s(small), 117e-6 + 140e-6 + (56 * 0.63e-6 + 8 * 0.7875e-6) / 2 / 63);
-    /* LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing
-     * inside and all where it crosses, and has a round knee and one last crossing. */
+    /* LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing inside and all where it crosses,
+     * and has a round knee and one last crossing. */
     double bytes = 63. / 64 * 4e6, across_s = bytes / 75e9;
     double stays_s = 62 * (1.9e-6 + bytes / 92e9 / 63) + across_s / 63;
     near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
