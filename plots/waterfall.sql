@@ -6,7 +6,7 @@ SELECT
   cause,
   small_tflops_per_gpu - coalesce(sum(lost_tflops_per_gpu) OVER (ORDER BY position ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS top,
   small_tflops_per_gpu - sum(lost_tflops_per_gpu) OVER (ORDER BY position) AS bottom,
-  printf('%+.2f', -lost_tflops_per_gpu) AS label
+  CASE WHEN abs(lost_tflops_per_gpu) < 0.005 THEN '0.00' ELSE printf('%+.2f', -lost_tflops_per_gpu) END AS label
 FROM explanation_part
 JOIN explanation ON explanation.id = explanation_id
 WHERE explanation_id = (SELECT max(id) FROM explanation)
