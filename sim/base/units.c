@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_SPAN_S = 1000000 };
+ps_t ps_round(double ps)
+{
+    BUG_IF(!(ps >= 0), "span of %g ps", ps);
+    return ps < (double)PS_OVERLONG ? (ps_t)llround(ps) : PS_OVERLONG;
+}
 
 ps_t ps_from_s(double seconds)
 {
-    BUG_IF(!(seconds >= 0 && seconds <= MAX_SPAN_S), "span of %g s", seconds);
-    return (ps_t)llround(seconds * (double)PS_PER_S);
+    return ps_round(seconds * (double)PS_PER_S);
 }
 
 double s_from_ps(ps_t time)

@@ -3,7 +3,8 @@
  * Mi Gi Ti). A bare number is an error for every dimension but DIM_NONE: the unit is what makes the number mean
  * something.
  *
- * Simulated time is int64 picoseconds: integers are the same on every compiler, and 2^63 ps are 106 days. */
+ * Simulated time is int64 picoseconds: integers are the same on every compiler, and 2^63 ps are 106 days. A run ends at
+ * PS_HORIZON, 46 days; a longer span is PS_OVERLONG, which lies beyond it and can be added to any time before it. */
 #ifndef FLOPCAST_BASE_UNITS_H
 #define FLOPCAST_BASE_UNITS_H
 
@@ -14,8 +15,11 @@
 typedef int64_t ps_t; /* simulated time or a span of it, picoseconds */
 #define PS_PER_S ((ps_t)1000000000000)
 #define PS_NEVER INT64_MAX
+#define PS_HORIZON ((ps_t)4000000 * PS_PER_S)
+#define PS_OVERLONG ((ps_t)4500000 * PS_PER_S)
 
-/* Seconds to the nearest picosecond. BUG on a span that is negative, not finite or beyond 10^6 s. */
+/* To the nearest picosecond, at most PS_OVERLONG. BUG on a span that is negative or no number. */
+ps_t ps_round(double ps);
 ps_t ps_from_s(double seconds);
 double s_from_ps(ps_t time);
 

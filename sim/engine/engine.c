@@ -67,6 +67,10 @@ void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target,
 {
     BUG_IF(time < engine->now, "event of kind %u at %lld ps, %lld ps ago", kind, (long long)time,
         (long long)(engine->now - time));
+    if (time > PS_HORIZON) {
+        engine->overlong = engine->stopped = true;
+        return;
+    }
     struct event event = {time, engine->seq++, kind, target, arg};
     if (engine->vacant) {
         engine->vacant = false;

@@ -3,7 +3,7 @@
  * An event is a small value in the heap itself; scheduling never allocates once the heap has grown. Events of the same
  * time run in the order in which they were scheduled (seq is the tie-break), so a run is the same on every machine. A
  * superseded event is not removed: it carries the epoch of its target in arg, and its handler returns at once when the
- * epoch has moved on.
+ * epoch has moved on. An event later than PS_HORIZON is not kept: it ends the run, which is then overlong.
  *
  * Cost: O(log n) a push and a pop on a 4-ary heap (shallower than a binary one: fewer cache lines a pop). */
 #ifndef FLOPCAST_ENGINE_ENGINE_H
@@ -32,7 +32,8 @@ struct engine {
     uint64_t events; /* executed */
     uint64_t digest; /* over (time, kind, target) of all executed events */
     bool stopped;
-    bool vacant; /* the event that runs was the first of the heap, and the next one scheduled takes its place */
+    bool overlong; /* stopped because an event lay beyond the horizon */
+    bool vacant;   /* the event that runs was the first of the heap, and the next one scheduled takes its place */
     VEC(struct event) heap;
     struct {
         engine_handler handle;

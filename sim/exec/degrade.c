@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double LONGEST_S = 1e6; /* ps_from_s() goes no further */
+static const double LONGEST_S = 1e6; /* well before PS_HORIZON */
 
 /* Cuts the text at what ends it, and the spaces around. */
 static char *trimmed(char *from, char *end)

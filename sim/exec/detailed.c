@@ -310,11 +310,11 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
     for (int i = 0; i < run->edges.n; i++)
         send_next(run, i);
     engine_run(&run->engine);
-    for (int i = 0; i < run->edges.n; i++)
+    for (int i = 0; i < run->edges.n && !run->engine.overlong; i++)
         BUG_IF(run->edges.at[i].arrived != run->messages, "deadlock: %d to %d had %lld of %lld messages",
             run->edges.at[i].from, run->edges.at[i].to, (long long)run->edges.at[i].arrived, (long long)run->messages);
     double base_s = algorithm == COLL_COLLNET_CHAIN ? 0 : hw->node.nccl_base_latency.value;
-    double seconds = base_s + s_from_ps(run->engine.now);
+    double seconds = run->engine.overlong ? HUGE_VAL : base_s + s_from_ps(run->engine.now);
     tear_down(run);
     return seconds;
 }

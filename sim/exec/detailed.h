@@ -33,7 +33,7 @@ struct detailed_options detailed_as_nccl(enum coll_kind kind);
  * so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
 struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm);
 
-/* Seconds from the start to the last arrival. bytes: as in coll.h. */
+/* Seconds from the start to the last arrival; HUGE_VAL beyond PS_HORIZON. bytes: as in coll.h. */
 double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
     const struct hw *hw, const struct detailed_options *options);
 

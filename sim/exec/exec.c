@@ -217,6 +217,9 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
             engine_at(&sim->engine, sim->fabric.degradation->changes[i], sim->ev_links, 0, 0);
         engine_run(&sim->engine);
     }
+    sim->result->overlong = sim->engine.overlong;
+    if (sim->engine.overlong)
+        return;
     if (!sim->out_of_memory) {
         check_ended(sim);
         timing_result(sim);
@@ -304,7 +307,7 @@ static void simulate_ranks(struct sim *sim)
     }
     struct sim *one = simulate_one(sim, &quiet, sim->result);
     sim->before = &one->ledgers[0];
-    if (!one->out_of_memory)
+    if (!one->out_of_memory && !one->result->overlong)
         simulate(sim, noisy(&sim->options->noise) && ever_drained(sim->before));
     close_sim(one);
 }

@@ -126,6 +126,7 @@ struct exec_span {
 
 struct exec_result {
     enum exec_status status;
+    bool overlong;      /* the run would last longer than PS_HORIZON; nothing else is then said of it */
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
     double step_time_sd_s;
     struct exec_breakdown breakdown;

@@ -57,7 +57,7 @@ static void start_kernel(struct sim *sim, int rank_index, int stream_index, cons
     stream->spent_ps = 0;
     stream->alone_ps = kernel_ps(sim, cost, rank, true, stream->jitter);
     stream->duration_ps = rank->holding ? kernel_ps(sim, cost, rank, false, stream->jitter) : stream->alone_ps;
-    engine_at(&sim->engine, stream->started + llround(stream->duration_ps), sim->ev_stream,
+    engine_at(&sim->engine, stream->started + ps_round(stream->duration_ps), sim->ev_stream,
         (uint32_t)(rank_index * STREAM_COUNT + stream_index), ++stream->epoch);
 }
 
@@ -191,7 +191,7 @@ void stream_retime(struct sim *sim, int rank_index)
         stream->spent_ps += elapsed;
         stream->started = sim->engine.now;
         stream->duration_ps = kernel_ps(sim, &sim->kernel_costs[op->index], rank, false, stream->jitter);
-        engine_at(&sim->engine, sim->engine.now + llround(stream->left * stream->duration_ps), sim->ev_stream,
+        engine_at(&sim->engine, sim->engine.now + ps_round(stream->left * stream->duration_ps), sim->ev_stream,
             (uint32_t)(rank_index * STREAM_COUNT + s), ++stream->epoch);
     }
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <time.h>
 
+static const double S_PER_DAY = 86400;
+
 static double now_s(void)
 {
     struct timespec now;
@@ -58,6 +60,11 @@ enum status scenario_simulate(
     if (status == STATUS_OK) {
         out->plan_ops = plan.ops.n;
         exec_run(&out->exec, &plan, &point->hw, &point->options.exec, arena);
+        if (out->exec.overlong)
+            status = diag_input(diag, point->gpus_at,
+                "the run would take more than %.0f days; look for a bandwidth that is far too low (also in "
+                "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is far too long",
+                s_from_ps(PS_HORIZON) / S_PER_DAY);
         count_rates(out, &plan, point);
     }
     plan_release(&plan);

@@ -69,6 +69,12 @@ expect 2 "$FLOPCAST" run a.yaml --set train.micro_bath=3 --db new.db
 says err "did you mean 'micro_batch'?"
 [[ ! -e new.db ]] || fail "a database was made"
 
+# A step of months is a mistake in the file, whether the host or a link is so slow.
+for slow in 'host.kernel_issue=1 h' 'cluster.degraded_links="node0.nics.out=1e-300"'; do
+    expect 2 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set run.steps=100 --set "$slow"
+    says err "the run would take more than 46 days; look for"
+done
+
 # The database: runs add up, figures show the newest.
 expect 0 "$FLOPCAST" run a.yaml oom.yaml --db a.db "${oom[@]}"
 expect 0 "$FLOPCAST" run a.yaml --db a.db

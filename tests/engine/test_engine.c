@@ -120,6 +120,24 @@ static void a_stopped_engine_runs_no_more_events(void **state)
     engine_release(&engine);
 }
 
+static void an_event_beyond_the_horizon_ends_the_run(void **state)
+{
+    (void)state;
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    uint32_t kind = engine_register(&engine, record, &log);
+    engine_at(&engine, PS_HORIZON, kind, 1, 0);
+    assert_false(engine.overlong);
+    engine_run(&engine);
+    assert_int_equal(log.n, 1);
+    engine_at(&engine, PS_HORIZON + PS_OVERLONG, kind, 2, 0);
+    engine_run(&engine);
+    assert_int_equal(log.n, 1);
+    assert_true(engine.overlong && engine.stopped);
+    engine_release(&engine);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +145,7 @@ int main(void)
         cmocka_unit_test(a_handler_may_schedule_at_the_present_and_later),
         cmocka_unit_test(time_never_runs_backwards_and_the_digest_tells_runs_apart),
         cmocka_unit_test(a_stopped_engine_runs_no_more_events),
+        cmocka_unit_test(an_event_beyond_the_horizon_ends_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
