@@ -71,9 +71,10 @@ extern const char *const exec_status_names[]; /* "ok", "oom" */
 struct exec_breakdown {
     double compute_s;      /* the compute stream was running kernels */
     double contention_s;   /* part of compute_s: kernels were slower beside collectives than alone */
-    double exposed_comm_s; /* the compute stream was idle because it waited for a collective */
+    double exposed_comm_s; /* the compute stream was idle because it waited for a collective, or for another stream's
+                            * kernel while a collective was under way: mostly what that kernel waited for */
     double host_bound_s;   /* idle because the host had not issued the next kernel yet */
-    double other_idle_s;   /* idle for another stream's kernel (casts) and at the step's end */
+    double other_idle_s;   /* idle for another stream's kernel (casts) */
     double comm_s;         /* collectives were moving (latency and bytes), all comm streams */
     double comm_latency_s; /* part of comm_s: latency */
     double comm_wait_s;    /* members waited in collectives for the last one to arrive */

@@ -26,6 +26,7 @@ struct stream {
     bool issue_known;
     ps_t issue;         /* of the next op, when known */
     ps_t idle_since;    /* end of the last op */
+    ps_t idle_comm;     /* compute stream: in_collectives() of then */
     ps_t started;       /* running op: (re)start of the current stretch */
     double left;        /* running op: share of its work not done at started */
     double duration_ps; /* running op: of the whole op at the current speed */
@@ -56,6 +57,9 @@ struct rank {
     double speed;       /* persistent speed of the GPU, 1 = nominal */
     int holding;        /* what the collectives on the GPU hold, at most one on each comm stream: indices of
                            sim->holdings, STREAM_COMM's + n_holdings x STREAM_REPLICATE's */
+    int in_collective;  /* comm streams that are in one */
+    ps_t comm_since;    /* in_collective: since when */
+    ps_t comm_total;    /* in collectives before that */
     double hbm_taken_Bps;
     double stretch; /* of memory time by what collectives take */
     struct rng_stream kernel_noise, host_noise;

@@ -30,7 +30,14 @@ static double kernel_ps(
     return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
-/* Why the compute stream was idle before this op: the host had not issued it, or it waited for others. */
+/* For how long the rank has been in some collective, since the run began. */
+static ps_t in_collectives(const struct sim *sim, const struct rank *rank)
+{
+    return rank->comm_total + (rank->in_collective ? sim->engine.now - rank->comm_since : 0);
+}
+
+/* Why the compute stream was idle before this op: the host had not issued it, or it waited for others. Kernels of other
+ * streams mostly wait for a collective themselves, as the sharded gradients' casts do for the reduce-scatter. */
 static void account_idle(struct sim *sim, struct rank *rank, const struct stream *stream, const struct plan_op *op)
 {
     ps_t now = sim->engine.now, idle = now - stream->idle_since;
@@ -40,8 +47,11 @@ static void account_idle(struct sim *sim, struct rank *rank, const struct stream
     bool for_comm = false;
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
         for_comm |= plan_stream_is_comm(sim->plan->ops.at[sim->plan->waits.at[w] & ~PLAN_PREVIOUS_STEP].stream);
+    ps_t waited = idle - host, in_comm = in_collectives(sim, rank) - stream->idle_comm;
+    ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     rank->spent.host_bound_s += s_from_ps(host);
-    *(for_comm ? &rank->spent.exposed_comm_s : &rank->spent.other_idle_s) += s_from_ps(idle - host);
+    rank->spent.exposed_comm_s += s_from_ps(comm);
+    rank->spent.other_idle_s += s_from_ps(waited - comm);
 }
 
 static void start_kernel(struct sim *sim, int rank_index, int stream_index, const struct plan_op *op)
@@ -93,6 +103,8 @@ static void try_start(struct sim *sim, int rank_index, int stream_index)
     } else {
         stream->state = STREAM_IN_COLLECTIVE;
         stream->started = sim->engine.now;
+        if (rank->in_collective++ == 0)
+            rank->comm_since = sim->engine.now;
         collective_arrive(sim, rank_index, op_index);
     }
 }
@@ -119,8 +131,11 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct stream *stream = &rank->streams[stream_index];
+    if (stream->state == STREAM_IN_COLLECTIVE && --rank->in_collective == 0)
+        rank->comm_total += sim->engine.now - rank->comm_since;
     stream->state = STREAM_WAITING;
     stream->idle_since = sim->engine.now;
+    stream->idle_comm = in_collectives(sim, rank);
     stream->issue_known = false;
     bool awaited = sim->awaited[sim->plan->stream_ops[stream_index].at[stream->position]];
     stream->done++;

@@ -179,6 +179,32 @@ static void a_collective_takes_latency_and_bandwidth(void **state)
     end(&f);
 }
 
+/* The same gather, whose result another stream casts for 4 ms before compute goes on, as a step's end does behind
+ * FSDP's last reduce-scatter: compute lacks the collective for its 1.11 ms, and the cast for the rest. Compute's own
+ * first kernel hides 1 ms of the gather. */
+static void a_collective_is_exposed_behind_the_kernel_that_waits_for_it(void **state)
+{
+    (void)state;
+    for (int hidden = 0; hidden < 2; hidden++) {
+        struct fixture f;
+        begin(&f, 2);
+        if (hidden)
+            mover(&f, STREAM_COMPUTE, 1, 0);
+        int world = plan_group(&f.builder, "world", 2, 1);
+        int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+        plan_stream_wait(&f.builder, STREAM_POST, gather);
+        int cast = mover(&f, STREAM_POST, 4, 0);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, cast);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        f.options.no_contention = true;
+        run(&f);
+        near(f.result.step_time_s, 6.11e-3);
+        near(f.result.breakdown.exposed_comm_s, hidden ? 0.11e-3 : 1.11e-3);
+        near(f.result.breakdown.other_idle_s, 4e-3);
+        end(&f);
+    }
+}
+
 /* Two groups of one rank in each of two nodes share the nodes' NICs: alone each would reach its own NIC's 50 GB/s, and
  * together the node's 100 GB/s are enough. With one NIC of 50 GB/s a node they halve each other. 200 MB all-gathered by
  * 2 ranks: 100 MB on the wire after one crossing of 14 us. */
@@ -423,6 +449,7 @@ int main(void)
         cmocka_unit_test(the_host_blocks_where_it_waits),
         cmocka_unit_test(a_wait_on_the_step_before_keeps_steps_apart),
         cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
+        cmocka_unit_test(a_collective_is_exposed_behind_the_kernel_that_waits_for_it),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
         cmocka_unit_test(compute_is_slower_beside_a_collective),
         cmocka_unit_test(collectives_hold_what_their_channels_do),
