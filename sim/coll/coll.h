@@ -116,6 +116,7 @@ struct coll_cost {
                                carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
     double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1 */
     double node_out_factor; /* bytes that leave (and enter) each node over its NICs, per bus byte; 0 inside one node */
+    bool all_pairs;         /* what leaves a node goes to all others alike, not along hops (coll/hops.h) */
     double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links at best */
     double hbm_bytes;       /* HBM traffic on each GPU, bytes: what compute kernels beside it lose */
     double sms;             /* SMs that its channels hold on each GPU */

@@ -12,7 +12,8 @@ struct coll_hop {
 };
 
 /* Ring: each node sends all to the next. Tree: both directions of every edge of both trees. Others are laid out as a
- * ring, which loads each node alike. hops has room for COLL_MAX_HOPS(nodes); returns how many. 0 for one node. */
+ * ring, which loads each node alike (an all_to_all has no hops: coll_cost.all_pairs). hops has room for
+ * COLL_MAX_HOPS(nodes); returns how many. 0 for one node. */
 #define COLL_MAX_HOPS(nodes) (4 * (nodes))
 int coll_hops(struct coll_hop *hops, enum coll_algorithm algorithm, int nodes);
 

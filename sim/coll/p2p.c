@@ -1,5 +1,7 @@
 /* ncclSend and ncclRecv in a group. all_to_all: every rank sends S/n to each of the n - 1 others, of which n - p are on
- * other nodes; the sends go out together, so the latency is that of one hop. send_recv (as nccl-tests has it): every
+ * other nodes; the sends go out together, so the latency is that of one hop, but the rank's proxy posts them one after
+ * the other (nccl_tree_post_latency for each channel of each peer: the same proxy, fitted on trees; no table of an
+ * all_to_all across nodes is at hand). send_recv (as nccl-tests has it): every
  * rank sends S to the next, so one rank of each node crosses, over the NICs near it.
  *
  * Each peer's bytes are cut into parts, one for each channel that NCCL gives the peer (nccl_p2p); a channel's
@@ -18,13 +20,15 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if ((query->kind != COLL_ALL_TO_ALL && query->kind != COLL_SEND_RECV) || query->protocol != COLL_SIMPLE)
         return false;
     const struct coll_shape *shape = &query->shape;
-    double hop_s = coll_hop_inside_s(query, COLL_RING), peers = 1;
+    double hop_s = coll_hop_inside_s(query, COLL_RING), peers = 1, more_afar = 0; /* beyond the hop's own */
     struct coll_query crossing = *query;
     if (query->kind == COLL_ALL_TO_ALL) {
         peers = shape->ranks - 1;
         double afar = shape->ranks - shape->per_node;
         cost->gpu_out_factor = (peers - afar) / peers;
         cost->node_out_factor = shape->per_node * afar / peers;
+        cost->all_pairs = true;
+        more_afar = fmax(afar - 1, 0);
     } else {
         crossing.shape.per_node = 1;
     }
@@ -35,7 +39,8 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if (shape->nodes > 1)
         hop_s = fmax(hop_s, coll_hop_across_s(query, COLL_TREE));
     double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;
-    cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + first_s;
+    double post_s = more_afar * p2p.channels * query->hw->cluster.nccl_tree_post_latency.value;
+    cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + post_s + first_s;
     cost->hbm_bytes = 2 * cost->bus_bytes; /* read where it leaves, written where it arrives */
     return true;
 }

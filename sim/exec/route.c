@@ -161,6 +161,36 @@ static int node_of(const struct fabric *fabric, struct coll_group group, struct 
     return (group.first + i * shape.per_node * group.stride) / fabric->gpus;
 }
 
+/* Of a group that spans nodes, over the NICs of its GPUs. Pooled: every node as the busiest, which a ring gives. */
+static void add_hops(
+    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost, uint64_t key)
+{
+    bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
+    struct coll_hop *hops = xcalloc((size_t)COLL_MAX_HOPS(shape.nodes), sizeof *hops);
+    int n_used = mark_nics(used, fabric, group);
+    int n = coll_hops(hops, fabric_is_pooled(fabric) ? COLL_RING : cost->algorithm, shape.nodes);
+    for (int h = 0; h < n; h++)
+        add_hop(fabric, used, n_used, node_of(fabric, group, shape, hops[h].from),
+            node_of(fabric, group, shape, hops[h].to), cost->node_out_factor * hops[h].share, key);
+    free(hops);
+    free(used);
+}
+
+/* From every node of a group to every other one. */
+static void add_all_pairs(
+    struct fabric *fabric, struct coll_group group, struct coll_shape shape, const struct coll_cost *cost, uint64_t key)
+{
+    bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
+    int n_used = mark_nics(used, fabric, group);
+    double weight = cost->node_out_factor / (shape.nodes - 1);
+    for (int from = 0; from < shape.nodes; from++)
+        for (int to = 0; to < shape.nodes; to++)
+            if (to != from)
+                add_hop(fabric, used, n_used, node_of(fabric, group, shape, from), node_of(fabric, group, shape, to),
+                    weight, key);
+    free(used);
+}
+
 int fabric_uses(
     struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost, uint64_t key)
 {
@@ -168,18 +198,10 @@ int fabric_uses(
     if (shape.per_node > 1)
         for (int i = 0; i < shape.ranks; i++)
             add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
-    if (shape.nodes > 1) {
-        bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
-        struct coll_hop *hops = xcalloc((size_t)COLL_MAX_HOPS(shape.nodes), sizeof *hops);
-        int n_used = mark_nics(used, fabric, group);
-        /* Pooled: every node as the busiest, which a ring gives. */
-        int n = coll_hops(hops, fabric_is_pooled(fabric) ? COLL_RING : cost->algorithm, shape.nodes);
-        for (int h = 0; h < n; h++)
-            add_hop(fabric, used, n_used, node_of(fabric, group, shape, hops[h].from),
-                node_of(fabric, group, shape, hops[h].to), cost->node_out_factor * hops[h].share, key);
-        free(hops);
-        free(used);
-    }
+    if (shape.nodes > 1 && cost->all_pairs && !fabric_is_pooled(fabric))
+        add_all_pairs(fabric, group, shape, cost, key);
+    else if (shape.nodes > 1)
+        add_hops(fabric, group, shape, cost, key);
     return collect(uses, fabric);
 }
 
