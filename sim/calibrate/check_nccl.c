@@ -1,5 +1,7 @@
 #include "calibrate/check_nccl.h"
 
+#include "exec/alone.h"
+
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -27,13 +29,15 @@ static enum status set_group(
     return STATUS_OK;
 }
 
-static enum status add_rows(
-    struct nccl_check *out, const struct nccl_log *log, const struct hw *hw, struct coll_force force, struct diag *diag)
+static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
+    struct coll_force force, struct arena *arena, struct diag *diag)
 {
     int kind = find_name(coll_kind_names, out->collective);
     if (kind < 0)
         return diag_input(diag, (struct source_pos){0}, "%s is not modelled", out->collective);
-    const struct coll_shape shape = {out->ranks, out->nodes, out->ranks / out->nodes};
+    struct alone *alone = alone_new(hw, out->ranks, out->nodes, NULL, (struct source_pos){0}, arena, diag);
+    if (!alone)
+        return STATUS_INPUT;
     for (int i = 0; i < log->rows.n; i++) {
         const struct collective_measurement *row = &log->rows.at[i];
         if (row->ranks != out->ranks || strcmp(row->collective, out->collective) != 0)
@@ -46,7 +50,7 @@ static enum status add_rows(
         double bytes = (double)row->bytes;
         vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,
                                  .measured_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s,
-                                 .predicted = coll_choose((enum coll_kind)kind, bytes, shape, hw, forced)});
+                                 .predicted = alone_cost(alone, (enum coll_kind)kind, bytes, forced)});
     }
     return STATUS_OK;
 }
@@ -64,7 +68,7 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
     if (status == STATUS_OK)
         status = set_group(out, &read.rows.at[0], hw, diag);
     if (status == STATUS_OK)
-        status = add_rows(out, &read, hw, force, diag);
+        status = add_rows(out, &read, hw, force, arena, diag);
     vec_free(&read.rows);
     return status;
 }

@@ -1,15 +1,17 @@
 #include "cli/cli.h"
 #include "cli/force.h"
 
+#include "exec/alone.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_BYTES };
+enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_BYTES, KEY_DEGRADED };
 enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000 }; /* float, what nccl-tests takes by default */
 
 struct collective_command {
-    const char *topology;
+    const char *topology, *degraded;
     int kind, gpus;
     double min_bytes, max_bytes, factor;
     struct coll_force force;
@@ -21,6 +23,8 @@ static const struct argp_option options[] = {
     {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0,
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
         0},
+    {"degraded-links", KEY_DEGRADED, "LIST", 0,
+        "What is left of links, as a scenario's cluster.degraded_links has it: node0.nic*.out=50 %", 0},
     FORCE_OPTIONS,
     {0},
 };
@@ -82,6 +86,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
     case KEY_BYTES:
         parse_bytes(command, arg, state);
+        return 0;
+    case KEY_DEGRADED:
+        command->degraded = arg;
         return 0;
     case KEY_ALGO:
     case KEY_PROTO:
@@ -158,18 +165,22 @@ static enum status cannot(
         coll_protocol_names[nearest->protocol]);
 }
 
-static enum status print_sizes(const struct collective_command *command, const struct hw *hw, struct diag *diag)
+static enum status print_sizes(
+    const struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
     int per_node = hw_gpus_per_node(hw), gpus = command->gpus;
     if (gpus > hw->cluster.nodes.value * per_node || (gpus > per_node && gpus % per_node))
         return diag_input(diag, (struct source_pos){.file = command->topology},
             "%d GPUs are no whole nodes of %d, of which there are %g; take at most %d, or a multiple of %d up to %g",
             gpus, per_node, hw->cluster.nodes.value, per_node, per_node, hw->cluster.nodes.value * per_node);
-    struct coll_shape shape = coll_shape((struct coll_group){0, 1, gpus}, per_node);
+    struct source_pos at = {.file = command->degraded ? "--degraded-links" : command->topology};
+    struct alone *alone = alone_new(hw, gpus, (gpus + per_node - 1) / per_node, command->degraded, at, arena, diag);
+    if (!alone)
+        return STATUS_INPUT;
     double busbw_sum = 0;
     int n = 0;
     for (double bytes = command->min_bytes; bytes <= command->max_bytes; n++) {
-        struct coll_cost cost = coll_choose((enum coll_kind)command->kind, bytes, shape, hw, command->force);
+        struct coll_cost cost = alone_cost(alone, (enum coll_kind)command->kind, bytes, command->force);
         int wanted = command->force.algorithm, protocol = command->force.protocol;
         if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
             (protocol != COLL_ANY && protocol != (int)cost.protocol))
@@ -192,14 +203,16 @@ int cmd_collective(int argc, char **argv)
         .doc =
             "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "
             "reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
-            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say."};
+            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say. The network is "
+            "that of "
+            "the cluster file, with its switches where it has a section 'network' (see sim/hw/network.h)."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
     if (hw_load(&hw, command.topology, &arena, &diag) == STATUS_OK)
-        print_sizes(&command, &hw, &diag);
+        print_sizes(&command, &hw, &arena, &diag);
     arena_release(&arena);
     return cli_report(&diag);
 }

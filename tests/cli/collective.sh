@@ -30,6 +30,31 @@ busbw() { # GPUs
 }
 (($(busbw 16) > 400 && $(busbw 16) > $(busbw 32) && $(busbw 32) >= $(busbw 64))) || fail "busbw $(busbw 16) $(busbw 32) $(busbw 64)"
 
+# The network counts. Rails of a full fat tree carry what pooled NICs do. 64 nodes of NICs on leaves in turn of 32: with one spine cable
+# of 400 Gb/s for each leaf's 32 NICs a ring that stays on its rails crosses two leaves a rail, so one cable carries what a NIC does. To
+# all, half of what 32 NICs send crosses it: 16 times too much.
+rail=$FLOPCAST_SOURCE_DIR/topologies/clusters/h100-8x400g-rail.yaml
+line() { # KIND TOPOLOGY [OPTION...]
+    "$FLOPCAST" collective "$1" --topology "$2" --gpus 512 --bytes 1G "${@:3}" | grep '^ *1073741824'
+}
+for kind in all_reduce all_gather all_to_all; do
+    [[ $(line "$kind" "$h100") == "$(line "$kind" "$rail")" ]] || fail "$kind differs on whole rails"
+done
+{
+    grep -v '^node:\|^network:\|^  ' "$rail"
+    echo "node: $FLOPCAST_SOURCE_DIR/topologies/nodes/dgx-h100-like.yaml"
+    echo 'network: {kind: fat_tree, wiring: rail, leaf_ports: {value: 32, kind: assumed, source: t}, spines: {value: 1, kind: assumed, source: t}}'
+} >narrow.yaml
+awk -v whole="$(line all_to_all "$rail" | awk '{print $6}')" -v narrow="$(line all_to_all narrow.yaml | awk '{print $6}')" \
+    'BEGIN { exit !(narrow > 15 * whole && narrow < 17 * whole) }' || fail "one spine: $(line all_to_all narrow.yaml)"
+"$FLOPCAST" collective all_to_all --topology narrow.yaml --gpus 512 --bytes 1G >narrow.txt
+expect 0 "$FLOPCAST" calibrate check narrow.txt --topology narrow.yaml
+says out "of 1 MiB and more: 0.0 %"
+# As do links that have lost some of theirs.
+[[ $(line all_to_all "$rail") != "$(line all_to_all "$rail" --degraded-links 'leaf0.up*=25 %')" ]] || fail "a degraded leaf does not show"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$rail" --gpus 16 --bytes 1M --degraded-links 'leaf0.pu0=25 %'
+says err "--degraded-links: error: no link is called 'leaf0.pu0'"
+
 expect 2 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 16 --bytes 8:8G --algo tree
 says err "all_gather of 16 GPUs cannot be done as --algo and --proto say"
 [[ ! -s out ]] || fail "something was printed"

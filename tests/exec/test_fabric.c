@@ -1,4 +1,5 @@
 /* Which links a collective loads on a network of switches, and what that does to its time. */
+#include "exec/alone.h"
 #include "exec/exec.h"
 #include "exec/fabric.h"
 
@@ -60,11 +61,14 @@ static void build(struct fixture *f, const struct hw *hw, int ranks, const char 
     assert_true(f->fabric.n_links <= 4096);
 }
 
-/* The group's all-gather by ring, or all-reduce by tree; returns the rate of bus bytes that the links allow. */
+/* The group's all-gather by ring, all-reduce by tree, or all-to-all; returns the rate of bus bytes that the links
+ * allow. */
 static double load(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
 {
     struct coll_shape shape = coll_shape(group, f->fabric.gpus);
-    enum coll_kind kind = algorithm == COLL_TREE ? COLL_ALL_REDUCE : COLL_ALL_GATHER;
+    enum coll_kind kind = algorithm == COLL_TREE  ? COLL_ALL_REDUCE
+                          : algorithm == COLL_P2P ? COLL_ALL_TO_ALL
+                                                  : COLL_ALL_GATHER;
     struct coll_cost cost;
     assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, 1e9, shape, &f->hw));
     f->n_uses = fabric_uses(f->uses, &f->fabric, group, &cost, 0);
@@ -104,6 +108,24 @@ static void a_ring_crosses_the_spines_where_nodes_lie_on_other_leaves(void **sta
     load(&f, (struct coll_group){0, 1, 8}, COLL_RING);
     assert_near(weight(&f, "leaf0.up0"), 0, 0);
     assert_near(weight(&f, "node2.nic1.out"), 0.5, 0);
+    arena_release(&f.arena);
+}
+
+/* Four nodes of two GPUs, two nodes on a leaf. Of what a GPU sends to the 7 others 6/7 leave the node, so 12/7 a node
+ * for each byte of a GPU, a third of it to each other node; leaf 0's two nodes send two thirds of theirs up. Along a
+ * ring only one of the two would. */
+static void an_all_to_all_crosses_the_spines_from_every_node(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct hw hw = test_hw();
+    build(&f, &hw, 8, NULL);
+    load(&f, (struct coll_group){0, 1, 8}, COLL_P2P);
+    assert_near(weight(&f, "gpu3.nvlink"), 1. / 7, 1e-12);
+    assert_near(weight(&f, "node2.nic1.out"), 6. / 7, 1e-12);
+    assert_near(weight(&f, "node2.nic1.in"), 6. / 7, 1e-12);
+    assert_near(weight(&f, "leaf0.up0"), 2 * 2. / 3 * 12 / 7, 1e-12);
+    assert_near(weight(&f, "leaf0.down0"), 2 * 2. / 3 * 12 / 7, 1e-12);
     arena_release(&f.arena);
 }
 
@@ -244,6 +266,50 @@ static double run_gathers(const struct hw *hw, int n, const char *degraded, stru
     return result->step_time_s - 1e-3; /* the kernel */
 }
 
+/* Alone means what a run of it alone takes: on whole links (0.350024 s), behind one spine cable of 10 GB/s for the
+ * ring's 20, with a NIC at 30 %. */
+static void alone_is_what_a_run_of_it_takes(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 3; c++) {
+        struct hw hw = test_hw();
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct exec_result result;
+        const char *degraded = c == 2 ? "node0.nic0.out=30 %" : NULL;
+        hw.cluster.network.spines = assumed(c == 1 ? 1 : 2);
+        struct alone *alone = alone_new(&hw, 8, 4, degraded, (struct source_pos){0}, &arena, &diag);
+        double alone_s = coll_alone_s(alone_cost(alone, COLL_ALL_GATHER, 8e9, COLL_FREE));
+        assert_near(alone_s, 24e-6 + 0.35 / (c == 1 ? 0.5 : c == 2 ? 0.3 : 1), 1e-12);
+        assert_near(alone_s, run_gathers(&hw, 1, degraded, &result), 1e-11);
+        arena_release(&arena);
+    }
+}
+
+static void alone_refuses_what_the_cluster_cannot_hold(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks, nodes;
+        const char *degraded, *want;
+    } cases[] = {
+        {6, 4, NULL, "6 ranks on 4 nodes are not as many on each"},
+        {6, 2, NULL, "6 ranks on 2 nodes are not as many on each"},
+        {130, 65, NULL, "130 ranks on 65 nodes are not as many on each of the cluster's 64 nodes of 2 GPUs"},
+        {8, 4, "leaf7.up0=0", "no link is called 'leaf7.up0'"},
+    };
+    struct hw hw = test_hw();
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        assert_null(
+            alone_new(&hw, cases[c].ranks, cases[c].nodes, cases[c].degraded, (struct source_pos){0}, &arena, &diag));
+        if (!strstr(diag.text, cases[c].want))
+            fail_msg("'%s'", diag.text);
+        arena_release(&arena);
+    }
+}
+
 /* Two gathers. A NIC of node 0 falls to 30 %, the ring to 6 GB/s, while the second one moves: at 0.450048 s it has sent
  * 2 of 7 GB and needs 5/6 s for the rest. What changes after the end changes nothing; what changes before the second
  * one slows it alone; a link that comes back stops slowing. The NICs carry 14 GB out of and into each of 4 nodes in any
@@ -321,9 +387,12 @@ static void check_balance(struct fixture *f, struct coll_group group, enum coll_
     }
     int nodes = coll_shape(group, fabric->gpus).nodes;
     /* A ring: one message's worth from each node. A tree: 2 (N - 1) edges and half of the data each way on each; per
-     * byte of bus, 2 (n - 1) / n of the data. */
+     * byte of bus, 2 (n - 1) / n of the data. To all: what each rank has for ranks of other nodes, of n - 1 parts. */
     double ranks = group.size;
-    double want = nodes == 1 ? 0 : algorithm == COLL_RING ? nodes : 2 * (nodes - 1) / (2 * (ranks - 1) / ranks);
+    double want = algorithm == COLL_RING  ? nodes
+                  : algorithm == COLL_P2P ? ranks * (ranks - ranks / nodes) / (ranks - 1)
+                                          : 2 * (nodes - 1) / (2 * (ranks - 1) / ranks);
+    want = nodes == 1 ? 0 : want;
     assert_near(sent, want, 1e-9);
     assert_near(received, want, 1e-9);
 }
@@ -355,6 +424,7 @@ static void what_enters_a_switch_leaves_it(void **state)
         check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, i % 2 ? COLL_TREE : COLL_RING);
         check_balance(&f, (struct coll_group){gpus - 1, gpus, nodes}, i % 2 ? COLL_RING : COLL_TREE);
         check_balance(&f, (struct coll_group){0, 1, gpus}, COLL_RING);
+        check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, COLL_P2P);
         arena_release(&f.arena);
     }
 }
@@ -392,9 +462,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_ring_crosses_the_spines_where_nodes_lie_on_other_leaves),
+        cmocka_unit_test(an_all_to_all_crosses_the_spines_from_every_node),
         cmocka_unit_test(a_spine_of_half_the_capacity_shows),
         cmocka_unit_test(a_run_sees_the_spine_and_conserves_bytes),
         cmocka_unit_test(a_degraded_link_slows_exactly_those_that_cross_it),
+        cmocka_unit_test(alone_is_what_a_run_of_it_takes),
+        cmocka_unit_test(alone_refuses_what_the_cluster_cannot_hold),
         cmocka_unit_test(a_link_that_degrades_slows_what_comes_after),
         cmocka_unit_test(traffic_is_moved_off_a_cable_that_fails),
         cmocka_unit_test(a_failed_cable_is_routed_around),

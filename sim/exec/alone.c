@@ -1,0 +1,50 @@
+#include "exec/alone.h"
+
+#include "exec/fabric.h"
+
+#include <math.h>
+
+struct alone {
+    struct coll_group group;
+    struct coll_shape shape;
+    struct fabric fabric;
+    struct maxmin_use *uses; /* room for all links */
+};
+
+struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
+    struct arena *arena, struct diag *diag)
+{
+    int gpus = hw_gpus_per_node(hw), per_node = nodes > 0 && ranks % nodes == 0 ? ranks / nodes : 0;
+    if (per_node < 1 || per_node > gpus || nodes > hw->cluster.nodes.value) {
+        diag_input(diag, at,
+            "%d ranks on %d nodes are not as many on each of the cluster's %g nodes of %d GPUs; take at most %d, or a "
+            "multiple of %d up to %g",
+            ranks, nodes, hw->cluster.nodes.value, gpus, gpus, gpus, hw->cluster.nodes.value * gpus);
+        return NULL;
+    }
+    struct alone *alone = ARENA_NEW(arena, struct alone);
+    alone->group = (struct coll_group){0, nodes > 1 ? gpus / per_node : 1, ranks};
+    alone->shape = (struct coll_shape){ranks, nodes, per_node};
+    if (fabric_build(&alone->fabric, hw, nodes > 1 ? nodes * gpus : ranks, degraded, at, arena, diag) != STATUS_OK)
+        return NULL;
+    if (!fabric_is_uniform(&alone->fabric) && nodes > 1 && gpus % per_node != 0) {
+        diag_input(diag, at,
+            "%d ranks are not spread evenly over a node's %d GPUs, as links that differ ask for; take a divisor",
+            per_node, gpus);
+        return NULL;
+    }
+    alone->uses = ARENA_ARRAY(arena, struct maxmin_use, alone->fabric.n_links);
+    return alone;
+}
+
+struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
+{
+    struct coll_cost cost = coll_choose(kind, bytes, alone->shape, alone->fabric.hw, force);
+    if (fabric_is_uniform(&alone->fabric))
+        return cost;
+    int n = fabric_uses(alone->uses, &alone->fabric, alone->group, &cost, 0);
+    for (int i = 0; i < n; i++) /* the max-min rate of a flow that has the links to itself */
+        cost.max_rate_Bps =
+            fmin(cost.max_rate_Bps, alone->fabric.capacity_Bps[alone->uses[i].link] / alone->uses[i].weight);
+    return cost;
+}

@@ -1,0 +1,24 @@
+/* One collective alone on a cluster, with nothing else on its links: NCCL's choice and cost (coll/), at the rate that
+ * the links of exec/fabric.h carry, as exec_run has it for a collective beside nothing. It matters where links differ:
+ * a network of switches, degraded links; elsewhere the rate of coll/ is theirs.
+ *
+ * The choice of algorithm does not see the switches, as NCCL's does not. Ignored: capacities that change during a run;
+ * the links are those of its start. */
+#ifndef FLOPCAST_EXEC_ALONE_H
+#define FLOPCAST_EXEC_ALONE_H
+
+#include "base/arena.h"
+#include "coll/coll.h"
+
+struct alone;
+
+/* ranks on nodes, as many on each, on GPUs spread evenly over a node's. degraded: as cluster.degraded_links (may be
+ * NULL), told at `at` when it is wrong. NULL: the cluster cannot hold such a group, or links are degraded that it does
+ * not have. Everything lives in the arena, hw is borrowed. */
+struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
+    struct arena *arena, struct diag *diag);
+
+/* coll_choose() for the group; max_rate_Bps is what its links carry. */
+struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force);
+
+#endif
