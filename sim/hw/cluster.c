@@ -72,9 +72,14 @@ enum status hw_load(struct hw *out, const char *cluster_path, struct arena *aren
         status = hw_load_gpu(&out->gpu, out->node.gpu_path, arena, diag);
     if (status == STATUS_OK)
         status = check(out, cluster_path, diag);
-    out->gpu.host_link_Bps = out->node.pcie_bandwidth.value;
-    out->gpu.host_image_s = out->node.image_time.value;
+    hw_derive(out);
     return status;
+}
+
+void hw_derive(struct hw *hw)
+{
+    hw->gpu.host_link_Bps = hw->node.pcie_bandwidth.value;
+    hw->gpu.host_image_s = hw->node.image_time.value;
 }
 
 void hw_print(FILE *out, const struct hw *hw)

@@ -108,4 +108,5 @@ void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t 
     draw_table(&hw->gpu, &hw_gpu_table, &drawing);
     draw_table(&hw->node, &hw_node_table, &drawing);
     draw_table(&hw->cluster, &hw_cluster_table, &drawing);
+    hw_derive(hw);
 }

@@ -56,7 +56,7 @@ struct hw_gpu {
     struct quantity tdp;                /* W */
     struct quantity price;              /* $/h, optional */
     struct hw_gemm gemm[DTYPE_COUNT];   /* peak unset: this GPU cannot multiply in this format */
-    double host_link_Bps;               /* to or from host memory: hw_load puts the node's pcie_bandwidth here */
+    double host_link_Bps;               /* to or from host memory: hw_derive puts the node's pcie_bandwidth here */
     double host_image_s;                /* the node's image_time, likewise; 0: unknown */
     /* Optional. The numbers above come from short measurements of single kernels; these say what is left of them in
      * hours of training. Default 1. A stack profile (scenario/stack.h) may set its own. */
@@ -149,6 +149,9 @@ extern const struct config_table hw_gpu_table, hw_node_table, hw_cluster_table;
 enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag);
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag);
 enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag);
+
+/* What follows from other numbers of the file; hw_load has done it. To be done again when a number was changed. */
+void hw_derive(struct hw *hw);
 
 /* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
  * source. A cluster or node without a name is left out: a GPU or node can be looked at alone. */

@@ -44,6 +44,7 @@ static void draw_host(struct scenario_point *point, uint64_t seed, uint64_t k)
         {"host.kernel_issue", &host->kernel_issue_s},
         {"host.backward_issue", &host->backward_issue_s},
         {"host.collective_issue", &host->collective_issue_s},
+        {"host.view", &host->view_s},
         {"host.unit_hook", &host->unit_hook_s},
         {"host.step", &host->step_s},
     };
@@ -84,6 +85,7 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
 {
     int n = set->n_points, done = 0;
+    struct diag **told = xcalloc((size_t)(n * k), sizeof *told);
     for (int i = 0; i < n; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
@@ -97,17 +99,25 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     for (int job = n * k - 1; job >= 0; job--) {
         struct diag own = DIAG_INIT;
         struct scenario_point point = drawn(&set->points[job / k], doubt, job % k);
-        sample(&results[job / k].samples[job % k], &point, &own);
+        if (sample(&results[job / k].samples[job % k], &point, &own) != STATUS_OK) {
+            told[job] = xcalloc(1, sizeof own);
+            *told[job] = own;
+        }
 #ifdef _OPENMP
 #pragma omp critical(scenario_sampled)
 #endif
         {
-            diag_merge(diag, &own);
             done++;
             if (progress)
                 progress(self, done, n * k);
         }
     }
+    for (int job = 0; job < n * k; job++) { /* in the order of jobs, whatever the order of finishing was */
+        if (told[job])
+            diag_merge(diag, told[job]);
+        free(told[job]);
+    }
+    free(told);
     return diag->worst;
 }
 

@@ -34,6 +34,19 @@ static struct hw machine(void)
     return hw;
 }
 
+/* Kernels read the node's numbers from the GPU, where hw_derive puts them: a draw must reach these, too. */
+static void a_draw_reaches_what_the_gpu_has_of_its_node(void **state)
+{
+    (void)state;
+    struct hw hw = machine();
+    hw.node.pcie_bandwidth = (struct quantity){25e9, 0, QUANTITY_ASSUMED, "a guess"};
+    hw.node.image_time = (struct quantity){1e-4, 0, QUANTITY_MEASURED, "a row"};
+    hw_draw(&hw, &none, 1, 1);
+    assert_true(hw.node.pcie_bandwidth.value != 25e9 && hw.node.image_time.value != 1e-4);
+    assert_true(hw.gpu.host_link_Bps == hw.node.pcie_bandwidth.value);
+    assert_true(hw.gpu.host_image_s == hw.node.image_time.value);
+}
+
 static double log_odds(double share)
 {
     return log(share / (1 - share));
@@ -196,6 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(median_and_spread),
         cmocka_unit_test(draws_are_reproducible),
+        cmocka_unit_test(a_draw_reaches_what_the_gpu_has_of_its_node),
         cmocka_unit_test(fits_are_drawn_with_their_correlations),
         cmocka_unit_test(correlations_that_cannot_be),
         cmocka_unit_test(the_projects_correlations_can_be_read),
