@@ -159,10 +159,13 @@ static enum status cannot(
     const char *why = collnet && !quantity_is_set(hw->cluster.nccl_collnet_efficiency)
                           ? " (CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster)"
                           : "";
-    return diag_input(diag, (struct source_pos){.file = command->topology},
-        "%s of %d GPUs cannot be done as --algo and --proto say%s; the nearest is %s with %s",
-        coll_kind_names[command->kind], command->gpus, why, coll_algorithm_names[nearest->algorithm],
-        coll_protocol_names[nearest->protocol]);
+    bool algorithm = command->force.algorithm != COLL_ANY, protocol = command->force.protocol != COLL_ANY;
+    const char *option = !protocol ? "--algo" : !algorithm ? "--proto" : "--algo, --proto";
+    return diag_input(diag, (struct source_pos){.file = option},
+        "%s of %d GPUs of this cluster cannot be done as %s%s%s%s; the nearest is %s with %s",
+        coll_kind_names[command->kind], command->gpus, algorithm ? coll_algorithm_names[wanted] : "",
+        algorithm && protocol ? " with " : "", protocol ? coll_protocol_names[command->force.protocol] : "", why,
+        coll_algorithm_names[nearest->algorithm], coll_protocol_names[nearest->protocol]);
 }
 
 static enum status print_sizes(

@@ -45,14 +45,22 @@ static double mesh_share(struct coll_shape shape, const struct hw *hw)
     return part ? (shape.per_node - 1) / peers : 1;
 }
 
-/* What the node's default of channels reaches; in a ring from GPU to GPU across nodes, what those channels do. */
+/* In a node data of these passes from GPU to GPU, so the channels laid across nodes carry all of it in there, too. */
+static bool passes_from_gpu_to_gpu(enum coll_algorithm algorithm)
+{
+    return algorithm == COLL_RING || algorithm == COLL_TREE || algorithm == COLL_PAT;
+}
+
+/* What the node's default of channels reaches; across nodes, where data passes from GPU to GPU, what those channels
+ * do. */
 double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->gpu_out_factor == 0)
         return HUGE_VAL;
     double nvlink_Bps = coll_gpu_Bps(hw) * mesh_share(query->shape, hw);
-    if (cost->node_out_factor > 0 && cost->gpu_out_factor == 1 && quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
+    if (cost->node_out_factor > 0 && passes_from_gpu_to_gpu(cost->algorithm) &&
+        quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
         double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
         nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);
     }

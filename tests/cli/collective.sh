@@ -56,7 +56,9 @@ expect 2 "$FLOPCAST" collective all_reduce --topology "$rail" --gpus 16 --bytes 
 says err "--degraded-links: error: no link is called 'leaf0.pu0'"
 
 expect 2 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 16 --bytes 8:8G --algo tree
-says err "all_gather of 16 GPUs cannot be done as --algo and --proto say"
+says err "--algo: error: all_gather of 16 GPUs of this cluster cannot be done as Tree; the nearest is "
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 8 --algo NVLSTree --proto LL
+says err "--algo, --proto: error:" "cannot be done as NVLSTree with LL; the nearest is NVLSTree with Simple"
 [[ ! -s out ]] || fail "something was printed"
 # CollNet is for switches that add.
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 8:8G --algo CollNetDirect
