@@ -285,7 +285,8 @@ int cmd_run(int argc, char **argv)
             "results are stored all together or not at all; a re-run adds to the database, and figures show the "
             "newest run.\n\n"
             "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model's share "
-            "of the GPU's dense peak; exposed comm: compute waits for collectives; HBM peak: what tensors take at "
+            "of the GPU's dense peak, whatever that formula (of BF16's for fp8_mixed, as is usual); exposed comm: "
+            "compute waits for collectives; HBM peak: what tensors take at "
             "most; reserved: what PyTorch's allocator holds for them, without CUDA context and NCCL."};
     struct run run = {.format = FORMAT_TABLE};
     argp_parse(&argp, argc, argv, 0, NULL, &run);

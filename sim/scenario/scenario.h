@@ -114,7 +114,7 @@ struct scenario_result {
     double tflops_per_gpu;       /* by options.flops_formula */
     double model_tflops_per_gpu; /* 3 x forward / step time */
     double hw_tflops_per_gpu;    /* with recomputation */
-    double mfu, hfu;             /* of the dense peak of the precision; fractions */
+    double mfu, hfu;             /* of the dense peak of the precision, for fp8_mixed of BF16's; fractions */
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;
