@@ -99,8 +99,13 @@ static void apply_override(struct loader *loader, const struct scenario_override
         diag_input(&loader->diag, (struct source_pos){.file = name}, "no value; write one behind '='");
         return;
     }
-    if (config_parse(&doc, name, override->value, strlen(override->value), &loader->diag) != STATUS_OK)
+    if (config_parse(&doc, name, override->value, strlen(override->value), &loader->diag) != STATUS_OK) {
+        if (strchr("*&!%@`", *override->value)) /* what YAML has a use of its own for */
+            diag_input(&loader->diag, (struct source_pos){.file = name},
+                "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'",
+                *override->value, override->key, override->value);
         return;
+    }
     vec_push(&loader->docs, doc);
     struct sweep_key key = {
         .path = arena_strdup(loader->arena, override->key), .at = {.file = name}, .values = config_root(doc)};

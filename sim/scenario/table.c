@@ -24,7 +24,8 @@ static const struct config_field cluster_fields[] = {
     {FIELD("gpus", FIELD_INT, struct scenario_cluster_options, gpus, "GPUs of the job, whole nodes beyond the first"),
         .min = 1, .max = MAX_GPUS},
     {FIELD("degraded_links", FIELD_STRING, struct scenario_cluster_options, degraded_links,
-        "links that lose capacity: name pattern=share left [at time], ...; 0: failed")},
+        "links that lose capacity: name pattern=share left [at time since the first step, warm-up too], ...; 0: "
+        "failed")},
 };
 static TABLE(cluster_table, "'cluster'", cluster_fields);
 

@@ -69,6 +69,10 @@ expect 2 "$FLOPCAST" run a.yaml --set train.micro_bath=3 --db new.db
 says err "did you mean 'micro_batch'?"
 [[ ! -e new.db ]] || fail "a database was made"
 
+expect 2 "$FLOPCAST" run a.yaml --set 'cluster.degraded_links=*=50 %'
+says err "a text that begins with '*' is quoted twice, for the shell and for YAML: 'cluster.degraded_links=\"*=50 %\"'"
+expect 0 "$FLOPCAST" run a.yaml --set 'cluster.degraded_links="*=50 %"'
+
 # A step of months is a mistake in the file, whether the host or a link is so slow.
 for slow in 'host.kernel_issue=1 h' 'cluster.degraded_links="node0.nics.out=1e-300"'; do
     expect 2 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set run.steps=100 --set "$slow"
