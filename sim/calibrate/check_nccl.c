@@ -1,6 +1,9 @@
 #include "calibrate/check_nccl.h"
 
+#include "calibrate/fit_nccl.h"
+
 #include "exec/alone.h"
+#include "store/fit.h"
 
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
@@ -86,4 +89,36 @@ int nccl_check_median(const struct nccl_check *check, double min_bytes, double m
     *median = n > 0 ? gsl_stats_median_from_sorted_data(off, 1, n) : 0;
     free(off);
     return (int)n;
+}
+
+#define PUT(into, table, cells, diag)                                                                                  \
+    store_fit_put((into), (table), (cells), (int)(sizeof(cells) / sizeof *(cells)), diag)
+
+static enum status put_point(struct store_fit *into, const struct nccl_checked *row, struct diag *diag)
+{
+    const struct coll_cost *cost = &row->predicted;
+    const struct record_cell cells[] = {cell_int("bytes", (int64_t)row->bytes),
+        cell_real("measured_s", true, row->measured_s), cell_real("predicted_s", true, coll_alone_s(*cost)),
+        cell_real("bus_bytes", true, cost->bus_bytes), cell_text("algorithm", coll_algorithm_names[cost->algorithm]),
+        cell_text("protocol", coll_protocol_names[cost->protocol])};
+    return PUT(into, FIT_CHECK_POINT, cells, diag);
+}
+
+enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology, const struct hw *hw,
+    struct store *store, struct diag *diag)
+{
+    struct store_fit *into;
+    enum status status = store_fit_begin(&into, store, STORE_FIT_CHECK, log, diag);
+    if (status != STATUS_OK)
+        return status;
+    double large = 0, small = 0;
+    int n_large = nccl_check_median(check, NCCL_LARGE_BYTES, HUGE_VAL, &large);
+    int n_small = nccl_check_median(check, 0, NCCL_SMALL_BYTES, &small);
+    const struct record_cell cells[] = {cell_text("topology", topology), cell_text("gpu", hw->gpu.name),
+        cell_text("collective", check->collective), cell_int("nodes", check->nodes), cell_int("ranks", check->ranks),
+        cell_real("large_error", n_large > 0, large), cell_real("small_error", n_small > 0, small)};
+    status = PUT(into, FIT_CHECK_TABLE, cells, diag);
+    for (int i = 0; i < check->rows.n && status == STATUS_OK; i++)
+        status = put_point(into, &check->rows.at[i], diag);
+    return store_fit_end(into, status, diag);
 }

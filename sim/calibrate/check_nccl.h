@@ -4,6 +4,7 @@
 
 #include "calibrate/import_nccl.h"
 #include "coll/coll.h"
+#include "store/store.h"
 
 struct nccl_checked {
     double bytes, measured_s; /* out of place where there is such a figure, else in place */
@@ -23,6 +24,10 @@ struct nccl_check {
  */
 enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag);
+
+/* The check as rows of the database, for `flopcast plot check`. */
+enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology, const struct hw *hw,
+    struct store *store, struct diag *diag);
 
 /* Median of |predicted / measured - 1| over sizes from min_bytes to below max_bytes, and how many there are. */
 int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *median);

@@ -8,10 +8,10 @@
 
 #include <math.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES };
+enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES, KEY_DB };
 
 struct check_command {
-    const char *log, *topology;
+    const char *log, *topology, *db;
     bool csv;
     struct nccl_options nccl;
     struct coll_force force;
@@ -25,6 +25,7 @@ static const struct argp_option options[] = {
     {"collective", KEY_COLLECTIVE, "NAME", 0, "What was measured, where the log does not say it", 0},
     {"ranks", KEY_RANKS, "N", 0, "How many ranks ran", 0},
     {"nodes", KEY_NODES, "N", 0, "On how many nodes", 0},
+    {"db", KEY_DB, "PATH", 0, "Store the comparison in this database, for `flopcast plot check`", 0},
     FORCE_OPTIONS,
     {0},
 };
@@ -49,6 +50,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_NODES:
         command->nccl.nodes = argument_count("nodes", arg, 1 << 20, state);
+        return 0;
+    case KEY_DB:
+        command->db = arg;
         return 0;
     case KEY_ALGO:
     case KEY_PROTO:
@@ -115,6 +119,17 @@ static void print_table(FILE *out, const struct nccl_check *check, struct arena 
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
 }
 
+static enum status store_check(
+    const struct check_command *command, const struct nccl_check *check, const struct hw *hw, struct diag *diag)
+{
+    struct store *store = NULL;
+    enum status status = store_open(&store, command->db, STORE_WRITE, diag);
+    if (status == STATUS_OK)
+        status = nccl_check_store(check, command->log, command->topology, hw, store, diag);
+    store_close(store);
+    return status;
+}
+
 int calibrate_check(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
@@ -134,6 +149,8 @@ int calibrate_check(int argc, char **argv)
         print_csv(stdout, &check);
     else if (status == STATUS_OK)
         print_table(stdout, &check, &arena);
+    if (status == STATUS_OK && command.db)
+        store_check(&command, &check, &hw, &diag);
     vec_free(&check.rows);
     arena_release(&arena);
     return cli_report(&diag);

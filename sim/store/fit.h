@@ -1,5 +1,5 @@
-/* Fits in the database: of NCCL's parameters (schema_5.sql), of the GEMM model (schema_7.sql). One transaction: a fit
- * is there whole or not at all.
+/* Fits in the database: of NCCL's parameters (schema_5.sql), of the GEMM model (schema_7.sql); and checks of logs,
+ * which fit nothing (schema_9.sql). One transaction: a fit is there whole or not at all.
  *
  *     store_fit_begin
  *       store_fit_put: rows, in any order
@@ -10,14 +10,24 @@
 #include "store/record.h"
 #include "store/store.h"
 
-enum store_fit_kind { STORE_FIT_NCCL, STORE_FIT_GEMM };
+enum store_fit_kind { STORE_FIT_NCCL, STORE_FIT_GEMM, STORE_FIT_CHECK };
 
-/* Tables nccl_fit_parameter and so on; the last one is gemm_fit_row. */
-enum store_fit_table { FIT_PARAMETER, FIT_COVARIANCE, FIT_TABLE, FIT_REST, FIT_POINT, FIT_GEMM_ROW, FIT_TABLE_COUNT };
+/* Tables nccl_fit_parameter and so on; gemm_fit_row; nccl_check_table, nccl_check_point. */
+enum store_fit_table {
+    FIT_PARAMETER,
+    FIT_COVARIANCE,
+    FIT_TABLE,
+    FIT_REST,
+    FIT_POINT,
+    FIT_GEMM_ROW,
+    FIT_CHECK_TABLE,
+    FIT_CHECK_POINT,
+    FIT_TABLE_COUNT
+};
 
 struct store_fit;
 
-/* measured: the folder of measurements. On failure *out is NULL. */
+/* measured: the folder of measurements, or the log. On failure *out is NULL. */
 enum status store_fit_begin(
     struct store_fit **out, struct store *store, enum store_fit_kind kind, const char *measured, struct diag *diag);
 

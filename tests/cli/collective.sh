@@ -15,6 +15,10 @@ for kind in all_reduce all_gather reduce_scatter broadcast reduce all_to_all sen
     says out "6 rows: $kind, 16 ranks on 2 nodes"
 done
 
+# With a database the comparison can be drawn, and asked.
+expect 0 "$FLOPCAST" calibrate check log.txt --topology "$h100" --db check.db
+[[ $(sqlite3 check.db "SELECT count(*), min(collective), max(ranks), max(abs(error)) < 1e-3 FROM v_nccl_check") == "6|send_recv|16|1" ]] || fail "stored: $(sqlite3 check.db "SELECT * FROM v_nccl_check")"
+
 # What is forced shows in the log, is read from it, and can be said for the check alone.
 expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --algo ring --proto simple
 mv out ring.txt

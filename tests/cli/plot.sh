@@ -19,7 +19,7 @@ expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens: " "tiny.json DDP, batch 4, 256 tokens: " "Bands: 90 %"
 expect 2 "$FLOPCAST" plot nosuch --db a.db
-says err "there is no figure 'nosuch'; there are: breakdown busbw gemm memory"
+says err "there is no figure 'nosuch'; there are: breakdown busbw check gemm memory"
 expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
 says err "must end in .png or .svg"
 expect 1 "$FLOPCAST" plot memory --db absent.db

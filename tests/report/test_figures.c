@@ -35,6 +35,21 @@ static void put_fit(struct store *store, struct diag *diag)
     store_fit_end(fit, STATUS_OK, diag);
 }
 
+/* A log of six sizes. */
+static void put_check(struct store *store, struct diag *diag)
+{
+    struct store_fit *fit = NULL;
+    store_fit_begin(&fit, store, STORE_FIT_CHECK, "a log.txt", diag);
+    PUT(FIT_CHECK_TABLE, cell_text("topology", "t"), cell_text("gpu", "g"), cell_text("collective", "all_reduce"),
+        cell_int("nodes", 2), cell_int("ranks", 16), cell_real("large_error", true, 0.1),
+        cell_real("small_error", false, 0));
+    for (int i = 0; i < 6; i++)
+        PUT(FIT_CHECK_POINT, cell_int("bytes", 1 << (10 + 2 * i)), cell_real("measured_s", true, 1e-5 * (1 + i)),
+            cell_real("predicted_s", true, 1.1e-5 * (1 + i)), cell_real("bus_bytes", true, 2 << (10 + 2 * i)),
+            cell_text("algorithm", i < 3 ? "Tree" : "Ring"), cell_text("protocol", "LL"));
+    store_fit_end(fit, STATUS_OK, diag);
+}
+
 /* A product of each use. */
 static void put_gemm_fit(struct store *store, struct diag *diag)
 {
@@ -95,6 +110,7 @@ static int set_up(void **state)
     store_put_explanation(store, &waterfall, "m", &sample.points[0], &sample.points[0], &diag);
     put_fit(store, &diag);
     put_gemm_fit(store, &diag);
+    put_check(store, &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
     return 0;
