@@ -8,6 +8,7 @@
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static int find_name(const char *const *names, const char *name)
@@ -16,6 +17,14 @@ static int find_name(const char *const *names, const char *name)
         if (strcmp(names[i], name) == 0)
             return i;
     return COLL_ANY;
+}
+
+/* "NVIDIA H100 80GB HBM3" and our H100-SXM5-80GB are one model. */
+static bool same_model(const char *logged, const struct hw_gpu *gpu)
+{
+    char model[32];
+    snprintf(model, sizeof model, "%.*s", (int)strcspn(gpu->name, "- "), gpu->name);
+    return strstr(logged, model) != NULL;
 }
 
 static enum status set_group(
@@ -70,6 +79,8 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
     input_close(input);
     if (status == STATUS_OK)
         status = set_group(out, &read.rows.at[0], hw, diag);
+    if (read.about.gpu && !same_model(read.about.gpu, &hw->gpu))
+        out->other_gpu = read.about.gpu;
     if (status == STATUS_OK)
         status = add_rows(out, &read, hw, force, arena, diag);
     vec_free(&read.rows);

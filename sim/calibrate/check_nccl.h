@@ -13,6 +13,7 @@ struct nccl_checked {
 
 struct nccl_check {
     const char *collective;
+    const char *other_gpu; /* what the log calls its GPUs, when that is not the cluster's model; else NULL */
     int ranks, nodes;
     VEC(struct nccl_checked) rows;
 };

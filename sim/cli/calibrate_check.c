@@ -90,7 +90,7 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
         fprintf(out, "median error over %d sizes %s: %.1f %%\n", n, sizes, 100 * median);
 }
 
-static void print_table(FILE *out, const struct nccl_check *check, struct arena *arena)
+static void print_table(FILE *out, const struct nccl_check *check, const char *gpu, struct arena *arena)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
     struct table table = {0};
@@ -115,6 +115,8 @@ static void print_table(FILE *out, const struct nccl_check *check, struct arena 
     table_print(out, &table);
     table_free(&table);
     fputc('\n', out);
+    if (check->other_gpu)
+        fprintf(out, "the log's GPUs are %s, the cluster's %s: is --topology the right one?\n", check->other_gpu, gpu);
     print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
 }
@@ -148,7 +150,7 @@ int calibrate_check(int argc, char **argv)
     if (status == STATUS_OK && command.csv)
         print_csv(stdout, &check);
     else if (status == STATUS_OK)
-        print_table(stdout, &check, &arena);
+        print_table(stdout, &check, hw.gpu.name, &arena);
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &hw, &diag);
     vec_free(&check.rows);

@@ -15,6 +15,10 @@ for kind in all_reduce all_gather reduce_scatter broadcast reduce all_to_all sen
     says out "6 rows: $kind, 16 ranks on 2 nodes"
 done
 
+# A log of another GPU is no error, but it is said.
+expect 0 "$FLOPCAST" calibrate check log.txt --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml"
+says out "the log's GPUs are H100-SXM5-80GB, the cluster's A100-SXM4-80GB: is --topology the right one?"
+
 # With a database the comparison can be drawn, and asked.
 expect 0 "$FLOPCAST" calibrate check log.txt --topology "$h100" --db check.db
 [[ $(sqlite3 check.db "SELECT count(*), min(collective), max(ranks), max(abs(error)) < 1e-3 FROM v_nccl_check") == "6|send_recv|16|1" ]] || fail "stored: $(sqlite3 check.db "SELECT * FROM v_nccl_check")"
