@@ -76,6 +76,19 @@ static void load_batch(struct emit *emit, int64_t batch)
         (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->gpus)}, 0);
 }
 
+/* The stages of a micro-step. Between micro-steps nothing that they keep lives. */
+static void lay_out_stages(struct emit *emit)
+{
+    model_stages(&emit->stages, emit->model, &emit->workload, emit->arena);
+    emit->saved = ARENA_ARRAY(emit->arena, int *, emit->stages.n);
+    for (int s = 0; s < emit->stages.n; s++) {
+        int n = emit->stages.at[s].program->n_activations;
+        emit->saved[s] = ARENA_ARRAY(emit->arena, int, n);
+        for (int a = 0; a < n; a++)
+            emit->saved[s][a] = PLAN_NO_OP;
+    }
+}
+
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena)
 {
@@ -98,17 +111,12 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     if (train->decode_images)
         load_batch(emit, batch);
     plan->samples = (double)batch;
-    model_stages(&emit->stages, adapted, &emit->workload, arena);
-    emit->saved = ARENA_ARRAY(arena, int *, emit->stages.n);
+    lay_out_stages(emit);
     emit->caches = ARENA_ARRAY(arena, int, emit->stages.n);
     emit->blocks = ARENA_ARRAY(arena, int, emit->stages.n);
     for (int s = 0; s < emit->stages.n; s++) {
         emit->blocks[s] = (s > 0 ? emit->blocks[s - 1] : 0) + emit->stages.at[s].program->reruns;
         emit->caches[s] = PLAN_NO_OP;
-        int n = emit->stages.at[s].program->n_activations;
-        emit->saved[s] = ARENA_ARRAY(arena, int, n);
-        for (int a = 0; a < n; a++)
-            emit->saved[s][a] = PLAN_NO_OP;
     }
 }
 
@@ -117,7 +125,9 @@ void emit_micro_step(struct emit *emit, int64_t micro_step)
     struct plan *plan = emit->builder.plan;
     if (micro_step + 1 == emit->micro_steps && emit->last_micro_batch != emit->workload.micro_batch) {
         emit->workload.micro_batch = emit->last_micro_batch;
-        model_stages(&emit->stages, emit->model, &emit->workload, emit->arena); /* smaller, of the same kernels */
+        lay_out_stages(emit); /* of other kernels, too: which products take FP8 hangs on the tokens */
+        if (emit->stages_change)
+            emit->stages_change(emit->self);
     }
     plan->model_flop += model_step_flop(&emit->stages);
     plan->tokens += (double)model_tokens(emit->model, &emit->workload);

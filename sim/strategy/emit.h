@@ -36,12 +36,15 @@ struct emit {
     /* Told before and after a kernel that uses such a tensor; NULL: nobody wants to know. */
     void (*param_needed)(void *self, int tensor);
     void (*param_used)(void *self, int tensor);
+    /* Told when a micro-step has other stages than the one before; NULL: nobody wants to know. */
+    void (*stages_change)(void *self);
     void *self;
 };
 
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena);
-/* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch). */
+/* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch), hence stages of
+ * its own: smaller, and with other kernels where those depend on the number of tokens (model/tape.h on FP8). */
 void emit_micro_step(struct emit *emit, int64_t micro_step);
 /* What hw_gpu.step_pause says stands at both ends: the step begins with the pause and ends with the wait. emit_end also
  * sums up the flop of kernels. */

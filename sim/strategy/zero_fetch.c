@@ -152,10 +152,13 @@ static void param_used(void *self, int tensor)
 }
 
 /* The order of use, as DeepSpeed records it in its first step: each stage's forward kernels, then backward with
- * recomputation. */
-static void trace_uses(struct zero *zero)
+ * recomputation. Kernels of a micro-step with fewer sequences may differ; DeepSpeed's modules do not, so the order that
+ * it recorded holds there, too, and only what stands for it here is made again. */
+static void trace_uses(void *self)
 {
+    struct zero *zero = self;
     struct emit *emit = zero->emit;
+    zero->uses.n = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < emit->stages.n; i++) {
             int s = pass ? emit->stages.n - 1 - i : i;
@@ -200,5 +203,6 @@ void zero_fetch_setup(struct zero *zero)
 {
     zero->emit->param_needed = param_needed;
     zero->emit->param_used = param_used;
+    zero->emit->stages_change = trace_uses;
     trace_uses(zero);
 }

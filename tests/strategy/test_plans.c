@@ -170,53 +170,6 @@ static void ddp_buckets(void **state)
     drop(&compiled);
 }
 
-/* Five sequences in micro-batches of two: two whole ones and one of a single sequence, which gathers and reduces as
- * much; flop and tokens go with the sequences. Three in micro-batches of four: one micro-step. */
-static void the_last_micro_batch_is_what_is_left(void **state)
-{
-    (void)state;
-    for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
-        int ranks = kind == STRATEGY_SINGLE_DEVICE ? 1 : 8;
-        struct compiled whole, rest;
-        struct strategy_options options = options_of(FULL_SHARD);
-        options.kind = kind;
-        if (kind == STRATEGY_INTERNEVO)
-            options.train.precision = PRECISION_BF16_MASTER;
-        compile(&whole, &options, &small_t5, ranks);
-        options.train.device_batch = 5;
-        assert_int_equal(strategy_micro_steps(&options.train), 3);
-        compile(&rest, &options, &small_t5, ranks);
-        assert_true(rest.plan.model_flop == 2.5 * whole.plan.model_flop);
-        assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5);
-        if (kind == STRATEGY_FSDP)
-            assert_int_equal(count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
-        drop(&rest);
-        options.train.micro_batch = 4;
-        options.train.device_batch = 3;
-        compile(&rest, &options, &small_t5, ranks);
-        assert_true(rest.plan.model_flop == 1.5 * whole.plan.model_flop && rest.plan.samples == 3);
-        drop(&rest);
-        drop(&whole);
-    }
-}
-
-/* Under no_sync only the last micro-step communicates gradients; gathers happen in each. */
-static void no_sync_reduces_once(void **state)
-{
-    (void)state;
-    struct compiled compiled;
-    struct strategy_options options = options_of(FULL_SHARD);
-    options.train.grad_accum = 4;
-    compile(&compiled, &options, &small_t5, 8);
-    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 4 * 6);
-    drop(&compiled);
-    options.fsdp.no_sync = true;
-    compile(&compiled, &options, &small_t5, 8);
-    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
-    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 4 * 11);
-    drop(&compiled);
-}
-
 /* The order of issue is what backward_prefetch decides: BACKWARD_PRE gathers the next block before this one's backward
  * kernels, so before its reduce-scatter is issued too; with BACKWARD_POST and None the gather comes after the kernels;
  * None: only when it is needed, after the reduce-scatter. In T5's backward of decoder.block.1 the next is
@@ -473,8 +426,6 @@ int main(void)
         cmocka_unit_test(autocast_gathers_fp32),
         cmocka_unit_test(other_sharding_strategies_count),
         cmocka_unit_test(ddp_buckets),
-        cmocka_unit_test(the_last_micro_batch_is_what_is_left),
-        cmocka_unit_test(no_sync_reduces_once),
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
         cmocka_unit_test(zero_volumes),

@@ -1,0 +1,103 @@
+/* Plans of several micro-steps: what is repeated in each, what happens once, and how the last one may differ. */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "compiled.h"
+
+/* Five sequences in micro-batches of two: two whole ones and one of a single sequence, which gathers and reduces as
+ * much; flop and tokens go with the sequences. Three in micro-batches of four: one micro-step. */
+static void the_last_micro_batch_is_what_is_left(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
+        int ranks = kind == STRATEGY_SINGLE_DEVICE ? 1 : 8;
+        struct compiled whole, rest;
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.kind = kind;
+        if (kind == STRATEGY_INTERNEVO)
+            options.train.precision = PRECISION_BF16_MASTER;
+        compile(&whole, &options, &small_t5, ranks);
+        options.train.device_batch = 5;
+        assert_int_equal(strategy_micro_steps(&options.train), 3);
+        compile(&rest, &options, &small_t5, ranks);
+        assert_true(rest.plan.model_flop == 2.5 * whole.plan.model_flop);
+        assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5);
+        if (kind == STRATEGY_FSDP)
+            assert_int_equal(count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
+        drop(&rest);
+        options.train.micro_batch = 4;
+        options.train.device_batch = 3;
+        compile(&rest, &options, &small_t5, ranks);
+        assert_true(rest.plan.model_flop == 1.5 * whole.plan.model_flop && rest.plan.samples == 3);
+        drop(&rest);
+        drop(&whole);
+    }
+}
+
+/* Under no_sync only the last micro-step communicates gradients; gathers happen in each. */
+static void no_sync_reduces_once(void **state)
+{
+    (void)state;
+    struct compiled compiled;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.train.grad_accum = 4;
+    compile(&compiled, &options, &small_t5, 8);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 4 * 6);
+    drop(&compiled);
+    options.fsdp.no_sync = true;
+    compile(&compiled, &options, &small_t5, 8);
+    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
+    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 4 * 11);
+    drop(&compiled);
+}
+
+/* Llama of 24 tokens: in micro-batches of two sequences, 48 rows, the blocks multiply in FP8; the last one has 24, no
+ * multiple of 16, and multiplies in BF16, with other tensors in memory. Each micro-step gathers what a step of its
+ * kernels alone does: ZeRO-3 sees their order of use. */
+static void the_last_micro_batch_may_have_other_kernels(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        if (kind == STRATEGY_INTERNEVO) /* has no FP8 */
+            continue;
+        options.kind = kind;
+        options.train.seq_len = 24;
+        options.train.precision = PRECISION_FP8_MIXED;
+        options.zero.stage = 3;
+        options.zero.stage3_param_persistence_threshold = 0;
+        options.zero.stage3_max_reuse_distance = 3000;
+        struct compiled even, odd, both;
+        int ranks = kind == STRATEGY_SINGLE_DEVICE ? 1 : 8;
+        compile(&even, &options, &small_llama, ranks);
+        options.train.micro_batch = 1;
+        compile(&odd, &options, &small_llama, ranks);
+        options.train.micro_batch = 2;
+        options.train.device_batch = 3;
+        compile(&both, &options, &small_llama, ranks);
+        char why[256] = "";
+        if (!plan_check(&both.plan, why, sizeof why))
+            fail_msg("%s: %s", strategy_kind_names[kind], why);
+        assert_true(both.plan.model_flop == even.plan.model_flop + odd.plan.model_flop);
+        int gathers = count(&even.plan, COLL_ALL_GATHER) + count(&odd.plan, COLL_ALL_GATHER);
+        assert_int_equal(count(&both.plan, COLL_ALL_GATHER), gathers);
+        drop(&both);
+        drop(&odd);
+        drop(&even);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_micro_batch_is_what_is_left),
+        cmocka_unit_test(the_last_micro_batch_may_have_other_kernels),
+        cmocka_unit_test(no_sync_reduces_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
