@@ -113,6 +113,8 @@ void tape_use(struct tape *tape, int param)
 
 void tape_complete(struct tape *tape, int param)
 {
+    BUG_IF(param != NO_PARAM && !tape_trains(tape, param), "%s is frozen, but has a gradient",
+        tape_tensor(tape, param)->name);
     tape->kernels[tape->pass].at[tape->kernels[tape->pass].n - 1].param_grad = param;
 }
 

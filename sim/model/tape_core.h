@@ -85,7 +85,7 @@ void tape_push(struct tape *tape, struct tape_op op); /* recorded only if its ou
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop);
 void tape_touch(struct tape *tape, int buffer);
 void tape_use(struct tape *tape, int param);
-void tape_complete(struct tape *tape, int param); /* NO_PARAM: none */
+void tape_complete(struct tape *tape, int param); /* NO_PARAM: none; BUG for a frozen one */
 
 /* Launch a kernel that reads and writes buffers once. */
 struct tape_stream {

@@ -65,6 +65,21 @@ static int64_t summed(const struct tape *tape, const struct tape_op *op, int64_t
     return winograd ? elements * WINOGRAD / DIRECT : elements;
 }
 
+/* Of the parameters. */
+static void conv_gradients(struct tape *tape, const struct tape_op *op, int grad)
+{
+    struct tape_value in = tape_at(tape, op->in[0]);
+    const char *name = tape_suffix(tape, op->name, "wgrad");
+    relayout(tape, name, grad);
+    relayout(tape, name, in.buffer);
+    launch_conv(tape, name, op, product(tape, op->n, op->k, summed(tape, op, in.cols / op->batch, op->m), op->batch),
+        bytes_of(tape, grad) + bytes_of(tape, in.buffer), weight_bytes(tape, op->weight));
+    tape_touch(tape, grad);
+    tape_touch(tape, in.buffer);
+    tape_complete(tape, op->weight);
+    tape_bias_gradient(tape, op, grad, op->n * op->batch);
+}
+
 /* op: m positions of the output, n channels of it in a group, k the window in a group, batch the groups, choice the
  * phases of the stride: a position of the input sees one of choice parts of the window (none sees it all, none is
  * skipped: kernels of 1 have one phase, and the positions between are zeros). */
@@ -72,7 +87,6 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), x = op->in[0];
     struct tape_value in = tape_at(tape, x);
-    double weights = weight_bytes(tape, op->weight);
     if (in.needs_grad) {
         const char *name = tape_suffix(tape, op->name, "dgrad");
         relayout(tape, name, grad);
@@ -81,22 +95,15 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
         window = summed(tape, op, channels, window);
         launch_conv(tape, name, op,
             product(tape, op->m * op->choice, channels, (window + op->choice - 1) / op->choice, op->batch),
-            bytes_of(tape, grad) + weights, bytes_of(tape, grad_x));
+            bytes_of(tape, grad) + weight_bytes(tape, op->weight), bytes_of(tape, grad_x));
         tape_use(tape, op->weight);
         tape_touch(tape, grad);
         tape_touch(tape, grad_x);
         relayout(tape, name, grad_x);
         tape_give(tape, x, grad_x);
     }
-    relayout(tape, tape_suffix(tape, op->name, "wgrad"), grad);
-    relayout(tape, tape_suffix(tape, op->name, "wgrad"), in.buffer);
-    launch_conv(tape, tape_suffix(tape, op->name, "wgrad"), op,
-        product(tape, op->n, op->k, summed(tape, op, in.cols / op->batch, op->m), op->batch),
-        bytes_of(tape, grad) + bytes_of(tape, in.buffer), weights);
-    tape_touch(tape, grad);
-    tape_touch(tape, in.buffer);
-    tape_complete(tape, op->weight);
-    tape_bias_gradient(tape, op, grad, op->n * op->batch);
+    if (tape_trains(tape, op->weight))
+        conv_gradients(tape, op, grad);
 }
 
 int tape_conv(struct tape *tape, const char *name, int x, struct tape_window window)
@@ -120,7 +127,8 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
         (long)weight->cols);
     op.n = weight->rows / window.groups;
     relayout(tape, op.name, in.buffer);
-    op.out = tape_value(tape, op.name, op.m, weight->rows, tape->storage_bytes, true);
+    bool needs_grad = in.needs_grad || tape_trains(tape, op.weight);
+    op.out = tape_value(tape, op.name, op.m, weight->rows, tape->storage_bytes, needs_grad);
     int out = tape_at(tape, op.out).buffer;
     int64_t window_k = summed(tape, &op, in.cols, op.k);
     launch_conv(tape, op.name, &op, product(tape, op.m, op.n, window_k, op.batch),
@@ -136,7 +144,7 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
 }
 
 /* struct model_kernel names one parameter: the weight is told with the kernel that sums both gradients, the bias with
- * the one after it. */
+ * the one after it. Frozen, it still needs the sums for the gradient of its input. */
 static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
@@ -147,13 +155,15 @@ static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
                        .reads = READS(grad, x.buffer, op->saved[0]),
                        .write = NO_BUFFER,
                        .param_bytes = 2 * (double)(x.cols * FLOAT_BYTES)});
-    tape_complete(tape, op->weight);
+    if (tape_trains(tape, op->weight))
+        tape_complete(tape, op->weight);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
                        .name = tape_suffix(tape, op->name, "dgrad"),
                        .ops = NORM_GRAD_OPS,
                        .reads = READS(grad, x.buffer, op->saved[0]),
                        .write = grad_x});
-    tape_complete(tape, op->bias);
+    if (tape_trains(tape, op->bias))
+        tape_complete(tape, op->bias);
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -234,11 +244,17 @@ static void give_learned(struct tape *tape, const struct tape_op *op, int grad)
 
 static void prepend_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
-    double row_bytes = (double)(op->m * tape_at(tape, op->out).cols * tape->storage_bytes);
-    tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
-        kernel_stream(KERNEL_ELEMENTWISE, row_bytes, weight_bytes(tape, op->weight), 0), 0);
-    tape_complete(tape, op->weight);
+    int grad = tape_grad(tape, op);
+    if (tape_trains(tape, op->weight)) {
+        double row_bytes = (double)(op->m * tape_at(tape, op->out).cols * tape->storage_bytes);
+        tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
+            kernel_stream(KERNEL_ELEMENTWISE, row_bytes, weight_bytes(tape, op->weight), 0), 0);
+        tape_touch(tape, grad);
+        tape_complete(tape, op->weight);
+    }
+    if (!tape_at(tape, op->in[0]).needs_grad)
+        return;
+    int grad_x = tape_new_grad(tape, op->in[0]);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
         kernel_stream(KERNEL_COPY, bytes_of(tape, grad_x), bytes_of(tape, grad_x), 0), 0);
     tape_touch(tape, grad);
@@ -260,7 +276,8 @@ int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x
     struct tape_op op = learned(tape, scope, tensor, x);
     op.backward = prepend_backward;
     op.m = images;
-    op.out = tape_value(tape, op.name, in.rows + images, in.cols, in.element_bytes, in.needs_grad);
+    bool needs_grad = in.needs_grad || tape_trains(tape, op.weight);
+    op.out = tape_value(tape, op.name, in.rows + images, in.cols, in.element_bytes, needs_grad);
     tape_run(tape,
         (struct tape_stream){
             .kind = KERNEL_COPY, .name = op.name, .reads = READS(in.buffer), .write = tape_at(tape, op.out).buffer});
@@ -270,7 +287,8 @@ int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x
 
 static void add_learned_backward(struct tape *tape, const struct tape_op *op)
 {
-    give_learned(tape, op, tape_grad(tape, op));
+    if (tape_trains(tape, op->weight))
+        give_learned(tape, op, tape_grad(tape, op));
     tape_give(tape, op->in[0], tape_grad(tape, op));
 }
 
@@ -278,5 +296,7 @@ int tape_add_learned(struct tape *tape, const char *scope, const char *tensor, i
 {
     struct tape_op op = learned(tape, scope, tensor, x);
     op.backward = add_learned_backward;
-    return tape_apply(tape, op, tape_at(tape, x), 1);
+    struct tape_value sum = tape_at(tape, x);
+    sum.needs_grad = sum.needs_grad || tape_trains(tape, op.weight);
+    return tape_apply(tape, op, sum, 1);
 }

@@ -198,6 +198,31 @@ static void every_combination_is_lawful(void **state)
     }
 }
 
+/* What a frozen ViT learned beside its linear layers (class token, positions, the convolution that makes patches) has
+ * no gradient: nothing runs backward through the embeddings, and of the root nothing is reduced. small_vit's adapters
+ * have RANK x (4 x 128 + 2 x 320) elements a block. */
+static void frozen_embeddings_of_images_have_no_gradient(void **state)
+{
+    (void)state;
+    for (int kind = STRATEGY_FSDP; kind <= STRATEGY_DEEPSPEED; kind++) {
+        struct strategy_options options = adapting(kind, false);
+        options.train.seq_len = model_sample_tokens(&small_vit);
+        struct compiled compiled;
+        char why[256] = "";
+        compile(&compiled, &options, &small_vit, 8);
+        if (!plan_check(&compiled.plan, why, sizeof why))
+            fail_msg("%s: %s", strategy_kind_names[kind], why);
+        double reduced = bytes_of(&compiled.plan, COLL_ALL_REDUCE) + bytes_of(&compiled.plan, COLL_REDUCE_SCATTER);
+        assert_near(reduced, (kind == STRATEGY_DDP ? 4.0 : 2.0) * BLOCKS * RANK * (4 * 128 + 2 * 320), 0);
+        for (int i = 0; i < compiled.plan.ops.n; i++) {
+            const struct plan_op *op = &compiled.plan.ops.at[i];
+            bool backward = op->kind == OP_KERNEL && op->phase == PHASE_BACKWARD;
+            assert_false(backward && strstr(op->name, "vit.embeddings"));
+        }
+        drop(&compiled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +233,7 @@ int main(void)
         cmocka_unit_test(frozen_t5_is_spared_a_third),
         cmocka_unit_test(zero_owns_adapters_alone),
         cmocka_unit_test(every_combination_is_lawful),
+        cmocka_unit_test(frozen_embeddings_of_images_have_no_gradient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
