@@ -73,6 +73,27 @@ static bool buffers_hold(const struct plan *plan, unsigned char *state, char *wh
     return true;
 }
 
+/* exec follows one collective of a group at a time, as NCCL runs those of a communicator: they have to be in one order.
+ */
+static bool communicators_hold(const struct plan *plan, const struct plan_op **first, char *why, size_t n)
+{
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        if (op->kind != OP_COLLECTIVE)
+            continue;
+        int group = plan->collectives.at[op->index].group;
+        if (!first[group])
+            first[group] = op;
+        if (first[group]->stream != op->stream) {
+            snprintf(why, n, "group %s has collectives on two streams: %s on '%s', %s on '%s'",
+                plan->groups.at[group].name, first[group]->name, plan_stream_names[first[group]->stream], op->name,
+                plan_stream_names[op->stream]);
+            return false;
+        }
+    }
+    return true;
+}
+
 bool plan_check(const struct plan *plan, char *why, size_t n)
 {
     for (int g = 0; g < plan->groups.n; g++) {
@@ -99,7 +120,9 @@ bool plan_check(const struct plan *plan, char *why, size_t n)
             return false;
         }
     unsigned char *state = xcalloc((size_t)plan->buffers.n, 1);
-    bool holds = buffers_hold(plan, state, why, n);
+    const struct plan_op **first = xcalloc((size_t)plan->groups.n, sizeof *first);
+    bool holds = communicators_hold(plan, first, why, n) && buffers_hold(plan, state, why, n);
+    free(first);
     free(state);
     return holds;
 }

@@ -158,7 +158,8 @@ void plan_release(struct plan *plan); /* the arrays */
  * -------------------------------------------------------------------------------------------------- */
 
 /* Laws that every plan obeys: waits point backwards, indices are in range, every buffer allocated in the step is freed
- * in it exactly once, every collective's group divides the ranks. On a breach false and why. */
+ * in it exactly once, every collective's group divides the ranks and has all its collectives on one stream, as a NCCL
+ * communicator runs one after the other. On a breach false and why. */
 bool plan_check(const struct plan *plan, char *why, size_t n);
 
 /* Like SQLite's EXPLAIN: one op a line. */

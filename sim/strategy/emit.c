@@ -95,7 +95,8 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     const struct train_options *train = &options->train;
     struct model *adapted = ARENA_NEW(arena, struct model);
     model_adapt(adapted, model, train->lora_rank, train->lora_targets, arena);
-    *emit = (struct emit){.options = options, .model = adapted, .hw = hw, .arena = arena, .gpus = gpus};
+    *emit = (struct emit){
+        .options = options, .model = adapted, .hw = hw, .arena = arena, .gpus = gpus, .exchange_stream = STREAM_COMM};
     int precision = train->precision;
     emit->workload = strategy_workload(options, adapted);
     emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
@@ -196,15 +197,6 @@ static void death(struct emit *emit, int stage, int activation)
     emit->saved[stage][activation] = PLAN_NO_OP;
 }
 
-/* TorchRec and FSDP share the default process group, hence a NCCL stream, unless FSDP makes groups of its own. With
- * those the exchange takes the stream of the replicas, which PyTorch would leave alone. */
-static enum plan_stream exchange_stream(const struct emit *emit)
-{
-    int sharding = emit->options->fsdp.sharding_strategy;
-    bool own = emit->options->kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
-    return own ? STREAM_REPLICATE : STREAM_COMM;
-}
-
 static void launch(struct emit *emit, const struct model_stage *at, const struct model_kernel *kernel, double issue_s)
 {
     const char *name = emit_name(emit, at->layer, kernel->name);
@@ -213,7 +205,7 @@ static void launch(struct emit *emit, const struct model_stage *at, const struct
     plan_kernel(&emit->builder, STREAM_COMPUTE, name, kernel->work, issue_s);
     if (!(kernel->exchange_bytes > 0))
         return;
-    enum plan_stream stream = exchange_stream(emit);
+    enum plan_stream stream = emit->exchange_stream;
     plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
     emit->exchange = plan_collective(&emit->builder, stream, arena_printf(emit->arena, "%s/all_to_all", name),
         COLL_ALL_TO_ALL, kernel->exchange_bytes, plan_group(&emit->builder, "world", emit->gpus, 1),

@@ -129,6 +129,12 @@ static void check_refuses_broken_plans(void **state)
     begin(&f); /* 8 ranks in threes */
     plan_group(&f.builder, "odd", 3, 1);
     refuses(&f, "do not divide 8 ranks");
+
+    begin(&f); /* one communicator, two orders */
+    int world = plan_group(&f.builder, "world", 8, 1);
+    plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 1, world, 0);
+    plan_collective(&f.builder, STREAM_REPLICATE, "exchange", COLL_ALL_TO_ALL, 1, world, 0);
+    refuses(&f, "group world has collectives on two streams: gather on 'comm', exchange on 'replicate'");
 }
 
 static void a_wait_may_name_the_step_before(void **state)
