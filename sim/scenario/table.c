@@ -12,6 +12,7 @@ enum {
     MAX_GPUS = 1 << 24,
     MAX_INTERVAL = 1 << 12,
     MAX_RANK = 1 << 16,
+    MIN_GATHERED = 1000000, /* elements; each so many are a collective of the plan, of 10^12 parameters a million */
 };
 
 #define FIELD(key_, type_, owner, member, help_)                                                                       \
@@ -109,14 +110,18 @@ static const struct config_field ddp_fields[] = {
 };
 static TABLE(ddp_table, "'ddp'", ddp_fields);
 
-#define ZERO(key_, help_)                                                                                              \
+/* A bucket of reductions may be small: it takes whole gradients, one at least. 0 of what is prefetched, persists or is
+ * reused means nothing is. */
+#define ZERO_FROM(least, key_, help_)                                                                                  \
     {                                                                                                                  \
-        FIELD(#key_, FIELD_INT, struct zero_options, key_, help_), .min = 0, .max = 0x1p50                             \
+        FIELD(#key_, FIELD_INT, struct zero_options, key_, help_), .min = (least), .max = 0x1p50                       \
     }
+#define ZERO(key_, help_) ZERO_FROM(0, key_, help_)
 static const struct config_field zero_fields[] = {
     {FIELD("stage", FIELD_INT, struct zero_options, stage, "what is sharded: 1, 2 or 3"), .min = 1, .max = 3},
-    ZERO(reduce_bucket_size, "elements of gradients reduced at once"),
-    ZERO(allgather_bucket_size, "stages 1 and 2: elements of parameters gathered at once after the step"),
+    ZERO_FROM(1, reduce_bucket_size, "elements of gradients reduced at once"),
+    ZERO_FROM(
+        MIN_GATHERED, allgather_bucket_size, "stages 1 and 2: elements of parameters gathered at once after the step"),
     {FIELD("overlap_comm", FIELD_ENUM, struct zero_options, overlap_comm, "reduce while backward goes on"),
         .names = overlap_comm_names},
     ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),

@@ -48,6 +48,12 @@ static void sweeps(void **state)
         {BASE, {"model", "[tiny.json, none.json]"},
             "--set model:1:13: error: cannot open 'none.json': No such file or directory; paths are relative to the "
             "working directory\n"},
+        {BASE, {"deepspeed.zero_optimization.allgather_bucket_size", "[0, 1000000]"},
+            "--set deepspeed.zero_optimization.allgather_bucket_size:1:2: error: '0' is too small; the least allowed "
+            "is 1000000\n"},
+        {BASE, {"deepspeed.zero_optimization.reduce_bucket_size", "0"},
+            "--set deepspeed.zero_optimization.reduce_bucket_size:1:1: error: '0' is too small; the least allowed is "
+            "1\n"},
         {BASE, {"train.micro_bath", "8"},
             "--set train.micro_bath: error: unknown key 'micro_bath' in 'train'; did you mean 'micro_batch'?\n"},
     };
