@@ -3,7 +3,9 @@
 #define FLOPCAST_BASE_VEC_H
 
 #include "base/arena.h"
+#include "base/status.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define VEC(type)                                                                                                      \
@@ -15,6 +17,7 @@
 #define vec_reserve(vec, count)                                                                                        \
     do {                                                                                                               \
         if ((count) > (vec)->capacity) {                                                                               \
+            BUG_IF((vec)->capacity > INT_MAX / 2, "%d elements are as many as an array grows to", (vec)->capacity);    \
             int grown_ = (vec)->capacity ? 2 * (vec)->capacity : 16;                                                   \
             (vec)->capacity = grown_ > (count) ? grown_ : (count);                                                     \
             (vec)->at = xrealloc((vec)->at, sizeof *(vec)->at * (size_t)(vec)->capacity);                              \

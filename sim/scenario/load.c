@@ -134,6 +134,15 @@ static void default_lengths(struct scenario_point *point)
         train->seq_len = model_sample_tokens(&point->model.shape);
 }
 
+/* A micro-batch larger than the device's batch is that batch: llmfoundry/utils/config_utils.py reduces it, too, and
+ * says so in a warning. */
+static void fit_micro_batch(struct scenario_point *point)
+{
+    struct train_options *train = &point->options.strategy.train;
+    if (train->device_batch > 0 && train->micro_batch > train->device_batch)
+        train->micro_batch = train->device_batch;
+}
+
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
 {
     point->options = loader->read.options;
@@ -144,6 +153,7 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
     check_given(point, loader->file, diag);
     if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {
         default_lengths(point);
+        fit_micro_batch(point);
         check_point(point, loader->file, diag);
     }
     keep_origins(&point->origins, loader->arena);

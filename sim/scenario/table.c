@@ -8,7 +8,6 @@ const char *const flops_formula_names[FLOPS_FORMULA_COUNT + 1] = {"model", "hard
 enum {
     MAX_TOKENS = 1 << 24, /* of one sequence; the longest contexts trained so far are near 10^6 */
     MAX_BATCH = 1 << 20,
-    MAX_ACCUMULATION = 1024, /* each micro-step is a stretch of the plan; some 10^4 ops for a large model */
     MAX_GPUS = 1 << 24,
     MAX_INTERVAL = 1 << 12,
     MAX_RANK = 1 << 16,
@@ -38,10 +37,11 @@ static const struct config_field train_fields[] = {
     {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side; seq_len where not given"),
         .min = 1, .max = MAX_TOKENS},
     {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1,
-        .max = MAX_ACCUMULATION},
+        .max = STRATEGY_MAX_MICRO_STEPS},
     {TRAIN("device_batch", FIELD_INT, device_batch,
-         "sequences of a GPU to an optimizer step, the last micro-batch what is left; default: micro_batch x "
-         "grad_accum"),
+         "sequences of a GPU to an optimizer step, the last micro-batch what is left, none larger; default: "
+         "micro_batch "
+         "x grad_accum"),
         .min = 1, .max = MAX_BATCH},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},

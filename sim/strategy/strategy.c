@@ -127,6 +127,12 @@ static enum status check_batch(const struct train_options *train, struct source_
             "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but train.grad_accum is %lld; "
             "leave one of them out",
             (long long)train->device_batch, follows, (long long)train->micro_batch, (long long)train->grad_accum);
+    if (follows > STRATEGY_MAX_MICRO_STEPS)
+        return diag_input(diag, at,
+            "%lld micro-steps of %lld sequences in an optimizer step; use a larger train.micro_batch or fewer "
+            "sequences "
+            "in train.device_batch: at most %d micro-steps are simulated",
+            follows, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
     if (train->optimizer == OPTIMIZER_LOMO && follows > 1)
         return diag_input(diag, at,
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "

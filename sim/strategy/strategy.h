@@ -35,8 +35,9 @@ extern const char
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    /* Sequences of a GPU to a step, as Composer's device_train_batch_size: micro-batches, the last one of what is left.
-     * 0: micro_batch x grad_accum. grad_accum follows from it, and is 1 (not said) or what follows. */
+    /* Sequences of a GPU to a step, as Composer's device_train_batch_size: micro-batches, the last one of what is left;
+     * one where micro_batch is no less. 0: micro_batch x grad_accum. grad_accum follows from it, and is 1 (not said) or
+     * what follows. */
     int64_t device_batch;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     int memory_format;           /* enum image_format */
@@ -148,13 +149,15 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
-/* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: the GPU cannot multiply in the
- * precision, a sharding group that does not divide the ranks, flash attention on a model that has none ... told at
- * `at`. */
+/* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: more micro-steps than
+ * STRATEGY_MAX_MICRO_STEPS, the GPU cannot multiply in the precision, a sharding group that does not divide the ranks,
+ * flash attention on a model that has none ... told at `at`. */
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag);
 
-/* Micro-steps to an optimizer step. */
+/* Micro-steps to an optimizer step, and how many there may be: each is a stretch of the plan, some 10^4 ops for a large
+ * model. */
+enum { STRATEGY_MAX_MICRO_STEPS = 1024 };
 int64_t strategy_micro_steps(const struct train_options *train);
 
 /* The workload (batch, lengths, formats) that the options mean for a model. */

@@ -5,6 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 static void grows_and_keeps(void **state)
 {
     (void)state;
@@ -54,12 +58,31 @@ static void takes_a_literal_and_its_own_items(void **state)
     vec_free(&ops);
 }
 
+/* Twice as many would not be a count any more. Nothing is copied before that is seen. */
+static void the_largest_does_not_grow(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGABRT, SIG_DFL); /* cmocka's handler would jump back into the test */
+        close(STDERR_FILENO);
+        VEC(char) full = {.n = INT_MAX / 2 + 1, .capacity = INT_MAX / 2 + 1};
+        vec_push(&full, 0);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grows_and_keeps),
         cmocka_unit_test(reserve_keeps_the_count),
         cmocka_unit_test(takes_a_literal_and_its_own_items),
+        cmocka_unit_test(the_largest_does_not_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

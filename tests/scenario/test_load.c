@@ -33,6 +33,18 @@ static void every_value_knows_its_origin(void **state)
     unload(loaded);
 }
 
+/* As LLM Foundry does it; what is reported is what is simulated. */
+static void a_micro_batch_is_no_larger_than_the_batch(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"train.device_batch", "[1, 5]"}};
+    struct loaded *loaded = load_text(BASE, set, 1);
+    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->set.points[0].options.strategy.train.micro_batch, 1);
+    assert_int_equal(loaded->set.points[1].options.strategy.train.micro_batch, 2);
+    unload(loaded);
+}
+
 static void noise_is_the_clusters_unless_set(void **state)
 {
     (void)state;
@@ -136,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_value_knows_its_origin),
+        cmocka_unit_test(a_micro_batch_is_no_larger_than_the_batch),
         cmocka_unit_test(noise_is_the_clusters_unless_set),
         cmocka_unit_test(points_share_their_inputs),
         cmocka_unit_test(published_rows_are_found_by_what_they_state),

@@ -92,12 +92,27 @@ static void the_last_micro_batch_may_have_other_kernels(void **state)
     }
 }
 
+/* By grad_accum or by device_batch. */
+static void micro_steps_have_a_limit(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.train.device_batch = 2 * STRATEGY_MAX_MICRO_STEPS + 1;
+    refuse_plan(test_hw(), &options,
+        "1025 micro-steps of 2 sequences in an optimizer step; use a larger train.micro_batch or fewer sequences in "
+        "train.device_batch: at most 1024 micro-steps are simulated");
+    options.train.device_batch = 0;
+    options.train.grad_accum = STRATEGY_MAX_MICRO_STEPS + 1;
+    refuse_plan(test_hw(), &options, "1025 micro-steps");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_micro_batch_is_what_is_left),
         cmocka_unit_test(the_last_micro_batch_may_have_other_kernels),
         cmocka_unit_test(no_sync_reduces_once),
+        cmocka_unit_test(micro_steps_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
