@@ -6,16 +6,16 @@
  * policy). Its parameters are one flat parameter, padded to the sharding group. unshard: [rate limiter: the host waits
  * for the oldest pending free] cast of the shard on the unshard stream, all-gather. forward: FULL_SHARD frees the
  * gathered parameters after it, the root keeps them, SHARD_GRAD_OP too. backward: BACKWARD_PRE gathers the next unit
- * before, BACKWARD_POST after the kernels of this one; then the parameters are freed, the flat gradient is put together
- * (autograd's cat), divided, reduce-scattered, cast to the master precision. All-gathers and reduce-scatters share one
- * process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over the
- * replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
- * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
- * cast or gathered, its gradient back to the host after reduction, and the host steps. Frozen parameters (adapters
- * beside them) are gathered with those that are trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's
- * wrapping policy would make a unit of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32
- * and its matrices are cast for each pass (autograd keeps the copies for backward); its gradients are FP32. Ignored:
- * use_orig_params, buffers.
+ * before, BACKWARD_POST after the kernels of this one; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps
+ * them to the last micro-step), the flat gradient is put together (autograd's cat), divided, reduce-scattered, cast to
+ * the master precision. All-gathers and reduce-scatters share one process group, hence one NCCL stream: they run in
+ * issue order. HYBRID_SHARD adds an all-reduce of the shard over the replicas on a second group; NO_SHARD all-reduces
+ * instead. LOMO updates a unit's shard as soon as its gradient is reduced, on the post-backward stream (optimizer in
+ * backward). CPU offload: a shard is copied to the GPU before it is cast or gathered, its gradient back to the host
+ * after reduction, and the host steps. Frozen parameters (adapters beside them) are gathered with those that are
+ * trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's wrapping policy would make a unit of every
+ * adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32 and its matrices are cast for each pass
+ * (autograd keeps the copies for backward); its gradients are FP32. Ignored: use_orig_params, buffers.
  *
  * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
@@ -127,6 +127,16 @@ static void reshard(struct fsdp *fsdp, int layer)
     unit->ready = false;
 }
 
+/* FSDP1's _should_free_in_backward: what stays gathered after forward stays so after a backward pass without
+ * communication, too. */
+static void reshard_after_backward(struct fsdp *fsdp, int layer)
+{
+    bool kept =
+        fsdp->options->version == 1 && fsdp_shards(fsdp) && !fsdp->synchronises && !reshards_after_forward(fsdp);
+    if (!kept)
+        reshard(fsdp, layer);
+}
+
 static bool autocasts(const struct fsdp *fsdp)
 {
     return fsdp->gather_bytes != fsdp->emit->param_bytes;
@@ -203,7 +213,7 @@ static void backward_block(struct fsdp *fsdp, int stage)
     emit_backward(emit, stage);
     drop_cast(fsdp, layer);
     hook(fsdp, layer, "post_backward");
-    reshard(fsdp, layer);
+    reshard_after_backward(fsdp, layer);
     if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
         unshard(fsdp, next);
     fsdp_reduce(fsdp, layer);
@@ -221,7 +231,7 @@ static void backward(struct fsdp *fsdp)
     }
     drop_cast(fsdp, 0);
     hook(fsdp, 0, "post_backward");
-    reshard(fsdp, 0);
+    reshard_after_backward(fsdp, 0);
     fsdp_reduce(fsdp, 0);
     emit_drop_outputs(emit);
     /* The final callback: the compute stream waits for the post-backward stream. */

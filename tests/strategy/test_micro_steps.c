@@ -39,21 +39,58 @@ static void the_last_micro_batch_is_what_is_left(void **state)
     }
 }
 
-/* Under no_sync only the last micro-step communicates gradients; gathers happen in each. */
+/* Bytes that FSDP's units hold, of parameters and of gradients that were not reduced yet, when the host comes to the
+ * forward pass of the second micro-step. */
+static double gathered_between_micro_steps(const struct plan *plan)
+{
+    double live = 0;
+    int passes = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        passes += strcmp(op->name, "root/pre_forward") == 0;
+        if (passes == 2)
+            return live;
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || plan->buffers.at[op->index].category != HBM_GATHERED)
+            continue;
+        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->buffers.at[op->index].bytes;
+    }
+    fail_msg("one micro-step");
+    return 0;
+}
+
+/* Under no_sync only the last micro-step communicates gradients, whole ones wait for it in 16 bits. Gathers happen in
+ * each, unless FSDP1 keeps what it gathered: SHARD_GRAD_OP does, so 6 units are gathered once and are there between
+ * micro-steps; fully_shard lets go of it. */
 static void no_sync_reduces_once(void **state)
 {
     (void)state;
-    struct compiled compiled;
-    struct strategy_options options = options_of(FULL_SHARD);
-    options.train.grad_accum = 4;
-    compile(&compiled, &options, &small_t5, 8);
-    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 4 * 6);
-    drop(&compiled);
-    options.fsdp.no_sync = true;
-    compile(&compiled, &options, &small_t5, 8);
-    assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 6);
-    assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 4 * 11);
-    drop(&compiled);
+    static const struct {
+        int sharding, version, gathers;
+        bool no_sync;
+        double bytes; /* of a parameter, between micro-steps */
+    } cases[] = {
+        {FULL_SHARD, 1, 4 * 11, false, 0},
+        {FULL_SHARD, 1, 4 * 11, true, 2},
+        {SHARD_GRAD_OP, 1, 4 * 6, false, 0},
+        {SHARD_GRAD_OP, 1, 6, true, 2 + 2},
+        {SHARD_GRAD_OP, 2, 4 * 6, true, 2},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct compiled compiled;
+        struct strategy_options options = options_of(cases[c].sharding);
+        options.train.grad_accum = 4;
+        options.fsdp.no_sync = cases[c].no_sync;
+        options.fsdp.version = cases[c].version;
+        compile(&compiled, &options, &small_t5, 8);
+        char why[256] = "";
+        if (!plan_check(&compiled.plan, why, sizeof why))
+            fail_msg("case %zu: %s", c, why);
+        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), cases[c].no_sync ? 6 : 4 * 6);
+        assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), cases[c].gathers);
+        double all = (double)compiled.model.params;
+        assert_true(gathered_between_micro_steps(&compiled.plan) == cases[c].bytes * all);
+        drop(&compiled);
+    }
 }
 
 /* Llama of 24 tokens: in micro-batches of two sequences, 48 rows, the blocks multiply in FP8; the last one has 24, no
