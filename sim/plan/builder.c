@@ -12,6 +12,8 @@ void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)
     BUG_IF(ranks < 1, "plan for %d ranks", ranks);
     *plan = (struct plan){.ranks = ranks};
     *builder = (struct plan_builder){.plan = plan, .phase = PHASE_SETUP};
+    for (int s = 0; s < STREAM_COUNT; s++)
+        builder->last_op[s] = PLAN_NO_OP;
 }
 
 int plan_group(struct plan_builder *builder, const char *name, int size, int stride)
@@ -37,7 +39,10 @@ static int push_op(struct plan_builder *builder, struct plan_op op, const char *
     op.first_wait = builder->plan->waits.n - op.n_waits;
     op.position = -1;
     vec_push(&builder->plan->ops, op);
-    return builder->plan->ops.n - 1;
+    int number = builder->plan->ops.n - 1;
+    if (op.kind == OP_KERNEL || op.kind == OP_COLLECTIVE)
+        builder->last_op[op.stream] = number;
+    return number;
 }
 
 /* A device op takes the waits that were put on its stream since the last one. */
@@ -159,11 +164,7 @@ void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
 
 int plan_last_op(const struct plan_builder *builder, enum plan_stream stream)
 {
-    const struct plan *plan = builder->plan;
-    for (int i = plan->ops.n - 1; i >= 0; i--)
-        if (plan->ops.at[i].stream == stream && plan->ops.at[i].kind <= OP_COLLECTIVE)
-            return i;
-    return PLAN_NO_OP;
+    return builder->last_op[stream];
 }
 
 void plan_end(struct plan_builder *builder)

@@ -127,6 +127,7 @@ struct plan_builder {
     struct index kernels;                 /* of plan->kernels */
     enum plan_phase phase;                /* of the ops appended from now on */
     VEC(plan_wait) pending[STREAM_COUNT]; /* waits that the stream's next op takes */
+    int last_op[STREAM_COUNT];            /* PLAN_NO_OP: none yet */
 };
 
 void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks);

@@ -45,7 +45,10 @@ static void ops_take_their_places_and_waits(void **state)
     plan_stream_wait(&f.builder, STREAM_COMPUTE, PLAN_NO_OP);
     int c = kernel(&f, STREAM_COMPUTE, "c");
     int d = kernel(&f, STREAM_COMPUTE, "d");
-    assert_int_equal(plan_last_op(&f.builder, STREAM_COMPUTE), d);
+    plan_host(&f.builder, "host", 0);
+    plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "buffer", 1, HBM_ACTIVATIONS), PLAN_NO_OP);
+    assert_int_equal(plan_last_op(&f.builder, STREAM_COMPUTE), d); /* what runs on no stream does not count */
+    assert_int_equal(plan_last_op(&f.builder, STREAM_UNSHARD), b);
     assert_int_equal(plan_last_op(&f.builder, STREAM_COMM), PLAN_NO_OP);
     plan_end(&f.builder);
     const struct plan_op *ops = f.plan.ops.at;
