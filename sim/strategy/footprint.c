@@ -152,6 +152,27 @@ static double adapted_copies(const struct model *model, const struct footprint_o
     return 2 * (rest + adapters);
 }
 
+/* The optimizer's state of adapters, of which a rank steps on this share: tensor by tensor, or flat. */
+static double adapters_state(
+    const struct model *model, const struct footprint_options *options, double adapters, double share)
+{
+    int64_t element_bytes = (int64_t)formats[FOOTPRINT_FP32].state, bytes = 0;
+    if (share < 1)
+        return (double)optimizer_state_bytes(
+            options->optimizer, (struct optimizer_tensor){(int64_t)(adapters * share), 1}, element_bytes);
+    struct arena scratch = ARENA_INIT;
+    struct model adapted;
+    model_adapt(&adapted, model, options->lora_rank, options->lora_targets, &scratch);
+    for (int i = 0; i < adapted.n_tensors; i++) {
+        const struct model_tensor *tensor = &adapted.tensors[i];
+        if (!tensor->frozen)
+            bytes += optimizer_state_bytes(
+                options->optimizer, (struct optimizer_tensor){tensor->rows, tensor->cols}, element_bytes);
+    }
+    arena_release(&scratch);
+    return (double)bytes;
+}
+
 /* A frozen model and its adapters; the base is kept as it is computed with. What a strategy shards is of whole tensors
  * here. */
 static struct footprint adapted_footprint(
@@ -165,8 +186,7 @@ static struct footprint adapted_footprint(
     return (struct footprint){
         .weights = (base + FLOAT_BYTES * adapters) * shares.weights,
         .gradients = FLOAT_BYTES * adapters * shares.gradients,
-        .optimizer =
-            shares.optimizer * footprint_optimizer_state((int64_t)adapters, NULL, options->optimizer, FOOTPRINT_FP32),
+        .optimizer = adapters_state(model, options, adapters, shares.optimizer),
         .copies = adapted_copies(model, options, adapters),
         .buffers = options->gpus > 1 ? buffer_bytes((int64_t)adapters, options->strategy, adapter) : 0,
     };

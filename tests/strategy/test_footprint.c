@@ -214,6 +214,24 @@ static void adapters(void **state)
     arena_release(&arena);
 }
 
+/* Adafactor keeps rows and columns of each adapter, in FP32: of q, 16 x 64 and 64 x 16, 4 (80 + 80) bytes; of v, 16 x
+ * 64 and 32 x 16, 4 (80 + 48); in 3 blocks. Flat shards are vectors: 4 bytes for each of 3 x 16 x 224 / 8 elements. */
+static void adapters_have_shapes(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model;
+    model_build(&model, &small_llama, &arena);
+    struct footprint_options options = training(FOOTPRINT_BF16_MIXED, OPTIMIZER_ADAFACTOR, FOOTPRINT_DDP, 8);
+    options.lora_rank = 16;
+    options.lora_targets = "q_proj,v_proj";
+    options.base = BASE_HALF;
+    assert_near(footprint_of(model.params, &model, &options, &arena).optimizer, 3 * (640 + 512), 1e-9);
+    options.strategy = FOOTPRINT_FSDP;
+    assert_near(footprint_of(model.params, &model, &options, &arena).optimizer, 4.0 * 3 * 16 * 224 / 8, 1e-9);
+    arena_release(&arena);
+}
+
 /* Adapters on q and v alone: 3 blocks of 16 x (128 + 96). LoRA trains FP32 adapters (4 + 4 + 8 bytes) on a base in 16
  * bits; QLoRA, prepared, keeps what is not in 4 bits in FP32, which autocast casts to 16 for use.
  * What a frozen layer need not keep for its gradient is gone: less than in full training. */
@@ -340,6 +358,7 @@ int main(void)
         cmocka_unit_test(fsdp_shards_units),
         cmocka_unit_test(kv_cache),
         cmocka_unit_test(adapters),
+        cmocka_unit_test(adapters_have_shapes),
         cmocka_unit_test(adapters_train_little),
         cmocka_unit_test(offloading_moves_bytes),
         cmocka_unit_test(neftune),
