@@ -58,10 +58,10 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
     return op;
 }
 
-/* It was copied into the bucket, unless it does not fit there. */
+/* It was copied into the bucket, unless it does not fit there (extra_large_param_to_reduce of stages 1 and 2). */
 static bool is_copied(const struct zero *zero, int tensor)
 {
-    return zero->options->stage < 3 || zero->emit->model->tensors[tensor].numel < zero->options->reduce_bucket_size;
+    return zero->emit->model->tensors[tensor].numel <= zero->options->reduce_bucket_size;
 }
 
 static void send_bucket(struct zero *zero)

@@ -190,6 +190,27 @@ static void zero_volumes(void **state)
     }
 }
 
+/* Tensors of small_gpt: what is larger than a bucket is reduced from where it lies, in every stage. A matrix of the MLP
+ * just fits. */
+static void large_gradients_are_not_copied(void **state)
+{
+    (void)state;
+    for (int64_t stage = 1; stage <= 3; stage++) {
+        struct strategy_options options = zero_of(stage);
+        options.zero.reduce_bucket_size = (int64_t)small_gpt.d_model * small_gpt.d_ff;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        int fit = 0, copied = 0;
+        for (int t = 0; t < compiled.model.n_tensors; t++)
+            fit += compiled.model.tensors[t].numel <= options.zero.reduce_bucket_size;
+        for (int i = 0; i < compiled.plan.ops.n; i++)
+            copied += strstr(compiled.plan.ops.at[i].name, "/copy_to_bucket") != NULL;
+        assert_int_equal(fit, compiled.model.n_tensors - 1); /* all but the embedding */
+        assert_int_equal(copied, fit);
+        drop(&compiled);
+    }
+}
+
 /* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
  * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
  * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
@@ -353,6 +374,7 @@ int main(void)
         cmocka_unit_test(prefetch_is_an_order_of_issue),
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
         cmocka_unit_test(zero_volumes),
+        cmocka_unit_test(large_gradients_are_not_copied),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
         cmocka_unit_test(what_passes_between_blocks),
