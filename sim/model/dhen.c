@@ -1,12 +1,15 @@
 /* DHEN, a Deep and Hierarchical Ensemble Network that ranks (arXiv 2203.11014), as a dense stack over features that
  * come out of sparse tables. A sample is m features of d elements: m - 1 pooled embeddings and one that an MLP makes of
- * its dense inputs. A layer is Norm(sum of modules(X) + X), section 3; a module takes and gives m features: linear a
- * matrix over the features dot          every pair of features multiplied (X X^T), then an MLP of width d_ff back to m
- * features: the paper's AdvancedDLRM attention    a TransformerEncoderLayer whose tokens are the features, without
- * dropout convolution  3 x 3 over features x d, one channel cross        X * (W x + b), x the sample as one vector
- * (DCN-V2, arXiv 2008.13535) The ensemble is the sum, one of the paper's three forms. Behind the last layer an MLP of
- * width d_ff gives one number a task. Its loss is counted as cross entropy's kernels (binary cross entropy: some bytes
- * a sample).
+ * its dense inputs. A layer is Norm(sum of modules(X) + X), section 3; a module takes and gives m features:
+ * - linear: a matrix over the features
+ * - dot: every pair of features multiplied (X X^T), then an MLP of width d_ff back to m features: the paper's
+ *   AdvancedDLRM
+ * - attention: a TransformerEncoderLayer whose tokens are the features, without dropout
+ * - convolution: 3 x 3 over features x d, one channel
+ * - cross: X * (W x + b), x the sample as one vector (DCN-V2, arXiv 2008.13535)
+ *
+ * The ensemble is the sum, one of the paper's three forms. Behind the last layer an MLP of width d_ff gives one number
+ * a task. Its loss is counted as cross entropy's kernels (binary cross entropy: some bytes a sample).
  *
  * The tables (tape_tables) are model parallel: each rank keeps its share of them, whatever the strategy does with the
  * dense part. Ignored: that tables are of unequal size and load, features of unequal pooling, tables in host memory. */

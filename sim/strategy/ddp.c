@@ -4,14 +4,17 @@
  * Every rank holds the whole model, its gradients and optimizer state. Gradients go into buckets of bucket_cap_bytes
  * (the first first_bucket_bytes) in the order in which they become ready (the order after the rebuild in the first
  * step); a full bucket is all-reduced while backward goes on. Without gradient_as_bucket_view the buckets are a second
- * copy of the gradients. Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32. With
- * gradient accumulation only the last micro-step communicates (no_sync). LOMO goes without the reducer: each gradient
- * is all-reduced alone, used and freed before backward goes on (lomo_optim/lomo.py, fuse_update).
- * broadcast_buffers: before a step's first forward pass rank 0's statistics of BatchNorm go to all, joined by
- * format, and are copied out one by one (broadcast_coalesced, c10d/comm.cpp).
- *   One rank goes through all of that: its buckets are filled and emptied like those of many. Only NCCL launches
- * nothing for it, as the collectives work in place (ncclEnqueueCheck: nRanks == 1); the host pays for them.
- *   Ignored: find_unused_parameters, static_graph, the division of a whole bucket (a pass over it) that PyTorch before
+ * copy of the gradients.
+ * - Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32.
+ * - With gradient accumulation only the last micro-step communicates (no_sync).
+ * - LOMO goes without the reducer: each gradient is all-reduced alone, used and freed before backward goes on
+ *   (lomo_optim/lomo.py, fuse_update).
+ * - broadcast_buffers: before a step's first forward pass rank 0's statistics of BatchNorm go to all, joined by format,
+ *   and are copied out one by one (broadcast_coalesced, c10d/comm.cpp).
+ * - One rank goes through all of that: its buckets are filled and emptied like those of many. Only NCCL launches
+ *   nothing for it, as the collectives work in place (ncclEnqueueCheck: nRanks == 1); the host pays for them.
+ *
+ * Ignored: find_unused_parameters, static_graph, the division of a whole bucket (a pass over it) that PyTorch before
  * 1.6 makes, zero_grad(set_to_none=False). */
 #include "strategy/emit.h"
 

@@ -2,13 +2,15 @@
  *
  * PyTorch's own (adamw, adam, sgd, sgd_momentum) come in three implementations: foreach, fused, and a loop over the
  * tensors (which Composer's DecoupledAdamW is too); the others in the one of their library, all of them loops:
- *   lion                 lion-pytorch (arXiv 2302.06675): one moment
- *   adam8bit             bitsandbytes, block-wise (arXiv 2110.02861): two moments of a byte an element and an FP32
- * scale to each block of each; tensors below 4,096 elements keep FP32 moments adafactor transformers.Adafactor (arXiv
- * 1804.04235): FP32 sums over the rows and the columns of a matrix adafactor_momentum   the same with beta1: an FP32
- * first moment beside them lomo                 OpenLMLab/LOMO (arXiv 2306.09782): SGD inside backward; a gradient
- * lives until its layer's update, nothing is kept A flat shard (FSDP, ZeRO) is a vector: Adafactor keeps a whole second
- * moment of it.
+ * - lion: lion-pytorch (arXiv 2302.06675): one moment
+ * - adam8bit: bitsandbytes, block-wise (arXiv 2110.02861): two moments of a byte an element and an FP32 scale to each
+ *   block of each; tensors below 4,096 elements keep FP32 moments
+ * - adafactor: transformers.Adafactor (arXiv 1804.04235): FP32 sums over the rows and the columns of a matrix
+ * - adafactor_momentum: the same with beta1: an FP32 first moment beside them
+ * - lomo: OpenLMLab/LOMO (arXiv 2306.09782): SGD inside backward; a gradient lives until its layer's update, nothing is
+ *   kept
+ *
+ * A flat shard (FSDP, ZeRO) is a vector: Adafactor keeps a whole second moment of it.
  *
  * Ignored: LOMO's second backward pass where gradients are clipped by their norm; Adafactor's matrices of more than two
  * dimensions; states kept in another format than said here. */
