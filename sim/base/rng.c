@@ -69,12 +69,6 @@ double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
     return rounded(gsl_ran_lognormal(&rng, -sigma * sigma / 2, sigma));
 }
 
-double rng_exponential(struct rng_stream *stream, double mean)
-{
-    gsl_rng rng = as_gsl(stream);
-    return rounded(gsl_ran_exponential(&rng, 1.0)) * mean;
-}
-
 static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
 
 void rng_normal_scores(struct rng_stream *stream, double *out, int n)

@@ -18,7 +18,6 @@ double rng_uniform(struct rng_stream *stream); /* [0, 1), 53 bits */
  * through. */
 double rng_gaussian(struct rng_stream *stream, double sigma);        /* mean 0 */
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma); /* mean 1, log-sd sigma */
-double rng_exponential(struct rng_stream *stream, double mean);
 
 /* A sample of n standard normal numbers without its luck: the values that the smallest, the second ... of n draws have
  * in the mean (Blom's approximation of them, 1958: off by 0.026 for two draws, by at most 0.011 for eight), in an order

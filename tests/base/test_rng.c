@@ -34,10 +34,8 @@ static void first_values_are_golden(void **state)
     double uniform = rng_uniform(&stream);
     double gaussian = rng_gaussian(&stream, 1.0);
     double lognormal = rng_lognormal_mean1(&stream, 0.25);
-    double exponential = rng_exponential(&stream, 1.0);
-    if (uniform != 0x1.4d144f479349cp-1 || gaussian != -0x1.c66687d8p-1 || lognormal != 0x1.0c04edc4p+0 ||
-        exponential != 0x1.5f884908p+0)
-        fail_msg("%a %a %a %a", uniform, gaussian, lognormal, exponential);
+    if (uniform != 0x1.4d144f479349cp-1 || gaussian != -0x1.c66687d8p-1 || lognormal != 0x1.0c04edc4p+0)
+        fail_msg("%a %a %a", uniform, gaussian, lognormal);
 }
 
 static void streams_do_not_depend_on_each_other(void **state)
@@ -113,11 +111,6 @@ static void distributions_have_their_moments(void **state)
     for (int i = 0; i < N; i++)
         x[i] = rng_gaussian(&stream, 0.02);
     check(x, 0, 0.02, 3);
-    for (int i = 0; i < N; i++) {
-        x[i] = rng_exponential(&stream, 3);
-        assert_true(x[i] >= 0);
-    }
-    check(x, 3, 3, 9);
 }
 
 static void lognormal_has_mean_one(void **state)
