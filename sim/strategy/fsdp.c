@@ -7,15 +7,16 @@
  * for the oldest pending free] cast of the shard on the unshard stream, all-gather. forward: FULL_SHARD frees the
  * gathered parameters after it, the root keeps them, SHARD_GRAD_OP too. backward: BACKWARD_PRE gathers the next unit
  * before, BACKWARD_POST after the kernels of this one; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps
- * them to the last micro-step), the flat gradient is put together (autograd's cat), divided, reduce-scattered, cast to
- * the master precision. All-gathers and reduce-scatters share one process group, hence one NCCL stream: they run in
- * issue order. HYBRID_SHARD adds an all-reduce of the shard over the replicas on a second group; NO_SHARD all-reduces
- * instead. LOMO updates a unit's shard as soon as its gradient is reduced, on the post-backward stream (optimizer in
- * backward). CPU offload: a shard is copied to the GPU before it is cast or gathered, its gradient back to the host
- * after reduction, and the host steps. Frozen parameters (adapters beside them) are gathered with those that are
- * trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's wrapping policy would make a unit of every
- * adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32 and its matrices are cast for each pass
- * (autograd keeps the copies for backward); its gradients are FP32. Ignored: use_orig_params, buffers.
+ * them to the last micro-step), the flat gradient is put together (autograd's cat), divided by one part of the number
+ * of ranks, reduce-scattered, divided by the other, cast to the master precision. All-gathers and reduce-scatters share
+ * one process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over
+ * the replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
+ * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
+ * cast or gathered, its gradient back to the host after reduction, and the host steps. Frozen parameters (adapters
+ * beside them) are gathered with those that are trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's
+ * wrapping policy would make a unit of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32
+ * and its matrices are cast for each pass (autograd keeps the copies for backward); its gradients are FP32. Ignored:
+ * use_orig_params, buffers.
  *
  * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on

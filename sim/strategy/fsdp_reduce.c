@@ -43,23 +43,23 @@ static plan_wait reduce_replicas(struct fsdp *fsdp, int layer, plan_wait scatter
         emit->options->host.collective_issue_s);
 }
 
-/* The reduced shard in the precision of the parameters, added to what earlier micro-steps left. */
+/* The reduced shard, divided by what it was not divided by before, in the precision of the parameters, added to what
+ * earlier micro-steps left. */
 static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last)
 {
     struct emit *emit = fsdp->emit;
     struct plan_builder *builder = &emit->builder;
     struct fsdp_unit *unit = &fsdp->units[layer];
-    double master = (double)(unit->shard * emit->master_bytes);
+    double master = (double)(unit->shard * emit->master_bytes), wire = (double)(unit->shard * fsdp->reduce_bytes);
     int kept = reduced;
     plan_stream_wait(builder, STREAM_POST, last);
+    if (!fsdp_by_parameter(fsdp))
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", wire, wire);
     if (fsdp->reduce_bytes != emit->master_bytes) {
         kept = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "sharded_grad"),
             unit->shard * emit->master_bytes, HBM_GRADIENTS);
-        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad",
-            (double)(unit->shard * fsdp->reduce_bytes), master);
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad", wire, master);
         plan_free(builder, reduced, last);
-    } else if (!fsdp_by_parameter(fsdp)) {
-        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", master, master);
     }
     if (unit->sharded_grad != PLAN_NO_OP) {
         fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "accumulate_shard", 2 * master, master);

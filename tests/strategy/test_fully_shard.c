@@ -54,8 +54,30 @@ static void fully_shard_copies_parameter_by_parameter(void **state)
     drop(&two);
 }
 
+/* FSDP1 divides the shard, too, as it was reduced: read and written in 2 bytes before the cast to FP32, or in 4 where
+ * there is none. NCCL divides for fully_shard. */
+static void fsdp1_divides_before_and_after(void **state)
+{
+    (void)state;
+    for (int fp32 = 0; fp32 < 2; fp32++)
+        for (int version = 1; version <= 2; version++) {
+            struct compiled compiled;
+            struct strategy_options options = options_of(FULL_SHARD);
+            options.fsdp.reduce_dtype = fp32 ? REDUCE_FP32 : REDUCE_PARAM_DTYPE;
+            options.fsdp.version = version;
+            compile(&compiled, &options, &small_t5, 8);
+            double all = version == 1 ? (double)compiled.model.params : 0, wire = fp32 ? 4 + 4 : 2 + 2;
+            assert_true(traffic_of(&compiled.plan, "predivide") == wire * all);
+            assert_true(traffic_of(&compiled.plan, "postdivide") == wire * all / 8);
+            drop(&compiled);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fully_shard_copies_parameter_by_parameter)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fully_shard_copies_parameter_by_parameter),
+        cmocka_unit_test(fsdp1_divides_before_and_after),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
