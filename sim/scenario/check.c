@@ -114,6 +114,18 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
             train->micro_batch, train->seq_len, bytes);
 }
 
+/* Here, too, so that a file is refused before anything is simulated, and `tune` passes such points over. */
+static void check_batch(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    int64_t micro_steps = strategy_micro_steps(train);
+    if (micro_steps > STRATEGY_MAX_MICRO_STEPS)
+        diag_input(diag, at(point, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum", file),
+            "%" PRId64 " micro-steps of %" PRId64 " sequences in an optimizer step, of which at most %d are simulated; "
+            "use a larger 'train.micro_batch' or a smaller batch",
+            micro_steps, train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
+}
+
 static void check_attention(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
@@ -194,6 +206,7 @@ void check_point(const struct scenario_point *point, const char *file, struct di
     check_gpus(point, diag);
     check_group(point, file, diag);
     check_lengths(point, file, diag);
+    check_batch(point, file, diag);
     check_attention(point, file, diag);
     check_adapters(point, file, diag);
     check_precision(point, file, diag);

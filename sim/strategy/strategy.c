@@ -129,9 +129,8 @@ static enum status check_batch(const struct train_options *train, struct source_
             (long long)train->device_batch, follows, (long long)train->micro_batch, (long long)train->grad_accum);
     if (follows > STRATEGY_MAX_MICRO_STEPS)
         return diag_input(diag, at,
-            "%lld micro-steps of %lld sequences in an optimizer step; use a larger train.micro_batch or fewer "
-            "sequences "
-            "in train.device_batch: at most %d micro-steps are simulated",
+            "%lld micro-steps of %lld sequences in an optimizer step, of which at most %d are simulated; use a larger "
+            "train.micro_batch or a smaller batch",
             follows, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
     if (train->optimizer == OPTIMIZER_LOMO && follows > 1)
         return diag_input(diag, at,

@@ -142,6 +142,9 @@ static void points_that_make_no_sense(void **state)
             {0},
             "x.yaml:4:84: error: no linear layer of a block of 'tiny.json' is called 'q_proj'; see `flopcast "
             "model`\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN, {"train.device_batch", "[2048, 2049]"},
+            "--set train.device_batch:1:8: error: 1025 micro-steps of 2 sequences in an optimizer step, of which at "
+            "most 1024 are simulated; use a larger 'train.micro_batch' or a smaller batch\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "published: {figure: 7c}\n", {0},
             "x.yaml:5:21: error: 'published' needs both 'file' and 'figure'\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "assumptions: none\n", {0},
