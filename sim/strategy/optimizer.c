@@ -26,9 +26,11 @@ enum {
        tensors than min_8bit_size keep 32-bit moments. */
     BNB_BLOCK = 256,
     BNB_MIN_8BIT = 4096,
-    /* Tensors that one multi-tensor kernel takes at most (depth_to_max_tensors of multi_tensor_apply for two to four
-       lists, PyTorch 2): more tensors mean more launches. */
+    /* What one multi-tensor kernel takes at most (multi_tensor_apply, PyTorch 2): tensors (depth_to_max_tensors for two
+       to four lists), and blocks (depth_to_max_blocks) of kChunkSize elements. */
     TENSORS_A_LAUNCH = 36,
+    BLOCKS_A_LAUNCH = 320,
+    ELEMENTS_A_BLOCK = 65536,
 };
 
 struct recipe {
@@ -154,6 +156,25 @@ static int *temporaries_of(
     return blocks;
 }
 
+int optimizer_launches(const struct optimizer_tensor *tensors, int n)
+{
+    int launches = 0, held = 0;
+    int64_t blocks = 0; /* of the launch that is being filled */
+    for (int i = 0; i < n; i++) {
+        blocks += (tensors[i].rows * tensors[i].cols + ELEMENTS_A_BLOCK - 1) / ELEMENTS_A_BLOCK;
+        launches += (int)(blocks / BLOCKS_A_LAUNCH);
+        held = blocks >= BLOCKS_A_LAUNCH ? 0 : held;
+        blocks %= BLOCKS_A_LAUNCH;
+        held += blocks > 0;
+        if (held == TENSORS_A_LAUNCH) {
+            launches++;
+            held = 0;
+            blocks = 0;
+        }
+    }
+    return launches + (blocks > 0);
+}
+
 /* All tensors in a few launches a pass. */
 static void emit_together(struct emit *emit, const struct recipe *recipe, const struct optimizer_tensor *tensors, int n)
 {
@@ -162,7 +183,7 @@ static void emit_together(struct emit *emit, const struct recipe *recipe, const 
         numel += tensors[i].rows * tensors[i].cols;
         state_bytes += optimizer_state_bytes(emit->options->train.optimizer, tensors[i], emit->step_bytes);
     }
-    int launches = (n + TENSORS_A_LAUNCH - 1) / TENSORS_A_LAUNCH;
+    int launches = optimizer_launches(tensors, n);
     bool fused = recipe->fused && emit->options->train.optimizer_impl == OPTIMIZER_FUSED;
     double host_s = emit->options->host.kernel_issue_s;
     int n_temporaries = fused ? 0 : recipe->temporaries * n;

@@ -45,4 +45,8 @@ struct optimizer_tensor {
  * too). */
 int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int64_t element_bytes);
 
+/* Launches of one multi-tensor kernel (foreach, fused) over all tensors: a launch ends when it is full of tensors, or
+ * of blocks; a large tensor goes on in the next one. */
+int optimizer_launches(const struct optimizer_tensor *tensors, int n);
+
 #endif

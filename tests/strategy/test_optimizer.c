@@ -124,6 +124,27 @@ static void adamw_moves(void **state)
     assert_true(fused.flop == 14.0 * PARAMS && foreach.flop == fused.flop);
 }
 
+/* A launch takes 36 tensors, or 320 blocks of 65,536 elements. */
+static void launches_end_when_they_are_full(void **state)
+{
+    (void)state;
+    enum { FULL = 320 * 65536 };
+    const struct optimizer_tensor small = {10, 10}, full = {FULL, 1}, more = {FULL + 1, 1}, large = {3 * FULL + 1, 1};
+    struct optimizer_tensor many[73];
+    for (int i = 0; i < 73; i++)
+        many[i] = small;
+    assert_int_equal(optimizer_launches(&small, 1), 1);
+    assert_int_equal(optimizer_launches(many, 36), 1);
+    assert_int_equal(optimizer_launches(many, 37), 2);
+    assert_int_equal(optimizer_launches(many, 73), 3);
+    assert_int_equal(optimizer_launches(&full, 1), 1);
+    assert_int_equal(optimizer_launches(&more, 1), 2);
+    assert_int_equal(optimizer_launches(&large, 1), 4);
+    many[0] = large; /* its last block shares the fourth launch with 35 others */
+    assert_int_equal(optimizer_launches(many, 36), 4);
+    assert_int_equal(optimizer_launches(many, 37), 5);
+}
+
 /* The loop moves what foreach does, in nine launches a tensor. */
 static void adamw_in_a_loop(void **state)
 {
@@ -242,6 +263,7 @@ int main(void)
         cmocka_unit_test(a_matrix),
         cmocka_unit_test(a_vector_and_16_bit),
         cmocka_unit_test(adamw_moves),
+        cmocka_unit_test(launches_end_when_they_are_full),
         cmocka_unit_test(adamw_in_a_loop),
         cmocka_unit_test(fp32_copies_with_the_optimizer),
         cmocka_unit_test(adam_8bit_moves),
