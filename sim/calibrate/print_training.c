@@ -107,7 +107,7 @@ bool *training_fit_rows(const char *path, struct diag *diag)
         return NULL;
     bool *rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof *rows);
     for (int r = 0; r < csv_rows(csv); r++) {
-        const char *used = csv_cell(csv, r, csv_column(csv, "used_in_fit")), *key = strstr(used, ": ");
+        const char *used = validate_used_in_fit(csv, r), *key = strstr(used, ": ");
         rows[r] = key ? training_fit_has(key + 2) : *used != '\0';
     }
     csv_release(csv);

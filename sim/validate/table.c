@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 const char *const validate_status_names[VALIDATE_STATUS_COUNT + 1] = {
     [VALIDATE_OK] = "ok", [VALIDATE_OOM] = "oom", [VALIDATE_NOT_SIMULATED] = "not_simulated"};
@@ -82,6 +83,16 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
         if (csv_column(csv, required[i]) < 0)
             diag_input(diag, head, "no column '%s', which every table of runs has", required[i]);
     return diag->n_errors == before;
+}
+
+const char *validate_used_in_fit(const struct csv_table *csv, int row)
+{
+    static const char *const none[] = {"no", "false", "0"};
+    const char *cell = csv_cell(csv, row, csv_column(csv, "used_in_fit"));
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        if (strcasecmp(cell, none[i]) == 0)
+            return "";
+    return cell;
 }
 
 static double figure(const struct csv_table *csv, int row, const char *column, struct diag *diag)
@@ -185,7 +196,7 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
             .csv_row = r,
             .id = csv_cell(csv, r, csv_column(csv, "id")),
             .source = csv_cell(csv, r, csv_column(csv, "source")),
-            .used_in_fit = csv_cell(csv, r, csv_column(csv, "used_in_fit")),
+            .used_in_fit = validate_used_in_fit(csv, r),
             .reason = csv_cell(csv, r, csv_column(csv, "not_simulated")),
             .model = csv_cell(csv, r, csv_column(csv, "model")),
             .gpu = "",

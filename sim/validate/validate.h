@@ -7,11 +7,13 @@
  * - what was measured: tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes,
  *   oom (yes, no). Empty: not published. Of models of images, tokens_per_s_per_gpu is images.
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
- *   only one of them does), not_simulated (a reason: the row is reported with it, and not run), assumptions,
- *   value_kind, notes.
- * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
- * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
- * checkpoint_early_stop, attention, use_cache, max_positions, flops_formula. Any other column is an error.
+ *   only one of them does; empty, no, false or 0, whatever their case: none), not_simulated (a reason: the row is
+ *   reported with it, and not run), assumptions, value_kind, notes.
+ *
+ * Settings: model, topology, stack, gpus, strategy,
+ * sharding_strategy, backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, micro_batch, grad_accum,
+ * seq_len, decoder_seq_len, activation_checkpointing, checkpoint_early_stop, attention, cross_entropy, use_cache,
+ * max_positions, flops_formula. Any other column is an error.
  *
  * Error of a row: predicted / measured - 1 of its speed: of tokens_per_s_per_gpu, else of step_time_s (inverted), else
  * of tflops_per_gpu by the row's flops_formula. Where a row gives TFLOPS or a step time only, its measured tokens/s are
@@ -74,6 +76,9 @@ struct validate_table {
  * is loaded nevertheless. False: the table itself cannot be read. */
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
+
+/* What a row's cell of used_in_fit names; "" where no fit rests on the row. */
+const char *validate_used_in_fit(const struct csv_table *csv, int row);
 
 /* k samples a row (scenario_sample_quickly). */
 struct validate_sampling {

@@ -90,6 +90,22 @@ static void a_model_alone_begins_a_curve(void **state)
     drop(loaded);
 }
 
+/* A row says that no fit rests on it by nothing, or in words. */
+static void no_is_no_fit(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,8,2,1,1000,,no,,\n"
+                                            "b,s,tiny.json,cluster.yaml,8,2,1,1000,,no,no,\n"
+                                            "c,s,tiny.json,cluster.yaml,8,2,1,1000,,no,False,\n"
+                                            "d,s,tiny.json,cluster.yaml,8,2,1,1000,,no,0,\n"
+                                            "e,s,tiny.json,cluster.yaml,8,2,1,1000,,no,none.yaml,\n");
+    assert_string_equal(loaded->diag.text, "");
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(loaded->table.rows.at[i].used_in_fit, "");
+    assert_string_equal(loaded->table.rows.at[4].used_in_fit, "none.yaml");
+    drop(loaded);
+}
+
 static bool all(const struct validate_row *row, const void *self)
 {
     (void)self;
@@ -165,6 +181,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_ratios),
         cmocka_unit_test(a_model_alone_begins_a_curve),
+        cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(a_row_that_makes_no_scenario_is_named),
