@@ -12,27 +12,6 @@ const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {
 /* tests/law/test_footprint.c holds the closed form to within 1 % of the simulated peak. */
 static const double TUNE_SLACK = 0.99;
 
-/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all; */
-static const int footprint_dtypes[PRECISION_COUNT] = {
-    [PRECISION_FP32] = FOOTPRINT_FP32,
-    [PRECISION_TF32] = FOOTPRINT_TF32,
-    [PRECISION_BF16_MIXED] = FOOTPRINT_BF16_MIXED,
-    [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
-    [PRECISION_BF16] = FOOTPRINT_BF16,
-    [PRECISION_BF16_MASTER] = FOOTPRINT_BF16_MASTER,
-    [PRECISION_FP8_MIXED] = FOOTPRINT_FP8_MIXED,
-};
-
-static int footprint_strategy(const struct strategy_options *options)
-{
-    static const int zero[] = {FOOTPRINT_ZERO1, FOOTPRINT_ZERO2, FOOTPRINT_ZERO3};
-    if (options->kind == STRATEGY_DEEPSPEED)
-        return zero[options->zero.stage - 1];
-    if (options->kind == STRATEGY_INTERNEVO)
-        return FOOTPRINT_ZERO1;
-    return options->kind == STRATEGY_DDP ? FOOTPRINT_DDP : FOOTPRINT_FSDP;
-}
-
 static int64_t sharding_group(const struct scenario_point *point)
 {
     const struct strategy_options *strategy = &point->options.strategy;
@@ -43,26 +22,14 @@ static int64_t sharding_group(const struct scenario_point *point)
     return point->options.cluster.gpus;
 }
 
+/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all. */
 static double least_bytes(const struct scenario_point *point)
 {
     const struct strategy_options *strategy = &point->options.strategy;
-    const struct train_options *train = &strategy->train;
+    struct footprint_options options = footprint_options_of(strategy, sharding_group(point));
     struct arena scratch = ARENA_INIT;
-    struct footprint_options options = {
-        .dtype = footprint_dtypes[train->precision],
-        .optimizer = train->optimizer,
-        .strategy = footprint_strategy(strategy),
-        .gpus = sharding_group(point),
-        .micro_batch = train->micro_batch,
-        .seq_len = train->seq_len,
-        .decoder_seq_len = train->decoder_seq_len,
-        .checkpointing = train->activation_checkpointing == CHECKPOINT_NONE ? CHECKPOINT_NONE : CHECKPOINT_FULL,
-        .attention = train->attention,
-        .cross_entropy = train->cross_entropy,
-        .lora_rank = train->lora_rank,
-        .lora_targets = train->lora_targets,
-        .base = train->qlora ? BASE_NF4 : BASE_HALF,
-    };
+    if (options.checkpointing != CHECKPOINT_NONE)
+        options.checkpointing = CHECKPOINT_FULL;
     struct footprint f = footprint_of(point->model.params, &point->model, &options, &scratch);
     arena_release(&scratch);
     return TUNE_SLACK * (f.weights + f.optimizer + f.tables + fmax(f.gradients, f.activations));

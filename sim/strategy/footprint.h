@@ -81,6 +81,9 @@ struct footprint {
     double host;        /* in host memory, for this GPU; no part of the total */
 };
 
+/* What the options of a job mean here; gpus: those that share out what the strategy shards. */
+struct footprint_options footprint_options_of(const struct strategy_options *options, int64_t gpus);
+
 /* params: parameters; model: its shape, or NULL. scratch holds the model's kernels. options->gpus >= 1. */
 struct footprint footprint_of(
     int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch);

@@ -63,10 +63,9 @@ static void global_batch_is_kept(void **state)
 
 /* What is pruned is out of memory when it is simulated after all. Batches to 2^14: the logits alone, 2^14 x 128 x 1000
  * x 4 bytes, are half of the GPU's 16 GiB. */
-static void pruning_is_sound(void **state)
+static void assert_sound(const char *text, const struct scenario_override *overrides, int n)
 {
-    (void)state;
-    struct loaded *loaded = load_text(BASE QUIET, NULL, 0);
+    struct loaded *loaded = load_text(text, overrides, n);
     struct tune tune = search(loaded, (struct tune_options){1 << 14, 0, 1000});
     assert_true(tune.count[TUNE_PRUNED] > 0 && tune.count[TUNE_RAN] > 0);
     for (int i = 0; i < tune.candidates.n; i++) {
@@ -86,6 +85,22 @@ static void pruning_is_sound(void **state)
     }
     vec_free(&tune.candidates);
     unload(loaded);
+}
+
+static void pruning_is_sound(void **state)
+{
+    (void)state;
+    assert_sound(BASE QUIET, NULL, 0);
+}
+
+/* What is in host memory is no reason to prune. */
+static void pruning_is_sound_with_offload(void **state)
+{
+    (void)state;
+    static const struct scenario_override offload[] = {
+        {"cluster.topology", FLOPCAST_SOURCE_DIR "/topologies/clusters/dgx-2-ib.yaml"}, /* a node with host_memory */
+        {"fsdp.cpu_offload", "true"}, {"deepspeed.zero_optimization.offload_optimizer", "true"}};
+    assert_sound(BASE QUIET, offload, 3);
 }
 
 /* A candidate's settings over the same file give the same step, to the picosecond. */
@@ -166,6 +181,7 @@ int main(void)
         cmocka_unit_test(candidates),
         cmocka_unit_test(global_batch_is_kept),
         cmocka_unit_test(pruning_is_sound),
+        cmocka_unit_test(pruning_is_sound_with_offload),
         cmocka_unit_test(settings_give_back_the_candidate),
         cmocka_unit_test(ranks),
         cmocka_unit_test(cost),

@@ -1,0 +1,52 @@
+/* Options of a job as those of its footprint, and back. */
+#include "strategy/footprint.h"
+
+static const int dtypes[PRECISION_COUNT] = {
+    [PRECISION_FP32] = FOOTPRINT_FP32,
+    [PRECISION_TF32] = FOOTPRINT_TF32,
+    [PRECISION_BF16_MIXED] = FOOTPRINT_BF16_MIXED,
+    [PRECISION_FP16_MIXED] = FOOTPRINT_FP16_MIXED,
+    [PRECISION_BF16] = FOOTPRINT_BF16,
+    [PRECISION_BF16_MASTER] = FOOTPRINT_BF16_MASTER,
+    [PRECISION_FP8_MIXED] = FOOTPRINT_FP8_MIXED,
+};
+
+static int strategy_of(const struct strategy_options *options)
+{
+    static const int zero[] = {FOOTPRINT_ZERO1, FOOTPRINT_ZERO2, FOOTPRINT_ZERO3};
+    switch ((enum strategy_kind)options->kind) {
+    case STRATEGY_DEEPSPEED:
+        return zero[options->zero.stage - 1];
+    case STRATEGY_INTERNEVO:
+        return FOOTPRINT_ZERO1;
+    case STRATEGY_DDP:
+    case STRATEGY_SINGLE_DEVICE:
+        return FOOTPRINT_DDP;
+    case STRATEGY_FSDP:
+    case STRATEGY_COUNT:
+        break;
+    }
+    return FOOTPRINT_FSDP;
+}
+
+struct footprint_options footprint_options_of(const struct strategy_options *options, int64_t gpus)
+{
+    const struct train_options *train = &options->train;
+    return (struct footprint_options){
+        .dtype = dtypes[train->precision],
+        .optimizer = train->optimizer,
+        .strategy = strategy_of(options),
+        .gpus = gpus,
+        .micro_batch = train->micro_batch,
+        .seq_len = train->seq_len,
+        .decoder_seq_len = train->decoder_seq_len,
+        .checkpointing = train->activation_checkpointing,
+        .attention = train->attention,
+        .cross_entropy = train->cross_entropy,
+        .offload = (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload) ||
+                   (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer),
+        .lora_rank = train->lora_rank,
+        .lora_targets = train->lora_targets,
+        .base = train->qlora ? BASE_NF4 : BASE_HALF,
+    };
+}
