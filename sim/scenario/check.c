@@ -114,18 +114,6 @@ static void check_lengths(const struct scenario_point *point, const char *file, 
             train->micro_batch, train->seq_len, bytes);
 }
 
-/* Here, too, so that a file is refused before anything is simulated, and `tune` passes such points over. */
-static void check_batch(const struct scenario_point *point, const char *file, struct diag *diag)
-{
-    const struct train_options *train = &point->options.strategy.train;
-    int64_t micro_steps = strategy_micro_steps(train);
-    if (micro_steps > STRATEGY_MAX_MICRO_STEPS)
-        diag_input(diag, at(point, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum", file),
-            "%" PRId64 " micro-steps of %" PRId64 " sequences in an optimizer step, of which at most %d are simulated; "
-            "use a larger 'train.micro_batch' or a smaller batch",
-            micro_steps, train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
-}
-
 static void check_attention(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
@@ -169,8 +157,7 @@ static void check_adapters(const struct scenario_point *point, const char *file,
 static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct hw_gpu *gpu = &point->hw.gpu;
-    struct model_workload workload = strategy_workload(&point->options.strategy, &point->model);
-    enum dtype math = workload.fp8 ? DTYPE_FP8 : workload.math;
+    enum dtype math = strategy_math(&point->options.strategy.train);
     if (kernel_supported(gpu, math))
         return;
     char known[128] = "";
@@ -201,15 +188,37 @@ static void check_links(const struct scenario_point *point, const char *file, st
             &point->hw, (int)cluster->gpus, &point->options.exec, at(point, "cluster.degraded_links", file), diag);
 }
 
+struct place {
+    const struct scenario_point *point;
+    const char *file;
+};
+
+/* What nobody set is wrong for this strategy: then its name is what was written. */
+static struct source_pos place_of(const void *self, const char *path)
+{
+    const struct place *place = self;
+    struct source_pos found = at(place->point, path, place->file);
+    return found.line > 0 ? found : at(place->point, "strategy", place->file);
+}
+
+static void check_strategy(const struct scenario_point *point, const char *file, struct diag *diag)
+{
+    const struct place place = {point, file};
+    strategy_check(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus,
+        &(struct strategy_places){place_of, &place}, diag);
+}
+
 void check_point(const struct scenario_point *point, const char *file, struct diag *diag)
 {
+    int before = diag->n_errors;
     check_gpus(point, diag);
     check_group(point, file, diag);
     check_lengths(point, file, diag);
-    check_batch(point, file, diag);
     check_attention(point, file, diag);
     check_adapters(point, file, diag);
     check_precision(point, file, diag);
     check_steps(point, file, diag);
     check_links(point, file, diag);
+    if (diag->n_errors == before) /* else it would say some of it again */
+        check_strategy(point, file, diag);
 }

@@ -86,7 +86,8 @@ void published_find(struct scenario_published *out, const struct csv_table *csv,
 
 /* model and topology, batch and length are given: what must be known before anything is loaded. */
 void check_given(const struct scenario_point *point, const char *file, struct diag *diag);
-/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has. */
+/* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
+ * strategy can follow. */
 void check_point(const struct scenario_point *point, const char *file, struct diag *diag);
 
 #endif

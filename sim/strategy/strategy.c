@@ -79,7 +79,8 @@ const char *strategy_label(const struct strategy_options *options)
     return sharding_strategy_names[options->fsdp.sharding_strategy];
 }
 
-struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+/* What matrix products but FP8's are in. */
+static enum dtype plain_math(const struct train_options *train)
 {
     static const enum dtype math[PRECISION_COUNT] = {[PRECISION_FP32] = DTYPE_FP32,
         [PRECISION_TF32] = DTYPE_TF32,
@@ -88,9 +89,19 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         [PRECISION_BF16] = DTYPE_BF16,
         [PRECISION_BF16_MASTER] = DTYPE_BF16,
         [PRECISION_FP8_MIXED] = DTYPE_BF16};
+    return math[train->precision];
+}
+
+enum dtype strategy_math(const struct train_options *train)
+{
+    return train->precision == PRECISION_FP8_MIXED ? DTYPE_FP8 : plain_math(train);
+}
+
+struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+{
     const struct train_options *train = &options->train;
     bool two_stacks = model->shape.family == MODEL_T5;
-    enum dtype dtype = math[train->precision];
+    enum dtype dtype = plain_math(train);
     return (struct model_workload){
         .micro_batch = train->micro_batch,
         .seq_len = train->seq_len,
@@ -119,66 +130,61 @@ int64_t strategy_micro_steps(const struct train_options *train)
                                    : train->grad_accum;
 }
 
-static enum status check_batch(const struct train_options *train, struct source_pos at, struct diag *diag)
+/* ---- what options refuse ---- */
+
+static struct source_pos at(const struct strategy_places *places, const char *path)
+{
+    return places->at(places->self, path);
+}
+
+static enum status check_batch(
+    const struct train_options *train, const struct strategy_places *places, struct diag *diag)
 {
     long long follows = strategy_micro_steps(train);
     if (train->grad_accum > 1 && train->grad_accum != follows)
-        return diag_input(diag, at,
+        return diag_input(diag, at(places, "train.device_batch"),
             "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but train.grad_accum is %lld; "
             "leave one of them out",
             (long long)train->device_batch, follows, (long long)train->micro_batch, (long long)train->grad_accum);
     if (follows > STRATEGY_MAX_MICRO_STEPS)
-        return diag_input(diag, at,
+        return diag_input(diag, at(places, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum"),
             "%lld micro-steps of %lld sequences in an optimizer step, of which at most %d are simulated; use a larger "
             "train.micro_batch or a smaller batch",
             follows, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
     if (train->optimizer == OPTIMIZER_LOMO && follows > 1)
-        return diag_input(diag, at,
+        return diag_input(diag, at(places, "train.optimizer"),
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
             "train.device_batch than in train.micro_batch");
     return STATUS_OK;
 }
 
 static enum status check_autocast(
-    const struct strategy_options *options, const struct model_shape *shape, struct source_pos at, struct diag *diag)
+    const struct strategy_options *options, const struct strategy_places *places, struct diag *diag)
 {
     int precision = options->train.precision;
+    struct source_pos autocast = at(places, "train.autocast");
     if (!options->train.autocast)
         return STATUS_OK;
     if (precision != PRECISION_BF16_MIXED && precision != PRECISION_FP16_MIXED)
         return diag_input(
-            diag, at, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
+            diag, autocast, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
     if (options->kind == STRATEGY_DEEPSPEED)
-        return diag_input(diag, at, "DeepSpeed casts the model itself; leave train.autocast out");
-    if (model_sample_tokens(shape) > 0)
-        return diag_input(diag, at, "train.autocast is simulated for models of tokens; leave it out");
-    return STATUS_OK;
-}
-
-static enum status check_fsdp(
-    const struct fsdp_options *options, const struct hw *hw, int gpus, struct source_pos at, struct diag *diag)
-{
-    int strategy = options->sharding_strategy;
-    if (strategy != HYBRID_SHARD && strategy != HYBRID_SHARD_ZERO2)
-        return STATUS_OK;
-    int64_t group = options->sharding_group_size ? options->sharding_group_size : hw_gpus_per_node(hw);
-    if (group < gpus && gpus % group != 0)
-        return diag_input(diag, at, "%d GPUs cannot be cut into sharding groups of %lld; take a multiple of it", gpus,
-            (long long)group);
+        return diag_input(diag, autocast, "DeepSpeed casts the model itself; leave train.autocast out");
     return STATUS_OK;
 }
 
 static enum status check_internevo(
-    const struct strategy_options *options, int gpus, struct source_pos at, struct diag *diag)
+    const struct strategy_options *options, const struct strategy_places *places, struct diag *diag)
 {
     int precision = options->train.precision;
     if (precision == PRECISION_BF16_MIXED || precision == PRECISION_FP16_MIXED || precision == PRECISION_FP8_MIXED)
-        return diag_input(diag, at,
-            "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; take train.precision: "
-            "bf16_master");
-    if (gpus % internevo_zero1_size(&options->internevo, gpus) != 0)
-        return diag_input(diag, at, "%d GPUs cannot be cut into zero1 groups of %lld; take a divisor", gpus,
-            (long long)options->internevo.zero1);
+        return diag_input(diag, at(places, "train.precision"),
+            "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer, not %s; take "
+            "bf16_master",
+            precision_names[precision]);
+    if (options->train.lora_rank > 0)
+        return diag_input(diag, at(places, "train.lora_rank"),
+            "adapters are simulated with ddp, fsdp and deepspeed; take one of these");
     return STATUS_OK;
 }
 
@@ -187,86 +193,128 @@ static bool is_zero(const struct strategy_options *options)
     return options->kind == STRATEGY_DEEPSPEED || options->kind == STRATEGY_INTERNEVO;
 }
 
-static bool offloads(const struct strategy_options *options)
+/* The setting that moves something to the host; NULL: none does. */
+static const char *offload_path(const struct strategy_options *options)
 {
-    return (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload) ||
-           (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer);
+    if (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload)
+        return "fsdp.cpu_offload";
+    if (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer)
+        return "deepspeed.zero_optimization.offload_optimizer";
+    return NULL;
 }
 
 static enum status check_offload(
-    const struct strategy_options *options, const struct hw *hw, struct source_pos at, struct diag *diag)
+    const struct strategy_options *options, const struct strategy_places *places, struct diag *diag)
 {
-    if (!quantity_is_set(hw->node.host_bandwidth) || !quantity_is_set(hw->node.host_memory))
-        return diag_input(diag, at,
-            "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", hw->node.name);
+    const char *path = offload_path(options);
+    if (!path)
+        return STATUS_OK;
     if (options->train.optimizer == OPTIMIZER_LOMO)
-        return diag_input(diag, at, "LOMO steps on the GPU, inside backward; take another train.optimizer");
-    if (options->kind == STRATEGY_FSDP && strategy_micro_steps(&options->train) > 1 && !options->fsdp.no_sync)
         return diag_input(
-            diag, at, "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
+            diag, at(places, "train.optimizer"), "LOMO steps on the GPU, inside backward; take another optimizer");
+    if (options->kind == STRATEGY_FSDP && strategy_micro_steps(&options->train) > 1 && !options->fsdp.no_sync)
+        return diag_input(diag, at(places, path),
+            "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
     return STATUS_OK;
 }
 
-static enum status check_images(const struct model *model, const struct hw *hw, struct source_pos at, struct diag *diag)
+enum status strategy_check_options(
+    const struct strategy_options *options, const struct strategy_places *places, struct diag *diag)
 {
-    if (model->shape.image_size == 0)
-        return diag_input(diag, at, "'%s' takes no images; leave out train.decode_images", model->shape.name);
-    if (hw->gpu.host_image_s > 0)
-        return STATUS_OK;
-    return diag_input(diag, at, "node '%s' has no image_time, which train.decode_images needs; give it", hw->node.name);
+    int precision = options->train.precision;
+    if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
+        return diag_input(diag, at(places, "train.precision"),
+            "DeepSpeed keeps FP32 master weights of its own, not %s; take bf16_mixed", precision_names[precision]);
+    if (options->kind == STRATEGY_INTERNEVO && check_internevo(options, places, diag) != STATUS_OK)
+        return STATUS_INPUT;
+    if (options->train.optimizer == OPTIMIZER_LOMO && is_zero(options))
+        return diag_input(diag, at(places, "train.optimizer"),
+            "ZeRO's optimizer steps after backward, LOMO within it; take strategy ddp or fsdp, or another optimizer");
+    if (check_batch(&options->train, places, diag) != STATUS_OK || check_autocast(options, places, diag) != STATUS_OK)
+        return STATUS_INPUT;
+    return check_offload(options, places, diag);
+}
+
+static enum status check_model(const struct strategy_options *options, const struct model *model, const struct hw *hw,
+    const struct strategy_places *places, struct diag *diag)
+{
+    const struct train_options *train = &options->train;
+    if (train->attention == ATTENTION_FLASH && !model_takes_flash(&model->shape))
+        return diag_input(diag, at(places, "train.attention"),
+            "'%s' does more to its scores than flash attention can (T5's position bias, DeepViT's mixing of heads); "
+            "take attention: naive",
+            model->shape.name);
+    if (train->autocast && model_sample_tokens(&model->shape) > 0)
+        return diag_input(
+            diag, at(places, "train.autocast"), "train.autocast is simulated for models of tokens; leave it out");
+    struct source_pos images = at(places, "train.decode_images");
+    if (train->decode_images && model->shape.image_size == 0)
+        return diag_input(diag, images, "'%s' takes no images; leave out train.decode_images", model->shape.name);
+    if (train->decode_images && hw->gpu.host_image_s <= 0)
+        return diag_input(
+            diag, images, "node '%s' has no image_time, which train.decode_images needs; give it", hw->node.name);
+    return STATUS_OK;
+}
+
+static enum status check_gpus(const struct strategy_options *options, const struct hw *hw, int gpus,
+    const struct strategy_places *places, struct diag *diag)
+{
+    int sharding = options->fsdp.sharding_strategy;
+    bool hybrid = options->kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
+    int64_t group = options->fsdp.sharding_group_size ? options->fsdp.sharding_group_size : hw_gpus_per_node(hw);
+    if (options->kind == STRATEGY_SINGLE_DEVICE && gpus > 1)
+        return diag_input(diag, at(places, "strategy"),
+            "strategy 'single_device' is a model on one GPU, not on %d; take strategy: ddp, or cluster.gpus: 1", gpus);
+    if (hybrid && group < gpus && gpus % group != 0)
+        return diag_input(diag, at(places, "fsdp.sharding_group_size"),
+            "%d GPUs cannot be cut into sharding groups of %lld; take a multiple of it", gpus, (long long)group);
+    if (options->kind == STRATEGY_INTERNEVO && gpus % internevo_zero1_size(&options->internevo, gpus) != 0)
+        return diag_input(diag, at(places, "internevo.zero1"),
+            "%d GPUs cannot be cut into zero1 groups of %lld; take a divisor", gpus,
+            (long long)options->internevo.zero1);
+    return STATUS_OK;
+}
+
+enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
+    int gpus, const struct strategy_places *places, struct diag *diag)
+{
+    enum dtype math = strategy_math(&options->train);
+    if (!kernel_supported(&hw->gpu, math))
+        return diag_input(diag, at(places, "train.precision"),
+            "%s has no %s matrix multiplication; take another train.precision", hw->gpu.name, dtype_names[math]);
+    if (check_model(options, model, hw, places, diag) != STATUS_OK ||
+        check_gpus(options, hw, gpus, places, diag) != STATUS_OK ||
+        strategy_check_options(options, places, diag) != STATUS_OK)
+        return STATUS_INPUT;
+    const char *offload = offload_path(options);
+    if (offload && (!quantity_is_set(hw->node.host_bandwidth) || !quantity_is_set(hw->node.host_memory)))
+        return diag_input(diag, at(places, offload),
+            "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", hw->node.name);
+    return STATUS_OK;
 }
 
 /* What the ranks of a node keep in host memory fits there. */
-static enum status check_host(const struct plan *plan, const struct hw *hw, struct source_pos at, struct diag *diag)
+static enum status check_host(
+    const struct plan *plan, const struct hw *hw, struct source_pos gpus_at, struct diag *diag)
 {
     int ranks = hw_ranks_of_node(hw, plan->ranks);
     if (plan->host_bytes * ranks <= hw->node.host_memory.value || plan->host_bytes <= 0)
         return STATUS_OK;
-    return diag_input(diag, at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
+    return diag_input(diag, gpus_at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
         plan->host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
 }
 
-enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag)
+static struct source_pos same_place(const void *self, const char *path)
 {
-    struct model_workload workload = strategy_workload(options, model);
-    enum dtype math = workload.fp8 ? DTYPE_FP8 : workload.math;
-    if (!kernel_supported(&hw->gpu, math))
-        return diag_input(diag, at, "%s has no %s matrix multiplication; take another train.precision", hw->gpu.name,
-            dtype_names[math]);
-    if (options->train.attention == ATTENTION_FLASH && !model_takes_flash(&model->shape))
-        return diag_input(diag, at,
-            "'%s' does more to its scores than flash attention can (T5's position bias, DeepViT's mixing of heads); "
-            "take "
-            "attention: naive",
-            model->shape.name);
-    if (options->kind == STRATEGY_SINGLE_DEVICE && gpus > 1)
-        return diag_input(diag, at,
-            "strategy 'single_device' is a model on one GPU, not on %d; take strategy: ddp, or cluster.gpus: 1", gpus);
-    int precision = options->train.precision;
-    if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
-        return diag_input(diag, at, "DeepSpeed keeps FP32 master weights of its own; take train.precision: bf16_mixed");
-    if (options->kind == STRATEGY_INTERNEVO) {
-        enum status status = check_internevo(options, gpus, at, diag);
-        if (status != STATUS_OK)
-            return status;
-    }
-    if (options->train.lora_rank > 0 && options->kind == STRATEGY_INTERNEVO)
-        return diag_input(diag, at, "adapters are simulated with ddp, fsdp and deepspeed; take one of these");
-    if (options->train.optimizer == OPTIMIZER_LOMO && is_zero(options))
-        return diag_input(
-            diag, at, "ZeRO's optimizer steps after backward, LOMO within it; take strategy: ddp or fsdp");
-    if (check_batch(&options->train, at, diag) != STATUS_OK ||
-        check_autocast(options, &model->shape, at, diag) != STATUS_OK)
-        return STATUS_INPUT;
-    if (options->kind == STRATEGY_FSDP) {
-        enum status status = check_fsdp(&options->fsdp, hw, gpus, at, diag);
-        if (status != STATUS_OK)
-            return status;
-    }
-    if (offloads(options) && check_offload(options, hw, at, diag) != STATUS_OK)
-        return STATUS_INPUT;
-    if (options->train.decode_images && check_images(model, hw, at, diag) != STATUS_OK)
+    (void)path;
+    return *(const struct source_pos *)self;
+}
+
+enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, struct source_pos gpus_at, struct arena *arena, struct diag *diag)
+{
+    const struct strategy_places places = {same_place, &gpus_at};
+    if (strategy_check(options, model, hw, gpus, &places, diag) != STATUS_OK)
         return STATUS_INPUT;
     static void (*const compile[STRATEGY_COUNT])(struct emit *) = {[STRATEGY_FSDP] = compile_fsdp,
         [STRATEGY_DDP] = compile_ddp,
@@ -277,5 +325,5 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     emit_begin(&emit, out, options, model, hw, gpus, arena);
     compile[options->kind](&emit);
     emit_end(&emit);
-    return check_host(out, hw, at, diag);
+    return check_host(out, hw, gpus_at, diag);
 }

@@ -149,11 +149,30 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
-/* Compile one step for a job of gpus ranks on this hardware. Errors are the user's: more micro-steps than
- * STRATEGY_MAX_MICRO_STEPS, the GPU cannot multiply in the precision, a sharding group that does not divide the ranks,
- * flash attention on a model that has none ... told at `at`. */
+/* What matrix products are in, those of linear layers where that differs (FP8). */
+enum dtype strategy_math(const struct train_options *train);
+
+/* Where each setting of a job stands, for messages: at(self, "train.precision"). */
+struct strategy_places {
+    struct source_pos (*at)(const void *self, const char *path);
+    const void *self;
+};
+
+/* What options ask for that their strategy cannot do, whatever model and hardware: more micro-steps than
+ * STRATEGY_MAX_MICRO_STEPS, DeepSpeed without FP32 master weights, LOMO under ZeRO, accumulation under FSDP's offload
+ * ... The first such is told, where it stands. */
+enum status strategy_check_options(
+    const struct strategy_options *options, const struct strategy_places *places, struct diag *diag);
+/* That, and what a job of gpus ranks of this model cannot do on this hardware: the GPU cannot multiply in the
+ * precision, a sharding group that does not divide the ranks, flash attention on a model that has none, offload in a
+ * node whose host memory nobody knows ... */
+enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
+    int gpus, const struct strategy_places *places, struct diag *diag);
+
+/* Compile one step for a job of gpus ranks on this hardware, after strategy_check(), with gpus_at for every place.
+ * Only here is known whether what is offloaded fits into host memory. */
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct source_pos at, struct arena *arena, struct diag *diag);
+    const struct hw *hw, int gpus, struct source_pos gpus_at, struct arena *arena, struct diag *diag);
 
 /* Micro-steps to an optimizer step, and how many there may be: each is a stretch of the plan, some 10^4 ops for a large
  * model. */

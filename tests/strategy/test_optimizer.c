@@ -250,7 +250,7 @@ static void autocast_where_it_cannot_be(void **state)
 static void lomo_where_it_cannot_be(void **state)
 {
     (void)state;
-    refuse(STRATEGY_DEEPSPEED, 1, 0, "take strategy: ddp or fsdp");
+    refuse(STRATEGY_DEEPSPEED, 1, 0, "take strategy ddp or fsdp");
     refuse(STRATEGY_DDP, 2, 0, "take train.grad_accum: 1");
     refuse(STRATEGY_DDP, 1, 2, "no more in train.device_batch than in train.micro_batch");
     refuse(STRATEGY_DDP, 3, 2,
