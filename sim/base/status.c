@@ -100,6 +100,14 @@ void diag_merge(struct diag *into, const struct diag *from)
         into->n_errors += from->n_errors - n;
 }
 
+const char *diag_first(const struct diag *diag, int *n)
+{
+    static const char mark[] = "error: ";
+    const char *at = strstr(diag->text, mark), *from = at ? at + strlen(mark) : diag->text;
+    *n = (int)strcspn(from, "\n");
+    return from;
+}
+
 void bug(const char *file, int line, const char *condition, const char *format, ...)
 {
     fprintf(stderr, "flopcast: BUG at %s:%d (%s): ", file, line, condition);

@@ -46,6 +46,10 @@ enum status diag_io(struct diag *diag, struct source_pos at, const char *format,
 /* Append the messages of from that into does not hold yet, word for word: several points of a sweep share a mistake. */
 void diag_merge(struct diag *into, const struct diag *from);
 
+/* The first message without its place and line end: "what is wrong; what would be right". *n: its length, for "%.*s".
+ */
+const char *diag_first(const struct diag *diag, int *n);
+
 /* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near: edit distance, in which
  * case does not count, above a third of what, rounded up. */
 const char *nearest_name(const char *what, const char *const *names, size_t n);

@@ -25,7 +25,10 @@ struct tune_command {
 };
 
 static const struct argp_option options[] = {
-    {"set", KEY_SET, "KEY=VALUE", 0, "Set an option that is not searched, as in cluster.gpus=64; may be repeated", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0,
+        "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
+        "repeated",
+        0},
     {"by", KEY_BY, "ORDER", 0, "speed: tokens/s of the job (default); cost: dollars for the tokens", 0},
     {"max-batch", KEY_MAX_BATCH, "N", 0, "Largest micro-batch tried (default: 64)", 0},
     {"global-batch", KEY_GLOBAL_BATCH, "N", 0,
@@ -164,29 +167,47 @@ static void print_command(FILE *out, const struct tune_command *command, const s
     vec_free(&vary.options);
 }
 
+/* Why there is nothing to rank. */
+static void print_none(FILE *out, const struct tune *tune)
+{
+    int left = tune->count[TUNE_LEFT_OUT];
+    if (left > 0)
+        fprintf(out, "none of the %d tried fits; %d left out by --limit: take a larger one, or a smaller --max-batch\n",
+            tune->count[TUNE_OOM] + tune->count[TUNE_PRUNED], left);
+    else
+        fputs("nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n", out);
+}
+
+static void print_counts(FILE *out, const struct tune *tune)
+{
+    fprintf(out, "\n%d candidates: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
+        tune->candidates.n, tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
+    if (tune->count[TUNE_LEFT_OUT] > 0)
+        fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
+    if (tune->n_refused > 0)
+        fprintf(out, "\n%d more are not possible: %s", tune->n_refused, tune->refusal);
+    fputs("\n", out);
+}
+
 static void print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, (enum tune_order)command->by);
-    fprintf(out,
-        n > 0 ? "best by %s\n\n"
-              : "nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n",
-        tune_order_names[command->by]);
-    if (n > 0)
-        print_best(out, tune, order, n < command->top ? n : command->top, arena);
-    if (n > 0)
-        print_command(out, command, set, &tune->candidates.at[order[0]], arena);
     int other = command->by == TUNE_BY_SPEED ? TUNE_BY_COST : TUNE_BY_SPEED, first = n > 0 ? order[0] : 0;
+    if (n == 0)
+        print_none(out, tune);
+    if (n > 0) {
+        fprintf(out, "best by %s\n\n", tune_order_names[command->by]);
+        print_best(out, tune, order, n < command->top ? n : command->top, arena);
+        fputs("\nspeeds are without noise: GPUs alike, no jitter; `flopcast run` of the command below has it\n", out);
+        print_command(out, command, set, &tune->candidates.at[order[0]], arena);
+    }
     if (n > 0 && tune_rank(order, tune, (enum tune_order)other) && order[0] != first) {
         fprintf(out, "\nbest by %s\n\n", tune_order_names[other]);
         print_best(out, tune, order, 1, arena);
     }
-    fprintf(out, "\n%d candidates: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
-        tune->candidates.n, tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
-    if (tune->count[TUNE_LEFT_OUT] > 0)
-        fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
-    fputs("\n", out);
+    print_counts(out, tune);
     if (n > 0 && quantity_is_set(tune->candidates.at[first].point.hw.gpu.price))
         fprintf(out, "price: %s\n", tune->candidates.at[first].point.hw.gpu.price.source);
     free(order);
@@ -226,6 +247,19 @@ static void print_csv(FILE *out, const struct tune *tune)
     }
 }
 
+static void tell_none(
+    const struct tune_command *command, const struct scenario_set *set, const struct tune *tune, struct diag *diag)
+{
+    struct source_pos at = {.file = set->file};
+    if (tune->n_refused > 0)
+        diag_input(diag, at, "none of %d combinations is possible; the first: %s", tune->n_refused, tune->refusal);
+    else
+        diag_input(diag, at,
+            "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that is "
+            "a multiple of cluster.gpus",
+            (int)command->options.max_batch, (int)command->options.global_batch);
+}
+
 int cmd_tune(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
@@ -234,7 +268,8 @@ int cmd_tune(int argc, char **argv)
         .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
                "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost.\v"
                "What certainly does not fit is pruned by its closed-form footprint, the rest is simulated with noise "
-               "off. --limit bounds the work, not a clock, so the answer is the same everywhere. Price and power are "
+               "off. What --set gives of the options searched stays. --limit bounds the work, not a clock, so the "
+               "answer is the same everywhere. Price and power are "
                "those of the GPU's topology file."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
@@ -245,11 +280,7 @@ int cmd_tune(int argc, char **argv)
     if (diag.worst == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
         if (tune.candidates.n == 0)
-            diag_input(&diag, (struct source_pos){.file = set.file},
-                "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that "
-                "is "
-                "a multiple of cluster.gpus",
-                (int)command.options.max_batch, (int)command.options.global_batch);
+            tell_none(&command, &set, &tune, &diag);
     }
     if (diag.worst == STATUS_OK) {
         tune_run(&tune, &command.options, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &diag);

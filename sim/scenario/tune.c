@@ -42,20 +42,61 @@ static bool can_fit(const struct tune_candidate *candidate)
     return candidate->least_bytes <= room;
 }
 
+/* What is searched, unless --set says it. */
+enum searched {
+    SEARCH_STRATEGY,
+    SEARCH_SHARDING,
+    SEARCH_GROUP,
+    SEARCH_BACKWARD,
+    SEARCH_FORWARD,
+    SEARCH_STAGE,
+    SEARCH_BATCH,
+    SEARCH_CHECKPOINTING,
+    SEARCH_COUNT
+};
+static const char *const searched_paths[SEARCH_COUNT] = {
+    [SEARCH_STRATEGY] = "strategy",
+    [SEARCH_SHARDING] = "fsdp.sharding_strategy",
+    [SEARCH_GROUP] = "fsdp.sharding_group_size",
+    [SEARCH_BACKWARD] = "fsdp.backward_prefetch",
+    [SEARCH_FORWARD] = "fsdp.forward_prefetch",
+    [SEARCH_STAGE] = "deepspeed.zero_optimization.stage",
+    [SEARCH_BATCH] = "train.micro_batch",
+    [SEARCH_CHECKPOINTING] = "train.activation_checkpointing",
+};
+
+/* --set gave it; the names of such origins are load.c's. */
+static bool is_set(const struct scenario_point *point, const char *path)
+{
+    const char *file = scenario_origin(point, path, NULL).file;
+    return file && strncmp(file, "--set ", strlen("--set ")) == 0;
+}
+
 /* What is searched, out of the way: points that differ in nothing else have the same candidates. */
 static struct scenario_point searched(const struct scenario_point *from, const struct tune_options *options)
 {
     struct scenario_point point = *from;
     struct strategy_options *strategy = &point.options.strategy, plain = strategy_default_options();
-    strategy->kind = STRATEGY_FSDP;
-    strategy->fsdp.sharding_strategy = FULL_SHARD;
-    strategy->fsdp.sharding_group_size = 0;
-    strategy->fsdp.backward_prefetch = plain.fsdp.backward_prefetch;
-    strategy->fsdp.forward_prefetch = plain.fsdp.forward_prefetch;
-    strategy->zero.stage = plain.zero.stage;
-    strategy->train.micro_batch = 1;
-    strategy->train.activation_checkpointing = CHECKPOINT_NONE;
-    if (options->global_batch)
+    bool set[SEARCH_COUNT];
+    for (int i = 0; i < SEARCH_COUNT; i++)
+        set[i] = is_set(from, searched_paths[i]);
+    if (!set[SEARCH_STRATEGY])
+        strategy->kind = STRATEGY_FSDP;
+    if (!set[SEARCH_SHARDING])
+        strategy->fsdp.sharding_strategy = FULL_SHARD;
+    if (!set[SEARCH_GROUP])
+        strategy->fsdp.sharding_group_size = 0;
+    if (!set[SEARCH_BACKWARD])
+        strategy->fsdp.backward_prefetch = plain.fsdp.backward_prefetch;
+    if (!set[SEARCH_FORWARD])
+        strategy->fsdp.forward_prefetch = plain.fsdp.forward_prefetch;
+    if (!set[SEARCH_STAGE])
+        strategy->zero.stage = plain.zero.stage;
+    if (!set[SEARCH_BATCH])
+        strategy->train.micro_batch = 1;
+    if (!set[SEARCH_CHECKPOINTING])
+        strategy->train.activation_checkpointing = CHECKPOINT_NONE;
+    if (options->global_batch && !is_set(from, "train.grad_accum"))
         strategy->train.grad_accum = 1;
     point.options.exec.noise = (struct noise_options){0};
     point.published.found = false;
@@ -78,66 +119,158 @@ struct search {
     struct tune *out;
     const struct tune_options *options;
     const char *file;
+    struct arena *arena;
+    bool set[SEARCH_COUNT]; /* by --set: the base point's value is the only one */
+    bool accum_set;
 };
+
+/* The strategy cannot do it, or host memory is too small for what it offloads, which only the plan knows. */
+static bool refused(const struct search *search, const struct scenario_point *point)
+{
+    struct diag diag = DIAG_INIT;
+    struct footprint_options options = footprint_options_of(&point->options.strategy, 1);
+    check_point(point, search->file, &diag);
+    if (diag.n_errors == 0 && options.offload) {
+        struct arena scratch = ARENA_INIT;
+        struct plan plan = {0};
+        scenario_compile(&plan, point, &scratch, &diag);
+        plan_release(&plan);
+        arena_release(&scratch);
+    }
+    if (diag.n_errors > 0 && search->out->n_refused++ == 0) {
+        int length = 0;
+        const char *reason = diag_first(&diag, &length);
+        search->out->refusal = arena_printf(search->arena, "%.*s", length, reason);
+    }
+    return diag.n_errors > 0;
+}
 
 static void add(const struct search *search, struct scenario_point point)
 {
     int64_t per_micro_step = point.options.strategy.train.micro_batch * point.options.cluster.gpus;
-    if (search->options->global_batch) {
-        if (search->options->global_batch % per_micro_step != 0)
+    int64_t global = search->options->global_batch;
+    if (global) {
+        bool divides = global % per_micro_step == 0;
+        if (!divides || (search->accum_set && point.options.strategy.train.grad_accum != global / per_micro_step))
             return;
-        point.options.strategy.train.grad_accum = search->options->global_batch / per_micro_step;
+        point.options.strategy.train.grad_accum = global / per_micro_step;
     }
-    struct diag diag = DIAG_INIT;
-    check_point(&point, search->file, &diag);
-    if (diag.n_errors)
-        return; /* a combination that nobody asked for */
+    if (refused(search, &point))
+        return;
     struct tune_candidate candidate = {.point = point, .state = TUNE_LEFT_OUT, .least_bytes = least_bytes(&point)};
     if (!can_fit(&candidate))
         candidate.state = TUNE_PRUNED;
     vec_push(&search->out->candidates, candidate);
 }
 
-static void add_fsdp(const struct search *search, struct scenario_point point, int sharding, int64_t group)
+static void add_prefetches(const struct search *search, struct scenario_point point)
 {
-    static const struct {
-        int backward;
-        bool forward;
-    } prefetches[] = {{BACKWARD_PRE, false}, {BACKWARD_PRE, true}, {BACKWARD_POST, false}};
+    static const int backwards[] = {BACKWARD_PRE, BACKWARD_POST};
     struct fsdp_options *fsdp = &point.options.strategy.fsdp;
-    fsdp->sharding_strategy = sharding;
-    fsdp->sharding_group_size = group;
-    for (size_t i = 0; i < sizeof prefetches / sizeof *prefetches; i++) {
-        fsdp->backward_prefetch = prefetches[i].backward;
-        fsdp->forward_prefetch = prefetches[i].forward;
-        add(search, point);
+    int given = fsdp->backward_prefetch, forward_given = fsdp->forward_prefetch;
+    bool one = search->set[SEARCH_BACKWARD], forward_set = search->set[SEARCH_FORWARD];
+    for (int b = 0; b < (one ? 1 : 2); b++)
+        for (int forward = 0; forward < 2; forward++) {
+            bool rare = backwards[b] == BACKWARD_POST && forward; /* only where somebody asks for it */
+            if (forward_set ? forward != forward_given : !one && rare)
+                continue;
+            fsdp->backward_prefetch = one ? given : backwards[b];
+            fsdp->forward_prefetch = forward != 0;
+            add(search, point);
+        }
+}
+
+static void add_groups(const struct search *search, struct scenario_point point)
+{
+    int64_t gpus = point.options.cluster.gpus, node = hw_gpus_per_node(&point.hw);
+    struct fsdp_options *fsdp = &point.options.strategy.fsdp;
+    bool one_node = search->set[SEARCH_SHARDING] && node >= gpus; /* nothing to search: as the scenario says */
+    if (search->set[SEARCH_GROUP] || one_node) {
+        add_prefetches(search, point);
+        return;
+    }
+    for (int64_t group = node; group > 1 && group < gpus; group *= 2) {
+        fsdp->sharding_group_size = group;
+        add_prefetches(search, point);
+    }
+}
+
+static void add_fsdp(const struct search *search, struct scenario_point point)
+{
+    static const int shardings[] = {FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD};
+    struct fsdp_options *fsdp = &point.options.strategy.fsdp;
+    int given = fsdp->sharding_strategy;
+    bool one = search->set[SEARCH_SHARDING];
+    for (size_t i = 0; i < (one ? 1 : sizeof shardings / sizeof *shardings); i++) {
+        struct scenario_point sharded = point;
+        struct fsdp_options *own = &sharded.options.strategy.fsdp;
+        own->sharding_strategy = one ? given : shardings[i];
+        if (own->sharding_strategy == HYBRID_SHARD || own->sharding_strategy == HYBRID_SHARD_ZERO2) {
+            add_groups(search, sharded);
+            continue;
+        }
+        own->sharding_group_size = 0;
+        add_prefetches(search, sharded);
+    }
+}
+
+static void add_stages(const struct search *search, struct scenario_point point)
+{
+    int64_t given = point.options.strategy.zero.stage;
+    for (int64_t stage = 1; stage <= 3; stage++) {
+        point.options.strategy.zero.stage = stage;
+        if (!search->set[SEARCH_STAGE] || stage == given)
+            add(search, point);
     }
 }
 
 /* point: with its micro-batch and checkpointing. */
 static void add_strategies(const struct search *search, struct scenario_point point)
 {
-    int64_t gpus = point.options.cluster.gpus, node = hw_gpus_per_node(&point.hw);
-    if (gpus > 1) {
-        add_fsdp(search, point, FULL_SHARD, 0);
-        add_fsdp(search, point, SHARD_GRAD_OP, 0);
-        for (int64_t group = node; group > 1 && group < gpus; group *= 2)
-            add_fsdp(search, point, HYBRID_SHARD, group);
-        point.options.strategy.kind = STRATEGY_DEEPSPEED;
-        for (int64_t stage = 1; stage <= 3; stage++) {
-            point.options.strategy.zero.stage = stage;
+    bool several = point.options.cluster.gpus > 1, one = search->set[SEARCH_STRATEGY];
+    int given = point.options.strategy.kind;
+    static const int kinds[] = {
+        STRATEGY_FSDP, STRATEGY_DEEPSPEED, STRATEGY_DDP, STRATEGY_SINGLE_DEVICE, STRATEGY_INTERNEVO};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        bool alone = kinds[i] == STRATEGY_SINGLE_DEVICE;
+        if (one ? kinds[i] != given : kinds[i] == STRATEGY_INTERNEVO || alone == several)
+            continue;
+        point.options.strategy.kind = kinds[i];
+        if (kinds[i] == STRATEGY_FSDP)
+            add_fsdp(search, point);
+        else if (kinds[i] == STRATEGY_DEEPSPEED)
+            add_stages(search, point);
+        else
             add(search, point);
-        }
     }
-    point.options.strategy.kind = gpus > 1 ? STRATEGY_DDP : STRATEGY_SINGLE_DEVICE;
-    add(search, point);
+}
+
+/* One micro-batch of every base point. */
+static void add_batch(struct search *search, const struct scenario_point *base, int64_t batch, bool last)
+{
+    struct scenario_point point = *base;
+    struct train_options *train = &point.options.strategy.train;
+    int given = train->activation_checkpointing;
+    for (int i = 0; i < SEARCH_COUNT; i++)
+        search->set[i] = is_set(base, searched_paths[i]);
+    search->accum_set = is_set(base, "train.grad_accum");
+    if (search->set[SEARCH_BATCH] && !last)
+        return;
+    if (!search->set[SEARCH_BATCH])
+        train->micro_batch = batch;
+    for (int checkpointing = 0; checkpointing < CHECKPOINT_COUNT; checkpointing++) {
+        if (search->set[SEARCH_CHECKPOINTING] && checkpointing != given)
+            continue;
+        train->activation_checkpointing = checkpointing;
+        add_strategies(search, point);
+    }
 }
 
 void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena)
 {
     *out = (struct tune){0};
-    struct search search = {out, options, set->file};
+    struct search search = {.out = out, .options = options, .file = set->file, .arena = arena};
     VEC(struct scenario_point) bases = {0};
     VEC(const char *) texts = {0};
     for (int i = 0; i < set->n_points; i++) {
@@ -157,12 +290,7 @@ void tune_candidates(
         largest *= 2;
     for (int64_t batch = largest; batch >= 1; batch /= 2)
         for (int i = 0; i < bases.n; i++)
-            for (int checkpointing = 0; checkpointing < CHECKPOINT_COUNT; checkpointing++) {
-                struct scenario_point point = bases.at[i];
-                point.options.strategy.train.micro_batch = batch;
-                point.options.strategy.train.activation_checkpointing = checkpointing;
-                add_strategies(&search, point);
-            }
+            add_batch(&search, &bases.at[i], batch, batch == 1);
     vec_free(&bases);
     vec_free(&texts);
 }

@@ -4,11 +4,16 @@
  *   strategy          FSDP (FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD between several nodes), DDP, ZeRO 1, 2, 3
  *   sharding group    HYBRID_SHARD: a node, two, four ... and less than the job
  *   prefetch          FSDP: backward_prefetch BACKWARD_PRE, that with forward_prefetch, BACKWARD_POST
- *   checkpointing     none, full
+ *   checkpointing     none, full, selective
  *   micro-batch       1, 2, 4 ... max_batch; with a global batch as many micro-batches to a step as it takes
  *
- * What is searched replaces what the scenario says; all else (model, cluster, GPUs, precision, optimizer ...) stays, so
- * a sweep over clusters or GPU counts is a search over those too.
+ * What is searched replaces what the scenario's file says; all else (model, cluster, GPUs, precision, optimizer ...)
+ * stays, so a sweep over clusters or GPU counts is a search over those too. What --set says stays, too: of that option
+ * this value alone is tried, also one that the search has not (a micro-batch of 12, strategy: internevo,
+ * _HYBRID_SHARD_ZERO2). An option of one strategy (fsdp.*, the stage of ZeRO) keeps no other strategy out.
+ *
+ * Combinations that the strategy refuses (ZeRO without FP32 master weights, a group that does not divide the job,
+ * more in host memory than a node has) are no candidates; they are counted.
  *
  * Pruned before simulating: what certainly does not fit, by the closed form of strategy/footprint.h: weights, optimizer
  * and the larger of gradients and activations are there at one time, and tests/law holds the closed form to within
@@ -46,9 +51,12 @@ struct tune_candidate {
 struct tune {
     VEC(struct tune_candidate) candidates; /* in the order of simulation; free with vec_free */
     int count[TUNE_STATE_COUNT];
+    int n_refused;       /* combinations that cannot be */
+    const char *refusal; /* why the first of them cannot, in the arena */
 };
 
-/* Every candidate that the job could run (groups that divide it, a global batch that divides). */
+/* Every candidate that the job could run (groups that divide it, a global batch that divides). The set is one of
+ * scenario_load(), whose origins say what --set gave. */
 void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena);
 

@@ -120,14 +120,6 @@ static void read_measured(struct validate_row *row, const struct csv_table *csv,
         diag_input(diag, csv_pos(csv, r), "oom is '%s'; write yes, no, or nothing", oom);
 }
 
-/* The first sentence of what is wrong, without its place. */
-static const char *first_reason(const struct diag *diag, struct arena *arena)
-{
-    const char *from = strstr(diag->text, "error: "), *end = strchr(diag->text, '\n');
-    from = from ? from + strlen("error: ") : diag->text;
-    return arena_printf(arena, "%.*s", (int)(end && end > from ? (size_t)(end - from) : strlen(from)), from);
-}
-
 static void load_scenario(
     struct validate_table *table, struct validate_row *row, const char *path, const char *base, struct diag *diag)
 {
@@ -149,7 +141,9 @@ static void load_scenario(
     if (own.n_errors == 0)
         return;
     row->status = VALIDATE_NOT_SIMULATED;
-    row->reason = first_reason(&own, &table->arena);
+    int length = 0;
+    const char *reason = diag_first(&own, &length);
+    row->reason = arena_printf(&table->arena, "%.*s", length, reason);
     row->set = (struct scenario_set){0};
     diag_merge(diag, &own);
 }

@@ -37,6 +37,16 @@ says out "best by cost" "90 candidates: 10 ran" "80 left out by --limit"
 # Nothing to show is said, with what would help.
 expect 0 "$FLOPCAST" tune a.yaml --set train.seq_len=1024 --set train.micro_batch=1 --max-batch 1 --set cluster.gpus=1 --set model=huge.json
 says out "nothing fits: take more or larger GPUs" "candidates: 0 ran"
+# None of those tried fits, which says nothing about those that were not.
+echo '{"model_type": "gpt2", "n_embd": 1792, "n_layer": 44, "n_head": 28, "vocab_size": 1000}' >full.json
+expect 0 "$FLOPCAST" tune a.yaml --set model=full.json --set strategy=ddp --set train.activation_checkpointing=none --max-batch 2 --limit 1
+says out "none of the 1 tried fits; 1 left out by --limit: take a larger one, or a smaller --max-batch"
+# What --set says of the options searched stays; what the strategy refuses is counted, or told when nothing else is left.
+expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=ddp
+says out "9 candidates: 9 ran" "--set strategy=ddp" "speeds are without noise"
+expect 0 "$FLOPCAST" tune "$FLOPCAST_SOURCE_DIR/scenarios/internevo_zero1.yaml" --set cluster.gpus=8 --max-batch 1
+says out "more are not possible: DeepSpeed keeps FP32 master weights of its own"
+expect 2 "$FLOPCAST" tune a.yaml --set strategy=ddp --set train.activation_checkpointing=full --set train.micro_batch=99999999
 expect 2 "$FLOPCAST" tune a.yaml --global-batch 7
 says err "accumulates to a global batch of 7 on these GPUs" "a multiple of cluster.gpus"
 expect 2 "$FLOPCAST" tune a.yaml --by price

@@ -47,6 +47,46 @@ static void candidates(void **state)
     assert_int_equal(count(BASE, 8, 12), 0);
 }
 
+static int count_set(const struct scenario_override *set, int n, int64_t max_batch, int *refused)
+{
+    struct tune tune;
+    struct loaded *loaded = load_text(BASE, set, n);
+    assert_string_equal(loaded->diag.text, "");
+    tune_candidates(&tune, &loaded->set, &(struct tune_options){max_batch, 0, 0}, &loaded->arena);
+    int candidates = tune.candidates.n;
+    *refused = tune.n_refused;
+    if (*refused)
+        assert_non_null(strstr(tune.refusal, "LOMO"));
+    vec_free(&tune.candidates);
+    unload(loaded);
+    return candidates;
+}
+
+/* Of 10 strategies, 3 kinds of checkpointing and 3 batches up to 4. */
+static void what_is_set_is_not_searched(void **state)
+{
+    (void)state;
+    static const struct {
+        struct scenario_override set[2];
+        int n, refused;
+    } cases[] = {
+        {{{"strategy", "ddp"}}, 9, 0}, {{{"strategy", "[ddp, deepspeed]"}}, 36, 0},
+        {{{"strategy", "internevo"}, {"train.precision", "fp32"}}, 9, 0}, {{{"train.micro_batch", "12"}}, 30, 0},
+        {{{"train.activation_checkpointing", "selective"}}, 30, 0},
+        {{{"fsdp.backward_prefetch", "None"}, {"strategy", "fsdp"}}, 36, 0},     /* 2 shardings, forward or not */
+        {{{"fsdp.forward_prefetch", "true"}, {"strategy", "fsdp"}}, 36, 0},      /* 2 shardings, PRE or POST */
+        {{{"fsdp.sharding_strategy", "NO_SHARD"}, {"strategy", "fsdp"}}, 27, 0}, /* 3 prefetches */
+        {{{"fsdp.sharding_group_size", "4"}, {"strategy", "fsdp"}}, 81, 0},      /* HYBRID_SHARD, too */
+        {{{"deepspeed.zero_optimization.stage", "2"}}, 72, 0},                   /* 8 strategies */
+        {{{"train.optimizer", "lomo"}}, 63, 27},                                 /* ZeRO cannot */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int refused = 0, n = count_set(cases[i].set, cases[i].set[1].key ? 2 : 1, 4, &refused);
+        if (n != cases[i].n || refused != cases[i].refused)
+            fail_msg("%s: %d candidates, %d refused", cases[i].set[0].value, n, refused);
+    }
+}
+
 static void global_batch_is_kept(void **state)
 {
     (void)state;
@@ -179,6 +219,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(candidates),
+        cmocka_unit_test(what_is_set_is_not_searched),
         cmocka_unit_test(global_batch_is_kept),
         cmocka_unit_test(pruning_is_sound),
         cmocka_unit_test(pruning_is_sound_with_offload),
