@@ -25,7 +25,7 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
         return hw_load(&input->hw, input->path, arena, diag);
     case INPUT_MODEL:
         status = model_load(&shape, input->path, arena, diag);
-        if (input->max_positions > 0)
+        if (input->max_positions > 0 && shape.max_positions > 0) /* without learned positions: check.c says so */
             shape.max_positions = input->max_positions;
         if (status == STATUS_OK)
             model_build(&input->model, &shape, arena);
