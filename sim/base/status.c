@@ -34,6 +34,21 @@ __attribute__((format(printf, 2, 3))) static void appendf(struct diag *diag, con
     va_end(args);
 }
 
+/* "file:line:column: error: ...", one line */
+__attribute__((format(printf, 4, 0))) static void say(
+    struct diag *diag, struct source_pos at, const char *level, const char *format, va_list args)
+{
+    size_t start = diag->used;
+    if (at.file && at.line > 0)
+        appendf(diag, "%s:%d:%d: %s: ", at.file, at.line, at.column, level);
+    else if (at.file)
+        appendf(diag, "%s: %s: ", at.file, level);
+    else
+        appendf(diag, "%s: ", level);
+    append(diag, format, args);
+    end_message(diag, start);
+}
+
 __attribute__((format(printf, 4, 0))) static enum status add(
     struct diag *diag, enum status status, struct source_pos at, const char *format, va_list args)
 {
@@ -44,15 +59,7 @@ __attribute__((format(printf, 4, 0))) static enum status add(
         appendf(diag, "(more errors not shown)\n");
     if (diag->n_errors > DIAG_MAX_ERRORS)
         return status;
-    size_t start = diag->used;
-    if (at.file && at.line > 0)
-        appendf(diag, "%s:%d:%d: error: ", at.file, at.line, at.column);
-    else if (at.file)
-        appendf(diag, "%s: error: ", at.file);
-    else
-        appendf(diag, "error: ");
-    append(diag, format, args);
-    end_message(diag, start);
+    say(diag, at, "error", format, args);
     return status;
 }
 
@@ -74,6 +81,24 @@ enum status diag_io(struct diag *diag, struct source_pos at, const char *format,
     return status;
 }
 
+void diag_warn(struct diag *diag, struct source_pos at, const char *format, ...)
+{
+    va_list args;
+    if (diag->n_warnings++ >= DIAG_MAX_WARNINGS)
+        return;
+    va_start(args, format);
+    say(diag, at, "warning", format, args);
+    va_end(args);
+}
+
+/* The level stands before what the message quotes. */
+static bool is_warning(const char *line, size_t length)
+{
+    static const char warning[] = "warning: ", error[] = "error: ";
+    const char *w = memmem(line, length, warning, strlen(warning)), *e = memmem(line, length, error, strlen(error));
+    return w && (!e || w < e);
+}
+
 static bool holds_line(const struct diag *diag, const char *line, size_t length)
 {
     for (const char *at = diag->text; (at = memmem(at, strlen(at), line, length)); at++)
@@ -88,10 +113,13 @@ void diag_merge(struct diag *into, const struct diag *from)
         into->worst = from->worst;
     int n = 0;
     for (const char *line = from->text, *end; (end = strchr(line, '\n')); line = end + 1) {
-        n++;
-        if (into->n_errors > DIAG_MAX_ERRORS || holds_line(into, line, (size_t)(end - line) + 1))
+        bool warning = is_warning(line, (size_t)(end - line));
+        n += !warning;
+        bool full = warning ? into->n_warnings >= DIAG_MAX_WARNINGS : into->n_errors > DIAG_MAX_ERRORS;
+        if (full || holds_line(into, line, (size_t)(end - line) + 1))
             continue;
-        if (++into->n_errors > DIAG_MAX_ERRORS)
+        *(warning ? &into->n_warnings : &into->n_errors) += 1;
+        if (into->n_errors > DIAG_MAX_ERRORS && !warning)
             appendf(into, "(more errors not shown)\n");
         else
             appendf(into, "%.*s\n", (int)(end - line), line);

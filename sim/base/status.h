@@ -4,6 +4,9 @@
  *   enum status         the user's or the world's fault: returned by what reads input or touches the world.
  *   struct diag         the sentences: "file:line:column: error: what is wrong; what would be right".
  *
+ *   diag_warn(...)      nothing is wrong, but the user may not have meant it: "file:line:column: warning: ..."; it
+ * changes no status and counts as no error.
+ *
  * A reader goes on after an error where it can, so that one run shows all mistakes of a file. */
 #ifndef FLOPCAST_BASE_STATUS_H
 #define FLOPCAST_BASE_STATUS_H
@@ -24,12 +27,12 @@ struct source_pos {
     int line, column;
 };
 
-enum { DIAG_MAX_ERRORS = 20, DIAG_TEXT_BYTES = 16384 };
+enum { DIAG_MAX_ERRORS = 20, DIAG_MAX_WARNINGS = 20, DIAG_TEXT_BYTES = 16384 };
 
 /* A list of messages, one a line, each ending in '\n'; control characters in them are shown as '?'. Plain value;
  * DIAG_INIT needs no release. */
 struct diag {
-    int n_errors;
+    int n_errors, n_warnings;
     enum status worst; /* STATUS_IO outranks STATUS_INPUT outranks STATUS_OK */
     size_t used;
     char text[DIAG_TEXT_BYTES];
@@ -43,10 +46,12 @@ enum status diag_input(struct diag *diag, struct source_pos at, const char *form
 enum status diag_io(struct diag *diag, struct source_pos at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+void diag_warn(struct diag *diag, struct source_pos at, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* Append the messages of from that into does not hold yet, word for word: several points of a sweep share a mistake. */
 void diag_merge(struct diag *into, const struct diag *from);
 
-/* The first message without its place and line end: "what is wrong; what would be right". *n: its length, for "%.*s".
+/* The first error without its place and line end: "what is wrong; what would be right". *n: its length, for "%.*s".
  */
 const char *diag_first(const struct diag *diag, int *n);
 

@@ -277,6 +277,8 @@ int cmd_tune(int argc, char **argv)
     struct scenario_set set;
     struct tune tune = {0};
     scenario_load(&set, command.file, command.overrides.at, command.overrides.n, &command.arena, &diag);
+    if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
+        diag = DIAG_INIT;
     if (diag.worst == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
         if (tune.candidates.n == 0)

@@ -90,4 +90,10 @@ void check_given(const struct scenario_point *point, const char *file, struct di
  * strategy can follow. */
 void check_point(const struct scenario_point *point, const char *file, struct diag *diag);
 
+/* ---- unread.c ---- */
+
+/* Warn of settings that no point reads though a --set, a cell, or the file that names the strategy gives them: those of
+ * another strategy, a sharding group under FULL_SHARD ... */
+void warn_unread(const struct scenario_point *points, int n, struct diag *diag);
+
 #endif

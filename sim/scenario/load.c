@@ -172,6 +172,8 @@ static void load_points(struct loader *loader, struct scenario_set *set)
         diag_merge(&loader->diag, &diag);
         diag = DIAG_INIT;
     }
+    if (loader->diag.n_errors == 0)
+        warn_unread(set->points, set->n_points, &loader->diag);
 }
 
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,

@@ -97,7 +97,7 @@ struct scenario_override { /* one --set key=value */
 
 /* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file once), look up
  * published figures, check everything that can be checked before simulating. On failure diag holds every mistake found;
- * nothing is returned. */
+ * nothing is returned. Settings that no point reads (another strategy's, say) are warnings in diag. */
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag);
 

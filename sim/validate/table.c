@@ -138,6 +138,7 @@ static void load_scenario(
     scenario_load_from(&row->set, base, overrides, from, n, &table->arena, &own);
     if (own.n_errors == 0 && row->set.n_points != 1)
         diag_input(&own, csv_pos(csv, row->csv_row), "the base scenario sweeps; a row is one point");
+    diag_merge(diag, &own);
     if (own.n_errors == 0)
         return;
     row->status = VALIDATE_NOT_SIMULATED;
@@ -145,7 +146,6 @@ static void load_scenario(
     const char *reason = diag_first(&own, &length);
     row->reason = arena_printf(&table->arena, "%.*s", length, reason);
     row->set = (struct scenario_set){0};
-    diag_merge(diag, &own);
 }
 
 /* Every setting of a row but gpus, and its source: what the rows of a curve share. Scripts that wrap the model on

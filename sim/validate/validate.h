@@ -73,7 +73,8 @@ struct validate_table {
 
 /* Read the rows of a table that keep[csv row] wants (NULL: all). base: a scenario file. A row whose settings make no
  * scenario gets status not_simulated, the first thing that is wrong as its reason, and its mistakes in diag; the table
- * is loaded nevertheless. False: the table itself cannot be read. */
+ * is loaded nevertheless. Settings that a row gives and its strategy does not read are warnings there. False: the table
+ * itself cannot be read. */
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
 

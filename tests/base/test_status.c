@@ -29,6 +29,28 @@ static void says_where_and_what(void **state)
     assert_true(diag.used == strlen(diag.text));
 }
 
+/* A warning stands among the errors and is none; it is not told twice, and is found by its level, not by what it
+ * quotes. */
+static void warns(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT, more = DIAG_INIT;
+    diag_warn(&diag, (struct source_pos){"x.yaml", 3, 1}, "'%s' is not read", "error: x");
+    assert_int_equal(diag.n_errors, 0);
+    assert_int_equal(diag.worst, STATUS_OK);
+    diag_merge(&more, &diag);
+    diag_merge(&more, &diag);
+    assert_int_equal(more.n_errors, 0);
+    assert_int_equal(more.n_warnings, 1);
+    assert_string_equal(more.text, "x.yaml:3:1: warning: 'error: x' is not read\n");
+    diag_input(&more, (struct source_pos){"x.yaml", 4, 1}, "wrong");
+    for (int i = 0; i < 50; i++)
+        diag_warn(&more, (struct source_pos){"f", i, 1}, "odd");
+    diag_merge(&diag, &more);
+    assert_int_equal(diag.n_errors, 1);
+    assert_int_equal(diag.n_warnings, DIAG_MAX_WARNINGS);
+}
+
 static int lines(const char *text)
 {
     int n = 0;
@@ -141,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_where_and_what),
+        cmocka_unit_test(warns),
         cmocka_unit_test(list_is_capped),
         cmocka_unit_test(a_message_is_one_line),
         cmocka_unit_test(a_message_too_long_is_cut),

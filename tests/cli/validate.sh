@@ -61,6 +61,11 @@ expect 2 "$FLOPCAST" validate --measurements runs.csv --format csv
 says err "runs.csv:3:precision:1:1: error: bf16_mixed multiplies in bf16"
 [[ $(grep -c ',ok,' out) == 1 ]] || fail "row a must run: $(<out)"
 
+# A cell that the row's strategy does not read is told, and the row runs.
+sed 's/,strategy,/,strategy,zero_stage,/; s/,ddp,/,fsdp,2,/' runs.csv >unread.csv
+expect 0 "$FLOPCAST" validate --measurements unread.csv --where "id = 'a'"
+says err "unread.csv:2:zero_stage:1:1: warning: 'deepspeed.zero_optimization.stage' is not read where 'strategy' is fsdp"
+
 # The default base has one token: a table that says no length would be compared with nonsense.
 cut -d, -f1-5,8- runs.csv >short.csv
 expect 2 "$FLOPCAST" validate --measurements short.csv --db none.db

@@ -175,6 +175,36 @@ static void precision_that_the_gpu_lacks(void **state)
     unload(loaded);
 }
 
+/* Told once a scenario, of what stands beside the strategy or on the command line; not where any point reads it. */
+static void settings_that_nothing_reads(void **state)
+{
+    (void)state;
+    static const struct wrong cases[] = {
+        {BASE "fsdp: {sharding_strategy: NO_SHARD, no_sync: true}\n", {0},
+            "x.yaml:7:27: warning: 'fsdp.sharding_strategy' is not read where 'strategy' is ddp; leave it out, or take "
+            "fsdp\n"},
+        {BASE, {"deepspeed.zero_optimization.stage", "2"},
+            "--set deepspeed.zero_optimization.stage:1:1: warning: 'deepspeed.zero_optimization.stage' is not read "
+            "where 'strategy' is ddp; leave it out, or take deepspeed\n"},
+        {BASE "ddp: {bucket_cap: 25 MiB}\nfsdp: {no_sync: true}\n", {"strategy", "deepspeed"},
+            ""}, /* meant for another strategy */
+        {BASE, {"train.checkpoint_interval", "2"},
+            "--set train.checkpoint_interval:1:1: warning: 'train.checkpoint_interval' is not read where "
+            "'train.activation_checkpointing' is none; leave it out, or take full or selective\n"},
+        {BASE, {"train.memory_format", "channels_last"},
+            "--set train.memory_format:1:1: warning: 'train.memory_format' is not read where 'model' is tiny.json; "
+            "leave it out, or take a model of images\n"},
+        {BASE "fsdp: {no_sync: true}\nsweep: [{strategy: [ddp, fsdp]}]\n", {0}, ""},
+        {BASE "sweep: [{strategy: [ddp, fsdp], fsdp.no_sync: [false, true]}]\n", {0}, ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct loaded *loaded = load_text(cases[i].text, &cases[i].override, cases[i].override.key != NULL);
+        assert_string_equal(loaded->diag.text, cases[i].message);
+        assert_int_equal(loaded->status, STATUS_OK);
+        unload(loaded);
+    }
+}
+
 static void published_figures(void **state)
 {
     (void)state;
@@ -219,6 +249,7 @@ int main(void)
         cmocka_unit_test(values_of_a_sweep_are_checked_where_they_stand),
         cmocka_unit_test(points_that_make_no_sense),
         cmocka_unit_test(precision_that_the_gpu_lacks),
+        cmocka_unit_test(settings_that_nothing_reads),
         cmocka_unit_test(published_figures),
         cmocka_unit_test(every_mistake_is_told),
     };

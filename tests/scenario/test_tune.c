@@ -9,7 +9,7 @@
 static struct tune search(struct loaded *loaded, struct tune_options options)
 {
     struct tune tune;
-    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->diag.n_errors, 0);
     tune_candidates(&tune, &loaded->set, &options, &loaded->arena);
     assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
     return tune;
@@ -51,7 +51,7 @@ static int count_set(const struct scenario_override *set, int n, int64_t max_bat
 {
     struct tune tune;
     struct loaded *loaded = load_text(BASE, set, n);
-    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->diag.n_errors, 0); /* the file's own strategy does not read all of it: a warning */
     tune_candidates(&tune, &loaded->set, &(struct tune_options){max_batch, 0, 0}, &loaded->arena);
     int candidates = tune.candidates.n;
     *refused = tune.n_refused;

@@ -1,0 +1,111 @@
+/* Settings that somebody gave and that the job does not read: those of another strategy, a sharding group where nothing
+ * is sharded in groups ... One warning for each kind of them. */
+#include "scenario/file.h"
+
+#include <string.h>
+
+static bool is_hybrid(const struct scenario_point *point)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    return strategy->kind != STRATEGY_FSDP || strategy->fsdp.sharding_group_size == 0 ||
+           strategy->fsdp.sharding_strategy == HYBRID_SHARD || strategy->fsdp.sharding_strategy == HYBRID_SHARD_ZERO2;
+}
+
+static bool is_fsdp(const struct scenario_point *point)
+{
+    return point->options.strategy.kind == STRATEGY_FSDP;
+}
+
+static bool is_ddp(const struct scenario_point *point)
+{
+    return point->options.strategy.kind == STRATEGY_DDP || point->options.strategy.kind == STRATEGY_SINGLE_DEVICE;
+}
+
+static bool is_deepspeed(const struct scenario_point *point)
+{
+    return point->options.strategy.kind == STRATEGY_DEEPSPEED;
+}
+
+static bool is_internevo(const struct scenario_point *point)
+{
+    return point->options.strategy.kind == STRATEGY_INTERNEVO;
+}
+
+static bool is_checkpointed(const struct scenario_point *point)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    return train->activation_checkpointing != CHECKPOINT_NONE || train->checkpoint_interval == 1;
+}
+
+static bool is_image(const struct scenario_point *point)
+{
+    return point->model.shape.image_size > 0 || point->options.strategy.train.memory_format == IMAGE_CONTIGUOUS;
+}
+
+static const char *value_of(const struct scenario_point *point, const char *decider)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    if (strcmp(decider, "strategy") == 0)
+        return strategy_kind_names[strategy->kind];
+    if (strcmp(decider, "fsdp.sharding_strategy") == 0)
+        return sharding_strategy_names[strategy->fsdp.sharding_strategy];
+    if (strcmp(decider, "train.activation_checkpointing") == 0)
+        return checkpointing_names[strategy->train.activation_checkpointing];
+    return point->model.shape.name;
+}
+
+/* What begins with prefix is read where `reads` says so, or where it has its default; what decides it, and what would.
+ */
+static const struct rule {
+    const char *prefix;
+    bool (*reads)(const struct scenario_point *point);
+    const char *decider, *remedy;
+} rules[] = {
+    {"fsdp.sharding_group_size", is_hybrid, "fsdp.sharding_strategy", "HYBRID_SHARD"},
+    {"fsdp.", is_fsdp, "strategy", "fsdp"},
+    {"ddp.", is_ddp, "strategy", "ddp"},
+    {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
+    {"internevo.", is_internevo, "strategy", "internevo"},
+    {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
+    {"train.memory_format", is_image, "model", "a model of images"},
+};
+enum { N_RULES = sizeof rules / sizeof *rules };
+
+/* The file "runs.csv" of "runs.csv:12:gpus"; "--set" of "--set strategy". */
+static size_t folder(const char *name)
+{
+    return strncmp(name, "--", 2) == 0 ? strcspn(name, " ") : strcspn(name, ":");
+}
+
+/* Said together with what decides: a file's settings are meant for the strategy that the file itself names, not for one
+ * from the command line. */
+static bool is_meant(const struct scenario_point *point, struct source_pos at, const char *decider)
+{
+    struct source_pos decided = scenario_origin(point, decider, NULL);
+    if (strncmp(at.file, "--", 2) == 0 || !decided.file || decided.line == 0)
+        return true;
+    size_t n = folder(at.file);
+    return n == folder(decided.file) && strncmp(at.file, decided.file, n) == 0;
+}
+
+void warn_unread(const struct scenario_point *points, int n, struct diag *diag)
+{
+    for (int r = 0; r < N_RULES; r++) {
+        const struct rule *rule = &rules[r];
+        const struct config_origin *given = NULL;
+        bool read = false;
+        for (int i = 0; i < n && !read; i++) {
+            read = rule->reads(&points[i]);
+            for (int o = 0; o < points[i].origins.list.n && !given && !read; o++) {
+                const struct config_origin *origin = &points[i].origins.list.at[o];
+                bool told = origin->at.file && origin->at.line > 0; /* else the cluster's or the stack's */
+                if (told && strncmp(origin->path, rule->prefix, strlen(rule->prefix)) == 0 &&
+                    is_meant(&points[i], origin->at, rule->decider))
+                    given = origin;
+            }
+        }
+        if (given && !read)
+            diag_warn(diag, given->at, "'%s' is not read where '%s' is %s; leave it out, or take %s", given->path,
+                rule->decider, value_of(&points[0], rule->decider), rule->remedy);
+    }
+}
