@@ -25,13 +25,18 @@ struct memory_request {
     int format; /* enum memory_format */
 };
 
-/* Usage errors exit. doc: of the command, for --help. Then read what was named. */
+/* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what `run` would: what the
+ * strategy cannot do, a GPU given that cannot multiply in the number format. */
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc);
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* The model's shape, or NULL; bytes of a GPU that CUDA leaves to training. */
 const struct model *memory_model(const struct memory_request *request);
 double memory_room(const struct hw_gpu *gpu);
+
+/* What the matrix products of the job are in; false: the GPU has none of these. INT8 is for storage alone. */
+enum dtype memory_math(const struct memory_request *request);
+bool memory_supported(const struct memory_request *request, const struct hw_gpu *gpu);
 
 /* Compute and print in the format asked for. */
 void memory_print(FILE *out, const struct memory_request *request, struct arena *arena);

@@ -191,6 +191,11 @@ static void print_fit(
     FILE *out, const struct memory_request *request, const struct hw_gpu *gpu, double total, struct arena *arena)
 {
     double context = gpu->context_bytes.value, room = memory_room(gpu) - total;
+    if (!memory_supported(request, gpu)) { /* one of the list: with --gpu it would be an error */
+        fprintf(out, "%-30s  %12.1f  no matrix products in %s\n", gpu->name, gpu->hbm_capacity.value * 1e-9,
+            dtype_names[memory_math(request)]);
+        return;
+    }
     if (!request->gpu_path) {
         fprintf(out, "%-30s  %12.1f  %s by %.1f GB\n", gpu->name, gpu->hbm_capacity.value * 1e-9,
             room >= 0 ? "fits" : "too small", fabs(room) * 1e-9);
@@ -291,8 +296,9 @@ static void print_json(FILE *out, const struct memory_request *request, const st
         const struct hw_gpu *gpu = &request->gpus[i];
         fprintf(out, "%s\n  {\"gpu\": ", i ? "," : "");
         json_write_string(out, gpu->name);
-        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"fits\": %s}", gpu->hbm_capacity.value,
-            gpu->context_bytes.value, total <= memory_room(gpu) ? "true" : "false");
+        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": %s}",
+            gpu->hbm_capacity.value, gpu->context_bytes.value, memory_supported(request, gpu) ? "true" : "false",
+            memory_supported(request, gpu) && total <= memory_room(gpu) ? "true" : "false");
     }
     fputs("]", out);
     fputs(", \"rows\": [", out);

@@ -337,6 +337,47 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
     return check_lengths(request, diag);
 }
 
+enum dtype memory_math(const struct memory_request *request)
+{
+    struct strategy_options strategy = footprint_strategy_options(&request->options);
+    return request->options.dtype == FOOTPRINT_FP16 ? DTYPE_FP16 : strategy_math(&strategy.train);
+}
+
+bool memory_supported(const struct memory_request *request, const struct hw_gpu *gpu)
+{
+    return request->options.dtype == FOOTPRINT_INT8 || kernel_supported(gpu, memory_math(request));
+}
+
+/* The option that stands for a setting of a scenario. */
+static struct source_pos option_of(const void *self, const char *path)
+{
+    static const struct {
+        const char *path, *option;
+    } names[] = {
+        {"train.precision", "--dtype"},
+        {"train.optimizer", "--optimizer"},
+        {"fsdp.cpu_offload", "--offload"},
+        {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
+    };
+    (void)self;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(path, names[i].path) == 0)
+            return (struct source_pos){.file = names[i].option};
+    return (struct source_pos){.file = "--strategy"};
+}
+
+/* What `run` would refuse. */
+static enum status check_job(const struct memory_request *request, struct diag *diag)
+{
+    struct strategy_options strategy = footprint_strategy_options(&request->options);
+    const struct strategy_places places = {option_of, NULL};
+    enum status status =
+        request->options.dtype == FOOTPRINT_INT8 ? STATUS_OK : strategy_check_options(&strategy, &places, diag);
+    if (status != STATUS_OK || !request->gpu_path || memory_supported(request, &request->gpus[0]))
+        return status;
+    return strategy_check_precision(&strategy.train, &request->gpus[0], &places, diag);
+}
+
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     request->params = parameter_count(request->name);
@@ -347,5 +388,6 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
         return diag_input(diag, (struct source_pos){.file = request->name},
             "activations depend on the length of a sequence; give --seq-len");
     status = check_adapters(request, arena, diag);
-    return status == STATUS_OK ? load_known_gpus(request, arena, diag) : status;
+    status = status == STATUS_OK ? load_known_gpus(request, arena, diag) : status;
+    return status == STATUS_OK ? check_job(request, diag) : status;
 }

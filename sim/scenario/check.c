@@ -154,21 +154,6 @@ static void check_adapters(const struct scenario_point *point, const char *file,
             "QLoRA multiplies in 16 bits and trains its adapters in FP32; take bf16_mixed or fp16_mixed");
 }
 
-static void check_precision(const struct scenario_point *point, const char *file, struct diag *diag)
-{
-    const struct hw_gpu *gpu = &point->hw.gpu;
-    enum dtype math = strategy_math(&point->options.strategy.train);
-    if (kernel_supported(gpu, math))
-        return;
-    char known[128] = "";
-    size_t used = 0;
-    for (int i = 0; i < DTYPE_COUNT; i++)
-        if (kernel_supported(gpu, (enum dtype)i) && used < sizeof known)
-            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", dtype_names[i]);
-    diag_input(diag, at(point, "train.precision", file), "%s multiplies in %s, which GPU '%s' cannot; it can in %s",
-        precision_names[point->options.strategy.train.precision], dtype_names[math], gpu->name, known);
-}
-
 static void check_steps(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct exec_options *exec = &point->options.exec;
@@ -201,24 +186,20 @@ static struct source_pos place_of(const void *self, const char *path)
     return found.line > 0 ? found : at(place->point, "strategy", place->file);
 }
 
-static void check_strategy(const struct scenario_point *point, const char *file, struct diag *diag)
-{
-    const struct place place = {point, file};
-    strategy_check(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus,
-        &(struct strategy_places){place_of, &place}, diag);
-}
-
 void check_point(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     int before = diag->n_errors;
+    const struct place place = {point, file};
+    const struct strategy_places places = {place_of, &place};
     check_gpus(point, diag);
     check_group(point, file, diag);
     check_lengths(point, file, diag);
     check_attention(point, file, diag);
     check_adapters(point, file, diag);
-    check_precision(point, file, diag);
+    strategy_check_precision(&point->options.strategy.train, &point->hw.gpu, &places, diag);
     check_steps(point, file, diag);
     check_links(point, file, diag);
     if (diag->n_errors == before) /* else it would say some of it again */
-        check_strategy(point, file, diag);
+        strategy_check(
+            &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
 }

@@ -84,6 +84,11 @@ struct footprint {
 /* What the options of a job mean here; gpus: those that share out what the strategy shards. */
 struct footprint_options footprint_options_of(const struct strategy_options *options, int64_t gpus);
 
+/* Back again, as far as strategy_check_options() looks; fp16 is taken for bf16. And whether that has nothing against
+ * them. */
+struct strategy_options footprint_strategy_options(const struct footprint_options *options);
+bool footprint_possible(const struct footprint_options *options);
+
 /* params: parameters; model: its shape, or NULL. scratch holds the model's kernels. options->gpus >= 1. */
 struct footprint footprint_of(
     int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch);

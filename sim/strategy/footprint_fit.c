@@ -111,7 +111,7 @@ static const char *shard_here(struct search *search)
         return NULL;
     for (int strategy = search->job.options.strategy + 1; strategy < FOOTPRINT_STRATEGY_COUNT; strategy++) {
         search->job.options.strategy = strategy;
-        if (fits(&search->job, search->room))
+        if (footprint_possible(&search->job.options) && fits(&search->job, search->room))
             return arena_printf(search->arena, "--strategy %s", footprint_strategy_names[strategy]);
     }
     return NULL;

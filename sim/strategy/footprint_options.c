@@ -50,3 +50,38 @@ struct footprint_options footprint_options_of(const struct strategy_options *opt
         .base = train->qlora ? BASE_NF4 : BASE_HALF,
     };
 }
+
+/* Pure 16-bit formats are alike here; nobody trains in INT8. */
+static int precision_of(int dtype)
+{
+    for (int i = 0; i < PRECISION_COUNT; i++)
+        if (dtypes[i] == dtype)
+            return i;
+    return PRECISION_BF16;
+}
+
+struct strategy_options footprint_strategy_options(const struct footprint_options *options)
+{
+    struct strategy_options out = strategy_default_options();
+    bool fsdp = options->strategy == FOOTPRINT_FSDP, ddp = options->strategy == FOOTPRINT_DDP;
+    out.kind = fsdp ? STRATEGY_FSDP : ddp ? STRATEGY_DDP : STRATEGY_DEEPSPEED;
+    out.zero.stage = fsdp || ddp ? out.zero.stage : options->strategy - FOOTPRINT_ZERO1 + 1;
+    out.fsdp.cpu_offload = out.zero.offload_optimizer = options->offload;
+    out.train.precision = precision_of(options->dtype);
+    out.train.optimizer = options->optimizer;
+    out.train.lora_rank = options->lora_rank;
+    return out;
+}
+
+static struct source_pos nowhere(const void *self, const char *path)
+{
+    (void)self, (void)path;
+    return (struct source_pos){0};
+}
+
+bool footprint_possible(const struct footprint_options *options)
+{
+    struct strategy_options strategy = footprint_strategy_options(options);
+    struct diag diag = DIAG_INIT;
+    return strategy_check_options(&strategy, &(struct strategy_places){nowhere, NULL}, &diag) == STATUS_OK;
+}

@@ -2,6 +2,8 @@
 
 #include "strategy/emit.h"
 
+#include <stdio.h>
+
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
@@ -179,9 +181,7 @@ static enum status check_internevo(
     int precision = options->train.precision;
     if (precision == PRECISION_BF16_MIXED || precision == PRECISION_FP16_MIXED || precision == PRECISION_FP8_MIXED)
         return diag_input(diag, at(places, "train.precision"),
-            "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer, not %s; take "
-            "bf16_master",
-            precision_names[precision]);
+            "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; take bf16_master");
     if (options->train.lora_rank > 0)
         return diag_input(diag, at(places, "train.lora_rank"),
             "adapters are simulated with ddp, fsdp and deepspeed; take one of these");
@@ -223,8 +223,8 @@ enum status strategy_check_options(
 {
     int precision = options->train.precision;
     if (options->kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
-        return diag_input(diag, at(places, "train.precision"),
-            "DeepSpeed keeps FP32 master weights of its own, not %s; take bf16_mixed", precision_names[precision]);
+        return diag_input(
+            diag, at(places, "train.precision"), "DeepSpeed keeps FP32 master weights of its own; take bf16_mixed");
     if (options->kind == STRATEGY_INTERNEVO && check_internevo(options, places, diag) != STATUS_OK)
         return STATUS_INPUT;
     if (options->train.optimizer == OPTIMIZER_LOMO && is_zero(options))
@@ -275,13 +275,26 @@ static enum status check_gpus(const struct strategy_options *options, const stru
     return STATUS_OK;
 }
 
+enum status strategy_check_precision(const struct train_options *train, const struct hw_gpu *gpu,
+    const struct strategy_places *places, struct diag *diag)
+{
+    enum dtype math = strategy_math(train);
+    if (kernel_supported(gpu, math))
+        return STATUS_OK;
+    char known[128] = "";
+    size_t used = 0;
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (kernel_supported(gpu, (enum dtype)i) && used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", dtype_names[i]);
+    return diag_input(diag, at(places, "train.precision"), "%s multiplies in %s, which GPU '%s' cannot; it can in %s",
+        precision_names[train->precision], dtype_names[math], gpu->name, known);
+}
+
 enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag)
 {
-    enum dtype math = strategy_math(&options->train);
-    if (!kernel_supported(&hw->gpu, math))
-        return diag_input(diag, at(places, "train.precision"),
-            "%s has no %s matrix multiplication; take another train.precision", hw->gpu.name, dtype_names[math]);
+    if (strategy_check_precision(&options->train, &hw->gpu, places, diag) != STATUS_OK)
+        return STATUS_INPUT;
     if (check_model(options, model, hw, places, diag) != STATUS_OK ||
         check_gpus(options, hw, gpus, places, diag) != STATUS_OK ||
         strategy_check_options(options, places, diag) != STATUS_OK)

@@ -163,9 +163,11 @@ struct strategy_places {
  * ... The first such is told, where it stands. */
 enum status strategy_check_options(
     const struct strategy_options *options, const struct strategy_places *places, struct diag *diag);
-/* That, and what a job of gpus ranks of this model cannot do on this hardware: the GPU cannot multiply in the
- * precision, a sharding group that does not divide the ranks, flash attention on a model that has none, offload in a
- * node whose host memory nobody knows ... */
+/* The GPU has matrix products in the precision. */
+enum status strategy_check_precision(const struct train_options *train, const struct hw_gpu *gpu,
+    const struct strategy_places *places, struct diag *diag);
+/* Both, and what a job of gpus ranks of this model cannot do on this hardware: a sharding group that does not divide
+ * the ranks, flash attention on a model that has none, offload in a node whose host memory nobody knows ... */
 enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag);
 

@@ -43,8 +43,16 @@ grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; 
 
 # Adapters: 7B in 4 bits, on a card of 16 GB.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --lora-targets q_proj,v_proj --micro-batch 1 --seq-len 2048 \
-    --attention flash >out
+    --attention flash --dtype fp16_mixed >out
 grep -q "^V100-SXM2-16GB .* fits by" out || { cat out; failed=1; }
+# What a GPU of the list cannot multiply in, it cannot train in.
+"$FLOPCAST" memory 1B >out
+grep -q "^V100-SXM2-16GB .* no matrix products in bf16" out || { cat out; failed=1; }
+"$FLOPCAST" memory 1B --dtype fp32 >out
+if grep -q "no matrix products" out; then cat out; failed=1; fi
+# Sharding that the strategy refuses is no remedy: ZeRO has no pure 16 bit.
+"$FLOPCAST" memory 13B --dtype bf16 --gpus 8 --gpu "$gpu" >out
+grep -q "makes it fit: --strategy fsdp" out || { cat out; failed=1; }
 
 # Tables of embeddings are no parameters: 550B of 2 bytes and a float a row of 128 over 64 GPUs; images have no KV cache.
 "$FLOPCAST" memory "$models/dhen-550m.yaml" --strategy fsdp --gpus 64 --micro-batch 1024 >out
@@ -105,7 +113,14 @@ refused "ddp does not offload" 1B --offload
 refused "leave --decoder-seq-len out" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --decoder-seq-len 8
 refused "leave --seq-len out" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
 refused "use a smaller --micro-batch" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
+# What `run` refuses.
+refused "--optimizer: error: ZeRO's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
+refused "--dtype: error: DeepSpeed keeps FP32 master weights" 1B --strategy zero1 --dtype bf16 --gpus 8
+refused "fp8_mixed multiplies in fp8, which GPU 'T4-16GB' cannot; it can in" "$models/gpt2.yaml" --dtype fp8_mixed \
+    --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/t4-16gb.yaml"
+refused "LOMO steps on the GPU" 1B --strategy fsdp --optimizer lomo --offload
 command=fit
+refused "bf16_mixed multiplies in bf16" "$models/gpt2.yaml" --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml" --seq-len 128
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
 refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
 refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv
