@@ -152,11 +152,13 @@ static void add_batch_rows(struct rows *rows, const struct memory_request *reque
 {
     const struct footprint_options *options = &request->options;
     const struct model_shape *shape = &request->model.shape;
-    int64_t context = shape->family == MODEL_T5 ? options->decoder_seq_len : options->seq_len;
-    double cache = footprint_kv_cache(shape, options->micro_batch, context, 2);
+    bool t5 = shape->family == MODEL_T5;
+    int64_t context = t5 ? options->decoder_seq_len : options->seq_len;
+    double cache = footprint_kv_cache(shape, options->micro_batch, context, options->seq_len, 2);
     if (cache > 0)
         add(rows, "rule", "KV cache, 16 bit", cache, cache,
-            "generation: 2 x batch x layers x KV heads x head size x context");
+            t5 ? "generation: 2 x batch x decoder layers x heads x head size x (decoder's + encoder's tokens)"
+               : "generation: 2 x batch x layers x KV heads x head size x context");
     double noise = footprint_neftune(&request->model, options);
     if (model_sample_tokens(shape) == 0)
         add(rows, "rule", "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");

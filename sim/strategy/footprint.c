@@ -248,11 +248,13 @@ double footprint_total(const struct footprint *footprint)
            footprint->tables + footprint->activations;
 }
 
-double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes)
+double footprint_kv_cache(
+    const struct model_shape *shape, int64_t batch, int64_t context, int64_t encoder_context, int64_t element_bytes)
 {
-    bool decodes = shape->family == MODEL_GPT || shape->family == MODEL_LLAMA;
-    int64_t caches = shape->family == MODEL_T5 ? 2 * shape->n_decoder_layers : decodes ? shape->n_layers : 0;
-    return 2.0 * (double)batch * (double)caches * (double)(shape->n_kv_heads * shape->d_kv) * (double)context *
+    bool decodes = shape->family == MODEL_GPT || shape->family == MODEL_LLAMA, t5 = shape->family == MODEL_T5;
+    int64_t layers = t5 ? shape->n_decoder_layers : decodes ? shape->n_layers : 0;
+    int64_t tokens = t5 ? context + encoder_context : context;
+    return 2.0 * (double)batch * (double)layers * (double)(shape->n_kv_heads * shape->d_kv) * (double)tokens *
            (double)element_bytes;
 }
 

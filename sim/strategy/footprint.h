@@ -101,8 +101,10 @@ double footprint_activations(const struct model *model, const struct footprint_o
 double footprint_optimizer_state(int64_t params, const struct model *model, int optimizer, int dtype);
 
 /* Keys and values of every attention layer: 2 x batch x layers x KV heads x head size x context x bytes; T5: of the
- * decoder, its cross-attention to as many encoder tokens included. 0 for models that generate no text. */
-double footprint_kv_cache(const struct model_shape *shape, int64_t batch, int64_t context, int64_t element_bytes);
+ * decoder, which keeps those of its context for itself and of the encoder's tokens for cross-attention (of other
+ * models: not read). 0 for models that generate no text. */
+double footprint_kv_cache(
+    const struct model_shape *shape, int64_t batch, int64_t context, int64_t encoder_context, int64_t element_bytes);
 
 /* Parameters of low-rank adapters: rank x (rows + cols) for each matrix of the blocks that targets names (LoRA, arXiv
  * 2106.09685). targets: names of linear layers as peft's target_modules has them, "q_proj,v_proj"; NULL: all. */

@@ -183,19 +183,19 @@ static void fsdp_shards_units(void **state)
 }
 
 /* 2 x batch x layers x KV heads x head size x context x bytes: Llama-2 7B at 4,096 tokens in 16 bit, 2 x 32 x 32 x 128
- * x 4096 x 2 = 2 GiB a sequence; with 8 KV heads (Llama 3.1 8B) a quarter of it. T5 caches self- and cross-attention of
- * its decoder only. */
+ * x 4096 x 2 = 2 GiB a sequence; with 8 KV heads (Llama 3.1 8B) a quarter of it. T5 caches those of its
+ * decoder only: 10 tokens for itself, 30 of the encoder. */
 static void kv_cache(void **state)
 {
     (void)state;
     struct model_shape shape = {.family = MODEL_LLAMA, .n_layers = 32, .n_heads = 32, .n_kv_heads = 32, .d_kv = 128};
-    assert_true(footprint_kv_cache(&shape, 1, 4096, 2) == 0x1p31);
+    assert_true(footprint_kv_cache(&shape, 1, 4096, 0, 2) == 0x1p31);
     shape.n_kv_heads = 8;
-    assert_true(footprint_kv_cache(&shape, 3, 4096, 2) == 3 * 0x1p29);
+    assert_true(footprint_kv_cache(&shape, 3, 4096, 4096, 2) == 3 * 0x1p29);
     struct model_shape t5 = {.family = MODEL_T5, .n_layers = 99, .n_decoder_layers = 5, .n_kv_heads = 2, .d_kv = 8};
-    assert_true(footprint_kv_cache(&small_vit, 3, 4096, 2) == 0); /* nor do encoders */
-    assert_true(footprint_kv_cache(&small_bert, 3, 4096, 2) == 0);
-    assert_true(footprint_kv_cache(&t5, 1, 10, 1) == 2.0 * 2 * 5 * 2 * 8 * 10);
+    assert_true(footprint_kv_cache(&small_vit, 3, 4096, 4096, 2) == 0); /* nor do encoders */
+    assert_true(footprint_kv_cache(&small_bert, 3, 4096, 4096, 2) == 0);
+    assert_true(footprint_kv_cache(&t5, 1, 10, 30, 1) == 2.0 * 5 * 2 * 8 * (10 + 30));
 }
 
 /* Llama block, d = 64, d_ff = 160: q and o are 64 x 64, k and v 32 x 64, gate, up and down 160 x 64: rank r adds r (2 x
