@@ -107,25 +107,52 @@ static bool holds_line(const struct diag *diag, const char *line, size_t length)
     return false;
 }
 
-void diag_merge(struct diag *into, const struct diag *from)
+/* A message of another diag, without its line end, unless it is there already. */
+static void merge_line(struct diag *into, const char *line, size_t length, bool warning)
 {
+    bool full = warning ? into->n_warnings >= DIAG_MAX_WARNINGS : into->n_errors > DIAG_MAX_ERRORS;
+    if (full || holds_line(into, line, length + 1))
+        return;
+    *(warning ? &into->n_warnings : &into->n_errors) += 1;
+    if (into->n_errors > DIAG_MAX_ERRORS && !warning)
+        appendf(into, "(more errors not shown)\n");
+    else
+        appendf(into, "%.*s\n", (int)length, line);
+}
+
+/* The place of an error in the file, "x.yaml:3:1"; its length, or 0 for another message. */
+static size_t place_in(const char *line, size_t length, const char *file)
+{
+    static const char mark[] = ": error: ";
+    const char *end = memmem(line, length, mark, strlen(mark));
+    size_t n = strlen(file);
+    return end && strncmp(line, file, n) == 0 && line[n] == ':' ? (size_t)(end - line) : 0;
+}
+
+void diag_merge_at(struct diag *into, const struct diag *from, const char *file, struct source_pos at)
+{
+    static const char mark[] = ": error: ";
     if (from->worst > into->worst)
         into->worst = from->worst;
     int n = 0;
     for (const char *line = from->text, *end; (end = strchr(line, '\n')); line = end + 1) {
-        bool warning = is_warning(line, (size_t)(end - line));
+        size_t length = (size_t)(end - line), place = file ? place_in(line, length, file) : 0;
+        bool warning = is_warning(line, length);
         n += !warning;
-        bool full = warning ? into->n_warnings >= DIAG_MAX_WARNINGS : into->n_errors > DIAG_MAX_ERRORS;
-        if (full || holds_line(into, line, (size_t)(end - line) + 1))
+        if (place == 0) {
+            merge_line(into, line, length, warning);
             continue;
-        *(warning ? &into->n_warnings : &into->n_errors) += 1;
-        if (into->n_errors > DIAG_MAX_ERRORS && !warning)
-            appendf(into, "(more errors not shown)\n");
-        else
-            appendf(into, "%.*s\n", (int)(end - line), line);
+        }
+        const char *sentence = line + place + strlen(mark);
+        diag_input(into, at, "%.*s (%.*s)", (int)(end - sentence), sentence, (int)place, line);
     }
     if (from->n_errors > n) /* those that from itself did not show */
         into->n_errors += from->n_errors - n;
+}
+
+void diag_merge(struct diag *into, const struct diag *from)
+{
+    diag_merge_at(into, from, NULL, (struct source_pos){0});
 }
 
 const char *diag_first(const struct diag *diag, int *n)

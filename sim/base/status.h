@@ -51,6 +51,9 @@ void diag_warn(struct diag *diag, struct source_pos at, const char *format, ...)
 /* Append the messages of from that into does not hold yet, word for word: several points of a sweep share a mistake. */
 void diag_merge(struct diag *into, const struct diag *from);
 
+/* The same, but that errors in a file are told at another place, with their own behind them in brackets. */
+void diag_merge_at(struct diag *into, const struct diag *from, const char *file, struct source_pos at);
+
 /* The first error without its place and line end: "what is wrong; what would be right". *n: its length, for "%.*s".
  */
 const char *diag_first(const struct diag *diag, int *n);

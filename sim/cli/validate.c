@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES };
@@ -318,7 +319,7 @@ static void print(
         return;
     }
     if (rows->rows.n == 0) {
-        printf("'%s' has no run%s\n", command->measurements, command->where ? " that fits --where" : "");
+        printf("'%s' has no run that fits --where\n", command->measurements);
         return;
     }
     if (command->rows)
@@ -359,6 +360,13 @@ static bool has_lengths(const struct validate_table *table)
     return false;
 }
 
+static bool is_default(const char *base)
+{
+    struct stat own, given;
+    return stat(default_base, &own) == 0 && stat(base, &given) == 0 && own.st_dev == given.st_dev &&
+           own.st_ino == given.st_ino;
+}
+
 /* The default base scenario has one token and a micro-batch of one, for each row of training.csv says its own: speeds
  * of another table would be nonsense without them. A table of images needs no length. */
 static bool has_batch(const struct validate_command *command, const struct validate_table *table, struct diag *diag)
@@ -368,7 +376,8 @@ static bool has_batch(const struct validate_command *command, const struct valid
         bool needed;
     } settings[] = {{"train.micro_batch", true}, {"train.seq_len", has_lengths(table)}};
     int before = diag->n_errors;
-    for (size_t i = 0; i < sizeof settings / sizeof *settings && command->base == default_base; i++) {
+    bool own = is_default(command->base);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings && own; i++) {
         const char *column = strchr(settings[i].path, '.') + 1;
         if (settings[i].needed && csv_column(table->csv, settings[i].path) < 0 && csv_column(table->csv, column) < 0)
             diag_input(diag, (struct source_pos){.file = command->measurements},

@@ -5,14 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The readers name the file that is missing; here the place that asked for it is known too. */
-static bool can_open(const char *path, struct source_pos at, struct diag *diag)
+/* What a path is relative to, as FIELD_PATH has it; file: the scenario. */
+static const char *base_of(struct source_pos at, const char *file)
 {
-    if (access(path, R_OK) == 0)
+    if (strncmp(at.file, "--", 2) == 0)
+        return "working directory";
+    return strcmp(at.file, file) == 0 ? "scenario file" : "table";
+}
+
+/* The readers name the file that is missing; here the place that asked for it is known too. */
+static bool can_open(const struct input *input, struct source_pos at, const char *file, struct diag *diag)
+{
+    if (access(input->path, R_OK) == 0)
         return true;
-    const char *base =
-        strncmp(at.file, "--", 2) == 0 ? "working directory" : "scenario file"; /* as FIELD_PATH has it */
-    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s", path, strerror(errno), base);
+    const char *slash = strrchr(input->path, '/');
+    bool bare = input->kind == INPUT_STACK && !strchr(slash ? slash : input->path, '.');
+    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s%s", input->path, strerror(errno),
+        base_of(at, file), bare ? "; a stack is a file, as scenarios/stacks/torchtitan.yaml" : "");
     return false;
 }
 
@@ -51,7 +60,7 @@ static const struct input *get_input(
     wanted.status = STATUS_INPUT;
     vec_push(&inputs->list, wanted);
     struct input *input = &inputs->list.at[inputs->list.n - 1];
-    if (can_open(wanted.path, at, diag))
+    if (can_open(input, at, inputs->file, diag))
         input->status = read_input(input, arena, diag);
     return input->status == STATUS_OK ? input : NULL;
 }

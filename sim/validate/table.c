@@ -52,6 +52,35 @@ static const char *path_of(const char *column)
     return strchr(column, '.') ? column : NULL;
 }
 
+/* A short name and its path, say. */
+static void check_twice(const struct csv_table *csv, struct source_pos head, struct diag *diag)
+{
+    for (int c = 0; c < csv_columns(csv); c++)
+        for (int before = 0; before < c; before++) {
+            const char *a = path_of(csv_name(csv, before)), *b = path_of(csv_name(csv, c));
+            if (a && b && strcmp(a, b) == 0)
+                diag_input(diag, head, "columns '%s' and '%s' set the same option; leave one of them out",
+                    csv_name(csv, before), csv_name(csv, c));
+        }
+}
+
+/* Every row has a name of its own, by which --where and reports call it. */
+static void check_ids(const struct csv_table *csv, struct diag *diag)
+{
+    int column = csv_column(csv, "id");
+    for (int r = 0; r < csv_rows(csv); r++) {
+        const char *id = csv_cell(csv, r, column);
+        int first = 0;
+        while (strcmp(csv_cell(csv, first, column), id) != 0)
+            first++;
+        if (!*id)
+            diag_input(diag, csv_pos(csv, r), "no id; give each row its own");
+        else if (first < r)
+            diag_input(diag, csv_pos(csv, r), "id '%s' is that of line %d, too; give each row its own", id,
+                csv_pos(csv, first).line);
+    }
+}
+
 static bool check_columns(const struct csv_table *csv, const char *path, struct diag *diag)
 {
     const char *known[N_SETTINGS + N_OTHERS];
@@ -82,6 +111,11 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
     for (size_t i = 0; i < sizeof required / sizeof *required; i++)
         if (csv_column(csv, required[i]) < 0)
             diag_input(diag, head, "no column '%s', which every table of runs has", required[i]);
+    check_twice(csv, head, diag);
+    if (diag->n_errors == before && csv_rows(csv) == 0)
+        diag_input(diag, head, "no run below the names of the columns; write one a line");
+    if (diag->n_errors == before)
+        check_ids(csv, diag);
     return diag->n_errors == before;
 }
 
@@ -98,10 +132,20 @@ const char *validate_used_in_fit(const struct csv_table *csv, int row)
 static double figure(const struct csv_table *csv, int row, const char *column, struct diag *diag)
 {
     double value = 0;
-    enum status status = csv_number(csv, row, csv_column(csv, column), 0, &value, diag);
-    if (status == STATUS_OK && value < 0)
+    int at = csv_column(csv, column);
+    enum status status = csv_number(csv, row, at, 0, &value, diag);
+    if (status == STATUS_OK && *csv_cell(csv, row, at) && value <= 0)
         diag_input(diag, csv_pos(csv, row), "%s is %g; a measurement is above 0, or empty", column, value);
     return value > 0 ? value : 0;
+}
+
+/* Of a row that is not simulated; the scenario tells what is wrong with the others'. */
+static int64_t gpus_of(const struct csv_table *csv, int row)
+{
+    double value = 0;
+    struct diag own = DIAG_INIT;
+    csv_number(csv, row, csv_column(csv, "gpus"), 0, &value, &own);
+    return value > 0 && value < 1e9 ? (int64_t)value : 0;
 }
 
 static void read_measured(struct validate_row *row, const struct csv_table *csv, struct diag *diag)
@@ -138,7 +182,7 @@ static void load_scenario(
     scenario_load_from(&row->set, base, overrides, from, n, &table->arena, &own);
     if (own.n_errors == 0 && row->set.n_points != 1)
         diag_input(&own, csv_pos(csv, row->csv_row), "the base scenario sweeps; a row is one point");
-    diag_merge(diag, &own);
+    diag_merge_at(diag, &own, base, csv_pos(csv, row->csv_row)); /* a setting of the base that does not suit the row */
     if (own.n_errors == 0)
         return;
     row->status = VALIDATE_NOT_SIMULATED;
@@ -195,7 +239,7 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
             .model = csv_cell(csv, r, csv_column(csv, "model")),
             .gpu = "",
             .strategy = csv_cell(csv, r, csv_column(csv, "strategy")),
-            .gpus = (int64_t)figure(csv, r, "gpus", diag),
+            .gpus = gpus_of(csv, r),
         };
         read_measured(&row, csv, diag);
         vec_push(&out->rows, row);
@@ -213,6 +257,7 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
             const struct scenario_point *point = &row->set.points[0];
             row->model = point->model.shape.name;
             row->gpu = point->hw.gpu.name;
+            row->gpus = point->options.cluster.gpus;
             row->strategy = strategy_label(&point->options.strategy);
         }
     }

@@ -1,9 +1,9 @@
 /* Published runs, simulated: what flopcast predicts against what was measured.
  *
  * A table of runs is a CSV. Its columns are
- * - id, and what the run was: settings of a scenario, by the names below or by a scenario's dotted path as the name of
- * a column ("fsdp.limit_all_gathers"). An empty cell leaves a setting to the base scenario, which says what all rows
- *   have in common. Paths are relative to the table.
+ * - id, each row's own, and what the run was: settings of a scenario, by the names below or by a scenario's dotted path
+ * as the name of a column ("fsdp.limit_all_gathers"). An empty cell leaves a setting to the base scenario, which says
+ * what all rows have in common. Paths are relative to the table.
  * - what was measured: tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes,
  *   oom (yes, no). Empty: not published. Of models of images, tokens_per_s_per_gpu is images.
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
@@ -13,7 +13,8 @@
  * Settings: model, topology, stack, gpus, strategy,
  * sharding_strategy, backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, micro_batch, grad_accum,
  * seq_len, decoder_seq_len, activation_checkpointing, checkpoint_early_stop, attention, cross_entropy, use_cache,
- * max_positions, flops_formula. Any other column is an error.
+ * max_positions, flops_formula. Any other column is an error, as are two that
+ * set the same option.
  *
  * Error of a row: predicted / measured - 1 of its speed: of tokens_per_s_per_gpu, else of step_time_s (inverted), else
  * of tflops_per_gpu by the row's flops_formula. Where a row gives TFLOPS or a step time only, its measured tokens/s are
@@ -72,9 +73,9 @@ struct validate_table {
 };
 
 /* Read the rows of a table that keep[csv row] wants (NULL: all). base: a scenario file. A row whose settings make no
- * scenario gets status not_simulated, the first thing that is wrong as its reason, and its mistakes in diag; the table
- * is loaded nevertheless. Settings that a row gives and its strategy does not read are warnings there. False: the table
- * itself cannot be read. */
+ * scenario gets status not_simulated, the first thing that is wrong as its reason, and its mistakes in diag, at the row
+ * where they are the base scenario's; the table is loaded nevertheless. Settings that a row gives and its strategy does
+ * not read are warnings there. False: the table itself cannot be read. */
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
 

@@ -51,6 +51,19 @@ static void warns(void **state)
     assert_int_equal(diag.n_warnings, DIAG_MAX_WARNINGS);
 }
 
+/* What stands in one file is told at another place. */
+static void moves_errors(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT, more = DIAG_INIT;
+    diag_input(&diag, (struct source_pos){"x.yaml", 3, 1}, "wrong: error: y");
+    diag_io(&diag, (struct source_pos){"x.yaml2", 3, 1}, "worse");
+    diag_merge_at(&more, &diag, "x.yaml", (struct source_pos){"t.csv", 2, 1});
+    assert_string_equal(more.text, "t.csv:2:1: error: wrong: error: y (x.yaml:3:1)\nx.yaml2:3:1: error: worse\n");
+    assert_int_equal(more.n_errors, 2);
+    assert_int_equal(more.worst, STATUS_IO);
+}
+
 static int lines(const char *text)
 {
     int n = 0;
@@ -164,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(says_where_and_what),
         cmocka_unit_test(warns),
+        cmocka_unit_test(moves_errors),
         cmocka_unit_test(list_is_capped),
         cmocka_unit_test(a_message_is_one_line),
         cmocka_unit_test(a_message_too_long_is_cut),

@@ -148,6 +148,16 @@ static void mistakes(void **state)
         {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,fast,,no,,\n", "runs.csv:2:1: error:"},
         {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,-5,,no,,\n",
             "runs.csv:2:1: error: tokens_per_s_per_gpu is -5; a measurement is above 0, or empty\n"},
+        {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,0,,no,,\n",
+            "runs.csv:2:1: error: tokens_per_s_per_gpu is 0; a measurement is above 0, or empty\n"},
+        {HEAD, "runs.csv: error: no run below the names of the columns; write one a line\n"},
+        {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,5,,no,,\n,s,tiny.json,cluster.yaml,8,2,1,5,,no,,\n"
+              "a,t,tiny.json,cluster.yaml,8,2,1,5,,no,,\n",
+            "runs.csv:3:1: error: no id; give each row its own\n"
+            "runs.csv:4:1: error: id 'a' is that of line 2, too; give each row its own\n"},
+        {"id,model,topology,gpus,micro_batch,train.micro_batch\na,tiny.json,cluster.yaml,8,1,2\n",
+            "runs.csv: error: columns 'micro_batch' and 'train.micro_batch' set the same option; leave one of them "
+            "out\n"},
         {HEAD "a,s,tiny.json,cluster.yaml,8,2,1,5,,perhaps,,\n",
             "runs.csv:2:1: error: oom is 'perhaps'; write yes, no, or nothing\n"},
     };
@@ -176,6 +186,36 @@ static void a_row_that_makes_no_scenario_is_named(void **state)
     drop(loaded);
 }
 
+/* Also where the row does not suit what the base scenario says, and where a file is not there. */
+static void a_row_is_named_for_the_base(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load("id,model,topology,gpus,micro_batch,seq_len,stack\n"
+                                       "a,tiny.json,cluster.yaml,8,1,2048,\n"
+                                       "b,tiny.json,cluster.yaml,-8,1,128,\n"
+                                       "c,tiny.json,none.yaml,8,1,128,\n"
+                                       "d,tiny.json,cluster.yaml,8,1,128,torchtitan\n");
+    static const char told[] =
+        "runs.csv:2:seq_len:1:1: error: 2048 tokens, but model 'tiny.json' has 1024 learned positions; use at most "
+        "that many or give max_positions\n"
+        "runs.csv:3:gpus:1:1: error: '-8' is too small; the least allowed is 1\n"
+        "runs.csv:4:topology:1:1: error: cannot open 'none.yaml': No such file or directory; paths are relative to the "
+        "table\n"
+        "runs.csv:5:stack:1:1: error: cannot open 'torchtitan': No such file or directory; paths are relative to the "
+        "table; a stack is a file, as scenarios/stacks/torchtitan.yaml\n";
+    assert_string_equal(loaded->diag.text, told);
+    drop(loaded);
+    write_text("base.yaml", "name: base\ntrain: {seq_len: 128, precision: bf16_mixed}\nstrategy: ddp\n");
+    write_text("runs.csv", "id,model,topology,gpus,micro_batch\na,tiny.json,cluster.yaml,8,1\n");
+    struct validate_table table;
+    struct diag diag = DIAG_INIT;
+    assert_true(validate_load(&table, "runs.csv", "base.yaml", NULL, &diag));
+    assert_string_equal(diag.text,
+        "runs.csv:2:1: error: bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot; it "
+        "can in fp32, fp16 (base.yaml:2:34)\n");
+    validate_release(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +224,7 @@ int main(void)
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
         cmocka_unit_test(mistakes),
+        cmocka_unit_test(a_row_is_named_for_the_base),
         cmocka_unit_test(a_row_that_makes_no_scenario_is_named),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
