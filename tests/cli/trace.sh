@@ -56,7 +56,7 @@ refused 2 "rank 3 is there twice" a.yaml --trace x.json --trace-ranks 3,3
 refused 2 "--trace-ranks is for --trace FILE" a.yaml --trace-ranks 3
 refused 2 "leave out one of them" a.yaml --trace x.json --explain
 refused 2 "give one scenario, not 2" a.yaml a.yaml --trace x.json
-refused 2 "2 points, but --trace shows one" a.yaml --trace x.json --set "cluster.gpus=[8, 16]"
+refused 2 "2 points, but --trace shows one; set what is swept to one value, as in --set cluster.gpus=8" a.yaml --trace x.json --set "cluster.gpus=[8, 16]"
 refused 2 "must end in .json or .json.gz" a.yaml --trace -
 refused 1 "cannot write" a.yaml --trace no/such/folder.json
 [[ ! -e x.json ]] || fail "x.json was made"
