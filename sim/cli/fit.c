@@ -2,6 +2,7 @@
  * micro-batch, and the fewest GPUs for one sequence. */
 #include "cli/cli.h"
 #include "cli/memory.h"
+#include "cli/words.h"
 #include "strategy/footprint_fit.h"
 
 #include <inttypes.h>
@@ -38,11 +39,13 @@ static void print(FILE *out, const struct memory_request *request)
     bool naive = shape->n_heads > 0 && job.options.attention == ATTENTION_NAIVE;
     fprintf(out, "%s on %s: %.1f GB, less %.1f GB of CUDA context\n", request->model.shape.name, gpu->name,
         gpu->hbm_capacity.value * 1e-9, gpu->context_bytes.value * 1e-9);
-    fprintf(out,
-        "%s, %s, %s%s, samples of %" PRId64 " token%s; the largest micro-batch by activation checkpointing\n\n",
-        footprint_dtype_names[job.options.dtype], optimizer_names[job.options.optimizer],
-        footprint_strategy_names[job.options.strategy], naive ? ", naive attention" : "", job.options.seq_len,
-        job.options.seq_len == 1 ? "" : "s");
+    fprintf(out, "%s, %s, %s%s, ", footprint_dtype_names[job.options.dtype], optimizer_names[job.options.optimizer],
+        footprint_strategy_names[job.options.strategy], naive ? ", naive attention" : "");
+    if (model_sample_tokens(shape) > 0) /* as long as the model makes them */
+        fputs(words_counted(shape), out);
+    else
+        fprintf(out, "samples of %" PRId64 " token%s", job.options.seq_len, job.options.seq_len == 1 ? "" : "s");
+    fputs("; the largest micro-batch by activation checkpointing\n\n", out);
     fprintf(out, "%12s", "GPUs");
     for (int c = 0; c < CHECKPOINT_COUNT; c++)
         fprintf(out, "  %12s", checkpointing_names[c]);

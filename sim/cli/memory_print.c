@@ -1,10 +1,12 @@
 #include "base/vec.h"
 #include "cli/memory.h"
+#include "cli/words.h"
 #include "config/config.h"
 #include "strategy/footprint_fit.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 const char *const memory_format_names[MEMORY_FORMAT_COUNT + 1] = {"table", "csv", "json", NULL};
 
@@ -182,6 +184,22 @@ const struct model *memory_model(const struct memory_request *request)
     return request->has_model ? &request->model : NULL;
 }
 
+/* ", micro-batch 8 of 512 tokens, naive attention"; an image is as long as its model makes it. */
+static void print_batch(FILE *out, const struct memory_request *request)
+{
+    const struct footprint_options *o = &request->options;
+    const struct model_shape *shape = &request->model.shape;
+    const char *word = words_counted(shape);
+    if (model_sample_tokens(shape) > 0)
+        fprintf(out, ", micro-batch %" PRId64 " %.*s", o->micro_batch, (int)strlen(word) - (o->micro_batch == 1), word);
+    else
+        fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " token%s", o->micro_batch, o->seq_len,
+            o->seq_len == 1 ? "" : "s");
+    if (shape->n_heads > 0)
+        fprintf(out, ", %s attention", attention_kernel_names[o->attention]);
+    fprintf(out, ", %s checkpointing", o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
+}
+
 /* The cheapest change that makes a job fit that does not. */
 static const char *remedy(const struct memory_request *request, const struct hw_gpu *gpu, struct arena *arena)
 {
@@ -230,9 +248,7 @@ static void print_table(
     fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype], optimizer_names[o->optimizer],
         footprint_strategy_names[o->strategy], o->gpus, o->gpus == 1 ? "" : "s");
     if (o->micro_batch > 0)
-        fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " tokens, %s attention, %s checkpointing", o->micro_batch,
-            o->seq_len, attention_kernel_names[o->attention],
-            o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
+        print_batch(out, request);
     if (o->lora_rank > 0)
         fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", o->lora_rank, footprint_base_names[o->base]);
     fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");

@@ -2,6 +2,7 @@
 
 #include "cli/table.h"
 #include "cli/vary.h"
+#include "cli/words.h"
 #include "scenario/sample.h"
 #include "store/record.h"
 
@@ -18,7 +19,6 @@ struct view {
     struct arena *arena;
     struct vary vary; /* only what has no column of its own */
     bool published, published_memory, sampled, retries;
-    int of_images, of_samples; /* points whose model has images; features */
 };
 
 static bool has_own_column(const char *path)
@@ -44,20 +44,8 @@ static void view_begin(struct view *view)
         const struct scenario_published *published = &view->set->points[i].published;
         view->published |= published->found;
         view->published_memory |= published->found && published->peak_allocated_bytes > 0;
-        const struct model_shape *shape = &view->set->points[i].model.shape;
-        view->of_images += shape->image_size > 0;
-        view->of_samples += shape->image_size == 0 && model_sample_tokens(shape) > 0;
         view->retries |= view->results[i].exec.memory.alloc_retries_a_step > 0;
     }
-}
-
-static const char *throughput_unit(const struct view *view)
-{
-    if (view->of_images == view->set->n_points)
-        return "images/s";
-    if (view->of_samples == view->set->n_points)
-        return "samples/s";
-    return view->of_images > 0 ? "tok, img/s" : view->of_samples > 0 ? "tok, smp/s" : "tokens/s";
 }
 
 static void head(const struct view *view, struct table *table)
@@ -79,7 +67,7 @@ static void head(const struct view *view, struct table *table)
         table_column(table, "deviation", "%", false);
     }
     table_column(table, "step", "s", false);
-    table_column(table, throughput_unit(view), "/GPU", false);
+    table_column(table, arena_printf(view->arena, "%s/s", words_counted_all(view->set)), "/GPU", false);
     table_column(table, "MFU", "%", false);
     table_column(table, "exposed comm", "% of step", false);
     table_column(table, "HBM peak", "GiB", false);
@@ -168,28 +156,10 @@ static void print_name(FILE *out, struct view *view, const struct scenario_point
 static void print_oom(FILE *out, struct view *view, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
-    const struct exec_memory *memory = &view->results[i].exec.memory;
     fputs("\nout of memory: ", out);
     print_name(out, view, point);
     fprintf(out, ", %" PRId64 " GPU%s\n", point->options.cluster.gpus, point->options.cluster.gpus == 1 ? "" : "s");
-    double short_bytes = memory->required_bytes - memory->capacity_bytes;
-    fprintf(out, "  needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
-    if (short_bytes > 0)
-        fprintf(out, "%.1f GiB short", short_bytes / GiB);
-    else
-        fputs("what is free lies in gaps between tensors, or with other streams (run.expandable_segments: true closes "
-              "gaps)",
-            out);
-    fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op, hbm_category_names[memory->oom_category],
-        memory->oom_request_bytes / GiB);
-    fputs("  needed:", out);
-    const char *separator = " ";
-    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        if (memory->required_category_bytes[c] > 0) {
-            fprintf(out, "%s%s %.1f", separator, hbm_category_names[c], memory->required_category_bytes[c] / GiB);
-            separator = ", ";
-        }
-    fputs(" GiB\n", out);
+    words_oom(out, &view->results[i].exec.memory);
 }
 
 /* A point and the curve that it lies on. */

@@ -3,6 +3,7 @@
 #include "cli/arguments.h"
 #include "cli/table.h"
 #include "cli/vary.h"
+#include "cli/words.h"
 #include "config/csv.h"
 #include "scenario/tune.h"
 
@@ -114,8 +115,10 @@ static void row(struct table *table, const struct tune_candidate *candidate, str
     table_cell(table, arena_printf(arena, "%.1f", candidate->kwh_per_gtokens));
 }
 
-static void print_best(FILE *out, const struct tune *tune, const int *order, int n, struct arena *arena)
+static void print_best(
+    FILE *out, const struct scenario_set *set, const struct tune *tune, const int *order, int n, struct arena *arena)
 {
+    const char *counted = words_counted_all(set);
     struct table table = {0};
     table_column(&table, "GPU", "", true);
     table_column(&table, "GPUs", "", false);
@@ -125,10 +128,10 @@ static void print_best(FILE *out, const struct tune *tune, const int *order, int
     table_column(&table, "checkpoint", "", true);
     table_column(&table, "batch", "/GPU", false);
     table_column(&table, "accum", "", false);
-    table_column(&table, "tokens/s", "of the job", false);
+    table_column(&table, arena_printf(arena, "%s/s", counted), "of the job", false);
     table_column(&table, "TFLOPS", "/GPU", false);
     table_column(&table, "HBM peak", "GiB", false);
-    table_column(&table, "GPU-h", "/10^9 tokens", false);
+    table_column(&table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), false);
     table_column(&table, "cost", "$/10^9", false);
     table_column(&table, "energy", "kWh/10^9", false);
     for (int i = 0; i < n; i++)
@@ -199,13 +202,13 @@ static void print_table(FILE *out, const struct tune_command *command, const str
         print_none(out, tune);
     if (n > 0) {
         fprintf(out, "best by %s\n\n", tune_order_names[command->by]);
-        print_best(out, tune, order, n < command->top ? n : command->top, arena);
+        print_best(out, set, tune, order, n < command->top ? n : command->top, arena);
         fputs("\nspeeds are without noise: GPUs alike, no jitter; `flopcast run` of the command below has it\n", out);
         print_command(out, command, set, &tune->candidates.at[order[0]], arena);
     }
     if (n > 0 && tune_rank(order, tune, (enum tune_order)other) && order[0] != first) {
         fprintf(out, "\nbest by %s\n\n", tune_order_names[other]);
-        print_best(out, tune, order, 1, arena);
+        print_best(out, set, tune, order, 1, arena);
     }
     print_counts(out, tune);
     if (n > 0 && quantity_is_set(tune->candidates.at[first].point.hw.gpu.price))

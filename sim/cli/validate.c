@@ -4,6 +4,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/validate_node.h"
+#include "cli/words.h"
 #include "store/validation.h"
 #include "validate/interval.h"
 
@@ -115,7 +116,7 @@ static bool in_group(const struct validate_row *row, const void *self)
 
 static void cell_percent(struct table *table, struct arena *arena, bool known, double value)
 {
-    table_cell(table, known ? arena_printf(arena, "%.1f", 100 * value) : "-");
+    table_cell(table, known ? words_number(arena, 100 * value, 1, false) : "-");
 }
 
 static void add_summary(struct table *table, struct arena *arena, const char *name, const struct group *group,
@@ -178,14 +179,25 @@ static void print_groups(FILE *out, const struct validate_table *rows)
         out);
 }
 
+/* "tokens/s/GPU", or what the rows' models have instead. */
+static const char *speed_unit(const struct validate_table *rows, struct arena *arena)
+{
+    struct scenario_set all = {.points = ARENA_ARRAY(arena, struct scenario_point, rows->rows.n)};
+    for (int i = 0; i < rows->rows.n; i++)
+        if (rows->rows.at[i].set.n_points == 1)
+            all.points[all.n_points++] = rows->rows.at[i].set.points[0];
+    return arena_printf(arena, "%s/s/GPU", all.n_points ? words_counted_all(&all) : "tokens");
+}
+
 static void print_rows(FILE *out, const struct validate_table *rows)
 {
     struct arena arena = ARENA_INIT;
     struct table table = {0};
-    static const struct table_column columns[] = {{"id", "", true}, {"model", "", true}, {"GPU", "", true},
-        {"strategy", "", true}, {"GPUs", "", false}, {"in fit", "", true}, {"measured", "tokens/s/GPU", false},
-        {"predicted", "tokens/s/GPU", false}, {"error", "%", false}, {"ratio", "points", false},
-        {"measured peak", "GB", false}, {"predicted peak", "GB", false}, {"status", "", true}};
+    const char *unit = speed_unit(rows, &arena);
+    const struct table_column columns[] = {{"id", "", true}, {"model", "", true}, {"GPU", "", true},
+        {"strategy", "", true}, {"GPUs", "", false}, {"in fit", "", true}, {"measured", unit, false},
+        {"predicted", unit, false}, {"error", "%", false}, {"ratio", "points", false}, {"measured peak", "GB", false},
+        {"predicted peak", "GB", false}, {"status", "", true}};
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
     for (int i = 0; i < rows->rows.n; i++) {
@@ -200,9 +212,9 @@ static void print_rows(FILE *out, const struct validate_table *rows)
             table_cell(&table, texts[k]);
         for (int k = 0; k < 2; k++)
             table_cell(&table, figures[k] > 0 ? arena_printf(&arena, "%.1f", figures[k]) : "-");
-        table_cell(&table, row->has_error ? arena_printf(&arena, "%+.1f", 100 * row->error) : "-");
+        table_cell(&table, row->has_error ? words_number(&arena, 100 * row->error, 1, true) : "-");
         table_cell(&table,
-            row->has_ratio ? arena_printf(&arena, "%+.1f", 100 * (row->predicted_ratio - row->measured_ratio)) : "-");
+            row->has_ratio ? words_number(&arena, 100 * (row->predicted_ratio - row->measured_ratio), 1, true) : "-");
         for (int k = 0; k < 2; k++)
             table_cell(&table, peaks[k] > 0 ? arena_printf(&arena, "%.1f", peaks[k] * 1e-9) : "-");
         bool agrees = (row->status == VALIDATE_OOM) == row->measured_oom;

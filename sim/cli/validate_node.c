@@ -1,6 +1,7 @@
 #include "cli/validate_node.h"
 
 #include "cli/table.h"
+#include "cli/words.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,7 +54,7 @@ static void add_framework(struct table *table, struct arena *arena, const struct
     table_cell(table, arena_printf(arena, "%d", summary.n_errors));
     const double figures[] = {summary.bias, summary.median, most};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
-        table_cell(table, arena_printf(arena, "%.1f", 100 * figures[i]));
+        table_cell(table, words_number(arena, 100 * figures[i], 1, false));
 }
 
 static bool opens_framework(const struct validate_table *rows, int at)

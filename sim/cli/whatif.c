@@ -2,6 +2,8 @@
 
 #include "cli/arguments.h"
 #include "cli/table.h"
+#include "cli/vary.h"
+#include "cli/words.h"
 #include "config/csv.h"
 #include "store/record.h"
 
@@ -86,6 +88,30 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+static bool varies(const struct vary *vary, const char *path)
+{
+    for (int i = 0; i < vary->options.n; i++)
+        if (strcmp(vary->options.at[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* "cluster.gpus and model": what this set sweeps and the other does not, or sweeps otherwise. */
+static const char *swept_keys(const struct scenario_set *set, const struct scenario_set *other, struct arena *arena)
+{
+    struct vary here, there;
+    vary_find(&here, set, arena);
+    vary_find(&there, other, arena);
+    const char *text = "";
+    for (int all = 0; all < 2 && !*text; all++)
+        for (int i = 0; i < here.options.n; i++)
+            if (all || !varies(&there, here.options.at[i].path))
+                text = arena_printf(arena, "%s%s%s", text, *text ? " and " : "", here.options.at[i].path);
+    vec_free(&here.options);
+    vec_free(&there.options);
+    return text;
+}
+
 /* Points are compared in the order of the sweep, so every changed scenario has to have as many. */
 static void load(struct whatif *whatif, int v, struct diag *diag)
 {
@@ -97,11 +123,15 @@ static void load(struct whatif *whatif, int v, struct diag *diag)
         vec_push(&all, variant->overrides.at[i]);
     enum status status = scenario_load(&variant->set, whatif->file, all.at, all.n, &whatif->arena, diag);
     vec_free(&all);
-    if (status == STATUS_OK && diag->worst == STATUS_OK && variant->set.n_points != base->set.n_points)
-        diag_input(diag, (struct source_pos){.file = whatif->file},
-            "%d points, but %d with %s: it changes what is swept; set that to one value with --base, or in the change "
-            "to a list as long",
-            base->set.n_points, variant->set.n_points, variant->label);
+    if (status != STATUS_OK || diag->worst != STATUS_OK || variant->set.n_points == base->set.n_points)
+        return;
+    bool fewer = variant->set.n_points < base->set.n_points;
+    const char *keys =
+        swept_keys(fewer ? &base->set : &variant->set, fewer ? &variant->set : &base->set, &whatif->arena);
+    diag_input(diag, (struct source_pos){.file = whatif->file},
+        fewer ? "%d point%s, but %d with %s; give %s one value with --base, or as many in the change"
+              : "%d point%s, but %d with %s, which sweeps %s; give it one value, or as many with --base",
+        base->set.n_points, base->set.n_points == 1 ? "" : "s", variant->set.n_points, variant->label, keys);
 }
 
 static void simulate(struct variant *variant, struct diag *diag)
@@ -139,7 +169,7 @@ static const struct quantity_row *quantity(int i)
     static const struct quantity_row rows[] = {
         {"step_time_s", NULL, "step", "s", 1, 4},
         {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2},
-        {"tokens_per_s_per_gpu", NULL, "tokens/s/GPU", "", 1, 0},
+        {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0}, /* or images, samples */
         {"mfu", NULL, "MFU", "%", PERCENT, 2},
         {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1},
         {"contention_s", NULL, "slower by comm", "ms", MS, 1},
@@ -175,13 +205,17 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
 {
     struct arena *arena = &whatif->arena;
     double before = 0, after = 0;
-    bool had = value_of(&before, &whatif->variants.at[0], point, row);
-    table_cell(table, *row->unit ? arena_printf(arena, "%s, %s", row->name, row->unit) : row->name);
+    const struct variant *base = &whatif->variants.at[0];
+    bool had = value_of(&before, base, point, row);
+    const char *name = row->name;
+    if (!name)
+        name = arena_printf(arena, "%s/s/GPU", words_counted(&base->set.points[point].model.shape));
+    table_cell(table, *row->unit ? arena_printf(arena, "%s, %s", name, row->unit) : name);
     table_cell(table, had ? arena_printf(arena, "%.*f", row->digits, before) : "OOM");
     for (int v = 1; v < whatif->variants.n; v++) {
         bool has = value_of(&after, &whatif->variants.at[v], point, row);
         table_cell(table, has ? arena_printf(arena, "%.*f", row->digits, after) : "OOM");
-        table_cell(table, had && has ? arena_printf(arena, "%+.*f", row->digits, after - before) : "-");
+        table_cell(table, had && has ? words_number(arena, after - before, row->digits, true) : "-");
         table_cell(table, had && has && before != 0 ? arena_printf(arena, "%.3f", after / before) : "-");
     }
 }
@@ -191,6 +225,17 @@ static const char *point_label(struct arena *arena, const struct scenario_point 
     return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s", point->model.shape.name,
         strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
         point->options.cluster.gpus, point->options.cluster.gpus == 1 ? "" : "s");
+}
+
+static void print_ooms(FILE *out, const struct whatif *whatif, int point)
+{
+    for (int v = 0; v < whatif->variants.n; v++) {
+        const struct exec_result *exec = &whatif->variants.at[v].results[point].exec;
+        if (exec->status != EXEC_OOM)
+            continue;
+        fprintf(out, "\nout of memory%s%s:\n", v ? " with " : " as it is", whatif->variants.at[v].label);
+        words_oom(out, &exec->memory);
+    }
 }
 
 static void print_table(FILE *out, struct whatif *whatif)
@@ -212,6 +257,7 @@ static void print_table(FILE *out, struct whatif *whatif)
             print_cells(&table, whatif, i, quantity(q));
         table_print(out, &table);
         table_free(&table);
+        print_ooms(out, whatif, i);
     }
 }
 

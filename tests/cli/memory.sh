@@ -59,7 +59,12 @@ grep -q "makes it fit: --strategy fsdp" out || { cat out; failed=1; }
 grep -q "^tables  *17.456 " out || { cat out; failed=1; }
 grep -q "^training, FP32: 80 P  *44.063  *8.813 " out || { cat out; failed=1; }
 "$FLOPCAST" memory "$models/vit_b_16.yaml" --micro-batch 4 >out
+grep -q ", micro-batch 4 images, naive attention, no checkpointing" out || { cat out; failed=1; }
 if grep -q "KV cache\|NEFTune" out; then cat out; failed=1; fi
+"$FLOPCAST" memory "$models/resnet50.yaml" --micro-batch 1 >out
+grep -q ", micro-batch 1 image, no checkpointing" out || { cat out; failed=1; }
+"$FLOPCAST" fit "$models/resnet50.yaml" --gpu "$gpu" >out
+grep -q ", fsdp, images; the largest" out || { cat out; failed=1; }
 "$FLOPCAST" fit "$models/gpt2.yaml" --gpu "$gpu" --gpus 512 --seq-len 1 >out
 grep -q "^ *512 .*>= 16384" out || { cat out; failed=1; }
 

@@ -31,12 +31,20 @@ expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set trai
 says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak"
 # Out of memory has no speed, but says what it would need.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=16384
-says out OOM
+says out OOM "out of memory with train.micro_batch=16384:" "GiB short; first at" "  needed: parameters"
+# What rounds to nothing has no sign.
+expect 0 "$FLOPCAST" whatif a.yaml --set fsdp.no_sync=true
+if grep -q -e '[-+]0[.]*0* ' out; then fail "a signed zero: $(<out)"; fi
+# Images are no tokens.
+expect 0 "$FLOPCAST" whatif a.yaml --base "model=$FLOPCAST_SOURCE_DIR/scenarios/models/resnet50.yaml" --base train.seq_len=1 --set train.micro_batch=4
+says out "images/s/GPU"
 expect 0 "$FLOPCAST" whatif a.yaml --base cluster.gpus=1 --set train.micro_batch=4
 grep -q ", 1 GPU$" out || fail "$(<out)"
 expect 0 "$FLOPCAST" whatif swept.yaml --base cluster.gpus=8 --set cluster.gpus=16
 expect 2 "$FLOPCAST" whatif swept.yaml --set cluster.gpus=8
-says err "swept.yaml: error: 2 points, but 1 with cluster.gpus=8"
+says err "swept.yaml: error: 2 points, but 1 with cluster.gpus=8; give cluster.gpus one value with --base"
+expect 2 "$FLOPCAST" whatif a.yaml --set cluster.gpus='[8, 16]'
+says err "1 point, but 2 with cluster.gpus=[8, 16], which sweeps cluster.gpus; give it one value"
 expect 2 "$FLOPCAST" whatif a.yaml
 says err "a change is missing"
 expect 2 "$FLOPCAST" whatif a.yaml --set train.micro_batch=4 --or

@@ -1,0 +1,50 @@
+#include "cli/words.h"
+
+#include <string.h>
+
+static const double GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
+
+const char *words_counted(const struct model_shape *shape)
+{
+    return shape->image_size > 0 ? "images" : model_sample_tokens(shape) > 0 ? "samples" : "tokens";
+}
+
+const char *words_counted_all(const struct scenario_set *set)
+{
+    const char *first = words_counted(&set->points[0].model.shape);
+    bool images = strcmp(first, "images") == 0, alike = true;
+    for (int i = 1; i < set->n_points; i++) {
+        const char *word = words_counted(&set->points[i].model.shape);
+        alike = alike && strcmp(word, first) == 0;
+        images = images || strcmp(word, "images") == 0;
+    }
+    return alike ? first : images ? "tokens, images" : "tokens, samples";
+}
+
+const char *words_number(struct arena *arena, double value, int digits, bool sign)
+{
+    const char *text = arena_printf(arena, sign ? "%+.*f" : "%.*f", digits, value);
+    return strpbrk(text, "123456789nN") ? text : arena_printf(arena, "%.*f", digits, 0.0);
+}
+
+void words_oom(FILE *out, const struct exec_memory *memory)
+{
+    double short_bytes = memory->required_bytes - memory->capacity_bytes;
+    fprintf(out, "  needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
+    if (short_bytes > 0)
+        fprintf(out, "%.1f GiB short", short_bytes / GiB);
+    else
+        fputs("what is free lies in gaps between tensors, or with other streams (run.expandable_segments: true closes "
+              "gaps)",
+            out);
+    fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op, hbm_category_names[memory->oom_category],
+        memory->oom_request_bytes / GiB);
+    fputs("  needed:", out);
+    const char *separator = " ";
+    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+        if (memory->required_category_bytes[c] > 0) {
+            fprintf(out, "%s%s %.1f", separator, hbm_category_names[c], memory->required_category_bytes[c] / GiB);
+            separator = ", ";
+        }
+    fputs(" GiB\n", out);
+}

@@ -1,0 +1,23 @@
+/* Private to cli: words and numbers that several commands print alike. */
+#ifndef FLOPCAST_CLI_WORDS_H
+#define FLOPCAST_CLI_WORDS_H
+
+#include "base/arena.h"
+#include "scenario/scenario.h"
+
+#include <stdio.h>
+
+/* What the throughput of a model counts: "tokens", "images", "samples" (of features). */
+const char *words_counted(const struct model_shape *shape);
+/* The same for all points of a set: of several kinds "tokens, images" or "tokens, samples". */
+const char *words_counted_all(const struct scenario_set *set);
+
+/* The number with so many digits behind the point, with a sign before it where signs are wanted and where it does not
+ * round to zero: "+1.50", "0.00". */
+const char *words_number(struct arena *arena, double value, int digits, bool sign);
+
+/* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category. Two
+ * indented lines. */
+void words_oom(FILE *out, const struct exec_memory *memory);
+
+#endif
