@@ -62,6 +62,12 @@ const char *diag_first(const struct diag *diag, int *n);
  * case does not count, above a third of what, rounded up. */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
 
+/* "s" for every number but one: "%d row%s". */
+static inline const char *plural(long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
 _Noreturn void bug(const char *file, int line, const char *condition, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

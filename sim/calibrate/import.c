@@ -88,10 +88,10 @@ static enum status store_kineto(
         status = store_import_about(import, &trace.about, diag);
     if (status != STATUS_OK)
         return status;
-    fprintf(told, "%s: %lld collectives and %lld other kernels", path, (long long)trace.collectives,
-        (long long)trace.kernels);
+    fprintf(told, "%s: %lld collective%s and %lld other kernel%s", path, (long long)trace.collectives,
+        plural(trace.collectives), (long long)trace.kernels, plural(trace.kernels));
     if (trace.left_out > 0)
-        fprintf(told, "; %lld collectives without size left out", (long long)trace.left_out);
+        fprintf(told, "; %lld collective%s without size left out", (long long)trace.left_out, plural(trace.left_out));
     fputc('\n', told);
     return STATUS_OK;
 }

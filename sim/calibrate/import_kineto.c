@@ -218,7 +218,7 @@ enum status kineto_read(struct kineto_trace *out, struct input *input, const str
         return diag_input(diag, whole_file, "no traceEvents; this is no trace of PyTorch's profiler");
     if (out->collectives + out->kernels == 0)
         return diag_input(diag, whole_file,
-            "no GPU kernels in it (%lld collectives without size left out); profile with ProfilerActivity.CUDA",
-            (long long)out->left_out);
+            "no GPU kernels in it (%lld collective%s without size left out); profile with ProfilerActivity.CUDA",
+            (long long)out->left_out, plural(out->left_out));
     return STATUS_OK;
 }

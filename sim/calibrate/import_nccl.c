@@ -141,7 +141,11 @@ static bool find_ranks(struct nccl_tables *t, const struct group *group, struct 
                                        : table->listed_ranks;
     if (out->ranks == 0 && range.high <= MAX_RANKS && ceil(range.low) == floor(range.high))
         out->ranks = (int)ceil(range.low);
-    if (out->ranks == 0)
+    if (isinf(range.low))
+        nccl_refuse(t, row->line,
+            "busbw is larger against algbw than %s has it on any number of ranks; correct the collective",
+            group->collective);
+    else if (out->ranks == 0)
         nccl_refuse(t, row->line, "how many ranks ran is not in the file; say it with --ranks");
     else if (out->ranks < range.low - 1e-6 || out->ranks > range.high + 1e-6)
         nccl_refuse(t, row->line, "busbw and algbw are those of %.3g ranks, not of %d; correct the number of ranks",

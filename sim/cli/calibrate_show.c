@@ -5,6 +5,9 @@
 #include "store/store.h"
 
 #include <argp.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
 
 enum { KEY_DB = 256 };
 
@@ -87,8 +90,13 @@ int calibrate_show(int argc, char **argv)
     const char *db = "results/flopcast.db";
     argp_parse(&argp, argc, argv, 0, NULL, &db);
     struct diag diag = DIAG_INIT;
-    struct store *store;
-    enum status status = store_open(&store, db, STORE_READ, &diag);
+    struct store *store = NULL;
+    enum status status = STATUS_OK;
+    if (access(db, F_OK) != 0)
+        status = diag_io(&diag, (struct source_pos){.file = db},
+            "cannot open the database: %s; make one with: flopcast calibrate fit nccl --db %s", strerror(errno), db);
+    else
+        status = store_open(&store, db, STORE_READ, &diag);
     if (status == STATUS_OK)
         status = print_query(store, parameters_sql, 1u << 2 | 1u << 3 | 1u << 5 | 1u << 6, &diag);
     if (status == STATUS_OK) {

@@ -204,9 +204,9 @@ static void explain(const struct scenario_set *set, struct diag *diag)
         struct arena arena = ARENA_INIT;
         struct plan plan;
         if (scenario_compile(&plan, point, &arena, diag) == STATUS_OK) {
-            printf("%s%s: %s %s, batch %lld, %lld GPUs\n", i ? "\n" : "", point->options.name, point->model.shape.name,
+            printf("%s%s: %s %s, batch %lld, %lld GPU%s\n", i ? "\n" : "", point->options.name, point->model.shape.name,
                 strategy_label(&point->options.strategy), (long long)point->options.strategy.train.micro_batch,
-                (long long)point->options.cluster.gpus);
+                (long long)point->options.cluster.gpus, plural(point->options.cluster.gpus));
             plan_explain(stdout, &plan, &point->hw);
             plan_release(&plan);
         }

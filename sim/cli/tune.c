@@ -183,12 +183,14 @@ static void print_none(FILE *out, const struct tune *tune)
 
 static void print_counts(FILE *out, const struct tune *tune)
 {
-    fprintf(out, "\n%d candidates: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
-        tune->candidates.n, tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
+    fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
+        tune->candidates.n, plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM],
+        tune->count[TUNE_PRUNED]);
     if (tune->count[TUNE_LEFT_OUT] > 0)
         fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
     if (tune->n_refused > 0)
-        fprintf(out, "\n%d more are not possible: %s", tune->n_refused, tune->refusal);
+        fprintf(
+            out, "\n%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
     fputs("\n", out);
 }
 

@@ -317,9 +317,10 @@ static void print_discrepancy(FILE *out, const struct validate_table *rows, cons
     fputs("\nwhat the model leaves out, by these rows (log-standard deviation), and as filed:\n", out);
     for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
         struct validate_discrepancy found = validate_discrepancy(rows, (enum discrepancy_class)c);
-        fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d rows, %d families, %d left out one by one)\n",
+        fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d row%s, %d famil%s, %d left out one by one)\n",
             discrepancy_names[c], 100 * found.value, 100 * found.std_error, 100 * filed->of[c].value,
-            100 * filed->of[c].std_error, found.rows, found.families, found.units);
+            100 * filed->of[c].std_error, found.rows, plural(found.rows), found.families,
+            found.families == 1 ? "y" : "ies", found.units);
     }
 }
 

@@ -66,7 +66,7 @@ static void take_row(int terminator, void *user)
         check_header(f);
     } else if (n != table->columns) {
         f->worst = diag_input(f->diag, (struct source_pos){table->name, f->row_line, 1},
-            "%d cells where the header has %d", n, table->columns);
+            "%d cell%s where the header has %d", n, plural(n), table->columns);
     }
     f->row_cell = table->cells.n;
 }

@@ -102,10 +102,16 @@ static bool is_name(const char *text)
     return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
 }
 
-/* One series: its name line is at line, its SQL runs from sql to the next name line. about: the figure; not NULL for
- * its first series, which must not be empty. */
+/* What a figure shows, and where it looks for it. */
+struct shown {
+    const char *figure, *db;
+    char about[256];
+};
+
+/* One series: its name line is at `at`, its SQL runs from sql to the next name line. shown: not NULL for the figure's
+ * first series, which must not be empty. */
 static enum status write_block(FILE *out, struct store *store, char *name, const char *sql, struct source_pos at,
-    const char *about, struct diag *diag)
+    const struct shown *shown, struct diag *diag)
 {
     char *end = name + strlen(name);
     while (end > name && isspace((unsigned char)end[-1]))
@@ -117,9 +123,10 @@ static enum status write_block(FILE *out, struct store *store, char *name, const
     fprintf(out, "$%s << EOD\n", name);
     enum status status = store_query(store, sql, at, write_row, &block, diag);
     fputs("EOD\n", out);
-    if (status == STATUS_OK && about && block.rows < 2)
-        return diag_input(diag, at,
-            "the database holds nothing for '%s'; with --db, run first what this figure shows: %s", name, about);
+    if (status == STATUS_OK && shown && block.rows < 2)
+        return diag_input(diag, (struct source_pos){.file = shown->db},
+            "nothing in this database is for figure '%s', which shows: %s Store that first, with --db %s",
+            shown->figure, shown->about, shown->db);
     return status;
 }
 
@@ -127,23 +134,24 @@ static enum status write_block(FILE *out, struct store *store, char *name, const
 static void first_comment(char *out, size_t n, const char *sql)
 {
     bool says = strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
-    const char *text = says ? sql + 3 : "what its SQL selects";
+    const char *text = says ? sql + 3 : "what its SQL selects.";
     snprintf(out, n, "%.*s", (int)strcspn(text, "\n"), text);
 }
 
 /* sql is cut up in place. */
-static enum status write_blocks(FILE *out, struct store *store, char *sql, const char *path, struct diag *diag)
+static enum status write_blocks(
+    FILE *out, struct store *store, char *sql, const char *path, const struct report_plot *plot, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int line = 1;
     char *mark = strstr(sql, name_mark);
-    char comment[256];
-    const char *about = comment;
-    first_comment(comment, sizeof comment, sql);
+    struct shown figure = {.figure = plot->figure, .db = plot->db};
+    const struct shown *shown = &figure;
+    first_comment(figure.about, sizeof figure.about, sql);
     if (!mark)
         return diag_input(diag, (struct source_pos){.file = path},
             "no data series; write a line \"-- name: SERIES\" above each SELECT");
-    for (char *from = sql; mark && status == STATUS_OK; about = NULL) {
+    for (char *from = sql; mark && status == STATUS_OK; shown = NULL) {
         for (; from < mark; from++)
             line += *from == '\n';
         char *text = mark + strcspn(mark, "\n");
@@ -156,7 +164,7 @@ static enum status write_blocks(FILE *out, struct store *store, char *sql, const
         char *name = mark + strlen(name_mark);
         if (next)
             *next = '\0';
-        status = write_block(out, store, name, text, at, about, diag);
+        status = write_block(out, store, name, text, at, shown, diag);
         if (next)
             *next = name_mark[0];
         from = text;
@@ -181,7 +189,7 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
         status = store_open(&store, plot->db, STORE_READ, diag);
     if (status == STATUS_OK) {
         fprintf(script, "set terminal %s\nset encoding utf8\nset datafile columnheaders\n", script_terminal(plot->out));
-        status = write_blocks(script, store, sql, sql_path, diag);
+        status = write_blocks(script, store, sql, sql_path, plot, diag);
         fputs(gp, script);
     }
     fclose(script);

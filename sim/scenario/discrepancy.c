@@ -14,8 +14,8 @@ static const struct config_field fields[DISCREPANCY_CLASSES] = {
     CLASS("without_stack", DISCREPANCY_WITHOUT_STACK, "Of the speed of scenarios that name none."),
     CLASS("per_doubling", DISCREPANCY_PER_DOUBLING, "Of the ratio of two speeds, per root of a doubling of the GPUs."),
 };
-static const struct config_table table = {
-    .what = "what the model leaves out", .fields = fields, .n_fields = DISCREPANCY_CLASSES};
+const struct config_table discrepancy_table = {
+    .what = "the file of discrepancies", .fields = fields, .n_fields = DISCREPANCY_CLASSES};
 
 enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag)
 {
@@ -23,7 +23,7 @@ enum status discrepancy_load(struct discrepancy *out, const char *path, struct a
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)
-        status = config_read(config_root(doc), &table, out, arena, NULL, diag);
+        status = config_read(config_root(doc), &discrepancy_table, out, arena, NULL, diag);
     config_free(doc);
     return status;
 }

@@ -26,6 +26,7 @@ struct discrepancy {
     struct quantity of[DISCREPANCY_CLASSES];
 };
 
+extern const struct config_table discrepancy_table;
 enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag);
 
 enum discrepancy_class discrepancy_class_of(const struct scenario *options);

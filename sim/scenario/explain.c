@@ -69,8 +69,8 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
         for (int end = 0; end < ENDS && status == STATUS_OK; end++)
             if (results[i][end].exec.status == EXEC_OOM)
                 status = diag_input(diag, points[0][end].gpus_at,
-                    "%lld GPUs run out of memory; there is no speed to explain",
-                    (long long)points[0][end].options.cluster.gpus);
+                    "out of memory on %lld GPU%s; there is no speed to explain",
+                    (long long)points[0][end].options.cluster.gpus, plural(points[0][end].options.cluster.gpus));
     }
     double before = out->small[0] - out->large[0];
     for (int i = 0; i < CAUSE_COUNT; i++) {

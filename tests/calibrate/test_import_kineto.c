@@ -112,7 +112,7 @@ static void broken_traces(void **state)
         {"{\"traceEvents\": [" KERNEL
          "\"nccl\", \"dur\": 5, \"args\": {\"Collective name\": \"allreduce\", \"Group size\": 8,"
          " \"In msg nelems\": 9223372036854775807, \"dtype\": \"Float\"}}]}",
-            "no GPU kernels in it (1 collectives without size left out)"},
+            "no GPU kernels in it (1 collective without size left out)"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

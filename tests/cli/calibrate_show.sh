@@ -34,6 +34,10 @@ done
 
 scenario a.yaml
 expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet
+expect 1 "$FLOPCAST" calibrate show --db none.db
+says err "none.db: error: cannot open the database: No such file or directory; make one with: flopcast calibrate fit nccl"
+expect 2 "$FLOPCAST" plot busbw --db b.db
+says err "b.db: error: nothing in this database is for figure 'busbw', which shows: Bus bandwidth" "calibrate fit nccl --db"
 expect 2 "$FLOPCAST" calibrate show --db b.db
 says err "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE"
 expect 2 "$FLOPCAST" calibrate fit training --db b.db

@@ -10,7 +10,7 @@ expect 0 import nccl-tests "$data/all_reduce.txt" "$data/all_gather.json" --db a
 says out "all_reduce.txt: 2 rows: all_reduce, 4 ranks on 2 nodes; 1 of 0 bytes left out" "all_gather.json: 2 rows: all_gather, 2 ranks on 1 node"
 gzip -c "$data/trace.json" >trace.pt.trace.json.gz
 expect 0 import kineto trace.pt.trace.json.gz --db a.db
-says out "1 collectives and 1 other kernels"
+says out "1 collective and 1 other kernel"
 
 # 1 MB in 100 us: 10 GB/s, times 2 * 3 / 4 for an all-reduce of 4 ranks
 [[ $(ask "SELECT algbw_Bps / 1e9, busbw_Bps / 1e9 FROM v_collective_measurement WHERE bytes = 1000000 AND ranks = 4") == "10.0 15.0" ]] || fail "bandwidths"

@@ -14,7 +14,7 @@ expect 0 "$FLOPCAST" plot memory --db a.db --out - # in characters
 says out "parameters" "GiB"
 
 expect 2 "$FLOPCAST" plot t5_scaling --db a.db --out t5.png
-says err "run first what this figure shows: TFLOPS per GPU" "flopcast plot scaling"
+says err "which shows: TFLOPS per GPU" "flopcast plot scaling"
 expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]"
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens: " "tiny.json DDP, batch 4, 256 tokens: " "Bands: 90 %"

@@ -92,7 +92,7 @@ static void bad_tables_are_told_exactly(void **state)
         {"", "f:1:1", "no header row"},
         {"# only\n\n", "f:1:1", "no header row"},
         {"a,b\n1\n2,3\n4,5,6\n", "f:2:1",
-            "1 cells where the header has 2\nf:4:1: error: 3 cells where the header has 2"},
+            "1 cell where the header has 2\nf:4:1: error: 3 cells where the header has 2"},
         {"a;b\n1;2\n", "f:1:1", "one column 'a;b'; separate cells by commas"},
         {"a\tb\n", "f:1:1", "one column 'a?b'; separate cells by commas"},
         {"\xef\xbb\xbf", "f:1:1", "no header row"},

@@ -146,7 +146,9 @@ static void mistakes_are_told_where_they_stand(void **state)
             "./fig.sql:3:1: error: SQL: no such column: nosuch"},
         {"-- name: one\nSELECT 1\n-- name: Two!\nSELECT 2\n", "a.png",
             "./fig.sql:3:1: error: 'Two!' cannot name a data block"},
-        {"-- name: points\nSELECT 1 WHERE 0\n", "a.png", "the database holds nothing for 'points'"},
+        {"-- name: points\nSELECT 1 WHERE 0\n", "a.png",
+            "nothing in this database is for figure 'fig', which shows: what its SQL selects. Store that first, with "
+            "--db "},
         {"SELECT 1\n", "a.png", "write a line \"-- name: SERIES\" above each SELECT"},
         {"-- name: points\nSELECT 1\n", "a.jpg", "must end in .png or .svg"},
     };

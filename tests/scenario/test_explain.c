@@ -94,7 +94,7 @@ static void out_of_memory_has_no_speed(void **state)
     struct loaded *loaded = load_text(BASE, set, 2);
     assert_int_equal(
         scenario_explain(&waterfall, &loaded->set.points[0], &loaded->set.points[1], &loaded->diag), STATUS_INPUT);
-    assert_non_null(strstr(loaded->diag.text, "8 GPUs run out of memory; there is no speed to explain"));
+    assert_non_null(strstr(loaded->diag.text, "out of memory on 8 GPUs; there is no speed to explain"));
     unload(loaded);
 }
 
