@@ -7,11 +7,11 @@
 
 #include <inttypes.h>
 
-/* The GPU counts of the table: the one asked for, or powers of two up to a node, then eightfold. */
-enum { MOST_COUNTS = 8 };
+/* The GPU counts of the table: the one asked for, or powers of two. */
+enum { MOST_COUNTS = 10 };
 static int gpu_counts(const struct memory_request *request, int64_t counts[MOST_COUNTS])
 {
-    static const int64_t usual[MOST_COUNTS] = {1, 2, 4, 8, 16, 64, 128, 512};
+    static const int64_t usual[MOST_COUNTS] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
     for (int i = 0; i < MOST_COUNTS; i++)
         counts[i] = usual[i];
     if (request->options.gpus == 0)
@@ -63,8 +63,10 @@ static void print(FILE *out, const struct memory_request *request)
     job.options.micro_batch = 1;
     for (job.options.checkpointing = 0; job.options.checkpointing < CHECKPOINT_COUNT; job.options.checkpointing++)
         fprintf(out, "  %12" PRId64, footprint_fewest_gpus(&job, room));
-    fputs(
-        "\n\n0: none. In closed form; buffers of NCCL and fragmentation want some GB more: see 'flopcast run'.\n", out);
+    fputs("\n\n0: none. In closed form, which errs both ways: kinds of tensors are added up each at its fullest, which "
+          "is more\n"
+          "than a run has at one time; NCCL's buffers and fragmentation, some GB, are left out. See 'flopcast run'.\n",
+        out);
     if (naive && model_takes_flash(shape))
         fputs("Naive attention keeps the scores of every pair of tokens; --attention flash does not.\n", out);
 }

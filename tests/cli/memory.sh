@@ -70,9 +70,10 @@ grep -q "^ *512 .*>= 16384" out || { cat out; failed=1; }
 
 # flopcast fit: 7B has room for one sequence on two GPUs at least; more GPUs never hold less.
 "$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --attention flash >out || failed=1
+grep -q "which errs both ways" out || { cat out; failed=1; }
 if grep -q -i "naive" out; then cat out; failed=1; fi
 awk '$1 ~ /^[0-9]+$/ && NF == 4 { for (c = 2; c <= 4; c++) { if ($c < last[c]) bad = 1; last[c] = $c }; rows++ }
-    /fewest GPUs/ { few = $4 } END { exit bad || rows != 8 || few != 2 }' out || { cat out; failed=1; }
+    /fewest GPUs/ { few = $4 } END { exit bad || rows != 10 || few != 2 }' out || { cat out; failed=1; }
 "$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 12 >out
 grep -q "^ *12  " out || { cat out; failed=1; }
 grep -q ", naive attention, samples of 2048 tokens" out || { cat out; failed=1; }
