@@ -151,7 +151,7 @@ static enum status check_batch(
     if (follows > STRATEGY_MAX_MICRO_STEPS)
         return diag_input(diag, at(places, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum"),
             "%lld micro-steps of %lld sequences in an optimizer step, of which at most %d are simulated; use a larger "
-            "train.micro_batch or a smaller batch",
+            "'train.micro_batch' or a smaller batch",
             follows, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
     if (train->optimizer == OPTIMIZER_LOMO && follows > 1)
         return diag_input(diag, at(places, "train.optimizer"),
