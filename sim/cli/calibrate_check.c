@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/force.h"
 #include "cli/table.h"
+#include "cli/words.h"
 
 #include "calibrate/check_nccl.h"
 
@@ -87,7 +88,7 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
     double median;
     int n = nccl_check_median(check, min, max, &median);
     if (n > 0)
-        fprintf(out, "median error over %d sizes %s: %.1f %%\n", n, sizes, 100 * median);
+        fprintf(out, "median error over %d size%s %s: %.1f %%\n", n, plural(n), sizes, 100 * median);
 }
 
 static void print_table(FILE *out, const struct nccl_check *check, const char *gpu, struct arena *arena)
@@ -106,12 +107,11 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
         table_cell(&table, arena_printf(arena, "%.0f", row->bytes));
         table_cell(&table, arena_printf(arena, "%.1f", row->measured_s * 1e6));
         table_cell(&table, arena_printf(arena, "%.1f", predicted_s * 1e6));
-        table_cell(&table, arena_printf(arena, "%+.1f", 100 * (predicted_s / row->measured_s - 1)));
+        table_cell(&table, words_number(arena, 100 * (predicted_s / row->measured_s - 1), 1, true));
         table_cell(&table, coll_algorithm_names[row->predicted.algorithm]);
         table_cell(&table, coll_protocol_names[row->predicted.protocol]);
     }
-    fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes,
-        check->nodes > 1 ? "s" : "");
+    fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes, plural(check->nodes));
     table_print(out, &table);
     table_free(&table);
     fputc('\n', out);
