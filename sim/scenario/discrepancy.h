@@ -7,7 +7,8 @@
  *   per_doubling    of the ratio of two speeds on one curve, per square root of a doubling of the GPUs: what makes both
  *                   ends of a curve wrong alike cancels
  *
- * How they are estimated stands in validate/interval.h; the file that holds them is scenarios/discrepancy.yaml. */
+ * How they are estimated stands in validate/interval.h; the file that holds them is topologies/fitted/discrepancy.yaml.
+ */
 #ifndef FLOPCAST_SCENARIO_DISCREPANCY_H
 #define FLOPCAST_SCENARIO_DISCREPANCY_H
 

@@ -16,8 +16,8 @@ enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, 
 {
     enum status fits =
         hw_fits_load(&out->fits, arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
-    enum status discrepancy =
-        discrepancy_load(&out->discrepancy, arena_printf(arena, "%s/scenarios/discrepancy.yaml", folder), arena, diag);
+    enum status discrepancy = discrepancy_load(
+        &out->discrepancy, arena_printf(arena, "%s/topologies/fitted/discrepancy.yaml", folder), arena, diag);
     return fits > discrepancy ? fits : discrepancy;
 }
 

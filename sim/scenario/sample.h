@@ -30,7 +30,7 @@ struct scenario_doubt {
     struct discrepancy discrepancy;
 };
 
-/* From topologies/fitted/correlations.yaml and scenarios/discrepancy.yaml in a folder like the project's. */
+/* From topologies/fitted/correlations.yaml and topologies/fitted/discrepancy.yaml in a folder like the project's. */
 enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, struct arena *arena, struct diag *diag);
 
 /* k samples of every point into results[i].samples (in arenas[i]), on all cores; progress counts single simulations. */

@@ -94,3 +94,7 @@ says out "ZeRO-1" "ZeRO-2"
 if grep -q "deepspeed.zero_optimization.stage" out; then
     fail "a column of the stage: $(<out)"
 fi
+
+# Every file of scenarios/ is one, and has nothing that its job does not read.
+"$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --explain >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --explain"
+[[ ! -s err ]] || fail "run scenarios/*.yaml --explain: $(<err)"

@@ -72,7 +72,7 @@ static void other_files_of_the_project(void **state)
             "this file has the keys of a cluster, not of a scenario; scenarios name it under 'cluster: "},
         {"/scenarios/models/t5-11b.yaml",
             "this file has the keys of a model, not of a scenario; scenarios name it under 'model: FILE'"},
-        {"/scenarios/discrepancy.yaml",
+        {"/topologies/fitted/discrepancy.yaml",
             "this file has the keys of the file of discrepancies, not of a scenario; it says how far"},
         {NULL, "this file has the keys of a model, not of a scenario; scenarios name it under 'model: FILE'"},
     };
