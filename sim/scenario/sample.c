@@ -85,7 +85,7 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
 {
     int n = set->n_points, done = 0;
-    struct diag **told = xcalloc((size_t)(n * k), sizeof *told);
+    struct diag **told = xcalloc((size_t)n * (size_t)k, sizeof *told);
     for (int i = 0; i < n; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
