@@ -1,6 +1,22 @@
 /* FSDP: the way of gradients out of a unit. See fsdp.c. */
 #include "strategy/fsdp.h"
 
+/* FSDP1 divides gradients by a power of two before the sum over so many ranks, and by the rest after it, so that
+ * neither overflows (DefaultState._get_gradient_predivide_factor); what is divided by one is left alone. fully_shard
+ * lets NCCL divide. */
+struct division {
+    bool before, after;
+};
+
+static struct division division_of(const struct fsdp *fsdp)
+{
+    int ranks = fsdp->emit->builder.plan->ranks, factor = 1;
+    while (ranks % factor == 0 && ranks / factor > factor)
+        factor *= 2;
+    bool divides = !fsdp_by_parameter(fsdp);
+    return (struct division){divides && factor > 1, divides && ranks > factor};
+}
+
 static void drop_tensor_grads(struct fsdp *fsdp, int layer)
 {
     const struct model_layer *at = &fsdp->emit->model->layers[layer];
@@ -53,7 +69,7 @@ static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last
     double master = (double)(unit->shard * emit->master_bytes), wire = (double)(unit->shard * fsdp->reduce_bytes);
     int kept = reduced;
     plan_stream_wait(builder, STREAM_POST, last);
-    if (!fsdp_by_parameter(fsdp))
+    if (division_of(fsdp).after)
         fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", wire, wire);
     if (fsdp->reduce_bytes != emit->master_bytes) {
         kept = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "sharded_grad"),
@@ -90,17 +106,20 @@ static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
     int flat = flat_gradient(fsdp, layer);
-    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    struct outgoing out = {.grads = flat, .wire = flat, .ready = plan_last_op(&emit->builder, STREAM_COMPUTE)};
+    plan_stream_wait(&emit->builder, STREAM_POST, out.ready);
     double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
-    struct outgoing out = {.grads = flat, .wire = flat};
-    if (fsdp->reduce_bytes != fsdp->gather_bytes) {
+    bool casts = fsdp->reduce_bytes != fsdp->gather_bytes, divides = division_of(fsdp).before;
+    if (casts) {
         out.wire = plan_alloc(
             &emit->builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"), (int64_t)bytes, HBM_GATHERED);
         fsdp_stream_kernel(
             fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
     }
-    fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
-    out.ready = plan_last_op(&emit->builder, STREAM_POST);
+    if (divides)
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
+    if (casts || divides)
+        out.ready = plan_last_op(&emit->builder, STREAM_POST);
     return out;
 }
 

@@ -55,7 +55,7 @@ static void fully_shard_copies_parameter_by_parameter(void **state)
 }
 
 /* FSDP1 divides the shard, too, as it was reduced: read and written in 2 bytes before the cast to FP32, or in 4 where
- * there is none. NCCL divides for fully_shard. */
+ * there is none. NCCL divides for fully_shard. 8 ranks: by 4, then by 2; 2 ranks: by 2, then by nothing. */
 static void fsdp1_divides_before_and_after(void **state)
 {
     (void)state;
@@ -69,6 +69,13 @@ static void fsdp1_divides_before_and_after(void **state)
             double all = version == 1 ? (double)compiled.model.params : 0, wire = fp32 ? 4 + 4 : 2 + 2;
             assert_true(traffic_of(&compiled.plan, "predivide") == wire * all);
             assert_true(traffic_of(&compiled.plan, "postdivide") == wire * all / 8);
+            drop(&compiled);
+            compile(&compiled, &options, &small_t5, 2);
+            assert_true(traffic_of(&compiled.plan, "predivide") == wire * all);
+            assert_true(traffic_of(&compiled.plan, "postdivide") == 0);
+            drop(&compiled);
+            compile(&compiled, &options, &small_t5, 1);
+            assert_true(traffic_of(&compiled.plan, "predivide") + traffic_of(&compiled.plan, "postdivide") == 0);
             drop(&compiled);
         }
 }
