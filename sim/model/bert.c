@@ -13,12 +13,6 @@
 
 static const char WORDS[] = "bert.embeddings.word_embeddings";
 
-static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
-{
-    build_tensor(b, arena_printf(b->arena, "%s.weight", name), out, in);
-    build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
-}
-
 static void norm_tensors(struct model_builder *b, const char *name)
 {
     build_tensor(b, arena_printf(b->arena, "%s.weight", name), b->shape->d_model, 1);
@@ -35,20 +29,20 @@ static void layers(struct model_builder *b)
     build_tensor(b, "bert.embeddings.position_embeddings.weight", s->max_positions, d);
     build_tensor(b, "bert.embeddings.token_type_embeddings.weight", s->token_types, d);
     norm_tensors(b, "bert.embeddings.LayerNorm");
-    linear_tensors(b, "bert.pooler.dense", d, d);
+    build_linear(b, "bert.pooler.dense", d, d);
     build_tensor(b, "cls.predictions.bias", s->vocab, 1);
-    linear_tensors(b, "cls.predictions.transform.dense", d, d);
+    build_linear(b, "cls.predictions.transform.dense", d, d);
     norm_tensors(b, "cls.predictions.transform.LayerNorm");
-    linear_tensors(b, "cls.seq_relationship", d, SENTENCE_CLASSES);
+    build_linear(b, "cls.seq_relationship", d, SENTENCE_CLASSES);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "bert.encoder.layer.%d", i));
-        linear_tensors(b, "attention.self.query", d, d);
-        linear_tensors(b, "attention.self.key", d, d);
-        linear_tensors(b, "attention.self.value", d, d);
-        linear_tensors(b, "attention.output.dense", d, d);
+        build_linear(b, "attention.self.query", d, d);
+        build_linear(b, "attention.self.key", d, d);
+        build_linear(b, "attention.self.value", d, d);
+        build_linear(b, "attention.output.dense", d, d);
         norm_tensors(b, "attention.output.LayerNorm");
-        linear_tensors(b, "intermediate.dense", d, s->d_ff);
-        linear_tensors(b, "output.dense", s->d_ff, d);
+        build_linear(b, "intermediate.dense", d, s->d_ff);
+        build_linear(b, "output.dense", s->d_ff, d);
         norm_tensors(b, "output.LayerNorm");
     }
 }

@@ -43,6 +43,12 @@ void build_tensor(struct model_builder *builder, const char *name, int64_t rows,
     layer->trained += rows * cols;
 }
 
+void build_linear(struct model_builder *builder, const char *name, int64_t in, int64_t out)
+{
+    build_tensor(builder, arena_printf(builder->arena, "%s.weight", name), out, in);
+    build_tensor(builder, arena_printf(builder->arena, "%s.bias", name), out, 1);
+}
+
 static bool same_tensors(const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)

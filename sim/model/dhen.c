@@ -38,23 +38,17 @@ int64_t model_table_state_bytes(const struct model_shape *shape, int64_t ranks)
     return (int64_t)share(rows, ranks) * (int64_t)sizeof(float);
 }
 
-static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
-{
-    build_tensor(b, arena_printf(b->arena, "%s.weight", name), out, in);
-    build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
-}
-
 static void attention_tensors(struct model_builder *b)
 {
     int64_t d = b->shape->d_model;
-    linear_tensors(b, "attention.q", d, d);
-    linear_tensors(b, "attention.k", d, d);
-    linear_tensors(b, "attention.v", d, d);
-    linear_tensors(b, "attention.out", d, d);
-    linear_tensors(b, "attention.norm1", 1, d);
-    linear_tensors(b, "attention.linear1", d, b->shape->d_ff);
-    linear_tensors(b, "attention.linear2", b->shape->d_ff, d);
-    linear_tensors(b, "attention.norm2", 1, d);
+    build_linear(b, "attention.q", d, d);
+    build_linear(b, "attention.k", d, d);
+    build_linear(b, "attention.v", d, d);
+    build_linear(b, "attention.out", d, d);
+    build_linear(b, "attention.norm1", 1, d);
+    build_linear(b, "attention.linear1", d, b->shape->d_ff);
+    build_linear(b, "attention.linear2", b->shape->d_ff, d);
+    build_linear(b, "attention.norm2", 1, d);
 }
 
 static void layer_tensors(struct model_builder *b)
@@ -62,28 +56,28 @@ static void layer_tensors(struct model_builder *b)
     const struct model_shape *s = b->shape;
     int64_t m = s->dhen.features, sample = m * s->d_model;
     if (s->dhen.linear)
-        linear_tensors(b, "linear", m, m);
+        build_linear(b, "linear", m, m);
     if (s->dhen.dot) {
-        linear_tensors(b, "dot.0", m * m, s->d_ff);
-        linear_tensors(b, "dot.2", s->d_ff, sample);
+        build_linear(b, "dot.0", m * m, s->d_ff);
+        build_linear(b, "dot.2", s->d_ff, sample);
     }
     if (s->dhen.attention)
         attention_tensors(b);
     if (s->dhen.convolution)
-        linear_tensors(b, "convolution", (int64_t)WINDOW * WINDOW, 1);
+        build_linear(b, "convolution", (int64_t)WINDOW * WINDOW, 1);
     if (s->dhen.cross)
-        linear_tensors(b, "cross", sample, sample);
-    linear_tensors(b, "norm", 1, s->d_model);
+        build_linear(b, "cross", sample, sample);
+    build_linear(b, "norm", 1, s->d_model);
 }
 
 static void layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     build_layer(b, LAYER_ROOT, "root");
-    linear_tensors(b, "bottom.0", s->dhen.inputs, s->d_ff);
-    linear_tensors(b, "bottom.2", s->d_ff, s->d_model);
-    linear_tensors(b, "over.0", s->dhen.features * s->d_model, s->d_ff);
-    linear_tensors(b, "over.2", s->d_ff, s->classes);
+    build_linear(b, "bottom.0", s->dhen.inputs, s->d_ff);
+    build_linear(b, "bottom.2", s->d_ff, s->d_model);
+    build_linear(b, "over.0", s->dhen.features * s->d_model, s->d_ff);
+    build_linear(b, "over.2", s->d_ff, s->classes);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "layers.%d", i));
         layer_tensors(b);

@@ -21,6 +21,8 @@ struct model_builder {
  * root. */
 void build_layer(struct model_builder *builder, enum layer_role role, const char *name);
 void build_tensor(struct model_builder *builder, const char *name, int64_t rows, int64_t cols);
+/* Those of an nn.Linear, name.weight (out x in) and name.bias; with in 1 those of a norm. */
+void build_linear(struct model_builder *builder, const char *name, int64_t in, int64_t out);
 
 struct stage_context {
     struct tape *tape;

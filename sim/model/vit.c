@@ -11,12 +11,6 @@ enum { COLOURS = 3, CLASS_TOKEN = 1 };
 
 static const char EMBEDDINGS[] = "vit.embeddings";
 
-static void linear_tensors(struct model_builder *b, const char *name, int64_t in, int64_t out)
-{
-    build_tensor(b, arena_printf(b->arena, "%s.weight", name), out, in);
-    build_tensor(b, arena_printf(b->arena, "%s.bias", name), out, 1);
-}
-
 static int64_t patches(const struct model_shape *s)
 {
     int64_t side = s->image_size / s->patch;
@@ -30,23 +24,23 @@ static void layers(struct model_builder *b)
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, arena_printf(b->arena, "%s.cls_token", EMBEDDINGS), CLASS_TOKEN, d);
     build_tensor(b, arena_printf(b->arena, "%s.position_embeddings", EMBEDDINGS), patches(s) + CLASS_TOKEN, d);
-    linear_tensors(b, "vit.embeddings.patch_embeddings.projection", COLOURS * s->patch * s->patch, d);
-    linear_tensors(b, "vit.layernorm", 1, d);
-    linear_tensors(b, "classifier", d, s->classes);
+    build_linear(b, "vit.embeddings.patch_embeddings.projection", COLOURS * s->patch * s->patch, d);
+    build_linear(b, "vit.layernorm", 1, d);
+    build_linear(b, "classifier", d, s->classes);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "vit.encoder.layer.%d", i));
-        linear_tensors(b, "attention.attention.query", d, d);
-        linear_tensors(b, "attention.attention.key", d, d);
-        linear_tensors(b, "attention.attention.value", d, d);
-        linear_tensors(b, "attention.output.dense", d, d);
-        linear_tensors(b, "intermediate.dense", d, s->d_ff);
-        linear_tensors(b, "output.dense", s->d_ff, d);
-        linear_tensors(b, "layernorm_before", 1, d);
-        linear_tensors(b, "layernorm_after", 1, d);
+        build_linear(b, "attention.attention.query", d, d);
+        build_linear(b, "attention.attention.key", d, d);
+        build_linear(b, "attention.attention.value", d, d);
+        build_linear(b, "attention.output.dense", d, d);
+        build_linear(b, "intermediate.dense", d, s->d_ff);
+        build_linear(b, "output.dense", s->d_ff, d);
+        build_linear(b, "layernorm_before", 1, d);
+        build_linear(b, "layernorm_after", 1, d);
         if (!s->mixes_heads)
             continue;
         build_tensor(b, "attention.reattn.weight", s->n_heads, s->n_heads);
-        linear_tensors(b, "attention.reattn_norm", 1, s->n_heads);
+        build_linear(b, "attention.reattn_norm", 1, s->n_heads);
     }
 }
 
