@@ -119,22 +119,28 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
     return diag->n_errors == before;
 }
 
+static bool says(const char *cell, const char *const words[4])
+{
+    for (int i = 0; i < 4; i++)
+        if (strcasecmp(cell, words[i]) == 0)
+            return true;
+    return false;
+}
+static const char *const yes[4] = {"yes", "y", "true", "1"}, *const no[4] = {"no", "n", "false", "0"};
+
 const char *validate_used_in_fit(const struct csv_table *csv, int row)
 {
-    static const char *const none[] = {"no", "false", "0"};
     const char *cell = csv_cell(csv, row, csv_column(csv, "used_in_fit"));
-    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
-        if (strcasecmp(cell, none[i]) == 0)
-            return "";
-    return cell;
+    return says(cell, no) ? "" : cell;
 }
 
-static double figure(const struct csv_table *csv, int row, const char *column, struct diag *diag)
+/* A run out of memory has no speed, which some write as 0. */
+static double figure(const struct csv_table *csv, int row, const char *column, bool oom, struct diag *diag)
 {
     double value = 0;
     int at = csv_column(csv, column);
     enum status status = csv_number(csv, row, at, 0, &value, diag);
-    if (status == STATUS_OK && *csv_cell(csv, row, at) && value <= 0)
+    if (status == STATUS_OK && *csv_cell(csv, row, at) && value <= 0 && !(oom && value == 0))
         diag_input(diag, csv_pos(csv, row), "%s is %g; a measurement is above 0, or empty", column, value);
     return value > 0 ? value : 0;
 }
@@ -151,17 +157,17 @@ static int64_t gpus_of(const struct csv_table *csv, int row)
 static void read_measured(struct validate_row *row, const struct csv_table *csv, struct diag *diag)
 {
     int r = row->csv_row;
+    const char *cell = csv_cell(csv, r, csv_column(csv, "oom"));
+    bool oom = row->measured_oom = says(cell, yes);
+    if (*cell && !oom && !says(cell, no))
+        diag_input(diag, csv_pos(csv, r), "oom is '%s'; write yes, no, or nothing", cell);
     row->measured = (struct validate_figures){
-        .tokens_per_s_per_gpu = figure(csv, r, "tokens_per_s_per_gpu", diag),
-        .tflops_per_gpu = figure(csv, r, "tflops_per_gpu", diag),
-        .step_time_s = figure(csv, r, "step_time_s", diag),
-        .peak_allocated_bytes = figure(csv, r, "peak_allocated_bytes", diag),
-        .peak_reserved_bytes = figure(csv, r, "peak_reserved_bytes", diag),
+        .tokens_per_s_per_gpu = figure(csv, r, "tokens_per_s_per_gpu", oom, diag),
+        .tflops_per_gpu = figure(csv, r, "tflops_per_gpu", oom, diag),
+        .step_time_s = figure(csv, r, "step_time_s", oom, diag),
+        .peak_allocated_bytes = figure(csv, r, "peak_allocated_bytes", oom, diag),
+        .peak_reserved_bytes = figure(csv, r, "peak_reserved_bytes", oom, diag),
     };
-    const char *oom = csv_cell(csv, r, csv_column(csv, "oom"));
-    row->measured_oom = strcmp(oom, "yes") == 0;
-    if (*oom && !row->measured_oom && strcmp(oom, "no") != 0)
-        diag_input(diag, csv_pos(csv, r), "oom is '%s'; write yes, no, or nothing", oom);
 }
 
 static void load_scenario(

@@ -5,7 +5,8 @@
  * as the name of a column ("fsdp.limit_all_gathers"). An empty cell leaves a setting to the base scenario, which says
  * what all rows have in common. Paths are relative to the table.
  * - what was measured: tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes,
- *   oom (yes, no). Empty: not published. Of models of images, tokens_per_s_per_gpu is images.
+ *   oom (yes or y, true, 1; no or n, false, 0). Empty: not published; so is 0 in a row that is out of memory. Of models
+ * of images, tokens_per_s_per_gpu is images.
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
  *   only one of them does; empty, no, false or 0, whatever their case: none), not_simulated (a reason: the row is
  *   reported with it, and not run), assumptions, value_kind, notes.

@@ -117,7 +117,7 @@ static void a_summary_counts_what_can_be_compared(void **state)
     (void)state;
     struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,8,2,1,1000,,no,,\n"
                                             "b,s,tiny.json,cluster.yaml,16,2,1,2000,,no,,\n"
-                                            "c,s,tiny.json,cluster.yaml,8,2,2,,,yes,,\n"
+                                            "c,s,tiny.json,cluster.yaml,8,2,2,0,,Y,,\n"
                                             "d,s,tiny.json,cluster.yaml,8,2,4,5,,no,,cannot be run\n");
     assert_true(loaded->ok);
     validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
