@@ -99,10 +99,10 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
         if (!fine && near)
             diag_input(diag, head, "column '%s' means nothing here; did you mean '%s'?", name, near);
         else if (!fine)
-            diag_input(diag, head,
-                "column '%s' means nothing here; `flopcast validate --help` lists those that do; a dotted name sets "
-                "that "
-                "field of the scenario",
+            diag_warn(diag, head,
+                "column '%s' is not read; `flopcast validate --help` lists those that are; a dotted name sets that "
+                "field "
+                "of the scenario",
                 name);
     }
     if (csv_columns(csv) > MOST_COLUMNS)

@@ -11,11 +11,10 @@
  *   only one of them does; empty, no, false or 0, whatever their case: none), not_simulated (a reason: the row is
  *   reported with it, and not run), assumptions, value_kind, notes.
  *
- * Settings: model, topology, stack, gpus, strategy,
- * sharding_strategy, backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, micro_batch, grad_accum,
- * seq_len, decoder_seq_len, activation_checkpointing, checkpoint_early_stop, attention, cross_entropy, use_cache,
- * max_positions, flops_formula. Any other column is an error, as are two that
- * set the same option.
+ * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
+ * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
+ * checkpoint_early_stop, attention, cross_entropy, use_cache, max_positions, flops_formula. Any other column is warned
+ * of, and an error where it is nearly one of these; so are two that set the same option.
  *
  * Error of a row: predicted / measured - 1 of its speed: of tokens_per_s_per_gpu, else of step_time_s (inverted), else
  * of tflops_per_gpu by the row's flops_formula. Where a row gives TFLOPS or a step time only, its measured tokens/s are

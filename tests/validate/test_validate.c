@@ -136,6 +136,17 @@ static void a_summary_counts_what_can_be_compared(void **state)
     drop(loaded);
 }
 
+/* A user's table may say more than is asked. */
+static void a_column_of_ones_own_is_warned_of(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load("id,model,topology,gpus,rack_in_berlin\na,tiny.json,cluster.yaml,8,r7\n");
+    assert_true(loaded->ok);
+    assert_int_equal(loaded->diag.n_errors, 0);
+    assert_non_null(strstr(loaded->diag.text, "runs.csv: warning: column 'rack_in_berlin' is not read; "));
+    drop(loaded);
+}
+
 static void mistakes(void **state)
 {
     (void)state;
@@ -223,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
+        cmocka_unit_test(a_column_of_ones_own_is_warned_of),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(a_row_is_named_for_the_base),
         cmocka_unit_test(a_row_that_makes_no_scenario_is_named),
