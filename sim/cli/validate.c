@@ -168,8 +168,10 @@ static void print_groups(FILE *out, const struct validate_table *rows)
             struct group group = {rows->rows.at[i].source, rows->rows.at[i].gpu, NULL, fitted};
             add_summary(&table, &arena, rows->rows.at[i].source, &group, rows);
         }
-    add_summary(&table, &arena, "all that fits rest on", &(struct group){.fitted = 1}, rows);
-    add_summary(&table, &arena, "all others", &(struct group){.fitted = 0}, rows);
+    struct group fitted = {.fitted = 1}, rest = {.fitted = 0};
+    bool some = validate_summarise(rows, in_group, &fitted).n_rows > 0;
+    add_summary(&table, &arena, "all that fits rest on", &fitted, rows);
+    add_summary(&table, &arena, some ? "all others" : "all", &rest, rows);
     table_print(out, &table);
     table_free(&table);
     arena_release(&arena);
