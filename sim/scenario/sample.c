@@ -1,5 +1,6 @@
 #include "scenario/sample.h"
 
+#include "base/told.h"
 #include "scenario/file.h"
 
 #include <gsl/gsl_cdf.h>
@@ -85,7 +86,7 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
 {
     int n = set->n_points, done = 0;
-    struct diag **told = xcalloc((size_t)n * (size_t)k, sizeof *told);
+    struct told told = told_begin(n * k);
     for (int i = 0; i < n; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
@@ -99,10 +100,8 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
     for (int job = n * k - 1; job >= 0; job--) {
         struct diag own = DIAG_INIT;
         struct scenario_point point = drawn(&set->points[job / k], doubt, job % k);
-        if (sample(&results[job / k].samples[job % k], &point, &own) != STATUS_OK) {
-            told[job] = xcalloc(1, sizeof own);
-            *told[job] = own;
-        }
+        sample(&results[job / k].samples[job % k], &point, &own);
+        told_keep(&told, job, &own);
 #ifdef _OPENMP
 #pragma omp critical(scenario_sampled)
 #endif
@@ -112,12 +111,7 @@ enum status scenario_sample_all(struct scenario_result *results, struct arena *a
                 progress(self, done, n * k);
         }
     }
-    for (int job = 0; job < n * k; job++) { /* in the order of jobs, whatever the order of finishing was */
-        if (told[job])
-            diag_merge(diag, told[job]);
-        free(told[job]);
-    }
-    free(told);
+    told_end(&told, diag);
     return diag->worst;
 }
 

@@ -1,5 +1,7 @@
 #include "scenario/scenario.h"
 
+#include "base/told.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -76,7 +78,7 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
     scenario_progress progress, void *self, struct diag *diag)
 {
     int n = set->n_points, done = 0;
-    struct diag **told = xcalloc((size_t)n, sizeof *told);
+    struct told told = told_begin(n);
     /* Last point first: sweeps mostly grow, and a long job that starts last would leave the other threads idle. */
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
@@ -84,10 +86,8 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
     for (int k = 0; k < n; k++) {
         int i = n - 1 - k;
         struct diag own = DIAG_INIT;
-        if (scenario_simulate(&results[i], &set->points[i], &arenas[i], &own) != STATUS_OK) {
-            told[i] = xcalloc(1, sizeof own);
-            *told[i] = own;
-        }
+        scenario_simulate(&results[i], &set->points[i], &arenas[i], &own);
+        told_keep(&told, i, &own);
 #ifdef _OPENMP
 #pragma omp critical(scenario_done)
 #endif
@@ -97,14 +97,5 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
                 progress(self, done, n);
         }
     }
-    enum status status = STATUS_OK;
-    for (int i = 0; i < n; i++) { /* in the order of points, whatever the order of finishing was */
-        if (!told[i])
-            continue;
-        status = told[i]->worst > status ? told[i]->worst : status;
-        diag_merge(diag, told[i]);
-        free(told[i]);
-    }
-    free(told);
-    return status;
+    return told_end(&told, diag);
 }

@@ -1,6 +1,8 @@
 /* Rows to predictions, errors, ratios, summaries. */
 #include "validate/validate.h"
 
+#include "base/told.h"
+
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -104,13 +106,15 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
     void *self, struct diag *diag)
 {
     int done = 0, n = table->rows.n;
-    struct diag *told = xcalloc((size_t)n, sizeof *told);
+    struct told told = told_begin(n);
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
     for (int i = 0; i < n; i++) {
+        struct diag own = DIAG_INIT;
         if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED)
-            run_row(&table->rows.at[i], sampling, &told[i]);
+            run_row(&table->rows.at[i], sampling, &own);
+        told_keep(&told, i, &own);
 #ifdef _OPENMP
 #pragma omp critical(validate_done)
 #endif
@@ -120,9 +124,7 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
                 progress(self, done, n);
         }
     }
-    for (int i = 0; i < n; i++)
-        diag_merge(diag, &told[i]);
-    free(told);
+    told_end(&told, diag);
     set_errors(table);
 }
 
