@@ -4,8 +4,8 @@
  *   enum status         the user's or the world's fault: returned by what reads input or touches the world.
  *   struct diag         the sentences: "file:line:column: error: what is wrong; what would be right".
  *
- *   diag_warn(...)      nothing is wrong, but the user may not have meant it: "file:line:column: warning: ..."; it
- * changes no status and counts as no error.
+ * diag_warn(): nothing is wrong, but the user may not have meant it: "file:line:column: warning: ..."; it changes no
+ * status and counts as no error.
  *
  * A reader goes on after an error where it can, so that one run shows all mistakes of a file. */
 #ifndef FLOPCAST_BASE_STATUS_H

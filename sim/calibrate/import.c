@@ -34,8 +34,8 @@ static void tell_group(FILE *told, const struct nccl_log *log)
     if (!alike)
         fputs(": several collectives or groups", told);
     else if (first->nodes > 0)
-        fprintf(told, ": %s, %d ranks on %d node%s", first->collective, first->ranks, first->nodes,
-            first->nodes > 1 ? "s" : "");
+        fprintf(
+            told, ": %s, %d ranks on %d node%s", first->collective, first->ranks, first->nodes, plural(first->nodes));
     else
         fprintf(told, ": %s, %d ranks", first->collective, first->ranks);
 }

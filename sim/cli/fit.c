@@ -44,7 +44,7 @@ static void print(FILE *out, const struct memory_request *request)
     if (model_sample_tokens(shape) > 0) /* as long as the model makes them */
         fputs(words_counted(shape), out);
     else
-        fprintf(out, "samples of %" PRId64 " token%s", job.options.seq_len, job.options.seq_len == 1 ? "" : "s");
+        fprintf(out, "samples of %" PRId64 " token%s", job.options.seq_len, plural(job.options.seq_len));
     fputs("; the largest micro-batch by activation checkpointing\n\n", out);
     fprintf(out, "%12s", "GPUs");
     for (int c = 0; c < CHECKPOINT_COUNT; c++)

@@ -193,8 +193,8 @@ static void print_batch(FILE *out, const struct memory_request *request)
     if (model_sample_tokens(shape) > 0)
         fprintf(out, ", micro-batch %" PRId64 " %.*s", o->micro_batch, (int)strlen(word) - (o->micro_batch == 1), word);
     else
-        fprintf(out, ", micro-batch %" PRId64 " of %" PRId64 " token%s", o->micro_batch, o->seq_len,
-            o->seq_len == 1 ? "" : "s");
+        fprintf(
+            out, ", micro-batch %" PRId64 " of %" PRId64 " token%s", o->micro_batch, o->seq_len, plural(o->seq_len));
     if (shape->n_heads > 0)
         fprintf(out, ", %s attention", attention_kernel_names[o->attention]);
     fprintf(out, ", %s checkpointing", o->checkpointing ? checkpointing_names[o->checkpointing] : "no");
@@ -246,7 +246,7 @@ static void print_table(
     fprintf(out, "%s: %" PRId64 " parameters (P)\n", request->has_model ? request->model.shape.name : request->name,
         request->params);
     fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", footprint_dtype_names[o->dtype], optimizer_names[o->optimizer],
-        footprint_strategy_names[o->strategy], o->gpus, o->gpus == 1 ? "" : "s");
+        footprint_strategy_names[o->strategy], o->gpus, plural(o->gpus));
     if (o->micro_batch > 0)
         print_batch(out, request);
     if (o->lora_rank > 0)

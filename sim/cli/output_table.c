@@ -158,7 +158,7 @@ static void print_oom(FILE *out, struct view *view, int i)
     const struct scenario_point *point = &view->set->points[i];
     fputs("\nout of memory: ", out);
     print_name(out, view, point);
-    fprintf(out, ", %" PRId64 " GPU%s\n", point->options.cluster.gpus, point->options.cluster.gpus == 1 ? "" : "s");
+    fprintf(out, ", %" PRId64 " GPU%s\n", point->options.cluster.gpus, plural(point->options.cluster.gpus));
     words_oom(out, &view->results[i].exec.memory);
 }
 

@@ -131,7 +131,7 @@ static void load(struct whatif *whatif, int v, struct diag *diag)
     diag_input(diag, (struct source_pos){.file = whatif->file},
         fewer ? "%d point%s, but %d with %s; give %s one value with --base, or as many in the change"
               : "%d point%s, but %d with %s, which sweeps %s; give it one value, or as many with --base",
-        base->set.n_points, base->set.n_points == 1 ? "" : "s", variant->set.n_points, variant->label, keys);
+        base->set.n_points, plural(base->set.n_points), variant->set.n_points, variant->label, keys);
 }
 
 static void simulate(struct variant *variant, struct diag *diag)
@@ -224,7 +224,7 @@ static const char *point_label(struct arena *arena, const struct scenario_point 
 {
     return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s", point->model.shape.name,
         strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
-        point->options.cluster.gpus, point->options.cluster.gpus == 1 ? "" : "s");
+        point->options.cluster.gpus, plural(point->options.cluster.gpus));
 }
 
 static void print_ooms(FILE *out, const struct whatif *whatif, int point)
