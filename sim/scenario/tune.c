@@ -80,8 +80,10 @@ static struct scenario_point searched(const struct scenario_point *from, const s
     bool set[SEARCH_COUNT];
     for (int i = 0; i < SEARCH_COUNT; i++)
         set[i] = is_set(from, searched_paths[i]);
-    if (!set[SEARCH_STRATEGY])
+    if (!set[SEARCH_STRATEGY]) { /* InternEvo is not searched */
         strategy->kind = STRATEGY_FSDP;
+        strategy->internevo = plain.internevo;
+    }
     if (!set[SEARCH_SHARDING])
         strategy->fsdp.sharding_strategy = FULL_SHARD;
     if (!set[SEARCH_GROUP])

@@ -53,3 +53,10 @@ expect 2 "$FLOPCAST" tune a.yaml --by price
 says err "--by price: speed or cost is wanted"
 expect 2 "$FLOPCAST" tune a.yaml --limit 0
 expect 2 "$FLOPCAST" tune
+
+# What no candidate reads makes no more of them: InternEvo's groups are swept there, and InternEvo is not searched.
+count() { # OPTION...
+    "$FLOPCAST" tune "$FLOPCAST_SOURCE_DIR/scenarios/internevo_zero1.yaml" --set cluster.gpus=16 --max-batch 1 --limit 1 "$@" |
+        sed -n 's/^\([0-9]*\) candidates.*/\1/p'
+}
+[[ -n $(count) && $(count) == "$(count --set internevo.zero1=8)" ]] || fail "candidates: $(count), one group size: $(count --set internevo.zero1=8)"
