@@ -136,13 +136,17 @@ static void default_lengths(struct scenario_point *point)
         train->seq_len = model_sample_tokens(&point->model.shape);
 }
 
-/* A micro-batch larger than the device's batch is that batch: llmfoundry/utils/config_utils.py reduces it, too, and
- * says so in a warning. */
-static void fit_micro_batch(struct scenario_point *point)
+/* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py, which says so in
+ * a warning, too. */
+static void fit_micro_batch(struct scenario_point *point, const char *file, struct diag *diag)
 {
     struct train_options *train = &point->options.strategy.train;
-    if (train->device_batch > 0 && train->micro_batch > train->device_batch)
-        train->micro_batch = train->device_batch;
+    if (train->device_batch == 0 || train->micro_batch <= train->device_batch)
+        return;
+    diag_warn(diag, scenario_origin(point, "train.device_batch", file),
+        "train.micro_batch of %lld is more than train.device_batch, and is taken to be %lld, too",
+        (long long)train->micro_batch, (long long)train->device_batch);
+    train->micro_batch = train->device_batch;
 }
 
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
@@ -155,7 +159,7 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
     check_given(point, loader->file, diag);
     if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {
         default_lengths(point);
-        fit_micro_batch(point);
+        fit_micro_batch(point, loader->file, diag);
         check_point(point, loader->file, diag);
     }
     keep_origins(&point->origins, loader->arena);
@@ -166,13 +170,10 @@ static void load_points(struct loader *loader, struct scenario_set *set)
     set->n_points = sweep_points(&loader->sweep);
     set->points = ARENA_ARRAY(loader->arena, struct scenario_point, set->n_points);
     loader->inputs.file = loader->file;
-    struct diag diag = DIAG_INIT;
     for (int i = 0; i < set->n_points && loader->diag.n_errors <= DIAG_MAX_ERRORS; i++) {
+        struct diag diag = DIAG_INIT;
         load_point(loader, i, &set->points[i], &diag);
-        if (diag.n_errors == 0)
-            continue;
         diag_merge(&loader->diag, &diag);
-        diag = DIAG_INIT;
     }
     if (loader->diag.n_errors == 0)
         warn_unread(set->points, set->n_points, &loader->diag);
