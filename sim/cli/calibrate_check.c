@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
+#include "cli/files.h"
 #include "cli/force.h"
 #include "cli/table.h"
 #include "cli/words.h"
@@ -144,6 +145,7 @@ int calibrate_check(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct hw hw;
     struct nccl_check check = {0};
+    command.topology = files_find(&arena, command.topology);
     enum status status = hw_load(&hw, command.topology, &arena, &diag);
     if (status == STATUS_OK)
         status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);

@@ -1,5 +1,6 @@
 #include "cli/calibrate.h"
 #include "cli/cli.h"
+#include "cli/files.h"
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_cluster.h"
@@ -23,9 +24,9 @@ struct fit_command {
 };
 
 static const struct argp_option options[] = {
-    {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: results/measured of the source)", 0},
-    {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: topologies/gpus of the source)", 0},
-    {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: topologies/clusters of the source)", 0},
+    {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: flopcast's results/measured)", 0},
+    {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: flopcast's topologies/gpus)", 0},
+    {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: flopcast's topologies/clusters)", 0},
     {"db", KEY_DB, "PATH", 0,
         "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
     {"gpu", KEY_GPU, "FILE", 0, "measure: the GPU that was measured, a file of topologies/gpus", 0},
@@ -107,7 +108,7 @@ static void fit_measured(const struct fit_command *command, struct arena *arena,
     struct hw_gpu filed;
     struct measured_file file = {0};
     struct measure_fit fit;
-    enum status status = hw_load_gpu(&filed, command->gpu, arena, diag);
+    enum status status = hw_load_gpu(&filed, files_find(arena, command->gpu), arena, diag);
     if (status != STATUS_OK || measured_read(&file, command->file, diag) != STATUS_OK) {
         measured_file_free(&file);
         return;
@@ -154,11 +155,11 @@ int calibrate_fit(int argc, char **argv)
             "curves among them say about the variation that cluster files assume (minutes); with 'measure', a GPU's "
             "own "
             "numbers from what flopcast_measure timed on it."};
-    struct fit_command command = {.measured = FLOPCAST_SOURCE_DIR "/results/measured",
-        .gpus = FLOPCAST_SOURCE_DIR "/topologies/gpus",
-        .clusters = FLOPCAST_SOURCE_DIR "/topologies/clusters"};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;
+    struct fit_command command = {.measured = files_own(&arena, "results/measured"),
+        .gpus = files_own(&arena, "topologies/gpus"),
+        .clusters = files_own(&arena, "topologies/clusters")};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct diag diag = DIAG_INIT;
     const char *table = arena_printf(&arena, "%s/training.csv", command.measured);
     const char *base = arena_printf(&arena, "%s/training.yaml", command.measured);

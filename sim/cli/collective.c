@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/files.h"
 #include "cli/force.h"
 
 #include "exec/alone.h"
@@ -214,7 +215,7 @@ int cmd_collective(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
-    if (hw_load(&hw, command.topology, &arena, &diag) == STATUS_OK)
+    if (hw_load(&hw, files_find(&arena, command.topology), &arena, &diag) == STATUS_OK)
         print_sizes(&command, &hw, &arena, &diag);
     arena_release(&arena);
     return cli_report(&diag);

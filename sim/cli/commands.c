@@ -24,6 +24,7 @@ static const struct command {
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
+    {"files", "list the scenarios, models and clusters that come along", cmd_files},
     {"help", "explain a command", cmd_help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -121,7 +122,7 @@ static int cmd_help(int argc, char **argv)
 
 int cli_main(int argc, char **argv)
 {
-    char doc[1024];
+    char doc[2048];
     size_t n = (size_t)snprintf(
         doc, sizeof doc, "Predicts how the throughput of multi-GPU training changes with the cluster.\vCommands:\n");
     for (int i = 0; i < N_COMMANDS; i++)

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/table.h"
 #include "store/explanation.h"
 #include "store/record.h"
@@ -197,6 +198,7 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
 static void load(struct scenario_set *set, struct explain *explain, struct diag *diag)
 {
     struct arena *arena = &explain->arena;
+    explain->file = files_find(arena, explain->file);
     if (!explain->from != !explain->to &&
         scenario_load(set, explain->file, explain->overrides.at, explain->overrides.n, arena, diag) == STATUS_OK) {
         int64_t least = set->points[0].options.cluster.gpus, most = least;

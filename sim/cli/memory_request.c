@@ -1,5 +1,6 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/memory.h"
 
 #include <ctype.h>
@@ -258,8 +259,12 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
 {
     glob_t found = {0};
     enum status status = STATUS_OK;
-    if (request->gpu_path || glob(FLOPCAST_SOURCE_DIR "/topologies/gpus/*.yaml", 0, NULL, &found) != 0)
-        found.gl_pathc = 0;
+    const char *all = files_own(arena, "topologies/gpus/*.yaml");
+    if (request->gpu_path)
+        request->gpu_path = files_find(arena, request->gpu_path);
+    else if (glob(all, 0, NULL, &found) != 0)
+        return diag_io(diag, (struct source_pos){.file = all},
+            "there is no GPU here; FLOPCAST_DATA names the folder with flopcast's files, --gpu a file of your own");
     request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
     request->gpus = ARENA_ARRAY(arena, struct hw_gpu, request->n_gpus);
     for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++)
@@ -319,6 +324,7 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
 {
     struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
+    request->name = files_find(arena, request->name);
     if (access(request->name, R_OK) != 0)
         return diag_input(diag, at,
             "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, or a number of parameters, as in "

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/files.h"
 
 #include "report/report.h"
 
@@ -52,7 +53,8 @@ int cmd_plot(int argc, char **argv)
             "scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql begins "
             "with what it shows."};
     const char *folder = getenv("FLOPCAST_PLOTS");
-    struct report_plot plot = {.folder = folder ? folder : FLOPCAST_SOURCE_DIR "/plots", .db = "results/flopcast.db"};
+    struct arena arena = ARENA_INIT;
+    struct report_plot plot = {.folder = folder ? folder : files_own(&arena, "plots"), .db = "results/flopcast.db"};
     argp_parse(&argp, argc, argv, 0, NULL, &plot);
     char out[256];
     snprintf(out, sizeof out, "%s.png", plot.figure);
@@ -60,5 +62,6 @@ int cmd_plot(int argc, char **argv)
         plot.out = out;
     struct diag diag = DIAG_INIT;
     report_plot(&plot, &diag);
+    arena_release(&arena);
     return cli_report(&diag);
 }

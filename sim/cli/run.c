@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/trace.h"
 #include "cli/vary.h"
@@ -149,6 +150,7 @@ static int load_all(struct run *run)
     run->sets = ARENA_ARRAY(&run->arena, struct scenario_set, run->files.n);
     for (int i = 0; i < run->files.n; i++) {
         struct diag diag = DIAG_INIT;
+        run->files.at[i] = files_find(&run->arena, run->files.at[i]);
         scenario_load(&run->sets[i], run->files.at[i], run->overrides.at, run->overrides.n, &run->arena, &diag);
         int status = cli_report(&diag);
         if (status != CLI_OK && worst != CLI_WORLD)
@@ -160,7 +162,7 @@ static int load_all(struct run *run)
 static int load_doubt(struct run *run)
 {
     struct diag diag = DIAG_INIT;
-    scenario_doubt_load(&run->doubt, FLOPCAST_SOURCE_DIR, &run->arena, &diag);
+    scenario_doubt_load(&run->doubt, files_folder(&run->arena), &run->arena, &diag);
     return cli_report(&diag);
 }
 

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/files.h"
 #include "cli/one_file.h"
 #include "cli/topology.h"
 
@@ -34,14 +35,14 @@ int cmd_topology(int argc, char **argv)
         argv[1] = whole;
         return topology_import(argc - 1, argv + 1);
     }
-    const char *path = one_file_parse(argc, argv,
+    const char *named = one_file_parse(argc, argv,
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and source. FILE is one "
         "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from what a machine says "
         "about itself.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
-    if (load(&hw, path, &arena, &diag) == STATUS_OK)
+    if (load(&hw, files_find(&arena, named), &arena, &diag) == STATUS_OK)
         hw_print(stdout, &hw);
     arena_release(&arena);
     return cli_report(&diag);

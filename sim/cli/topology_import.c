@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/files.h"
 #include "cli/topology.h"
 
 #include "calibrate/import_topology.h"
@@ -120,10 +121,11 @@ static enum status put(
 static enum status choose_gpu(struct import *import, const struct topology_dump *dump, struct diag *diag)
 {
     const char *known = topology_gpu(dump, &import->certain);
-    if (import->gpu)
+    if (import->gpu) {
+        import->gpu = files_find(&import->arena, import->gpu);
         import->certain = true;
-    else if (known)
-        import->gpu = arena_printf(&import->arena, "%s/topologies/gpus/%s.yaml", FLOPCAST_SOURCE_DIR, known);
+    } else if (known)
+        import->gpu = files_own(&import->arena, arena_printf(&import->arena, "topologies/gpus/%s.yaml", known));
     else
         return diag_input(diag, (struct source_pos){.file = import->file},
             "it does not tell which GPUs these are, or there is no file of them; give --gpu FILE, one of "

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/validate_node.h"
@@ -23,18 +24,17 @@ static const char *const format_names[] = {"table", "csv", "json", NULL};
 
 struct validate_command {
     const char *measurements, *base, *where, *db;
+    const char *own_base; /* the one that comes with flopcast */
     enum format format;
     bool rows;
     int samples;
 };
 
-static const char default_base[] = FLOPCAST_SOURCE_DIR "/results/measured/training.yaml";
-
 static const struct argp_option options[] = {
     {"measurements", KEY_MEASUREMENTS, "FILE.csv", 0,
-        "A table of runs (default: results/measured/training.csv of the source)", 0},
+        "A table of runs (default: flopcast's results/measured/training.csv)", 0},
     {"base", KEY_BASE, "SCENARIO", 0,
-        "What all rows have in common (default: results/measured/training.yaml; a table then needs the columns "
+        "What all rows have in common (default: flopcast's results/measured/training.yaml; a table then needs the columns "
         "micro_batch "
         "and seq_len)",
         0},
@@ -375,10 +375,10 @@ static bool has_lengths(const struct validate_table *table)
     return false;
 }
 
-static bool is_default(const char *base)
+static bool is_default(const struct validate_command *command)
 {
     struct stat own, given;
-    return stat(default_base, &own) == 0 && stat(base, &given) == 0 && own.st_dev == given.st_dev &&
+    return stat(command->own_base, &own) == 0 && stat(command->base, &given) == 0 && own.st_dev == given.st_dev &&
            own.st_ino == given.st_ino;
 }
 
@@ -391,7 +391,7 @@ static bool has_batch(const struct validate_command *command, const struct valid
         bool needed;
     } settings[] = {{"train.micro_batch", true}, {"train.seq_len", has_lengths(table)}};
     int before = diag->n_errors;
-    bool own = is_default(command->base);
+    bool own = is_default(command);
     for (size_t i = 0; i < sizeof settings / sizeof *settings && own; i++) {
         const char *column = strchr(settings[i].path, '.') + 1;
         if (settings[i].needed && csv_column(table->csv, settings[i].path) < 0 && csv_column(table->csv, column) < 0)
@@ -401,16 +401,15 @@ static bool has_batch(const struct validate_command *command, const struct valid
     return diag->n_errors == before;
 }
 
-static void validate(const struct validate_command *command, struct diag *diag)
+static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)
 {
     struct validate_table table = {0};
     struct store *store = NULL;
-    struct arena arena = ARENA_INIT;
     struct scenario_doubt doubt = {0};
     struct validate_sampling sampling = {&doubt, command->samples};
     bool *keep = choose(command, diag);
     if (diag->n_errors == 0 && command->samples > 0)
-        scenario_doubt_load(&doubt, FLOPCAST_SOURCE_DIR, &arena, diag);
+        scenario_doubt_load(&doubt, files_folder(arena), arena, diag);
     /* A row that makes no scenario is told and reported with the others; so an error is no reason to stop from here. */
     if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag) &&
         has_batch(command, &table, diag) &&
@@ -424,17 +423,19 @@ static void validate(const struct validate_command *command, struct diag *diag)
     }
     store_close(store);
     validate_release(&table);
-    arena_release(&arena);
     free(keep);
 }
 
 int cmd_validate(int argc, char **argv)
 {
     const struct argp argp = {.options = options, .parser = parse, .doc = doc};
+    struct arena arena = ARENA_INIT;
+    const char *own_base = files_own(&arena, "results/measured/training.yaml");
     struct validate_command command = {
-        .measurements = FLOPCAST_SOURCE_DIR "/results/measured/training.csv", .base = default_base};
+        .measurements = files_own(&arena, "results/measured/training.csv"), .base = own_base, .own_base = own_base};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct diag diag = DIAG_INIT;
-    validate(&command, &diag);
+    validate(&command, &arena, &diag);
+    arena_release(&arena);
     return cli_report(&diag);
 }

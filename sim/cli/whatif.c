@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "cli/arguments.h"
+#include "cli/files.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
@@ -306,6 +307,7 @@ int cmd_whatif(int argc, char **argv)
     begin_variant(&whatif, "");
     argp_parse(&argp, argc, argv, 0, NULL, &whatif);
     struct diag diag = DIAG_INIT;
+    whatif.file = files_find(&whatif.arena, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)
         load(&whatif, v, &diag);
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)

@@ -44,7 +44,7 @@ static void list_figures(char *out, size_t n, const char *folder)
     }
     free(entries);
     if (used == 0)
-        snprintf(out, n, "the folder holds none; FLOPCAST_PLOTS names another than the source's plots");
+        snprintf(out, n, "the folder holds none; FLOPCAST_PLOTS names another");
 }
 
 /* The text of folder/figure.suffix; path is filled in for messages. */

@@ -1,0 +1,140 @@
+#include "cli/files.h"
+
+#include "cli/cli.h"
+#include "cli/table.h"
+
+#include <argp.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool holds(const char *folder, const char *name, struct arena *arena)
+{
+    return access(arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
+}
+
+const char *files_folder(struct arena *arena)
+{
+    static const char *const beside_program[] = {"../share/flopcast", "../.."};
+    const char *named = getenv("FLOPCAST_DATA");
+    if (named && *named)
+        return named;
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *name = length > 0 ? memrchr(program, '/', (size_t)length) : NULL;
+    for (size_t i = 0; name && i < sizeof beside_program / sizeof *beside_program; i++) {
+        char folder[PATH_MAX];
+        *name = '\0';
+        if (realpath(arena_printf(arena, "%s/%s", program, beside_program[i]), folder) &&
+            holds(folder, "topologies/gpus", arena))
+            return arena_strdup(arena, folder);
+    }
+    return FLOPCAST_SOURCE_DIR;
+}
+
+const char *files_own(struct arena *arena, const char *name)
+{
+    return arena_printf(arena, "%s/%s", files_folder(arena), name);
+}
+
+const char *files_find(struct arena *arena, const char *path)
+{
+    if (!*path || *path == '/' || access(path, F_OK) == 0)
+        return path;
+    const char *own = files_own(arena, path);
+    return access(own, R_OK) == 0 ? own : path;
+}
+
+static const struct {
+    const char *name, *folder;
+} groups[] = {
+    {"scenarios", "scenarios"},
+    {"models", "scenarios/models"},
+    {"stacks", "scenarios/stacks"},
+    {"clusters", "topologies/clusters"},
+    {"nodes", "topologies/nodes"},
+    {"gpus", "topologies/gpus"},
+};
+enum { N_GROUPS = sizeof groups / sizeof *groups };
+
+/* The first sentence of the comment that a file begins with: up to a period before a blank or an end of line. */
+static const char *first_sentence(const char *path, struct arena *arena)
+{
+    FILE *in = fopen(path, "r");
+    const char *sentence = "";
+    char *line = NULL;
+    size_t room = 0;
+    for (bool ends = !in; !ends && getline(&line, &room, in) > 0 && *line == '#';) {
+        const char *text = line + 1 + strspn(line + 1, " ");
+        size_t length = strcspn(text, "\n");
+        const char *period = strstr(text, ". ");
+        if (period)
+            length = (size_t)(period - text);
+        ends = period || (length > 0 && text[length - 1] == '.');
+        length -= !period && ends;
+        sentence = arena_printf(arena, "%s%s%.*s", sentence, *sentence ? " " : "", (int)length, text);
+    }
+    free(line);
+    if (in)
+        fclose(in);
+    return sentence;
+}
+
+static void print_group(const char *root, const char *folder, struct table *table, struct arena *arena)
+{
+    glob_t found = {0};
+    if (glob(arena_printf(arena, "%s/%s/*.yaml", root, folder), 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            table_cell(table, arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
+            table_cell(table, first_sentence(found.gl_pathv[i], arena));
+        }
+    globfree(&found);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    int *group = state->input;
+    if (key != ARGP_KEY_ARG)
+        return ARGP_ERR_UNKNOWN;
+    if (*group < N_GROUPS)
+        argp_error(state, "one group at a time; '%s' is a second one", arg);
+    for (*group = 0; *group < N_GROUPS; ++*group)
+        if (strcmp(groups[*group].name, arg) == 0)
+            return 0;
+    argp_error(state, "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus", arg);
+    return 0; /* argp_error exits */
+}
+
+int cmd_files(int argc, char **argv)
+{
+    const struct argp argp = {.parser = parse,
+        .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
+        .doc =
+            "List the files that come with flopcast, with the first sentence of each.\v"
+            "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', unless "
+            "a file of that name lies where you are. Copy one to change it; the paths in it are relative to it. "
+            "FLOPCAST_DATA names another folder of the same layout."};
+    int group = N_GROUPS;
+    argp_parse(&argp, argc, argv, 0, NULL, &group);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    const char *root = files_folder(&arena);
+    struct table table = {0};
+    table_column(&table, "file", "", true);
+    table_column(&table, "what it is", "", true);
+    for (int i = 0; i < N_GROUPS; i++)
+        if (group == i || group == N_GROUPS)
+            print_group(root, groups[i].folder, &table, &arena);
+    if (table.cells.n > 0) {
+        printf("in %s\n\n", root);
+        table_print(stdout, &table);
+    } else {
+        diag_io(&diag, (struct source_pos){.file = root},
+            "none of flopcast's files is here; FLOPCAST_DATA names the folder that holds topologies and scenarios");
+    }
+    table_free(&table);
+    arena_release(&arena);
+    return cli_report(&diag);
+}

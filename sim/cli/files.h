@@ -1,0 +1,23 @@
+/* The files that come with flopcast: topologies, scenarios, measurements and figures.
+ *
+ * They lie in one folder, laid out as the source. It is the first of these that holds topologies/gpus:
+ *   $FLOPCAST_DATA, which is taken unseen when it is set
+ *   ../share/flopcast beside the folder of the program: an installed one (cmake --install)
+ *   two folders above the program: a clone with its build folder, wherever it was moved to
+ *   the source that the program was built from */
+#ifndef FLOPCAST_CLI_FILES_H
+#define FLOPCAST_CLI_FILES_H
+
+#include "base/arena.h"
+
+const char *files_folder(struct arena *arena);
+
+/* The file `name` of that folder, as in files_own(arena, "topologies/gpus/a.yaml"); it need not be there. */
+const char *files_own(struct arena *arena, const char *name);
+
+/* A file that the user names: as it is where there is such a file, or where no file of that folder is called so either
+ * (whoever opens it then tells that it is missing); else that one, so that `flopcast run scenarios/t5_scaling.yaml`
+ * works from everywhere. */
+const char *files_find(struct arena *arena, const char *path);
+
+#endif
