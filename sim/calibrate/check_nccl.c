@@ -27,18 +27,12 @@ static bool same_model(const char *logged, const struct hw_gpu *gpu)
     return strstr(logged, model) != NULL;
 }
 
-static enum status set_group(
-    struct nccl_check *out, const struct collective_measurement *first, const struct hw *hw, struct diag *diag)
+static void set_group(struct nccl_check *out, const struct collective_measurement *first, const struct hw *hw)
 {
     int per_node = hw_gpus_per_node(hw);
     out->collective = first->collective;
     out->ranks = first->ranks;
     out->nodes = first->nodes > 0 ? first->nodes : (first->ranks + per_node - 1) / per_node;
-    if (out->ranks % out->nodes || out->ranks / out->nodes > per_node || out->nodes > hw->cluster.nodes.value)
-        return diag_input(diag, (struct source_pos){0},
-            "%d ranks on %d nodes do not fit the topology's %g nodes of %d GPUs; --nodes and --ranks say how they ran",
-            out->ranks, out->nodes, hw->cluster.nodes.value, per_node);
-    return STATUS_OK;
 }
 
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
@@ -47,7 +41,8 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
     int kind = find_name(coll_kind_names, out->collective);
     if (kind < 0)
         return diag_input(diag, (struct source_pos){0}, "%s is not modelled", out->collective);
-    struct alone *alone = alone_new(hw, out->ranks, out->nodes, NULL, (struct source_pos){0}, arena, diag);
+    struct source_pos how = {.file = "--nodes, --ranks"}; /* which say how it ran where the log does not */
+    struct alone *alone = alone_new(hw, out->ranks, out->nodes, NULL, how, arena, diag);
     if (!alone)
         return STATUS_INPUT;
     for (int i = 0; i < log->rows.n; i++) {
@@ -78,7 +73,7 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
         status = nccl_read(&read, input, options, arena, diag);
     input_close(input);
     if (status == STATUS_OK)
-        status = set_group(out, &read.rows.at[0], hw, diag);
+        set_group(out, &read.rows.at[0], hw);
     if (read.about.gpu && !same_model(read.about.gpu, &hw->gpu))
         out->other_gpu = read.about.gpu;
     if (status == STATUS_OK)

@@ -1,3 +1,4 @@
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/files.h"
 #include "cli/force.h"
@@ -8,19 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_BYTES, KEY_DEGRADED };
-enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000 }; /* float, what nccl-tests takes by default */
+enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED };
+enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
 
 struct collective_command {
     const char *topology, *degraded;
-    int kind, gpus;
+    int kind, gpus, nodes;
     double min_bytes, max_bytes, factor;
     struct coll_force force;
 };
 
 static const struct argp_option options[] = {
     {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster: a file of topologies/clusters; always needed", 0},
-    {"gpus", KEY_GPUS, "N", 0, "How many ranks, node by node; always needed: 2 or more, whole nodes beyond one", 0},
+    {"gpus", KEY_GPUS, "N", 0, "How many ranks, node by node; always needed", 0},
+    {"nodes", KEY_NODES, "N", 0, "On how many nodes, as many on each (default: as few as hold them)", 0},
     {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0,
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
         0},
@@ -68,23 +70,23 @@ static void check(const struct collective_command *command, struct argp_state *s
         argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
     if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
         argp_error(state, "--topology FILE, --gpus N and --bytes SIZE are needed");
+    if (command->gpus == 1)
+        argp_error(state, "--gpus 1: a collective takes two");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct collective_command *command = state->input;
-    char *end = NULL;
     switch (key) {
     case KEY_TOPOLOGY:
         command->topology = arg;
         return 0;
-    case KEY_GPUS: {
-        long n = strtol(arg, &end, 10);
-        if (*end || n < 2 || n > 1 << 20)
-            argp_error(state, "--gpus %s: a number from 2 is wanted", arg);
-        command->gpus = (int)n;
+    case KEY_GPUS:
+        command->gpus = argument_count("gpus", arg, MAX_GPUS, state);
         return 0;
-    }
+    case KEY_NODES:
+        command->nodes = argument_count("nodes", arg, MAX_GPUS, state);
+        return 0;
     case KEY_BYTES:
         parse_bytes(command, arg, state);
         return 0;
@@ -123,10 +125,12 @@ static void print_banner(const struct collective_command *command, const struct 
     printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
            "validation: 0 graph: 0\n#\n# Using devices\n",
         command->min_bytes, command->max_bytes, command->factor);
-    int per_node = hw_gpus_per_node(hw);
-    for (int rank = 0; rank < command->gpus; rank++)
+    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* exec/alone.h */
+    for (int rank = 0; rank < command->gpus; rank++) {
+        int device = rank % per_node * (command->nodes > 1 ? apart : 1);
         printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
-            rank / per_node, rank % per_node, rank % per_node, hw->gpu.name);
+            rank / per_node, device, device, hw->gpu.name);
+    }
     if (command->force.algorithm != COLL_ANY)
         printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
     if (command->force.protocol != COLL_ANY)
@@ -172,13 +176,8 @@ static enum status cannot(
 static enum status print_sizes(
     const struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
-    int per_node = hw_gpus_per_node(hw), gpus = command->gpus;
-    if (gpus > hw->cluster.nodes.value * per_node || (gpus > per_node && gpus % per_node))
-        return diag_input(diag, (struct source_pos){.file = command->topology},
-            "%d GPUs are no whole nodes of %d, of which there are %g; take at most %d, or a multiple of %d up to %g",
-            gpus, per_node, hw->cluster.nodes.value, per_node, per_node, hw->cluster.nodes.value * per_node);
-    struct source_pos at = {.file = command->degraded ? "--degraded-links" : command->topology};
-    struct alone *alone = alone_new(hw, gpus, (gpus + per_node - 1) / per_node, command->degraded, at, arena, diag);
+    struct source_pos at = {.file = command->degraded ? "--degraded-links" : "--gpus, --nodes"};
+    struct alone *alone = alone_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
     if (!alone)
         return STATUS_INPUT;
     double busbw_sum = 0;
@@ -215,8 +214,11 @@ int cmd_collective(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
-    if (hw_load(&hw, files_find(&arena, command.topology), &arena, &diag) == STATUS_OK)
+    if (hw_load(&hw, files_find(&arena, command.topology), &arena, &diag) == STATUS_OK) {
+        int per_node = hw_gpus_per_node(&hw);
+        command.nodes = command.nodes > 0 ? command.nodes : (command.gpus + per_node - 1) / per_node;
         print_sizes(&command, &hw, &arena, &diag);
+    }
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -17,9 +17,10 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
     int gpus = hw_gpus_per_node(hw), per_node = nodes > 0 && ranks % nodes == 0 ? ranks / nodes : 0;
     if (per_node < 1 || per_node > gpus || nodes > hw->cluster.nodes.value) {
         diag_input(diag, at,
-            "%d ranks on %d nodes are not as many on each of the cluster's %g nodes of %d GPUs; take at most %d, or a "
-            "multiple of %d up to %g",
-            ranks, nodes, hw->cluster.nodes.value, gpus, gpus, gpus, hw->cluster.nodes.value * gpus);
+            "%d ranks on %d node%s are not as many on each, or not on the cluster's %g nodes of %d GPUs; take a "
+            "multiple "
+            "of the nodes up to %d times their number",
+            ranks, nodes, plural(nodes), hw->cluster.nodes.value, gpus, gpus);
         return NULL;
     }
     struct alone *alone = ARENA_NEW(arena, struct alone);

@@ -73,8 +73,20 @@ expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 
 says err "CollNet needs switches that reduce: nccl_collnet_efficiency of the cluster"
 expect 0 "$FLOPCAST" collective all_reduce --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/abci-a-sharp.yaml" --gpus 16 --bytes 1M:8G --algo CollNetChain
 says out "# NCCL_ALGO=CollNetChain"
-expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 12 --bytes 8
-says err "12 GPUs are no whole nodes of 8" "take at most 8, or a multiple of 8 up to 16384"
+# As many ranks on each of the nodes that are asked for, as few nodes as hold them otherwise.
+expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 4 --nodes 2 --bytes 1M
+says out "#  Rank  3 Group  0 Pid      4 on  node-0001 device  4"
+mv out log2.txt
+expect 0 "$FLOPCAST" calibrate check log2.txt --topology "$h100"
+says out "all_reduce, 4 ranks on 2 nodes" "median error over 1 size of 1 MiB and more: 0.0 %"
+expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 12 --bytes 1M
+says out "#  Rank 11 Group  0 Pid     12 on  node-0001 device  5"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --nodes 3 --bytes 8
+says err "--gpus, --nodes: error: 16 ranks on 3 nodes are not as many on each" "a multiple of the nodes up to 8 times their number"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 20000 --bytes 8
+says err "or not on the cluster's 2048 nodes of 8 GPUs"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 1 --bytes 8
+says err "a collective takes two"
 expect 2 "$FLOPCAST" collective all_reduce --topology absent.yaml --gpus 8 --bytes 8
 for wrong in 0 8:4 8:8G:1 8x 8:8G:2:3 nan 1:1T:1.0001; do
     expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 8 --bytes "$wrong"
@@ -91,4 +103,4 @@ expect 2 "$FLOPCAST" collective all_reduce
 expect 2 "$FLOPCAST" calibrate check log.txt
 expect 2 "$FLOPCAST" calibrate check absent.txt --topology "$h100"
 expect 2 "$FLOPCAST" calibrate check log.txt --topology "$h100" --nodes 3
-says err "16 ranks on 3 nodes do not fit"
+says err "--nodes, --ranks: error: 16 ranks on 3 nodes are not as many on each"

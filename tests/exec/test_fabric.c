@@ -295,7 +295,7 @@ static void alone_refuses_what_the_cluster_cannot_hold(void **state)
     } cases[] = {
         {6, 4, NULL, "6 ranks on 4 nodes are not as many on each"},
         {6, 2, NULL, "6 ranks on 2 nodes are not as many on each"},
-        {130, 65, NULL, "130 ranks on 65 nodes are not as many on each of the cluster's 64 nodes of 2 GPUs"},
+        {130, 65, NULL, "130 ranks on 65 nodes are not as many on each, or not on the cluster's 64 nodes of 2 GPUs"},
         {8, 4, "leaf7.up0=0", "no link is called 'leaf7.up0'"},
     };
     struct hw hw = test_hw();
