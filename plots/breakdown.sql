@@ -1,4 +1,4 @@
--- Where the time of a step goes, of the newest run of all.
+-- Where the time of a step goes, of the newest `flopcast run SCENARIO --db`.
 
 -- name: bars
 SELECT

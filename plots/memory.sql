@@ -1,4 +1,4 @@
--- HBM of a GPU by category, of the newest run of all.
+-- HBM of a GPU by category, of the newest `flopcast run SCENARIO --db`.
 
 -- name: bars
 SELECT

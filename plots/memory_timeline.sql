@@ -1,4 +1,4 @@
--- HBM over a step by category, of the fullest point of the newest run; each category stands on those before it.
+-- HBM over a step by category, of the fullest point of the newest `flopcast run SCENARIO --db`; each category stands on those before it.
 
 -- name: use
 SELECT

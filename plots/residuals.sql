@@ -1,5 +1,4 @@
--- What the fit of NCCL's parameters leaves: predicted over measured time by message size, fitted and left-out tables of nccl-tests.
--- The newest `flopcast calibrate fit nccl --db`.
+-- What the newest `flopcast calibrate fit nccl --db` leaves: predicted over measured time by message size, fitted and left-out tables of nccl-tests.
 
 -- name: points
 SELECT use = 'fit' AS fitted, place, bytes, predicted_s / measured_s AS ratio

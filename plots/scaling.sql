@@ -1,4 +1,4 @@
--- TFLOPS per GPU against the number of GPUs: the curves of the newest run of all, published ones where its scenario names them.
+-- TFLOPS per GPU against the number of GPUs: the curves of the newest `flopcast run SCENARIO --db`, and published ones that it names.
 
 -- name: points
 SELECT

@@ -1,4 +1,4 @@
--- TFLOPS per GPU by model size and strategy: Figure 6a of the FSDP paper and its simulation, scenario t5_model_scale.
+-- TFLOPS per GPU by model size and strategy: Figure 6a of the FSDP paper and its simulation: `flopcast run scenarios/t5_model_scale.yaml --db`.
 
 -- name: bars
 SELECT

@@ -1,4 +1,4 @@
--- TFLOPS per GPU against the number of GPUs: Figure 7c of the FSDP paper and its simulation, scenario t5_scaling (any scenario: `flopcast plot scaling`).
+-- TFLOPS per GPU against the number of GPUs: Figure 7c of the FSDP paper and its simulation: `flopcast run scenarios/t5_scaling.yaml --db`. Any other: `flopcast plot scaling`.
 
 -- name: points
 SELECT

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     const char *suffix, *terminal;
@@ -95,18 +96,28 @@ static void write_row(void *self, int n, const struct store_value *values)
     block->rows++;
 }
 
-static const char name_mark[] = "-- name:";
-
 static bool is_name(const char *text)
 {
     return *text && strspn(text, "abcdefghijklmnopqrstuvwxyz_") == strlen(text);
 }
+
+static const char name_mark[] = "-- name:";
 
 /* What a figure shows, and where it looks for it. */
 struct shown {
     const char *figure, *db;
     char about[256];
 };
+
+/* What a figure shows: the comment that its SQL begins with. */
+static struct shown shown_by(const struct report_plot *plot, const char *sql)
+{
+    struct shown shown = {.figure = plot->figure, .db = plot->db};
+    bool says = strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
+    const char *text = says ? sql + 3 : "what its SQL selects.";
+    snprintf(shown.about, sizeof shown.about, "%.*s", (int)strcspn(text, "\n"), text);
+    return shown;
+}
 
 /* One series: its name line is at `at`, its SQL runs from sql to the next name line. shown: not NULL for the figure's
  * first series, which must not be empty. */
@@ -130,24 +141,13 @@ static enum status write_block(FILE *out, struct store *store, char *name, const
     return status;
 }
 
-/* What a figure shows: the comment that its SQL begins with. */
-static void first_comment(char *out, size_t n, const char *sql)
-{
-    bool says = strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
-    const char *text = says ? sql + 3 : "what its SQL selects.";
-    snprintf(out, n, "%.*s", (int)strcspn(text, "\n"), text);
-}
-
 /* sql is cut up in place. */
 static enum status write_blocks(
-    FILE *out, struct store *store, char *sql, const char *path, const struct report_plot *plot, struct diag *diag)
+    FILE *out, struct store *store, char *sql, const char *path, const struct shown *shown, struct diag *diag)
 {
     enum status status = STATUS_OK;
     int line = 1;
     char *mark = strstr(sql, name_mark);
-    struct shown figure = {.figure = plot->figure, .db = plot->db};
-    const struct shown *shown = &figure;
-    first_comment(figure.about, sizeof figure.about, sql);
     if (!mark)
         return diag_input(diag, (struct source_pos){.file = path},
             "no data series; write a line \"-- name: SERIES\" above each SELECT");
@@ -185,11 +185,19 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
     enum status status = read_part(&sql, sql_path, sizeof sql_path, plot, "sql", diag);
     if (status == STATUS_OK)
         status = read_part(&gp, gp_path, sizeof gp_path, plot, "gp", diag);
+    struct shown shown = {0};
+    if (status == STATUS_OK)
+        shown = shown_by(plot, sql);
+    bool is_path = *plot->db && strncmp(plot->db, "file:", strlen("file:")) != 0; /* and no URI of SQLite's */
+    if (status == STATUS_OK && is_path && access(plot->db, F_OK) != 0)
+        status = diag_io(diag, (struct source_pos){.file = plot->db},
+            "cannot open the database: %s; figure '%s' shows: %s Store that first, with --db %s", strerror(errno),
+            shown.figure, shown.about, shown.db);
     if (status == STATUS_OK)
         status = store_open(&store, plot->db, STORE_READ, diag);
     if (status == STATUS_OK) {
         fprintf(script, "set terminal %s\nset encoding utf8\nset datafile columnheaders\n", script_terminal(plot->out));
-        status = write_blocks(script, store, sql, sql_path, plot, diag);
+        status = write_blocks(script, store, sql, sql_path, &shown, diag);
         fputs(gp, script);
     }
     fclose(script);

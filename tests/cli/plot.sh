@@ -23,7 +23,9 @@ says err "there is no figure 'nosuch'; there are: breakdown busbw check gemm mem
 expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
 says err "must end in .png or .svg"
 expect 1 "$FLOPCAST" plot memory --db absent.db
-says err "absent.db: error: cannot open the database" "flopcast run SCENARIO --db absent.db"
+says err "absent.db: error: cannot open the database: No such file" "figure 'memory' shows: HBM of a GPU by category" "flopcast run SCENARIO --db" "Store that first, with --db absent.db"
+expect 1 "$FLOPCAST" plot check --db absent.db
+says err "flopcast calibrate check LOG --topology T --db"
 [[ ! -e absent.db && ! -e t5.png ]] || fail "something was made"
 mkdir mine
 FLOPCAST_PLOTS=mine expect 2 "$FLOPCAST" plot memory --db a.db
