@@ -107,7 +107,7 @@ static void row(struct table *table, const struct tune_candidate *candidate, str
     table_cell(table, prefetch(point));
     table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
     table_cell(table, arena_printf(arena, "%" PRId64, strategy->train.micro_batch));
-    table_cell(table, arena_printf(arena, "%" PRId64, strategy->train.grad_accum));
+    table_cell(table, arena_printf(arena, "%" PRId64, strategy_micro_steps(&strategy->train)));
     table_cell(table, arena_printf(arena, "%.0f", candidate->tokens_per_s));
     table_cell(table, arena_printf(arena, "%.1f", candidate->tflops_per_gpu));
     table_cell(table, arena_printf(arena, "%.1f", candidate->peak_bytes / 0x1p30));
@@ -153,14 +153,23 @@ static const char *shell_word(const char *text, struct arena *arena)
     return arena_printf(arena, "%s'", word);
 }
 
-/* The candidate as a command: the settings searched, then what the scenario sweeps beside them. */
+/* The candidate as a command: what --set gave beside the settings searched, these, what the scenario sweeps. */
 static void print_command(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune_candidate *candidate, struct arena *arena)
 {
     const char *settings = tune_settings(candidate, arena);
     struct vary vary;
     vary_find(&vary, set, arena);
-    fprintf(out, "\nthe first: flopcast run %s %s", shell_word(command->file, arena), settings);
+    fprintf(out, "\nthe first: flopcast run %s", shell_word(command->file, arena));
+    for (int i = 0; i < command->overrides.n; i++) {
+        const struct scenario_override *given = &command->overrides.at[i];
+        bool told = strstr(settings, arena_printf(arena, "--set %s=", given->key)) != NULL;
+        for (int k = 0; k < vary.options.n && !told; k++)
+            told = strcmp(vary.options.at[k].path, given->key) == 0;
+        if (!told)
+            fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", given->key, given->value), arena));
+    }
+    fprintf(out, " %s", settings);
     for (int i = 0; i < vary.options.n; i++) {
         const struct vary_option *option = &vary.options.at[i];
         const char *value = vary_text(option, &candidate->point.options, arena);
@@ -238,7 +247,7 @@ static void print_csv(FILE *out, const struct tune *tune)
             fsdp ? backward_prefetch_names[strategy->fsdp.backward_prefetch] : "",
             fsdp ? strategy->fsdp.forward_prefetch ? "true" : "false" : "",
             checkpointing_names[strategy->train.activation_checkpointing], strategy->train.micro_batch,
-            strategy->train.grad_accum, tune_state_names[candidate->state], candidate->least_bytes);
+            strategy_micro_steps(&strategy->train), tune_state_names[candidate->state], candidate->least_bytes);
         if (candidate->state == TUNE_RAN)
             fprintf(out, ",%.15g,%.15g,%.15g,%.15g,%.15g,", candidate->peak_bytes, candidate->step_time_s,
                 candidate->tflops_per_gpu, candidate->tokens_per_s, candidate->gpu_hours_per_gtokens);

@@ -123,7 +123,7 @@ struct search {
     const char *file;
     struct arena *arena;
     bool set[SEARCH_COUNT]; /* by --set: the base point's value is the only one */
-    bool accum_set;
+    bool accum_set, device_set;
 };
 
 /* The strategy cannot do it, or host memory is too small for what it offloads, which only the plan knows. */
@@ -147,17 +147,35 @@ static bool refused(const struct search *search, const struct scenario_point *po
     return diag.n_errors > 0;
 }
 
+/* The global batch, where one is asked for, by what the scenario accumulates by. false: not with this micro-batch. */
+static bool set_steps(const struct search *search, struct train_options *train, int64_t gpus)
+{
+    int64_t global = search->options->global_batch, per_micro_step = train->micro_batch * gpus;
+    if (train->device_batch == 0) {
+        if (global == 0)
+            return true;
+        if (global % per_micro_step || (search->accum_set && train->grad_accum != global / per_micro_step))
+            return false;
+        train->grad_accum = global / per_micro_step;
+        return true;
+    }
+    if (global && (global % gpus || (search->device_set && train->device_batch != global / gpus)))
+        return false;
+    if (global)
+        train->device_batch = global / gpus;
+    /* A larger micro-batch is the device's batch, once. */
+    if (!search->set[SEARCH_BATCH] && train->micro_batch / 2 >= train->device_batch)
+        return false;
+    if (train->micro_batch > train->device_batch)
+        train->micro_batch = train->device_batch;
+    if (!search->accum_set)
+        train->grad_accum = 1;
+    return true;
+}
+
 static void add(const struct search *search, struct scenario_point point)
 {
-    int64_t per_micro_step = point.options.strategy.train.micro_batch * point.options.cluster.gpus;
-    int64_t global = search->options->global_batch;
-    if (global) {
-        bool divides = global % per_micro_step == 0;
-        if (!divides || (search->accum_set && point.options.strategy.train.grad_accum != global / per_micro_step))
-            return;
-        point.options.strategy.train.grad_accum = global / per_micro_step;
-    }
-    if (refused(search, &point))
+    if (!set_steps(search, &point.options.strategy.train, point.options.cluster.gpus) || refused(search, &point))
         return;
     struct tune_candidate candidate = {.point = point, .state = TUNE_LEFT_OUT, .least_bytes = least_bytes(&point)};
     if (!can_fit(&candidate))
@@ -256,6 +274,7 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
     for (int i = 0; i < SEARCH_COUNT; i++)
         search->set[i] = is_set(base, searched_paths[i]);
     search->accum_set = is_set(base, "train.grad_accum");
+    search->device_set = is_set(base, "train.device_batch");
     if (search->set[SEARCH_BATCH] && !last)
         return;
     if (!search->set[SEARCH_BATCH])

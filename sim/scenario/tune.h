@@ -5,7 +5,8 @@
  *   sharding group    HYBRID_SHARD: a node, two, four ... and less than the job
  *   prefetch          FSDP: backward_prefetch BACKWARD_PRE, that with forward_prefetch, BACKWARD_POST
  *   checkpointing     none, full, selective
- *   micro-batch       1, 2, 4 ... max_batch; with a global batch as many micro-batches to a step as it takes
+ *   micro-batch       1, 2, 4 ... max_batch; with a global batch as many micro-batches to a step as it takes, or
+ *                     (train.device_batch) its part as the device's batch, of which no more than all is a micro-batch
  *
  * What is searched replaces what the scenario's file says; all else (model, cluster, GPUs, precision, optimizer ...)
  * stays, so a sweep over clusters or GPU counts is a search over those too. What --set says stays, too: of that option

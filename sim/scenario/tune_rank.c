@@ -43,6 +43,8 @@ const char *tune_settings(const struct tune_candidate *candidate, struct arena *
         " --set train.activation_checkpointing=%s --set strategy=%s",
         options->cluster.gpus, strategy->train.micro_batch, strategy->train.grad_accum,
         checkpointing_names[strategy->train.activation_checkpointing], strategy_kind_names[strategy->kind]);
+    if (strategy->train.device_batch > 0)
+        text = arena_printf(arena, "%s --set train.device_batch=%" PRId64, text, strategy->train.device_batch);
     if (strategy->kind == STRATEGY_DEEPSPEED)
         return arena_printf(arena, "%s --set deepspeed.zero_optimization.stage=%" PRId64, text, strategy->zero.stage);
     if (strategy->kind == STRATEGY_INTERNEVO)

@@ -32,6 +32,25 @@ eval "set -- $(sed -n 's/^the first: flopcast //p' out)"
 expect 0 "$FLOPCAST" "$@" --format csv
 [[ $(wc -l <out) == 2 ]] || fail "one point is recommended: $(<out)"
 
+# What else --set gave is part of what is recommended.
+expect 0 "$FLOPCAST" tune a.yaml --max-batch 2 --set strategy=ddp --set train.seq_len=256 --set noise.kernel_jitter=0
+says out "flopcast run a.yaml --set train.seq_len=256 --set noise.kernel_jitter=0 --set cluster.gpus=8"
+
+# A device's batch: no more of it is a micro-batch than all, micro-steps are counted, a global batch is shared out as it.
+batches() { # OPTION...: micro-batch and micro-steps of the candidates
+    "$FLOPCAST" tune a.yaml --set strategy=ddp --set train.activation_checkpointing=none --max-batch 32 --format csv "$@" |
+        awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i } # names before have commas
+            NR > 1 { printf "%sx%s ", $(NF - left["micro_batch"]), $(NF - left["grad_accum"]) }'
+}
+[[ $(batches --set train.device_batch=6) == "6x1 4x2 2x3 1x6 " ]] || fail "a batch of 6: $(batches --set train.device_batch=6)"
+[[ $(batches --set train.device_batch=4) == "4x1 2x2 1x4 " ]] || fail "a batch of 4: $(batches --set train.device_batch=4)"
+[[ -z $(batches --set train.device_batch=6 --global-batch 24 2>/dev/null) ]] || fail "6 sequences on each of 8 GPUs are not 24"
+sed -i 's/micro_batch: 2/micro_batch: 2, device_batch: 6/' a.yaml
+[[ $(batches --global-batch 24) == "3x1 2x2 1x3 " ]] || fail "24 sequences on 8 GPUs: $(batches --global-batch 24)"
+expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 2 --global-batch 24
+says out "--set train.grad_accum=1 " "--set train.device_batch=3"
+scenario a.yaml 'noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}'
+
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --limit 10 --by cost
 says out "best by cost" "90 candidates: 10 ran" "80 left out by --limit"
 # Nothing to show is said, with what would help.
