@@ -1,6 +1,8 @@
 /* A dump as a node: NCCL's rules for what it says, assumptions with their reason for what it does not. */
 #include "calibrate/topology_file.h"
 
+#include "coll/nccl.h"
+
 #include <string.h>
 
 /* NCCL's bandwidth of one NVLink in one direction by compute capability (src/graph/topo.h, 2.30.7). */
@@ -128,8 +130,6 @@ static void set_nics(
 static void set_nccl(
     struct hw_node *out, const struct topology_dump *dump, const struct family *family, struct arena *arena)
 {
-    /* NCCL's tuner, protocol Simple (src/graph/tuning.cc): a ring step over NVLink and over PCI, and the start. */
-    static const double nvlink_step_s = 3.4e-6, pci_step_s = 5.7e-6, base_s = 8.4e-6;
     /* topologies/nodes: receive buffers of 8 MiB for the ring and three neighbours of trees, in each channel. */
     static const double channel_bytes = 4 * 8 * 0x1p20;
     static const int pci_channels = 2;
@@ -139,11 +139,11 @@ static void set_nccl(
         pci ? "gpu_bandwidth is what NCCL counts on; not measured here"
             : "gpu_bandwidth is what NCCL counts on. Measured rings: 129 of 120 GB/s on 8 V100, 235 of 240 on 8 A100, "
               "365-370 of 371 on 8 H100 (topologies/nodes)");
-    out->nccl_hop_latency = assumed(pci ? pci_step_s : nvlink_step_s,
+    out->nccl_hop_latency = assumed(nccl_hop_s[COLL_RING][pci ? NCCL_PCI : NCCL_NVLINK][COLL_SIMPLE],
         arena_printf(
             arena, "NCCL's own tuner (src/graph/tuning.cc, 2.30.7): ring, Simple, %s", pci ? "PCI" : "NVLink"));
-    out->nccl_base_latency =
-        assumed(base_s, "NCCL's own tuner (src/graph/tuning.cc, 2.30.7): ring, Simple, once for a collective");
+    out->nccl_base_latency = assumed(nccl_base_s[COLL_RING][COLL_SIMPLE],
+        "NCCL's own tuner (src/graph/tuning.cc, 2.30.7): ring, Simple, once for a collective");
     out->nccl_channels = assumed(channels, pci ? "NCCL's least number; no log at hand" : "as in topologies/nodes");
     out->nccl_bytes =
         assumed(channels * channel_bytes, arena_printf(arena, "%d channels x 4 neighbours x 8 MiB", channels));
