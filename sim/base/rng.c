@@ -65,8 +65,9 @@ double rng_gaussian(struct rng_stream *stream, double sigma)
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
 {
     gsl_rng rng = as_gsl(stream);
-    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). */
-    return rounded(gsl_ran_lognormal(&rng, -sigma * sigma / 2, sigma));
+    /* exp(N(zeta, sigma)) has mean exp(zeta + sigma^2 / 2). Every kernel draws one: gsl_ran_lognormal, by the polar
+     * method, would take a fifth of a run's time more. */
+    return rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
 }
 
 static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
