@@ -109,7 +109,8 @@ static void setup_ranks(struct sim *sim)
         double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
         rank->speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + off) : 1;
         rank->stretch = 1;
-        rank->kernel_noise = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r);
+        for (int s = 0; s < STREAM_COUNT; s++) /* one each, so that no stream's draws hang on when another's begin */
+            rank->kernel_noise[s] = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r * STREAM_COUNT + (uint64_t)s);
         rank->host_noise = rng_stream(seed, ENTITY_HOST, (uint64_t)r);
     }
 }

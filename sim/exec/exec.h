@@ -59,6 +59,7 @@ struct exec_options {
     const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
     bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
     bool no_contention;         /* kernels run beside collectives as if alone */
+    bool one_by_one;            /* for tests: an event for every kernel; times are the same */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */
 };
 

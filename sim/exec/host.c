@@ -134,6 +134,11 @@ static void call_allocator(struct sim *sim, int rank_index)
     retry_when_drained(sim, rank_index);
 }
 
+int64_t host_wants(const struct sim *sim, const struct rank *rank)
+{
+    return rank->host_state == HOST_QUEUE_FULL ? outstanding(sim, rank, rank->host_end) - LAUNCH_QUEUE / 2 : 0;
+}
+
 void host_check(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
@@ -155,6 +160,7 @@ void host_on_event(void *self, const struct event *event)
     int rank_index = (int)event->target;
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
+    stream_settle(sim, rank_index);
     if (at == sim->plan->ops.n) {
         if (rank->host_step + 1 == sim->total_steps) {
             rank->host_state = HOST_DONE;

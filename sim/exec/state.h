@@ -28,11 +28,27 @@ struct stream {
     ps_t idle_since;    /* end of the last op */
     ps_t idle_comm;     /* compute stream: in_collectives() of then */
     ps_t started;       /* running op: (re)start of the current stretch */
+    ps_t end;           /* running kernel: when it ends unless its speed changes */
     double left;        /* running op: share of its work not done at started */
     double duration_ps; /* running op: of the whole op at the current speed */
     double alone_ps;    /* running op: of the whole op without collectives beside it */
     double jitter;      /* running op */
     double spent_ps;    /* running op: time in earlier stretches */
+};
+
+/* Kernels of the compute stream that will follow the running one without a gap, whatever happens elsewhere but for a
+ * change of their speed: issued, waiting for nothing, awaited by nobody. Only the end of the last one is an event, or
+ * of the one that wakes the host; those before are settled when somebody looks. A third of a run's time, measured. */
+enum { AHEAD = 8 };
+struct ahead {
+    int n, at;            /* how many; how many of them have begun */
+    int event;            /* of how many the end of the last is the event; 0: of the kernel before them */
+    uint64_t first_drawn; /* where the noise stood before they drew from it */
+    struct ahead_kernel {
+        ps_t end;
+        double duration_ps, jitter;
+        uint64_t drawn; /* where the noise stood after this one */
+    } kernels[AHEAD];
 };
 
 /* How many launches the host can be ahead of the GPU: CUDA's launch queue takes about a thousand, then cudaLaunchKernel
@@ -62,7 +78,8 @@ struct rank {
     ps_t comm_total;    /* in collectives before that */
     double hbm_taken_Bps;
     double stretch; /* of memory time by what collectives take */
-    struct rng_stream kernel_noise, host_noise;
+    struct ahead ahead;
+    struct rng_stream kernel_noise[STREAM_COUNT], host_noise;
     struct exec_breakdown spent; /* seconds, since measuring began */
 };
 
@@ -156,10 +173,14 @@ struct sim {
 void stream_try_all(struct sim *sim, int rank);
 void stream_finish(struct sim *sim, int rank, int stream);
 void stream_retime(struct sim *sim, int rank); /* after holding or hbm_taken_Bps changed */
+void stream_settle(struct sim *sim, int rank); /* before rank->done is looked at, or done of what nobody waits for */
 void stream_on_event(void *self, const struct event *event);
 bool wait_satisfied(const struct sim *sim, const struct rank *rank, plan_wait wait, int32_t step);
 
 /* host.c */
+/* How many more launches have to end until a full queue wakes the host; 0: it does not wait for that. (Until the GPU is
+ * drained it waits for the last of all kernels issued, whose end is an event anyway.) */
+int64_t host_wants(const struct sim *sim, const struct rank *rank);
 void host_begin_step(struct sim *sim, int rank);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);

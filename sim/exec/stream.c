@@ -54,21 +54,131 @@ static void account_idle(struct sim *sim, struct rank *rank, const struct stream
     rank->spent.other_idle_s += s_from_ps(waited - comm);
 }
 
+static double draw_jitter(const struct sim *sim, struct rank *rank, int stream_index)
+{
+    double sigma = sim->options->noise.kernel_jitter;
+    return sigma > 0 ? rng_lognormal_mean1(&rank->kernel_noise[stream_index], sigma) : 1;
+}
+
+static const struct plan_op *op_at(const struct sim *sim, int stream_index, int32_t position)
+{
+    return &sim->plan->ops.at[sim->plan->stream_ops[stream_index].at[position]];
+}
+
+/* The event at the end of a running kernel. */
+static void arm(struct sim *sim, int rank_index, int stream_index, ps_t end)
+{
+    engine_at(&sim->engine, end, sim->ev_stream, (uint32_t)(rank_index * STREAM_COUNT + stream_index),
+        ++sim->ranks[rank_index].streams[stream_index].epoch);
+}
+
+/* The kernels that will follow the one that the compute stream begins. */
+static void look_ahead(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    const struct stream *stream = &rank->streams[STREAM_COMPUTE];
+    struct ahead *ahead = &rank->ahead;
+    int32_t left = (int32_t)sim->plan->stream_ops[STREAM_COMPUTE].n - 1 - stream->position;
+    ahead->n = ahead->at = ahead->event = 0;
+    ahead->first_drawn = rank->kernel_noise[STREAM_COMPUTE].counter;
+    if (sim->options->one_by_one || tracing(sim, rank_index, STREAM_COMPUTE))
+        return;
+    const struct plan_op *op = op_at(sim, STREAM_COMPUTE, stream->position);
+    ps_t now = stream->end;
+    while (ahead->n < AHEAD && ahead->n < left && !sim->awaited[op - sim->plan->ops.at]) {
+        op = op_at(sim, STREAM_COMPUTE, stream->position + ahead->n + 1);
+        if (host_issue_time(sim, rank, stream->step, (int32_t)(op - sim->plan->ops.at)) > now ||
+            !waits_satisfied(sim, rank, op, stream->step))
+            return;
+        struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
+        kernel->jitter = draw_jitter(sim, rank, STREAM_COMPUTE);
+        kernel->drawn = rank->kernel_noise[STREAM_COMPUTE].counter;
+        kernel->duration_ps = kernel_ps(sim, &sim->kernel_costs[op->index], rank, false, kernel->jitter);
+        kernel->end = now += ps_round(kernel->duration_ps);
+    }
+}
+
+/* Let the event of the compute stream be at the end of the last kernel ahead, or of the one that wakes the host. */
+static void arm_ahead(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct ahead *ahead = &rank->ahead;
+    int64_t wanted = host_wants(sim, rank);
+    ahead->event = wanted > 0 && ahead->at + wanted - 1 < ahead->n ? ahead->at + (int)wanted - 1 : ahead->n;
+    bool running = ahead->event == ahead->at;
+    arm(sim, rank_index, STREAM_COMPUTE,
+        running ? rank->streams[STREAM_COMPUTE].end : ahead->kernels[ahead->event - 1].end);
+}
+
+/* An op of another stream has ended: one kernel of the compute stream less until a full queue wakes the host. (When the
+ * queue fills, half of it is more than there is ahead.) */
+static void rearm(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    int64_t wanted = host_wants(sim, rank);
+    if (rank->streams[STREAM_COMPUTE].state == STREAM_RUNNING && wanted > 0 &&
+        rank->ahead.at + wanted - 1 < rank->ahead.event)
+        arm_ahead(sim, rank_index);
+}
+
 static void start_kernel(struct sim *sim, int rank_index, int stream_index, const struct plan_op *op)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct stream *stream = &rank->streams[stream_index];
     const struct kernel_cost *cost = &sim->kernel_costs[op->index];
-    double sigma = sim->options->noise.kernel_jitter;
-    stream->jitter = sigma > 0 ? rng_lognormal_mean1(&rank->kernel_noise, sigma) : 1;
+    stream->jitter = draw_jitter(sim, rank, stream_index);
     stream->state = STREAM_RUNNING;
     stream->started = sim->engine.now;
     stream->left = 1;
     stream->spent_ps = 0;
     stream->alone_ps = kernel_ps(sim, cost, rank, true, stream->jitter);
     stream->duration_ps = rank->holding ? kernel_ps(sim, cost, rank, false, stream->jitter) : stream->alone_ps;
-    engine_at(&sim->engine, stream->started + ps_round(stream->duration_ps), sim->ev_stream,
-        (uint32_t)(rank_index * STREAM_COUNT + stream_index), ++stream->epoch);
+    stream->end = stream->started + ps_round(stream->duration_ps);
+    if (stream_index != STREAM_COMPUTE) {
+        arm(sim, rank_index, stream_index, stream->end);
+        return;
+    }
+    look_ahead(sim, rank_index);
+    arm_ahead(sim, rank_index);
+}
+
+/* The running kernel of the compute stream has ended, and the next one ahead begins. */
+static void begin_next(struct sim *sim, struct rank *rank)
+{
+    struct stream *stream = &rank->streams[STREAM_COMPUTE];
+    const struct ahead_kernel *next = &rank->ahead.kernels[rank->ahead.at++];
+    stream->position++;
+    stream->started = stream->end;
+    stream->end = next->end;
+    stream->left = 1;
+    stream->spent_ps = 0;
+    stream->jitter = next->jitter;
+    stream->duration_ps = next->duration_ps;
+    stream->alone_ps = kernel_ps(
+        sim, &sim->kernel_costs[op_at(sim, STREAM_COMPUTE, stream->position)->index], rank, true, next->jitter);
+}
+
+/* The running op of a stream has ended at `end`. */
+static void count(struct sim *sim, struct rank *rank, int stream_index, ps_t end)
+{
+    struct stream *stream = &rank->streams[stream_index];
+    if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step)) {
+        double spent_ps = stream->spent_ps + (double)(end - stream->started);
+        rank->spent.compute_s += spent_ps / (double)PS_PER_S;
+        rank->spent.contention_s += (spent_ps - stream->alone_ps) / (double)PS_PER_S;
+    }
+    stream->done++;
+    rank->done++;
+}
+
+void stream_settle(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    const struct stream *stream = &rank->streams[STREAM_COMPUTE];
+    while (rank->ahead.at < rank->ahead.event && stream->state == STREAM_RUNNING && stream->end <= sim->engine.now) {
+        count(sim, rank, STREAM_COMPUTE, stream->end);
+        begin_next(sim, rank);
+    }
 }
 
 static void try_start(struct sim *sim, int rank_index, int stream_index)
@@ -131,6 +241,14 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct stream *stream = &rank->streams[stream_index];
+    stream_settle(sim, rank_index);
+    count(sim, rank, stream_index, sim->engine.now);
+    if (stream_index == STREAM_COMPUTE && rank->ahead.at < rank->ahead.n) {
+        begin_next(sim, rank);
+        host_check(sim, rank_index);
+        arm_ahead(sim, rank_index);
+        return;
+    }
     if (stream->state == STREAM_IN_COLLECTIVE && --rank->in_collective == 0)
         rank->comm_total += sim->engine.now - rank->comm_since;
     stream->state = STREAM_WAITING;
@@ -138,8 +256,6 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
     stream->idle_comm = in_collectives(sim, rank);
     stream->issue_known = false;
     bool awaited = sim->awaited[sim->plan->stream_ops[stream_index].at[stream->position]];
-    stream->done++;
-    rank->done++;
     if (++stream->position == sim->plan->stream_ops[stream_index].n) {
         stream->position = 0;
         stream->step++;
@@ -151,6 +267,7 @@ void stream_finish(struct sim *sim, int rank_index, int stream_index)
         stream_try_all(sim, rank_index);
     else
         try_start(sim, rank_index, stream_index);
+    rearm(sim, rank_index);
 }
 
 void stream_on_event(void *self, const struct event *event)
@@ -166,11 +283,8 @@ void stream_on_event(void *self, const struct event *event)
         try_start(sim, rank_index, stream_index);
         return;
     }
-    if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step)) {
-        double spent_ps = stream->spent_ps + (double)(sim->engine.now - stream->started);
-        rank->spent.compute_s += spent_ps / (double)PS_PER_S;
-        rank->spent.contention_s += (spent_ps - stream->alone_ps) / (double)PS_PER_S;
-    }
+    if (stream_index == STREAM_COMPUTE)
+        stream_settle(sim, rank_index);
     if (tracing(sim, rank_index, stream_index)) {
         ps_t start = stream->started - llround(stream->spent_ps);
         trace_record(sim, rank_index, stream_index,
@@ -194,7 +308,14 @@ static double stretch(const struct sim *sim, const struct rank *rank)
 void stream_retime(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
+    struct ahead *ahead = &rank->ahead;
+    stream_settle(sim, rank_index);
     rank->stretch = rank->holding ? stretch(sim, rank) : 1;
+    if (ahead->n > ahead->at) { /* what follows will run at another speed */
+        uint64_t drawn = ahead->at > 0 ? ahead->kernels[ahead->at - 1].drawn : ahead->first_drawn;
+        rank->kernel_noise[STREAM_COMPUTE].counter = drawn;
+        ahead->n = ahead->event = ahead->at;
+    }
 
     for (int s = 0; s < STREAM_COUNT; s++) {
         struct stream *stream = &rank->streams[s];
@@ -206,7 +327,7 @@ void stream_retime(struct sim *sim, int rank_index)
         stream->spent_ps += elapsed;
         stream->started = sim->engine.now;
         stream->duration_ps = kernel_ps(sim, &sim->kernel_costs[op->index], rank, false, stream->jitter);
-        engine_at(&sim->engine, sim->engine.now + ps_round(stream->left * stream->duration_ps), sim->ev_stream,
-            (uint32_t)(rank_index * STREAM_COUNT + s), ++stream->epoch);
+        stream->end = sim->engine.now + ps_round(stream->left * stream->duration_ps);
+        arm(sim, rank_index, s, stream->end);
     }
 }

@@ -1,0 +1,126 @@
+/* Kernels that follow each other without an event between them (exec/state.h, struct ahead) end when they would have
+ * with one each: to the last bit, with noise and without. */
+#include "scenario/scenario.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../point.h"
+
+#include <string.h>
+
+#define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
+#define QUIET                                                                                                          \
+    {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},                      \
+    {                                                                                                                  \
+        "noise.host_jitter", "0"                                                                                       \
+    }
+
+/* A mean over ranks of sums of times: equal, as each rank adds the same numbers in the same order. */
+static void assert_same(const char *what, double a, double b)
+{
+    if (!(a == b))
+        fail_msg("%s: %.17g, %.17g with an event for every kernel", what, a, b);
+}
+
+#define SAME(field) assert_same(#field, ahead.field, single.field)
+
+static void check(const char *scenario, const struct scenario_override *overrides, int n, double fewer)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set = {0};
+    if (scenario_load(&set, scenario, overrides, n, &arena, &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
+    struct scenario_result results[2];
+    for (int single = 0; single < 2; single++) {
+        struct scenario_point point = set.points[0];
+        point.options.exec.one_by_one = single == 1;
+        assert_int_equal(scenario_simulate(&results[single], &point, &arena, &diag), STATUS_OK);
+    }
+    struct exec_result ahead = results[0].exec, single = results[1].exec;
+    assert_int_equal(ahead.status, single.status);
+    SAME(step_time_s);
+    SAME(step_time_sd_s);
+    SAME(breakdown.compute_s);
+    SAME(breakdown.contention_s);
+    SAME(breakdown.exposed_comm_s);
+    SAME(breakdown.host_bound_s);
+    SAME(breakdown.other_idle_s);
+    SAME(breakdown.comm_s);
+    SAME(breakdown.comm_latency_s);
+    SAME(breakdown.comm_wait_s);
+    SAME(memory.peak_allocated_bytes);
+    SAME(memory.peak_reserved_bytes);
+    SAME(memory.alloc_retries);
+    SAME(memory.alloc_stall_s);
+    SAME(nvlink_utilisation);
+    SAME(nic_utilisation);
+    if (!(ahead.events * fewer < single.events))
+        fail_msg("%g events, %g with one for every kernel", ahead.events, single.events);
+    arena_release(&arena);
+}
+
+/* The GPU is behind the host, which mostly waits for the launch queue. */
+static void full_queue(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"}};
+    check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), 3);
+}
+
+static void host_is_behind(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"noise.host_jitter", "0.2"}};
+    check(SCENARIOS "gpt2_ddp_v100.yaml", OVERRIDES(set), 1);
+}
+
+static void without_noise(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"}, QUIET};
+    check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), 1);
+}
+
+/* Streams beside the compute stream end kernels that the host waits for, too. */
+static void several_streams(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"strategy", "fsdp"},
+        {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"train.seq_len", "1024"}, {"train.grad_accum", "2"}};
+    check(SCENARIOS "sharding_strategies_7b.yaml", OVERRIDES(set), 1);
+}
+
+/* DeepSpeed's optimizer waits for the GPU; stage 3 gathers on the way. */
+static void zero_3(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"model", SCENARIOS "models/gpt2.yaml"}, {"strategy", "deepspeed"},
+        {"deepspeed.zero_optimization.stage", "3"}, {"train.seq_len", "1024"}, {"cluster.gpus", "8"}};
+    check(SCENARIOS "zero_stages_7b.yaml", OVERRIDES(set), 1);
+}
+
+/* cudaMalloc fails, and the host waits until the GPU has run dry. */
+static void allocator_retries(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "128"}, {"train.micro_batch", "2"}, QUIET};
+    check(SCENARIOS "allocator_retries.yaml", OVERRIDES(set), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(full_queue),
+        cmocka_unit_test(host_is_behind),
+        cmocka_unit_test(without_noise),
+        cmocka_unit_test(several_streams),
+        cmocka_unit_test(zero_3),
+        cmocka_unit_test(allocator_retries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
