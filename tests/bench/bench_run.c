@@ -2,7 +2,7 @@
  * same run, which a slower machine does not change: an event of the engine alone, 1000 pending (the hold model).
  *
  * plan: to compile one of 256 micro-steps, an op. folded: one rank with its allocator; ranks: 32 with noise and without
- * an allocator of their own; both an event, the compilation included. */
+ * an allocator of their own; both an op that a stream runs (not all take an event), the compilation included. */
 #include "bench.h"
 
 #include "engine/engine.h"
@@ -35,7 +35,16 @@ static double event_s(void)
     return seconds;
 }
 
-/* Seconds of an op of the plan, or of an event of the run. */
+/* What the streams of all ranks run in all steps. */
+static double ops_run(const struct scenario_point *point, const struct plan *plan, const struct exec_result *result)
+{
+    double ops = 0;
+    for (int s = 0; s < STREAM_COUNT; s++)
+        ops += plan->stream_ops[s].n;
+    return ops * result->ranks_simulated * (double)(point->options.exec.steps + point->options.exec.warmup_steps);
+}
+
+/* Seconds of an op of the plan, or of one that runs. */
 static double run_s(const struct scenario_override *set, int n, bool compiles_only)
 {
     struct arena arena = ARENA_INIT;
@@ -51,8 +60,10 @@ static double run_s(const struct scenario_override *set, int n, bool compiles_on
     else
         scenario_simulate(&result, &scenario.points[0], &arena, diag);
     double seconds = now_s() - begin;
+    if (!compiles_only)
+        scenario_compile(&plan, &scenario.points[0], &arena, diag);
     BUG_IF(diag->n_errors > 0, "%s", diag->text);
-    seconds /= compiles_only ? (double)plan.ops.n : result.exec.events;
+    seconds /= compiles_only ? (double)plan.ops.n : ops_run(&scenario.points[0], &plan, &result.exec);
     plan_release(&plan);
     arena_release(&arena);
     free(diag);
