@@ -15,8 +15,10 @@ static const double TUNE_SLACK = 0.99;
 static int64_t sharding_group(const struct scenario_point *point)
 {
     const struct strategy_options *strategy = &point->options.strategy;
-    if (strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_strategy == HYBRID_SHARD)
-        return strategy->fsdp.sharding_group_size;
+    int sharding = strategy->fsdp.sharding_strategy;
+    int64_t group = strategy->fsdp.sharding_group_size;
+    if (strategy->kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2))
+        return group ? group : hw_gpus_per_node(&point->hw);
     if (strategy->kind == STRATEGY_INTERNEVO)
         return internevo_zero1_size(&strategy->internevo, point->options.cluster.gpus);
     return point->options.cluster.gpus;
