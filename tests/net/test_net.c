@@ -13,9 +13,9 @@
 struct fixture {
     struct engine engine;
     struct net net;
-    uint32_t ended, starter;
+    uint32_t ended, starter, capacity, rerouter;
     ps_t end[4];
-    struct maxmin_use use;
+    struct maxmin_use use, detour;
 };
 
 static void on_ended(void *self, const struct event *event)
@@ -31,12 +31,28 @@ static void on_start(void *self, const struct event *event)
         (struct net_listener){fixture->ended, event->target});
 }
 
+/* arg: the capacity in B/s that the link of all flows has from now on. */
+static void on_capacity(void *self, const struct event *event)
+{
+    struct fixture *fixture = self;
+    net_set_capacity(&fixture->net, fixture->use.link, (double)event->arg);
+}
+
+/* Slot target takes the detour. */
+static void on_reroute(void *self, const struct event *event)
+{
+    struct fixture *fixture = self;
+    net_reroute(&fixture->net, (int)event->target, &fixture->detour, 1);
+}
+
 static void set_up(struct fixture *fixture, double capacity)
 {
     engine_init(&fixture->engine);
     net_init(&fixture->net, &fixture->engine);
     fixture->ended = engine_register(&fixture->engine, on_ended, fixture);
     fixture->starter = engine_register(&fixture->engine, on_start, fixture);
+    fixture->capacity = engine_register(&fixture->engine, on_capacity, fixture);
+    fixture->rerouter = engine_register(&fixture->engine, on_reroute, fixture);
     fixture->use = (struct maxmin_use){net_add_link(&fixture->net, capacity), 1};
     for (int i = 0; i < 4; i++)
         net_add_slot(&fixture->net);
@@ -81,6 +97,41 @@ static void flows_of_one_instant_are_settled_together(void **state)
     engine_run(&fixture.engine);
     for (int i = 0; i < 4; i++)
         expect_s(fixture.end[i], 4);
+    tear_down(&fixture);
+}
+
+/* Nothing else happens when the link changes. 300 B: 100 in the first second, 50 in the next at 50 B/s, the last 150
+ * from then on at 300 B/s. */
+static void a_flow_has_what_its_link_gives_at_each_moment(void **state)
+{
+    (void)state;
+    struct fixture fixture = {0};
+    set_up(&fixture, 100);
+    engine_at(&fixture.engine, 0, fixture.starter, 0, 300);
+    engine_at(&fixture.engine, PS_PER_S, fixture.capacity, 0, 50);
+    engine_at(&fixture.engine, 2 * PS_PER_S, fixture.capacity, 0, 300);
+    engine_run(&fixture.engine);
+    expect_s(fixture.end[0], 2.5);
+    assert_true(fabs(net_carried(&fixture.net, fixture.use.link) - 300) < 1e-6);
+    tear_down(&fixture);
+}
+
+/* A and B, 300 B each, share 100 B/s for 2 s. Then A takes its last 200 B over a link of 25 B/s, to 10 s; B has the
+ * first link alone and needs 2 s for its last 200 B. */
+static void a_flow_on_another_way_leaves_its_share_behind(void **state)
+{
+    (void)state;
+    struct fixture fixture = {0};
+    set_up(&fixture, 100);
+    fixture.detour = (struct maxmin_use){net_add_link(&fixture.net, 25), 1};
+    engine_at(&fixture.engine, 0, fixture.starter, 0, 300);
+    engine_at(&fixture.engine, 0, fixture.starter, 1, 300);
+    engine_at(&fixture.engine, 2 * PS_PER_S, fixture.rerouter, 0, 0);
+    engine_run(&fixture.engine);
+    expect_s(fixture.end[1], 4);
+    expect_s(fixture.end[0], 10);
+    assert_true(fabs(net_carried(&fixture.net, fixture.use.link) - 400) < 1e-6);
+    assert_true(fabs(net_carried(&fixture.net, fixture.detour.link) - 200) < 1e-6);
     tear_down(&fixture);
 }
 
@@ -166,6 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_flows_share_a_link),
         cmocka_unit_test(flows_of_one_instant_are_settled_together),
+        cmocka_unit_test(a_flow_has_what_its_link_gives_at_each_moment),
+        cmocka_unit_test(a_flow_on_another_way_leaves_its_share_behind),
         cmocka_unit_test(only_what_changed_is_solved_and_all_rates_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
