@@ -1,0 +1,147 @@
+/* Cases drawn at random: models of every family and the options of strategies, independently. Most of them are jobs
+ * that strategy_compile takes. The seed is fixed, so a number always names the same case. */
+#ifndef FLOPCAST_TESTS_COMBINATIONS_H
+#define FLOPCAST_TESTS_COMBINATIONS_H
+
+#include "shapes.h"
+#include "base/rng.h"
+#include "strategy/strategy.h"
+
+struct drawn {
+    int number;
+    const struct model_shape *shape;
+    int gpus;
+    struct strategy_options options;
+};
+
+static inline int below(struct rng_stream *rng, int n)
+{
+    return (int)(rng_uniform(rng) * n);
+}
+
+static inline bool one_in(struct rng_stream *rng, int n)
+{
+    return below(rng, n) == 0;
+}
+
+static inline int64_t one_of(struct rng_stream *rng, const int64_t *values, int n)
+{
+    return values[below(rng, n)];
+}
+#define ONE_OF(rng, ...)                                                                                               \
+    one_of(rng, (const int64_t[]){__VA_ARGS__}, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)))
+
+/* The families, and what takes other paths: DeepViT, a DHEN whose layers take adapters. Convolutions are few, they cost
+ * most of the time. */
+static inline const struct model_shape *draw_shape(struct rng_stream *rng)
+{
+    static struct model_shape deep_vit, linear_dhen;
+    deep_vit = small_vit;
+    deep_vit.name = "deepvit";
+    deep_vit.mixes_heads = true;
+    linear_dhen = small_dhen;
+    linear_dhen.name = "dhen without convolution";
+    linear_dhen.dhen.convolution = false;
+    const struct model_shape *const shapes[] = {
+        &small_gpt, &small_t5, &small_llama, &small_bert, &small_vit, &deep_vit, &small_dhen, &linear_dhen};
+    enum { N = sizeof shapes / sizeof *shapes };
+    return one_in(rng, 4 * N) ? &small_resnet : shapes[below(rng, N)];
+}
+
+/* Tokens of a micro-batch that are a multiple of 16 and such that are none, which FP8 does not take; the last
+ * micro-batch may differ in that, either way. */
+static inline void draw_batch(struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
+{
+    int64_t own = model_sample_tokens(shape);
+    train->seq_len = own > 0 ? own : ONE_OF(rng, 32, 24, 20);
+    train->decoder_seq_len = shape->family == MODEL_T5 ? ONE_OF(rng, 0, 8) : 0;
+    train->micro_batch = ONE_OF(rng, 1, 2, 3, 5);
+    train->grad_accum = one_in(rng, 3) ? 3 : 1;
+    train->device_batch = one_in(rng, 3) && train->grad_accum == 1 ? 1 + below(rng, 9) : 0;
+}
+
+static inline void draw_train(struct rng_stream *rng, struct train_options *train, const struct model_shape *shape)
+{
+    draw_batch(rng, train, shape);
+    train->precision = below(rng, PRECISION_COUNT);
+    train->optimizer = below(rng, OPTIMIZER_COUNT);
+    train->optimizer_impl = below(rng, OPTIMIZER_IMPL_COUNT);
+    train->activation_checkpointing = below(rng, CHECKPOINT_COUNT);
+    train->checkpoint_interval = ONE_OF(rng, 1, 1, 2);
+    train->checkpoint_early_stop = one_in(rng, 2);
+    train->attention = model_takes_flash(shape) && one_in(rng, 2) ? ATTENTION_FLASH : ATTENTION_NAIVE;
+    train->cross_entropy = below(rng, CROSS_ENTROPY_COUNT);
+    train->fusion = one_in(rng, 4) ? FUSION_INDUCTOR : FUSION_EAGER;
+    train->memory_format = below(rng, IMAGE_FORMAT_COUNT);
+    train->use_cache = one_in(rng, 2);
+    train->drop_logits = one_in(rng, 2);
+    train->neftune = one_in(rng, 4);
+    train->decode_images = shape->image_size > 0 && one_in(rng, 2);
+    train->lora_rank = model_takes_adapters(shape) && train->optimizer != OPTIMIZER_LOMO && one_in(rng, 3) ? 4 : 0;
+    bool half = train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;
+    train->autocast = half && one_in(rng, 2);
+    train->qlora = train->lora_rank > 0 && half && one_in(rng, 2); /* else refused by scenario/check.c */
+}
+
+static inline void draw_fsdp(struct rng_stream *rng, struct fsdp_options *fsdp, int gpus)
+{
+    fsdp->sharding_strategy = below(rng, SHARDING_COUNT);
+    fsdp->backward_prefetch = below(rng, BACKWARD_PREFETCH_COUNT);
+    fsdp->reduce_dtype = below(rng, REDUCE_DTYPE_COUNT);
+    fsdp->limit_all_gathers = one_in(rng, 2);
+    fsdp->forward_prefetch = one_in(rng, 2);
+    fsdp->cpu_offload = one_in(rng, 4);
+    fsdp->no_sync = one_in(rng, 2);
+    fsdp->version = 1 + below(rng, 2);
+    fsdp->max_inflight_all_gathers = ONE_OF(rng, 1, 2, 3);
+    fsdp->sharding_group_size = gpus < 8 ? gpus : ONE_OF(rng, 0, 1, 4, 8);
+}
+
+static inline void draw_ddp(struct rng_stream *rng, struct ddp_options *ddp)
+{
+    ddp->bucket_cap_bytes = (double)ONE_OF(rng, 1, 100000, 25 << 20);
+    ddp->first_bucket_bytes = (double)ONE_OF(rng, 1, 1 << 20);
+    ddp->gradient_as_bucket_view = one_in(rng, 2);
+    ddp->broadcast_buffers = one_in(rng, 2);
+}
+
+static inline void draw_zero(struct rng_stream *rng, struct zero_options *zero)
+{
+    zero->stage = 1 + below(rng, 3);
+    zero->reduce_bucket_size = ONE_OF(rng, 1, 5000, 500000000);
+    zero->allgather_bucket_size = ONE_OF(rng, 10000, 500000000);
+    zero->overlap_comm = below(rng, OVERLAP_COUNT);
+    zero->stage3_prefetch_bucket_size = ONE_OF(rng, 0, 5000, 500000000);
+    zero->stage3_param_persistence_threshold = ONE_OF(rng, 0, 100, 100000);
+    zero->stage3_max_live_parameters = ONE_OF(rng, 0, 10000, 1000000000);
+    zero->stage3_fetch = below(rng, FETCH_COUNT);
+    zero->stage3_max_reuse_distance = ONE_OF(rng, 0, 10000, 1000000000);
+    zero->offload_optimizer = one_in(rng, 4);
+}
+
+static inline void draw_internevo(struct rng_stream *rng, struct internevo_options *internevo)
+{
+    internevo->zero1 = ONE_OF(rng, -1, 1, 8);
+    internevo->reduce_bucket_size = ONE_OF(rng, 1, 5000, 500000000);
+    internevo->overlap_sync_grad = one_in(rng, 2);
+    internevo->overlap_sync_param = one_in(rng, 2);
+}
+
+/* A statement a draw: the order of those within an expression is the compiler's. */
+static inline struct drawn draw(int number)
+{
+    struct rng_stream rng = rng_stream(1, 0, (uint64_t)number);
+    struct drawn drawn = {.number = number, .options = strategy_default_options()};
+    struct strategy_options *options = &drawn.options;
+    drawn.shape = draw_shape(&rng);
+    options->kind = below(&rng, STRATEGY_COUNT);
+    drawn.gpus = options->kind == STRATEGY_SINGLE_DEVICE ? 1 : (int)ONE_OF(&rng, 1, 4, 8, 16, 32);
+    draw_train(&rng, &options->train, drawn.shape);
+    draw_fsdp(&rng, &options->fsdp, drawn.gpus);
+    draw_ddp(&rng, &options->ddp);
+    draw_zero(&rng, &options->zero);
+    draw_internevo(&rng, &options->internevo);
+    return drawn;
+}
+
+#endif
