@@ -1,0 +1,153 @@
+/* Golden digests of what drawn cases (tests/combinations.h) compile to, one for each strategy and one for each family
+ * of models, and of what a quarter of the plans do, one for each cluster. Laws say what holds of any plan; these notice
+ * what no law forbids: a kernel that reads other bytes, a wait that is gone. As in test_digest.c a digest that changes
+ * on purpose is put in here anew, and the commit says why. A change of one strategy or family leaves the others of its
+ * table as they are. */
+#include "scenario/scenario.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../combinations.h"
+#include "base/digest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CASES = 2000, EXECUTED = 4 };
+
+/* NVSwitch and as many NICs as GPUs; the same with leaf and spine switches; PCIe and one NIC a node. */
+static const char *const clusters[] = {"h100-8x400g", "h100-8x400g-rail", "a100-pcie-1x200g"};
+enum { CLUSTERS = sizeof clusters / sizeof *clusters };
+
+struct digests {
+    uint64_t strategy[STRATEGY_COUNT], family[MODEL_FAMILY_COUNT], cluster[CLUSTERS];
+};
+
+static const struct digests want = {
+    .strategy = {[STRATEGY_FSDP] = UINT64_C(0x8131397d79cb10f6),
+        [STRATEGY_DDP] = UINT64_C(0xbed15e79d8356512),
+        [STRATEGY_DEEPSPEED] = UINT64_C(0xf9dadb7dfa884ace),
+        [STRATEGY_INTERNEVO] = UINT64_C(0x05a6f54e324af6f9),
+        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0x0d9aa111dc487c54)},
+    .family = {[MODEL_T5] = UINT64_C(0x57733ebecf1d90eb),
+        [MODEL_GPT] = UINT64_C(0xb9edd974a13530fa),
+        [MODEL_LLAMA] = UINT64_C(0x17d90dd07b696dec),
+        [MODEL_BERT] = UINT64_C(0xe32341fb516e1a58),
+        [MODEL_VIT] = UINT64_C(0xc9125594c47b2a38),
+        [MODEL_CONVNET] = UINT64_C(0x59f37514976a2c89),
+        [MODEL_DHEN] = UINT64_C(0x8408c329c373a5ea)},
+    .cluster = {UINT64_C(0x1274d505a17b01fb), UINT64_C(0x3c0aca8fb2a146fc), UINT64_C(0x26026eef0078c47c)},
+};
+
+static uint64_t digest_real(uint64_t digest, double value)
+{
+    uint64_t word;
+    memcpy(&word, &value, sizeof word);
+    return digest_word(digest, word);
+}
+
+/* What plan_digest() leaves out, too. */
+static uint64_t digest_plan(uint64_t digest, const struct plan *plan)
+{
+    digest = digest_word(digest, plan_digest(plan));
+    for (int k = 0; k < plan->kernels.n; k++)
+        digest = digest_word(digest, kernel_digest(&plan->kernels.at[k]));
+    for (int b = 0; b < plan->buffers.n; b++)
+        digest = digest_word(digest, ((uint64_t)plan->buffers.at[b].category << 8) | plan->buffers.at[b].stream);
+    for (int s = 0; s < plan->setup.n; s++)
+        digest = digest_word(digest, (uint64_t)plan->setup.at[s]);
+    for (int c = 0; c < plan->collectives.n; c++) {
+        const struct plan_group *group = &plan->groups.at[plan->collectives.at[c].group];
+        digest = digest_word(digest, ((uint64_t)group->size << 32) | (uint64_t)group->stride);
+    }
+    const double sums[] = {plan->model_flop, plan->hardware_flop, plan->host_bytes, plan->tokens, plan->samples};
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
+        digest = digest_real(digest, sums[i]);
+    return digest;
+}
+
+/* The events and the peaks of HBM; a third of the runs have noise where all ranks are simulated for it, one by one. */
+static uint64_t digest_run(
+    uint64_t digest, const struct plan *plan, const struct hw *hw, int number, struct arena *arena)
+{
+    struct exec_options options = exec_default_options();
+    struct exec_result result;
+    options.steps = options.warmup_steps = 1;
+    options.expandable_segments = number / EXECUTED % 5 == 0;
+    if (number / EXECUTED % 4 == 0 && plan->ranks <= 8)
+        options.noise = (struct noise_options){0.02, 0.01, 0.02, 0.05, false};
+    exec_run(&result, plan, hw, &options, arena);
+    const struct exec_memory *memory = &result.memory;
+    digest = digest_word(digest, result.digest);
+    digest = digest_real(digest_real(digest, memory->peak_allocated_bytes), memory->peak_reserved_bytes);
+    for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+        digest = digest_real(digest, memory->peak_category_bytes[c]);
+    return digest;
+}
+
+static void take(struct digests *digests, int number, const struct hw *hw)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct drawn drawn = draw(number);
+    struct model model;
+    struct plan plan = {0};
+    int cluster = number / EXECUTED % CLUSTERS;
+    model_build(&model, drawn.shape, &arena);
+    if (strategy_compile(&plan, &drawn.options, &model, &hw[cluster], drawn.gpus, (struct source_pos){0}, &arena,
+            &diag) == STATUS_OK) {
+        uint64_t *strategy = &digests->strategy[drawn.options.kind], *family = &digests->family[drawn.shape->family];
+        *strategy = digest_plan(*strategy, &plan);
+        *family = digest_plan(*family, &plan);
+        if (number % EXECUTED == 0)
+            digests->cluster[cluster] = digest_run(digests->cluster[cluster], &plan, &hw[cluster], number, &arena);
+    }
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
+/* How many differ; they are told as they would stand above. */
+static int compare(const char *table, const uint64_t *got, const uint64_t *wanted, int n)
+{
+    int differ = 0;
+    for (int i = 0; i < n; i++) {
+        if (got[i] == wanted[i])
+            continue;
+        fprintf(stderr, "%s %d: UINT64_C(0x%016" PRIx64 ")\n", table, i, got[i]);
+        differ++;
+    }
+    return differ;
+}
+
+static void plans_and_runs_are_what_they_were(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw[CLUSTERS];
+    struct digests got = {0};
+    for (int c = 0; c < CLUSTERS; c++) {
+        hw_load(&hw[c], arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", clusters[c]), &arena,
+            &diag);
+        hw[c].gpu.host_image_s = 1e-4; /* some time, so that images can be decoded */
+    }
+    assert_string_equal(diag.text, "");
+    for (int i = 0; i < CASES; i++)
+        take(&got, i, hw);
+    int differ = compare("strategy", got.strategy, want.strategy, STRATEGY_COUNT) +
+                 compare("family", got.family, want.family, MODEL_FAMILY_COUNT) +
+                 compare("cluster", got.cluster, want.cluster, CLUSTERS);
+    assert_int_equal(differ, 0);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plans_and_runs_are_what_they_were)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
