@@ -187,6 +187,34 @@ static void test_names(void **state)
     assert_string_equal(kernel_kind_names[KERNEL_OPTIMIZER], "optimizer");
 }
 
+/* Kernels that differ in anything are two: a plan holds each once, and what it took for another would run as that. */
+static void test_kernels_are_the_same_in_everything(void **state)
+{
+    (void)state;
+    const struct kernel_work work = kernel_gemm(8, 16, 32, 2, DTYPE_BF16, 2, 2);
+    struct kernel_work others[13];
+    enum { N = sizeof others / sizeof *others };
+    for (int i = 0; i < N; i++)
+        others[i] = work;
+    others[0].kind = KERNEL_ATTENTION;
+    others[1].math = DTYPE_FP16;
+    others[2].flop += 1;
+    others[3].read_bytes += 1;
+    others[4].write_bytes += 1;
+    others[5].row_pieces += 1;
+    others[6].m++;
+    others[7].n++;
+    others[8].k++;
+    others[9].batch++;
+    others[10].gathers = true;
+    others[11].causal = true;
+    others[12].backward = true;
+    assert_true(kernel_same(&work, &work));
+    for (int i = 0; i < N; i++)
+        if (kernel_same(&work, &others[i]) || kernel_same(&others[i], &work))
+            fail_msg("number %d is taken for the same", i);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -200,6 +228,7 @@ int main(void)
         cmocka_unit_test(test_gemm_work),
         cmocka_unit_test(test_supported),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_kernels_are_the_same_in_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -214,6 +214,8 @@ static void batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **stat
                         cliff.alloc_stall_s > 5 * tame->alloc_stall_s);
         assert_true(wild->alloc_retries_a_step > 1.5 * tame->alloc_retries_a_step &&
                     wild->alloc_stall_s > 2 * tame->alloc_stall_s);
+        /* Of the whole run: of its four measured steps and of those before, in which segments are first freed. */
+        assert_true(wild->alloc_retries > 4 * wild->alloc_retries_a_step);
         assert_true(wild->peak_reserved_bytes > 0.99 * tame->peak_reserved_bytes); /* both may reach the end */
         assert_true(wild->peak_allocated_bytes == tame->peak_allocated_bytes);
         assert_true(unlimited.step_time_s > 1.02 * limited.step_time_s);
