@@ -136,6 +136,69 @@ static void a_summary_counts_what_can_be_compared(void **state)
     drop(loaded);
 }
 
+static bool of_source(const struct validate_row *row, const void *self)
+{
+    return strcmp(row->source, self) == 0;
+}
+
+/* Eleven rows off by 0 to 10 %, from 8 % on downwards, and one of another source. Of 11 in order the 6th is the median
+ * and the 10th the 90th percentile: 5 and 9 %; with their signs three are below 0 and the 6th is 2 %. */
+static void a_summary_by_hand(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    struct validate_table table = {0};
+    struct validate_row row = {.source = "s", .status = VALIDATE_OK, .has_error = true};
+    for (int i = 0; i < N; i++) {
+        row.error = (i < 8 ? 0.01 : -0.01) * i;
+        vec_push(&table.rows, row);
+    }
+    struct validate_row *rows = table.rows.at;
+    rows[N - 1].source = "another";
+    /* Measured and predicted ratios; where both are 1 it is a curve's smallest row. Off by 0.05, 0.1, 0.02. */
+    const double measured[] = {1, 0.9, 0.8, 1}, predicted[] = {1, 0.95, 0.7, 0.98};
+    for (int i = 0; i < 4; i++) {
+        rows[i].has_ratio = true;
+        rows[i].measured_ratio = measured[i];
+        rows[i].predicted_ratio = predicted[i];
+    }
+    for (int i = 0; i < 6; i++) {
+        rows[i].interval.known = i < 5;
+        rows[i].interval.covers = i >= 2; /* three that are known */
+        rows[i].ratio_interval.known = i < 4;
+        rows[i].ratio_interval.covers = i >= 3; /* one that is known */
+    }
+    /* Peaks of 10 bytes, predicted 20 % too low, 10 and 30 % too high; a fourth is not known. */
+    const double peaks[] = {8, 11, 13, 0};
+    for (int i = 0; i < 4; i++) {
+        rows[i].measured_peak_bytes = 10;
+        rows[i].predicted_peak_bytes = peaks[i];
+    }
+    /* Out of memory as measured, not as measured, and measured though it ran; one that did not run says nothing. */
+    rows[7].status = rows[8].status = VALIDATE_OOM;
+    rows[7].measured_oom = rows[9].measured_oom = true;
+    rows[10].status = VALIDATE_NOT_SIMULATED;
+    struct validate_summary s = validate_summarise(&table, of_source, "s");
+    assert_int_equal(s.n_rows, 11);
+    assert_int_equal(s.n_errors, 11);
+    assert_near(s.median, 0.05, 1e-12);
+    assert_near(s.p90, 0.09, 1e-12);
+    assert_near(s.mean, 0.05, 1e-12);
+    assert_near(s.bias, 0.02, 1e-12);
+    assert_int_equal(s.n_ratios, 3);
+    assert_near(s.ratio_mean, 0.17 / 3, 1e-12);
+    assert_near(s.ratio_most, 0.1, 1e-12);
+    assert_int_equal(s.n_intervals, 5);
+    assert_int_equal(s.n_covered, 3);
+    assert_int_equal(s.n_ratio_intervals, 4);
+    assert_int_equal(s.n_ratio_covered, 1);
+    assert_int_equal(s.n_memory, 3);
+    assert_near(s.memory_median, 0.2, 1e-12);
+    assert_int_equal(s.oom_agree, 8);
+    assert_int_equal(s.oom_wrong, 2);
+    vec_free(&table.rows);
+}
+
 /* A user's table may say more than is asked. */
 static void a_column_of_ones_own_is_warned_of(void **state)
 {
@@ -234,6 +297,7 @@ int main(void)
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
+        cmocka_unit_test(a_summary_by_hand),
         cmocka_unit_test(a_column_of_ones_own_is_warned_of),
         cmocka_unit_test(mistakes),
         cmocka_unit_test(a_row_is_named_for_the_base),
