@@ -278,6 +278,31 @@ static void hierarchical_only_when_forced(void **state)
     assert_int_not_equal(coll_choose(COLL_ALL_REDUCE, 16e9, shape, &test_hw, COLL_FREE).algorithm, COLL_HIERARCHICAL);
 }
 
+/* The same for the halves of an all-reduce: 8 x 1 GB over the rails, 14 GB inside. Latencies and traffic of HBM are
+ * those of the stages, rings of 8 in a node and of 2 across. Where there is one node or one GPU in each, and for other
+ * kinds, there are no stages. */
+static void stages_of_the_hierarchy_add_up(void **state)
+{
+    (void)state;
+    const struct coll_shape shape = shape_of(16, 1), inside = {8, 1, 8}, across = {2, 2, 1};
+    const struct coll_force force = {COLL_HIERARCHICAL, COLL_SIMPLE};
+    const enum coll_kind kinds[] = {COLL_ALL_GATHER, COLL_REDUCE_SCATTER};
+    for (int i = 0; i < 2; i++) {
+        struct coll_cost cost = coll_choose(kinds[i], 16e9, shape, &test_hw, force);
+        struct coll_cost in = cost_of(kinds[i], COLL_RING, COLL_SIMPLE, 16e9, inside, &test_hw);
+        struct coll_cost out = cost_of(kinds[i], COLL_RING, COLL_SIMPLE, 2e9, across, &test_hw);
+        assert_int_equal(cost.algorithm, COLL_HIERARCHICAL);
+        near(cost.bus_bytes / cost.max_rate_Bps, 0.14 + 0.1);
+        near(cost.bus_bytes * cost.node_out_factor, 8e9);
+        near(cost.bus_bytes * cost.gpu_out_factor, 14e9);
+        near(cost.latency_s, in.latency_s + out.latency_s);
+        near(cost.hbm_bytes, in.hbm_bytes + out.hbm_bytes);
+    }
+    assert_int_not_equal(coll_choose(COLL_BROADCAST, 16e9, shape, &test_hw, force).algorithm, COLL_HIERARCHICAL);
+    assert_int_not_equal(coll_choose(COLL_ALL_REDUCE, 16e9, inside, &test_hw, force).algorithm, COLL_HIERARCHICAL);
+    assert_int_not_equal(coll_choose(COLL_ALL_REDUCE, 16e9, across, &test_hw, force).algorithm, COLL_HIERARCHICAL);
+}
+
 /* What cannot be done as forced is done otherwise, the protocol given up first. */
 static void force_falls_back(void **state)
 {
@@ -347,6 +372,7 @@ int main(void)
         cmocka_unit_test(send_recv_crosses_by_one_nic),
         cmocka_unit_test(few_channels_bound_one_peer),
         cmocka_unit_test(hierarchical_only_when_forced),
+        cmocka_unit_test(stages_of_the_hierarchy_add_up),
         cmocka_unit_test(force_falls_back),
         cmocka_unit_test(a_lone_rank_reaches_its_own_nic),
         cmocka_unit_test(one_rank_costs_nothing),

@@ -107,6 +107,30 @@ static void a_collective_takes_latency_and_bandwidth(void **state)
     end(&f);
 }
 
+/* The same, step behind step: each GPU sends 100 MB a step, of the 100 GB/s that it could, whatever ran before the
+ * steps that are measured. */
+static void links_are_used_as_in_the_measured_steps(void **state)
+{
+    (void)state;
+    for (int warmup = 0; warmup <= 2; warmup++) {
+        struct fixture f;
+        begin(&f, 2);
+        int world = plan_group(&f.builder, "world", 2, 1);
+        plan_stream_wait(&f.builder, STREAM_COMM, PLAN_PREVIOUS_STEP + 1);
+        int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+        plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        f.options.steps = 2;
+        f.options.warmup_steps = warmup;
+        run(&f);
+        near(f.result.step_time_s, 2.11e-3);
+        near(f.result.step_time_sd_s, 0);
+        near(f.result.nvlink_utilisation, 1 / 2.11);
+        near(f.result.nic_utilisation, 0);
+        end(&f);
+    }
+}
+
 /* The same gather, whose result another stream casts for 4 ms before compute goes on, as a step's end does behind
  * FSDP's last reduce-scatter: compute lacks the collective for its 1.11 ms, and the cast for the rest. Compute's own
  * first kernel hides 1 ms of the gather. */
@@ -377,6 +401,7 @@ int main(void)
         cmocka_unit_test(the_host_blocks_where_it_waits),
         cmocka_unit_test(a_wait_on_the_step_before_keeps_steps_apart),
         cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
+        cmocka_unit_test(links_are_used_as_in_the_measured_steps),
         cmocka_unit_test(a_collective_is_exposed_behind_the_kernel_that_waits_for_it),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
         cmocka_unit_test(compute_is_slower_beside_a_collective),
