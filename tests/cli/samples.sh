@@ -7,6 +7,10 @@ scenario t5_scaling.yaml 'sweep: [{cluster.gpus: [8, 16]}]' # the name that the 
 
 expect 0 "$FLOPCAST" run t5_scaling.yaml --samples 5 --db a.db
 says out "90 % by numbers" "90 % in all" "median of 5 samples" "with what the model leaves out between"
+# Along the curve: what the model leaves out lies around the 90 %, and those around the median.
+sed -n 's/.* median of 5 samples \(.*\) %, 90 % between \(.*\) and \(.*\) %, with what the model leaves out between \(.*\) and \(.*\) %$/\4 \2 \1 \3 \5/p' out |
+    awk '{ n++; for (i = 2; i <= NF; i++) if ($i + 0 < $(i - 1) + 0) exit 1; if ($1 + 0 >= $2 + 0 || $5 + 0 <= $4 + 0) exit 1 } END { exit n != 1 }' ||
+    fail "bands of the curve: $(grep 'median of' out)"
 [[ $(ask "SELECT count(*) || ' bands of ' || min(samples) AS n FROM v_band WHERE tflops_per_gpu_p05 <= tflops_per_gpu_p50 AND tflops_per_gpu_p50 <= tflops_per_gpu_p95 AND tflops_per_gpu_low < tflops_per_gpu_p05 AND tflops_per_gpu_p95 < tflops_per_gpu_high AND discrepancy > 0") == '2 bands of 5' ]] ||
     fail "bands in the database: $(ask 'SELECT * FROM band')"
 if command -v gnuplot >/dev/null; then

@@ -140,6 +140,54 @@ static void check_refuses_broken_plans(void **state)
     refuses(&f, "group world has collectives on two streams: gather on 'comm', exchange on 'replicate'");
 }
 
+/* No builder makes these: numbers one past the end, and one below 0, of all that an op points at. */
+static void check_refuses_what_points_nowhere(void **state)
+{
+    (void)state;
+    for (int c = 0; c < 8; c++) {
+        struct fixture f;
+        char why[256];
+        begin(&f);
+        kernel(&f, STREAM_COMPUTE, "kernel");
+        plan_stream_wait(&f.builder, STREAM_COMM, 0);
+        int world = plan_group(&f.builder, "world", 8, 1);
+        plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 1, world, 0);
+        plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "b", 1, HBM_ACTIVATIONS), PLAN_NO_OP);
+        plan_end(&f.builder);
+        assert_true(plan_check(&f.plan, why, sizeof why));
+        struct plan_op *ops = f.plan.ops.at; /* kernel, gather, alloc, free */
+        switch (c) {
+        case 0:
+            ops[0].stream = STREAM_COUNT;
+            break;
+        case 1:
+            ops[0].index = f.plan.kernels.n;
+            break;
+        case 2:
+            ops[1].index = f.plan.collectives.n;
+            break;
+        case 3:
+            ops[2].index = f.plan.buffers.n;
+            break;
+        case 4:
+            ops[3].index = -1;
+            break;
+        case 5:
+            f.plan.collectives.at[0].group = f.plan.groups.n;
+            break;
+        case 6:
+            f.plan.collectives.at[0].group = -1;
+            break;
+        case 7:
+            f.plan.waits.at[0] = PLAN_PREVIOUS_STEP + f.plan.ops.n;
+            break;
+        }
+        if (plan_check(&f.plan, why, sizeof why))
+            fail_msg("case %d is a plan", c);
+        end(&f);
+    }
+}
+
 static void a_wait_may_name_the_step_before(void **state)
 {
     (void)state;
@@ -176,6 +224,7 @@ int main(void)
         cmocka_unit_test(groups_are_shared_and_a_lone_rank_communicates_with_nobody),
         cmocka_unit_test(the_same_kernel_twice_stands_once),
         cmocka_unit_test(check_refuses_broken_plans),
+        cmocka_unit_test(check_refuses_what_points_nowhere),
         cmocka_unit_test(a_wait_may_name_the_step_before),
         cmocka_unit_test(the_digest_tells_plans_apart),
     };
