@@ -4,6 +4,8 @@
 #include "../near.h"
 #include "scenario/explain.h"
 
+#include <math.h>
+
 #define GPUS(list)                                                                                                     \
     {                                                                                                                  \
         "cluster.gpus", list                                                                                           \
@@ -75,6 +77,87 @@ static void a_host_without_cost_loses_nothing(void **state)
     assert_true(w.part[CAUSE_HOST] != 0);
 }
 
+/* Worse numbers that are one cause's own. */
+static void worsen(struct scenario_point *point, int which)
+{
+    struct hw *hw = &point->hw;
+    struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test"}, pause = {1e-3, 0, QUANTITY_ASSUMED, "test"};
+    switch (which) {
+    case 0:
+        point->options.exec.noise = (struct noise_options){0.1, 0.1, 0.1, 0.1, false};
+        break;
+    case 1: /* so little that the choice of algorithms stays */
+        hw->cluster.nccl_net_latency.value *= 2;
+        break;
+    case 2:
+        hw->node.nic_bandwidth.value /= 10;
+        break;
+    case 3:
+        hw->cluster.oversubscription.value = 10;
+        break;
+    case 4:
+        hw->cluster.nccl_channel_bandwidth = slow;
+        break;
+    case 5:
+        hw->cluster.nccl_staging_bandwidth = slow;
+        break;
+    case 6:
+        point->options.exec.degraded_links = "node0.nics.out=0.01 %";
+        break;
+    case 7: /* a leaf for each node, and one cable up */
+        hw->cluster.network = (struct hw_network){.kind = HW_FAT_TREE,
+            .leaf_ports = hw->node.nics,
+            .cable_bandwidth = hw->node.nic_bandwidth,
+            .spines = {1, 0, QUANTITY_ASSUMED, "test"},
+            .spine_cables = {1, 0, QUANTITY_ASSUMED, "test"}};
+        break;
+    case 8:
+        hw->gpu.overlap_slowdown.value = 3;
+        break;
+    case 9:
+        point->options.strategy.host.kernel_issue_s = 1e-3;
+        break;
+    case 10:
+        hw->gpu.step_pause = pause;
+        break;
+    }
+}
+
+static double step_s(const struct scenario_point *point)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct scenario_result result;
+    assert_int_equal(scenario_simulate(&result, point, &arena, &diag), STATUS_OK);
+    arena_release(&arena);
+    return result.exec.step_time_s;
+}
+
+/* What is removed leaves no trace: then it does not matter how bad it was, which it did before. */
+static void what_is_removed_leaves_no_trace(void **state)
+{
+    (void)state;
+    static const enum scenario_cause causes[] = {CAUSE_STRAGGLERS, CAUSE_LATENCY, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH,
+        CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_CONTENTION, CAUSE_HOST, CAUSE_HOST};
+    const struct scenario_override set[] = {GPUS("16"), NO_NOISE, {"host.kernel_issue", "0 us"},
+        {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"}, {"host.step", "0 us"},
+        {"ddp.bucket_cap", "1 MB"}, {"run.warmup_steps", "2"}};
+    struct loaded *loaded = load_text(BASE, set, (int)(sizeof set / sizeof *set));
+    assert_string_equal(loaded->diag.text, "");
+    double base_s = step_s(&loaded->set.points[0]);
+    for (int i = 0; i < (int)(sizeof causes / sizeof *causes); i++) {
+        struct scenario_point good = loaded->set.points[0], bad = good;
+        worsen(&bad, i);
+        double slower = step_s(&bad) / base_s;
+        scenario_remove_cause(&good, causes[i]);
+        scenario_remove_cause(&bad, causes[i]);
+        double still = step_s(&bad) / step_s(&good);
+        if (!(slower > 1.001) || fabs(still - 1) > 1e-6)
+            fail_msg("number %d: %g times as long, without its cause %g", i, slower, still);
+    }
+    unload(loaded);
+}
+
 /* One GPU has no collectives: neither end loses to them. */
 static void without_collectives_nothing_is_lost_to_them(void **state)
 {
@@ -136,6 +219,7 @@ int main(void)
         cmocka_unit_test(without_noise_nothing_is_lost_to_stragglers),
         cmocka_unit_test(within_a_node_nothing_is_lost_to_the_network),
         cmocka_unit_test(a_host_without_cost_loses_nothing),
+        cmocka_unit_test(what_is_removed_leaves_no_trace),
         cmocka_unit_test(without_collectives_nothing_is_lost_to_them),
         cmocka_unit_test(out_of_memory_has_no_speed),
         cmocka_unit_test(the_path_adds_up_to_the_step),
