@@ -14,6 +14,13 @@ for kind in all_reduce all_gather reduce_scatter broadcast reduce all_to_all sen
     expect 0 "$FLOPCAST" calibrate import nccl-tests log.txt --db a.db
     says out "6 rows: $kind, 16 ranks on 2 nodes"
 done
+# The last line is the mean of the column above it, as far as that is rounded.
+awk '$1 ~ /^[0-9]+$/ { sum += $8; n++ } /^# Avg bus bandwidth/ { mean = $6 } END { exit !(n == 6 && mean - sum / n < 0.01 && sum / n - mean < 0.01) }' log.txt ||
+    fail "mean: $(<log.txt)"
+# A log of what was measured in place only is compared all the same.
+awk '$1 ~ /^[0-9]+$/ { $6 = $7 = $8 = $9 = "N/A" } { print }' log.txt >in_place.txt
+expect 0 "$FLOPCAST" calibrate check in_place.txt --topology "$h100"
+says out "median error over 3 sizes of 1 MiB and more: 0.0 %" "median error over 2 sizes below 64 KiB: 0.0 %"
 
 # A log of another GPU is no error, but it is said.
 expect 0 "$FLOPCAST" calibrate check log.txt --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml"

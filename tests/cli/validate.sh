@@ -21,6 +21,11 @@ says out "MPT benchmarks" "all others" "not simulated:" "the batch is not publis
 error=$(awk '$1 == "MOS24-059" { sub(/^[+]/, "", $9); print $9 }' out)
 [[ $(awk '/by stack profile/,/^$/' out | awk '$1 == "composer" { print $2, $3, $4 }') == "yes 1 $error" ]] ||
     fail "the node's error is not $error: $(<out)"
+# Each reason stands once, with all of its rows, from the first row of the table on.
+expect 0 "$FLOPCAST" validate --where "id IN ('MEGH-001', 'F8-009', 'F8-010', 'KF-008')"
+[[ $(sed -n '/^not simulated:$/,$p' out) == "not simulated:
+  the model's shape is not published: MEGH-001 KF-008
+  the batch is not published: F8-009 F8-010" ]] || fail "not simulated: $(<out)"
 expect 0 "$FLOPCAST" validate --where "$where" --format json
 [[ $(grep -c '"id": "' out) == 4 ]] || fail "not four objects: $(<out)"
 expect 0 "$FLOPCAST" validate --where "1 = 0" --format json
