@@ -29,6 +29,17 @@ expect 0 "$FLOPCAST" run a.yaml --format csv
 head -n 1 out | grep -q "^scenario,model,strategy,micro_batch,gpus,status,tflops_per_gpu,hw_tflops_per_gpu,published_tflops_per_gpu,step_time_s,tokens_per_s_per_gpu,exposed_comm_s,peak_allocated_bytes,peak_reserved_bytes,hbm_capacity_bytes,required_bytes,shortfall_bytes,oom_category," || fail "columns: $(head -n 1 out)"
 sed -n 2p out | grep -q '^a,tiny.json,DDP,2,8,ok,[0-9.]*,[0-9.]*,,[0-9.e-]*,' || fail "row: $(sed -n 2p out)"
 
+# The table's numbers are those of the CSV, in its units.
+expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=512
+awk '/^tiny.json  DDP/ { $1 = $1; print }' out >table
+expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=512 --format csv
+tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    { step = $at["step_time_s"]
+      printf "%s %s %s %s %.2f %.4f %.0f %.1f %.1f %.1f %.1f\n", $2, $3, $4, $5, $at["tflops_per_gpu"], step,
+          $at["tokens_per_s_per_gpu"], 100 * $at["mfu"], 100 * $at["exposed_comm_s"] / step, $at["peak_allocated_bytes"] / 2 ^ 30,
+          $at["peak_reserved_bytes"] / 2 ^ 30 }' >rows
+cmp table rows || fail "the table says $(<table), the CSV $(<rows)"
+
 # Out of memory is a result: exit status 0, no speed, what it needs.
 expect 0 "$FLOPCAST" run oom.yaml --format csv "${oom[@]}"
 sed -n 2p out | grep -q '^oom,tiny.json,DDP,16384,8,oom,,,,,,,,,[0-9.]*,[0-9.]*,[0-9.]*,[a-z]*,' || fail "row: $(sed -n 2p out)"
