@@ -92,6 +92,52 @@ static void whole_trace(void **state)
     arena_release(&arena);
 }
 
+/* Names that ProcessGroupNCCL gives collectives, and the sizes of PyTorch's types (torch.dtype's itemsize): 1000
+ * elements into the collective, 500 out of it. */
+static void collectives_and_types_of_pytorch(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *torch, *name;
+        bool in_place;
+    } collectives[] = {{"allreduce", "all_reduce", true}, {"allreduce_coalesced", "all_reduce", true},
+        {"_allgather_base", "all_gather", false}, {"all_gather", "all_gather", false},
+        {"allgather", "all_gather", false}, {"all_gather_into_tensor_coalesced", "all_gather", false},
+        {"allgather_into_tensor_coalesced", "all_gather", false}, {"_reduce_scatter_base", "reduce_scatter", false},
+        {"reduce_scatter", "reduce_scatter", false}, {"reduce_scatter_tensor_coalesced", "reduce_scatter", false},
+        {"broadcast", "broadcast", true}, {"reduce", "reduce", true}, {"all_to_all", "all_to_all", false},
+        {"alltoall", "all_to_all", false}, {"alltoall_base", "all_to_all", false}, {"all_to_allv", "all_to_all", false},
+        {"gather", "gather", false}, {"scatter", "scatter", false}};
+    static const struct {
+        const char *name;
+        int bytes;
+    } types[] = {{"Float", 4}, {"BFloat16", 2}, {"Half", 2}, {"Double", 8}, {"Byte", 1}, {"Char", 1}, {"Bool", 1},
+        {"Short", 2}, {"Int", 4}, {"Long", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Float8_e4m3fnuz", 1},
+        {"Float8_e5m2fnuz", 1}, {"ComplexFloat", 8}, {"ComplexDouble", 16}};
+    enum { COLLECTIVES = sizeof collectives / sizeof *collectives, TYPES = sizeof types / sizeof *types };
+    for (int i = 0; i < COLLECTIVES || i < TYPES; i++) {
+        int c = i % COLLECTIVES, t = i % TYPES;
+        struct rows rows;
+        struct kineto_trace trace;
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        read_trace(&rows, &trace, &arena,
+            arena_printf(&arena,
+                "{\"traceEvents\": [" KERNEL "\"nccl\", \"ts\": 1, \"dur\": 3, \"args\": {\"Collective name\": \"%s\","
+                " \"In msg nelems\": 1000, \"Out msg nelems\": 500, \"Group size\": 2, \"dtype\": \"%s\"}}]}",
+                collectives[c].torch, types[t].name),
+            &diag);
+        assert_string_equal(diag.text, "");
+        assert_int_equal(rows.n_collectives, 1);
+        const struct collective_measurement *row = &rows.collectives[0];
+        assert_string_equal(row->collective, collectives[c].name);
+        assert_int_equal(row->bytes, 1000 * types[t].bytes);
+        assert_true((collectives[c].in_place ? row->in_place_s : row->out_of_place_s) == 3 * 1e-6);
+        assert_true((collectives[c].in_place ? row->out_of_place_s : row->in_place_s) == 0);
+        arena_release(&arena);
+    }
+}
+
 static void broken_traces(void **state)
 {
     static const struct {
@@ -129,6 +175,7 @@ static void broken_traces(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_trace), cmocka_unit_test(broken_traces)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(whole_trace),
+        cmocka_unit_test(collectives_and_types_of_pytorch), cmocka_unit_test(broken_traces)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Draws of numbers: their median and spread, what stays, what is shared, what goes together. */
+#include "config/config.h"
 #include "hw/draw.h"
 
 #include <setjmp.h>
@@ -204,6 +205,51 @@ static void the_projects_correlations_can_be_read(void **state)
     arena_release(&arena);
 }
 
+/* Walks the sourced numbers of a table: gives each an error of ten times itself, or counts those at a limit of their
+ * field, beyond which none may be. */
+static int walk(void *into, const struct config_table *table, bool check)
+{
+    int at_limit = 0;
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        void *at = (unsigned char *)into + field->offset;
+        if (field->type == FIELD_SECTION)
+            at_limit += walk(at, field->section, check);
+        if (field->type != FIELD_SOURCED || !quantity_is_set(*(struct quantity *)at) || field->max == 0)
+            continue;
+        struct quantity *q = at;
+        if (!check)
+            q->std_error = 10 * q->value;
+        else if (q->value < field->min || q->value > field->max)
+            fail_msg("%s is %g, not from %g to %g", field->key, q->value, field->min, field->max);
+        at_limit += check && (q->value == field->min || q->value == field->max);
+    }
+    return at_limit;
+}
+
+/* However little is known of a number: what is drawn is one that its file could say. */
+static void draws_stay_within_the_limits_of_their_fields(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    int at_limit = 0;
+    hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", &arena, &diag);
+    assert_string_equal(diag.text, "");
+    for (uint64_t k = 0; k < 20; k++) {
+        struct hw drawn = hw;
+        for (int check = 0; check < 2; check++) {
+            if (check)
+                hw_draw(&drawn, &none, 1, k);
+            at_limit += walk(&drawn.gpu, &hw_gpu_table, check) + walk(&drawn.node, &hw_node_table, check) +
+                        walk(&drawn.cluster, &hw_cluster_table, check);
+        }
+    }
+    assert_true(at_limit > 100); /* the limits were tried */
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +257,7 @@ int main(void)
         cmocka_unit_test(draws_are_reproducible),
         cmocka_unit_test(a_draw_reaches_what_the_gpu_has_of_its_node),
         cmocka_unit_test(fits_are_drawn_with_their_correlations),
+        cmocka_unit_test(draws_stay_within_the_limits_of_their_fields),
         cmocka_unit_test(correlations_that_cannot_be),
         cmocka_unit_test(the_projects_correlations_can_be_read),
     };
