@@ -31,8 +31,6 @@ static void blank_escapes(char *text)
 {
     for (char *c = strchr(text, '\x1b'); c; c = strchr(c, '\x1b')) {
         *c++ = ' ';
-        if (*c == '[')
-            *c++ = ' ';
         while (*c && !isalpha((unsigned char)*c))
             *c++ = ' ';
         if (*c)
