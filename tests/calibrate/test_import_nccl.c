@@ -233,6 +233,8 @@ static void broken_text(void **state)
         {"1000000 250000 flo", "x.log:3:1: error: this row is cut"},
         {"1000000 25", "this row is cut"},
         {"10000", "this row is cut"},
+        {"0: 1000000 250000 flo", "this row is cut"}, /* behind a label */
+        {"0: 10000", "this row is cut"},
         {"1000000 250000 float sum -1 fast 10.00 15.00 0 200.0 5.00 7.50 0\n",
             "'fast' where a number or N/A is wanted"},
         {"1000000 250000 float sum -1 100.0 12.00 18.00 0 200.0 5.00 7.50 0\n", "are 10.00 GB/s, not algbw 12.00"},
