@@ -21,6 +21,7 @@ static inline struct model_workload workload(
 }
 
 struct run {
+    enum kernel_fusion fusion;
     struct arena arena;
     struct model model;
     struct model_stages stages;
@@ -31,7 +32,7 @@ enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
 static inline struct run run_as(
     const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
 {
-    struct run r = {.arena = ARENA_INIT};
+    struct run r = {.fusion = fusion, .arena = ARENA_INIT};
     struct model_workload w = workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
     w.fusion = (int)fusion;
     w.autocast = format == FORMAT_AUTOCAST;

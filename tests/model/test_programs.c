@@ -167,6 +167,48 @@ static void every_tensor_is_used_after_its_birth(void **state)
     for_every_variant(check_lives);
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), n_end = strlen(end);
+    return n >= n_end && strcmp(text + n - n_end, end) == 0;
+}
+
+/* What the kernel writes: not what the stage was handed, and which is listed from its first kernel on, and not the sums
+ * of a norm's rows, which it keeps beside its result. */
+static double written_by(const struct model_program *p, int kernel)
+{
+    static const char *const others[] = {
+        "position_bias", "encoder_hidden_states", "images", "pixel_values", "inputs", ".mean", ".rstd"};
+    double bytes = 0;
+    for (int i = 0; i < p->n_activations; i++) {
+        const struct model_activation *a = &p->activations[i];
+        bool counts = !a->born_in_backward && a->born == kernel;
+        for (size_t o = 0; o < sizeof others / sizeof *others; o++)
+            counts = counts && !ends_with(a->name, others[o]);
+        bytes += counts ? (double)a->bytes : 0;
+    }
+    return bytes;
+}
+
+/* What an eager forward kernel writes is a tensor that is there from then on, unless it writes in place. */
+static void check_writes(const struct run *r)
+{
+    for (int i = 0; i < r->stages.n && r->fusion == FUSION_EAGER; i++) {
+        const struct model_program *p = r->stages.at[i].program;
+        for (int k = 0; k < p->n_forward; k++) {
+            double born = written_by(p, k), writes = p->forward[k].work.write_bytes;
+            if (born != 0 && born != writes)
+                fail_msg("%s: %s writes %g bytes, %g are there", r->model.shape.name, p->forward[k].name, writes, born);
+        }
+    }
+}
+
+static void what_kernels_write_is_there(void **state)
+{
+    (void)state;
+    for_every_variant(check_writes);
+}
+
 static void check_borders(const struct run *r)
 {
     for (int i = 0; i < r->stages.n; i++) {
@@ -421,6 +463,7 @@ int main(void)
         cmocka_unit_test(forward_flop_is_the_closed_form),
         cmocka_unit_test(backward_flop_is_twice_forward),
         cmocka_unit_test(every_tensor_is_used_after_its_birth),
+        cmocka_unit_test(what_kernels_write_is_there),
         cmocka_unit_test(gradients_cross_the_borders_of_stages),
         cmocka_unit_test(every_parameter_gets_its_gradient_once),
         cmocka_unit_test(weight_gradients_have_the_weights_shape),
