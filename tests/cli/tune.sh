@@ -23,6 +23,15 @@ speed=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "tokens_per_s_per
 best=$(awk -F, 'NR > 1 && $(NF - 3) > best { best = $(NF - 3) } END { printf "%.9g", best }' all.csv)
 [[ $speed == "$best" ]] || fail "the first runs at $speed tokens/s, the best candidate at $best"
 
+# The table has the CSV's numbers, the fastest first.
+expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100
+awk '/^V100/ { print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2), $(NF - 1), $NF }' out >shown
+"$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --format csv | tr -d '\r' |
+    awk -F, '$(NF - 8) == "ran" { printf "%s %s %s %s %.0f %.1f %.1f %.1f %.2f %.1f\n", $(NF - 3), $(NF - 11), $(NF - 10), $(NF - 9),
+        $(NF - 3), $(NF - 4), $(NF - 6) / 2 ^ 30, $(NF - 2), $(NF - 1), $NF }' | sort -s -g -r -k 1,1 | cut -d ' ' -f 2- >meant
+[[ $(wc -l <shown) == 30 ]] || fail "not 3 x 10 rows: $(<shown)"
+cmp shown meant || fail "the table shows $(<shown), the CSV $(<meant)"
+
 # So it does where the scenario sweeps more than the search does, and where a name needs quotes.
 a100=$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml v100=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml
 cp a.yaml "it's swept.yaml"

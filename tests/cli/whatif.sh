@@ -26,6 +26,15 @@ for quantity in step_time_s tflops_per_gpu peak_allocated_bytes exposed_comm_s; 
 done
 [[ $(cell cluster.gpus=16 step_time_s 2) == $(run_says step_time_s --set cluster.gpus=16) ]] || fail "the second change: $(<table)"
 
+# The table has the CSV's numbers in units for people.
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=512
+awk '/ as it is / { on = 1; next } on && NF { print $(NF - 3), $(NF - 2), $NF }' out >shown
+expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=512 --format csv
+tr -d '\r' <out | awk -F, 'BEGIN { n = split("1 1 1 100 1e3 1e3 1e3 GiB GiB", scale, " "); split("4 2 0 2 1 1 1 2 2", digits, " ") }
+    NR > 1 { by = scale[NR - 1] == "GiB" ? 2 ^ -30 : scale[NR - 1]; form = "%." digits[NR - 1] "f "
+        printf form form "%.3f\n", by * $(NF - 3), by * $(NF - 2), $NF } END { exit NR != n + 1 }' >meant
+cmp shown meant || fail "the table shows $(<shown), the CSV $(<meant)"
+
 # The table names the changes; every point of a sweep has its own.
 expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set train.micro_batch=8
 says out "(1) train.micro_batch=4" "(2) train.micro_batch=8" "batch 2, 8 GPUs" "batch 2, 16 GPUs" "exposed comm" "HBM peak"
