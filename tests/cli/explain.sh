@@ -10,6 +10,14 @@ expect 0 "$FLOPCAST" explain a.yaml --db a.db
 says out "tiny.json DDP, batch 32, 8 -> 32 GPUs" "tiny.json DDP, batch 64, 8 -> 32 GPUs" stragglers latency bandwidth contention host \
     rest sum "the last step on 32 GPUs" "transformer.h.#/mlp.c_fc"
 [[ $(grep -c '^sum ' out) == 2 ]] || fail "not two waterfalls: $(<out)"
+# The parts printed add up to the change in the heading, and are per cent of its first number; so are items of the step's length.
+awk 'function off(a, b, by) { return a - b > by || b - a > by }
+    / -> .* TFLOPS\/GPU$/ { from = $(NF - 3); to = $(NF - 1); sum = 0 }
+    /^(stragglers|latency|bandwidth|contention|host|rest) / { sum += $2; bad += off(100 * $2 / from, $3, 0.06) }
+    /^sum / { n++; bad += off(sum, $2, 0.004) + off(to - from, $2, 0.011) + off(100 * $2 / from, $3, 0.06) }
+    /^the last step on/ { step_ms = 1000 * $(NF - 1) }
+    /^(transformer|waits)/ { items++; bad += off(100 * $(NF - 2) / step_ms, $(NF - 1), 0.06 + 0.02 * $(NF - 1)) }
+    END { exit bad || n != 2 || items < 10 }' out || fail "sums and shares: $(<out)"
 sums=$(ask "SELECT count(*) || ' explanations off by ' || max(abs(lost - small_tflops_per_gpu + large_tflops_per_gpu) > 1e-9) AS n
   FROM (SELECT sum(lost_tflops_per_gpu) AS lost, small_tflops_per_gpu, large_tflops_per_gpu
     FROM explanation_part JOIN explanation ON id = explanation_id GROUP BY id)")
