@@ -41,7 +41,15 @@ cp out first
     fail "intervals: $(ask 'SELECT * FROM v_validation' b.db)"
 OMP_NUM_THREADS=1 expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-059', 'MOS24-016')" --samples 3 --format csv
 cmp out first || fail "the number of threads changes intervals"
-expect 0 "$FLOPCAST" validate --where "$where" --samples 2
+expect 0 "$FLOPCAST" validate --where "id IN ('MOS24-059', 'KF-001', 'KF-002', 'TTA-001')" --samples 2
+# The last lines of the tables are the sums of those above: four rows, of three families; three rows that no fit rests on, of two.
+awk '/^source .* in fit/ { part = "rows" } /^90 % intervals/ { part = "speeds" } !NF { part = "" }
+    part == "rows" && /A100|H100|H200/ { rows += $(NF - 11); families++ }
+    part == "rows" && /^all (that fits|others)/ { all += $(NF - 11) }
+    part == "speeds" && /A100|H100|H200/ { speeds += $(NF - 3) }
+    part == "speeds" && /^all that no fit/ { ok = (rows == 4 && all == 4 && families == 3 && speeds == 3 && $(NF - 3) == 3) }
+    END { exit !ok }' out ||
+    fail "sums: $(<out)"
 says out "90 % intervals of rows that no fit rests on" "what the model leaves out, by these rows" "with_stack"
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot validation --db b.db --out validation.svg
