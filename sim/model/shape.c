@@ -209,7 +209,7 @@ static enum status finish(
     }
     if (s->n_kv_heads == 0)
         s->n_kv_heads = s->n_heads;
-    if (s->family == MODEL_T5 && s->n_decoder_layers == 0)
+    if (s->family == MODEL_T5 && s->n_decoder_layers == 0 && !config_find(root, "n_decoder_layers").doc)
         s->n_decoder_layers = s->n_layers;
     if (s->d_kv == 0 && s->n_heads > 0 && s->d_model % s->n_heads)
         return diag_input(diag, field_pos(root, table, offsetof(struct model_shape, n_heads)),

@@ -14,6 +14,8 @@
 #define GPT "family: gpt\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define BERT "family: bert\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 #define DHEN "family: dhen\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
+#define VIT "family: vit\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\n"
+#define CONVNET "family: convnet\nname: x\nsource: y\n"
 #define T5 "family: t5\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 
 static void defaults_follow_the_family(void **state)
@@ -118,6 +120,23 @@ static void mistakes_are_told_where_they_are(void **state)
         {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "did you mean 'bert'?"},
         {T5 "d_model: 16\nn_heads: 4\nbiases: true\n", "m:9:9: error: ", "no biases"},
         {T5 "d_model: 16\nn_heads: 4\nrelative_buckets: 0\n", "m:9:19: error: ", "relative position buckets"},
+        {T5 "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n", "m:9:13: error: ", "as many key heads"},
+        {T5 "d_model: 16\nn_heads: 4\nn_decoder_layers: 0\n", "m:9:19: error: ", "at least one layer"},
+        {T5 "d_model: 16\nn_heads: 4\nmax_positions: 8\n", "m:9:16: error: ", "no learned positions"},
+        {GPT "d_model: 16\nn_heads: 4\nrelative_buckets: 8\n", "m:9:19: error: ", "no relative position"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nd_kv: 8\n", "m:8:10: error: ", "heads x head dimension"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nn_decoder_layers: 2\n", "m:10:19: error: ", "one stack"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\ntoken_types: 0\n", "m:10:14: error: ", "0"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nbiases: false\n", "m:10:9: error: ", "have biases"},
+        {LLAMA "d_model: 16\nn_heads: 4\nn_decoder_layers: 2\n", "m:9:19: error: ", "one stack"},
+        {LLAMA "d_model: 16\nn_heads: 4\nrelative_buckets: 8\n", "m:9:19: error: ", "no relative position"},
+        {LLAMA "d_model: 16\nn_heads: 4\ncomposed_gelu: true\n", "m:9:16: error: ", "no GELU"},
+        {VIT "n_heads: 4\nd_kv: 8\n", "m:7:10: error: ", "heads x head dimension"},
+        {VIT "n_heads: 4\nn_kv_heads: 2\n", "m:7:10: error: ", "for keys too"},
+        {VIT "n_heads: 4\npatch: 15\n", "m:8:8: error: ", "patches divide"},
+        {VIT "n_heads: 4\nvocab: 9\n", "m:8:8: error: ", "no 'vocab'"},
+        {DHEN "d_kv: 8\ndhen: {features: 4, inputs: 4, dot: true, tables: {params: 1e9}}\n",
+            "m:7:10: error: ", "heads x head dimension"},
         /* 4 x 4096 layers of 8 d^2 and more, with d = 2^20: 3e16 parameters, which is too many though each field is in
            range. */
         {"family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 4096\nd_ff: 1000\nd_model: 1048576\nn_heads: 64\n",
