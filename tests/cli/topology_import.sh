@@ -51,5 +51,6 @@ expect 1 import "$data/h100.xml" --out no/such/folder.yaml
 expect 2 import
 says err "a file is missing"
 expect 2 import a b
+says err "one file at a time; 'b' is a second one"
 expect 0 import --help
 says out "Usage: flopcast topology import "

@@ -206,24 +206,30 @@ static void holes_are_mapped_again(void **state)
 }
 
 /* 240 MiB: 100, 20 and 40 live; the first is freed and unmapped for 100 of another stream. 60 of its hole are mapped
- * again and freed; then 80 need 20 more of the 40 that are left of the hole, and no retry. */
+ * again and freed; then 80 need 20 more of the 40 that are left of the hole, and no retry. The same where something
+ * small (2 x 1 MiB) stands before all that. */
 static void a_hole_and_the_free_block_before_it_are_one(void **state)
 {
     (void)state;
-    struct hbm hbm;
-    hbm_init(&hbm, 240 * MIB, true);
-    int32_t first = take(&hbm, 100 * MIB);
-    take(&hbm, 20 * MIB);
-    take(&hbm, 40 * MIB);
-    give(&hbm, first, 100 * MIB);
-    take_on(&hbm, 100 * MIB, STREAM_UNSHARD);
-    assert_int_equal(hbm.reserved, 160 * MIB);
-    give(&hbm, take(&hbm, 60 * MIB), 60 * MIB);
-    assert_int_equal(hbm.reserved, 220 * MIB);
-    assert_true(take(&hbm, 80 * MIB) >= 0);
-    assert_int_equal(hbm.reserved, 240 * MIB);
-    assert_int_equal(hbm.retries, 1);
-    hbm_release(&hbm);
+    for (int small = 0; small < 2; small++) {
+        struct hbm hbm;
+        int64_t more = small * 2 * MIB;
+        hbm_init(&hbm, 240 * MIB + more, true);
+        for (int i = 0; i < 2 * small; i++)
+            take(&hbm, MIB);
+        int32_t first = take(&hbm, 100 * MIB);
+        take(&hbm, 20 * MIB);
+        take(&hbm, 40 * MIB);
+        give(&hbm, first, 100 * MIB);
+        take_on(&hbm, 100 * MIB, STREAM_UNSHARD);
+        assert_int_equal(hbm.reserved, 160 * MIB + more);
+        give(&hbm, take(&hbm, 60 * MIB), 60 * MIB);
+        assert_int_equal(hbm.reserved, 220 * MIB + more);
+        assert_true(take(&hbm, 80 * MIB) >= 0);
+        assert_int_equal(hbm.reserved, 240 * MIB + more);
+        assert_int_equal(hbm.retries, 1);
+        hbm_release(&hbm);
+    }
 }
 
 int main(void)
