@@ -16,6 +16,9 @@
 #define DHEN "family: dhen\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\nn_heads: 4\n"
 #define VIT "family: vit\nname: x\nsource: y\nn_layers: 2\nd_ff: 32\nd_model: 16\n"
 #define CONVNET "family: convnet\nname: x\nsource: y\n"
+#define STAGES(...)                                                                                                    \
+    "stage1: {blocks: 1, width: 8}, stage2: {blocks: 1, width: " #__VA_ARGS__ "}, "                                    \
+    "stage3: {blocks: 1, width: 32}, stage4: {blocks: 1, width: 64}"
 #define T5 "family: t5\nname: x\nsource: y\nvocab: 100\nn_layers: 2\nd_ff: 32\n"
 
 static void defaults_follow_the_family(void **state)
@@ -137,6 +140,10 @@ static void mistakes_are_told_where_they_are(void **state)
         {VIT "n_heads: 4\nvocab: 9\n", "m:8:8: error: ", "no 'vocab'"},
         {DHEN "d_kv: 8\ndhen: {features: 4, inputs: 4, dot: true, tables: {params: 1e9}}\n",
             "m:7:10: error: ", "heads x head dimension"},
+        {CONVNET "conv: {block: basic, squeeze: 0.5, " STAGES(16) "}\n", "m:4:7: error: ", "belongs to bottleneck"},
+        {CONVNET "conv: {block: basic, stage1: {blocks: 1, width: 8}}\n", "m:4:7: error: ", "stage1 to stage4"},
+        {CONVNET "conv: {block: basic, " STAGES(8) "}\n", "m:4:7: error: ", "wider than the one before"},
+        {CONVNET "conv: {block: bottleneck, " STAGES(16, inner : 8, groups : 3) "}\n", "m:4:7: error: ", "divide"},
         /* 4 x 4096 layers of 8 d^2 and more, with d = 2^20: 3e16 parameters, which is too many though each field is in
            range. */
         {"family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 4096\nd_ff: 1000\nd_model: 1048576\nn_heads: 64\n",
