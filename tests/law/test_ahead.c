@@ -8,9 +8,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "../combinations.h"
 #include "../point.h"
-
-#include <string.h>
 
 #define SCENARIOS FLOPCAST_SOURCE_DIR "/scenarios/"
 #define QUIET                                                                                                          \
@@ -26,23 +25,11 @@ static void assert_same(const char *what, double a, double b)
         fail_msg("%s: %.17g, %.17g with an event for every kernel", what, a, b);
 }
 
-#define SAME(field) assert_same(#field, ahead.field, single.field)
+#define SAME(field) assert_same(#field, ahead->field, single->field)
 
-static void check(const char *scenario, const struct scenario_override *overrides, int n, double fewer)
+static void assert_same_run(const struct exec_result *ahead, const struct exec_result *single)
 {
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    struct scenario_set set = {0};
-    if (scenario_load(&set, scenario, overrides, n, &arena, &diag) != STATUS_OK)
-        fail_msg("%s", diag.text);
-    struct scenario_result results[2];
-    for (int single = 0; single < 2; single++) {
-        struct scenario_point point = set.points[0];
-        point.options.exec.one_by_one = single == 1;
-        assert_int_equal(scenario_simulate(&results[single], &point, &arena, &diag), STATUS_OK);
-    }
-    struct exec_result ahead = results[0].exec, single = results[1].exec;
-    assert_int_equal(ahead.status, single.status);
+    assert_int_equal(ahead->status, single->status);
     SAME(step_time_s);
     SAME(step_time_sd_s);
     SAME(breakdown.compute_s);
@@ -59,8 +46,25 @@ static void check(const char *scenario, const struct scenario_override *override
     SAME(memory.alloc_stall_s);
     SAME(nvlink_utilisation);
     SAME(nic_utilisation);
-    if (!(ahead.events * fewer < single.events))
-        fail_msg("%g events, %g with one for every kernel", ahead.events, single.events);
+}
+
+static void check(const char *scenario, const struct scenario_override *overrides, int n, double fewer)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set = {0};
+    if (scenario_load(&set, scenario, overrides, n, &arena, &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
+    struct scenario_result results[2];
+    for (int single = 0; single < 2; single++) {
+        struct scenario_point point = set.points[0];
+        point.options.exec.one_by_one = single == 1;
+        assert_int_equal(scenario_simulate(&results[single], &point, &arena, &diag), STATUS_OK);
+    }
+    const struct exec_result *ahead = &results[0].exec, *single = &results[1].exec;
+    assert_same_run(ahead, single);
+    if (!(ahead->events * fewer < single->events))
+        fail_msg("%g events, %g with one for every kernel", ahead->events, single->events);
     arena_release(&arena);
 }
 
@@ -112,6 +116,45 @@ static void allocator_retries(void **state)
     check(SCENARIOS "allocator_retries.yaml", OVERRIDES(set), 1);
 }
 
+/* Any strategy, model and options, with noise on the ranks of a node. */
+static void drawn_cases(void **state)
+{
+    (void)state;
+    enum { CASES = 600, MOST_RANKS = 8 };
+    struct arena shared = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    int ran = 0;
+    hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/a100-pcie-1x200g.yaml", &shared, &diag);
+    assert_string_equal(diag.text, "");
+    hw.gpu.host_image_s = 1e-4; /* some time, so that images can be decoded */
+    for (int i = 0; i < CASES; i++) {
+        struct arena arena = ARENA_INIT;
+        struct drawn drawn = draw(i);
+        struct model model;
+        struct plan plan = {0};
+        struct exec_result results[2];
+        struct exec_options options = exec_default_options();
+        options.noise = (struct noise_options){0.02, 0.01, 0.02, 0.05, false};
+        diag = DIAG_INIT;
+        model_build(&model, drawn.shape, &arena);
+        bool compiles = strategy_compile(&plan, &drawn.options, &model, &hw, drawn.gpus, (struct source_pos){0}, &arena,
+                            &diag) == STATUS_OK;
+        for (int single = 0; compiles && plan.ranks <= MOST_RANKS && single < 2; single++) {
+            options.one_by_one = single == 1;
+            exec_run(&results[single], &plan, &hw, &options, &arena);
+            if (single == 1) {
+                assert_same_run(&results[0], &results[1]);
+                ran++;
+            }
+        }
+        plan_release(&plan);
+        arena_release(&arena);
+    }
+    assert_true(ran > CASES / 4);
+    arena_release(&shared);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +164,7 @@ int main(void)
         cmocka_unit_test(several_streams),
         cmocka_unit_test(zero_3),
         cmocka_unit_test(allocator_retries),
+        cmocka_unit_test(drawn_cases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
