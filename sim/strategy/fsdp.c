@@ -47,6 +47,31 @@ static int fetch_shard(struct fsdp *fsdp, int layer)
     return buffer;
 }
 
+/* Where an unshard begins: with the cast or the copy from the host, or with the all-gather itself. */
+static enum plan_stream unshard_stream(const struct fsdp *fsdp)
+{
+    return fsdp_casts(fsdp) || fsdp_offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
+}
+
+static bool gathers(const struct fsdp *fsdp)
+{
+    return fsdp_shards(fsdp) || fsdp_casts(fsdp) || fsdp_offloads(fsdp);
+}
+
+/* _wait_for_computation_stream, in the root's forward pass: nothing is unsharded before all that was computed is done.
+ * In the first micro-step that is the optimizer of the step before (its op is set by emit_link_steps), in others the
+ * backward pass with its last reduction, which the final callback has made the compute stream wait for. */
+static void wait_for_computation(struct fsdp *fsdp)
+{
+    struct plan_builder *builder = &fsdp->emit->builder;
+    enum plan_stream stream = unshard_stream(fsdp);
+    if (!gathers(fsdp))
+        return;
+    plan_stream_wait(builder, stream, fsdp->first_micro_step ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
+    if (!fsdp->first_micro_step)
+        plan_stream_wait(builder, stream, plan_last_op(builder, STREAM_POST));
+}
+
 static void unshard(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
@@ -56,14 +81,10 @@ static void unshard(struct fsdp *fsdp, int layer)
         return;
     unit->ready = true;
     unit->ready_op = PLAN_NO_OP;
-    if (!fsdp_shards(fsdp) && !fsdp_casts(fsdp) && !fsdp_offloads(fsdp))
+    if (!gathers(fsdp))
         return;
     if (fsdp_shards(fsdp) && fsdp->options->limit_all_gathers)
         limiter_all_gather(&fsdp->limiter, builder);
-    enum plan_stream first = fsdp_casts(fsdp) || fsdp_offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
-    if (fsdp->first_unshard) /* the optimizer of the step before has to be done; its op is set by emit_link_steps */
-        plan_stream_wait(builder, first, EMIT_LAST_STEP);
-    fsdp->first_unshard = false;
     int cast_shard = PLAN_NO_OP, fetched = fsdp_offloads(fsdp) ? fetch_shard(fsdp, layer) : PLAN_NO_OP;
     if (fsdp_offloads(fsdp))
         unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
@@ -175,6 +196,7 @@ static void forward(struct fsdp *fsdp)
     struct emit *emit = fsdp->emit;
     emit->builder.phase = PHASE_FORWARD;
     hook(fsdp, 0, "pre_forward");
+    wait_for_computation(fsdp);
     unshard(fsdp, 0);
     wait_unsharded(fsdp, 0);
     cast_unit(fsdp, 0);
@@ -332,7 +354,7 @@ static void setup_units(struct fsdp *fsdp)
 
 void compile_fsdp(struct emit *emit)
 {
-    struct fsdp fsdp = {.emit = emit, .options = &emit->options->fsdp, .first_unshard = true};
+    struct fsdp fsdp = {.emit = emit, .options = &emit->options->fsdp};
     emit->self = &fsdp;
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;
@@ -341,6 +363,7 @@ void compile_fsdp(struct emit *emit)
     plan_host(&emit->builder, "step", emit->options->host.step_s);
     for (int64_t m = 0; m < emit->micro_steps; m++) {
         emit_micro_step(emit, m);
+        fsdp.first_micro_step = m == 0;
         fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->micro_steps;
         forward(&fsdp);
         backward(&fsdp);

@@ -29,8 +29,8 @@ struct fsdp {
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
     struct limiter limiter;
-    bool first_unshard; /* none yet in this step */
-    bool synchronises;  /* this micro-step communicates gradients */
+    bool first_micro_step;
+    bool synchronises; /* this micro-step communicates gradients */
 };
 
 static inline bool fsdp_shards(const struct fsdp *fsdp)

@@ -93,6 +93,50 @@ static void no_sync_reduces_once(void **state)
     }
 }
 
+static int last_before(const struct plan *plan, int op, int stream)
+{
+    while (--op >= 0)
+        if ((plan->ops.at[op].kind == OP_KERNEL || plan->ops.at[op].kind == OP_COLLECTIVE) &&
+            plan->ops.at[op].stream == stream)
+            break;
+    return op;
+}
+
+static bool waits_for(const struct plan *plan, const struct plan_op *op, plan_wait wait)
+{
+    for (int w = 0; w < op->n_waits; w++)
+        if (plan->waits.at[op->first_wait + w] == wait)
+            return true;
+    return false;
+}
+
+/* The root's forward pass makes the unshard stream wait for all that was computed before
+ * (_wait_for_computation_stream): in the first micro-step for the optimizer of the step before, in the others for the
+ * backward pass and for the reductions that end it. Without a cast it is the all-gather that waits. */
+static void each_forward_pass_waits_for_the_backward_pass_before(void **state)
+{
+    (void)state;
+    for (int casts = 0; casts < 2; casts++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        struct compiled compiled;
+        options.train.grad_accum = 3;
+        options.train.precision = casts ? PRECISION_BF16_MIXED : PRECISION_FP32;
+        compile(&compiled, &options, &small_t5, 8);
+        const struct plan *plan = &compiled.plan;
+        int passes = 0, last = last_before(plan, plan->ops.n, STREAM_COMPUTE);
+        for (int i = 0; i < plan->ops.n; i++) {
+            const struct plan_op *op = &plan->ops.at[i];
+            if (strcmp(op->name, casts ? "root/cast_shard" : "root/all_gather") != 0)
+                continue;
+            int begun = last_before(plan, i, STREAM_COMPUTE), reduced = last_before(plan, i, STREAM_POST);
+            assert_true(waits_for(plan, op, passes++ ? begun : PLAN_PREVIOUS_STEP + last));
+            assert_true(reduced < 0 || waits_for(plan, op, reduced));
+        }
+        assert_int_equal(passes, 3);
+        drop(&compiled);
+    }
+}
+
 /* Llama of 24 tokens. In micro-batches of two sequences, 48 rows, the blocks multiply in FP8, and of what is left, one
  * sequence, in BF16: 24 is no multiple of 16. In micro-batches of three it is the other way round. The two have other
  * tensors in memory. Each micro-step gathers what a step of its kernels alone does: ZeRO-3 sees their order of use. */
@@ -155,6 +199,7 @@ int main(void)
         cmocka_unit_test(the_last_micro_batch_is_what_is_left),
         cmocka_unit_test(the_last_micro_batch_may_have_other_kernels),
         cmocka_unit_test(no_sync_reduces_once),
+        cmocka_unit_test(each_forward_pass_waits_for_the_backward_pass_before),
         cmocka_unit_test(micro_steps_have_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
