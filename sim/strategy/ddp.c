@@ -18,6 +18,12 @@
  * 1.6 makes, zero_grad(set_to_none=False). */
 #include "strategy/emit.h"
 
+/* A bucket on its way: tensors of ddp.sent from there to the next one's. */
+struct bucket {
+    int first;
+    plan_wait reduced;
+};
+
 struct ddp {
     struct emit *emit;
     const struct ddp_options *options;
@@ -25,8 +31,10 @@ struct ddp {
     int *grads;                       /* by tensor: buffer */
     struct optimizer_tensor *tensors; /* that are trained */
     int n_tensors;
-    int64_t bucket_bytes; /* in the bucket that is filling */
-    int buckets;          /* sent in this micro-step */
+    int64_t bucket_bytes;       /* in the bucket that is filling */
+    VEC(struct bucket) buckets; /* of the step, in the order in which they were sent */
+    VEC(int) sent;              /* tensors in the order in which they came into buckets */
+    int filling;                /* the first of those in the bucket that is filling */
     bool first_micro_step, synchronises;
     bool reducer; /* there is one */
     bool views;   /* gradients live in the buckets */
@@ -50,8 +58,10 @@ static void send_bucket(struct ddp *ddp)
     if (ddp->bucket_bytes == 0)
         return;
     plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
-    collective(ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets++), COLL_ALL_REDUCE,
-        (double)ddp->bucket_bytes);
+    plan_wait reduced = collective(ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.n),
+        COLL_ALL_REDUCE, (double)ddp->bucket_bytes);
+    vec_push(&ddp->buckets, ((struct bucket){ddp->filling, reduced}));
+    ddp->filling = ddp->sent.n;
     ddp->bucket_bytes = 0;
 }
 
@@ -107,7 +117,8 @@ static void grad_ready(void *self, int tensor)
     if (!ddp->views)
         stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
     ddp->bucket_bytes += bytes;
-    double cap = ddp->buckets == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
+    vec_push(&ddp->sent, tensor);
+    double cap = ddp->buckets.n == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
     if ((double)ddp->bucket_bytes >= cap)
         send_bucket(ddp);
 }
@@ -159,22 +170,22 @@ static void micro_step(struct ddp *ddp)
     emit_drop_outputs(emit);
 }
 
-/* Everything reduced: the compute stream waits for the last bucket, and gradients are copied back out of the buckets.
- */
+/* finalize_backward: bucket by bucket the compute stream waits for its reduction and copies the gradients back out of
+ * it, while later buckets are still on their way. */
 static void finish_backward(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
     if (!ddp->reducer)
         return;
     send_bucket(ddp);
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_COMM));
-    if (ddp->views)
-        return;
-    for (int t = emit->model->n_tensors - 1; t >= 0; t--) {
-        if (emit->model->tensors[t].frozen)
-            continue;
-        double bytes = (double)(emit->model->tensors[t].numel * emit->master_bytes);
-        stream_kernel(ddp, KERNEL_COPY, emit->model->tensors[t].name, "copy_from_bucket", bytes, bytes);
+    for (int b = 0; b < ddp->buckets.n; b++) {
+        int end = b + 1 < ddp->buckets.n ? ddp->buckets.at[b + 1].first : ddp->sent.n;
+        plan_stream_wait(&emit->builder, STREAM_COMPUTE, ddp->buckets.at[b].reduced);
+        for (int i = ddp->buckets.at[b].first; i < end && !ddp->views; i++) {
+            const struct model_tensor *tensor = &emit->model->tensors[ddp->sent.at[i]];
+            double bytes = (double)(tensor->numel * emit->master_bytes);
+            stream_kernel(ddp, KERNEL_COPY, tensor->name, "copy_from_bucket", bytes, bytes);
+        }
     }
 }
 
@@ -218,4 +229,6 @@ void compile_ddp(struct emit *emit)
     emit_optimizer(emit, ddp.tensors, ddp.n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, ddp.grads[t], PLAN_NO_OP);
+    vec_free(&ddp.buckets);
+    vec_free(&ddp.sent);
 }

@@ -62,6 +62,40 @@ static void one_rank_goes_through_all_of_it(void **state)
     }
 }
 
+/* Reducer::finalize_backward goes through the buckets in the order in which they were sent: the compute stream waits
+ * for one, copies its gradients out of it, then comes to the next. So the first copy of every bucket waits for its
+ * reduction, and no other copy waits. */
+static void buckets_are_emptied_one_by_one(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_DDP;
+    options.ddp.first_bucket_bytes = 1024;
+    options.ddp.bucket_cap_bytes = 4096;
+    struct compiled compiled;
+    compile(&compiled, &options, &small_resnet, 8);
+    const struct plan *plan = &compiled.plan;
+    int reduced[256], n_reduced = 0, waited = 0, copies = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        if (op->kind == OP_COLLECTIVE && strstr(op->name, "/all_reduce")) {
+            assert_true(n_reduced < 256);
+            reduced[n_reduced++] = i;
+        }
+        if (op->kind != OP_KERNEL || !strstr(op->name, "/copy_from_bucket"))
+            continue;
+        copies++;
+        if (op->n_waits == 0)
+            continue;
+        assert_int_equal(op->n_waits, 1);
+        assert_int_equal(plan->waits.at[op->first_wait], reduced[waited++]);
+    }
+    assert_true(n_reduced > 2);
+    assert_int_equal(waited, n_reduced);
+    assert_int_equal(copies, compiled.model.n_tensors);
+    drop(&compiled);
+}
+
 static void a_module_alone_takes_one_gpu(void **state)
 {
     (void)state;
@@ -75,6 +109,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ddp_broadcasts_statistics),
         cmocka_unit_test(one_rank_goes_through_all_of_it),
+        cmocka_unit_test(buckets_are_emptied_one_by_one),
         cmocka_unit_test(a_module_alone_takes_one_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
