@@ -3,8 +3,10 @@
  *
  * Every rank holds the whole model, its gradients and optimizer state. Gradients go into buckets of bucket_cap_bytes
  * (the first first_bucket_bytes) in the order in which they become ready (the order after the rebuild in the first
- * step); a full bucket is all-reduced while backward goes on. Without gradient_as_bucket_view the buckets are a second
- * copy of the gradients.
+ * step); a full bucket is all-reduced while backward goes on. The buckets are a second copy of the gradients, which are
+ * copied out of them at the end; with gradient_as_bucket_view a gradient is given up for its place in the bucket once
+ * it has been copied there. (That it is copied follows from zero_grad(set_to_none=True): autograd makes a new one in
+ * every step.)
  * - Mixed precision is autocast: FP32 parameters are cast for each use, gradients are FP32.
  * - With gradient accumulation only the last micro-step communicates (no_sync).
  * - LOMO goes without the reducer: each gradient is all-reduced alone, used and freed before backward goes on
@@ -70,7 +72,7 @@ static void grad_begins(void *self, int tensor)
     struct ddp *ddp = self;
     struct emit *emit = ddp->emit;
     const struct model_tensor *at = &emit->model->tensors[tensor];
-    if (ddp->grads[tensor] == PLAN_NO_OP && !ddp->views)
+    if (ddp->grads[tensor] == PLAN_NO_OP)
         ddp->grads[tensor] =
             plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
 }
@@ -114,8 +116,11 @@ static void grad_ready(void *self, int tensor)
     }
     if (!ddp->synchronises || !ddp->reducer)
         return;
-    if (!ddp->views)
-        stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
+    stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
+    if (ddp->views) {
+        plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
+        ddp->grads[tensor] = PLAN_NO_OP;
+    }
     ddp->bucket_bytes += bytes;
     vec_push(&ddp->sent, tensor);
     double cap = ddp->buckets.n == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;

@@ -96,6 +96,45 @@ static void buckets_are_emptied_one_by_one(void **state)
     drop(&compiled);
 }
 
+/* Bytes of gradients outside the buckets, at their fullest. */
+static double most_gradients(const struct plan *plan)
+{
+    double live = 0, most = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || plan->buffers.at[op->index].category != HBM_GRADIENTS)
+            continue;
+        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->buffers.at[op->index].bytes;
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
+/* mark_variable_ready_dense copies a gradient into its bucket in either case, because zero_grad(set_to_none=True) makes
+ * autograd bring a new tensor; gradient_as_bucket_view then lets go of it and copies nothing back. Under no_sync
+ * nothing is copied, so that all gradients (FP32) wait for the last micro-step outside the buckets. */
+static void gradients_as_views_of_buckets(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        bool views = i & 1, accumulates = i & 2;
+        struct strategy_options options = options_of(NO_SHARD);
+        options.kind = STRATEGY_DDP;
+        options.ddp.gradient_as_bucket_view = views;
+        options.train.grad_accum = accumulates ? 2 : 1;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_resnet, 8);
+        double all = 4 * (double)compiled.model.params, largest = 0;
+        for (int t = 0; t < compiled.model.n_tensors; t++)
+            if (4 * (double)compiled.model.tensors[t].numel > largest)
+                largest = 4 * (double)compiled.model.tensors[t].numel;
+        assert_int_equal(kernels(&compiled.plan, "/copy_to_bucket"), compiled.model.n_tensors);
+        assert_int_equal(kernels(&compiled.plan, "/copy_from_bucket"), views ? 0 : compiled.model.n_tensors);
+        assert_true(most_gradients(&compiled.plan) == (views && !accumulates ? largest : all));
+        drop(&compiled);
+    }
+}
+
 static void a_module_alone_takes_one_gpu(void **state)
 {
     (void)state;
@@ -110,6 +149,7 @@ int main(void)
         cmocka_unit_test(ddp_broadcasts_statistics),
         cmocka_unit_test(one_rank_goes_through_all_of_it),
         cmocka_unit_test(buckets_are_emptied_one_by_one),
+        cmocka_unit_test(gradients_as_views_of_buckets),
         cmocka_unit_test(a_module_alone_takes_one_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
