@@ -7,33 +7,45 @@
  * 3 reduce in every one. Without overlap_comm the compute stream waits for each reduction. Step: the owned gradients in
  * FP32, the optimizer on the owned part, the new weights cast, and (stages 1 and 2) gathered in buckets of
  * allgather_bucket_size; the next forward pass waits for that. Stage 3 shards the weights (zero_fetch.c) and
- * reduces as it gathers: by reduce_scatter_coalesced, which cuts every gradient into a slice a rank, in Python, joins
- * them in another order and divides, while the host waits for all reductions but the last two; or before 0.6 each
- * gradient alone, by c10d's list of a tensor a rank. A gradient that does not fit into the bucket is not copied there.
- *   offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights
- * come back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they
- * lie so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps (1/N
- * of the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients, gradient clipping. */
+ * reduces as it gathers: on a stream of its own, from the copies into the bucket on, by reduce_scatter_coalesced, which
+ * cuts every gradient into a slice a rank, in Python, joins them in another order and divides, while the host waits for
+ * all reductions but the last two; or before 0.6 each gradient alone, by c10d's list of a tensor a rank. A gradient
+ * that does not fit into the bucket is not copied there. offload_optimizer: owned gradients go to the host as they are
+ * reduced, the CPU steps in one pass, 16-bit weights come back. Frozen parameters (adapters beside them) are weights
+ * like others, sharded and gathered, in NF4 where they lie so; they have no gradient, no master copy and no state.
+ * Ignored: adding up the owned part over micro-steps (1/N of the gradients), parameters on the host, ZeRO++, MiCS,
+ * round_robin_gradients, gradient clipping. */
 #include "strategy/zero.h"
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------
  */
 
+/* Stage 3 since 0.6 has a stream for gradients (reduce_and_partition_stream), which is the compute stream's other name
+ * without overlap_comm. */
+static bool has_own_stream(const struct zero *zero)
+{
+    return zero->options->stage == 3 && !zero_blocks(zero) && zero->overlaps;
+}
+
 /* Stage 3: what becomes of n gradients, so many elements, before they are scattered. A single one that divides evenly
- * is cut as it lies. */
-static void cut_gradients(struct zero *zero, int64_t elements, int n)
+ * is cut as it lies; else the buffer that they are joined in is returned. */
+static int cut_gradients(struct zero *zero, int64_t elements, int n)
 {
     struct emit *emit = zero->emit;
-    double bytes = (double)(elements * emit->param_bytes);
-    bool blocks = zero_blocks(zero);
+    int64_t bytes = elements * emit->param_bytes;
+    bool blocks = zero_blocks(zero), joins = blocks || n > 1 || elements % emit->gpus != 0;
+    int joined = PLAN_NO_OP;
     plan_host(&emit->builder, "reduce_scatter/slices", zero_loop_s(zero, n, blocks ? n : 0));
     plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    if (blocks || n > 1 || elements % emit->gpus != 0)
-        zero_copy_list(zero, STREAM_POST, bytes, PLAN_NO_OP);
+    if (joins && !blocks)
+        joined = plan_alloc(&emit->builder, STREAM_POST, "tensor_partition_flat_buffer", bytes, HBM_BUFFERS);
+    if (joins)
+        zero_copy_list(zero, STREAM_POST, (double)bytes, PLAN_NO_OP);
     if (!blocks)
         plan_kernel(&emit->builder, STREAM_POST, "reduce_scatter/div",
-            kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), emit->options->host.kernel_issue_s);
+            kernel_stream(KERNEL_ELEMENTWISE, (double)bytes, (double)bytes, 0), emit->options->host.kernel_issue_s);
     plan_stream_wait(&emit->builder, STREAM_COMM, plan_last_op(&emit->builder, STREAM_POST));
+    return joined;
 }
 
 /* n tensors of the bucket, so many elements. */
@@ -42,13 +54,17 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
     double bytes = (double)(elements * emit->param_bytes);
+    int joined = PLAN_NO_OP;
     if (zero->options->stage == 3 && emit->gpus > 1)
-        cut_gradients(zero, elements, n);
+        joined = cut_gradients(zero, elements, n);
     else
         plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     plan_wait op =
         plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/reduce_scatter", zero->buckets++),
             COLL_REDUCE_SCATTER, bytes, zero->group, emit->options->host.collective_issue_s);
+    plan_free(builder, joined, op);
+    if (has_own_stream(zero))
+        plan_stream_wait(builder, STREAM_POST, op);
     if (!zero->overlaps)
         plan_stream_wait(builder, STREAM_COMPUTE, op);
     if (zero->options->offload_optimizer) {
@@ -94,6 +110,21 @@ static void grad_begins(void *self, int tensor)
             zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
 }
 
+/* On a stream of its own the gradient is given up as soon as the copy is done. */
+static void copy_to_bucket(struct zero *zero, int tensor, double bytes)
+{
+    struct emit *emit = zero->emit;
+    const char *name = arena_printf(emit->arena, "%s/copy_to_bucket", emit->model->tensors[tensor].name);
+    if (!has_own_stream(zero)) {
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, name, bytes, bytes);
+        return;
+    }
+    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, name, bytes, bytes);
+    plan_free(&emit->builder, zero->grads[tensor], plan_last_op(&emit->builder, STREAM_POST));
+    zero->grads[tensor] = PLAN_NO_OP;
+}
+
 static void grad_ready(void *self, int tensor)
 {
     struct zero *zero = self;
@@ -107,8 +138,7 @@ static void grad_ready(void *self, int tensor)
     if (zero->bucket_elements + at->numel > zero->options->reduce_bucket_size)
         send_bucket(zero);
     if (is_copied(zero, tensor))
-        emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_COPY,
-            arena_printf(zero->emit->arena, "%s/copy_to_bucket", at->name), bytes, bytes);
+        copy_to_bucket(zero, tensor, bytes);
     zero->bucket_elements += at->numel;
     vec_push(&zero->in_bucket, tensor);
 }

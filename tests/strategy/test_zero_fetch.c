@@ -110,11 +110,48 @@ static void prefetch_ends_at_the_bucket_or_the_live(void **state)
     }
 }
 
+/* Bytes of buffers with this name. */
+static double bytes_named(const struct plan *plan, const char *name)
+{
+    double sum = 0;
+    for (int i = 0; i < plan->ops.n; i++)
+        if (plan->ops.at[i].kind == OP_ALLOC && strcmp(plan->ops.at[i].name, name) == 0)
+            sum += (double)plan->buffers.at[plan->ops.at[i].index].bytes;
+    return sum;
+}
+
+/* stage3.py of 0.6 and later (__add_grad_to_ipg_bucket, __avg_scatter_grads) works on gradients on a stream of its own
+ * when overlap_comm is on (null is on): copies into the bucket run there. All gradients (16 bits) are joined in another
+ * order for the one reduce_scatter, in a buffer of as many bytes (reduce_scatter_coalesced); before 0.6 none are. */
+static void gradients_have_a_stream_of_their_own(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct strategy_options options = zero_3(i == 2 ? FETCH_BLOCKING : FETCH_TRACE);
+        options.zero.overlap_comm = i == 1 ? OVERLAP_FALSE : OVERLAP_NULL;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        const struct plan *plan = &compiled.plan;
+        int copies = 0;
+        for (int o = 0; o < plan->ops.n; o++) {
+            if (!strstr(plan->ops.at[o].name, "/copy_to_bucket"))
+                continue;
+            assert_int_equal(plan->ops.at[o].stream, i == 0 ? STREAM_POST : STREAM_COMPUTE);
+            copies++;
+        }
+        assert_int_equal(copies, MATRICES + VECTORS);
+        double joined = i < 2 ? 2 * (double)compiled.model.params : 0;
+        assert_true(bytes_named(plan, "tensor_partition_flat_buffer") == joined);
+        drop(&compiled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_by_the_year),
         cmocka_unit_test(what_the_host_pays_a_rank),
+        cmocka_unit_test(gradients_have_a_stream_of_their_own),
         cmocka_unit_test(prefetch_ends_at_the_bucket_or_the_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
