@@ -3,18 +3,20 @@
  *
  * Weights and gradients are 16-bit (or FP32), the optimizer works on FP32 master weights of which each rank holds 1/N.
  *   Gradients go into a contiguous bucket of reduce_bucket_size elements as they become ready; a full bucket is reduced
- * to the ranks that own its parts. Stage 1 keeps all gradients until the last micro-step and reduces then, stage 2 and
- * 3 reduce in every one. Without overlap_comm the compute stream waits for each reduction. Step: the owned gradients in
- * FP32, the optimizer on the owned part, the new weights cast, and (stages 1 and 2) gathered in buckets of
- * allgather_bucket_size; the next forward pass waits for that. Stage 3 shards the weights (zero_fetch.c) and
- * reduces as it gathers: on a stream of its own, from the copies into the bucket on, by reduce_scatter_coalesced, which
- * cuts every gradient into a slice a rank, in Python, joins them in another order and divides, while the host waits for
- * all reductions but the last two; or before 0.6 each gradient alone, by c10d's list of a tensor a rank. A gradient
- * that does not fit into the bucket is not copied there. offload_optimizer: owned gradients go to the host as they are
- * reduced, the CPU steps in one pass, 16-bit weights come back. Frozen parameters (adapters beside them) are weights
- * like others, sharded and gathered, in NF4 where they lie so; they have no gradient, no master copy and no state.
- * Ignored: adding up the owned part over micro-steps (1/N of the gradients), parameters on the host, ZeRO++, MiCS,
- * round_robin_gradients, gradient clipping. */
+ * to the ranks that own its parts. Stage 1 keeps all gradients until the last micro-step and reduces then (without
+ * overlap_comm when its backward pass is over), stage 2 and 3 reduce in every one. Without overlap_comm the compute
+ * stream waits for each reduction. Step: the owned gradients in FP32, the optimizer on the owned part, the new weights
+ * cast, and (stages 1 and 2) gathered in buckets of allgather_bucket_size; the next forward pass waits for that. Stage
+ * 3 shards the weights (zero_fetch.c) and reduces as it gathers: on a stream of its own, from the copies into the
+ * bucket on, by reduce_scatter_coalesced, which cuts every gradient into a slice a rank, in Python, joins them in
+ * another order and divides, while the host waits for all reductions but the last two; or before 0.6 each gradient
+ * alone, by c10d's list of a tensor a rank. A gradient in the bucket is given up for its place there
+ * (contiguous_gradients); one that does not fit is not copied.
+ *
+ * offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights come
+ * back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they lie
+ * so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps (1/N of
+ * the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients, gradient clipping. */
 #include "strategy/zero.h"
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------
@@ -95,7 +97,7 @@ static void send_bucket(struct zero *zero)
         zero_keep_ongoing(zero, &zero->reductions, "param_reduce_events", op);
     for (int i = 0; i < zero->in_bucket.n && zero->options->stage >= 2; i++) {
         int t = zero->in_bucket.at[i];
-        plan_free(&emit->builder, zero->grads[t], is_copied(zero, t) ? PLAN_NO_OP : op);
+        plan_free(&emit->builder, zero->grads[t], op); /* too large for the bucket */
         zero->grads[t] = PLAN_NO_OP;
     }
     zero->in_bucket.n = 0;
@@ -110,37 +112,47 @@ static void grad_begins(void *self, int tensor)
             zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
 }
 
-/* On a stream of its own the gradient is given up as soon as the copy is done. */
+/* contiguous_gradients: the gradient is given up for its place in the bucket. */
 static void copy_to_bucket(struct zero *zero, int tensor, double bytes)
 {
     struct emit *emit = zero->emit;
+    enum plan_stream stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
     const char *name = arena_printf(emit->arena, "%s/copy_to_bucket", emit->model->tensors[tensor].name);
-    if (!has_own_stream(zero)) {
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, name, bytes, bytes);
-        return;
-    }
-    plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, name, bytes, bytes);
-    plan_free(&emit->builder, zero->grads[tensor], plan_last_op(&emit->builder, STREAM_POST));
+    if (stream != STREAM_COMPUTE)
+        plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    emit_stream_kernel(emit, stream, KERNEL_COPY, name, bytes, bytes);
+    plan_free(&emit->builder, zero->grads[tensor],
+        stream != STREAM_COMPUTE ? plan_last_op(&emit->builder, stream) : PLAN_NO_OP);
     zero->grads[tensor] = PLAN_NO_OP;
+}
+
+static void to_bucket(struct zero *zero, int tensor)
+{
+    int64_t numel = zero->emit->model->tensors[tensor].numel;
+    if (zero->bucket_elements + numel > zero->options->reduce_bucket_size)
+        send_bucket(zero);
+    if (is_copied(zero, tensor))
+        copy_to_bucket(zero, tensor, (double)zero_weight_bytes(zero, tensor));
+    zero->bucket_elements += numel;
+    vec_push(&zero->in_bucket, tensor);
+}
+
+/* Stage 1 without overlap_comm has no hooks: it goes through all gradients after backward (reduce_gradients). */
+static bool has_hooks(const struct zero *zero)
+{
+    return zero->options->stage > 1 || zero->overlaps;
 }
 
 static void grad_ready(void *self, int tensor)
 {
     struct zero *zero = self;
-    const struct model_tensor *at = &zero->emit->model->tensors[tensor];
     double bytes = (double)zero_weight_bytes(zero, tensor);
     if (zero->options->stage == 1 && !zero->first_micro_step)
         emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
-            arena_printf(zero->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
-    if (!zero->reduces)
-        return;
-    if (zero->bucket_elements + at->numel > zero->options->reduce_bucket_size)
-        send_bucket(zero);
-    if (is_copied(zero, tensor))
-        copy_to_bucket(zero, tensor, bytes);
-    zero->bucket_elements += at->numel;
-    vec_push(&zero->in_bucket, tensor);
+            arena_printf(zero->emit->arena, "%s/accumulate_grad", zero->emit->model->tensors[tensor].name), 2 * bytes,
+            bytes);
+    if (zero->reduces && has_hooks(zero))
+        to_bucket(zero, tensor);
 }
 
 /* ---- the step
@@ -220,9 +232,7 @@ static void setup_memory(struct zero *zero)
         keep_optimizer(zero);
     /* one fills while the other is reduced; stage 3 waits instead since 0.6 (__ipg_bucket_flat_buffer) */
     int64_t buffers = zero->overlaps && (zero->options->stage < 3 || zero_blocks(zero)) ? 2 : 1;
-    int64_t bucket = zero->options->reduce_bucket_size < emit->model->trained ? zero->options->reduce_bucket_size
-                                                                              : emit->model->trained;
-    plan_keep(builder, "ipg_buckets", buffers * bucket * emit->param_bytes, HBM_BUFFERS);
+    plan_keep(builder, "ipg_buckets", buffers * zero->options->reduce_bucket_size * emit->param_bytes, HBM_BUFFERS);
 }
 
 static void micro_step(struct zero *zero)
@@ -234,6 +244,9 @@ static void micro_step(struct zero *zero)
     for (int s = emit->stages.n - 1; s >= 0; s--)
         emit_backward(emit, s);
     emit_drop_outputs(emit);
+    for (int t = 0; t < emit->model->n_tensors && zero->reduces && !has_hooks(zero); t++)
+        if (!emit->model->tensors[t].frozen)
+            to_bucket(zero, t);
     send_bucket(zero);
 }
 
@@ -255,15 +268,14 @@ void compile_deepspeed(struct emit *emit)
     plan_host(builder, "step", emit->options->host.step_s);
     if (emit->gpus > 1) /* weights of the step before: gathered (stages 1 and 2), or at least written (stage 3) */
         plan_stream_wait(builder, zero.options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
-    if (emit->gpus > 1 && zero.options->stage > 1 &&
-        !zero.options->offload_optimizer) /* what the reductions leave, kept to the step */
-        zero.owned_grads =
-            plan_alloc(builder, STREAM_COMPUTE, "owned_grads", zero.owned * emit->param_bytes, HBM_GRADIENTS);
     for (int64_t m = 0; m < emit->micro_steps; m++) {
         emit_micro_step(emit, m);
         zero.first_micro_step = m == 0;
         zero.reduces = (emit->gpus > 1 || zero.options->offload_optimizer) &&
                        (zero.options->stage > 1 || m + 1 == emit->micro_steps);
+        if (zero.reduces && !zero.options->offload_optimizer && zero.owned_grads == PLAN_NO_OP)
+            zero.owned_grads = /* what the reductions leave, kept to the step */
+                plan_alloc(builder, STREAM_COMPUTE, "owned_grads", zero.owned * emit->param_bytes, HBM_GRADIENTS);
         micro_step(&zero);
     }
     if (zero.options->offload_optimizer)

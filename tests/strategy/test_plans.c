@@ -211,6 +211,54 @@ static void large_gradients_are_not_copied(void **state)
     }
 }
 
+/* Bytes of this category at their fullest, but for buffers of this name and what lives for the whole run. */
+static double most_of(const struct plan *plan, int category, const char *name)
+{
+    double live = 0, most = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || plan->buffers.at[op->index].category != category ||
+            strcmp(op->name, name) == 0)
+            continue;
+        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->buffers.at[op->index].bytes;
+        most = live > most ? live : most;
+    }
+    return most;
+}
+
+/* contiguous_gradients: a gradient that has been copied into the bucket is given up, so that besides the owned part (an
+ * eighth, kept to the step) there is never more than the largest, the embedding's (16 bits). Stage 1 copies in the last
+ * micro-step only, and without overlap_comm after its backward pass (reduce_gradients); before that all gradients add
+ * up. The buckets are as large as reduce_bucket_size, however small the model: two in stages 1 and 2 with overlap_comm,
+ * one in stage 3. */
+static void gradients_are_given_up_for_the_bucket(void **state)
+{
+    (void)state;
+    for (int64_t stage = 1; stage <= 3; stage++)
+        for (int i = 0; i < 4; i++) {
+            struct strategy_options options = zero_of(stage);
+            bool overlaps = i & 1, accumulates = i & 2;
+            options.zero.overlap_comm = overlaps ? OVERLAP_TRUE : OVERLAP_FALSE;
+            options.train.grad_accum = accumulates ? 2 : 1;
+            struct compiled compiled;
+            compile(&compiled, &options, &small_gpt, 8);
+            double all = 2 * (double)compiled.model.params, largest = 2 * (double)(small_gpt.vocab * small_gpt.d_model);
+            double fp32_grads = 4 * (double)compiled.model.params / 8, owned = 0, buckets = 0;
+            for (int b = 0; b < compiled.plan.buffers.n; b++) {
+                const struct plan_buffer *buffer = &compiled.plan.buffers.at[b];
+                owned += strcmp(buffer->name, "owned_grads") == 0 ? (double)buffer->bytes : 0;
+                buckets += strcmp(buffer->name, "ipg_buckets") == 0 ? (double)buffer->bytes : 0;
+            }
+            assert_true(owned == all / 8);
+            assert_true(buckets == (overlaps && stage < 3 ? 2 : 1) * 2 * 5e8);
+            double most = most_of(&compiled.plan, HBM_GRADIENTS, "owned_grads"), want = largest;
+            if (stage == 1 && (accumulates || !overlaps))
+                want = all;
+            assert_true(most == (want > fp32_grads ? want : fp32_grads));
+            drop(&compiled);
+        }
+}
+
 /* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
  * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
  * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
@@ -375,6 +423,7 @@ int main(void)
         cmocka_unit_test(the_limiter_takes_the_oldest_free),
         cmocka_unit_test(zero_volumes),
         cmocka_unit_test(large_gradients_are_not_copied),
+        cmocka_unit_test(gradients_are_given_up_for_the_bucket),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
         cmocka_unit_test(what_passes_between_blocks),
