@@ -6,12 +6,13 @@
  * to the ranks that own its parts. Stage 1 keeps all gradients until the last micro-step and reduces then (without
  * overlap_comm when its backward pass is over), stage 2 and 3 reduce in every one. Without overlap_comm the compute
  * stream waits for each reduction. Step: the owned gradients in FP32, the optimizer on the owned part, the new weights
- * cast, and (stages 1 and 2) gathered in buckets of allgather_bucket_size; the next forward pass waits for that. Stage
- * 3 shards the weights (zero_fetch.c) and reduces as it gathers: on a stream of its own, from the copies into the
- * bucket on, by reduce_scatter_coalesced, which cuts every gradient into a slice a rank, in Python, joins them in
- * another order and divides, while the host waits for all reductions but the last two; or before 0.6 each gradient
- * alone, by c10d's list of a tensor a rank. A gradient in the bucket is given up for its place there
- * (contiguous_gradients); one that does not fit is not copied.
+ * cast, and (stages 1 and 2) gathered in buckets of allgather_bucket_size; the next forward pass waits for that. The
+ * host waits where DeepSpeed's does: when gradients have been reduced, and for their norm. Stage 3 shards the weights
+ * (zero_fetch.c) and reduces as it gathers: on a stream of its own, from the copies into the bucket on, by
+ * reduce_scatter_coalesced, which cuts every gradient into a slice a rank, in Python, joins them in another order and
+ * divides, while the host waits for all reductions but the last two; or before 0.6 each gradient alone, by c10d's list
+ * of a tensor a rank. A gradient in the bucket is given up for its place there (contiguous_gradients); one that does
+ * not fit is not copied.
  *
  * offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights come
  * back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they lie
@@ -180,23 +181,50 @@ static void offloaded_step(struct zero *zero)
     emit_host_copy(emit, STREAM_COMPUTE, "weights/host_to_device", (double)(zero->owned * emit->param_bytes));
 }
 
+/* get_grad_norm_direct: every gradient of which the rank owns some is widened and summed up in FP64, whether it is
+ * going to be clipped or not; the host waits for the sum over the ranks. Stages 1 and 2: whole tensors, about one in so
+ * many as there are ranks; stage 3: a slice of each. */
+static void grad_norm(struct zero *zero)
+{
+    struct emit *emit = zero->emit;
+    struct plan_builder *builder = &emit->builder;
+    int trained = 0;
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        trained += !emit->model->tensors[t].frozen;
+    int n = zero->options->stage == 3 ? trained : (trained + emit->gpus - 1) / emit->gpus;
+    double numel = (double)zero->owned / n, wide = numel * (double)sizeof(double);
+    for (int i = 0; i < n; i++) {
+        emit_stream_kernel(
+            emit, STREAM_COMPUTE, KERNEL_COPY, "grad_norm/double", numel * (double)emit->param_bytes, wide);
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", wide, 0);
+    }
+    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
+    plan_wait op = plan_collective(builder, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(double),
+        zero->group, emit->options->host.collective_issue_s);
+    plan_host_wait(builder, "grad_norm/item", op != PLAN_NO_OP ? op : plan_last_op(builder, STREAM_COMPUTE), 0);
+}
+
 static void device_step(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
-    double owned = (double)zero->owned;
+    double owned = (double)zero->owned, master = owned * (double)emit->master_bytes;
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, plan_last_op(builder, STREAM_COMM));
+    if (!zero_blocks(zero)) /* before 0.6, too; there the stacks' fitted rate has it */
+        grad_norm(zero);
     int full = PLAN_NO_OP;
     if (emit->param_bytes != emit->master_bytes) {
         full = plan_alloc(builder, STREAM_COMPUTE, "fp32_grads", zero->owned * emit->master_bytes, HBM_GRADIENTS);
-        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/grads_to_fp32",
-            owned * (double)emit->param_bytes, owned * (double)emit->master_bytes);
+        emit_stream_kernel(
+            emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/grads_to_fp32", owned * (double)emit->param_bytes, master);
     }
+    if (emit->options->train.precision != PRECISION_FP16_MIXED) /* there emit_optimizer has it */
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_OPTIMIZER, "optimizer/unscale_and_clip_grads", master, master);
     emit_optimizer(emit, &(struct optimizer_tensor){zero->owned, 1}, 1);
     plan_free(builder, full, PLAN_NO_OP);
-    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/weights_from_fp32",
-        owned * (double)emit->master_bytes, owned * (double)emit->param_bytes);
+    emit_stream_kernel(
+        emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/weights_from_fp32", master, owned * (double)emit->param_bytes);
 }
 
 static void keep_optimizer(struct zero *zero)
@@ -248,6 +276,9 @@ static void micro_step(struct zero *zero)
         if (!emit->model->tensors[t].frozen)
             to_bucket(zero, t);
     send_bucket(zero);
+    /* independent_gradient_partition_epilogue */
+    if (zero->reduces && (zero->overlaps || zero->options->stage == 3))
+        zero_synchronize(zero);
 }
 
 void compile_deepspeed(struct emit *emit)

@@ -51,6 +51,8 @@ bool zero_blocks(const struct zero *zero);
 double zero_loop_s(const struct zero *zero, double views, double copies);
 /* The list of a collective and the flat tensor that NCCL wants, one copied into the other when after is done. */
 plan_wait zero_copy_list(struct zero *zero, enum plan_stream stream, double bytes, plan_wait after);
+/* torch.cuda.synchronize */
+void zero_synchronize(struct zero *zero);
 /* The host goes on when all but the last few are done. */
 void zero_keep_ongoing(struct zero *zero, struct ongoing *ongoing, const char *name, plan_wait op);
 

@@ -41,8 +41,7 @@ plan_wait zero_copy_list(struct zero *zero, enum plan_stream stream, double byte
     return plan_kernel(builder, stream, "c10d/copy_list", kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
 }
 
-/* torch.cuda.synchronize */
-static void run_dry(struct zero *zero)
+void zero_synchronize(struct zero *zero)
 {
     struct plan_builder *builder = &zero->emit->builder;
     for (int stream = 0; stream < STREAM_COUNT; stream++)
@@ -64,7 +63,7 @@ static void gather(struct zero *zero, const int *tensors, int n)
         bytes += (double)zero_weight_bytes(zero, t);
     }
     if (zero_blocks(zero))
-        run_dry(zero);
+        zero_synchronize(zero);
     plan_host(&emit->builder, "fetch_sub_module", emit->options->host.unit_hook_s + views_s);
     plan_wait op = plan_collective(&emit->builder, STREAM_COMM,
         arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[tensors[0]].name), COLL_ALL_GATHER, bytes,

@@ -259,6 +259,38 @@ static void gradients_are_given_up_for_the_bucket(void **state)
         }
 }
 
+static int ops_named(const struct plan *plan, const char *name)
+{
+    int n = 0;
+    for (int i = 0; i < plan->ops.n; i++)
+        n += strcmp(plan->ops.at[i].name, name) == 0;
+    return n;
+}
+
+/* The host waits for the GPU when gradients have been reduced (independent_gradient_partition_epilogue: stage 3, and
+ * overlap_comm), which stage 1 does once and the others in each micro-step; and always for the norm of the gradients
+ * before the step (get_grad_norm_direct): an eighth of the tensors, rounded up, or in stage 3 a slice of each, widened
+ * to FP64 and summed up. */
+static void where_the_host_of_zero_waits(void **state)
+{
+    (void)state;
+    for (int64_t stage = 1; stage <= 3; stage++)
+        for (int overlaps = 0; overlaps < 2; overlaps++) {
+            struct strategy_options options = zero_of(stage);
+            options.zero.overlap_comm = overlaps ? OVERLAP_TRUE : OVERLAP_FALSE;
+            options.train.grad_accum = 3;
+            struct compiled compiled;
+            compile(&compiled, &options, &small_gpt, 8);
+            int streams = stage == 3 ? 3 : 2, waits = overlaps || stage == 3 ? (stage == 1 ? 1 : 3) : 0;
+            int n = compiled.model.n_tensors;
+            assert_int_equal(ops_named(&compiled.plan, "synchronize"), streams * waits);
+            assert_int_equal(ops_named(&compiled.plan, "grad_norm/item"), 1);
+            assert_int_equal(ops_named(&compiled.plan, "grad_norm/double"), stage == 3 ? n : (n + 7) / 8);
+            assert_int_equal(ops_named(&compiled.plan, "optimizer/unscale_and_clip_grads"), 1);
+            drop(&compiled);
+        }
+}
+
 /* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
  * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
  * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
@@ -424,6 +456,7 @@ int main(void)
         cmocka_unit_test(zero_volumes),
         cmocka_unit_test(large_gradients_are_not_copied),
         cmocka_unit_test(gradients_are_given_up_for_the_bucket),
+        cmocka_unit_test(where_the_host_of_zero_waits),
         cmocka_unit_test(zero_3_gathers_what_is_used),
         cmocka_unit_test(what_checkpointing_runs_again),
         cmocka_unit_test(what_passes_between_blocks),
