@@ -111,6 +111,7 @@ static inline void draw_zero(struct rng_stream *rng, struct zero_options *zero)
     zero->reduce_bucket_size = ONE_OF(rng, 1, 5000, 500000000);
     zero->allgather_bucket_size = ONE_OF(rng, 10000, 500000000);
     zero->overlap_comm = below(rng, OVERLAP_COUNT);
+    zero->use_multi_rank_bucket_allreduce = one_in(rng, 2);
     zero->stage3_prefetch_bucket_size = ONE_OF(rng, 0, 5000, 500000000);
     zero->stage3_param_persistence_threshold = ONE_OF(rng, 0, 100, 100000);
     zero->stage3_max_live_parameters = ONE_OF(rng, 0, 10000, 1000000000);

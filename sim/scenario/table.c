@@ -124,6 +124,8 @@ static const struct config_field zero_fields[] = {
         MIN_GATHERED, allgather_bucket_size, "stages 1 and 2: elements of parameters gathered at once after the step"),
     {FIELD("overlap_comm", FIELD_ENUM, struct zero_options, overlap_comm, "reduce while backward goes on"),
         .names = overlap_comm_names},
+    {FIELD("use_multi_rank_bucket_allreduce", FIELD_BOOL, struct zero_options, use_multi_rank_bucket_allreduce,
+        "stages 1 and 2: a bucket is all-reduced (DeepSpeed since 2023), not its parts reduced to their owners")},
     ZERO(stage3_prefetch_bucket_size, "elements of parameters gathered ahead"),
     ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
     {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,

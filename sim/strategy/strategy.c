@@ -48,6 +48,7 @@ struct strategy_options strategy_default_options(void)
             .reduce_bucket_size = 500000000,
             .allgather_bucket_size = 500000000,
             .overlap_comm = OVERLAP_NULL,
+            .use_multi_rank_bucket_allreduce = true,
             .stage3_prefetch_bucket_size = 50000000,
             .stage3_param_persistence_threshold = 100000,
             .stage3_max_live_parameters = 1000000000,

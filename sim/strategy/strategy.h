@@ -101,6 +101,7 @@ struct zero_options {
     int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too */
     int64_t reduce_bucket_size, allgather_bucket_size; /* 5e8; 1 at least */
     int overlap_comm;                                  /* enum overlap_comm: null is true for stage 3 only */
+    bool use_multi_rank_bucket_allreduce;              /* true (2023 and later): stages 1 and 2, see zero.c */
     int64_t stage3_prefetch_bucket_size;               /* 5e7 */
     int64_t stage3_param_persistence_threshold;        /* 1e5: smaller parameters stay whole on every GPU */
     int64_t stage3_max_live_parameters;                /* 1e9: nothing is prefetched when so many are gathered */

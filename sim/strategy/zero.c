@@ -3,16 +3,16 @@
  *
  * Weights and gradients are 16-bit (or FP32), the optimizer works on FP32 master weights of which each rank holds 1/N.
  *   Gradients go into a contiguous bucket of reduce_bucket_size elements as they become ready; a full bucket is reduced
- * to the ranks that own its parts. Stage 1 keeps all gradients until the last micro-step and reduces then (without
- * overlap_comm when its backward pass is over), stage 2 and 3 reduce in every one. Without overlap_comm the compute
- * stream waits for each reduction. Step: the owned gradients in FP32, the optimizer on the owned part, the new weights
- * cast, and (stages 1 and 2) gathered in buckets of allgather_bucket_size; the next forward pass waits for that. The
- * host waits where DeepSpeed's does: when gradients have been reduced, and for their norm. Stage 3 shards the weights
- * (zero_fetch.c) and reduces as it gathers: on a stream of its own, from the copies into the bucket on, by
- * reduce_scatter_coalesced, which cuts every gradient into a slice a rank, in Python, joins them in another order and
- * divides, while the host waits for all reductions but the last two; or before 0.6 each gradient alone, by c10d's list
- * of a tensor a rank. A gradient in the bucket is given up for its place there (contiguous_gradients); one that does
- * not fit is not copied.
+ * to the ranks that own its parts, or since 2023 all-reduced (stages 1 and 2, unless it is told otherwise). Stage 1
+ * keeps all gradients until the last micro-step and reduces then (without overlap_comm when its backward pass is over),
+ * stage 2 and 3 reduce in every one. Without overlap_comm the compute stream waits for each reduction. Step: the owned
+ * gradients in FP32, the optimizer on the owned part, the new weights cast, and (stages 1 and 2) gathered in buckets of
+ * allgather_bucket_size; the next forward pass waits for that. The host waits where DeepSpeed's does: when gradients
+ * have been reduced, and for their norm. Stage 3 shards the weights (zero_fetch.c) and reduces as it gathers: on a
+ * stream of its own, from the copies into the bucket on, by reduce_scatter_coalesced, which cuts every gradient into a
+ * slice a rank, in Python, joins them in another order and divides, while the host waits for all reductions but the
+ * last two; or before 0.6 each gradient alone, by c10d's list of a tensor a rank. A gradient in the bucket is given up
+ * for its place there (contiguous_gradients); one that does not fit is not copied.
  *
  * offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights come
  * back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they lie
@@ -51,21 +51,48 @@ static int cut_gradients(struct zero *zero, int64_t elements, int n)
     return joined;
 }
 
-/* n tensors of the bucket, so many elements. */
+/* Stages 1 and 2, average_tensor: the bucket is divided, on a stream of its own with overlap_comm, and its parts are
+ * joined by the rank that owns them, or all of them (use_multi_rank_bucket_allreduce), which is one part: another
+ * buffer is made either way. With overlap_comm the compute stream waits for the bucket before, whose place the next one
+ * takes.
+ */
+static int divide_bucket(struct zero *zero, int64_t elements)
+{
+    struct emit *emit = zero->emit;
+    struct plan_builder *builder = &emit->builder;
+    int64_t bytes = elements * emit->param_bytes;
+    plan_wait before = plan_last_op(builder, STREAM_POST);
+    plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
+    if (zero->overlaps)
+        plan_stream_wait(builder, STREAM_COMPUTE, before);
+    emit_stream_kernel(emit, STREAM_POST, KERNEL_ELEMENTWISE, "average_tensor/div", (double)bytes, (double)bytes);
+    int joined = plan_alloc(builder, STREAM_POST, "average_tensor/flatten", bytes, HBM_BUFFERS);
+    emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "average_tensor/flatten", (double)bytes, (double)bytes);
+    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_POST));
+    return joined;
+}
+
+/* n tensors of the bucket, so many elements. What comes of it is copied to where the rank's part lies. */
 static plan_wait reduce(struct zero *zero, int64_t elements, int n)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
     double bytes = (double)(elements * emit->param_bytes);
+    bool sharded = zero->options->stage == 3, all = !sharded && zero->options->use_multi_rank_bucket_allreduce;
     int joined = PLAN_NO_OP;
-    if (zero->options->stage == 3 && emit->gpus > 1)
-        joined = cut_gradients(zero, elements, n);
-    else
-        plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    plan_wait op =
-        plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/reduce_scatter", zero->buckets++),
-            COLL_REDUCE_SCATTER, bytes, zero->group, emit->options->host.collective_issue_s);
-    plan_free(builder, joined, op);
+    if (emit->gpus > 1)
+        joined = sharded ? cut_gradients(zero, elements, n) : divide_bucket(zero, elements);
+    const char *name =
+        arena_printf(emit->arena, all ? "bucket.%d/all_reduce" : "bucket.%d/reduce_scatter", zero->buckets++);
+    plan_wait op = plan_collective(builder, STREAM_COMM, name, all ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER, bytes,
+        zero->group, emit->options->host.collective_issue_s);
+    if (op != PLAN_NO_OP && !sharded) {
+        plan_stream_wait(builder, STREAM_POST, op);
+        emit_stream_kernel(
+            emit, STREAM_POST, KERNEL_COPY, "average_tensor/copy_owned", bytes / emit->gpus, bytes / emit->gpus);
+        op = plan_last_op(builder, STREAM_POST);
+    }
+    plan_free(builder, joined, sharded ? op : PLAN_NO_OP);
     if (has_own_stream(zero))
         plan_stream_wait(builder, STREAM_POST, op);
     if (!zero->overlaps)
@@ -211,6 +238,7 @@ static void device_step(struct zero *zero)
     double owned = (double)zero->owned, master = owned * (double)emit->master_bytes;
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, plan_last_op(builder, STREAM_COMM));
+    plan_stream_wait(builder, STREAM_COMPUTE, plan_last_op(builder, STREAM_POST));
     if (!zero_blocks(zero)) /* before 0.6, too; there the stacks' fitted rate has it */
         grad_norm(zero);
     int full = PLAN_NO_OP;

@@ -147,6 +147,7 @@ static void zero_owns_adapters_alone(void **state)
         struct strategy_options options = adapting(STRATEGY_DEEPSPEED, i % 2);
         options.zero.stage = 1 + i / 2;
         options.zero.stage3_param_persistence_threshold = 0;
+        options.zero.use_multi_rank_bucket_allreduce = false;
         struct compiled compiled;
         compile(&compiled, &options, &small_llama, 8);
         double trained = BLOCKS * ADAPTERS, matrices = BLOCKS * BLOCK_ELEMENTS;

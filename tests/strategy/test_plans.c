@@ -168,26 +168,34 @@ static struct strategy_options zero_of(int64_t stage)
 }
 
 /* Stages 1 and 2: every gradient is reduced once (16 bits), every weight gathered once after the step: what DDP's
- * all-reduce moves (a reduce-scatter and an all-gather), as the ZeRO paper (arXiv 1910.02054, section 7) says. With
- * buckets of one element every tensor is reduced alone. */
+ * all-reduce moves (a reduce-scatter and an all-gather), as the ZeRO paper (arXiv 1910.02054, section 7) says; half as
+ * much again where DeepSpeed all-reduces its buckets (use_multi_rank_bucket_allreduce), which stage 3 knows nothing of.
+ * With buckets of one element every tensor is reduced alone. The norm of the gradients is an all_reduce of 8 bytes. */
 static void zero_volumes(void **state)
 {
     (void)state;
-    for (int64_t stage = 1; stage <= 3; stage++) {
-        struct strategy_options options = zero_of(stage);
-        struct compiled compiled;
-        compile(&compiled, &options, &small_gpt, 8);
-        double all = 2 * (double)compiled.model.params;
-        assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == all);
-        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), 1);
-        if (stage < 3)
-            assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == all);
-        drop(&compiled);
-        options.zero.reduce_bucket_size = 1;
-        compile(&compiled, &options, &small_gpt, 8);
-        assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), compiled.model.n_tensors);
-        drop(&compiled);
-    }
+    enum { NORM_BYTES = 8 };
+    for (int64_t stage = 1; stage <= 3; stage++)
+        for (int whole = 0; whole < 2; whole++) {
+            struct strategy_options options = zero_of(stage);
+            options.zero.use_multi_rank_bucket_allreduce = whole;
+            struct compiled compiled;
+            compile(&compiled, &options, &small_gpt, 8);
+            double all = 2 * (double)compiled.model.params;
+            bool reduces_whole = whole && stage < 3;
+            assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == (reduces_whole ? 0 : all));
+            assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == NORM_BYTES + (reduces_whole ? all : 0));
+            assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), !reduces_whole);
+            if (stage < 3)
+                assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == all);
+            drop(&compiled);
+            options.zero.reduce_bucket_size = 1;
+            compile(&compiled, &options, &small_gpt, 8);
+            int n = compiled.model.n_tensors;
+            assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), reduces_whole ? 0 : n);
+            assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), 1 + (reduces_whole ? n : 0));
+            drop(&compiled);
+        }
 }
 
 /* Tensors of small_gpt: what is larger than a bucket is reduced from where it lies, in every stage. A matrix of the MLP
@@ -281,7 +289,7 @@ static void where_the_host_of_zero_waits(void **state)
             options.train.grad_accum = 3;
             struct compiled compiled;
             compile(&compiled, &options, &small_gpt, 8);
-            int streams = stage == 3 ? 3 : 2, waits = overlaps || stage == 3 ? (stage == 1 ? 1 : 3) : 0;
+            int streams = 3, waits = overlaps || stage == 3 ? (stage == 1 ? 1 : 3) : 0;
             int n = compiled.model.n_tensors;
             assert_int_equal(ops_named(&compiled.plan, "synchronize"), streams * waits);
             assert_int_equal(ops_named(&compiled.plan, "grad_norm/item"), 1);
