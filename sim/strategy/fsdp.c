@@ -141,8 +141,8 @@ static void reshard(struct fsdp *fsdp, int layer)
 {
     struct fsdp_unit *unit = &fsdp->units[layer];
     plan_wait last = plan_last_op(&fsdp->emit->builder, STREAM_COMPUTE);
-    if (unit->gathered != PLAN_NO_OP)
-        plan_free(&fsdp->emit->builder, unit->gathered, last);
+    if (unit->gathered != PLAN_NO_OP) /* fully_shard's parameters are the compute stream's own */
+        plan_free(&fsdp->emit->builder, unit->gathered, fsdp_by_parameter(fsdp) ? PLAN_NO_OP : last);
     if (unit->gathered != PLAN_NO_OP && fsdp_shards(fsdp))
         limiter_free(&fsdp->limiter, last);
     unit->gathered = PLAN_NO_OP;
@@ -259,6 +259,7 @@ static void backward(struct fsdp *fsdp)
     emit_drop_outputs(emit);
     /* The final callback: the compute stream waits for the post-backward stream. */
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
+    fsdp_let_go_of_input(fsdp);
 }
 
 static void grad_begins(void *self, int tensor)
@@ -354,7 +355,7 @@ static void setup_units(struct fsdp *fsdp)
 
 void compile_fsdp(struct emit *emit)
 {
-    struct fsdp fsdp = {.emit = emit, .options = &emit->options->fsdp};
+    struct fsdp fsdp = {.emit = emit, .options = &emit->options->fsdp, .scattering = PLAN_NO_OP};
     emit->self = &fsdp;
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;

@@ -28,6 +28,8 @@ struct fsdp {
     int64_t shard_ranks, replicas;
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
+    int scattering;       /* fully_shard: the input of the reduce-scatter under way, or PLAN_NO_OP */
+    plan_wait scattered;
     struct limiter limiter;
     bool first_micro_step;
     bool synchronises; /* this micro-step communicates gradients */
@@ -60,5 +62,8 @@ void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_
 /* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added
  * to those of earlier micro-steps. */
 void fsdp_reduce(struct fsdp *fsdp, int layer);
+/* fully_shard keeps the input of a reduce-scatter until the compute stream has been told to wait for it: before the
+ * next one, and when backward ends. */
+void fsdp_let_go_of_input(struct fsdp *fsdp);
 
 #endif

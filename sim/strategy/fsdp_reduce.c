@@ -123,12 +123,21 @@ static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
     return out;
 }
 
+void fsdp_let_go_of_input(struct fsdp *fsdp)
+{
+    if (fsdp->scattering != PLAN_NO_OP)
+        plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, fsdp->scattered);
+    plan_free(&fsdp->emit->builder, fsdp->scattering, PLAN_NO_OP);
+    fsdp->scattering = PLAN_NO_OP;
+}
+
 /* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction. */
 static struct outgoing copy_in(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
     const char *name = emit_name(emit, layer, "reduce_scatter_input");
     int64_t padded = fsdp->units[layer].padded, from = padded * fsdp->gather_bytes, to = padded * fsdp->reduce_bytes;
+    fsdp_let_go_of_input(fsdp);
     int wire = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
     fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_in", (double)from, (double)to);
     drop_tensor_grads(fsdp, layer);
@@ -160,8 +169,12 @@ void fsdp_reduce(struct fsdp *fsdp, int layer)
     plan_wait last = op != PLAN_NO_OP ? op : out.ready;
     if (out.wire != out.grads)
         plan_free(builder, out.grads, out.ready);
-    if (reduced != out.wire)
+    if (straight) {
+        fsdp->scattering = out.wire;
+        fsdp->scattered = last;
+    } else if (reduced != out.wire) {
         plan_free(builder, out.wire, last);
+    }
     last = reduce_replicas(fsdp, layer, last);
     keep_shard(fsdp, layer, reduced, last);
 }

@@ -80,11 +80,46 @@ static void fsdp1_divides_before_and_after(void **state)
         }
 }
 
+/* fully_shard needs no record_stream: parameters are copied out on the compute stream, which frees them (0 waits); the
+ * input of a reduce-scatter, copied in there, is kept (reduce_scatter_state) until the compute stream has been told to
+ * wait for it, before the next one is made or when backward ends. So each but the last is waited for by the copy_in
+ * that follows. Three blocks and the root: 7 sets of parameters (the root's for both passes), 4 inputs. */
+static void fully_shard_frees_on_the_compute_stream(void **state)
+{
+    (void)state;
+    struct compiled compiled;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.version = 2;
+    compile(&compiled, &options, &small_gpt, 8);
+    const struct plan *plan = &compiled.plan;
+    int params = 0, inputs = 0, waited = 0;
+    plan_wait reduced = PLAN_NO_OP;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        const char *at = strrchr(op->name, '/'), *name = at ? at + 1 : op->name;
+        bool is_param = strcmp(name, "params") == 0, is_input = strcmp(name, "reduce_scatter_input") == 0;
+        if (op->kind == OP_FREE && (is_param || is_input)) {
+            assert_int_equal(op->n_waits, 0);
+            params += is_param;
+            inputs += is_input;
+        }
+        for (int w = 0; w < op->n_waits && strcmp(name, "copy_in") == 0; w++)
+            waited += reduced != PLAN_NO_OP && plan->waits.at[op->first_wait + w] == reduced;
+        if (strcmp(name, "reduce_scatter") == 0)
+            reduced = i;
+    }
+    assert_int_equal(params, 2 * 3 + 1);
+    assert_int_equal(inputs, 3 + 1);
+    assert_int_equal(waited, inputs - 1);
+    drop(&compiled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fully_shard_copies_parameter_by_parameter),
         cmocka_unit_test(fsdp1_divides_before_and_after),
+        cmocka_unit_test(fully_shard_frees_on_the_compute_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
