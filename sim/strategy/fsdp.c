@@ -20,8 +20,9 @@
  *
  * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
- * the compute stream too; NCCL divides. Ignored: that the gathered buffer lives until the next unit's copy, padding by
- * rows, that the host does not wait for the limiter. */
+ * the compute stream too; NCCL divides. The host waits for no limiter: a gather comes after the copy out of the buffer
+ * before the last. Ignored: padding by rows, NCCL's own record_stream (TORCH_NCCL_AVOID_RECORD_STREAMS=1, as torchtitan
+ * sets it). */
 #include "strategy/fsdp.h"
 
 static bool reshards_after_forward(const struct fsdp *fsdp)
@@ -83,7 +84,7 @@ static void unshard(struct fsdp *fsdp, int layer)
     unit->ready_op = PLAN_NO_OP;
     if (!gathers(fsdp))
         return;
-    if (fsdp_shards(fsdp) && fsdp->options->limit_all_gathers)
+    if (fsdp_shards(fsdp) && !fsdp_by_parameter(fsdp) && fsdp->options->limit_all_gathers)
         limiter_all_gather(&fsdp->limiter, builder);
     int cast_shard = PLAN_NO_OP, fetched = fsdp_offloads(fsdp) ? fetch_shard(fsdp, layer) : PLAN_NO_OP;
     if (fsdp_offloads(fsdp))
@@ -114,16 +115,32 @@ static void unshard(struct fsdp *fsdp, int layer)
     plan_free(builder, cast_shard, unit->ready_op);
 }
 
-/* fully_shard: from the order of the ranks into that of the parameters. */
+/* fully_shard: the streams of all-gathers wait until the gathered buffer has been copied out, then it is theirs again.
+ */
+static void let_go_of_gathered(struct fsdp *fsdp)
+{
+    struct plan_builder *builder = &fsdp->emit->builder;
+    if (fsdp->copied_out != PLAN_NO_OP)
+        plan_stream_wait(builder, unshard_stream(fsdp), fsdp->copied_out);
+    plan_free(builder, fsdp->gathered, PLAN_NO_OP);
+    fsdp->gathered = fsdp->copied_out = PLAN_NO_OP;
+}
+
+/* fully_shard: from the order of the ranks into that of the parameters. In forward the gathered buffer is kept until
+ * the next unit's comes to be copied (all_gather_state), so that its gather does not wait for this copy. */
 static void copy_out(struct fsdp *fsdp, int layer)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
     struct fsdp_unit *unit = &fsdp->units[layer];
     int64_t bytes = unit->used_shard * fsdp->shard_ranks;
     const char *name = emit_name(fsdp->emit, layer, "params");
+    let_go_of_gathered(fsdp);
     int params = plan_alloc(builder, STREAM_COMPUTE, name, bytes, HBM_GATHERED);
     fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_out", (double)bytes, (double)bytes);
-    plan_free(builder, unit->gathered, plan_last_op(builder, STREAM_COMPUTE));
+    fsdp->gathered = unit->gathered;
+    fsdp->copied_out = plan_last_op(builder, STREAM_COMPUTE);
+    if (builder->phase != PHASE_FORWARD)
+        let_go_of_gathered(fsdp);
     unit->gathered = params;
 }
 
@@ -220,6 +237,7 @@ static void forward(struct fsdp *fsdp)
         if (reshards_after_forward(fsdp))
             reshard(fsdp, layer);
     }
+    let_go_of_gathered(fsdp);
 }
 
 static void backward_block(struct fsdp *fsdp, int stage)
@@ -355,7 +373,11 @@ static void setup_units(struct fsdp *fsdp)
 
 void compile_fsdp(struct emit *emit)
 {
-    struct fsdp fsdp = {.emit = emit, .options = &emit->options->fsdp, .scattering = PLAN_NO_OP};
+    struct fsdp fsdp = {.emit = emit,
+        .options = &emit->options->fsdp,
+        .scattering = PLAN_NO_OP,
+        .gathered = PLAN_NO_OP,
+        .copied_out = PLAN_NO_OP};
     emit->self = &fsdp;
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;

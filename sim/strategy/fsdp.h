@@ -28,7 +28,9 @@ struct fsdp {
     int64_t shard_ranks, replicas;
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
-    int scattering;       /* fully_shard: the input of the reduce-scatter under way, or PLAN_NO_OP */
+    int gathered;         /* fully_shard: what has been copied out last, while it is kept, or PLAN_NO_OP */
+    plan_wait copied_out;
+    int scattering; /* fully_shard: the input of the reduce-scatter under way, or PLAN_NO_OP */
     plan_wait scattered;
     struct limiter limiter;
     bool first_micro_step;

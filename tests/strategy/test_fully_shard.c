@@ -114,12 +114,45 @@ static void fully_shard_frees_on_the_compute_stream(void **state)
     drop(&compiled);
 }
 
+static int first_named(const struct plan *plan, enum op_kind kind, const char *name)
+{
+    for (int i = 0; i < plan->ops.n; i++)
+        if (plan->ops.at[i].kind == kind && strcmp(plan->ops.at[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* fully_shard holds the host nowhere. In forward what was gathered is kept until the next unit's is about to be copied
+ * out; only then the streams of gathers are told to wait for the older copy. So block 1's gather, issued after block
+ * 0's copy, waits for the root's copy, not for block 0's. */
+static void gathers_wait_for_the_copy_before_the_last(void **state)
+{
+    (void)state;
+    struct compiled compiled;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.version = 2;
+    compile(&compiled, &options, &small_gpt, 8);
+    const struct plan *plan = &compiled.plan;
+    assert_int_equal(first_named(plan, OP_HOST_WAIT, "limit_all_gathers"), -1);
+    assert_int_equal(first_named(plan, OP_HOST, "limit_all_gathers"), -1);
+    int root = first_named(plan, OP_KERNEL, "root/copy_out"),
+        begins = first_named(plan, OP_KERNEL, "transformer.h.1/cast_shard");
+    assert_true(0 <= root && root < begins);
+    assert_int_equal(plan->ops.at[begins].n_waits, 1);
+    assert_int_equal(plan->waits.at[plan->ops.at[begins].first_wait], root);
+    for (int i = 0; i < plan->ops.n; i++)
+        if (plan->ops.at[i].kind == OP_FREE && strstr(plan->ops.at[i].name, "/unsharded_flat_param"))
+            assert_int_equal(plan->ops.at[i].n_waits, 0);
+    drop(&compiled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fully_shard_copies_parameter_by_parameter),
         cmocka_unit_test(fsdp1_divides_before_and_after),
         cmocka_unit_test(fully_shard_frees_on_the_compute_stream),
+        cmocka_unit_test(gathers_wait_for_the_copy_before_the_last),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
