@@ -76,6 +76,7 @@ static inline void draw_train(struct rng_stream *rng, struct train_options *trai
     train->use_cache = one_in(rng, 2);
     train->drop_logits = one_in(rng, 2);
     train->neftune = one_in(rng, 4);
+    train->clip_grad_norm = train->optimizer != OPTIMIZER_LOMO && one_in(rng, 2);
     train->decode_images = shape->image_size > 0 && one_in(rng, 2);
     train->lora_rank = model_takes_adapters(shape) && train->optimizer != OPTIMIZER_LOMO && one_in(rng, 3) ? 4 : 0;
     bool half = train->precision == PRECISION_BF16_MIXED || train->precision == PRECISION_FP16_MIXED;

@@ -21,6 +21,11 @@ static bool is_ddp(const struct scenario_point *point)
     return point->options.strategy.kind == STRATEGY_DDP || point->options.strategy.kind == STRATEGY_SINGLE_DEVICE;
 }
 
+static bool clips(const struct scenario_point *point)
+{
+    return is_fsdp(point) || is_ddp(point) || !point->options.strategy.train.clip_grad_norm;
+}
+
 static bool is_deepspeed(const struct scenario_point *point)
 {
     return point->options.strategy.kind == STRATEGY_DEEPSPEED;
@@ -67,6 +72,7 @@ static const struct rule {
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
+    {"train.clip_grad_norm", clips, "strategy", "fsdp or ddp"},
     {"train.memory_format", is_image, "model", "a model of images"},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };

@@ -95,8 +95,13 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     const struct train_options *train = &options->train;
     struct model *adapted = ARENA_NEW(arena, struct model);
     model_adapt(adapted, model, train->lora_rank, train->lora_targets, arena);
-    *emit = (struct emit){
-        .options = options, .model = adapted, .hw = hw, .arena = arena, .gpus = gpus, .exchange_stream = STREAM_COMM};
+    *emit = (struct emit){.options = options,
+        .model = adapted,
+        .hw = hw,
+        .arena = arena,
+        .gpus = gpus,
+        .exchange_stream = STREAM_COMM,
+        .norm_group = PLAN_NO_OP};
     int precision = train->precision;
     emit->workload = strategy_workload(options, adapted);
     emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;

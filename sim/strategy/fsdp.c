@@ -312,7 +312,7 @@ static void setup_groups(struct fsdp *fsdp)
     fsdp->shard_ranks = strategy == NO_SHARD ? 1 : hybrid && group < emit->gpus ? group : emit->gpus;
     fsdp->replicas = emit->gpus / fsdp->shard_ranks;
     if (fsdp_shards(fsdp))
-        fsdp->shard_group =
+        emit->norm_group = fsdp->shard_group =
             plan_group(&emit->builder, fsdp->replicas > 1 ? "shard" : "world", (int)fsdp->shard_ranks, 1);
     if (fsdp->replicas > 1 || !fsdp_shards(fsdp))
         fsdp->replicate_group = plan_group(

@@ -230,6 +230,29 @@ static void cast(struct emit *emit, const char *name, double numel, int64_t from
         emit->options->host.kernel_issue_s);
 }
 
+/* The norm of all gradients, over the ranks that share them; what is larger than it may be is scaled, be it by 1. */
+static bool clips(const struct emit *emit)
+{
+    int kind = emit->options->kind;
+    bool by_torch = kind == STRATEGY_FSDP || kind == STRATEGY_DDP || kind == STRATEGY_SINGLE_DEVICE;
+    return by_torch && emit->options->train.clip_grad_norm;
+}
+
+static void clip_grad_norm(struct emit *emit, const struct optimizer_tensor *tensors, int n)
+{
+    struct plan_builder *builder = &emit->builder;
+    static const struct recipe norm = {.passes = {{"clip_grad_norm_/norm", 1, 0, 2, ANY_SHAPE, false}}},
+                               scale = {.passes = {{"clip_grad_norm_/mul_", 1, 1, 1, ANY_SHAPE, false}}};
+    emit_together(emit, &norm, tensors, n);
+    if (emit->norm_group != PLAN_NO_OP) {
+        plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
+        plan_stream_wait(builder, STREAM_COMPUTE,
+            plan_collective(builder, STREAM_COMM, "clip_grad_norm_/all_reduce", COLL_ALL_REDUCE, FLOAT_BYTES,
+                emit->norm_group, emit->options->host.collective_issue_s));
+    }
+    emit_together(emit, &scale, tensors, n);
+}
+
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n)
 {
     const struct recipe *recipe = &recipes[emit->options->train.optimizer];
@@ -248,6 +271,8 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
         static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1, ANY_SHAPE, false}}};
         emit_together(emit, &unscale, tensors, n);
     }
+    if (clips(emit))
+        clip_grad_norm(emit, tensors, n);
     bool loop = !recipe->fused || emit->options->train.optimizer_impl == OPTIMIZER_FOR_LOOP;
     if (!loop)
         emit_together(emit, recipe, tensors, n);
@@ -287,9 +312,10 @@ static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op)
 {
     double bytes = 0;
-    int sharers = hw_ranks_of_node(emit->hw, emit->gpus);
+    int sharers = hw_ranks_of_node(emit->hw, emit->gpus), clipped = clips(emit) ? 1 + 2 : 0; /* norm; scale in place */
     for (int i = 0; i < n; i++)
-        bytes += step_bytes(emit, tensors[i], in_one);
+        bytes += step_bytes(emit, tensors[i], in_one) +
+                 (double)(clipped * tensors[i].rows * tensors[i].cols * emit->step_bytes);
     emit->builder.phase = PHASE_OPTIMIZER;
     plan_host_wait(&emit->builder, "optimizer/gradients_on_host", op, 0);
     plan_host(&emit->builder, "optimizer/cpu_step", bytes * sharers / emit->hw->node.host_bandwidth.value);

@@ -158,6 +158,10 @@ static enum status check_batch(
         return diag_input(diag, at(places, "train.optimizer"),
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
             "train.device_batch than in train.micro_batch");
+    if (train->optimizer == OPTIMIZER_LOMO && train->clip_grad_norm)
+        return diag_input(diag, at(places, "train.clip_grad_norm"),
+            "LOMO would need a second backward pass to clip gradients by their norm, which is not simulated; leave it "
+            "out");
     return STATUS_OK;
 }
 

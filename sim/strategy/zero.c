@@ -17,7 +17,7 @@
  * offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights come
  * back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they lie
  * so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps (1/N of
- * the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients, gradient clipping. */
+ * the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients. */
 #include "strategy/zero.h"
 
 /* ---- gradients ------------------------------------------------------------------------------------------------------

@@ -257,6 +257,47 @@ static void lomo_where_it_cannot_be(void **state)
         "train.device_batch of 2 makes 2 micro-steps of up to 1 sequences, but train.grad_accum is 3");
 }
 
+/* Bytes that kernels of this name move. */
+static double moved_by(const struct plan *plan, const char *name)
+{
+    double bytes = 0;
+    for (int i = 0; i < plan->ops.n; i++)
+        if (plan->ops.at[i].kind == OP_KERNEL && strcmp(plan->ops.at[i].name, name) == 0) {
+            const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+            bytes += work->read_bytes + work->write_bytes;
+        }
+    return bytes;
+}
+
+/* Every FP32 gradient is read for the norm, then read and written: of a rank, that is all of them (DDP, alone), or an
+ * eighth (FULL_SHARD), whose norms are added up by one all_reduce of a number. small_gpt's units divide by 8.
+ * DeepSpeed's step has its own. */
+static void clipping_by_the_norm(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < STRATEGY_COUNT; kind++)
+        for (int clips = 0; clips < 2; clips++) {
+            struct strategy_options options = options_of(FULL_SHARD);
+            struct compiled compiled;
+            options.kind = kind;
+            options.train.clip_grad_norm = clips;
+            if (kind == STRATEGY_INTERNEVO)
+                options.train.precision = PRECISION_BF16_MASTER;
+            compile(&compiled, &options, &small_gpt, kind == STRATEGY_SINGLE_DEVICE ? 1 : 8);
+            bool by_torch = kind != STRATEGY_DEEPSPEED && kind != STRATEGY_INTERNEVO && clips;
+            double owned = (double)compiled.model.params / (kind == STRATEGY_FSDP ? 8 : 1);
+            assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/norm") == (by_torch ? 4 * owned : 0));
+            assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/mul_") == (by_torch ? 8 * owned : 0));
+            if (kind == STRATEGY_FSDP)
+                assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), clips);
+            drop(&compiled);
+        }
+    struct strategy_options lomo = options_of(FULL_SHARD);
+    lomo.train.optimizer = OPTIMIZER_LOMO;
+    lomo.train.clip_grad_norm = true;
+    refuse_plan(test_hw(), &lomo, "second backward pass");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +310,7 @@ int main(void)
         cmocka_unit_test(adam_8bit_moves),
         cmocka_unit_test(lion_moves),
         cmocka_unit_test(adafactor_sees_shapes),
+        cmocka_unit_test(clipping_by_the_norm),
         cmocka_unit_test(lomo_forgets),
         cmocka_unit_test(lomo_where_it_cannot_be),
         cmocka_unit_test(autocast_where_it_cannot_be),
