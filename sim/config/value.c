@@ -143,6 +143,19 @@ static enum status read_enum(struct config_node node, const struct config_field 
         *help ? ")" : "");
 }
 
+/* A null that no quotes make a text is the name "null", where there is one. */
+static bool read_null(struct config_node node, const struct config_field *field, int *out)
+{
+    if (config_kind(node) != CONFIG_NULL || field->type != FIELD_ENUM)
+        return false;
+    for (int n = 0; field->names[n]; n++)
+        if (strcmp(field->names[n], "null") == 0) {
+            *out = n;
+            return true;
+        }
+    return false;
+}
+
 /* Text that comes from the command line ("--set") has no folder: its paths stay relative to the working directory. */
 static const char *path_from(struct source_pos at, const char *path, struct arena *arena)
 {
@@ -155,6 +168,8 @@ static const char *path_from(struct source_pos at, const char *path, struct aren
 enum status config_read_scalar(
     struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag)
 {
+    if (read_null(node, field, at))
+        return STATUS_OK;
     if (config_kind(node) != CONFIG_SCALAR)
         return config_wrong_kind(node, field, diag);
     switch (field->type) {

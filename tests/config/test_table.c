@@ -1,5 +1,7 @@
 #include "sample.h"
 
+#include "config/value.h"
+
 #include <stdarg.h>
 #include <setjmp.h>
 #include <cmocka.h>
@@ -69,6 +71,28 @@ static void reads_every_type(void **state)
     assert_int_equal(s.train.strategy, 1);
     assert_int_equal(config_count(s.sweep), 2);
     end(&r);
+}
+
+/* DeepSpeed's overlap_comm is null, false or true, and null as such is what its own configurations say. */
+static void null_is_a_name_where_it_is_one(void **state)
+{
+    (void)state;
+    static const char *const with[] = {"false", "null", "true", NULL}, *const without[] = {"a", "b", NULL};
+    static const char *const texts[] = {"overlap: null\n", "overlap: \"null\"\n", "{\"overlap\": null}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (int has = 0; has < 2; has++) {
+            const struct config_field field = {.key = "overlap", .type = FIELD_ENUM, .names = has ? with : without};
+            struct config_doc *doc;
+            struct arena arena = ARENA_INIT;
+            struct diag diag = DIAG_INIT;
+            int value = -1;
+            assert_int_equal(config_parse(&doc, "x.yaml", texts[i], strlen(texts[i]), &diag), STATUS_OK);
+            struct config_node node = config_find(config_root(doc), "overlap");
+            assert_int_equal(config_read_scalar(node, &field, &value, &arena, &diag), has ? STATUS_OK : STATUS_INPUT);
+            assert_int_equal(value, has ? 1 : -1);
+            config_free(doc);
+            arena_release(&arena);
+        }
 }
 
 static void what_is_absent_keeps_its_default(void **state)
@@ -348,6 +372,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_type),
+        cmocka_unit_test(null_is_a_name_where_it_is_one),
         cmocka_unit_test(what_is_absent_keeps_its_default),
         cmocka_unit_test(origins_outlive_the_document),
         cmocka_unit_test(paths_start_where_they_are_written),
