@@ -35,9 +35,10 @@ static void tables_exchange_features(void **state)
                 assert_int_equal(count(&c.plan, COLL_ALL_TO_ALL), ranks > 1 ? 2 * MICRO_STEPS : 0);
                 for (int o = 0; o < c.plan.ops.n; o++) {
                     const struct plan_op *op = &c.plan.ops.at[o];
-                    const struct plan_collective *at =
-                        &c.plan.collectives.at[op->kind == OP_COLLECTIVE ? op->index : 0];
-                    if (op->kind != OP_COLLECTIVE || at->kind != COLL_ALL_TO_ALL)
+                    if (op->kind != OP_COLLECTIVE)
+                        continue;
+                    const struct plan_collective *at = &c.plan.collectives.at[op->index];
+                    if (at->kind != COLL_ALL_TO_ALL)
                         continue;
                     assert_int_equal(c.plan.groups.at[at->group].size, ranks);
                     assert_int_equal(op->stream, replicas ? STREAM_REPLICATE : STREAM_COMM);
