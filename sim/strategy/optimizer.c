@@ -270,6 +270,9 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
     if (emit->options->train.precision == PRECISION_FP16_MIXED) {
         static const struct recipe unscale = {.passes = {{"unscale_and_check_inf", 1, 1, 1, ANY_SHAPE, false}}};
         emit_together(emit, &unscale, tensors, n);
+        /* GradScaler.step reads found_inf (_maybe_opt_step), unless the optimizer does so on the GPU. */
+        if (!recipe->fused || emit->options->train.optimizer_impl != OPTIMIZER_FUSED)
+            plan_host_wait(&emit->builder, "optimizer/found_inf.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
     }
     if (clips(emit))
         clip_grad_norm(emit, tensors, n);

@@ -17,12 +17,12 @@ struct sampled {
     struct scenario_result results[2];
 };
 
-/* A batch that makes the GPU, not the host, the bottleneck; without the first step, in which the host is in cudaMalloc.
+/* A batch that makes the GPU, not the host, the bottleneck; without the first steps, in which the host is in cudaMalloc.
  */
 static struct sampled *begin(const char *text, int points)
 {
     struct sampled *sampled = xcalloc(1, sizeof *sampled);
-    static const struct scenario_override set[] = {{"train.micro_batch", "64"}, {"run.warmup_steps", "1"}};
+    static const struct scenario_override set[] = {{"train.micro_batch", "64"}, {"run.warmup_steps", "2"}};
     sampled->loaded = load_text(text, set, 2);
     assert_string_equal(sampled->loaded->diag.text, "");
     assert_int_equal(sampled->loaded->set.n_points, points);

@@ -135,6 +135,27 @@ static void gradients_as_views_of_buckets(void **state)
     }
 }
 
+/* FP16: GradScaler.step reads on the host whether a gradient overflowed (_maybe_opt_step), unless the optimizer looks
+ * itself, on the GPU: PyTorch's fused ones do (_step_supports_amp_scaling). BF16 goes without a scaler. */
+static void a_scaler_reads_found_inf(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * OPTIMIZER_IMPL_COUNT; i++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        options.kind = STRATEGY_DDP;
+        options.train.optimizer_impl = i / 2;
+        options.train.precision = i % 2 ? PRECISION_FP16_MIXED : PRECISION_BF16_MIXED;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        int waits = 0;
+        for (int o = 0; o < compiled.plan.ops.n; o++)
+            waits += compiled.plan.ops.at[o].kind == OP_HOST_WAIT &&
+                     strcmp(compiled.plan.ops.at[o].name, "optimizer/found_inf.item") == 0;
+        assert_int_equal(waits, i % 2 && i / 2 != OPTIMIZER_FUSED);
+        drop(&compiled);
+    }
+}
+
 static void a_module_alone_takes_one_gpu(void **state)
 {
     (void)state;
@@ -150,6 +171,7 @@ int main(void)
         cmocka_unit_test(one_rank_goes_through_all_of_it),
         cmocka_unit_test(buckets_are_emptied_one_by_one),
         cmocka_unit_test(gradients_as_views_of_buckets),
+        cmocka_unit_test(a_scaler_reads_found_inf),
         cmocka_unit_test(a_module_alone_takes_one_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
