@@ -6,8 +6,9 @@
  * policy). Its parameters are one flat parameter, padded to the sharding group. unshard: [rate limiter: the host waits
  * for the oldest pending free] cast of the shard on the unshard stream, all-gather. forward: FULL_SHARD frees the
  * gathered parameters after it, the root keeps them, SHARD_GRAD_OP too. backward: BACKWARD_PRE gathers the next unit
- * before, BACKWARD_POST after the kernels of this one; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps
- * them to the last micro-step), the flat gradient is put together (autograd's cat), divided by one part of the number
+ * before, BACKWARD_POST after the kernels of this one; autograd puts the flat gradient together (cat) before any hook
+ * runs; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps them to the last micro-step), BACKWARD_POST
+ * gathers, and the gradient is divided by one part of the number
  * of ranks, reduce-scattered, divided by the other, cast to the master precision. All-gathers and reduce-scatters share
  * one process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over
  * the replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
@@ -253,6 +254,7 @@ static void backward_block(struct fsdp *fsdp, int stage)
         cast_unit(fsdp, layer);
     emit_backward(emit, stage);
     drop_cast(fsdp, layer);
+    fsdp_join_gradients(fsdp, layer);
     hook(fsdp, layer, "post_backward");
     reshard_after_backward(fsdp, layer);
     if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
@@ -271,6 +273,7 @@ static void backward(struct fsdp *fsdp)
             backward_block(fsdp, s);
     }
     drop_cast(fsdp, 0);
+    fsdp_join_gradients(fsdp, 0);
     hook(fsdp, 0, "post_backward");
     reshard_after_backward(fsdp, 0);
     fsdp_reduce(fsdp, 0);

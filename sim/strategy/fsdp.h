@@ -13,7 +13,7 @@ struct fsdp_unit {
     int cast;                       /* autocast: buffer of their low-precision copies, or PLAN_NO_OP */
     bool ready;                     /* unsharded, or on the way */
     plan_wait ready_op;             /* what compute has to wait for */
-    int unsharded_grad;             /* buffer kept under no_sync */
+    int unsharded_grad;             /* buffer: the flat gradient; under no_sync the sum of earlier ones */
     int sharded_grad;               /* buffer of the accumulated gradient shard */
 };
 
@@ -60,6 +60,10 @@ static inline bool fsdp_by_parameter(const struct fsdp *fsdp)
 
 void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer, const char *name,
     double reads, double writes);
+
+/* The gradients of a unit's tensors are all there: autograd joins them before any hook runs; fully_shard only adds up
+ * what it keeps under no_sync. */
+void fsdp_join_gradients(struct fsdp *fsdp, int layer);
 
 /* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added
  * to those of earlier micro-steps. */

@@ -105,7 +105,8 @@ struct outgoing {
 static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
-    int flat = flat_gradient(fsdp, layer);
+    int flat = fsdp->units[layer].unsharded_grad;
+    fsdp->units[layer].unsharded_grad = PLAN_NO_OP;
     struct outgoing out = {.grads = flat, .wire = flat, .ready = plan_last_op(&emit->builder, STREAM_COMPUTE)};
     plan_stream_wait(&emit->builder, STREAM_POST, out.ready);
     double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
@@ -144,18 +145,22 @@ static struct outgoing copy_in(struct fsdp *fsdp, int layer)
     return (struct outgoing){wire, wire, plan_last_op(&emit->builder, STREAM_COMPUTE)};
 }
 
+void fsdp_join_gradients(struct fsdp *fsdp, int layer)
+{
+    struct fsdp_unit *unit = &fsdp->units[layer];
+    bool straight = fsdp_by_parameter(fsdp) && fsdp->synchronises && unit->unsharded_grad == PLAN_NO_OP;
+    if (unit->padded > 0 && !straight)
+        unit->unsharded_grad = flat_gradient(fsdp, layer);
+}
+
 void fsdp_reduce(struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
     struct plan_builder *builder = &emit->builder;
     struct fsdp_unit *unit = &fsdp->units[layer];
-    if (unit->padded == 0)
+    if (unit->padded == 0 || !fsdp->synchronises)
         return;
-    if (!fsdp->synchronises) {
-        unit->unsharded_grad = flat_gradient(fsdp, layer);
-        return;
-    }
-    bool straight = fsdp_by_parameter(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
+    bool straight = unit->unsharded_grad == PLAN_NO_OP; /* see fsdp_join_gradients */
     struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);
     bool is_master = fsdp->reduce_bytes == emit->master_bytes;
     int reduced = !fsdp_shards(fsdp) ? out.wire
@@ -167,14 +172,22 @@ void fsdp_reduce(struct fsdp *fsdp, int layer)
         fsdp_shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, (double)(unit->padded * fsdp->reduce_bytes),
         fsdp_shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group, emit->options->host.collective_issue_s);
     plan_wait last = op != PLAN_NO_OP ? op : out.ready;
-    if (out.wire != out.grads)
-        plan_free(builder, out.grads, out.ready);
+    bool is_input = reduced != out.wire; /* of the reduction, not what it writes, too */
+    bool gives_up = is_input || out.wire != out.grads, holds = !fsdp_by_parameter(fsdp);
     if (straight) {
         fsdp->scattering = out.wire;
         fsdp->scattered = last;
-    } else if (reduced != out.wire) {
+        gives_up = false;
+    } else if (is_input && out.wire != out.grads) {
         plan_free(builder, out.wire, last);
     }
+    if (gives_up && !holds)
+        plan_free(builder, out.grads, last);
     last = reduce_replicas(fsdp, layer, last);
     keep_shard(fsdp, layer, reduced, last);
+    /* FSDP1's hook holds autograd's gradient to its end and then gives it up to the post-backward stream
+     * (record_stream), where by now all that follows the reduction has been issued. */
+    plan_wait posted = plan_last_op(builder, STREAM_POST);
+    if (gives_up && holds)
+        plan_free(builder, out.grads, posted > last ? posted : last);
 }

@@ -212,8 +212,9 @@ static void batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **stat
         else
             assert_true(cliff.alloc_retries_a_step > 5 * tame->alloc_retries_a_step &&
                         cliff.alloc_stall_s > 5 * tame->alloc_stall_s);
-        assert_true(wild->alloc_retries_a_step > 1.5 * tame->alloc_retries_a_step &&
-                    wild->alloc_stall_s > 2 * tame->alloc_stall_s);
+        double more = i == 0 ? 1.2 : 5; /* the cliff retries with the limiter, too */
+        assert_true(wild->alloc_retries_a_step > more * tame->alloc_retries_a_step &&
+                    wild->alloc_stall_s > more * tame->alloc_stall_s);
         /* Of the whole run: of its four measured steps and of those before, in which segments are first freed. */
         assert_true(wild->alloc_retries > 4 * wild->alloc_retries_a_step);
         assert_true(wild->peak_reserved_bytes > 0.99 * tame->peak_reserved_bytes); /* both may reach the end */

@@ -146,11 +146,47 @@ static void gathers_wait_for_the_copy_before_the_last(void **state)
     drop(&compiled);
 }
 
+/* The last op of this kind and name before `end`, or -1. */
+static int last_named(const struct plan *plan, int end, enum op_kind kind, const char *name)
+{
+    while (--end >= 0)
+        if (plan->ops.at[end].kind == kind && strcmp(plan->ops.at[end].name, name) == 0)
+            break;
+    return end;
+}
+
+/* FSDP1's _post_backward_hook runs when autograd has joined the flat gradient: reshard, the gather of BACKWARD_POST,
+ * the reduction. It holds what autograd computed, of which FP32 reduction makes a copy, to its end; then it goes to the
+ * post-backward stream, which has been told to wait for the reduction. */
+static void the_order_of_fsdp1s_post_backward_hook(void **state)
+{
+    (void)state;
+    struct compiled compiled;
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.backward_prefetch = BACKWARD_POST;
+    options.fsdp.reduce_dtype = REDUCE_FP32;
+    compile(&compiled, &options, &small_gpt, 8);
+    const struct plan *plan = &compiled.plan;
+    int n = plan->ops.n, joined = last_named(plan, n, OP_KERNEL, "transformer.h.1/cat_grads");
+    int hook = last_named(plan, n, OP_HOST, "transformer.h.1/post_backward");
+    int freed = last_named(plan, n, OP_FREE, "transformer.h.1/unsharded_flat_param");
+    int next = last_named(plan, n, OP_COLLECTIVE, "transformer.h.0/all_gather");
+    int reduced = last_named(plan, n, OP_COLLECTIVE, "transformer.h.1/reduce_scatter");
+    assert_true(0 <= joined && joined < hook && hook < freed && freed < next && next < reduced);
+    int given_up = last_named(plan, n, OP_FREE, "transformer.h.1/flat_grad");
+    const struct plan_op *op = &plan->ops.at[given_up];
+    assert_int_equal(op->n_waits, 1);
+    plan_wait wait = plan->waits.at[op->first_wait];
+    assert_true(reduced < wait && plan->ops.at[wait].stream == STREAM_POST);
+    drop(&compiled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fully_shard_copies_parameter_by_parameter),
         cmocka_unit_test(fsdp1_divides_before_and_after),
+        cmocka_unit_test(the_order_of_fsdp1s_post_backward_hook),
         cmocka_unit_test(fully_shard_frees_on_the_compute_stream),
         cmocka_unit_test(gathers_wait_for_the_copy_before_the_last),
     };
