@@ -31,21 +31,44 @@ static inline int64_t one_of(struct rng_stream *rng, const int64_t *values, int 
 #define ONE_OF(rng, ...)                                                                                               \
     one_of(rng, (const int64_t[]){__VA_ARGS__}, (int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)))
 
-/* The families, and what takes other paths: DeepViT, a DHEN whose layers take adapters. Convolutions are few, they cost
- * most of the time. */
+/* The families, and what takes other paths: T5 v1.1, minGPT, Qwen2 without groups, BERT with masked positions only,
+ * DeepViT, a DHEN whose layers take adapters, ResNet-18, RegNet-Y. Convolutions are few, they cost most of the time. */
 static inline const struct model_shape *draw_shape(struct rng_stream *rng)
 {
-    static struct model_shape deep_vit, linear_dhen;
+    static struct model_shape gated_t5, min_gpt, whole_llama, masked_bert, deep_vit, linear_dhen, basic_resnet, regnet;
+    gated_t5 = small_t5;
+    gated_t5.name = "t5 v1.1";
+    gated_t5.gated_ffn = gated_t5.composed_gelu = true;
+    gated_t5.tied_embeddings = false;
+    min_gpt = small_gpt;
+    min_gpt.name = "mingpt";
+    min_gpt.composed_gelu = true;
+    min_gpt.tied_embeddings = false;
+    whole_llama = small_llama;
+    whole_llama.name = "qwen2 without groups";
+    whole_llama.biases = whole_llama.tied_embeddings = true;
+    whole_llama.n_kv_heads = whole_llama.n_heads;
+    masked_bert = small_bert;
+    masked_bert.name = "bert, masked positions";
+    masked_bert.head_share = 0.25;
     deep_vit = small_vit;
     deep_vit.name = "deepvit";
     deep_vit.mixes_heads = true;
     linear_dhen = small_dhen;
     linear_dhen.name = "dhen without convolution";
     linear_dhen.dhen.convolution = false;
-    const struct model_shape *const shapes[] = {
-        &small_gpt, &small_t5, &small_llama, &small_bert, &small_vit, &deep_vit, &small_dhen, &linear_dhen};
-    enum { N = sizeof shapes / sizeof *shapes };
-    return one_in(rng, 4 * N) ? &small_resnet : shapes[below(rng, N)];
+    basic_resnet = small_resnet;
+    basic_resnet.name = "resnet, basic blocks";
+    basic_resnet.conv.block = CONV_BASIC;
+    regnet = small_resnet;
+    regnet.name = "regnet";
+    regnet.conv.stem_pool = false;
+    regnet.conv.squeeze = 0.25;
+    const struct model_shape *const shapes[] = {&small_gpt, &small_t5, &small_llama, &small_bert, &small_vit,
+        &small_dhen, &gated_t5, &min_gpt, &whole_llama, &masked_bert, &deep_vit, &linear_dhen};
+    const struct model_shape *const convolutions[] = {&small_resnet, &basic_resnet, &regnet};
+    enum { N = sizeof shapes / sizeof *shapes, N_CONVOLUTIONS = sizeof convolutions / sizeof *convolutions };
+    return one_in(rng, 32) ? convolutions[below(rng, N_CONVOLUTIONS)] : shapes[below(rng, N)];
 }
 
 /* Tokens of a micro-batch that are a multiple of 16 and such that are none, which FP8 does not take; the last
