@@ -263,6 +263,35 @@ static void few_channels_bound_one_peer(void **state)
         32 * p2p_channel_Bps); /* 8 for each of 7 others would be 56; there are 32 */
 }
 
+/* Of 32 channels a peer among 16 ranks on 2 nodes gets at least 2 and 8 at most, so many that none has more than a
+ * chunk, 128 KiB; and never more than there are parts of 64 KiB. */
+static void few_channels_cross_to_one_peer(void **state)
+{
+    (void)state;
+    const struct {
+        double kib, channels;
+    } of[] = {{1, 1}, {64, 1}, {65, 2}, {256, 2}, {257, 4}, {512, 4}, {513, 8}, {1 << 20, 8}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        struct nccl_p2p p2p = nccl_p2p(1024 * of[i].kib, shape_of(16, 1), &test_hw);
+        near(p2p.channels, of[i].channels);
+        near(p2p.all_channels, 32);
+        near(p2p.chunk_bytes, 0x1p17);
+    }
+}
+
+/* A channel more for every 512 threads of 8 bytes (LL), 640 of 8 (LL128), 512 of 64 (Simple); at least one. */
+static void channels_grow_with_the_message(void **state)
+{
+    (void)state;
+    const double bytes[COLL_PROTOCOL_COUNT] = {4096, 5120, 32768};
+    for (int p = 0; p < COLL_PROTOCOL_COUNT; p++) {
+        near(nccl_channels((enum coll_protocol)p, 1, 16), 1);
+        near(nccl_channels((enum coll_protocol)p, 3 * bytes[p] - 1, 16), 2);
+        near(nccl_channels((enum coll_protocol)p, 3 * bytes[p], 16), 3);
+        near(nccl_channels((enum coll_protocol)p, 1e9, 16), 16);
+    }
+}
+
 /* 16 GB on 2 nodes of 8: reduce-scatter inside (14 GB at 100 GB/s), all-reduce of 2 GB with the peer, all 8 rails
  * together at 80 GB/s (8 x 2 GB), all-gather inside. Half of the ring's bytes on the NICs, 30 GB. */
 static void hierarchical_only_when_forced(void **state)
@@ -371,6 +400,8 @@ int main(void)
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
         cmocka_unit_test(send_recv_crosses_by_one_nic),
         cmocka_unit_test(few_channels_bound_one_peer),
+        cmocka_unit_test(few_channels_cross_to_one_peer),
+        cmocka_unit_test(channels_grow_with_the_message),
         cmocka_unit_test(hierarchical_only_when_forced),
         cmocka_unit_test(stages_of_the_hierarchy_add_up),
         cmocka_unit_test(force_falls_back),
