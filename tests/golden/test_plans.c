@@ -29,19 +29,19 @@ struct digests {
 };
 
 static const struct digests want = {
-    .strategy = {[STRATEGY_FSDP] = UINT64_C(0x5271feaa6b0e24f3),
-        [STRATEGY_DDP] = UINT64_C(0x86fbd66698c4d871),
-        [STRATEGY_DEEPSPEED] = UINT64_C(0xe4f0f1cb0c3fc428),
-        [STRATEGY_INTERNEVO] = UINT64_C(0xd409e1f548c24404),
-        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0xb22ccbf0ef655186)},
-    .family = {[MODEL_T5] = UINT64_C(0x1361fc0b0818cf46),
-        [MODEL_GPT] = UINT64_C(0xcd5046468bfedbc2),
-        [MODEL_LLAMA] = UINT64_C(0x87ead611a6e5f149),
-        [MODEL_BERT] = UINT64_C(0x29d5b666c7fa64c1),
-        [MODEL_VIT] = UINT64_C(0x149f449140138c94),
-        [MODEL_CONVNET] = UINT64_C(0x8dcf2d448e7cf7da),
-        [MODEL_DHEN] = UINT64_C(0x6c4e02d932ab5b0f)},
-    .cluster = {UINT64_C(0x722ff3a1261984ae), UINT64_C(0x4619a575467694a7), UINT64_C(0x5cd735aaeac9bf16)},
+    .strategy = {[STRATEGY_FSDP] = UINT64_C(0x7445356e73333cdc),
+        [STRATEGY_DDP] = UINT64_C(0xddf7b0fd0e08173b),
+        [STRATEGY_DEEPSPEED] = UINT64_C(0xaea558e32c1e1f5b),
+        [STRATEGY_INTERNEVO] = UINT64_C(0x51f34bfd35345c00),
+        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0xc99c0603e12053bb)},
+    .family = {[MODEL_T5] = UINT64_C(0x7f09ddf143b6f5d2),
+        [MODEL_GPT] = UINT64_C(0x279f5b84adf6a8b8),
+        [MODEL_LLAMA] = UINT64_C(0x4e932449c2fa08d0),
+        [MODEL_BERT] = UINT64_C(0x8a35777928c6273f),
+        [MODEL_VIT] = UINT64_C(0xc9523b50bbed9666),
+        [MODEL_CONVNET] = UINT64_C(0x74aa4202a21769e3),
+        [MODEL_DHEN] = UINT64_C(0xfdffad5389dfc2a9)},
+    .cluster = {UINT64_C(0x2247af2a8de27d44), UINT64_C(0xad48b2f94759b393), UINT64_C(0x5fbf26fa599ec335)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)

@@ -101,6 +101,21 @@ static void global_batch_is_kept(void **state)
     unload(loaded);
 }
 
+/* Without one, gradients accumulate as the scenario says. */
+static void accumulation_of_the_scenario_is_kept(void **state)
+{
+    (void)state;
+    struct loaded *loaded = load_text(BASE "sweep: [{train.grad_accum: [3]}]\n", NULL, 0);
+    struct tune tune;
+    assert_string_equal(loaded->diag.text, "");
+    tune_candidates(&tune, &loaded->set, &(struct tune_options){4, 0, 0}, &loaded->arena);
+    assert_int_equal(tune.candidates.n, 90);
+    for (int i = 0; i < tune.candidates.n; i++)
+        assert_int_equal(tune.candidates.at[i].point.options.strategy.train.grad_accum, 3);
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
 /* What is pruned is out of memory when it is simulated after all. Batches to 2^14: the logits alone, 2^14 x 128 x 1000
  * x 4 bytes, are half of the GPU's 16 GiB. */
 static void assert_sound(const char *text, const struct scenario_override *overrides, int n)
@@ -257,6 +272,7 @@ int main(void)
         cmocka_unit_test(candidates),
         cmocka_unit_test(what_is_set_is_not_searched),
         cmocka_unit_test(global_batch_is_kept),
+        cmocka_unit_test(accumulation_of_the_scenario_is_kept),
         cmocka_unit_test(pruning_is_sound),
         cmocka_unit_test(pruning_is_sound_with_offload),
         cmocka_unit_test(state_is_shared_out_over_the_group),

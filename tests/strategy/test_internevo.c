@@ -121,9 +121,31 @@ static void what_backward_waits_for(void **state)
     }
 }
 
+/* Weights are sent when their owners have stepped, and not before. */
+static void broadcasts_wait_for_the_step_before(void **state)
+{
+    (void)state;
+    for (int gpus = 2; gpus <= 8; gpus *= 2) {
+        struct strategy_options options = internevo_of(-1, false);
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, gpus);
+        const struct plan *plan = &compiled.plan;
+        int first = 0, waits = 0;
+        while (plan->ops.at[first].kind != OP_COLLECTIVE)
+            first++;
+        const struct plan_op *op = &plan->ops.at[first];
+        assert_int_equal(plan->collectives.at[op->index].kind, COLL_BROADCAST);
+        for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+            waits += (plan->waits.at[w] & PLAN_PREVIOUS_STEP) != 0;
+        assert_int_equal(waits, 1);
+        drop(&compiled);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(broadcasts_by_owner), cmocka_unit_test(parts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(broadcasts_by_owner),
+        cmocka_unit_test(broadcasts_wait_for_the_step_before), cmocka_unit_test(parts),
         cmocka_unit_test(what_forward_waits_for), cmocka_unit_test(what_backward_waits_for)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
