@@ -1,6 +1,12 @@
 /* GPT: LayerNorm before each sublayer, one matrix for q, k and v, GELU. As GPT-2 in Hugging Face transformers, minGPT
  * and MPT run it in eager mode; names as in GPT2LMHeadModel. Positions are learned, or none (max_positions 0).
  *
+ * sequence_first and fused_softmax: Megatron-LM (Narayanan et al., arXiv 2104.04473, section 4.2;
+ * megatron/model/transformer.py, ParallelAttention): hidden states lie as (sequence, batch, width), batched products
+ * read q, k and v by strides and scale (torch.baddbmm), one kernel masks and normalises
+ * (scaled_upper_triang_masked_softmax_cuda; counted with whole rows). Ignored: that bias, dropout and residual are one
+ * kernel there, two here.
+ *
  * Ignored: the copy of the logits that Hugging Face makes to shift them by one (minGPT and MPT shift the labels). */
 #include "model/family.h"
 
@@ -40,10 +46,11 @@ static void layers(struct model_builder *b)
     }
 }
 
-static int naive_attention(struct tape *t, const struct tape_attention *a, const int qkv[3])
+static int naive_attention(struct tape *t, const struct tape_attention *a, bool fused_softmax, const int qkv[3])
 {
     int weights = tape_scores(t, a, qkv[0], qkv[1]);
-    weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
+    if (!fused_softmax)
+        weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
     weights = tape_softmax(t, "softmax", weights, false);
     return tape_context(t, a, tape_dropout(t, "attn_dropout", weights), qkv[2]);
 }
@@ -60,7 +67,7 @@ static int block(const struct stage_context *c)
     tape_scope(t, "attn");
     tape_split(t, "split", tape_linear(t, "c_attn", normed), qkv);
     int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", qkv[0], qkv[1], qkv[2], a)
-                                              : naive_attention(t, &a, qkv);
+                                              : naive_attention(t, &a, s->fused_softmax, qkv);
     out = tape_dropout(t, "resid_dropout", tape_linear(t, "c_proj", out));
     x = tape_add(t, "residual", x, out);
     int a_in = normed, a_out = out;

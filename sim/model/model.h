@@ -84,13 +84,16 @@ struct model_shape {
     bool composed_gelu; /* tanh-GELU written out in Python ("gelu_new": GPT-2, minGPT, T5 v1.1): 8 kernels, not 1 */
     bool low_precision_norm; /* LayerNorm takes and gives the storage format even under autocast (MPT's
                               * low_precision_layernorm); without autocast every LayerNorm does */
-    bool block_locals;       /* GPT: a block's forward has what norms and sub-layers give in variables until it returns
-                              * (MPTBlock); false: an expression, whose parts go when they are used (minGPT) */
-    double dropout;          /* probability in training; 0 launches no dropout kernels */
-    int64_t image_size;      /* positions along a side; 0: a model of tokens, whose next three are 0 too */
-    int64_t classes;         /* that the head tells apart */
-    int64_t patch;           /* ViT: positions along a side of a patch */
-    bool mixes_heads;        /* DeepViT */
+    bool sequence_first; /* GPT, BERT: hidden states lie as (sequence, batch, width), so that batched products read q,
+                          * k and v of all heads where they lie (Megatron-LM; NVIDIA's DeepLearningExamples) */
+    bool fused_softmax;  /* GPT: the product scales, and one kernel masks and normalises the scores (Megatron-LM) */
+    bool block_locals;   /* GPT: a block's forward has what norms and sub-layers give in variables until it returns
+                          * (MPTBlock); false: an expression, whose parts go when they are used (minGPT) */
+    double dropout;      /* probability in training; 0 launches no dropout kernels */
+    int64_t image_size;  /* positions along a side; 0: a model of tokens, whose next three are 0 too */
+    int64_t classes;     /* that the head tells apart */
+    int64_t patch;       /* ViT: positions along a side of a patch */
+    bool mixes_heads;    /* DeepViT */
     struct model_conv conv;
     struct model_dhen dhen;
 };

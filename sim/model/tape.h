@@ -84,8 +84,13 @@ struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;
     bool both_ways; /* not causal: every pair of positions */
 };
-/* Attention without a fused kernel, from q, k and v as the linear layers leave them: the scaled scores, and what the
- * weights that a family makes of them (mask, softmax, dropout) gather from v. Both copy into the layout of heads. */
+/* Attention without a fused kernel, from q, k and v as the linear layers leave them: the scaled scores (unscaled for
+ * fused_softmax), and what the weights that a family makes of them (mask, softmax, dropout) gather from v. torch.matmul
+ * of (batch, heads, ...) copies each operand into the layout of heads, and its gradient back.
+ *
+ * sequence_first: torch.bmm reads (sequence, batch x heads, head dimension) where it lies. The gradients of q, k and v
+ * come as heads and are copied back, those of a split by its concatenation; what is gathered is copied, and its
+ * gradient read where it lies. */
 int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k);
 int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v);
 /* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward. */

@@ -112,6 +112,11 @@ int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, do
 /* What a product takes: x itself, or under autocast its cast to the storage format. */
 int tape_autocast(struct tape *tape, const char *name, int x);
 
+/* Heads of a batched product out of what a linear layer leaves, and back: copies, or for sequence_first as tape.h says.
+ */
+int tape_to_heads(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+int tape_from_heads(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+
 /* Backward pass: the gradient of an op's output; a new gradient for a value; handing a gradient to a value. */
 int tape_grad(const struct tape *tape, const struct tape_op *op);
 int tape_new_grad(struct tape *tape, int value);

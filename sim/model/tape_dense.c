@@ -233,18 +233,19 @@ int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch
 int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k)
 {
     int64_t products = shape->batch * shape->heads;
-    q = tape_copy(tape, "q.copy", q, products * shape->queries, shape->head_dim);
-    k = tape_copy(tape, "k.copy", k, products * shape->keys, shape->head_dim);
+    q = tape_to_heads(tape, "q.copy", q, products * shape->queries, shape->head_dim);
+    k = tape_to_heads(tape, "k.copy", k, products * shape->keys, shape->head_dim);
     int scores = tape_matmul(tape, "scores", q, k, products, shape->queries, shape->keys, shape->head_dim);
-    return tape_map(tape, "scores.scale", TAPE_SCALE, scores);
+    return tape->model->shape.fused_softmax ? scores : tape_map(tape, "scores.scale", TAPE_SCALE, scores);
 }
 
 int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v)
 {
     int64_t products = shape->batch * shape->heads;
-    v = tape_copy(tape, "v.copy", v, products * shape->keys, shape->head_dim);
+    v = tape_to_heads(tape, "v.copy", v, products * shape->keys, shape->head_dim);
     int context = tape_matmul(tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys);
-    return tape_copy(tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
+    return tape_from_heads(
+        tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
 }
 
 /* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its

@@ -231,11 +231,12 @@ static void copy_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+static int copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols,
+    void (*backward)(struct tape *, const struct tape_op *))
 {
     struct tape_value in = tape_at(tape, x);
     BUG_IF(rows * cols % (in.rows * in.cols), "%s.%s: a copy into another number of elements", tape->scope, name);
-    struct tape_op op = {.backward = copy_backward, .name = tape_name(tape, name), .in = {x}};
+    struct tape_op op = {.backward = backward, .name = tape_name(tape, name), .in = {x}};
     op.out = tape_value(tape, op.name, rows, cols, in.element_bytes, in.needs_grad);
     tape_run(tape,
         (struct tape_stream){
@@ -244,20 +245,45 @@ int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t 
     return op.out;
 }
 
+int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+{
+    return copy(tape, name, x, rows, cols, copy_backward);
+}
+
 static void view_backward(struct tape *tape, const struct tape_op *op)
 {
     tape_give(tape, op->in[0], tape_grad(tape, op));
 }
 
-int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+static int as_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols,
+    void (*backward)(struct tape *, const struct tape_op *))
 {
     struct tape_value in = tape_at(tape, x);
     BUG_IF(rows * cols != in.rows * in.cols, "%s.%s: a view of another number of elements", tape->scope, name);
-    struct tape_op op = {.backward = view_backward, .name = tape_name(tape, name), .in = {x}};
+    struct tape_op op = {.backward = backward, .name = tape_name(tape, name), .in = {x}};
     op.out = tape_value(tape, op.name, rows, cols, in.element_bytes, in.needs_grad);
     tape->buffers.at[tape_at(tape, op.out).buffer].view_of = in.buffer;
     tape_push(tape, op);
     return op.out;
+}
+
+int tape_to_heads(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+{
+    struct tape_value in = tape_at(tape, x);
+    if (!tape->model->shape.sequence_first)
+        return tape_copy(tape, name, x, rows, cols);
+    bool concatenated = tape->buffers.at[in.buffer].view_of != NO_BUFFER; /* a part of a split */
+    return as_view(tape, name, x, rows, cols, concatenated ? view_backward : copy_backward);
+}
+
+int tape_from_heads(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+{
+    return copy(tape, name, x, rows, cols, tape->model->shape.sequence_first ? view_backward : copy_backward);
+}
+
+int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
+{
+    return as_view(tape, name, x, rows, cols, view_backward);
 }
 
 /* Reads x times over and writes that much; the gradient is the sum over the copies. */

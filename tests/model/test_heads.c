@@ -1,0 +1,123 @@
+/* How attention without a fused kernel brings q, k and v to its batched products, family by family. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../shapes.h"
+
+enum { BATCH = 2, LENGTH = 24, BF16_BYTES = 2 };
+
+struct run {
+    struct arena arena;
+    struct model model;
+    struct model_stages stages;
+};
+
+static const struct model_program *block_of(struct run *r, const struct model_shape *shape)
+{
+    *r = (struct run){.arena = ARENA_INIT};
+    struct model_workload w = {.micro_batch = BATCH,
+        .seq_len = LENGTH,
+        .math = DTYPE_BF16,
+        .storage = DTYPE_BF16,
+        .attention = ATTENTION_NAIVE,
+        .loss_fp32 = true};
+    model_build(&r->model, shape, &r->arena);
+    model_stages(&r->stages, &r->model, &w, &r->arena);
+    return r->stages.at[1].program;
+}
+
+/* Kernels of that name, and what they read and write. */
+static int count(const struct model_kernel *kernels, int n, const char *name)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += strcmp(kernels[i].name, name) == 0;
+    return found;
+}
+#define FORWARD_COUNT(p, name) count((p)->forward, (p)->n_forward, name)
+#define BACKWARD_COUNT(p, name) count((p)->backward, (p)->n_backward, name)
+
+static double moved(const struct model_kernel *kernels, int n)
+{
+    double bytes = 0;
+    for (int i = 0; i < n; i++)
+        bytes += kernels[i].work.read_bytes + kernels[i].work.write_bytes;
+    return bytes;
+}
+
+/* torch.matmul of (batch, heads, length, head dimension) copies what it multiplies; its gradient comes back by a copy.
+ */
+static void heads_of_a_batch_first_model_are_copied(void **state)
+{
+    (void)state;
+    struct run r;
+    const struct model_program *p = block_of(&r, &small_bert);
+    static const char *const copies[] = {"q.copy", "k.copy", "v.copy", "context.copy"};
+    for (int i = 0; i < 4; i++) {
+        const char *name = arena_printf(&r.arena, "attention.self.%s", copies[i]);
+        assert_int_equal(FORWARD_COUNT(p, name), 1);
+        assert_int_equal(BACKWARD_COUNT(p, arena_printf(&r.arena, "%s.dgrad", name)), 1);
+    }
+    arena_release(&r.arena);
+}
+
+/* torch.bmm reads (length, batch x heads, head dimension) by its strides: q, k, v are not copied. Their gradients are
+ * (batch x heads, length, head dimension) and are, back into rows of the linear layers; the context is, and its
+ * gradient is read by strides. So a copy of BATCH x LENGTH x 64 elements goes in forward three times and in backward
+ * once, 2 bytes read and 2 written an element each. */
+static void heads_of_a_sequence_first_bert_are_read_where_they_lie(void **state)
+{
+    (void)state;
+    const double copy = 2.0 * BF16_BYTES * BATCH * LENGTH * 64;
+    struct run first, second;
+    struct model_shape shape = small_bert;
+    shape.sequence_first = true;
+    const struct model_program *a = block_of(&first, &small_bert), *b = block_of(&second, &shape);
+    assert_int_equal(a->n_forward - b->n_forward, 3);
+    assert_int_equal(a->n_backward - b->n_backward, 1);
+    assert_true(moved(a->forward, a->n_forward) - moved(b->forward, b->n_forward) == 3 * copy);
+    assert_true(moved(a->backward, a->n_backward) - moved(b->backward, b->n_backward) == copy);
+    assert_int_equal(FORWARD_COUNT(b, "attention.self.context.copy"), 1);
+    assert_int_equal(BACKWARD_COUNT(b, "attention.self.q.copy.dgrad"), 1);
+    assert_int_equal(BACKWARD_COUNT(b, "attention.self.context.copy.dgrad"), 0);
+    arena_release(&first.arena);
+    arena_release(&second.arena);
+}
+
+/* Megatron-LM: as above, but q, k and v are parts of one tensor, whose gradient is their concatenation: no other copies
+ * in backward, four less. The product scales, and one kernel masks and normalises: scale and mask each read and wrote
+ * all scores, in forward and in backward, 4 heads x 24 x 24 a sequence. */
+static void megatrons_scores_pass_one_kernel(void **state)
+{
+    (void)state;
+    const double copy = 2.0 * BF16_BYTES * BATCH * LENGTH * 64, pass = 2.0 * BF16_BYTES * BATCH * 4 * LENGTH * LENGTH;
+    struct run first, second;
+    struct model_shape shape = small_gpt;
+    shape.sequence_first = shape.fused_softmax = true;
+    const struct model_program *a = block_of(&first, &small_gpt), *b = block_of(&second, &shape);
+    assert_int_equal(a->n_forward - b->n_forward, 3 + 2);
+    assert_int_equal(a->n_backward - b->n_backward, 4 + 2);
+    assert_true(moved(a->forward, a->n_forward) - moved(b->forward, b->n_forward) == 3 * copy + 2 * pass);
+    assert_true(moved(a->backward, a->n_backward) - moved(b->backward, b->n_backward) == 4 * copy + 2 * pass);
+    assert_int_equal(FORWARD_COUNT(b, "attn.softmax"), 1);
+    assert_int_equal(BACKWARD_COUNT(b, "attn.split.dgrad"), 1);
+    arena_release(&first.arena);
+    arena_release(&second.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heads_of_a_batch_first_model_are_copied),
+        cmocka_unit_test(heads_of_a_sequence_first_bert_are_read_where_they_lie),
+        cmocka_unit_test(megatrons_scores_pass_one_kernel),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
