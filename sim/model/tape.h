@@ -178,9 +178,10 @@ int tape_join(struct tape *tape, const char *name, int tables, int other);
 /* ---- along rows, and moving
  * -------------------------------------------------------------------------------------------------- */
 
-int tape_mean(struct tape *tape, const char *name, int x);               /* of each row */
-int tape_softmax(struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result, cast within the kernel */
-int tape_layer_norm(struct tape *tape, const char *name, int x);         /* one fused kernel */
+int tape_mean(struct tape *tape, const char *name, int x); /* of each row */
+int tape_softmax(
+    struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result, by a cast of their own unless FP16 */
+int tape_layer_norm(struct tape *tape, const char *name, int x); /* one fused kernel */
 /* T5LayerNorm and LlamaRMSNorm, an operation a kernel; they differ in whether x is multiplied in FP32 or in the storage
  * format. */
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32);

@@ -60,9 +60,10 @@ static int softmax(struct tape *tape, const char *name, enum kernel_kind kind, i
     return op.out;
 }
 
+/* at::softmax (SoftMax.cpp) widens within the kernel where the input is FP16, else by a cast before it. */
 int tape_softmax(struct tape *tape, const char *name, int x, bool fp32)
 {
-    if (tape->workload->autocast)
+    if (tape->workload->autocast || (fp32 && tape->workload->storage != DTYPE_FP16))
         x = tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
     return softmax(tape, name, KERNEL_SOFTMAX, x, fp32 ? FLOAT_BYTES : tape_at(tape, x).element_bytes);
 }

@@ -19,18 +19,23 @@ struct run {
     struct model_stages stages;
 };
 
-static const struct model_program *block_of(struct run *r, const struct model_shape *shape)
+static const struct model_program *block_in(struct run *r, const struct model_shape *shape, enum dtype dtype)
 {
     *r = (struct run){.arena = ARENA_INIT};
     struct model_workload w = {.micro_batch = BATCH,
         .seq_len = LENGTH,
-        .math = DTYPE_BF16,
-        .storage = DTYPE_BF16,
+        .math = dtype,
+        .storage = dtype,
         .attention = ATTENTION_NAIVE,
         .loss_fp32 = true};
     model_build(&r->model, shape, &r->arena);
     model_stages(&r->stages, &r->model, &w, &r->arena);
     return r->stages.at[1].program;
+}
+
+static const struct model_program *block_of(struct run *r, const struct model_shape *shape)
+{
+    return block_in(r, shape, DTYPE_BF16);
 }
 
 /* Kernels of that name, and what they read and write. */
@@ -112,12 +117,32 @@ static void megatrons_scores_pass_one_kernel(void **state)
     arena_release(&second.arena);
 }
 
+/* softmax(scores, dtype=torch.float32) of Llama: BF16 scores are widened by a kernel, 2 bytes read and 4 written an
+ * element, and so is their gradient narrowed; a kernel that takes FP16 and gives FP32 does without both. */
+static void softmax_widens_bf16_by_a_cast(void **state)
+{
+    (void)state;
+    const double scores = BATCH * 4.0 * LENGTH * LENGTH;
+    struct run first, second;
+    const struct model_program *bf16 = block_in(&first, &small_llama, DTYPE_BF16),
+                               *fp16 = block_in(&second, &small_llama, DTYPE_FP16);
+    assert_int_equal(FORWARD_COUNT(bf16, "self_attn.softmax.float"), 1);
+    assert_int_equal(FORWARD_COUNT(fp16, "self_attn.softmax.float"), 0);
+    /* The cast moves 6 bytes an element, the softmax after it 4 + 4 instead of 2 + 4. */
+    assert_true(moved(bf16->forward, bf16->n_forward) - moved(fp16->forward, fp16->n_forward) == (6 + 2) * scores);
+    /* The softmax's gradient reads 4 + 4 and writes 4 instead of 2; the cast moves 6. */
+    assert_true(moved(bf16->backward, bf16->n_backward) - moved(fp16->backward, fp16->n_backward) == (6 + 2) * scores);
+    arena_release(&first.arena);
+    arena_release(&second.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_of_a_batch_first_model_are_copied),
         cmocka_unit_test(heads_of_a_sequence_first_bert_are_read_where_they_lie),
         cmocka_unit_test(megatrons_scores_pass_one_kernel),
+        cmocka_unit_test(softmax_widens_bf16_by_a_cast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
