@@ -99,6 +99,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     struct ddp_options *ddp = &point->options.strategy.ddp;
     struct internevo_options *internevo = &point->options.strategy.internevo;
     int fsdp_version = (int)point->options.strategy.fsdp.version, broadcast_buffers = ddp->broadcast_buffers;
+    int zero_grad = ddp->zero_grad, divide_buckets = ddp->divide_buckets, weight_decay = train->weight_decay;
     int overlap_sync_param = internevo->overlap_sync_param;
     const struct {
         const char *path;
@@ -112,6 +113,9 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
             stack->kernels.stage3_fetch},
         {"ddp.broadcast_buffers", &broadcast_buffers, stack->kernels.broadcast_buffers},
+        {"ddp.zero_grad", &zero_grad, stack->kernels.zero_grad},
+        {"ddp.divide_buckets", &divide_buckets, stack->kernels.divide_buckets},
+        {"train.weight_decay", &weight_decay, stack->kernels.weight_decay},
         {"internevo.overlap_sync_param", &overlap_sync_param, stack->kernels.overlap_sync_param},
     };
     stack_apply(&point->hw.gpu, stack);
@@ -124,6 +128,9 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     }
     point->options.strategy.fsdp.version = fsdp_version;
     ddp->broadcast_buffers = broadcast_buffers;
+    ddp->zero_grad = zero_grad;
+    ddp->divide_buckets = divide_buckets;
+    train->weight_decay = weight_decay;
     internevo->overlap_sync_param = overlap_sync_param;
 }
 

@@ -34,9 +34,10 @@ struct stack {
         int fusion;         /* enum kernel_fusion */
         int memory_format;  /* enum image_format */
         int64_t fsdp_version;
-        int stage3_fetch;       /* enum stage3_fetch: of DeepSpeed, by its version */
-        int broadcast_buffers;  /* 0, 1: of DDP */
-        int overlap_sync_param; /* 0, 1: of InternEvo */
+        int stage3_fetch;                                 /* enum stage3_fetch: of DeepSpeed, by its version */
+        int broadcast_buffers, zero_grad, divide_buckets; /* 0, 1: of DDP */
+        int weight_decay;                                 /* 0, 1: of SGD */
+        int overlap_sync_param;                           /* 0, 1: of InternEvo */
     } kernels;
 };
 

@@ -48,6 +48,8 @@ static const struct config_field train_fields[] = {
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
         .names = optimizer_impl_names},
+    {TRAIN("weight_decay", FIELD_BOOL, weight_decay,
+        "SGD decays the weights, a pass of its own; AdamW and Lion always do; the stack's where not given")},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
     {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"), .min = 1,
@@ -110,6 +112,10 @@ static const struct config_field ddp_fields[] = {
     {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view, "gradients live in the buckets")},
     {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers,
         "a step begins with rank 0's statistics of BatchNorm; the stack's where not given")},
+    {DDP("zero_grad", FIELD_BOOL, zero_grad,
+        "gradients are let go of after a step; false: they add up; the stack's where not given")},
+    {DDP("divide_buckets", FIELD_BOOL, divide_buckets,
+        "a bucket is divided by a pass over it, as PyTorch did before 1.6; the stack's where not given")},
 };
 static TABLE(ddp_table, "'ddp'", ddp_fields);
 

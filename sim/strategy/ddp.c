@@ -16,8 +16,11 @@
  * - One rank goes through all of that: its buckets are filled and emptied like those of many. Only NCCL launches
  *   nothing for it, as the collectives work in place (ncclEnqueueCheck: nRanks == 1); the host pays for them.
  *
- * Ignored: find_unused_parameters, static_graph, the division of a whole bucket (a pass over it) that PyTorch before
- * 1.6 makes, zero_grad(set_to_none=False). */
+ * - divide_buckets: PyTorch before 1.6 divides a full bucket in place before it goes (Reducer::mark_variable_ready);
+ * since then the copy into it does.
+ * - zero_grad false: a training loop that never calls it adds each step's gradients to those before it.
+ *
+ * Ignored: find_unused_parameters, static_graph, zero_grad(set_to_none=False). */
 #include "strategy/emit.h"
 
 /* A bucket on its way: tensors of ddp.sent from there to the next one's. */
@@ -54,11 +57,21 @@ static plan_wait collective(struct ddp *ddp, const char *name, enum coll_kind ki
     return op;
 }
 
+static void stream_kernel(
+    struct ddp *ddp, enum kernel_kind kind, const char *tensor, const char *name, double reads, double writes)
+{
+    struct emit *emit = ddp->emit;
+    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", tensor, name),
+        kernel_stream(kind, reads, writes, 0), emit->options->host.backward_issue_s);
+}
+
 static void send_bucket(struct ddp *ddp)
 {
     struct emit *emit = ddp->emit;
     if (ddp->bucket_bytes == 0)
         return;
+    if (ddp->options->divide_buckets)
+        stream_kernel(ddp, KERNEL_ELEMENTWISE, "bucket", "div_", (double)ddp->bucket_bytes, (double)ddp->bucket_bytes);
     plan_host(&emit->builder, "bucket_hook", emit->options->host.unit_hook_s);
     plan_wait reduced = collective(ddp, arena_printf(emit->arena, "bucket.%d/all_reduce", ddp->buckets.n),
         COLL_ALL_REDUCE, (double)ddp->bucket_bytes);
@@ -75,14 +88,6 @@ static void grad_begins(void *self, int tensor)
     if (ddp->grads[tensor] == PLAN_NO_OP)
         ddp->grads[tensor] =
             plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
-}
-
-static void stream_kernel(
-    struct ddp *ddp, enum kernel_kind kind, const char *tensor, const char *name, double reads, double writes)
-{
-    struct emit *emit = ddp->emit;
-    plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/%s", tensor, name),
-        kernel_stream(kind, reads, writes, 0), emit->options->host.backward_issue_s);
 }
 
 /* LOMO: reduce, update, forget. */
@@ -108,8 +113,12 @@ static void grad_ready(void *self, int tensor)
     int64_t bytes = at->numel * emit->master_bytes;
     if (emit->param_bytes != emit->master_bytes)
         stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
-    if (!ddp->first_micro_step)
+    if (!ddp->first_micro_step || !ddp->options->zero_grad)
         stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
+    if (!ddp->options->zero_grad) {
+        plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
+        ddp->grads[tensor] = PLAN_NO_OP;
+    }
     if (emit_updates_in_backward(emit)) {
         update_now(ddp, tensor);
         return;
@@ -201,6 +210,8 @@ static void setup_memory(struct ddp *ddp)
         const struct model_tensor *at = &emit->model->tensors[t];
         plan_keep(&emit->builder, at->name, emit_kept_bytes(emit, at), HBM_PARAMETERS);
         ddp->grads[t] = PLAN_NO_OP;
+        if (!at->frozen && !ddp->options->zero_grad && !ddp->views)
+            plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
         if (!at->frozen)
             ddp->tensors[ddp->n_tensors++] = (struct optimizer_tensor){at->rows, at->cols};
     }

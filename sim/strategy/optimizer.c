@@ -49,6 +49,16 @@ struct recipe {
     {                                                                                                                  \
         "param.addcdiv_", 3, 1, 3, ANY_SHAPE, false                                                                    \
     }
+#define SGD_DECAY                                                                                                      \
+    {                                                                                                                  \
+        "grad.add", 2, 1, 2, ANY_SHAPE, false                                                                          \
+    }
+#define SGD_PASSES                                                                                                     \
+    {                                                                                                                  \
+        "param.add_", 2, 1, 2, ANY_SHAPE, false                                                                        \
+    }
+#define SGD_MOMENTUM_PASSES                                                                                            \
+    {"momentum.mul_", 1, 1, 1, ANY_SHAPE, false}, {"momentum.add_", 2, 1, 1, ANY_SHAPE, false}, SGD_PASSES
 #define ADAFACTOR_UPDATE                                                                                               \
     {"grad.square", 1, 1, 1, ANY_SHAPE, false}, {"grad.square.add_eps", 1, 1, 1, ANY_SHAPE, false},                    \
         {"row.mean", 1, 0, 1, MATRIX, false}, {"col.mean", 1, 0, 1, MATRIX, false},                                    \
@@ -68,10 +78,8 @@ struct recipe {
 static const struct recipe recipes[OPTIMIZER_COUNT] = {
     [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, ADAM_PASSES}},
     [OPTIMIZER_ADAM] = {2, 1, 2, "fused_adam", {ADAM_PASSES}},
-    [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {{"param.add_", 2, 1, 2, ANY_SHAPE, false}}},
-    [OPTIMIZER_SGD_MOMENTUM] = {1, 0, 0, "fused_sgd_momentum",
-        {{"momentum.mul_", 1, 1, 1, ANY_SHAPE, false}, {"momentum.add_", 2, 1, 1, ANY_SHAPE, false},
-            {"param.add_", 2, 1, 2, ANY_SHAPE, false}}},
+    [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {SGD_PASSES}},
+    [OPTIMIZER_SGD_MOMENTUM] = {1, 0, 0, "fused_sgd_momentum", {SGD_MOMENTUM_PASSES}},
     [OPTIMIZER_LION] = {1, 0, 2, NULL,
         {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.clone", 1, 1, 0, ANY_SHAPE, false},
             {"update.mul_", 1, 1, 1, ANY_SHAPE, false}, {"update.add", 2, 1, 2, ANY_SHAPE, false},
@@ -86,6 +94,20 @@ static const struct recipe recipes[OPTIMIZER_COUNT] = {
             ADAFACTOR_APPLY}},
     [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {{"lomo.add_", 2, 1, 2, ANY_SHAPE, false}}},
 };
+
+/* weight_decay: grad = grad.add(param, alpha=weight_decay), a new tensor. */
+static const struct recipe decaying_sgd = {0, 1, 1, "fused_sgd", {SGD_DECAY, SGD_PASSES}},
+                           decaying_sgd_momentum = {1, 1, 1, "fused_sgd_momentum", {SGD_DECAY, SGD_MOMENTUM_PASSES}};
+
+static const struct recipe *recipe_of(const struct emit *emit)
+{
+    const struct train_options *train = &emit->options->train;
+    if (train->weight_decay && train->optimizer == OPTIMIZER_SGD)
+        return &decaying_sgd;
+    if (train->weight_decay && train->optimizer == OPTIMIZER_SGD_MOMENTUM)
+        return &decaying_sgd_momentum;
+    return &recipes[train->optimizer];
+}
 
 static int64_t adam_8bit_bytes(int64_t numel)
 {
@@ -219,7 +241,7 @@ bool emit_updates_in_backward(const struct emit *emit)
 
 void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel)
 {
-    const struct recipe *recipe = &recipes[emit->options->train.optimizer];
+    const struct recipe *recipe = recipe_of(emit);
     emit_pass(emit, stream, recipe->passes[0], (double)numel, 0, emit->options->host.backward_issue_s);
 }
 
@@ -255,7 +277,7 @@ static void clip_grad_norm(struct emit *emit, const struct optimizer_tensor *ten
 
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n)
 {
-    const struct recipe *recipe = &recipes[emit->options->train.optimizer];
+    const struct recipe *recipe = recipe_of(emit);
     int64_t numel = 0;
     if (emit_updates_in_backward(emit))
         return;
@@ -300,7 +322,7 @@ void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name
 /* Bytes that a step on a tensor moves between memory and cores. */
 static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor, bool in_one)
 {
-    const struct recipe *recipe = &recipes[emit->options->train.optimizer];
+    const struct recipe *recipe = recipe_of(emit);
     double numel = (double)(tensor.rows * tensor.cols), moved = 0;
     double state = (double)optimizer_state_bytes(emit->options->train.optimizer, tensor, emit->step_bytes);
     if (in_one)

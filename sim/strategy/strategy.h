@@ -44,8 +44,9 @@ struct train_options {
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
     bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                     with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
-    bool use_cache; /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
-                       step */
+    bool use_cache;    /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
+                          step */
+    bool weight_decay; /* of SGD, added to the gradients by a pass of its own; AdamW and Lion always have one */
     bool drop_logits, neftune; /* see model_workload */
     bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
                             compute the norm in any case */
@@ -86,6 +87,8 @@ struct ddp_options {
     double bucket_cap_bytes, first_bucket_bytes; /* 25 MiB, 1 MiB */
     bool gradient_as_bucket_view;
     bool broadcast_buffers; /* true */
+    bool zero_grad;         /* true; false: the training loop never lets go of gradients, which add up */
+    bool divide_buckets;    /* false; true: a pass over each bucket before it is reduced, PyTorch before 1.6 */
 };
 
 /* What the host pays, in seconds (see host thread in exec.h). */

@@ -156,6 +156,44 @@ static void a_scaler_reads_found_inf(void **state)
     }
 }
 
+static double moved(const struct plan *plan, const char *name)
+{
+    double bytes = 0;
+    for (int o = 0; o < plan->ops.n; o++) {
+        const struct plan_op *op = &plan->ops.at[o];
+        if (op->kind != OP_KERNEL || !strstr(op->name, name))
+            continue;
+        bytes += plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;
+    }
+    return bytes;
+}
+
+/* The training loop of PyTorch 1.4's benchmark, in FP32: a gradient is added to what is there (two read, one written),
+ * the buckets are divided where they lie (one, one), SGD adds the weights to the gradients (two, one). Each passes all
+ * parameters once; none does by default. */
+static void pytorch_1_4_passes_gradients_three_times_more(void **state)
+{
+    (void)state;
+    for (int old = 0; old < 2; old++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        options.kind = STRATEGY_DDP;
+        options.train.precision = PRECISION_FP32;
+        options.train.optimizer = OPTIMIZER_SGD_MOMENTUM;
+        options.train.optimizer_impl = OPTIMIZER_FOR_LOOP;
+        options.train.weight_decay = options.ddp.divide_buckets = old;
+        options.ddp.zero_grad = !old;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_resnet, 8);
+        double bytes = old * 4.0 * (double)compiled.model.params;
+        assert_true(moved(&compiled.plan, "/accumulate_grad") == 3 * bytes);
+        assert_true(moved(&compiled.plan, "bucket/div_") == 2 * bytes);
+        assert_true(moved(&compiled.plan, "optimizer/grad.add") == 3 * bytes);
+        assert_int_equal(kernels(&compiled.plan, "/accumulate_grad"), old * compiled.model.n_tensors);
+        assert_int_equal(kernels(&compiled.plan, "optimizer/grad.add"), old * compiled.model.n_tensors);
+        drop(&compiled);
+    }
+}
+
 static void a_module_alone_takes_one_gpu(void **state)
 {
     (void)state;
@@ -172,6 +210,7 @@ int main(void)
         cmocka_unit_test(buckets_are_emptied_one_by_one),
         cmocka_unit_test(gradients_as_views_of_buckets),
         cmocka_unit_test(a_scaler_reads_found_inf),
+        cmocka_unit_test(pytorch_1_4_passes_gradients_three_times_more),
         cmocka_unit_test(a_module_alone_takes_one_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
