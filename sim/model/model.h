@@ -190,9 +190,11 @@ struct model_workload {
 int64_t model_tokens(const struct model *model, const struct model_workload *workload);
 
 /* Bytes of the keys and values that a decoder block hands out as past_key_values (self-attention, and cross-attention
- * in T5); 0 for a block without them. Autograd's tensors are these very ones: they cost memory of their own only where
- * autograd keeps nothing. */
+ * in T5); 0 for a block without them. Ignored: that those of GPT are views, which hold the queries, too. */
 int64_t model_cache_bytes(const struct model *model, const struct model_workload *workload, int layer);
+/* They are the tensors that autograd keeps, so that they cost nothing where it keeps them: as fused attention takes
+ * keys and values. torch.matmul keeps copies of its own in the layout of heads, unless the batch is one. */
+bool model_cache_is_saved(const struct model *model, const struct model_workload *workload);
 
 /* A kernel within a program. */
 struct model_kernel {

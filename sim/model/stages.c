@@ -56,6 +56,11 @@ int64_t model_cache_bytes(const struct model *model, const struct model_workload
     return workload->micro_batch * keys_and_values * dtype_bytes(workload->storage);
 }
 
+bool model_cache_is_saved(const struct model *model, const struct model_workload *workload)
+{
+    return workload->attention == ATTENTION_FLASH || workload->micro_batch == 1 || model->shape.sequence_first;
+}
+
 struct stages_builder {
     const struct model *model;
     const struct model_workload *workload;

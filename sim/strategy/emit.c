@@ -287,7 +287,8 @@ void emit_forward(struct emit *emit, int stage)
     forward_kernels(emit, stage, emit_recomputes(emit, stage) ? FIRST : RECORDED);
     drop_input(emit, stage);
     int layer = emit->stages.at[stage].layer;
-    if (emit->options->train.use_cache && emit_recomputes(emit, stage))
+    bool saved = !emit_recomputes(emit, stage) && model_cache_is_saved(emit->model, &emit->workload);
+    if (emit->options->train.use_cache && !saved)
         emit->caches[stage] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
             model_cache_bytes(emit->model, &emit->workload, layer), HBM_ACTIVATIONS);
 }

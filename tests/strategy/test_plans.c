@@ -452,6 +452,33 @@ static void images_that_cannot_be_decoded(void **state)
     refuse_model(&small_resnet, test_hw(), &options, "has no image_time");
 }
 
+/* T5's decoder hands out keys and values of both attentions, 2 x (8 + 8) rows x 4 heads x 32 in BF16 a sequence.
+ * Autograd keeps the copies that torch.matmul made of them: without checkpointing, too, they are memory of their own,
+ * unless one sequence needs no copies. */
+static void the_cache_lives_beside_autograds_copies(void **state)
+{
+    (void)state;
+    const double sequence = 2 * (8 + 8) * 4 * 32 * 2;
+    for (int i = 0; i < 4; i++) {
+        struct strategy_options options = options_of(FULL_SHARD);
+        options.train.seq_len = 8;
+        options.train.micro_batch = 1 + i % 2;
+        options.train.use_cache = true;
+        options.train.activation_checkpointing = i < 2 ? CHECKPOINT_NONE : CHECKPOINT_FULL;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_t5, 8);
+        double bytes = 0;
+        for (int o = 0; o < compiled.plan.ops.n; o++) {
+            const struct plan_op *op = &compiled.plan.ops.at[o];
+            if (op->kind == OP_ALLOC && strstr(op->name, "past_key_values"))
+                bytes += (double)compiled.plan.buffers.at[op->index].bytes;
+        }
+        const double sequences[] = {0, 2, 1, 2}, blocks = 2;
+        assert_true(bytes == blocks * sequences[i] * sequence);
+        drop(&compiled);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +499,7 @@ int main(void)
         cmocka_unit_test(zero_offloads),
         cmocka_unit_test(offloading_where_it_cannot_be),
         cmocka_unit_test(images_that_cannot_be_decoded),
+        cmocka_unit_test(the_cache_lives_beside_autograds_copies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
