@@ -99,7 +99,8 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     struct ddp_options *ddp = &point->options.strategy.ddp;
     struct internevo_options *internevo = &point->options.strategy.internevo;
     int fsdp_version = (int)point->options.strategy.fsdp.version, broadcast_buffers = ddp->broadcast_buffers;
-    int zero_grad = ddp->zero_grad, divide_buckets = ddp->divide_buckets, weight_decay = train->weight_decay;
+    int zero_grad = ddp->zero_grad, divide_buckets = ddp->divide_buckets, weight_decay = train->weight_decay,
+        clip_grad_norm = train->clip_grad_norm;
     int overlap_sync_param = internevo->overlap_sync_param;
     const struct {
         const char *path;
@@ -115,6 +116,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         {"ddp.broadcast_buffers", &broadcast_buffers, stack->kernels.broadcast_buffers},
         {"ddp.zero_grad", &zero_grad, stack->kernels.zero_grad},
         {"ddp.divide_buckets", &divide_buckets, stack->kernels.divide_buckets},
+        {"train.clip_grad_norm", &clip_grad_norm, stack->kernels.clip_grad_norm},
         {"train.weight_decay", &weight_decay, stack->kernels.weight_decay},
         {"internevo.overlap_sync_param", &overlap_sync_param, stack->kernels.overlap_sync_param},
     };
@@ -131,6 +133,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     ddp->zero_grad = zero_grad;
     ddp->divide_buckets = divide_buckets;
     train->weight_decay = weight_decay;
+    train->clip_grad_norm = clip_grad_norm;
     internevo->overlap_sync_param = overlap_sync_param;
 }
 

@@ -36,6 +36,7 @@ struct stack {
         int64_t fsdp_version;
         int stage3_fetch;                                 /* enum stage3_fetch: of DeepSpeed, by its version */
         int broadcast_buffers, zero_grad, divide_buckets; /* 0, 1: of DDP */
+        int clip_grad_norm;                               /* 0, 1 */
         int weight_decay;                                 /* 0, 1: of SGD */
         int overlap_sync_param;                           /* 0, 1: of InternEvo */
     } kernels;

@@ -75,7 +75,8 @@ static const struct config_field train_fields[] = {
         "linear layers that have adapters, as in q_proj,v_proj; all of the blocks where not given")},
     {TRAIN("qlora", FIELD_BOOL, qlora, "the frozen matrices of the blocks lie in 4 bits (NF4), the rest in FP32")},
     {TRAIN("clip_grad_norm", FIELD_BOOL, clip_grad_norm,
-        "gradients are clipped by their norm before the step (clip_grad_norm_); DeepSpeed's step has that in it")},
+        "gradients are clipped by their norm (clip_grad_norm_; DeepSpeed's step does it); the stack's where not "
+        "given")},
     {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);

@@ -8,7 +8,7 @@ static const char stack_yaml[] = "name: eager\n"
                                  "kernels: {cross_entropy: fused, optimizer_impl: fused, fsdp_version: 2,\n"
                                  "          memory_format: channels_last_amp, broadcast_buffers: false,\n"
                                  "          overlap_sync_param: true, zero_grad: false, divide_buckets: true,\n"
-                                 "          weight_decay: true}\n"
+                                 "          weight_decay: true, clip_grad_norm: true}\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
@@ -48,6 +48,7 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_true(without->set.points[0].options.strategy.ddp.zero_grad);
     assert_true(with->set.points[0].options.strategy.ddp.divide_buckets);
     assert_true(with->set.points[0].options.strategy.train.weight_decay);
+    assert_true(with->set.points[0].options.strategy.train.clip_grad_norm);
     assert_true(with->set.points[0].options.strategy.internevo.overlap_sync_param);
     assert_false(without->set.points[0].options.strategy.internevo.overlap_sync_param);
     const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
