@@ -90,4 +90,15 @@ static inline double bytes_of(const struct plan *plan, enum coll_kind kind)
     return bytes;
 }
 
+/* ZeRO without parameters that stay gathered. */
+static inline struct strategy_options zero_of(int64_t stage)
+{
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.kind = STRATEGY_DEEPSPEED;
+    options.zero.stage = stage;
+    options.zero.stage3_param_persistence_threshold = 0;
+    options.zero.stage3_max_reuse_distance = 0;
+    return options;
+}
+
 #endif
