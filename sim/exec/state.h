@@ -31,7 +31,7 @@ struct stream {
     ps_t end;           /* running kernel: when it ends unless its speed changes */
     double left;        /* running op: share of its work not done at started */
     double duration_ps; /* running op: of the whole op at the current speed */
-    double alone_ps;    /* running op: of the whole op without collectives beside it */
+    ps_t alone_ps;      /* running op: of the whole op without collectives beside it */
     double jitter;      /* running op */
     double spent_ps;    /* running op: time in earlier stretches */
 };

@@ -131,8 +131,9 @@ static void start_kernel(struct sim *sim, int rank_index, int stream_index, cons
     stream->started = sim->engine.now;
     stream->left = 1;
     stream->spent_ps = 0;
-    stream->alone_ps = kernel_ps(sim, cost, rank, true, stream->jitter);
-    stream->duration_ps = rank->holding ? kernel_ps(sim, cost, rank, false, stream->jitter) : stream->alone_ps;
+    double alone_ps = kernel_ps(sim, cost, rank, true, stream->jitter);
+    stream->alone_ps = ps_round(alone_ps);
+    stream->duration_ps = rank->holding ? kernel_ps(sim, cost, rank, false, stream->jitter) : alone_ps;
     stream->end = stream->started + ps_round(stream->duration_ps);
     if (stream_index != STREAM_COMPUTE) {
         arm(sim, rank_index, stream_index, stream->end);
@@ -154,8 +155,8 @@ static void begin_next(struct sim *sim, struct rank *rank)
     stream->spent_ps = 0;
     stream->jitter = next->jitter;
     stream->duration_ps = next->duration_ps;
-    stream->alone_ps = kernel_ps(
-        sim, &sim->kernel_costs[op_at(sim, STREAM_COMPUTE, stream->position)->index], rank, true, next->jitter);
+    const struct plan_op *op = op_at(sim, STREAM_COMPUTE, stream->position);
+    stream->alone_ps = ps_round(kernel_ps(sim, &sim->kernel_costs[op->index], rank, true, next->jitter));
 }
 
 /* The running op of a stream has ended at `end`. */
@@ -165,7 +166,7 @@ static void count(struct sim *sim, struct rank *rank, int stream_index, ps_t end
     if (stream_index == STREAM_COMPUTE && measuring(sim, stream->step)) {
         double spent_ps = stream->spent_ps + (double)(end - stream->started);
         rank->spent.compute_s += spent_ps / (double)PS_PER_S;
-        rank->spent.contention_s += (spent_ps - stream->alone_ps) / (double)PS_PER_S;
+        rank->spent.contention_s += (spent_ps - (double)stream->alone_ps) / (double)PS_PER_S;
     }
     stream->done++;
     rank->done++;
@@ -288,7 +289,7 @@ void stream_on_event(void *self, const struct event *event)
     if (tracing(sim, rank_index, stream_index)) {
         ps_t start = stream->started - llround(stream->spent_ps);
         trace_record(sim, rank_index, stream_index,
-            (struct exec_span){.start = start, .moving = start, .alone = llround(stream->alone_ps)});
+            (struct exec_span){.start = start, .moving = start, .alone = stream->alone_ps});
     }
     stream_finish(sim, rank_index, stream_index);
 }
