@@ -34,7 +34,8 @@ static const struct argp_option options[] = {
     {"measurements", KEY_MEASUREMENTS, "FILE.csv", 0,
         "A table of runs (default: flopcast's results/measured/training.csv)", 0},
     {"base", KEY_BASE, "SCENARIO", 0,
-        "What all rows have in common (default: flopcast's results/measured/training.yaml; a table then needs the columns "
+        "What all rows have in common (default: flopcast's results/measured/training.yaml; a table then needs the "
+        "columns "
         "micro_batch "
         "and seq_len)",
         0},

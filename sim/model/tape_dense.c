@@ -303,10 +303,9 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
     int delta = tape_buffer(tape, tape_suffix(tape, op->name, "delta"), op->batch * op->m, 1, FLOAT_BYTES);
     int wide = tape_buffer(tape, tape_suffix(tape, op->name, "dq.float"), q.rows, q.cols, FLOAT_BYTES);
     tape_elementwise(tape, tape_suffix(tape, op->name, "delta"), 2, grad, out, delta);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
-                       .name = tape_suffix(tape, op->name, "dq.zero"),
-                       .reads = {NO_BUFFER},
-                       .write = wide});
+    tape_run(tape,
+        (struct tape_stream){
+            .kind = KERNEL_COPY, .name = tape_suffix(tape, op->name, "dq.zero"), .reads = {NO_BUFFER}, .write = wide});
     int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
     launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true,
         (const int[])READS(grad, q.buffer, k.buffer, v.buffer, lse, delta), (const int[])READS(wide, grad_k, grad_v),

@@ -17,7 +17,8 @@ struct sampled {
     struct scenario_result results[2];
 };
 
-/* A batch that makes the GPU, not the host, the bottleneck; without the first steps, in which the host is in cudaMalloc.
+/* A batch that makes the GPU, not the host, the bottleneck; without the first steps, in which the host is in
+ * cudaMalloc.
  */
 static struct sampled *begin(const char *text, int points)
 {
