@@ -113,7 +113,7 @@ struct shown {
 static struct shown shown_by(const struct report_plot *plot, const char *sql)
 {
     struct shown shown = {.figure = plot->figure, .db = plot->db};
-    bool says = strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
+    bool says = sql && strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
     const char *text = says ? sql + 3 : "what its SQL selects.";
     snprintf(shown.about, sizeof shown.about, "%.*s", (int)strcspn(text, "\n"), text);
     return shown;
