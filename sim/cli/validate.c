@@ -44,7 +44,7 @@ static const struct argp_option options[] = {
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
     {"rows", KEY_ROWS, NULL, 0, "table: every row, not only the groups", 0},
     {"samples", KEY_SAMPLES, "K", 0,
-        "Also draw every row's numbers from their errors K times: 90 % intervals (20 take two minutes), and how many "
+        "Also draw every row's numbers from their errors K times: 90 % intervals (20 take a minute), and how many "
         "hold what was measured",
         0},
     {"db", KEY_DB, "PATH", 0, "Store the rows in this database, for `flopcast plot validation`", 0},
