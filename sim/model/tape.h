@@ -49,8 +49,7 @@ struct model_program *tape_close(struct tape *tape, int output);
 void tape_scope(struct tape *tape, const char *scope);    /* borrowed; "" for none */
 bool tape_has(const struct tape *tape, const char *name); /* the layer has the parameter name.weight */
 
-/* ---- tensors that come from outside
- * ---------------------------------------------------------------------------------- */
+/* ---- tensors that come from outside ---- */
 
 int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols); /* the output of the stage before */
 /* The encoder's output: the caller keeps it; its gradient, a sum over the blocks, is listed by every program. */
@@ -61,8 +60,7 @@ int tape_shared(struct tape *tape, const char *name, int64_t rows, int64_t cols,
 void tape_share(struct tape *tape, int tensor); /* in the first block: this is what the others read */
 void tape_keep(struct tape *tape, int tensor);  /* a local variable holds it until here */
 
-/* ---- multiplying
- * --------------------------------------------------------------------------------------------------------- */
+/* ---- multiplying ---- */
 
 /* How a parameter's gradient comes together when several stages use it (tied embeddings), in the order of the backward
  * pass: later shares are added to the first by a kernel each; the gradient is complete with the last. */
@@ -96,8 +94,7 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
 /* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward. */
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 
-/* ---- element by element
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- element by element ---- */
 
 enum tape_function {
     TAPE_SCALE, /* times or by a constant (or a small constant tensor, as RoPE's cos) */
@@ -129,8 +126,7 @@ int tape_dropout(struct tape *tape, const char *name, int x); /* with the model'
 int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes); /* x itself when it is so already */
 int tape_cast_to_storage(struct tape *tape, const char *name, int x);
 
-/* ---- of images: rows are positions, image by image, columns are channels (channels_last)
- * ------------------------------------- */
+/* ---- of images: rows are positions, image by image, columns are channels (channels_last) ---- */
 
 struct tape_window {
     int64_t images, size;           /* of the input: size x size positions, */
@@ -163,8 +159,7 @@ int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x
 int tape_add_learned(
     struct tape *tape, const char *scope, const char *tensor, int x); /* plus scope.tensor, broadcast */
 
-/* ---- of features: rows are samples' features, sample by sample
- * -------------------------------------------------------------- */
+/* ---- of features: rows are samples' features, sample by sample ---- */
 
 /* The pooled embeddings of so many samples, all features but one, out of tables that are shared out over the ranks as
  * TorchRec does: a kernel sums the rows that this rank's tables give all ranks' samples, as many bytes as its own
@@ -175,8 +170,7 @@ int tape_tables(struct tape *tape, const char *name, int64_t samples);
 /* cat() of the tables' features and another of each sample. */
 int tape_join(struct tape *tape, const char *name, int tables, int other);
 
-/* ---- along rows, and moving
- * -------------------------------------------------------------------------------------------------- */
+/* ---- along rows, and moving ---- */
 
 int tape_mean(struct tape *tape, const char *name, int x); /* of each row */
 int tape_softmax(

@@ -119,8 +119,7 @@ struct plan {
     double samples;       /* per rank and step */
 };
 
-/* ---- builder
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- builder ---- */
 
 struct plan_builder {
     struct plan *plan;
@@ -155,8 +154,7 @@ int plan_last_op(const struct plan_builder *builder, enum plan_stream stream); /
 void plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays */
 
-/* ---- looking at a plan
- * -------------------------------------------------------------------------------------------------- */
+/* ---- looking at a plan ---- */
 
 /* Laws that every plan obeys: waits point backwards, indices are in range, every buffer allocated in the step is freed
  * in it exactly once, every collective's group divides the ranks and has all its collectives on one stream, as a NCCL

@@ -34,8 +34,7 @@ struct internevo {
     plan_wait reduced; /* the copy out of the last bucket */
 };
 
-/* ---- who owns what --------------------------------------------------------------------------------------------------
- */
+/* ---- who owns what ---- */
 
 static void own(struct internevo *self, int tensor, int rank)
 {
@@ -89,9 +88,7 @@ static void share_by_size(struct internevo *self, int ranks)
     }
 }
 
-/* ---- weights
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- weights ---- */
 
 /* What the step before has left behind, at the start of this one: the optimizer's last kernel is the last op that the
  * compute stream had. */
@@ -121,8 +118,7 @@ static void await_stage(struct internevo *self, int stage)
             await_owner(self, self->owner[t]);
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 static void send_bucket(struct internevo *self)
 {
@@ -171,8 +167,7 @@ static void grad_ready(void *context, int tensor)
     self->bucket_elements += at->numel;
 }
 
-/* ---- the step
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the step ---- */
 
 static void setup_memory(struct internevo *self)
 {

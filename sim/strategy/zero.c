@@ -20,8 +20,7 @@
  * the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients. */
 #include "strategy/zero.h"
 
-/* ---- gradients ------------------------------------------------------------------------------------------------------
- */
+/* ---- gradients ---- */
 
 /* Stage 3 since 0.6 has a stream for gradients (reduce_and_partition_stream), which is the compute stream's other name
  * without overlap_comm. */
@@ -183,8 +182,7 @@ static void grad_ready(void *self, int tensor)
         to_bucket(zero, tensor);
 }
 
-/* ---- the step
- * ---------------------------------------------------------------------------------------------------------- */
+/* ---- the step ---- */
 
 static void gather_weights(struct zero *zero)
 {

@@ -46,8 +46,7 @@ static void on_abort(int signal)
     (void)written;
 }
 
-/* ---- laws -----------------------------------------------------------------------------------------------------------
- */
+/* ---- laws ---- */
 
 /* Recomputation alone makes the GPU do more than the model needs: a forward pass at most, of which three are a step,
  * two where the matrices are frozen. A causal flash kernel leaves half of the scores out. */
