@@ -65,7 +65,7 @@ static const struct plan_op *op_at(const struct sim *sim, int stream_index, int3
     return &sim->plan->ops.at[sim->plan->stream_ops[stream_index].at[position]];
 }
 
-/* The event at the end of a running kernel. */
+/* The event at the end of a running kernel, or when the op that a stream waits for has been issued. */
 static void arm(struct sim *sim, int rank_index, int stream_index, ps_t end)
 {
     engine_at(&sim->engine, end, sim->ev_stream, (uint32_t)(rank_index * STREAM_COUNT + stream_index),
@@ -80,7 +80,6 @@ static void look_ahead(struct sim *sim, int rank_index)
     struct ahead *ahead = &rank->ahead;
     int32_t left = (int32_t)sim->plan->stream_ops[STREAM_COMPUTE].n - 1 - stream->position;
     ahead->n = ahead->at = ahead->event = 0;
-    ahead->first_drawn = rank->kernel_noise[STREAM_COMPUTE].counter;
     if (sim->options->one_by_one || tracing(sim, rank_index, STREAM_COMPUTE))
         return;
     const struct plan_op *op = op_at(sim, STREAM_COMPUTE, stream->position);
@@ -91,8 +90,8 @@ static void look_ahead(struct sim *sim, int rank_index)
             !waits_satisfied(sim, rank, op, stream->step))
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
+        kernel->undrawn = rank->kernel_noise[STREAM_COMPUTE].counter;
         kernel->jitter = draw_jitter(sim, rank, STREAM_COMPUTE);
-        kernel->drawn = rank->kernel_noise[STREAM_COMPUTE].counter;
         kernel->duration_ps = kernel_ps(sim, &sim->kernel_costs[op->index], rank, false, kernel->jitter);
         kernel->end = now += ps_round(kernel->duration_ps);
     }
@@ -198,8 +197,7 @@ static void try_start(struct sim *sim, int rank_index, int stream_index)
     }
     if (stream->issue > sim->engine.now) {
         if (!stream->wake_pending)
-            engine_at(&sim->engine, stream->issue, sim->ev_stream, (uint32_t)(rank_index * STREAM_COUNT + stream_index),
-                ++stream->epoch);
+            arm(sim, rank_index, stream_index, stream->issue);
         stream->wake_pending = true;
         return;
     }
@@ -313,8 +311,7 @@ void stream_retime(struct sim *sim, int rank_index)
     stream_settle(sim, rank_index);
     rank->stretch = rank->holding ? stretch(sim, rank) : 1;
     if (ahead->n > ahead->at) { /* what follows will run at another speed */
-        uint64_t drawn = ahead->at > 0 ? ahead->kernels[ahead->at - 1].drawn : ahead->first_drawn;
-        rank->kernel_noise[STREAM_COMPUTE].counter = drawn;
+        rank->kernel_noise[STREAM_COMPUTE].counter = ahead->kernels[ahead->at].undrawn;
         ahead->n = ahead->event = ahead->at;
     }
 
