@@ -29,10 +29,9 @@ static bool same_model(const char *logged, const struct hw_gpu *gpu)
 
 static void set_group(struct nccl_check *out, const struct collective_measurement *first, const struct hw *hw)
 {
-    int per_node = hw_gpus_per_node(hw);
     out->collective = first->collective;
     out->ranks = first->ranks;
-    out->nodes = first->nodes > 0 ? first->nodes : (first->ranks + per_node - 1) / per_node;
+    out->nodes = first->nodes > 0 ? first->nodes : alone_fewest_nodes(hw, first->ranks);
 }
 
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,

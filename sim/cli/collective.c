@@ -215,8 +215,8 @@ int cmd_collective(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct hw hw;
     if (hw_load(&hw, files_find(&arena, command.topology), &arena, &diag) == STATUS_OK) {
-        int per_node = hw_gpus_per_node(&hw);
-        command.nodes = command.nodes > 0 ? command.nodes : (command.gpus + per_node - 1) / per_node;
+        if (command.nodes == 0)
+            command.nodes = alone_fewest_nodes(&hw, command.gpus);
         print_sizes(&command, &hw, &arena, &diag);
     }
     arena_release(&arena);

@@ -11,6 +11,11 @@ struct alone {
     struct maxmin_use *uses; /* room for all links */
 };
 
+int alone_fewest_nodes(const struct hw *hw, int ranks)
+{
+    return coll_shape((struct coll_group){0, 1, ranks}, hw_gpus_per_node(hw)).nodes;
+}
+
 struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag)
 {
