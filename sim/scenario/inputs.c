@@ -97,44 +97,42 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
 {
     struct train_options *train = &point->options.strategy.train;
     struct ddp_options *ddp = &point->options.strategy.ddp;
-    struct internevo_options *internevo = &point->options.strategy.internevo;
-    int fsdp_version = (int)point->options.strategy.fsdp.version, broadcast_buffers = ddp->broadcast_buffers;
-    int zero_grad = ddp->zero_grad, divide_buckets = ddp->divide_buckets, weight_decay = train->weight_decay,
-        clip_grad_norm = train->clip_grad_norm;
-    int overlap_sync_param = internevo->overlap_sync_param;
+    const struct stack_kernels *of_stack = &stack->kernels;
     const struct {
         const char *path;
-        int *option, of_stack;
+        int kernel; /* of the stack; -1: it says nothing */
+        int *option;
+        bool *flag;
+        int64_t *number;
     } kernels[] = {
-        {"train.cross_entropy", &train->cross_entropy, stack->kernels.cross_entropy},
-        {"train.fusion", &train->fusion, stack->kernels.fusion},
-        {"train.optimizer_impl", &train->optimizer_impl, stack->kernels.optimizer_impl},
-        {"train.memory_format", &train->memory_format, stack->kernels.memory_format},
-        {"fsdp.version", &fsdp_version, (int)stack->kernels.fsdp_version},
-        {"deepspeed.zero_optimization.stage3_fetch", &point->options.strategy.zero.stage3_fetch,
-            stack->kernels.stage3_fetch},
-        {"ddp.broadcast_buffers", &broadcast_buffers, stack->kernels.broadcast_buffers},
-        {"ddp.zero_grad", &zero_grad, stack->kernels.zero_grad},
-        {"ddp.divide_buckets", &divide_buckets, stack->kernels.divide_buckets},
-        {"train.clip_grad_norm", &clip_grad_norm, stack->kernels.clip_grad_norm},
-        {"train.weight_decay", &weight_decay, stack->kernels.weight_decay},
-        {"internevo.overlap_sync_param", &overlap_sync_param, stack->kernels.overlap_sync_param},
+        {"train.cross_entropy", of_stack->cross_entropy, .option = &train->cross_entropy},
+        {"train.fusion", of_stack->fusion, .option = &train->fusion},
+        {"train.optimizer_impl", of_stack->optimizer_impl, .option = &train->optimizer_impl},
+        {"train.memory_format", of_stack->memory_format, .option = &train->memory_format},
+        {"fsdp.version", (int)of_stack->fsdp_version, .number = &point->options.strategy.fsdp.version},
+        {"deepspeed.zero_optimization.stage3_fetch", of_stack->stage3_fetch,
+            .option = &point->options.strategy.zero.stage3_fetch},
+        {"ddp.broadcast_buffers", of_stack->broadcast_buffers, .flag = &ddp->broadcast_buffers},
+        {"ddp.zero_grad", of_stack->zero_grad, .flag = &ddp->zero_grad},
+        {"ddp.divide_buckets", of_stack->divide_buckets, .flag = &ddp->divide_buckets},
+        {"train.clip_grad_norm", of_stack->clip_grad_norm, .flag = &train->clip_grad_norm},
+        {"train.weight_decay", of_stack->weight_decay, .flag = &train->weight_decay},
+        {"internevo.overlap_sync_param", of_stack->overlap_sync_param,
+            .flag = &point->options.strategy.internevo.overlap_sync_param},
     };
     stack_apply(&point->hw.gpu, stack);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (kernels[i].of_stack < 0 || scenario_origin(point, kernels[i].path, NULL).file)
+        if (kernels[i].kernel < 0 || scenario_origin(point, kernels[i].path, NULL).file)
             continue;
-        *kernels[i].option = kernels[i].of_stack;
+        if (kernels[i].option)
+            *kernels[i].option = kernels[i].kernel;
+        if (kernels[i].flag)
+            *kernels[i].flag = kernels[i].kernel != 0;
+        if (kernels[i].number)
+            *kernels[i].number = kernels[i].kernel;
         struct source_pos at = {.file = point->options.stack_path};
         vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at});
     }
-    point->options.strategy.fsdp.version = fsdp_version;
-    ddp->broadcast_buffers = broadcast_buffers;
-    ddp->zero_grad = zero_grad;
-    ddp->divide_buckets = divide_buckets;
-    train->weight_decay = weight_decay;
-    train->clip_grad_norm = clip_grad_norm;
-    internevo->overlap_sync_param = overlap_sync_param;
 }
 
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
