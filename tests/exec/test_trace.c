@@ -7,34 +7,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <string.h>
+#include "step.h"
 
 static const ps_t MS = 1000000000; /* picoseconds */
 
-/* As in test_exec.c: a kernel that moves 1 GB takes 1 ms; two GPUs a node at 100 GB/s, 100 us once and 10 us a hop.
- * Channels hold 20 of 100 SMs: a kernel that computes takes 1 / 0.8 of its time beside a collective. */
-static struct hw test_hw(void)
-{
-    struct hw hw = {0};
-    hw.gpu.name = "test";
-    hw.gpu.sms.value = 100;
-    hw.gpu.hbm_capacity.value = 1e9;
-    hw.gpu.hbm_bandwidth.value = hw.gpu.vector_flops.value = 1e12;
-    hw.gpu.hbm_efficiency.value = hw.gpu.memory_sms.value = 1;
-    hw.node.gpus.value = hw.node.nics.value = 2;
-    hw.node.gpu_bandwidth.value = 100e9;
-    hw.node.nic_bandwidth.value = 50e9;
-    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
-    hw.node.nccl_base_latency.value = 100e-6;
-    hw.gpu.arch = "Volta";
-    hw.node.fabric = HW_PCIE;
-    hw.cluster.nccl_protocols = HW_PROTOCOLS_SIMPLE;
-    hw.node.nccl_hop_latency.value = 10e-6;
-    hw.node.nccl_channels.value = 20;
-    hw.cluster.nodes.value = 8;
-    return hw;
-}
-
+/* The GPU of step.h: channels hold 20 of 100 SMs, so a kernel that computes takes 1 / 0.8 of its time beside a
+ * collective. */
 /* Two computing kernels, the second beside an all-gather that a third kernel waits for. */
 static void build(struct plan *plan, int ranks)
 {

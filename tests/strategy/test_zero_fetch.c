@@ -18,13 +18,10 @@ enum { MATRICES = 2 + 3 * 4, VECTORS = 3 * 8 + 2 };
 /* Matrices are sharded, vectors (at most 256 elements) stay whole. */
 static struct strategy_options zero_3(int fetch)
 {
-    struct strategy_options options = options_of(FULL_SHARD);
-    options.kind = STRATEGY_DEEPSPEED;
-    options.zero.stage = 3;
+    struct strategy_options options = zero_of(3);
     options.zero.stage3_fetch = fetch;
     options.zero.stage3_param_persistence_threshold = 257;
     options.zero.stage3_prefetch_bucket_size = 0;
-    options.zero.stage3_max_reuse_distance = 0;
     return options;
 }
 
