@@ -8,9 +8,9 @@
  * gathered parameters after it, the root keeps them, SHARD_GRAD_OP too. backward: BACKWARD_PRE gathers the next unit
  * before, BACKWARD_POST after the kernels of this one; autograd puts the flat gradient together (cat) before any hook
  * runs; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps them to the last micro-step), BACKWARD_POST
- * gathers, and the gradient is divided by one part of the number
- * of ranks, reduce-scattered, divided by the other, cast to the master precision. All-gathers and reduce-scatters share
- * one process group, hence one NCCL stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over
+ * gathers, and the gradient is divided by one part of the number of ranks, reduce-scattered, divided by the other, cast
+ * to the master precision. All-gathers and reduce-scatters share one process group, hence one NCCL stream: they run in
+ * issue order. HYBRID_SHARD adds an all-reduce of the shard over
  * the replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
  * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
  * cast or gathered, its gradient back to the host after reduction, and the host steps. Frozen parameters (adapters

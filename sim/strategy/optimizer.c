@@ -252,7 +252,6 @@ static void cast(struct emit *emit, const char *name, double numel, int64_t from
         emit->options->host.kernel_issue_s);
 }
 
-/* The norm of all gradients, over the ranks that share them; what is larger than it may be is scaled, be it by 1. */
 static bool clips(const struct emit *emit)
 {
     int kind = emit->options->kind;
@@ -260,6 +259,7 @@ static bool clips(const struct emit *emit)
     return by_torch && emit->options->train.clip_grad_norm;
 }
 
+/* The norm of all gradients, over the ranks that share them; what is larger than it may be is scaled, be it by 1. */
 static void clip_grad_norm(struct emit *emit, const struct optimizer_tensor *tensors, int n)
 {
     struct plan_builder *builder = &emit->builder;
