@@ -84,7 +84,7 @@ static void look_ahead(struct sim *sim, int rank_index)
         return;
     const struct plan_op *op = op_at(sim, STREAM_COMPUTE, stream->position);
     ps_t now = stream->end;
-    while (ahead->n < AHEAD && ahead->n < left && !sim->awaited[op - sim->plan->ops.at]) {
+    while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !sim->awaited[op - sim->plan->ops.at]) {
         op = op_at(sim, STREAM_COMPUTE, stream->position + ahead->n + 1);
         if (host_issue_time(sim, rank, stream->step, (int32_t)(op - sim->plan->ops.at)) > now ||
             !waits_satisfied(sim, rank, op, stream->step))

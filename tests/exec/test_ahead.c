@@ -104,11 +104,27 @@ static void a_timeline_has_every_kernel(void **state)
     end(&f);
 }
 
+/* Kernels of a month and a half each, more than fit into a ps_t: the run is overlong, as it is kernel by kernel. */
+static void kernels_beyond_the_horizon_end_the_run(void **state)
+{
+    (void)state;
+    for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
+        struct fixture f;
+        begin(&f, 1);
+        f.options.one_by_one = one_by_one == 1;
+        kernels(&f, 10, 1e14, 0);
+        run(&f);
+        assert_true(f.result.overlong);
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_queue_wakes_the_host_at_half),
         cmocka_unit_test(what_has_ended_makes_room_in_the_queue),
+        cmocka_unit_test(kernels_beyond_the_horizon_end_the_run),
         cmocka_unit_test(other_streams_wake_the_host_too),
         cmocka_unit_test(a_timeline_has_every_kernel),
     };
