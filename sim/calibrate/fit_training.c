@@ -211,7 +211,8 @@ static bool solve(struct training_fit *fit, bool search)
     gsl_matrix *covariance = gsl_matrix_alloc(n, n);
     for (size_t i = 0; i < n; i++)
         gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
-    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP, false};
+    /* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
+    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP, true};
     bool good = true;
     if (search)
         good = robust_fit(at, covariance, &problem);
@@ -228,6 +229,8 @@ static bool solve(struct training_fit *fit, bool search)
         for (size_t j = 0; j < n; j++)
             fit->covariance[i * n + j] = gsl_matrix_get(covariance, i, j);
     }
+    for (size_t i = 0; i < n; i++)
+        good = good && isfinite(fit->parameters.at[i].fitted.std_error);
     gsl_vector_free(at);
     gsl_matrix_free(covariance);
     return good;

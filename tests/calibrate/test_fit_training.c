@@ -173,6 +173,24 @@ static void correlations_are_what_the_sampler_reads(void **state)
     arena_release(&arena);
 }
 
+/* Speeds that only runs beyond the horizon would have: the search ends where nothing has a speed. */
+static void what_rows_do_not_determine_is_told(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", STACK(0.8, 0.4));
+    write_runs();
+    write_text("base.yaml", base_yaml);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    for (int i = 0; i < RUNS; i++)
+        fit.rows[i].offset -= 40;
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "the rows do not determine it"));
+    training_fit_free(&fit);
+}
+
 static void too_few_rows_determine_nothing(void **state)
 {
     (void)state;
@@ -195,6 +213,7 @@ int main(void)
         cmocka_unit_test(rows_say_what_rests_on_them),
         cmocka_unit_test(covariance_of_filed_values),
         cmocka_unit_test(correlations_are_what_the_sampler_reads),
+        cmocka_unit_test(what_rows_do_not_determine_is_told),
         cmocka_unit_test(too_few_rows_determine_nothing),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
