@@ -237,8 +237,7 @@ static void device_step(struct zero *zero)
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, plan_last_op(builder, STREAM_COMM));
     plan_stream_wait(builder, STREAM_COMPUTE, plan_last_op(builder, STREAM_POST));
-    if (!zero_blocks(zero)) /* before 0.6, too; there the stacks' fitted rate has it */
-        grad_norm(zero);
+    grad_norm(zero);
     int full = PLAN_NO_OP;
     if (emit->param_bytes != emit->master_bytes) {
         full = plan_alloc(builder, STREAM_COMPUTE, "fp32_grads", zero->owned * emit->master_bytes, HBM_GRADIENTS);

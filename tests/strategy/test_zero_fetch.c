@@ -56,6 +56,8 @@ static void collectives_by_the_year(void **state)
         assert_int_equal(count(&compiled.plan, COLL_REDUCE_SCATTER), blocking ? MATRICES + VECTORS : 1);
         /* each gather, or the end of backward alone */
         assert_int_equal(named(&compiled.plan, "synchronize") > STREAM_COUNT, blocking);
+        /* the gradients' norm is as old as ZeRO: a slice of each tensor */
+        assert_int_equal(named(&compiled.plan, "grad_norm/norm"), MATRICES + VECTORS);
         drop(&compiled);
     }
 }
