@@ -23,7 +23,19 @@ static bool is_ddp(const struct scenario_point *point)
 
 static bool clips(const struct scenario_point *point)
 {
-    return is_fsdp(point) || is_ddp(point) || !point->options.strategy.train.clip_grad_norm;
+    const struct strategy_options *strategy = &point->options.strategy;
+    return strategy_clips_by_torch(strategy->kind) || !strategy->train.clip_grad_norm;
+}
+
+static bool may_decay(const struct scenario_point *point)
+{
+    int optimizer = point->options.strategy.train.optimizer;
+    return optimizer == OPTIMIZER_SGD || optimizer == OPTIMIZER_SGD_MOMENTUM;
+}
+
+static bool has_limiter(const struct scenario_point *point)
+{
+    return !is_fsdp(point) || point->options.strategy.fsdp.version == 1;
 }
 
 static bool is_deepspeed(const struct scenario_point *point)
@@ -54,6 +66,10 @@ static const char *value_of(const struct scenario_point *point, const char *deci
         return strategy_kind_names[strategy->kind];
     if (strcmp(decider, "fsdp.sharding_strategy") == 0)
         return sharding_strategy_names[strategy->fsdp.sharding_strategy];
+    if (strcmp(decider, "fsdp.version") == 0)
+        return strategy->fsdp.version == 1 ? "1" : "2";
+    if (strcmp(decider, "train.optimizer") == 0)
+        return optimizer_names[strategy->train.optimizer];
     if (strcmp(decider, "train.activation_checkpointing") == 0)
         return checkpointing_names[strategy->train.activation_checkpointing];
     return point->model.shape.name;
@@ -67,12 +83,15 @@ static const struct rule {
     const char *decider, *remedy;
 } rules[] = {
     {"fsdp.sharding_group_size", is_hybrid, "fsdp.sharding_strategy", "HYBRID_SHARD"},
+    {"fsdp.limit_all_gathers", has_limiter, "fsdp.version", "1"},
+    {"fsdp.max_inflight_all_gathers", has_limiter, "fsdp.version", "1"},
     {"fsdp.", is_fsdp, "strategy", "fsdp"},
     {"ddp.", is_ddp, "strategy", "ddp"},
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
     {"train.clip_grad_norm", clips, "strategy", "fsdp or ddp"},
+    {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
     {"train.memory_format", is_image, "model", "a model of images"},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };

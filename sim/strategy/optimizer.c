@@ -252,11 +252,14 @@ static void cast(struct emit *emit, const char *name, double numel, int64_t from
         emit->options->host.kernel_issue_s);
 }
 
+bool strategy_clips_by_torch(int kind)
+{
+    return kind == STRATEGY_FSDP || kind == STRATEGY_DDP || kind == STRATEGY_SINGLE_DEVICE;
+}
+
 static bool clips(const struct emit *emit)
 {
-    int kind = emit->options->kind;
-    bool by_torch = kind == STRATEGY_FSDP || kind == STRATEGY_DDP || kind == STRATEGY_SINGLE_DEVICE;
-    return by_torch && emit->options->train.clip_grad_norm;
+    return strategy_clips_by_torch(emit->options->kind) && emit->options->train.clip_grad_norm;
 }
 
 /* The norm of all gradients, over the ranks that share them; what is larger than it may be is scaled, be it by 1. */

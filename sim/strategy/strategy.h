@@ -152,8 +152,11 @@ struct strategy_options {
     struct host_options host;
 };
 
-struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
+struct strategy_options strategy_default_options(void); /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
+
+/* Whether train.clip_grad_norm decides; kind: enum strategy_kind. */
+bool strategy_clips_by_torch(int kind);
 
 /* What matrix products are in, those of linear layers where that differs (FP8). */
 enum dtype strategy_math(const struct train_options *train);

@@ -196,6 +196,14 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.memory_format", "channels_last"},
             "--set train.memory_format:1:1: warning: 'train.memory_format' is not read where 'model' is tiny.json; "
             "leave it out, or take a model of images\n"},
+        {BASE, {"train.weight_decay", "true"},
+            "--set train.weight_decay:1:1: warning: 'train.weight_decay' is not read where 'train.optimizer' is adamw; "
+            "leave it out, or take sgd or sgd_momentum\n"},
+        {BASE, {"train.clip_grad_norm", "true"}, ""},
+        {BASE "fsdp: {version: 2, limit_all_gathers: false}\nsweep: [{strategy: [fsdp]}]\n", {0},
+            "x.yaml:7:39: warning: 'fsdp.limit_all_gathers' is not read where 'fsdp.version' is 2; leave it out, or "
+            "take "
+            "1\n"},
         {BASE "fsdp: {no_sync: true}\nsweep: [{strategy: [ddp, fsdp]}]\n", {0}, ""},
         {BASE "sweep: [{strategy: [ddp, fsdp], fsdp.no_sync: [false, true]}]\n", {0}, ""},
     };
