@@ -169,4 +169,24 @@ static inline struct drawn draw(int number)
     return drawn;
 }
 
+/* A cluster for such cases: one whose host takes some time for an image, so that images can be decoded. */
+static inline void load_cluster(struct hw *hw, const char *name, struct arena *arena)
+{
+    struct diag diag = DIAG_INIT;
+    hw_load(hw, arena_printf(arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", name), arena, &diag);
+    assert_string_equal(diag.text, "");
+    hw->gpu.host_image_s = 1e-4;
+}
+
+/* Whether strategy_compile takes the case. Release the plan either way. */
+static inline bool compile_drawn(struct plan *plan, const struct drawn *drawn, const struct hw *hw, struct arena *arena)
+{
+    struct diag diag = DIAG_INIT;
+    struct model *model = ARENA_ARRAY(arena, struct model, 1);
+    *plan = (struct plan){0};
+    model_build(model, drawn->shape, arena);
+    return strategy_compile(plan, &drawn->options, model, hw, drawn->gpus, (struct source_pos){0}, arena, &diag) ==
+           STATUS_OK;
+}
+
 #endif

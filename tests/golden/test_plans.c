@@ -93,14 +93,10 @@ static uint64_t digest_run(
 static void take(struct digests *digests, int number, const struct hw *hw)
 {
     struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
     struct drawn drawn = draw(number);
-    struct model model;
-    struct plan plan = {0};
+    struct plan plan;
     int cluster = number / EXECUTED % CLUSTERS;
-    model_build(&model, drawn.shape, &arena);
-    if (strategy_compile(&plan, &drawn.options, &model, &hw[cluster], drawn.gpus, (struct source_pos){0}, &arena,
-            &diag) == STATUS_OK) {
+    if (compile_drawn(&plan, &drawn, &hw[cluster], &arena)) {
         uint64_t *strategy = &digests->strategy[drawn.options.kind], *family = &digests->family[drawn.shape->family];
         *strategy = digest_plan(*strategy, &plan);
         *family = digest_plan(*family, &plan);
@@ -128,15 +124,10 @@ static void plans_and_runs_are_what_they_were(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
     struct hw hw[CLUSTERS];
     struct digests got = {0};
-    for (int c = 0; c < CLUSTERS; c++) {
-        hw_load(&hw[c], arena_printf(&arena, FLOPCAST_SOURCE_DIR "/topologies/clusters/%s.yaml", clusters[c]), &arena,
-            &diag);
-        hw[c].gpu.host_image_s = 1e-4; /* some time, so that images can be decoded */
-    }
-    assert_string_equal(diag.text, "");
+    for (int c = 0; c < CLUSTERS; c++)
+        load_cluster(&hw[c], clusters[c], &arena);
     for (int i = 0; i < CASES; i++)
         take(&got, i, hw);
     int differ = compare("strategy", got.strategy, want.strategy, STRATEGY_COUNT) +

@@ -122,24 +122,17 @@ static void drawn_cases(void **state)
     (void)state;
     enum { CASES = 600, MOST_RANKS = 8 };
     struct arena shared = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
     struct hw hw;
     int ran = 0;
-    hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/a100-pcie-1x200g.yaml", &shared, &diag);
-    assert_string_equal(diag.text, "");
-    hw.gpu.host_image_s = 1e-4; /* some time, so that images can be decoded */
+    load_cluster(&hw, "a100-pcie-1x200g", &shared);
     for (int i = 0; i < CASES; i++) {
         struct arena arena = ARENA_INIT;
         struct drawn drawn = draw(i);
-        struct model model;
-        struct plan plan = {0};
+        struct plan plan;
         struct exec_result results[2];
         struct exec_options options = exec_default_options();
         options.noise = (struct noise_options){0.02, 0.01, 0.02, 0.05, false};
-        diag = DIAG_INIT;
-        model_build(&model, drawn.shape, &arena);
-        bool compiles = strategy_compile(&plan, &drawn.options, &model, &hw, drawn.gpus, (struct source_pos){0}, &arena,
-                            &diag) == STATUS_OK;
+        bool compiles = compile_drawn(&plan, &drawn, &hw, &arena);
         for (int single = 0; compiles && plan.ranks <= MOST_RANKS && single < 2; single++) {
             options.one_by_one = single == 1;
             exec_run(&results[single], &plan, &hw, &options, &arena);

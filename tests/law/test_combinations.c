@@ -83,15 +83,11 @@ static void execute(const struct plan *plan, const struct hw *hw, int number, st
 static bool holds(int number, const struct hw *hw)
 {
     struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    struct model model;
-    struct plan plan = {0};
+    struct plan plan;
     current = draw(number);
     snprintf(current_line, sizeof current_line, "in case %d of test_combinations.c\n", number);
-    model_build(&model, current.shape, &arena);
-    enum status status =
-        strategy_compile(&plan, &current.options, &model, hw, current.gpus, (struct source_pos){0}, &arena, &diag);
-    if (status == STATUS_OK) {
+    bool taken = compile_drawn(&plan, &current, hw, &arena);
+    if (taken) {
         check_plan(&plan, &current);
         if (number % EXECUTED == 0)
             execute(&plan, hw, number, &arena);
@@ -99,19 +95,16 @@ static bool holds(int number, const struct hw *hw)
     plan_release(&plan);
     arena_release(&arena);
     current.number = -1;
-    return status == STATUS_OK;
+    return taken;
 }
 
 static void every_combination_is_a_lawful_plan(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
     struct hw hw;
     signal(SIGABRT, on_abort);
-    hw_load(&hw, FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml", &arena, &diag);
-    assert_string_equal(diag.text, "");
-    hw.gpu.host_image_s = 1e-4; /* some time, so that images can be decoded */
+    load_cluster(&hw, "h100-8x400g", &arena);
     int taken = 0;
     for (int i = 0; i < CASES; i++)
         taken += holds(i, &hw);
