@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x20c928c0ac8ea946),
         [MODEL_CONVNET] = UINT64_C(0xf3b4c0fb90c1b87e),
         [MODEL_DHEN] = UINT64_C(0xb987611607575d40)},
-    .cluster = {UINT64_C(0x623235af0155b918), UINT64_C(0x3e1814360eeaf6c6), UINT64_C(0x3750201d0eacc343)},
+    .cluster = {UINT64_C(0xfe573d2ae3fcce12), UINT64_C(0xb38d06a0c33dd6c9), UINT64_C(0xfbc9d749b7c569bd)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
