@@ -1,7 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
-#include "cli/files.h"
+#include "base/files.h"
 #include "cli/force.h"
 #include "cli/table.h"
 #include "cli/words.h"

@@ -1,6 +1,6 @@
 #include "cli/calibrate.h"
 #include "cli/cli.h"
-#include "cli/files.h"
+#include "base/files.h"
 
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_cluster.h"

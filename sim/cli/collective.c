@@ -1,6 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/files.h"
+#include "base/files.h"
 #include "cli/force.h"
 
 #include "exec/alone.h"

@@ -1,51 +1,12 @@
-#include "cli/files.h"
+#include "base/files.h"
 
 #include "cli/cli.h"
 #include "cli/table.h"
 
 #include <argp.h>
 #include <glob.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static bool holds(const char *folder, const char *name, struct arena *arena)
-{
-    return access(arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
-}
-
-const char *files_folder(struct arena *arena)
-{
-    static const char *const beside_program[] = {"../share/flopcast", "../.."};
-    const char *named = getenv("FLOPCAST_DATA");
-    if (named && *named)
-        return named;
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *name = length > 0 ? memrchr(program, '/', (size_t)length) : NULL;
-    for (size_t i = 0; name && i < sizeof beside_program / sizeof *beside_program; i++) {
-        char folder[PATH_MAX];
-        *name = '\0';
-        if (realpath(arena_printf(arena, "%s/%s", program, beside_program[i]), folder) &&
-            holds(folder, "topologies/gpus", arena))
-            return arena_strdup(arena, folder);
-    }
-    return FLOPCAST_SOURCE_DIR;
-}
-
-const char *files_own(struct arena *arena, const char *name)
-{
-    return arena_printf(arena, "%s/%s", files_folder(arena), name);
-}
-
-const char *files_find(struct arena *arena, const char *path)
-{
-    if (!*path || *path == '/' || access(path, F_OK) == 0)
-        return path;
-    const char *own = files_own(arena, path);
-    return access(own, R_OK) == 0 ? own : path;
-}
 
 static const struct {
     const char *name, *folder;
@@ -113,8 +74,11 @@ int cmd_files(int argc, char **argv)
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc =
             "List the files that come with flopcast, with the first sentence of each.\v"
-            "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', unless "
-            "a file of that name lies where you are. Copy one to change it; the paths in it are relative to it. "
+            "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', and in "
+            "your "
+            "own files, as in 'model: scenarios/models/llama2-7b.yaml', unless a file of that name lies where you are, "
+            "or beside the file that names it. Copy one to change it; its paths are relative to it, so write these "
+            "names for them. "
             "FLOPCAST_DATA names another folder of the same layout."};
     int group = N_GROUPS;
     argp_parse(&argp, argc, argv, 0, NULL, &group);

@@ -1,6 +1,6 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
 #include "cli/arguments.h"
-#include "cli/files.h"
+#include "base/files.h"
 #include "cli/memory.h"
 
 #include <ctype.h>
@@ -325,11 +325,13 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
     struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
     request->name = files_find(arena, request->name);
-    if (access(request->name, R_OK) != 0)
+    if (access(request->name, R_OK) != 0) {
+        int reason = errno;
+        const char *own = files_namesake(arena, request->name);
         return diag_input(diag, at,
-            "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, or a number of parameters, as in "
-            "11.3B",
-            strerror(errno));
+            "cannot open: %s; MODEL is a model file, as %s, or a number of parameters, as in 11.3B", strerror(reason),
+            own ? own : "scenarios/models/t5-11b.yaml");
+    }
     enum status status = model_load(&shape, request->name, arena, diag);
     if (status != STATUS_OK)
         return status;

@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/files.h"
+#include "base/files.h"
 #include "cli/one_file.h"
 
 #include "model/model.h"

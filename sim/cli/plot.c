@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/files.h"
+#include "base/files.h"
 
 #include "report/report.h"
 

@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/files.h"
+#include "base/files.h"
 #include "cli/topology.h"
 
 #include "calibrate/import_topology.h"

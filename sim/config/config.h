@@ -58,7 +58,8 @@ struct config_node config_find(struct config_node mapping, const char *key); /* 
 enum field_type {
     FIELD_STRING, /* const char *, never NULL after a read when required; default NULL */
     FIELD_PATH,   /* const char *, joined to the folder of the file that names it; kept when absolute, and in a document
-                     whose name starts with "--" (the command line) */
+                     whose name starts with "--" (the command line); where there is no such file, flopcast's own of that
+                     name (base/files.h) */
     FIELD_INT,    /* int64_t; "8", "1e6" no: plain digits, optional sign, optional _ between digits */
     FIELD_NUMBER, /* double in base SI, written with the unit of dimension, then also in quotes (as JSON must) */
     FIELD_BOOL,   /* bool */

@@ -1,5 +1,7 @@
 #include "config/value.h"
 
+#include "base/files.h"
+
 #include <string.h>
 
 enum { NAMES_BYTES = 256, WHY_BYTES = 160, LIMIT_BYTES = 48 };
@@ -156,13 +158,14 @@ static bool read_null(struct config_node node, const struct config_field *field,
     return false;
 }
 
-/* Text that comes from the command line ("--set") has no folder: its paths stay relative to the working directory. */
+/* Text that comes from the command line ("--set") has no folder: its paths stay relative to the working directory. A
+ * file that is not there may be one of flopcast's own, which go by the same names everywhere. */
 static const char *path_from(struct source_pos at, const char *path, struct arena *arena)
 {
     const char *slash = at.file && strncmp(at.file, "--", 2) != 0 ? strrchr(at.file, '/') : NULL;
     if (path[0] == '/' || !slash)
-        return arena_strdup(arena, path);
-    return arena_printf(arena, "%.*s/%s", (int)(slash - at.file), at.file, path);
+        return files_find(arena, arena_strdup(arena, path));
+    return files_find_from(arena, arena_printf(arena, "%.*s/%s", (int)(slash - at.file), at.file, path), path);
 }
 
 enum status config_read_scalar(

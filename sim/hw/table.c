@@ -1,6 +1,32 @@
 #include "hw/table.h"
 
+#include "base/files.h"
+
+#include <errno.h>
 #include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The files that it names: told here, where the place is known, when they are not there. */
+static enum status can_open(
+    struct config_node root, const struct config_table *table, const void *from, struct arena *arena, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        if (field->type != FIELD_PATH)
+            continue;
+        const char *path = *(const char *const *)(const void *)((const char *)from + field->offset);
+        if (!path || access(path, R_OK) == 0)
+            continue;
+        int reason = errno;
+        const char *own = files_namesake(arena, path);
+        status = diag_input(diag, config_pos(config_find(root, field->key)),
+            "cannot open '%s': %s; paths are relative to the file that they stand in%s%s", path, strerror(reason),
+            own ? "; flopcast's own is " : "", own ? own : "");
+    }
+    return status;
+}
 
 enum status hw_read(
     void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag)
@@ -10,8 +36,9 @@ enum status hw_read(
     if (status)
         return status;
     status = config_read(config_root(doc), table, into, arena, NULL, diag);
+    enum status named = can_open(config_root(doc), table, into, arena, diag);
     config_free(doc);
-    return status;
+    return status ? status : named;
 }
 
 enum status hw_whole(const char *what, struct quantity q, const char *path, struct diag *diag)

@@ -1,3 +1,4 @@
+#include "base/files.h"
 #include "config/csv.h"
 #include "scenario/file.h"
 
@@ -14,14 +15,20 @@ static const char *base_of(struct source_pos at, const char *file)
 }
 
 /* The readers name the file that is missing; here the place that asked for it is known too. */
-static bool can_open(const struct input *input, struct source_pos at, const char *file, struct diag *diag)
+static bool can_open(
+    const struct input *input, struct source_pos at, const char *file, struct arena *arena, struct diag *diag)
 {
     if (access(input->path, R_OK) == 0)
         return true;
     const char *slash = strrchr(input->path, '/');
     bool bare = input->kind == INPUT_STACK && !strchr(slash ? slash : input->path, '.');
-    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s%s", input->path, strerror(errno),
-        base_of(at, file), bare ? "; a stack is a file, as scenarios/stacks/torchtitan.yaml" : "");
+    int reason = errno;
+    const char *own = files_namesake(arena, input->path);
+    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s%s%s", input->path, strerror(reason),
+        base_of(at, file), own ? "; flopcast's own is " : "",
+        own    ? own
+        : bare ? "; a stack is a file, as scenarios/stacks/torchtitan.yaml"
+               : "");
     return false;
 }
 
@@ -60,7 +67,7 @@ static const struct input *get_input(
     wanted.status = STATUS_INPUT;
     vec_push(&inputs->list, wanted);
     struct input *input = &inputs->list.at[inputs->list.n - 1];
-    if (can_open(input, at, inputs->file, diag))
+    if (can_open(input, at, inputs->file, arena, diag))
         input->status = read_input(input, arena, diag);
     return input->status == STATUS_OK ? input : NULL;
 }

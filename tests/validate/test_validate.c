@@ -276,7 +276,7 @@ static void a_row_is_named_for_the_base(void **state)
         "runs.csv:4:topology:1:1: error: cannot open 'none.yaml': No such file or directory; paths are relative to the "
         "table\n"
         "runs.csv:5:stack:1:1: error: cannot open 'torchtitan': No such file or directory; paths are relative to the "
-        "table; a stack is a file, as scenarios/stacks/torchtitan.yaml\n";
+        "table; flopcast's own is scenarios/stacks/torchtitan.yaml\n";
     assert_string_equal(loaded->diag.text, told);
     drop(loaded);
     write_text("base.yaml", "name: base\ntrain: {seq_len: 128, precision: bf16_mixed}\nstrategy: ddp\n");

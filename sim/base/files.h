@@ -5,8 +5,8 @@
  *   ../share/flopcast beside the folder of the program: an installed one (cmake --install)
  *   two folders above the program: a clone with its build folder, wherever it was moved to
  *   the source that the program was built from */
-#ifndef FLOPCAST_CLI_FILES_H
-#define FLOPCAST_CLI_FILES_H
+#ifndef FLOPCAST_BASE_FILES_H
+#define FLOPCAST_BASE_FILES_H
 
 #include "base/arena.h"
 
@@ -19,5 +19,12 @@ const char *files_own(struct arena *arena, const char *name);
  * (whoever opens it then tells that it is missing); else that one, so that `flopcast run scenarios/t5_scaling.yaml`
  * works from everywhere. */
 const char *files_find(struct arena *arena, const char *path);
+
+/* The same of a path that a file names: joined is what it is from the folder of that file. */
+const char *files_find_from(struct arena *arena, const char *joined, const char *path);
+
+/* A file of that folder that is called as the last part of path, .yaml or not, by the name that files_find() takes
+ * (of several the first by alphabet); NULL: there is none. For messages about a path that is not there. */
+const char *files_namesake(struct arena *arena, const char *path);
 
 #endif

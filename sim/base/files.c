@@ -1,0 +1,64 @@
+#include "base/files.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool holds(const char *folder, const char *name, struct arena *arena)
+{
+    return access(arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
+}
+
+const char *files_folder(struct arena *arena)
+{
+    static const char *const beside_program[] = {"../share/flopcast", "../.."};
+    const char *named = getenv("FLOPCAST_DATA");
+    if (named && *named)
+        return named;
+    char program[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    char *name = length > 0 ? memrchr(program, '/', (size_t)length) : NULL;
+    for (size_t i = 0; name && i < sizeof beside_program / sizeof *beside_program; i++) {
+        char folder[PATH_MAX];
+        *name = '\0';
+        if (realpath(arena_printf(arena, "%s/%s", program, beside_program[i]), folder) &&
+            holds(folder, "topologies/gpus", arena))
+            return arena_strdup(arena, folder);
+    }
+    return FLOPCAST_SOURCE_DIR;
+}
+
+const char *files_own(struct arena *arena, const char *name)
+{
+    return arena_printf(arena, "%s/%s", files_folder(arena), name);
+}
+
+const char *files_find_from(struct arena *arena, const char *joined, const char *path)
+{
+    if (!*path || *path == '/' || access(joined, F_OK) == 0)
+        return joined;
+    const char *own = files_own(arena, path);
+    return access(own, R_OK) == 0 ? own : joined;
+}
+
+const char *files_find(struct arena *arena, const char *path)
+{
+    return files_find_from(arena, path, path);
+}
+
+const char *files_namesake(struct arena *arena, const char *path)
+{
+    static const char *const folders[] = {"scenarios", "scenarios/models", "scenarios/stacks", "topologies/clusters",
+        "topologies/gpus", "topologies/nodes"};
+    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    const char *root = files_folder(arena);
+    for (size_t i = 0; *last && i < 2 * sizeof folders / sizeof *folders; i++) {
+        const char *name = arena_printf(arena, "%s/%s%s", folders[i / 2], last, i % 2 ? ".yaml" : "");
+        size_t length = strlen(name);
+        if (length > 5 && strcmp(name + length - 5, ".yaml") == 0 && holds(root, name, arena))
+            return name;
+    }
+    return NULL;
+}
