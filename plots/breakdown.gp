@@ -4,6 +4,14 @@ array names = ['compute', 'slowed by collectives', 'waiting for collectives', 'w
 array colours = ['#0072B2', '#E69F00', '#D55E00', '#CC79A7', '#bbbbbb']
 grey = '#555555'
 bars = |$bars| - 1
+# What tells bars apart beside model, strategy, batch and GPUs stands on a second line.
+varied(b) = word($bars[b + 1], 3) eq '-' ? '' : word($bars[b + 1], 3)
+label(b) = word($bars[b + 1], 2).(varied(b) eq '' ? '' : "\n".varied(b))
+longest = 20
+do for [b = 1 : bars] {
+  longest = strlen(word($bars[b + 1], 2)) > longest ? strlen(word($bars[b + 1], 2)) : longest
+  longest = strlen(varied(b)) > longest ? strlen(varied(b)) : longest
+}
 before(i) = i == 0 ? 0 : before(i - 1) + column(parts[i])
 
 set title 'Where the time of a step goes' font ',18' offset 0,1
@@ -12,7 +20,7 @@ set label 2 'Time of the compute stream, mean over ranks and steps. The number i
   at screen 0.02,0.025 textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
-set lmargin 36
+set lmargin 0.78 * longest + 2 # the margin counts in a larger font than the labels'
 set rmargin 29
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey
@@ -22,7 +30,7 @@ set xrange [0 : *]
 set offsets 0, graph 0.12, 0, 0
 set yrange [bars + 0.6 : 0.4]
 set ytics scale 0 textcolor 'black' font ',11' ()
-set for [b = 1 : bars] ytics add (word($bars[b + 1], 2) b)
+set for [b = 1 : bars] ytics add (label(b) b)
 set key at graph 1.03,0.98 left top reverse Left spacing 1.4 samplen 1
 set style fill solid 1 noborder
 

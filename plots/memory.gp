@@ -3,8 +3,16 @@ array categories = ['parameters', 'gradients', 'optimizer', 'activations', 'gath
 array colours = ['#0072B2', '#56B4E9', '#7f9fbf', '#E69F00', '#D55E00', '#CC79A7', '#999999', '#cccccc']
 grey = '#555555'
 bars = |$bars| - 1
+# What tells bars apart beside model, strategy, batch and GPUs stands on a second line.
+varied(b) = word($bars[b + 1], 3) eq '-' ? '' : word($bars[b + 1], 3)
+label(b) = word($bars[b + 1], 2).(varied(b) eq '' ? '' : "\n".varied(b))
 longest = 20
-do for [b = 1 : bars] { longest = strlen(word($bars[b + 1], 2)) > longest ? strlen(word($bars[b + 1], 2)) : longest }
+do for [b = 1 : bars] {
+  longest = strlen(word($bars[b + 1], 2)) > longest ? strlen(word($bars[b + 1], 2)) : longest
+  longest = strlen(varied(b)) > longest ? strlen(varied(b)) : longest
+}
+short = 0 # a bar that is out of memory needs room for its note
+do for [b = 1 : bars] { short = short || strstrt($bars[b + 1], '"OOM') }
 before(i) = i == 0 ? 0 : before(i - 1) + column(categories[i])
 
 set title 'HBM of a GPU by what it is used for' font ',18' offset 0,1
@@ -13,17 +21,17 @@ set label 2 'At the peak of allocated memory; where a point is out of memory, wh
   at screen 0.02,0.025 textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
-set lmargin 0.84 * longest + 2 # the margin counts in a larger font than the labels'
+set lmargin 0.78 * longest + 2 # the margin counts in a larger font than the labels'
 set rmargin 20
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey
 set grid xtics linetype -1 linecolor '#dddddd' linewidth 0.5
 set xlabel 'GiB'
 set xrange [0 : *]
-set offsets 0, graph 0.12, 0, 0
+set offsets 0, graph (short ? 0.4 : 0.12), 0, 0
 set yrange [bars + 0.6 : 0.4]
 set ytics scale 0 textcolor 'black' font ',11' ()
-set for [b = 1 : bars] ytics add (word($bars[b + 1], 2) b)
+set for [b = 1 : bars] ytics add (label(b) b)
 set key at graph 1.03,0.98 left top reverse Left spacing 1.4 samplen 1
 set style fill solid 1 noborder
 

@@ -3,7 +3,8 @@
 -- name: bars
 SELECT
   row_number() OVER (ORDER BY position) AS place,
-  printf('%s %s, batch %d, %d GPUs', model, strategy, micro_batch, gpus) AS label,
+  printf('%s %s, batch %d, %d GPU%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's')) AS label,
+  coalesce(varied, '-') AS varied,
   parameters_bytes / 0x40000000 AS parameters,
   gradients_bytes / 0x40000000 AS gradients,
   optimizer_bytes / 0x40000000 AS optimizer,
@@ -15,14 +16,13 @@ SELECT
   hbm_capacity_bytes / 0x40000000 AS capacity,
   published_peak_allocated_bytes / 0x40000000 AS published,
   CASE status WHEN 'oom' THEN iif(shortfall_bytes > 0, printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000), 'OOM: gaps') ELSE '' END AS note
-FROM v_memory
+FROM v_memory LEFT JOIN v_varied USING (run_id, point_id)
 WHERE run_id = (SELECT max(run_id) FROM v_memory)
 ORDER BY position
 
 -- name: heading
 SELECT
-  scenario || ': ' || cluster AS setting,
+  scenario || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) AS setting,
   (SELECT count(published_peak_allocated_bytes) FROM v_memory WHERE v_memory.run_id = v_scaling.run_id) AS published
 FROM v_scaling
 WHERE run_id = (SELECT max(run_id) FROM v_memory)
-LIMIT 1

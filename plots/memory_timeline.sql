@@ -16,9 +16,9 @@ ORDER BY sample
 
 -- name: heading
 SELECT
-  printf('%s: %s %s, batch %d, %d GPUs', scenario, model, strategy, micro_batch, gpus) AS setting,
+  printf('%s: %s %s, batch %d%s, %d GPU%s', scenario, model, strategy, micro_batch, coalesce(', ' || varied, ''), gpus, iif(gpus = 1, '', 's')) AS setting,
   hbm_capacity_bytes / 0x40000000 AS capacity
-FROM v_memory
+FROM v_memory LEFT JOIN v_varied USING (run_id, point_id)
 WHERE run_id = (SELECT max(run_id) FROM v_memory)
 ORDER BY peak_reserved_bytes DESC, position
 LIMIT 1

@@ -28,25 +28,18 @@ FROM (
 )
 ORDER BY 1, gpus
 
--- What all curves have in common is left out of their names; those that a setting tells apart which no column holds are numbered.
+-- What all curves have in common is left out of their names.
 -- name: curves
 WITH drawn AS (
-  SELECT *,
-    min(position) OVER same AS first, min(gpus) OVER same AS smallest, max(gpus) OVER same AS largest,
-    row_number() OVER (PARTITION BY model, strategy, micro_batch, seq_len, precision, cluster, gpus ORDER BY position) AS number,
-    count(*) OVER (PARTITION BY model, strategy, micro_batch, seq_len, precision, cluster, gpus) AS alike
+  SELECT *, min(position) OVER same AS first, min(gpus) OVER same AS smallest, max(gpus) OVER same AS largest
   FROM v_scaling
   WHERE run_id = (SELECT max(run_id) FROM v_scaling) AND tflops_per_gpu IS NOT NULL
   WINDOW same AS (PARTITION BY curve)
 )
 SELECT
-  printf('%s %s, batch %d%s%s%s%s', model, strategy, micro_batch,
-    iif((SELECT count(DISTINCT seq_len) FROM drawn) > 1, printf(', %d tokens', seq_len), ''),
-    iif((SELECT count(DISTINCT precision) FROM drawn) > 1, ', ' || precision, ''),
-    iif((SELECT count(DISTINCT cluster) FROM drawn) > 1, ', ' || cluster, ''),
-    iif(alike > 1, printf(' (%d)', number), ''))
+  printf('%s %s, batch %d%s', model, strategy, micro_batch, coalesce(', ' || varied, ''))
   || iif(smallest < largest, printf(': %+.1f %%', -100 * loss), '') AS label
-FROM drawn
+FROM drawn LEFT JOIN v_varied USING (run_id, point_id)
 WHERE gpus = largest
 ORDER BY first
 

@@ -18,6 +18,17 @@ says err "which shows: TFLOPS per GPU" "flopcast plot scaling"
 expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]"
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens: " "tiny.json DDP, batch 4, 256 tokens: " "Bands: 90 %"
+# What a sweep varies tells curves and bars apart, whatever it is; files by their names.
+sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
+expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
+    --set "cluster.topology=[topologies/clusters/dgx-1v-ib.yaml, another.yaml]"
+expect 0 "$FLOPCAST" plot scaling --db c.db --out scaling.svg
+says scaling.svg "tiny.json DDP, batch 2, topology dgx-1v-ib, attention naive: " "tiny.json DDP, batch 2, topology another, attention flash: "
+if grep -q lora scaling.svg; then fail "what all curves have in common is in their names"; fi
+for figure in memory breakdown; do
+    expect 0 "$FLOPCAST" plot $figure --db c.db --out $figure.svg
+    says $figure.svg "tiny.json DDP, batch 2, 8 GPUs" "topology another, attention flash" "several clusters"
+done
 expect 2 "$FLOPCAST" plot nosuch --db a.db
 says err "there is no figure 'nosuch'; there are: breakdown busbw check gemm memory"
 expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
