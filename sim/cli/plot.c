@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_DB = 256, KEY_OUT, KEY_KEEP };
+enum { KEY_DB = 256, KEY_OUT, KEY_KEEP, KEY_SCENARIO };
 
 static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0, "The database of `flopcast run --db` (default: results/flopcast.db)", 0},
     {"out", KEY_OUT, "FILE", 0, "The picture, .png or .svg; - draws in characters on stdout (default: FIGURE.png)", 0},
     {"keep-script", KEY_KEEP, NULL, 0, "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", 0},
+    {"scenario", KEY_SCENARIO, "NAME", 0, "Its newest run, not the newest of all", 0},
     {0},
 };
 
@@ -28,6 +29,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_KEEP:
         plot->keep_script = true;
+        return 0;
+    case KEY_SCENARIO:
+        plot->scenario = arg;
         return 0;
     case ARGP_KEY_ARG:
         if (plot->figure)
@@ -48,13 +52,20 @@ int cmd_plot(int argc, char **argv)
         .parser = parse,
         .args_doc = "FIGURE",
         .doc =
-            "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder plots, or of $FLOPCAST_PLOTS.\v"
+            "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder $FLOPCAST_PLOTS, where that has "
+            "them, "
+            "or of the folder plots.\v"
             "Needs gnuplot. A figure shows the newest run: scaling, breakdown, memory and memory_timeline of any "
             "scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql begins "
-            "with what it shows."};
+            "with what it shows.\n\n"
+            "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line `-- name: SERIES`; in "
+            "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
+            ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
     const char *folder = getenv("FLOPCAST_PLOTS");
     struct arena arena = ARENA_INIT;
-    struct report_plot plot = {.folder = folder ? folder : files_own(&arena, "plots"), .db = "results/flopcast.db"};
+    const char *own = files_own(&arena, "plots");
+    struct report_plot plot = {
+        .folder = folder ? folder : own, .others = folder ? own : NULL, .db = "results/flopcast.db"};
     argp_parse(&argp, argc, argv, 0, NULL, &plot);
     char out[256];
     snprintf(out, sizeof out, "%s.png", plot.figure);

@@ -17,10 +17,12 @@
 
 struct report_plot {
     const char *folder; /* where the figures are */
+    const char *others; /* where those are that it lacks; NULL: nowhere */
     const char *figure;
     const char *db;
-    const char *out;  /* .png, .svg, or "-": drawn in characters on stdout */
-    bool keep_script; /* also writes OUT.gp: the script with its data, ready for gnuplot */
+    const char *scenario; /* only its results are seen; NULL: all */
+    const char *out;      /* .png, .svg, or "-": drawn in characters on stdout */
+    bool keep_script;     /* also writes OUT.gp: the script with its data, ready for gnuplot */
 };
 
 enum status report_plot(const struct report_plot *plot, struct diag *diag);

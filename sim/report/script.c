@@ -30,12 +30,11 @@ const char *script_terminal(const char *path)
     return NULL;
 }
 
-/* "there are: a, b, c" for the message about a figure that is not there. */
-static void list_figures(char *out, size_t n, const char *folder)
+/* "there are: a, b, c", behind the `used` characters of out, for the message about a figure that is not there. */
+static size_t list_figures(char *out, size_t used, size_t n, const char *folder)
 {
     struct dirent **entries = NULL;
     int count = scandir(folder, &entries, NULL, alphasort);
-    size_t used = 0;
     for (int i = 0; i < count; i++) {
         char *dot = strrchr(entries[i]->d_name, '.');
         if (dot && strcmp(dot, ".sql") == 0 && used < n)
@@ -44,8 +43,7 @@ static void list_figures(char *out, size_t n, const char *folder)
         free(entries[i]);
     }
     free(entries);
-    if (used == 0)
-        snprintf(out, n, "the folder holds none; FLOPCAST_PLOTS names another");
+    return used;
 }
 
 /* The text of folder/figure.suffix; path is filled in for messages. */
@@ -54,9 +52,23 @@ static enum status read_part(
 {
     snprintf(path, n, "%s/%s.%s", plot->folder, plot->figure, suffix);
     FILE *in = fopen(path, "r");
+    if (!in && errno == ENOENT && plot->others) {
+        struct report_plot other = *plot;
+        other.folder = plot->others;
+        other.others = NULL;
+        char other_path[4096];
+        snprintf(other_path, sizeof other_path, "%s/%s.%s", other.folder, other.figure, suffix);
+        if (access(other_path, F_OK) == 0)
+            return read_part(out, path, n, &other, suffix, diag);
+        errno = ENOENT;
+    }
     if (!in && errno == ENOENT) {
         char figures[1024];
-        list_figures(figures, sizeof figures, plot->folder);
+        size_t used = list_figures(figures, 0, sizeof figures, plot->folder);
+        if (plot->others)
+            used = list_figures(figures, used, sizeof figures, plot->others);
+        if (used == 0)
+            snprintf(figures, sizeof figures, "the folder holds none; FLOPCAST_PLOTS names another");
         return diag_input(
             diag, (struct source_pos){.file = path}, "there is no figure '%s'; %s", plot->figure, figures);
     }
@@ -195,6 +207,8 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
             shown.figure, shown.about, shown.db);
     if (status == STATUS_OK)
         status = store_open(&store, plot->db, STORE_READ, diag);
+    if (status == STATUS_OK && plot->scenario)
+        status = store_narrow(store, plot->scenario, diag);
     if (status == STATUS_OK) {
         fprintf(script, "set terminal %s\nset encoding utf8\nset datafile columnheaders\n", script_terminal(plot->out));
         status = write_blocks(script, store, sql, sql_path, &shown, diag);

@@ -35,6 +35,51 @@ static enum status step_all(struct store *store, sqlite3_stmt *statement, store_
     return code == SQLITE_DONE ? STATUS_OK : database_fail(store, "read the results", diag);
 }
 
+/* The first column of the statement, "a, b, c", or with each name put into the format. */
+static char *joined(struct store *store, const char *sql, const char *scenario, const char *format)
+{
+    sqlite3_str *text = sqlite3_str_new(store->db);
+    sqlite3_stmt *statement = NULL;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK)
+        while (sqlite3_step(statement) == SQLITE_ROW) {
+            const char *name = (const char *)sqlite3_column_text(statement, 0);
+            if (format)
+                sqlite3_str_appendf(text, format, name, name, scenario);
+            else
+                sqlite3_str_appendf(text, "%s%s", sqlite3_str_length(text) ? ", " : "", name);
+        }
+    sqlite3_finalize(statement);
+    return sqlite3_str_finish(text);
+}
+
+enum status store_narrow(struct store *store, const char *scenario, struct diag *diag)
+{
+    char *known = sqlite3_mprintf("SELECT 1 FROM run WHERE scenario = %Q", scenario);
+    char *found = joined(store, known, NULL, NULL);
+    enum status status = STATUS_OK;
+    if (!found) {
+        char *all = joined(store, "SELECT DISTINCT scenario FROM run ORDER BY 1", NULL, NULL);
+        status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run of scenario '%s'%s%s",
+            scenario, all ? "; there are: " : " and of no other", all ? all : "");
+        sqlite3_free(all);
+    } else {
+        /* A temporary view hides what it is called after from statements, not from the views of the database. */
+        char *views = joined(store,
+            "SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c "
+            "WHERE m.type IN ('table', 'view') AND c.name = 'scenario'",
+            scenario, "CREATE TEMP VIEW \"%w\" AS SELECT * FROM main.\"%w\" WHERE scenario = %Q;");
+        status = database_exec(store, "PRAGMA query_only = 0", "configure the connection", diag);
+        if (status == STATUS_OK)
+            status = database_exec(store, views, "narrow the results", diag);
+        if (status == STATUS_OK)
+            status = database_exec(store, "PRAGMA query_only = 1", "configure the connection", diag);
+        sqlite3_free(views);
+    }
+    sqlite3_free(found);
+    sqlite3_free(known);
+    return status;
+}
+
 enum status store_query(
     struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag)
 {

@@ -40,6 +40,10 @@ struct store_value {
 /* Called first with the names of the columns (as texts), then with every row. */
 typedef void (*store_row)(void *self, int n, const struct store_value *values);
 
+/* From now on store_query() sees results of this scenario alone in every table and view that has a column scenario, so
+ * that what is newest there is its newest. An error when the database has none of it. */
+enum status store_narrow(struct store *store, const char *scenario, struct diag *diag);
+
 /* Run one statement that reads. at: where its text stands. */
 enum status store_query(
     struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag);

@@ -39,11 +39,25 @@ expect 1 "$FLOPCAST" plot check --db absent.db
 says err "flopcast calibrate check LOG --topology T --db"
 [[ ! -e absent.db && ! -e t5.png ]] || fail "something was made"
 mkdir mine
-FLOPCAST_PLOTS=mine expect 2 "$FLOPCAST" plot memory --db a.db
-says err "there is no figure 'memory'; the folder holds none; FLOPCAST_PLOTS names another"
+FLOPCAST_PLOTS=mine expect 0 "$FLOPCAST" plot memory --db a.db # what the folder lacks is flopcast's
 expect 2 "$FLOPCAST" plot memory --db ''
 says err "--db '': the database needs a name"
 printf -- '-- name: a\nSELECT gpus, step_time_s FROM point\n' >mine/own.sql
 # shellcheck disable=SC2016 # $a is gnuplot's
 printf 'plot $a using 1:2\n' >mine/own.gp
 FLOPCAST_PLOTS=mine expect 0 "$FLOPCAST" plot own --db a.db
+FLOPCAST_PLOTS=mine expect 2 "$FLOPCAST" plot nosuch --db a.db
+says err "mine/nosuch.sql: error: there is no figure 'nosuch'; there are: own breakdown"
+mkdir none
+FLOPCAST_DATA=none expect 2 "$FLOPCAST" plot memory --db a.db
+says err "there is no figure 'memory'; the folder holds none; FLOPCAST_PLOTS names another"
+
+# Of several scenarios in a database any can be drawn.
+scenario other.yaml
+expect 0 "$FLOPCAST" run other.yaml --db a.db --quiet
+expect 0 "$FLOPCAST" plot scaling --db a.db --out newest.svg
+says newest.svg "other: DGX-1V"
+expect 0 "$FLOPCAST" plot scaling --db a.db --scenario a --out older.svg
+says older.svg "a: DGX-1V"
+expect 2 "$FLOPCAST" plot scaling --db a.db --scenario nosuch
+says err "a.db: error: there is no run of scenario 'nosuch'; there are: a, other"

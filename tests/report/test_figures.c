@@ -131,7 +131,7 @@ static void every_figure_draws(void **state)
             continue;
         *dot = '\0';
         struct diag diag = DIAG_INIT;
-        struct report_plot plot = {folder, figure, "sample.db", "figure.svg", false};
+        struct report_plot plot = {.folder = folder, .figure = figure, .db = "sample.db", .out = "figure.svg"};
         report_plot(&plot, &diag);
         assert_string_equal(diag.text, "");
         drawn++;

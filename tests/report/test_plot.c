@@ -35,7 +35,8 @@ static char *read_text(const char *path, size_t *n)
 
 static enum status plot(const char *out, bool keep_script, struct diag *diag)
 {
-    struct report_plot what = {".", "fig", "sample.db", out, keep_script};
+    struct report_plot what = {
+        .folder = ".", .figure = "fig", .db = "sample.db", .out = out, .keep_script = keep_script};
     *diag = DIAG_INIT;
     return report_plot(&what, diag);
 }
@@ -160,7 +161,7 @@ static void mistakes_are_told_where_they_stand(void **state)
         assert_non_null(strstr(diag.text, cases[i].says));
     }
     struct diag diag = DIAG_INIT;
-    struct report_plot absent = {".", "fgi", "sample.db", "a.png", false};
+    struct report_plot absent = {.folder = ".", .figure = "fgi", .db = "sample.db", .out = "a.png"};
     assert_int_equal(report_plot(&absent, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "there is no figure 'fgi'; there are: fig\n"));
 }
