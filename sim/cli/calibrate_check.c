@@ -100,6 +100,8 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
     table_column(&table, "measured", "us", false);
     table_column(&table, "predicted", "us", false);
     table_column(&table, "error", "%", false);
+    table_column(&table, "measured", "busbw, GB/s", false);
+    table_column(&table, "predicted", "busbw, GB/s", false);
     table_column(&table, "algorithm", "", true);
     table_column(&table, "protocol", "", true);
     for (int i = 0; i < check->rows.n; i++) {
@@ -109,6 +111,8 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
         table_cell(&table, arena_printf(arena, "%.1f", row->measured_s * 1e6));
         table_cell(&table, arena_printf(arena, "%.1f", predicted_s * 1e6));
         table_cell(&table, words_number(arena, 100 * (predicted_s / row->measured_s - 1), 1, true));
+        table_cell(&table, arena_printf(arena, "%.2f", row->predicted.bus_bytes / row->measured_s * 1e-9));
+        table_cell(&table, arena_printf(arena, "%.2f", row->predicted.bus_bytes / predicted_s * 1e-9));
         table_cell(&table, coll_algorithm_names[row->predicted.algorithm]);
         table_cell(&table, coll_protocol_names[row->predicted.protocol]);
     }

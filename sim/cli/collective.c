@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "base/files.h"
 #include "cli/force.h"
+#include "cli/table.h"
 
 #include "exec/alone.h"
 
@@ -9,14 +10,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED };
+enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED, KEY_FORMAT };
 enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
+enum { LISTED_GPUS = 64 };                                         /* more are not listed one by one */
+enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV };
+static const char *const format_names[] = {"nccl-tests", "table", "csv", NULL};
 
 struct collective_command {
     const char *topology, *degraded;
     int kind, gpus, nodes;
     double min_bytes, max_bytes, factor;
     struct coll_force force;
+    enum format format;
+};
+
+/* What is printed of a size in a table or as CSV. */
+struct predicted {
+    double bytes;
+    struct coll_cost cost;
 };
 
 static const struct argp_option options[] = {
@@ -28,6 +39,8 @@ static const struct argp_option options[] = {
         0},
     {"degraded-links", KEY_DEGRADED, "LIST", 0,
         "What is left of links, as a scenario's cluster.degraded_links has it: node0.nic*.out=50 %", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0,
+        "nccl-tests (default), or table or csv, with algorithm and protocol of each size", 0},
     FORCE_OPTIONS,
     {0},
 };
@@ -93,6 +106,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_DEGRADED:
         command->degraded = arg;
         return 0;
+    case KEY_FORMAT:
+        command->format = (enum format)argument_name("format", arg, format_names, state);
+        return 0;
     case KEY_ALGO:
     case KEY_PROTO:
         force_option(&command->force, key, arg, state);
@@ -116,6 +132,21 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* The ranks as nccl-tests lists them; of many what a reader needs of them (calibrate/import_nccl.c). */
+static void print_ranks(const struct collective_command *command, const struct hw *hw)
+{
+    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* exec/alone.h */
+    if (command->gpus > LISTED_GPUS) {
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
+        return;
+    }
+    for (int rank = 0; rank < command->gpus; rank++) {
+        int device = rank % per_node * (command->nodes > 1 ? apart : 1);
+        printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
+            rank / per_node, device, device, hw->gpu.name);
+    }
+}
+
 /* The banner of nccl-tests. The program is named as theirs, so that a reader knows the collective. */
 static void print_banner(const struct collective_command *command, const struct hw *hw)
 {
@@ -125,12 +156,7 @@ static void print_banner(const struct collective_command *command, const struct 
     printf("# nThread 1 nGpus 1 minBytes %.0f maxBytes %.0f step: %g(factor) warmup iters: 0 iters: 1 agg iters: 1 "
            "validation: 0 graph: 0\n#\n# Using devices\n",
         command->min_bytes, command->max_bytes, command->factor);
-    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* exec/alone.h */
-    for (int rank = 0; rank < command->gpus; rank++) {
-        int device = rank % per_node * (command->nodes > 1 ? apart : 1);
-        printf("#  Rank %2d Group  0 Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n", rank, rank + 1,
-            rank / per_node, device, device, hw->gpu.name);
-    }
+    print_ranks(command, hw);
     if (command->force.algorithm != COLL_ANY)
         printf("# NCCL_ALGO=%s\n", coll_algorithm_names[command->force.algorithm]);
     if (command->force.protocol != COLL_ANY)
@@ -154,6 +180,51 @@ static void print_row(const struct collective_command *command, double bytes, st
         cost.bus_bytes / time_us * 1e-3, "N/A");
     printf("%12.0f %12.0f %9s %7s %7d %s %s\n", bytes, floor(bytes / ELEMENT_BYTES / (shared ? command->gpus : 1)),
         "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
+}
+
+static void print_table(const struct predicted *rows, int n, struct arena *arena)
+{
+    struct table table = {0};
+    table_column(&table, "bytes", "", false);
+    table_column(&table, "time", "us", false);
+    table_column(&table, "algbw", "GB/s", false);
+    table_column(&table, "busbw", "GB/s", false);
+    table_column(&table, "algorithm", "", true);
+    table_column(&table, "protocol", "", true);
+    for (int i = 0; i < n; i++) {
+        double time_s = coll_alone_s(rows[i].cost);
+        table_cell(&table, arena_printf(arena, "%.0f", rows[i].bytes));
+        table_cell(&table, arena_printf(arena, "%.1f", time_s * 1e6));
+        table_cell(&table, arena_printf(arena, "%.2f", rows[i].bytes / time_s * 1e-9));
+        table_cell(&table, arena_printf(arena, "%.2f", rows[i].cost.bus_bytes / time_s * 1e-9));
+        table_cell(&table, coll_algorithm_names[rows[i].cost.algorithm]);
+        table_cell(&table, coll_protocol_names[rows[i].cost.protocol]);
+    }
+    table_print(stdout, &table);
+    table_free(&table);
+}
+
+static void print_csv(const struct predicted *rows, int n)
+{
+    fputs("bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol\r\n", stdout);
+    for (int i = 0; i < n; i++) {
+        double time_s = coll_alone_s(rows[i].cost);
+        printf("%.0f,%.6g,%.6g,%.6g,%s,%s\r\n", rows[i].bytes, time_s * 1e6, rows[i].bytes / time_s * 1e-9,
+            rows[i].cost.bus_bytes / time_s * 1e-9, coll_algorithm_names[rows[i].cost.algorithm],
+            coll_protocol_names[rows[i].cost.protocol]);
+    }
+}
+
+static void print_nccl_tests(
+    const struct collective_command *command, const struct hw *hw, const struct predicted *rows, int n)
+{
+    double busbw_sum = 0;
+    print_banner(command, hw);
+    for (int i = 0; i < n; i++) {
+        print_row(command, rows[i].bytes, rows[i].cost);
+        busbw_sum += rows[i].cost.bus_bytes / coll_alone_s(rows[i].cost);
+    }
+    printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n#\n", busbw_sum / n * 1e-9);
 }
 
 static enum status cannot(
@@ -180,22 +251,25 @@ static enum status print_sizes(
     struct alone *alone = alone_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
     if (!alone)
         return STATUS_INPUT;
-    double busbw_sum = 0;
-    int n = 0;
-    for (double bytes = command->min_bytes; bytes <= command->max_bytes; n++) {
+    VEC(struct predicted) rows = {0};
+    enum status status = STATUS_OK;
+    for (double bytes = command->min_bytes; bytes <= command->max_bytes && status == STATUS_OK;) {
         struct coll_cost cost = alone_cost(alone, (enum coll_kind)command->kind, bytes, command->force);
         int wanted = command->force.algorithm, protocol = command->force.protocol;
+        vec_push(&rows, (struct predicted){bytes, cost});
         if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
             (protocol != COLL_ANY && protocol != (int)cost.protocol))
-            return cannot(command, hw, &cost, diag);
-        if (n == 0)
-            print_banner(command, hw);
-        print_row(command, bytes, cost);
-        busbw_sum += cost.bus_bytes / coll_alone_s(cost);
+            status = cannot(command, hw, &cost, diag);
         bytes = fmax(bytes + 1, floor(bytes * command->factor));
     }
-    printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n#\n", busbw_sum / n * 1e-9);
-    return STATUS_OK;
+    if (status == STATUS_OK && command->format == FORMAT_TABLE)
+        print_table(rows.at, rows.n, arena);
+    else if (status == STATUS_OK && command->format == FORMAT_CSV)
+        print_csv(rows.at, rows.n);
+    else if (status == STATUS_OK)
+        print_nccl_tests(command, hw, rows.at, rows.n);
+    vec_free(&rows);
+    return status;
 }
 
 int cmd_collective(int argc, char **argv)
@@ -207,8 +281,7 @@ int cmd_collective(int argc, char **argv)
             "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "
             "reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
             "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say. The network is "
-            "that of "
-            "the cluster file, with its switches where it has a section 'network' (see sim/hw/network.h)."};
+            "that of the cluster file, with its switches where it has a section 'network' (see sim/hw/network.h)."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;

@@ -20,12 +20,18 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
     struct arena *arena, struct diag *diag)
 {
     int gpus = hw_gpus_per_node(hw), per_node = nodes > 0 && ranks % nodes == 0 ? ranks / nodes : 0;
-    if (per_node < 1 || per_node > gpus || nodes > hw->cluster.nodes.value) {
+    double most = hw->cluster.nodes.value;
+    if (nodes > most) {
         diag_input(diag, at,
-            "%d ranks on %d node%s are not as many on each, or not on the cluster's %g nodes of %d GPUs; take a "
-            "multiple "
-            "of the nodes up to %d times their number",
-            ranks, nodes, plural(nodes), hw->cluster.nodes.value, gpus, gpus);
+            "%d ranks on %d node%s, but the cluster has %g of %d GPU%s; take at most %.0f ranks, or give it more nodes",
+            ranks, nodes, plural(nodes), most, gpus, plural(gpus), most * gpus);
+        return NULL;
+    }
+    if (per_node < 1 || per_node > gpus) {
+        diag_input(diag, at,
+            "%d ranks on %d node%s of %d GPU%s are not as many on each; take a multiple of the nodes up to %d times "
+            "their number",
+            ranks, nodes, plural(nodes), gpus, plural(gpus), gpus);
         return NULL;
     }
     struct alone *alone = ARENA_NEW(arena, struct alone);

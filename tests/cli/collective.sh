@@ -89,9 +89,9 @@ says out "all_reduce, 4 ranks on 2 nodes" "median error over 1 size of 1 MiB and
 expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 12 --bytes 1M
 says out "#  Rank 11 Group  0 Pid     12 on  node-0001 device  5"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --nodes 3 --bytes 8
-says err "--gpus, --nodes: error: 16 ranks on 3 nodes are not as many on each" "a multiple of the nodes up to 8 times their number"
+says err "--gpus, --nodes: error: 16 ranks on 3 nodes of 8 GPUs are not as many on each" "a multiple of the nodes up to 8 times their number"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 20000 --bytes 8
-says err "or not on the cluster's 2048 nodes of 8 GPUs"
+says err "but the cluster has 2048 of 8 GPUs"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 1 --bytes 8
 says err "a collective takes two"
 expect 2 "$FLOPCAST" collective all_reduce --topology absent.yaml --gpus 8 --bytes 8
@@ -110,4 +110,16 @@ expect 2 "$FLOPCAST" collective all_reduce
 expect 2 "$FLOPCAST" calibrate check log.txt
 expect 2 "$FLOPCAST" calibrate check absent.txt --topology "$h100"
 expect 2 "$FLOPCAST" calibrate check log.txt --topology "$h100" --nodes 3
-says err "--nodes, --ranks: error: 16 ranks on 3 nodes are not as many on each"
+says err "--nodes, --ranks: error: 16 ranks on 3 nodes of 8 GPUs are not as many on each"
+
+# Of a thousand GPUs the log says how many there are instead of listing them, and is read all the same; a table says what NCCL takes.
+expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 1024 --bytes 1K:1G:1024
+[[ $(wc -l <out) -lt 20 ]] || fail "$(wc -l <out) lines of a log of 3 sizes"
+mv out large.txt
+expect 0 "$FLOPCAST" calibrate check large.txt --topology "$h100"
+says out "all_reduce, 1024 ranks on 128 nodes" "busbw, GB/s" "median error over 2 sizes of 1 MiB and more: 0.0 %"
+expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format table
+says out "algorithm" "busbw" "Tree       LL128"
+expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format csv
+says out "bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol" "1048576," ",Tree,LL128"
+expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format xml

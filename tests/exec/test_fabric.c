@@ -293,9 +293,9 @@ static void alone_refuses_what_the_cluster_cannot_hold(void **state)
         int ranks, nodes;
         const char *degraded, *want;
     } cases[] = {
-        {6, 4, NULL, "6 ranks on 4 nodes are not as many on each"},
-        {6, 2, NULL, "6 ranks on 2 nodes are not as many on each"},
-        {130, 65, NULL, "130 ranks on 65 nodes are not as many on each, or not on the cluster's 64 nodes of 2 GPUs"},
+        {6, 4, NULL, "6 ranks on 4 nodes of 2 GPUs are not as many on each"},
+        {6, 2, NULL, "6 ranks on 2 nodes of 2 GPUs are not as many on each"},
+        {130, 65, NULL, "130 ranks on 65 nodes, but the cluster has 64 of 2 GPUs; take at most 128 ranks"},
         {8, 4, "leaf7.up0=0", "no link is called 'leaf7.up0'"},
     };
     struct hw hw = test_hw();
