@@ -22,7 +22,8 @@ struct memory_request {
     const char *gpu_path; /* or NULL: all that topologies/gpus knows */
     struct hw_gpu *gpus;
     int n_gpus;
-    int format; /* enum memory_format */
+    bool any_math; /* --gpu SIZE: a card of which only the memory is known */
+    int format;    /* enum memory_format */
 };
 
 /* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what `run` would: what the

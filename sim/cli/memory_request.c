@@ -78,8 +78,9 @@ static const struct argp_option options[] = {
     {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
     {.name = "gpu",
         .key = KEY_GPU,
-        .arg = "FILE",
-        .doc = "GPU file (topologies/gpus/...) instead of all known ones: what would make it fit, too"},
+        .arg = "FILE|SIZE",
+        .doc = "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known ones: what "
+               "would make it fit, too"},
     {0},
 };
 
@@ -147,7 +148,8 @@ static void check(const struct memory_request *request, struct argp_state *state
     if (footprint->offload && footprint->strategy == FOOTPRINT_DDP)
         argp_error(state, "ddp does not offload; use --offload with --strategy fsdp, zero1, zero2 or zero3");
     if (request->fit && !request->gpu_path)
-        argp_error(state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml");
+        argp_error(
+            state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
     if (request->fit && footprint->micro_batch)
         argp_error(state, "leave --micro-batch out: it is what is looked for");
     if (request->fit && request->format != MEMORY_TABLE)
@@ -211,7 +213,8 @@ static void adapt_to_fit(struct argp_option *all)
             all->doc = "only for this number of GPUs that share the job (default: 1 to 512)";
             break;
         case KEY_GPU:
-            all->doc = "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml; always needed";
+            all->doc = "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; always "
+                       "needed";
             break;
         case KEY_SEQ:
             all->doc = "tokens of a sequence; always needed, but for images";
@@ -255,6 +258,26 @@ static int64_t parameter_count(const char *text)
     return 0;
 }
 
+/* A card of which only the memory is known: --gpu 24GiB. It is taken to multiply in every number format. */
+static enum status make_card(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    static const char assumed[] = "between the 0.4 and 0.6 GB of the files of topologies/gpus";
+    double bytes = 0;
+    char why[256];
+    if (!quantity_parse(&bytes, request->gpu_path, DIM_BYTES, why, sizeof why) || !(bytes > 0))
+        return diag_input(diag, (struct source_pos){.file = "--gpu"},
+            "'%s' is no file and no size of memory; write one as 24GiB, or a file as "
+            "topologies/gpus/a100-sxm4-80gb.yaml",
+            request->gpu_path);
+    request->n_gpus = 1;
+    request->gpus = ARENA_ARRAY(arena, struct hw_gpu, 1);
+    request->any_math = true;
+    request->gpus[0] = (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
+        .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
+        .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
+    return STATUS_OK;
+}
+
 static enum status load_known_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     glob_t found = {0};
@@ -262,7 +285,9 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
     const char *all = files_own(arena, "topologies/gpus/*.yaml");
     if (request->gpu_path)
         request->gpu_path = files_find(arena, request->gpu_path);
-    else if (glob(all, 0, NULL, &found) != 0)
+    if (request->gpu_path && isdigit((unsigned char)*request->gpu_path) && access(request->gpu_path, F_OK) != 0)
+        return make_card(request, arena, diag);
+    if (!request->gpu_path && glob(all, 0, NULL, &found) != 0)
         return diag_io(diag, (struct source_pos){.file = all},
             "there is no GPU here; FLOPCAST_DATA names the folder with flopcast's files, --gpu a file of your own");
     request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
@@ -353,7 +378,7 @@ enum dtype memory_math(const struct memory_request *request)
 
 bool memory_supported(const struct memory_request *request, const struct hw_gpu *gpu)
 {
-    return request->options.dtype == FOOTPRINT_INT8 || kernel_supported(gpu, memory_math(request));
+    return request->any_math || request->options.dtype == FOOTPRINT_INT8 || kernel_supported(gpu, memory_math(request));
 }
 
 /* The option that stands for a setting of a scenario. */

@@ -129,7 +129,14 @@ command=fit
 refused "bf16_mixed multiplies in bf16" "$models/gpt2.yaml" --gpu "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml" --seq-len 128
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
 refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
+refused "'24' is no file and no size of memory; write one as 24GiB" "$models/llama2-7b.yaml" --gpu 24 --seq-len 2048
 refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv
 refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
+# Any card by its memory: what QLoRA is for. It multiplies in what it is asked to.
+"$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --micro-batch 4 --seq-len 2048 --attention flash --gpu 24GiB >out ||
+    failed=1
+grep -qF "a card of 24GiB: fits; 12.2 GB of 25.8 GB, 0.5 GB of them CUDA context, 13.6 GB to spare" out || failed=1
+"$FLOPCAST" fit "$models/llama2-7b.yaml" --lora 16 --qlora --seq-len 2048 --gpu "24 GB" >out || failed=1
+grep -qF "llama2-7b on a card of 24 GB: 24.0 GB, less 0.5 GB" out || failed=1
 exit $failed
