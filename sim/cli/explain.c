@@ -20,6 +20,8 @@ struct explain {
     VEC(struct scenario_override) overrides;
     struct arena arena;
     struct store *store;
+    bool explained;                   /* a curve at least */
+    struct diag skipped, unexplained; /* curves that are out of memory: as warnings, as errors */
 };
 
 static const struct argp_option options[] = {
@@ -136,14 +138,24 @@ static void print_path(FILE *out, const struct scenario_path *path, int top, str
     table_free(&table);
 }
 
-static enum status explain_curve(struct explain *explain, const struct scenario_point *small,
-    const struct scenario_point *large, bool first, struct diag *diag)
+static enum status explain_curve(
+    struct explain *explain, const struct scenario_point *small, const struct scenario_point *large, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
     struct scenario_waterfall waterfall;
     const char *label = arena_printf(&arena, "%s %s, batch %" PRId64, small->model.shape.name,
         strategy_label(&small->options.strategy), small->options.strategy.train.micro_batch);
-    enum status status = scenario_explain(&waterfall, small, large, diag);
+    struct diag own = DIAG_INIT;
+    enum status status = scenario_explain(&waterfall, small, large, &own);
+    if (status == STATUS_INPUT) { /* other curves may fit where this one does not */
+        int n;
+        const char *why = diag_first(&own, &n);
+        diag_warn(&explain->skipped, small->gpus_at, "%s: %.*s", label, n, why);
+        diag_merge(&explain->unexplained, &own);
+        arena_release(&arena);
+        return STATUS_OK;
+    }
+    diag_merge(diag, &own);
     struct scenario_point traced = *large;
     static const int rank_0 = 0;
     traced.options.exec.trace_ranks = &rank_0;
@@ -152,13 +164,14 @@ static enum status explain_curve(struct explain *explain, const struct scenario_
     if (status == STATUS_OK)
         status = scenario_simulate(&result, &traced, &arena, diag);
     if (status == STATUS_OK) {
-        printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", first ? "" : "\n", label,
-            small->options.cluster.gpus, large->options.cluster.gpus, waterfall.small[0], waterfall.large[0]);
+        printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "",
+            label, small->options.cluster.gpus, large->options.cluster.gpus, waterfall.small[0], waterfall.large[0]);
         print_waterfall(stdout, &waterfall, &arena);
         struct scenario_path path;
         scenario_path(&path, &result.exec, &arena);
         printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", large->options.cluster.gpus, path.step_s);
         print_path(stdout, &path, explain->top, &arena);
+        explain->explained = true;
         vec_free(&path.items);
     }
     if (status == STATUS_OK && explain->store)
@@ -186,12 +199,13 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
         }
         if (!opens || small == large)
             continue;
-        explain_curve(explain, &set->points[small], &set->points[large], !any, diag);
+        explain_curve(explain, &set->points[small], &set->points[large], diag);
         any = true;
     }
     if (!any && diag->worst == STATUS_OK)
         diag_input(diag, (struct source_pos){.file = set->file},
             "no two sizes of the cluster to compare; give --from and --to, or sweep cluster.gpus");
+    diag_merge(diag, explain->explained ? &explain->skipped : &explain->unexplained);
 }
 
 /* The scenario with the two clusters that were asked for; where only one was, the other is the scenario's own. */

@@ -45,3 +45,10 @@ expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 12
 says err "--from, --to:1:5: error: 12 GPUs leave a node"
 expect 2 "$FLOPCAST" explain
 expect 2 "$FLOPCAST" explain a.yaml --top many
+
+# A curve that does not fit is left out; when none fits that is the error.
+expect 0 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set "train.micro_batch=[32, 16384]"
+says out "batch 32, 8 -> 16 GPUs"
+says err "warning: tiny.json DDP, batch 16384: out of memory on 8 GPUs; there is no speed to explain: compare larger clusters"
+expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set train.micro_batch=16384
+says err "error: out of memory on 8 GPUs"
