@@ -18,10 +18,11 @@ of(place, name) = column("place") == place ? column(name) : NaN
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
 set grid linetype -1 linecolor '#dddddd' linewidth 0.5
-set multiplot layout 1,2 title 'Published training runs, simulated' font ',18'
+set multiplot layout 1,2 title 'Training runs, measured and simulated' font ',18'
 set label 1 word($heading[2], 1) at screen 0.5,0.915 center textcolor rgb grey
 set tmargin 5
-set bmargin 17
+rows = sources < 11 ? sources : 11
+set bmargin 4.6 + 1.13 * rows
 set lmargin 11
 set rmargin 3
 
@@ -42,7 +43,7 @@ set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
 stats $runs using "gpus" name 'gpus' nooutput
 set xrange [gpus_min / 1.3 : gpus_max * 1.3]
-set key at screen 0.5,0.25 center top maxrows 11 reverse Left font ',10' samplen 1
+set key at screen 0.5,(0.03 + 0.02 * rows) center top maxrows 11 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \
   for [s = 1 : sources] $runs using "gpus":(of(s, "error")):(of(s, "error_low")):(of(s, "error_high")) with yerrorbars \
     linetype s pointtype -1 linewidth 0.4 notitle, \

@@ -1,8 +1,8 @@
--- Predicted against measured speed of published runs, and the error against the number of GPUs: the newest `flopcast validate --db`.
+-- Predicted against measured speed of training runs, and the error against the number of GPUs: the newest `flopcast validate --db`.
 
 -- name: runs
 SELECT
-  dense_rank() OVER (ORDER BY used_in_fit = '', source) AS place,
+  dense_rank() OVER (ORDER BY used_in_fit = '', iif(source = '', model, source)) AS place,
   gpus,
   measured_tokens_per_s_per_gpu AS measured,
   predicted_tokens_per_s_per_gpu AS predicted,
@@ -17,12 +17,12 @@ ORDER BY place, gpus
 
 -- name: sources
 SELECT
-  printf('%s%s (%d)', iif(length(source) > 60, substr(source, 1, 57) || '...', source), CASE WHEN used_in_fit = '' THEN '' ELSE ', in fit' END, count(*)) AS label,
+  printf('%s%s (%d)', iif(length(name) > 60, substr(name, 1, 57) || '...', name), CASE WHEN used_in_fit = '' THEN '' ELSE ', in fit' END, count(*)) AS label,
   used_in_fit = '' AS unseen
-FROM v_validation
+FROM (SELECT *, iif(source = '', model, source) AS name FROM v_validation) -- a table of one's own need not say where it is from
 WHERE error IS NOT NULL
-GROUP BY used_in_fit = '', source
-ORDER BY used_in_fit = '', source
+GROUP BY used_in_fit = '', name
+ORDER BY used_in_fit = '', name
 
 -- name: heading
 WITH unseen AS (SELECT * FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '')

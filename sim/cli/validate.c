@@ -317,9 +317,17 @@ static void print_coverage(FILE *out, const struct validate_table *rows)
 /* What all rows together say the model leaves out, beside what the file says. */
 static void print_discrepancy(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
 {
-    fputs("\nwhat the model leaves out, by these rows (log-standard deviation), and as filed:\n", out);
+    fputs(
+        "\nwhat the model leaves out (log-standard deviation of speeds with and without a stack profile, and of their\n"
+        "ratio for each doubling of the GPUs), by these rows, and filed, by which intervals are widened:\n",
+        out);
     for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
         struct validate_discrepancy found = validate_discrepancy(rows, (enum discrepancy_class)c);
+        if (found.rows == 0) {
+            fprintf(out, "  %-14s none of these rows, filed %.2f +- %.2f %%\n", discrepancy_names[c],
+                100 * filed->of[c].value, 100 * filed->of[c].std_error);
+            continue;
+        }
         fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d row%s, %d famil%s, %d left out one by one)\n",
             discrepancy_names[c], 100 * found.value, 100 * found.std_error, 100 * filed->of[c].value,
             100 * filed->of[c].std_error, found.rows, plural(found.rows), found.families,
@@ -402,6 +410,20 @@ static bool has_batch(const struct validate_command *command, const struct valid
     return diag->n_errors == before;
 }
 
+/* A column by another name than ours is told alone; that nothing is left to compare then, here. */
+static void warn_unmeasured(
+    const struct validate_command *command, const struct validate_table *table, struct diag *diag)
+{
+    static const char *const measured[] = {
+        "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "oom"};
+    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
+        if (csv_column(table->csv, measured[i]) >= 0)
+            return;
+    diag_warn(diag, (struct source_pos){.file = command->measurements},
+        "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu, tflops_per_gpu, "
+        "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
+}
+
 static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)
 {
     struct validate_table table = {0};
@@ -415,6 +437,7 @@ static void validate(const struct validate_command *command, struct arena *arena
     if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag) &&
         has_batch(command, &table, diag) &&
         (!command->db || store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
+        warn_unmeasured(command, &table, diag);
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
         validate_intervals(&table, &doubt.discrepancy);

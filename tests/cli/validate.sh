@@ -50,7 +50,7 @@ awk '/^source .* in fit/ { part = "rows" } /^90 % intervals/ { part = "speeds" }
     part == "speeds" && /^all that no fit/ { ok = (rows == 4 && all == 4 && families == 3 && speeds == 3 && $(NF - 3) == 3) }
     END { exit !ok }' out ||
     fail "sums: $(<out)"
-says out "90 % intervals of rows that no fit rests on" "what the model leaves out, by these rows" "with_stack"
+says out "90 % intervals of rows that no fit rests on" "what the model leaves out (log-standard deviation" "with_stack"
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot validation --db b.db --out validation.svg
 fi
@@ -73,6 +73,18 @@ CSV
 expect 2 "$FLOPCAST" validate --measurements runs.csv --format csv
 says err "runs.csv:3:precision:1:1: error: bf16_mixed multiplies in bf16"
 [[ $(grep -c ',ok,' out) == 1 ]] || fail "row a must run: $(<out)"
+
+# A name that means nothing to us is told, and that no measurement is left then.
+sed 's/tokens_per_s_per_gpu/measured/' runs.csv >unmeasured.csv
+expect 0 "$FLOPCAST" validate --measurements unmeasured.csv --where "id = 'a'"
+says err "unmeasured.csv: warning: column 'measured' is not read" "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu"
+# Classes of error that no row is of say so.
+expect 0 "$FLOPCAST" validate --measurements runs.csv --where "id = 'a'" --samples 2 --db own.db
+says out "with_stack     none of these rows, filed"
+if command -v gnuplot >/dev/null; then # without a source the model names the points
+    expect 0 "$FLOPCAST" plot validation --db own.db --out own.svg
+    says own.svg "tiny.json (1)"
+fi
 
 # A cell that the row's strategy does not read is told, and the row runs.
 sed 's/,strategy,/,strategy,zero_stage,/; s/,ddp,/,fsdp,2,/' runs.csv >unread.csv
