@@ -15,6 +15,7 @@ enum { KEY_OUT = 256, KEY_GPU, KEY_NAME };
 struct import {
     const char *file, *out, *gpu, *name;
     bool certain; /* the dump names the GPU, or the user did */
+    bool reduces; /* GPUs on switches that can, by generation */
     struct arena arena;
 };
 
@@ -58,15 +59,27 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The name by which flopcast's own file goes everywhere; NULL: it is none of these. */
+static const char *own_name(const char *absolute, struct arena *arena)
+{
+    char *folder = realpath(files_folder(arena), NULL);
+    size_t n = folder ? strlen(folder) : 0;
+    bool inside = n > 0 && strncmp(absolute, folder, n) == 0 && absolute[n] == '/';
+    free(folder);
+    return inside ? arena_strdup(arena, absolute + n + 1) : NULL;
+}
+
 /* As a node file at out would name the GPU file: relative where both are in one topologies folder, so that the folder
- * can move; else absolute. */
+ * can move; flopcast's own by its name; else absolute. */
 static const char *path_from(const char *out, const char *gpu, struct arena *arena)
 {
     int folder = out ? (int)(file_name(out) - out) : 0;
     const char *relative = arena_printf(arena, "../gpus/%s", file_name(gpu));
     char *there = out ? realpath(arena_printf(arena, "%.*s%s", folder, out, relative), NULL) : NULL;
     char *absolute = realpath(gpu, NULL);
+    const char *own = absolute ? own_name(absolute, arena) : NULL;
     const char *path = there && absolute && strcmp(there, absolute) == 0 ? relative
+                       : own                                             ? own
                        : absolute                                        ? arena_strdup(arena, absolute)
                                                                          : gpu;
     free(there);
@@ -94,6 +107,9 @@ static void write_node(
     if (!import->certain)
         comment(
             out, "Which GPU it is was inferred from its NVLinks or compute capability; change gpu where it is wrong.");
+    if (import->reduces)
+        comment(out, "Its switches can reduce (NVLS), which no dump says: without nvls_efficiency, nvls_latency and "
+                     "nvls_step_latency, as in topologies/nodes/dgx-h100-like.yaml, all_reduces are rings and trees.");
     for (int i = 0; i < dump->remarks.n; i++)
         comment(out, dump->remarks.at[i]);
     hw_write_node(out, node);
@@ -153,8 +169,14 @@ static enum status run(struct import *import, struct diag *diag)
         status = topology_node(&node, &dump, import->name ? import->name : stem,
             path_from(import->out, import->gpu, &import->arena), &gpu, (struct source_pos){.file = import->gpu},
             &import->arena, diag);
+    import->reduces = dump.fabric == HW_NVSWITCH && (strcmp(gpu.arch ? gpu.arch : "", "Hopper") == 0 ||
+                                                        strcmp(gpu.arch ? gpu.arch : "", "Blackwell") == 0);
     if (status == STATUS_OK)
         status = put(import, &dump, &node, diag);
+    if (status == STATUS_OK && dump.nics > 0 && !(dump.nic_Bps > 0)) /* networks differ by this more than by all else */
+        diag_warn(diag, (struct source_pos){.file = import->file},
+            "it does not say what a NIC carries; %.0f Gb/s is assumed: write what yours do under nic_bandwidth",
+            8e-9 * node.nic_bandwidth.value);
     vec_free(&dump.remarks);
     return status;
 }
@@ -167,7 +189,9 @@ int topology_import(int argc, char **argv)
         .doc = "Make a node file from what a machine says about itself: the topology that NCCL writes "
                "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
                "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the reason. "
-               "A cluster file names the node: copy one of topologies/clusters."};
+               "A cluster file names the node: copy one of topologies/clusters (`flopcast files clusters`), and write "
+               "this "
+               "file's name under node."};
     struct import import = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &import);
     struct diag diag = DIAG_INIT;

@@ -25,6 +25,14 @@ expect 0 "$FLOPCAST" topology topologies/nodes/pcie.yaml
 expect 0 import "$data/h100.txt"
 says out 'name: "h100"' "fabric: nvswitch" "# Which GPU it is was inferred"
 
+# Else flopcast's own by the name that works everywhere; and what networks differ by most is no silent guess.
+says out 'gpu: "topologies/gpus/h100-sxm5-80gb.yaml"' "# Its switches can reduce (NVLS), which no dump says"
+says err "warning: it does not say what a NIC carries; 400 Gb/s is assumed: write what yours do under nic_bandwidth"
+mv out h100.yaml
+expect 0 "$FLOPCAST" topology h100.yaml
+expect 0 import "$data/h100.xml"
+[[ ! -s err ]] || fail "XML says what NICs carry: $(<err)"
+
 # What a file names itself stays within its comment.
 sed 's/mlx5_8/a\&#10;gpus: 1/' "$data/h100.xml" >names.xml
 expect 0 import names.xml
