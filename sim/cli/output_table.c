@@ -153,13 +153,52 @@ static void print_name(FILE *out, struct view *view, const struct scenario_point
         fprintf(out, ", %s %s", view->vary.options.at[v].path, swept(view, v, point));
 }
 
-static void print_oom(FILE *out, struct view *view, int i)
+/* Why a point is out of memory, behind its name and a line end; NULL: it is not. Free it. */
+static char *oom_text(struct view *view, int i)
 {
-    const struct scenario_point *point = &view->set->points[i];
-    fputs("\nout of memory: ", out);
-    print_name(out, view, point);
-    fprintf(out, ", %" PRId64 " GPU%s\n", point->options.cluster.gpus, plural(point->options.cluster.gpus));
+    char *text = NULL;
+    size_t n = 0;
+    if (view->results[i].exec.status != EXEC_OOM)
+        return NULL;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    print_name(out, view, &view->set->points[i]);
+    fputc('\n', out);
     words_oom(out, &view->results[i].exec.memory);
+    fclose(out);
+    return text;
+}
+
+/* Points that lack the same for the same reason are told together: DDP lacks as much on 8 GPUs as on 512. */
+static void print_ooms(FILE *out, struct view *view)
+{
+    int n = view->set->n_points;
+    bool told = false;
+    char **texts = xcalloc((size_t)n, sizeof *texts);
+    for (int i = 0; i < n; i++)
+        texts[i] = oom_text(view, i);
+    for (int i = 0; i < n; i++) {
+        if (!texts[i])
+            continue;
+        int name = (int)strcspn(texts[i], "\n");
+        int64_t gpus = view->set->points[i].options.cluster.gpus;
+        const char *sizes = arena_printf(view->arena, "%" PRId64, gpus);
+        bool several = false;
+        for (int j = i + 1; j < n; j++)
+            if (texts[j] && strcmp(texts[j], texts[i]) == 0) {
+                sizes = arena_printf(view->arena, "%s, %" PRId64, sizes, view->set->points[j].options.cluster.gpus);
+                several = true;
+                free(texts[j]);
+                texts[j] = NULL;
+            }
+        fprintf(out, "\nout of memory: %.*s%s %s GPU%s\n%s", name, texts[i], several ? ", on" : ",", sizes,
+            several ? "s" : plural(gpus), texts[i] + name + 1);
+        told = true;
+        free(texts[i]);
+    }
+    free(texts);
+    if (told)
+        fprintf(out, "\nwhat fits: flopcast tune %s\n", view->set->file);
 }
 
 /* A point and the curve that it lies on. */
@@ -302,9 +341,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         row(&view, &table, i);
     table_print(out, &table);
     table_free(&table);
-    for (int i = 0; i < set->n_points; i++)
-        if (results[i].exec.status == EXEC_OOM)
-            print_oom(out, &view, i);
+    print_ooms(out, &view);
     print_curves(out, &view);
     if (first->assumptions)
         print_assumptions(out, first->assumptions);
