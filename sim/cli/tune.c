@@ -9,6 +9,7 @@
 #include "scenario/tune.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +37,7 @@ static const struct argp_option options[] = {
     {"global-batch", KEY_GLOBAL_BATCH, "N", 0,
         "Sequences a step of the whole job: micro-batches accumulate to it (default: free)", 0},
     {"limit", KEY_LIMIT, "N", 0, "Simulate at most N candidates, large micro-batches first (default: 1000)", 0},
-    {"top", KEY_TOP, "N", 0, "Show the N best (default: 10)", 0},
+    {"top", KEY_TOP, "N", 0, "Show the N best (default: 10); kinds of prefetch within 0.1 % are one", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), or csv: every candidate", 0},
     {0},
 };
@@ -95,7 +96,25 @@ static const char *prefetch(const struct scenario_point *point)
     return backward_prefetch_names[strategy->fsdp.backward_prefetch];
 }
 
-static void row(struct table *table, const struct tune_candidate *candidate, struct arena *arena)
+/* Do they differ in prefetch alone, and does it change next to nothing? */
+
+static bool alike(const struct tune_candidate *a, const struct tune_candidate *b)
+{
+    static const double little = 1e-3; /* less than the model knows */
+    const struct scenario *p = &a->point.options, *q = &b->point.options;
+    const struct train_options *t = &p->strategy.train, *u = &q->strategy.train;
+    return strcmp(a->point.hw.cluster.name, b->point.hw.cluster.name) == 0 && p->cluster.gpus == q->cluster.gpus &&
+           strcmp(strategy_label(&p->strategy), strategy_label(&q->strategy)) == 0 &&
+           p->strategy.fsdp.sharding_group_size == q->strategy.fsdp.sharding_group_size &&
+           t->activation_checkpointing == u->activation_checkpointing && t->micro_batch == u->micro_batch &&
+           strategy_micro_steps(t) == strategy_micro_steps(u) &&
+           fabs(a->tokens_per_s - b->tokens_per_s) <= little * a->tokens_per_s &&
+           fabs(a->peak_bytes - b->peak_bytes) <= little * a->peak_bytes;
+}
+
+/* prefetches: of this candidate and those alike. */
+static void row(
+    struct table *table, const struct tune_candidate *candidate, const char *prefetches, struct arena *arena)
 {
     const struct scenario_point *point = &candidate->point;
     const struct strategy_options *strategy = &point->options.strategy;
@@ -104,7 +123,7 @@ static void row(struct table *table, const struct tune_candidate *candidate, str
     table_cell(table, arena_printf(arena, "%" PRId64, point->options.cluster.gpus));
     table_cell(table, strategy_label(strategy));
     table_cell(table, grouped ? arena_printf(arena, "%" PRId64, strategy->fsdp.sharding_group_size) : "-");
-    table_cell(table, prefetch(point));
+    table_cell(table, prefetches);
     table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
     table_cell(table, arena_printf(arena, "%" PRId64, strategy->train.micro_batch));
     table_cell(table, arena_printf(arena, "%" PRId64, strategy_micro_steps(&strategy->train)));
@@ -116,8 +135,9 @@ static void row(struct table *table, const struct tune_candidate *candidate, str
     table_cell(table, arena_printf(arena, "%.1f", candidate->kwh_per_gtokens));
 }
 
-static void print_best(
-    FILE *out, const struct scenario_set *set, const struct tune *tune, const int *order, int n, struct arena *arena)
+/* The first `most` of the n in this order; those that differ in prefetch alone, without effect, are one. */
+static void print_best(FILE *out, const struct scenario_set *set, const struct tune *tune, const int *order, int n,
+    int most, struct arena *arena)
 {
     const char *counted = words_counted_all(set);
     struct table table = {0};
@@ -135,8 +155,21 @@ static void print_best(
     table_column(&table, "GPU-h", arena_printf(arena, "/10^9 %s", counted), false);
     table_column(&table, "cost", "$/10^9", false);
     table_column(&table, "energy", "kWh/10^9", false);
-    for (int i = 0; i < n; i++)
-        row(&table, &tune->candidates.at[order[i]], arena);
+    bool *told = xcalloc((size_t)n, sizeof *told);
+    for (int i = 0, shown = 0; i < n && shown < most; i++) {
+        const struct tune_candidate *candidate = &tune->candidates.at[order[i]];
+        if (told[i])
+            continue;
+        const char *prefetches = prefetch(&candidate->point);
+        for (int j = i + 1; j < n; j++)
+            if (!told[j] && alike(candidate, &tune->candidates.at[order[j]])) {
+                prefetches = arena_printf(arena, "%s, %s", prefetches, prefetch(&tune->candidates.at[order[j]].point));
+                told[j] = true;
+            }
+        row(&table, candidate, prefetches, arena);
+        shown++;
+    }
+    free(told);
     table_print(out, &table);
     table_free(&table);
 }
@@ -214,13 +247,13 @@ static void print_table(FILE *out, const struct tune_command *command, const str
         print_none(out, tune);
     if (n > 0) {
         fprintf(out, "best by %s\n\n", tune_order_names[command->by]);
-        print_best(out, set, tune, order, n < command->top ? n : command->top, arena);
+        print_best(out, set, tune, order, n, command->top, arena);
         fputs("\nspeeds are without noise: GPUs alike, no jitter; `flopcast run` of the command below has it\n", out);
         print_command(out, command, set, &tune->candidates.at[order[0]], arena);
     }
     if (n > 0 && tune_rank(order, tune, (enum tune_order)other) && order[0] != first) {
         fprintf(out, "\nbest by %s\n\n", tune_order_names[other]);
-        print_best(out, set, tune, order, 1, arena);
+        print_best(out, set, tune, order, n, 1, arena);
     }
     print_counts(out, tune);
     if (n > 0 && quantity_is_set(tune->candidates.at[first].point.hw.gpu.price))

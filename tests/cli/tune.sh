@@ -13,6 +13,12 @@ cp out first
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --top 3
 cmp out first || fail "two searches differ"
 
+# What prefetch does not change is one row, so that ten rows are ten choices.
+expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD
+[[ $(grep -c '^V100' out) == 9 ]] || fail "not a row for each of 3 batches and 3 kinds of checkpointing: $(<out)"
+says out "BACKWARD_PRE, "
+cp first out
+
 # What is recommended runs as is, at the step time of the table's best.
 command=$(sed -n 's/^the first: flopcast //p' out)
 # shellcheck disable=SC2086 # words
