@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include "cli/vary.h"
 #include "config/csv.h"
 #include "store/record.h"
 
@@ -25,14 +26,28 @@ void output_csv_head(FILE *out, const struct scenario_set *set, const struct sce
     fputs("scenario", out);
     for (int c = 0; c < record.n; c++)
         fprintf(out, ",%s", record.cells[c].name);
+    fputs(",swept", out);
     record_fill_band(&record, &results[0]);
     for (int c = 0; c < record.n && results[0].n_samples > 0; c++)
         fprintf(out, ",%s", record.cells[c].name);
     fputs("\r\n", out);
 }
 
+/* "train.attention=flash; cluster.gpus=16": what tells the point from the others of its scenario, as --set takes it. */
+static const char *swept(const struct vary *vary, const struct scenario_point *point, struct arena *arena)
+{
+    const char *text = "";
+    for (int v = 0; v < vary->options.n; v++)
+        text = arena_printf(arena, "%s%s%s=%s", text, v ? "; " : "", vary->options.at[v].path,
+            vary_text(&vary->options.at[v], &point->options, arena));
+    return text;
+}
+
 void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
+    struct arena arena = ARENA_INIT;
+    struct vary vary;
+    vary_find(&vary, set, &arena);
     for (int i = 0; i < set->n_points; i++) {
         struct record record;
         record_fill(&record, &set->points[i], &results[i]);
@@ -41,6 +56,8 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
             fputc(',', out);
             output_csv_cell(out, &record.cells[c]);
         }
+        fputc(',', out);
+        csv_write_text(out, swept(&vary, &set->points[i], &arena));
         record_fill_band(&record, &results[i]);
         for (int c = 0; c < record.n && results[i].n_samples > 0; c++) {
             fputc(',', out);
@@ -48,6 +65,8 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
         }
         fputs("\r\n", out);
     }
+    vec_free(&vary.options);
+    arena_release(&arena);
 }
 
 static void json_number(FILE *out, double value)

@@ -48,9 +48,8 @@ static const struct argp_option options[] = {
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
-        "table (default), csv or json; json also holds every setting of a point, with its unit and whether it comes "
-        "from "
-        "a file, from --set or is the default",
+        "table (default), csv, whose column swept tells its points apart, or json; json also holds every setting of a "
+        "point, with its unit and whether it comes from a file, from --set or is the default",
         0},
     {"samples", KEY_SAMPLES, "K", 0,
         "Also simulate every point K times, with numbers drawn from their errors and other seeds of the noise: median "

@@ -97,7 +97,6 @@ static const char *prefetch(const struct scenario_point *point)
 }
 
 /* Do they differ in prefetch alone, and does it change next to nothing? */
-
 static bool alike(const struct tune_candidate *a, const struct tune_candidate *b)
 {
     static const double little = 1e-3; /* less than the model knows */

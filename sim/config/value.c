@@ -39,6 +39,12 @@ enum status config_wrong_kind(struct config_node node, const struct config_field
         [FIELD_SOURCED] = "a mapping {value: ..., kind: ..., source: ...}",
         [FIELD_SECTION] = "a mapping",
         [FIELD_NODE] = "anything"};
+    if (field->type == FIELD_SOURCED && config_kind(node) == CONFIG_SCALAR)
+        return diag_input(diag, config_pos(node),
+            "'%s' is a single value; a mapping {value: %.40s, kind: ..., source: \"...\"} is wanted, of kind "
+            "datasheet, "
+            "measured, fitted or assumed",
+            field->key, config_text(node));
     return diag_input(
         diag, config_pos(node), "'%s' is %s; %s is wanted", field->key, kinds[config_kind(node)], wanted[field->type]);
 }
@@ -89,7 +95,8 @@ static enum status read_int(struct config_node node, const struct config_field *
     if (config_quoted(node))
         return diag_input(diag, at, "'%.40s' in quotes is a text; a whole number is wanted", text);
     if (!parse_int(&value, &too_large, text))
-        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000)", text);
+        return diag_input(diag, at, "'%.40s' is not a whole number (examples: 8, 1_000_000)%s", text,
+            strchr(text, ',') ? "; several of them to sweep are a list, as [8, 16]" : "");
     if (too_large)
         return diag_input(diag, at, "'%.40s' does not fit in 64 bits", text);
     enum status status = check_range(node, field, (double)value, diag);

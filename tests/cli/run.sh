@@ -29,6 +29,12 @@ expect 0 "$FLOPCAST" run a.yaml --format csv
 head -n 1 out | grep -q "^scenario,model,strategy,micro_batch,gpus,status,tflops_per_gpu,hw_tflops_per_gpu,published_tflops_per_gpu,step_time_s,tokens_per_s_per_gpu,exposed_comm_s,peak_allocated_bytes,peak_reserved_bytes,hbm_capacity_bytes,required_bytes,shortfall_bytes,oom_category," || fail "columns: $(head -n 1 out)"
 sed -n 2p out | grep -q '^a,tiny.json,DDP,2,8,ok,[0-9.]*,[0-9.]*,,[0-9.e-]*,' || fail "row: $(sed -n 2p out)"
 
+# Column swept tells the points of a sweep apart, whatever is swept.
+expect 0 "$FLOPCAST" run oom.yaml --format csv --set "train.attention=[naive, flash]" --set "cluster.gpus=[8, 16]"
+tr -d '\r' <out >swept.csv
+[[ $(awk -F, '{ print $NF }' swept.csv | sort) == $'cluster.gpus=16; train.attention=flash\ncluster.gpus=16; train.attention=naive\ncluster.gpus=8; train.attention=flash\ncluster.gpus=8; train.attention=naive\nswept' ]] ||
+    fail "swept: $(awk -F, '{ print $NF }' swept.csv)"
+
 # The table's numbers are those of the CSV, in its units.
 expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=512
 awk '/^tiny.json  DDP/ { $1 = $1; print }' out >table

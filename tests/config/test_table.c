@@ -198,10 +198,13 @@ static const struct {
     {"noise: []", "f:2:8: error: 'noise' is a list; true or false is wanted\n"},
     {"train: 8", "f:2:8: error: 'train' is a single value; a mapping is wanted\n"},
     {"train: {micro_batch: 8, strategy: {}}", "f:2:35: error: 'strategy' is a mapping; a word is wanted\n"},
-    {"bandwidth: 2 TB/s",
-        "f:2:12: error: 'bandwidth' is a single value; a mapping {value: ..., kind: ..., source: ...} is wanted\n"},
+    {"bandwidth: 2 TB/s", "f:2:12: error: 'bandwidth' is a single value; a mapping {value: 2 TB/s, kind: ..., source: "
+                          "\"...\"} is wanted, "
+                          "of kind datasheet, measured, fitted or assumed\n"},
     /* whole numbers */
     {"gpus: 1e6", "f:2:7: error: '1e6' is not a whole number (examples: 8, 1_000_000)\n"},
+    {"gpus: 8,16", "f:2:7: error: '8,16' is not a whole number (examples: 8, 1_000_000); several of them to sweep are "
+                   "a list, as [8, 16]\n"},
     {"gpus: 8.0", "f:2:7: error: '8.0' is not a whole number (examples: 8, 1_000_000)\n"},
     {"gpus: 0x8", "f:2:7: error: '0x8' is not a whole number (examples: 8, 1_000_000)\n"},
     {"gpus: 1__0", "f:2:7: error: '1__0' is not a whole number (examples: 8, 1_000_000)\n"},
