@@ -13,7 +13,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
 
 /* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable.
  * The last, swept, says what the scenario sweeps: "train.attention=flash; cluster.gpus=16". Sampled results have those
- * of record_fill_band before it; so has the JSON. */
+ * of record_fill_band behind it; so has the JSON. */
 void output_csv_head(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 

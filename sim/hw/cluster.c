@@ -53,9 +53,14 @@ const struct config_table hw_cluster_table = {
 
 static enum status check(const struct hw *hw, const char *path, struct diag *diag)
 {
+    static const double fastest_nic_Bps = 200e9; /* 1.6 Tb/s, twice that of 2026: more are bits written as bytes */
     struct source_pos at = {.file = path};
     if (hw->cluster.nodes.value != floor(hw->cluster.nodes.value))
         return diag_input(diag, at, "nodes is %g; it counts things, so a whole number", hw->cluster.nodes.value);
+    if (hw->node.nic_bandwidth.value > fastest_nic_Bps)
+        diag_warn(diag, (struct source_pos){.file = hw->cluster.node_path},
+            "a NIC of %g GB/s is one of %g Gb/s; bytes have a capital B, bits a small one",
+            1e-9 * hw->node.nic_bandwidth.value, 8e-9 * hw->node.nic_bandwidth.value);
     if (hw->cluster.nodes.value > 1 && !(hw->node.nics.value > 0))
         return diag_input(diag, at, "%g nodes without a NIC; give nics in '%s', or nodes: 1", hw->cluster.nodes.value,
             hw->cluster.node_path);
@@ -82,12 +87,27 @@ void hw_derive(struct hw *hw)
     hw->gpu.host_image_s = hw->node.image_time.value;
 }
 
+/* What the counts of the network come to, in the words that networks are bought by. */
+static void print_taper(FILE *out, const struct hw *hw)
+{
+    const struct hw_network *network = &hw->cluster.network;
+    if (network->kind != HW_FAT_TREE)
+        return;
+    double cable =
+        quantity_is_set(network->cable_bandwidth) ? network->cable_bandwidth.value : hw->node.nic_bandwidth.value;
+    double down = network->leaf_ports.value * hw->node.nic_bandwidth.value;
+    double up = hw_network_leaf_cables(network) * cable;
+    fprintf(out, "  a leaf has %g NICs and %d cables up: %.3g : 1 %s\n", network->leaf_ports.value,
+        hw_network_leaf_cables(network), down / up, down > up ? "(oversubscribed)" : "(full bisection)");
+}
+
 void hw_print(FILE *out, const struct hw *hw)
 {
     char heading[256];
     if (hw->cluster.name) {
         snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
         hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
+        print_taper(out, hw);
     }
     if (hw->node.name) {
         snprintf(heading, sizeof heading, "node %s (%s)", hw->node.name, hw_fabric_names[hw->node.fabric]);

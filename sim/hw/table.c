@@ -78,6 +78,12 @@ static void print_quantity(FILE *out, const char *prefix, const struct config_fi
     fprintf(out, "  %-26s %-24s %-10s %s\n", key, range, hw_kind_name(q.kind), q.source);
 }
 
+/* A cluster without a network has nothing to show of it. */
+static bool skip_section(const struct config_table *table, const char *at)
+{
+    return table == &hw_network_table && ((const struct hw_network *)(const void *)at)->kind == HW_POOLED;
+}
+
 static void print_fields(FILE *out, const char *prefix, const struct config_table *table, const void *from)
 {
     for (int i = 0; i < table->n_fields; i++) {
@@ -87,6 +93,12 @@ static void print_fields(FILE *out, const char *prefix, const struct config_tabl
             struct quantity q = *(const struct quantity *)(const void *)at;
             if (quantity_is_set(q))
                 print_quantity(out, prefix, field, q);
+        } else if (field->type == FIELD_ENUM && table == &hw_network_table) { /* no numbers, but they decide as much */
+            char key[64];
+            snprintf(key, sizeof key, "%s%s", prefix, field->key);
+            fprintf(out, "  %-26s %s\n", key, field->names[*(const int *)(const void *)at]);
+        } else if (field->type == FIELD_SECTION && skip_section(field->section, at)) {
+            continue;
         } else if (field->type == FIELD_SECTION) {
             char inner[64];
             snprintf(inner, sizeof inner, "%s%s.", prefix, field->key);

@@ -22,3 +22,17 @@ expect 0 "$FLOPCAST" calibrate fit
 says out "computed"
 expect 0 "$FLOPCAST" calibrate fit nccl
 says out "left_out" "nccl_ring_post_latency" "in the files" "+-"
+
+# A network by what decides: choices, and what the counts come to; bits written as bytes are asked about.
+rail=$topologies/clusters/h100-8x400g-rail.yaml
+expect 0 "$FLOPCAST" topology "$rail"
+says out "network.wiring             rail" "a leaf has 32 NICs and 32 cables up: 1 : 1 (full bisection)"
+sed -e 's#\.\./nodes/#topologies/nodes/#' -e 's/spines: {value: 16/spines: {value: 8/' "$rail" >tapered.yaml
+expect 0 "$FLOPCAST" topology tapered.yaml
+says out "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)"
+expect 0 "$FLOPCAST" topology "$topologies/clusters/h100-8x400g.yaml"
+if grep -q "network\." out; then fail "a network that the cluster does not have: $(grep "network\." out)"; fi
+sed -e 's#\.\./gpus/#topologies/gpus/#' -e 's#400 Gb/s#400 GB/s#' "$topologies/nodes/dgx-h100-like.yaml" >bytes.yaml
+sed 's#\.\./nodes/dgx-h100-like.yaml#bytes.yaml#' "$rail" >cluster.yaml
+expect 0 "$FLOPCAST" topology cluster.yaml
+says err "bytes.yaml: warning: a NIC of 400 GB/s is one of 3200 Gb/s; bytes have a capital B, bits a small one"
