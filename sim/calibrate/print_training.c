@@ -41,8 +41,14 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
     fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
-        fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
-            p->fitted.std_error, p->source);
+        /* No error: no row's speed depends on it, and where the search left it says nothing. */
+        bool determined = p->fitted.std_error > 0 && p->fitted.std_error < fabs(p->fitted.value);
+        if (determined)
+            fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
+                p->fitted.std_error, p->source);
+        else
+            fprintf(out, "%-22s %5d %10.4g  not determined by these rows; keep it  %s\n", p->key, p->rows,
+                p->filed.value, p->source);
     }
     int n = fit->parameters.n;
     for (int i = 0; i < n; i++)

@@ -11,6 +11,7 @@
 
 #include <argp.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB, KEY_CORRELATIONS, KEY_CROSS_VALIDATE, KEY_GPU };
 
@@ -24,7 +25,10 @@ struct fit_command {
 };
 
 static const struct argp_option options[] = {
-    {"measured", KEY_MEASURED, "FOLDER", 0, "Measurements (default: flopcast's results/measured)", 0},
+    {"measured", KEY_MEASURED, "FOLDER", 0,
+        "Measurements (default: flopcast's results/measured); training: its training.csv, and training.yaml where that "
+        "is not flopcast's",
+        0},
     {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: flopcast's topologies/gpus)", 0},
     {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: flopcast's topologies/clusters)", 0},
     {"db", KEY_DB, "PATH", 0,
@@ -151,10 +155,12 @@ int calibrate_fit(int argc, char **argv)
             "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
             "of nccl-tests, fitted or left out; with 'training', what only training shows, in topologies/gpus and "
             "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', what "
-            "scaling "
-            "curves among them say about the variation that cluster files assume (minutes); with 'measure', a GPU's "
-            "own "
-            "numbers from what flopcast_measure timed on it."};
+            "scaling curves among them say about the variation that cluster files assume (minutes); with 'measure', a "
+            "GPU's own numbers from what flopcast_measure timed on it.\v"
+            "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
+            "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER. What "
+            "it "
+            "finds goes into a copy of the GPU file or of the stack profile."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),
@@ -163,6 +169,8 @@ int calibrate_fit(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     const char *table = arena_printf(&arena, "%s/training.csv", command.measured);
     const char *base = arena_printf(&arena, "%s/training.yaml", command.measured);
+    if (access(base, F_OK) != 0) /* as `flopcast validate` has it */
+        base = files_own(&arena, "results/measured/training.yaml");
     if (command.what == FIT_NCCL)
         fit_nccl(&command, &arena, &diag);
     else if (command.what == FIT_TRAINING)

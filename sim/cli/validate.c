@@ -61,9 +61,10 @@ static const char doc[] =
     "flops_formula, or any other setting of a scenario by its dotted path; measured: tokens_per_s_per_gpu, "
     "tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, oom (yes or no); said about it: source, "
     "url, family, used_in_fit (the file of a fit that rests on the row; empty, no, false or 0: none), not_simulated, "
-    "assumptions, value_kind, notes. Paths are relative to the table; an "
-    "empty "
-    "cell leaves a setting to the base scenario.";
+    "assumptions, value_kind, notes. Paths are relative to the table, or names that `flopcast files` "
+    "lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit --help`: numbers fitted to "
+    "your "
+    "own runs.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
