@@ -72,13 +72,25 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+/* Every line of it holds from everywhere: a test runs it. */
+static const char example[] = "    name: mine\n"
+                              "    model: scenarios/models/llama2-7b.yaml\n"
+                              "    cluster: {topology: topologies/clusters/h100-8x400g.yaml, gpus: 64}\n"
+                              "    train: {micro_batch: 2, seq_len: 4096, attention: flash}\n"
+                              "    strategy: fsdp\n"
+                              "    sweep:\n"
+                              "      - fsdp.sharding_strategy: [FULL_SHARD, HYBRID_SHARD]\n"
+                              "        train.activation_checkpointing: [none, full]\n"
+                              "      - cluster.gpus: [64, 256]\n";
+
 static void print_settings(void)
 {
     struct scenario defaults = scenario_default();
     puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it is, what is "
          "allowed.\n"
          "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, but for images,\n"
-         "train.seq_len.\n");
+         "train.seq_len. Lists of one item of a sweep go together, items are crossed. So a whole one may be:\n");
+    puts(example);
     config_print_reference(stdout, &scenario_table, &defaults);
 }
 

@@ -33,6 +33,10 @@ says err "see 'flopcast calibrate fit --help'"
 expect 0 "$FLOPCAST" help settings
 says out "train.micro_batch: -" "sequences a GPU computes on at once (whole number, 1 to 1048576)" "host.kernel_issue: 10 us" \
     "fsdp.sharding_strategy: FULL_SHARD" "(FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2)"
+sed -n '/^    name: mine/,/^$/p' out | sed 's/^    //' >mine.yaml # the example is a scenario
+expect 0 "$FLOPCAST" run mine.yaml --explain
+[[ $(grep -c FULL_SHARD out) -ge 1 && $(wc -l <mine.yaml) -ge 8 ]] || fail "the example: $(<mine.yaml)"
+expect 0 "$FLOPCAST" help settings
 if grep -q '(null)' out; then fail "a setting has no sentence: $(grep -B 1 '(null)' out)"; fi
 expect 2 "$FLOPCAST" help settings run
 
