@@ -281,7 +281,8 @@ int cmd_collective(int argc, char **argv)
             "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "
             "reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
             "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say. The network is "
-            "that of the cluster file, with its switches where it has a section 'network' (see sim/hw/network.h)."};
+            "that of the cluster file, with its switches where it has a section 'network' (see 'flopcast help "
+            "clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
     struct arena arena = ARENA_INIT;

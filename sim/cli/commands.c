@@ -94,8 +94,34 @@ static void print_settings(void)
     config_print_reference(stdout, &scenario_table, &defaults);
 }
 
+/* Files that describe hardware, called as `flopcast files` groups them. */
+static const struct reference {
+    const char *name;
+    const struct config_table *table;
+} references[] = {{"clusters", &hw_cluster_table}, {"nodes", &hw_node_table}, {"gpus", &hw_gpu_table}};
+enum { N_REFERENCES = sizeof references / sizeof *references };
+
+static void print_hardware(const struct reference *reference)
+{
+    union {
+        struct hw_cluster cluster;
+        struct hw_node node;
+        struct hw_gpu gpu;
+    } defaults = {0};
+    printf(
+        "What %s file of topologies/%s holds: needed or the default (-: none), what it is, what is allowed. Copy one\n"
+        "that comes along (`flopcast files %s`). Every number says where it is from:\n\n"
+        "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
+        "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says why). What a section "
+        "needs, as\n"
+        "network.kind, it needs where there is the section.\n\n",
+        reference->table->what, reference->name, reference->name);
+    config_print_reference(stdout, reference->table, &defaults);
+}
+
 struct help {
     const struct command *command;
+    const struct reference *reference;
     bool settings;
 };
 
@@ -109,21 +135,32 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
             state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
     if (help->settings)
         argp_error(state, "'settings' stands alone, without '%s'", arg);
+    if (help->reference)
+        argp_error(state, "'%s' stands alone, without '%s'", help->reference->name, arg);
+    for (int i = 0; i < N_REFERENCES; i++)
+        if (strcmp(arg, references[i].name) == 0)
+            help->reference = &references[i];
     help->settings = strcmp(arg, "settings") == 0;
-    help->command = help->settings ? NULL : find(arg, state);
+    help->command = help->settings || help->reference ? NULL : find(arg, state);
     return 0;
 }
 
-/* help COMMAND is COMMAND --help, help alone is --help, help settings the reference of scenarios. */
+/* help COMMAND is COMMAND --help, help alone is --help, help settings the reference of scenarios, help clusters that of
+ * cluster files. */
 static int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
-        .args_doc = "[COMMAND|settings]",
-        .doc = "Explain a command, list the commands, or all settings of a scenario with their defaults."};
+        .args_doc = "[COMMAND|settings|clusters|nodes|gpus]",
+        .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, or what files of "
+               "clusters, nodes and GPUs hold."};
     struct help help = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &help);
     if (help.settings) {
         print_settings();
+        return CLI_OK;
+    }
+    if (help.reference) {
+        print_hardware(help.reference);
         return CLI_OK;
     }
     const struct command *command = help.command;
@@ -140,7 +177,8 @@ int cli_main(int argc, char **argv)
     for (int i = 0; i < N_COMMANDS; i++)
         n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
     n += (size_t)snprintf(doc + n, sizeof doc - n,
-        "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na scenario can set.");
+        "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na scenario can set, 'help "
+        "clusters' what a cluster file holds (nodes, gpus).");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;

@@ -122,8 +122,8 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
 void config_write_json(
     FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins);
 
-/* Every setting of the table by its dotted path, with its default ("-": not set), its sentence and what is allowed.
- * Every field must have its sentence. */
+/* Every setting of the table by its dotted path, with its default ("-": not set; or "needed"), its sentence and what is
+ * allowed. Every field must have its sentence. */
 void config_print_reference(FILE *out, const struct config_table *table, const void *defaults);
 
 /* text as a JSON string, quotes included. */

@@ -14,6 +14,8 @@ static bool in_range(const struct config_field *field, double value)
 /* A default that the field itself would refuse stands for "not set", which has no text. */
 static const char *default_text(char *out, size_t n, const struct config_field *field, const void *at)
 {
+    if (field->required)
+        return "needed";
     switch (field->type) {
     case FIELD_STRING:
     case FIELD_PATH: {
@@ -51,7 +53,8 @@ static void print_allowed(FILE *out, const struct config_field *field)
         while (field->names[n])
             n++;
         fprintf(out, " (%s)", config_join_names(least, sizeof least, field->names, n));
-    } else if ((counts || field->type == FIELD_NUMBER) && (field->min != 0 || field->max != 0)) {
+    } else if ((counts || field->type == FIELD_NUMBER || field->type == FIELD_SOURCED) &&
+               (field->min != 0 || field->max != 0)) {
         if (counts)
             fprintf(out, " (whole number, %.0f to %.0f)", field->min, field->max);
         else

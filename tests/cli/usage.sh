@@ -39,6 +39,16 @@ expect 0 "$FLOPCAST" run mine.yaml --explain
 expect 0 "$FLOPCAST" help settings
 if grep -q '(null)' out; then fail "a setting has no sentence: $(grep -B 1 '(null)' out)"; fi
 expect 2 "$FLOPCAST" help settings run
+# And all that files of hardware hold.
+for group in clusters nodes gpus; do
+    expect 0 "$FLOPCAST" help "$group"
+    says out "Every number says where it is from" "name: needed"
+    if grep -q '(null)' out; then fail "a field has no sentence: $(grep -B 1 '(null)' out)"; fi
+done
+expect 0 "$FLOPCAST" help clusters
+says out "network.wiring: plain" "Which leaf each NIC of a node is on. (plain, rail)" "Leaf uplinks: 1 is full bisection, 2 half. (1 to 64)"
+expect 2 "$FLOPCAST" help clusters nodes
+says err "'clusters' stands alone, without 'nodes'"
 
 expect 2 "$FLOPCAST"
 says err "a command is missing"
