@@ -1,11 +1,11 @@
 #include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
-#include "base/files.h"
 #include "cli/force.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
+#include "base/files.h"
 #include "calibrate/check_nccl.h"
 
 #include <math.h>
@@ -124,6 +124,12 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
         fprintf(out, "the log's GPUs are %s, the cluster's %s: is --topology the right one?\n", check->other_gpu, gpu);
     print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
+    double large;
+    if (!check->other_gpu && nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > 0.1)
+        fputs("to bring the cluster nearer: large sizes rest on nccl_efficiency and nccl_channel_bandwidth, small ones "
+              "on\n"
+              "latencies, of a copy of its file and its node's (`flopcast help clusters`, `flopcast help nodes`)\n",
+            out);
 }
 
 static enum status store_check(

@@ -1,7 +1,7 @@
 #include "cli/calibrate.h"
 #include "cli/cli.h"
-#include "base/files.h"
 
+#include "base/files.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_cluster.h"
 #include "calibrate/fit_measure.h"

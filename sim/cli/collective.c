@@ -1,9 +1,9 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "base/files.h"
 #include "cli/force.h"
 #include "cli/table.h"
 
+#include "base/files.h"
 #include "exec/alone.h"
 
 #include <math.h>

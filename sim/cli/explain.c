@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
-#include "cli/arguments.h"
 #include "base/files.h"
+#include "cli/arguments.h"
 #include "cli/table.h"
 #include "store/explanation.h"
 #include "store/record.h"
@@ -29,7 +29,11 @@ static const struct argp_option options[] = {
     {"to", KEY_TO, "GPUS", 0, "The large cluster (default: the largest)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
-    {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
+    {"db", KEY_DB, "PATH", 0,
+        "Store the parts in this database, for `flopcast plot waterfall`, which shows the last curve: --set makes one "
+        "of "
+        "what is swept",
+        0},
     {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
     {0},
 };

@@ -1,7 +1,7 @@
-#include "base/files.h"
-
 #include "cli/cli.h"
 #include "cli/table.h"
+
+#include "base/files.h"
 
 #include <argp.h>
 #include <glob.h>

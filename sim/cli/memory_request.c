@@ -1,7 +1,8 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
 #include "cli/arguments.h"
-#include "base/files.h"
 #include "cli/memory.h"
+
+#include "base/files.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
-#include "base/files.h"
 #include "cli/one_file.h"
 
+#include "base/files.h"
 #include "model/model.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "cli/cli.h"
-#include "base/files.h"
 
+#include "base/files.h"
 #include "report/report.h"
 
 #include <argp.h>

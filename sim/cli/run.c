@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
-#include "cli/arguments.h"
 #include "base/files.h"
+#include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/trace.h"
 #include "cli/vary.h"

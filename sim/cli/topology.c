@@ -1,8 +1,8 @@
 #include "cli/cli.h"
-#include "base/files.h"
 #include "cli/one_file.h"
 #include "cli/topology.h"
 
+#include "base/files.h"
 #include "config/config.h"
 #include "hw/hw.h"
 

@@ -1,7 +1,7 @@
 #include "cli/cli.h"
-#include "base/files.h"
 #include "cli/topology.h"
 
+#include "base/files.h"
 #include "calibrate/import_topology.h"
 
 #include <argp.h>

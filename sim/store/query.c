@@ -88,8 +88,8 @@ enum status store_query(
     enum status status;
     int code = sqlite3_prepare_v2(store->db, sql, -1, &statement, &rest);
     if ((code & 0xff) == SQLITE_ERROR)
-        status = diag_input(
-            diag, at, "SQL: %s; the tables and views are described in sim/store/schema.sql", sqlite3_errmsg(store->db));
+        status =
+            diag_input(diag, at, "SQL: %s; `sqlite3 DB .schema` shows tables and views", sqlite3_errmsg(store->db));
     else if (code != SQLITE_OK)
         status = database_fail(store, "read the results", diag);
     else if (!statement || sqlite3_column_count(statement) == 0 || !sqlite3_stmt_readonly(statement))

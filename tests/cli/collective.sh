@@ -123,3 +123,8 @@ says out "algorithm" "busbw" "Tree       LL128"
 expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format csv
 says out "bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol" "1048576," ",Tree,LL128"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format xml
+
+# Far off, on the right GPUs: which numbers of the files decide.
+awk '$1 ~ /^[0-9]+$/ { $6 *= 2; $7 /= 2; $8 /= 2; $10 *= 2; $11 /= 2; $12 /= 2 } { print }' large.txt >slow.txt
+expect 0 "$FLOPCAST" calibrate check slow.txt --topology "$h100"
+says out "median error over 2 sizes of 1 MiB and more: 50.0 %" "large sizes rest on nccl_efficiency" "flopcast help clusters"
