@@ -141,6 +141,13 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, references[i].name) == 0)
             help->reference = &references[i];
     help->settings = strcmp(arg, "settings") == 0;
+    static const char *const topics[] = {"settings", "clusters", "nodes", "gpus"};
+    const char *near = nearest_name(arg, topics, sizeof topics / sizeof *topics);
+    bool is_command = false;
+    for (int i = 0; i < N_COMMANDS; i++)
+        is_command = is_command || strcmp(arg, commands[i].name) == 0;
+    if (near && strcmp(near, arg) != 0 && !is_command)
+        argp_error(state, "there is no '%s' to explain; did you mean '%s'?", arg, near);
     help->command = help->settings || help->reference ? NULL : find(arg, state);
     return 0;
 }
