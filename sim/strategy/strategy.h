@@ -152,7 +152,7 @@ struct strategy_options {
     struct host_options host;
 };
 
-struct strategy_options strategy_default_options(void); /* PyTorch's defaults */
+struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
 /* Whether train.clip_grad_norm decides; kind: enum strategy_kind. */
