@@ -215,8 +215,16 @@ static void print_csv(const struct predicted *rows, int n)
     }
 }
 
-static void print_nccl_tests(
-    const struct collective_command *command, const struct hw *hw, const struct predicted *rows, int n)
+/* Why one network is no faster than another: of the largest size. */
+static void print_limit(struct alone_limit limit, double bytes)
+{
+    if (*limit.link)
+        printf("# Limits of busbw      : %.1f GB/s by link %s, %.1f GB/s by NCCL's choice (at %.0f B)\n",
+            limit.link_Bps * 1e-9, limit.link, limit.nccl_Bps * 1e-9, bytes);
+}
+
+static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
+    const struct predicted *rows, int n, struct alone_limit limit)
 {
     double busbw_sum = 0;
     print_banner(command, hw);
@@ -224,7 +232,9 @@ static void print_nccl_tests(
         print_row(command, rows[i].bytes, rows[i].cost);
         busbw_sum += rows[i].cost.bus_bytes / coll_alone_s(rows[i].cost);
     }
-    printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n#\n", busbw_sum / n * 1e-9);
+    printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
+    print_limit(limit, rows[n - 1].bytes);
+    fputs("#\n", stdout);
 }
 
 static enum status cannot(
@@ -267,7 +277,8 @@ static enum status print_sizes(
     else if (status == STATUS_OK && command->format == FORMAT_CSV)
         print_csv(rows.at, rows.n);
     else if (status == STATUS_OK)
-        print_nccl_tests(command, hw, rows.at, rows.n);
+        print_nccl_tests(command, hw, rows.at, rows.n,
+            alone_limit(alone, (enum coll_kind)command->kind, rows.at[rows.n - 1].bytes, command->force));
     vec_free(&rows);
     return status;
 }

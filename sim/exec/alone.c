@@ -49,14 +49,28 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
     return alone;
 }
 
+struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
+{
+    const struct fabric *fabric = &alone->fabric;
+    struct coll_cost cost = coll_choose(kind, bytes, alone->shape, fabric->hw, force);
+    struct alone_limit limit = {.link_Bps = HUGE_VAL, .nccl_Bps = cost.max_rate_Bps};
+    int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, &cost, 0),
+        slowest = -1;
+    for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
+        double rate_Bps = fabric->capacity_Bps[alone->uses[i].link] / alone->uses[i].weight;
+        if (rate_Bps < limit.link_Bps) {
+            limit.link_Bps = rate_Bps;
+            slowest = alone->uses[i].link;
+        }
+    }
+    if (slowest >= 0)
+        fabric_link_name(limit.link, sizeof limit.link, fabric, slowest);
+    return limit;
+}
+
 struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
 {
     struct coll_cost cost = coll_choose(kind, bytes, alone->shape, alone->fabric.hw, force);
-    if (fabric_is_uniform(&alone->fabric))
-        return cost;
-    int n = fabric_uses(alone->uses, &alone->fabric, alone->group, &cost, 0);
-    for (int i = 0; i < n; i++) /* the max-min rate of a flow that has the links to itself */
-        cost.max_rate_Bps =
-            fmin(cost.max_rate_Bps, alone->fabric.capacity_Bps[alone->uses[i].link] / alone->uses[i].weight);
+    cost.max_rate_Bps = fmin(cost.max_rate_Bps, alone_limit(alone, kind, bytes, force).link_Bps);
     return cost;
 }

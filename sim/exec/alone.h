@@ -24,4 +24,12 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
 /* coll_choose() for the group; max_rate_Bps is what its links carry. */
 struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force);
 
+/* What bounds the bus bandwidth: the link that lets least of it through (the first of those alike), and NCCL with any
+ * links. Links that are all alike are none of their own: NCCL's rate is theirs, and link is "". */
+struct alone_limit {
+    char link[64];             /* "leaf0.up3" */
+    double link_Bps, nccl_Bps; /* bus bandwidth that each allows */
+};
+struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force);
+
 #endif

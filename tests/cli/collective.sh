@@ -67,6 +67,10 @@ expect 0 "$FLOPCAST" calibrate check narrow.txt --topology narrow.yaml
 says out "of 1 MiB and more: 0.0 %"
 # As do links that have lost some of theirs.
 [[ $(line all_to_all "$rail") != "$(line all_to_all "$rail" --degraded-links 'leaf0.up*=25 %')" ]] || fail "a degraded leaf does not show"
+# Which link it is, is told: links that are all alike are no news.
+grep -q '^# Limits of busbw .* by link leaf0.up0, ' narrow.txt || fail "$(tail -n 3 narrow.txt)"
+"$FLOPCAST" collective all_to_all --topology "$h100" --gpus 512 --bytes 1G >whole.txt
+! grep -q 'Limits of busbw' whole.txt || fail "$(tail -n 3 whole.txt)"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$rail" --gpus 16 --bytes 1M --degraded-links 'leaf0.pu0=25 %'
 says err "--degraded-links: error: no link is called 'leaf0.pu0'"
 
