@@ -62,6 +62,8 @@ struct footprint_options {
     int checkpointing; /* of every block: enum checkpointing */
     int attention;     /* enum attention_kernel */
     int cross_entropy; /* enum cross_entropy */
+    int fusion;        /* enum kernel_fusion */
+    bool drop_logits;  /* the training loop lets go of them before backward */
     bool offload;      /* FSDP: shards, gradients and optimizer in host memory; ZeRO: the optimizer */
     /* Low-rank adapters; 0: all parameters are trained. Adapters are FP32. Needs a model. */
     int64_t lora_rank;

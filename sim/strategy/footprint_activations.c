@@ -95,6 +95,8 @@ static struct model_workload workload_of(const struct footprint_options *options
         .storage = dtype,
         .attention = options->attention,
         .cross_entropy = options->cross_entropy,
+        .fusion = options->fusion,
+        .drops_logits = options->drop_logits,
         .loss_fp32 = true,
         .fp8 = options->dtype == FOOTPRINT_FP8_MIXED,
         .nf4 = options->base != BASE_HALF, /* INT8 is widened too, for the gradient */

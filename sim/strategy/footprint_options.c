@@ -43,6 +43,8 @@ struct footprint_options footprint_options_of(const struct strategy_options *opt
         .checkpointing = train->activation_checkpointing,
         .attention = train->attention,
         .cross_entropy = train->cross_entropy,
+        .fusion = train->fusion,
+        .drop_logits = train->drop_logits,
         .offload = (options->kind == STRATEGY_FSDP && options->fsdp.cpu_offload) ||
                    (options->kind == STRATEGY_DEEPSPEED && options->zero.offload_optimizer),
         .lora_rank = train->lora_rank,

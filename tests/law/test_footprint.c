@@ -97,6 +97,16 @@ static void dhen(void **state)
     assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/dhen_sharding.yaml", set, 3);
 }
 
+/* torch.compile keeps less for backward, and a loop that lets go of the logits has none of them there. */
+static void what_lets_go_early(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "8"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+        {"train.activation_checkpointing", "[none, full]"}, {"train.fusion", "[eager, inductor]"},
+        {"train.drop_logits", "[false, true]"}, {"train.cross_entropy", "[eager, fused]"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 6);
+}
+
 /* What `tune` passes over by the closed form must not fit in a run, whatever the strategy and the optimizer. */
 static void strategies_and_optimizers(void **state)
 {
@@ -116,7 +126,7 @@ static void strategies_and_optimizers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ddp), cmocka_unit_test(fsdp_t5), cmocka_unit_test(fsdp_llama),
-        cmocka_unit_test(adapters), cmocka_unit_test(fp8), cmocka_unit_test(dhen),
+        cmocka_unit_test(adapters), cmocka_unit_test(fp8), cmocka_unit_test(dhen), cmocka_unit_test(what_lets_go_early),
         cmocka_unit_test(strategies_and_optimizers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
