@@ -16,8 +16,8 @@
  *
  * offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights come
  * back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they lie
- * so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps (1/N of
- * the gradients), parameters on the host, ZeRO++, MiCS, round_robin_gradients. */
+ * so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps where it
+ * is offloaded, parameters on the host, ZeRO++, MiCS, round_robin_gradients. */
 #include "strategy/zero.h"
 
 /* ---- gradients ---- */
@@ -170,16 +170,34 @@ static bool has_hooks(const struct zero *zero)
     return zero->options->stage > 1 || zero->overlaps;
 }
 
+/* Gradients stay until the last micro-step, and autograd adds each one's to them: stage 1, and one GPU, which has
+ * nothing to reduce. */
+static bool adds_whole_gradients(const struct zero *zero)
+{
+    return zero->options->stage == 1 || (zero->emit->gpus == 1 && !zero->options->offload_optimizer);
+}
+
 static void grad_ready(void *self, int tensor)
 {
     struct zero *zero = self;
     double bytes = (double)zero_weight_bytes(zero, tensor);
-    if (zero->options->stage == 1 && !zero->first_micro_step)
+    if (adds_whole_gradients(zero) && !zero->first_micro_step)
         emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
             arena_printf(zero->emit->arena, "%s/accumulate_grad", zero->emit->model->tensors[tensor].name), 2 * bytes,
             bytes);
     if (zero->reduces && has_hooks(zero))
         to_bucket(zero, tensor);
+}
+
+/* What this micro-step's reductions left, to that of those before: averaged_gradients of stage 2, grad_buffer of
+ * stage 3. */
+static void add_owned_gradients(struct zero *zero)
+{
+    double bytes = (double)(zero->owned * zero->emit->param_bytes);
+    if (zero->owned_grads == PLAN_NO_OP || zero->options->stage == 1 || zero->first_micro_step)
+        return;
+    enum plan_stream stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
+    emit_stream_kernel(zero->emit, stream, KERNEL_ELEMENTWISE, "owned_grads/add_", 2 * bytes, bytes);
 }
 
 /* ---- the step ---- */
@@ -304,6 +322,7 @@ static void micro_step(struct zero *zero)
     /* independent_gradient_partition_epilogue */
     if (zero->reduces && (zero->overlaps || zero->options->stage == 3))
         zero_synchronize(zero);
+    add_owned_gradients(zero);
 }
 
 void compile_deepspeed(struct emit *emit)

@@ -9,6 +9,7 @@
 
 #include "compiled.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Stages 1 and 2: every gradient is reduced once (16 bits), every weight gathered once after the step: what DDP's
@@ -143,6 +144,38 @@ static void where_the_host_of_zero_waits(void **state)
         }
 }
 
+/* Bytes that kernels whose name ends so move. */
+static double moved_by(const struct plan *plan, const char *end)
+{
+    double bytes = 0;
+    for (int i = 0; i < plan->ops.n; i++) {
+        const struct plan_op *op = &plan->ops.at[i];
+        const char *at = strstr(op->name, end);
+        if (op->kind == OP_KERNEL && at && strlen(at) == strlen(end))
+            bytes += plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;
+    }
+    return bytes;
+}
+
+/* The second and the third of three micro-steps add their gradients to those before: two are read, one is written, 2
+ * bytes an element. Whole ones where they stay on the GPU (stage 1, and one GPU), else an eighth, rounded up. */
+static void gradients_add_up(void **state)
+{
+    (void)state;
+    for (int64_t stage = 1; stage <= 3; stage++)
+        for (int gpus = 1; gpus <= 8; gpus += 7) {
+            struct strategy_options options = zero_of(stage);
+            options.train.grad_accum = 3;
+            struct compiled compiled;
+            compile(&compiled, &options, &small_gpt, gpus);
+            double passes = 2 * 3 * 2, all = (double)compiled.model.params;
+            bool whole = stage == 1 || gpus == 1;
+            assert_true(moved_by(&compiled.plan, "/accumulate_grad") == (whole ? passes * all : 0));
+            assert_true(moved_by(&compiled.plan, "owned_grads/add_") == (whole ? 0 : passes * ceil(all / gpus)));
+            drop(&compiled);
+        }
+}
+
 /* Stage 3 gathers matrices in forward and for dgrad in backward: 4 a block, twice. The embedding, tied to the head, is
  * looked up in, is the head in forward and again, as the very next use, in the head's dgrad: two gathers. The position
  * embedding is looked up in once. All this with nothing kept for reuse and no prefetch. */
@@ -169,6 +202,7 @@ int main(void)
         cmocka_unit_test(large_gradients_are_not_copied),
         cmocka_unit_test(gradients_are_given_up_for_the_bucket),
         cmocka_unit_test(where_the_host_of_zero_waits),
+        cmocka_unit_test(gradients_add_up),
         cmocka_unit_test(zero_3_gathers_what_is_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
