@@ -109,7 +109,8 @@ static double buffer_bytes(int64_t params, int strategy, struct format format)
         return format.gradient * (double)params;
     if (strategy == FOOTPRINT_FSDP)
         return 0;
-    return format.gradient * (double)DS_BUCKET; /* torch.empty(reduce_bucket_size), however small the model is */
+    /* torch.empty(reduce_bucket_size), however small the model is, and what is reduced, joined in another buffer */
+    return format.gradient * (double)(DS_BUCKET + (params < DS_BUCKET ? params : DS_BUCKET));
 }
 
 /* The part of each that is on one GPU. */
