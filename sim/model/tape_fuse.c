@@ -1,6 +1,8 @@
 /* What TorchInductor makes of a recorded program (model/tape.h). */
 #include "model/tape_core.h"
 
+#include <string.h>
+
 /* A result of so much less than what it was made from, such as a mean, is kept rather than made again. */
 enum { SMALL_RESULT = 16 };
 
@@ -51,19 +53,103 @@ static bool remade(const struct tape *tape, int buffer)
     return true;
 }
 
-/* Backward reads what the buffer was made from instead of the buffer. */
-static void remake(struct tape *tape, int buffer, const int *group)
+/* Which buffers backward keeps, of those that it could make again. */
+struct cuts {
+    const struct tape *tape;
+    const int *group;
+    bool *cut;     /* by buffer: it is kept */
+    bool *origins; /* of the buffer that find_origins was asked for */
+    bool *taken;   /* products that are kept for others */
+};
+
+/* A result of so much less than what its fused kernel reads stays. */
+static bool is_small(const struct cuts *cuts, int buffer, int g)
 {
-    int made_in = group[tape->buffers.at[buffer].life.born];
+    const struct tape *tape = cuts->tape;
     int64_t most = 0;
     for (int i = 0; i < tape->touches[FORWARD].n; i++) {
         struct tape_touched t = tape->touches[FORWARD].at[i];
-        if (group[t.kernel] == made_in && !born_at(tape, t.buffer, FORWARD, group, made_in) &&
+        if (cuts->group[t.kernel] == g && !born_at(tape, t.buffer, FORWARD, cuts->group, g) &&
             tape->buffers.at[t.buffer].life.bytes > most)
             most = tape->buffers.at[t.buffer].life.bytes;
     }
-    if (most == 0 || tape->buffers.at[buffer].life.bytes * SMALL_RESULT <= most)
-        return;
+    return most == 0 || tape->buffers.at[buffer].life.bytes * SMALL_RESULT <= most;
+}
+
+static bool can_be_remade(const struct cuts *cuts, int buffer, int g)
+{
+    return born_at(cuts->tape, buffer, FORWARD, cuts->group, g) && remade(cuts->tape, buffer) &&
+           !is_small(cuts, buffer, g);
+}
+
+/* What the buffer is made from: what its fused kernel reads, or makes on the way and keeps. */
+static void find_origins(const struct cuts *cuts, int buffer)
+{
+    const struct tape *tape = cuts->tape;
+    int born = tape->buffers.at[buffer].life.born;
+    for (int b = 0; b < tape->buffers.n; b++)
+        cuts->origins[b] = b == buffer;
+    for (int k = born; k >= 0 && cuts->group[k] == cuts->group[born]; k--) {
+        bool needed = false;
+        for (int i = 0; i < tape->touches[FORWARD].n; i++) {
+            struct tape_touched t = tape->touches[FORWARD].at[i];
+            if (t.kernel != k || !cuts->origins[t.buffer] || cuts->cut[t.buffer] ||
+                tape->buffers.at[t.buffer].life.born != k)
+                continue;
+            needed = true;
+            cuts->origins[t.buffer] = false;
+        }
+        for (int i = 0; i < tape->touches[FORWARD].n && needed; i++) {
+            struct tape_touched t = tape->touches[FORWARD].at[i];
+            if (t.kernel == k && tape->buffers.at[t.buffer].life.born != k)
+                cuts->origins[t.buffer] = true;
+        }
+    }
+}
+
+/* A product, attention or a look-up made it, and backward has no other use of it. */
+static bool is_idle_product(const struct cuts *cuts, int buffer)
+{
+    const struct tape_buffer *b = &cuts->tape->buffers.at[buffer];
+    if (b->external || b->handed || b->held[BACKWARD] || b->life.born_in_backward || b->life.backward_last >= 0 ||
+        b->life.born >= cuts->tape->kernels[FORWARD].n || cuts->taken[buffer])
+        return false;
+    return !fusible(&cuts->tape->kernels[FORWARD].at[b->life.born]);
+}
+
+/* Bytes that backward keeps for what the fused kernel could make again: the products that it is made from, or, with
+ * cuts, itself where that is less. */
+static int64_t kept_bytes(const struct cuts *cuts, int g, bool with_cuts)
+{
+    int64_t all = 0;
+    memset(cuts->taken, 0, (size_t)cuts->tape->buffers.n);
+    for (int buffer = 0; buffer < cuts->tape->buffers.n; buffer++) {
+        int64_t own = cuts->tape->buffers.at[buffer].life.bytes, products = 0;
+        if (!can_be_remade(cuts, buffer, g))
+            continue;
+        find_origins(cuts, buffer);
+        for (int b = 0; b < cuts->tape->buffers.n; b++)
+            products += cuts->origins[b] && is_idle_product(cuts, b) ? cuts->tape->buffers.at[b].life.bytes : 0;
+        cuts->cut[buffer] = with_cuts && products > own;
+        all += cuts->cut[buffer] ? own : products;
+        for (int b = 0; b < cuts->tape->buffers.n && !cuts->cut[buffer]; b++)
+            cuts->taken[b] |= cuts->origins[b] && is_idle_product(cuts, b);
+    }
+    return all;
+}
+
+/* The results of a matrix and of the adapter beside it are not kept for what their sum would do for. */
+static void choose_cuts(const struct cuts *cuts, int g)
+{
+    int64_t without = kept_bytes(cuts, g, false);
+    if (kept_bytes(cuts, g, true) >= without)
+        memset(cuts->cut, 0, (size_t)cuts->tape->buffers.n);
+}
+
+/* Backward reads what the buffer was made from instead of the buffer. */
+static void remake(struct tape *tape, int buffer, const struct cuts *cuts, int g)
+{
+    find_origins(cuts, buffer);
     for (int i = 0, n = tape->touches[BACKWARD].n; i < n; i++) {
         struct tape_touched *t = &tape->touches[BACKWARD].at[i];
         if (t->buffer != buffer)
@@ -72,7 +158,7 @@ static void remake(struct tape *tape, int buffer, const int *group)
         t->buffer = NO_BUFFER;
         for (int j = 0; j < tape->touches[FORWARD].n; j++) {
             int from = tape->touches[FORWARD].at[j].buffer;
-            if (group[tape->touches[FORWARD].at[j].kernel] != made_in || born_at(tape, from, FORWARD, group, made_in))
+            if (cuts->group[tape->touches[FORWARD].at[j].kernel] != g || !cuts->origins[from])
                 continue;
             vec_push(&tape->touches[BACKWARD], ((struct tape_touched){kernel, from}));
             struct model_activation *life = &tape->buffers.at[from].life;
@@ -80,6 +166,22 @@ static void remake(struct tape *tape, int buffer, const int *group)
         }
     }
     tape->buffers.at[buffer].life.backward_last = -1;
+}
+
+/* The last fused kernels first: they make backward need results of earlier ones. */
+static void remake_all(struct tape *tape, const int *group, int n_groups)
+{
+    size_t n = (size_t)tape->buffers.n + 1;
+    struct cuts cuts = {tape, group, xcalloc(n, sizeof(bool)), xcalloc(n, sizeof(bool)), xcalloc(n, sizeof(bool))};
+    for (int g = n_groups - 1; g >= 0; g--) {
+        choose_cuts(&cuts, g);
+        for (int i = tape->buffers.n - 1; i >= 0; i--)
+            if (!cuts.cut[i] && can_be_remade(&cuts, i, g))
+                remake(tape, i, &cuts, g);
+    }
+    free(cuts.cut);
+    free(cuts.origins);
+    free(cuts.taken);
 }
 
 /* The last kernel of the buffer's life in the pass that it is born in, if its life ends there. */
@@ -169,9 +271,7 @@ void tape_fuse(struct tape *tape, int output_buffer)
         group[pass] = xcalloc((size_t)tape->kernels[pass].n + 1, sizeof *group[pass]);
         n[pass] = group_kernels(tape, pass, group[pass]);
     }
-    for (int i = tape->buffers.n - 1; i >= 0; i--)
-        if (remade(tape, i))
-            remake(tape, i, group[FORWARD]);
+    remake_all(tape, group[FORWARD], n[FORWARD]);
     for (int pass = FORWARD; pass <= BACKWARD; pass++) {
         tape->fused[pass] = ARENA_ARRAY(tape->arena, struct model_kernel, n[pass]);
         fuse_pass(tape, pass, group[pass]);
