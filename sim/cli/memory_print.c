@@ -66,6 +66,8 @@ static void add_gpu_rows(struct rows *rows, const struct memory_request *request
         activations          ? "at the fullest moment"
         : request->has_model ? "need --micro-batch and, but for images, --seq-len"
                              : "need a model file, --micro-batch and --seq-len");
+    if (f->step > 0)
+        add(rows, "gpu", "step", NOT_GIVEN, f->step, "what the optimizer's step takes beyond activations and copies");
     if (f->host > 0)
         add(rows, "gpu", "(in host memory)", NOT_GIVEN, f->host, "pinned, for this GPU; no part of the total");
     add(rows, "gpu", "total", NOT_GIVEN, footprint_total(f),

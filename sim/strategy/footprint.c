@@ -203,6 +203,33 @@ static void move_to_host(struct footprint *footprint, bool fsdp)
     footprint->weights = footprint->gradients = 0;
 }
 
+/* Elements of the largest tensor that the optimizer steps on, of so many in all: a tensor, a unit's shard, or one flat
+ * tensor (DeepSpeed). */
+static double largest_step(const struct model *model, const struct footprint_options *options, double elements)
+{
+    double largest = 0;
+    if (options->strategy == FOOTPRINT_DDP)
+        return largest_tensor(model);
+    if (options->strategy != FOOTPRINT_FSDP)
+        return elements;
+    for (int i = 0; i < model->n_layers; i++)
+        largest = fmax(largest, ceil((double)model->layers[i].params / (double)options->gpus));
+    return largest;
+}
+
+/* What a step on so many elements makes for itself: gradients in FP32 where they are not, and the temporaries of
+ * foreach, PyTorch's default, or of a loop. DeepSpeed's FusedAdam has none. */
+static double step_bytes(
+    const struct model *model, const struct footprint_options *options, struct format format, double elements)
+{
+    bool deepspeed = options->strategy >= FOOTPRINT_ZERO1 && options->strategy <= FOOTPRINT_ZERO3;
+    struct optimizer_temporaries temporaries = optimizer_temporaries(options->optimizer);
+    double widened = format.master > 0 ? FLOAT_BYTES * elements : 0;
+    double made =
+        (deepspeed ? 0 : temporaries.all * elements) + temporaries.one * largest_step(model, options, elements);
+    return options->offload || options->optimizer == OPTIMIZER_LOMO ? 0 : widened + format.state * made;
+}
+
 struct footprint footprint_of(
     int64_t params, const struct model *model, const struct footprint_options *options, struct arena *scratch)
 {
@@ -240,13 +267,15 @@ struct footprint footprint_of(
                               model_table_state_bytes(&model->shape, options->gpus));
     if (model && options->micro_batch > 0)
         out.activations = footprint_activations(model, options, scratch);
+    if (model && options->micro_batch > 0 && options->lora_rank == 0)
+        out.step = fmax(0, step_bytes(model, &alone, format, optimized) - out.activations - out.copies);
     return out;
 }
 
 double footprint_total(const struct footprint *footprint)
 {
     return footprint->weights + footprint->gradients + footprint->optimizer + footprint->copies + footprint->buffers +
-           footprint->tables + footprint->activations;
+           footprint->tables + footprint->activations + footprint->step;
 }
 
 double footprint_kv_cache(

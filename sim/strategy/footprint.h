@@ -4,7 +4,8 @@
  *
  * Modelled, by kind of tensor: weights, gradients and optimizer state by number format and optimizer, shared out as
  * DDP, ZeRO 1-3 and FSDP share them; the copies and buffers that these keep beside them; activations at the fullest
- * moment of forward and backward, from the kernels of model.h; KV cache; LoRA adapters. Ignored: fragmentation and
+ * moment of forward and backward, from the kernels of model.h; FP32 gradients and temporaries of the step (foreach,
+ * DeepSpeed's FusedAdam); KV cache; LoRA adapters. Ignored: fragmentation and
  * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers.
  *
  * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers:
@@ -80,6 +81,8 @@ struct footprint {
     double buffers;     /* DDP's and DeepSpeed's buckets */
     double tables;      /* DHEN's embeddings and their optimizer, shared out over all GPUs by themselves */
     double activations; /* 0 without a model or a batch */
+    double step;        /* what the optimizer's step makes beyond activations and copies, which are gone by then; 0
+                           without a batch */
     double host;        /* in host memory, for this GPU; no part of the total */
 };
 

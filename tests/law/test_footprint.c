@@ -119,6 +119,22 @@ static void zero_joins_its_buckets(void **state)
     assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 9);
 }
 
+/* With few activations the step is the fullest moment: foreach AdamW makes a list like the parameters, bf16_master and
+ * DeepSpeed gradients in FP32. */
+static void the_step_is_the_fullest_moment(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"model", FLOPCAST_SOURCE_DIR "/scenarios/models/mpt-1b.yaml"},
+        {"cluster.gpus", "[2, 8]"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"train.micro_batch", "1"},
+        {"train.seq_len", "512"}, {"strategy", "[ddp, fsdp]"}, {"train.activation_checkpointing", "full"},
+        {"train.precision", "[bf16_mixed, bf16_master]"}, {"train.optimizer", "[adamw, lion]"},
+        {"train.optimizer_impl", "foreach"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 10);
+    const struct scenario_override zero[] = {set[0], set[1], set[2], set[3], set[4], {"strategy", "deepspeed"},
+        {"deepspeed.zero_optimization.stage", "[1, 2, 3]"}, set[6]};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", zero, 8);
+}
+
 /* What `tune` passes over by the closed form must not fit in a run, whatever the strategy and the optimizer. */
 static void strategies_and_optimizers(void **state)
 {
@@ -139,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(ddp), cmocka_unit_test(fsdp_t5), cmocka_unit_test(fsdp_llama),
         cmocka_unit_test(adapters), cmocka_unit_test(fp8), cmocka_unit_test(dhen), cmocka_unit_test(what_lets_go_early),
-        cmocka_unit_test(zero_joins_its_buckets), cmocka_unit_test(strategies_and_optimizers)};
+        cmocka_unit_test(zero_joins_its_buckets), cmocka_unit_test(the_step_is_the_fullest_moment),
+        cmocka_unit_test(strategies_and_optimizers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
