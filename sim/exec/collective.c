@@ -94,7 +94,11 @@ void collective_setup(struct sim *sim)
         const struct plan_collective *collective = &plan->collectives.at[c];
         struct coll_shape shape =
             coll_shape(sim->instances[sim->group_first[collective->group]].members, hw_gpus_per_node(sim->hw));
-        sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, sim->hw, COLL_FREE);
+        const struct hw *chosen_on = sim->options->chosen_on ? sim->options->chosen_on : sim->hw;
+        sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, chosen_on, COLL_FREE);
+        if (chosen_on != sim->hw)
+            sim->coll_costs[c] = coll_choose(collective->kind, collective->bytes, shape, sim->hw,
+                (struct coll_force){(int)sim->coll_costs[c].algorithm, (int)sim->coll_costs[c].protocol});
         if (sim->options->no_latency)
             sim->coll_costs[c].latency_s = 0;
     }

@@ -58,6 +58,8 @@ struct exec_options {
     int n_trace_ranks;
     const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
     bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
+    const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on the
+                                   job's own */
     bool no_contention;         /* kernels run beside collectives as if alone */
     bool one_by_one;            /* for tests: an event for every kernel; times are the same */
     bool no_memory; /* HBM is not followed: no peaks, never out of memory; half of the time of a folded run */

@@ -58,6 +58,8 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
     for (int i = 1; i < ROUNDS; i++)
         for (int end = 0; end < ENDS; end++) {
             points[i][end] = points[i - 1][end];
+            /* The collectives of the real hardware: without hops or limits NCCL would choose others. */
+            points[i][end].options.exec.chosen_on = &points[0][end].hw;
             scenario_remove_cause(&points[i][end], (enum scenario_cause)(i - 1));
         }
     struct scenario_set set = {.points = points[0], .n_points = RUNS};

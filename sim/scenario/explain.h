@@ -7,6 +7,8 @@
  *   contention   kernels run beside a collective as if alone
  *   host         issuing costs the host nothing, batches lie ready
  *
+ * Algorithms and protocols of collectives stay those that NCCL chooses on the hardware as it is.
+ *
  * L(S) is the loss with the causes S away: TFLOPS per GPU of the small cluster less that of the large one. Causes are
  * taken away in this order, and stay away; a cause's part is what L falls by when it goes, and what is left at the end
  * is called the rest (below 0 where a larger cluster saves work: a smaller share of the optimizer step). So the parts

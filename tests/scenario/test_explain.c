@@ -158,6 +158,22 @@ static void what_is_removed_leaves_no_trace(void **state)
     unload(loaded);
 }
 
+/* Without limits of the network NCCL would choose other algorithms on 32 GPUs than on 16. What is taken away is taken
+ * from the collectives that the job has: a job that grows does not gain by its network, and little is left unexplained.
+ */
+static void the_collectives_stay(void **state)
+{
+    (void)state;
+    struct scenario_waterfall w = EXPLAIN(GPUS("[16, 32]"), NO_NOISE,
+        {"cluster.topology", FLOPCAST_SOURCE_DIR "/topologies/clusters/slingshot-4xh100.yaml"},
+        {"model", FLOPCAST_SOURCE_DIR "/scenarios/models/llama3.2-3b.yaml"}, {"train.micro_batch", "3"},
+        {"train.seq_len", "128"}, {"train.precision", "bf16_mixed"}, {"ddp.bucket_cap", "5 MiB"},
+        {"host.kernel_issue", "0 us"}, {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"},
+        {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
+    assert_true(w.part[CAUSE_BANDWIDTH] >= 0);
+    assert_true(fabs(w.rest) < 0.1 * w.small[0]);
+}
+
 /* One GPU has no collectives: neither end loses to them. */
 static void without_collectives_nothing_is_lost_to_them(void **state)
 {
@@ -220,6 +236,7 @@ int main(void)
         cmocka_unit_test(within_a_node_nothing_is_lost_to_the_network),
         cmocka_unit_test(a_host_without_cost_loses_nothing),
         cmocka_unit_test(what_is_removed_leaves_no_trace),
+        cmocka_unit_test(the_collectives_stay),
         cmocka_unit_test(without_collectives_nothing_is_lost_to_them),
         cmocka_unit_test(out_of_memory_has_no_speed),
         cmocka_unit_test(the_path_adds_up_to_the_step),
