@@ -29,19 +29,19 @@ struct digests {
 };
 
 static const struct digests want = {
-    .strategy = {[STRATEGY_FSDP] = UINT64_C(0x4fdb0918c6b79387),
-        [STRATEGY_DDP] = UINT64_C(0x7b9e2d9b0d8ff9b5),
-        [STRATEGY_DEEPSPEED] = UINT64_C(0x1726d307d50b354c),
-        [STRATEGY_INTERNEVO] = UINT64_C(0x28f47b779bb913d9),
-        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0xc1e94f9be4346096)},
-    .family = {[MODEL_T5] = UINT64_C(0x8a77ed8a141eccf3),
-        [MODEL_GPT] = UINT64_C(0x83aacf76b96d2c56),
-        [MODEL_LLAMA] = UINT64_C(0xb072659e0fd98737),
-        [MODEL_BERT] = UINT64_C(0x04b39260613b6ce4),
-        [MODEL_VIT] = UINT64_C(0x20c928c0ac8ea946),
-        [MODEL_CONVNET] = UINT64_C(0xf3b4c0fb90c1b87e),
-        [MODEL_DHEN] = UINT64_C(0xb987611607575d40)},
-    .cluster = {UINT64_C(0xfe573d2ae3fcce12), UINT64_C(0xb38d06a0c33dd6c9), UINT64_C(0xfbc9d749b7c569bd)},
+    .strategy = {[STRATEGY_FSDP] = UINT64_C(0x23b91bf94be9d8a3),
+        [STRATEGY_DDP] = UINT64_C(0xafcd6509ec2e084d),
+        [STRATEGY_DEEPSPEED] = UINT64_C(0xbf976aa29bd709f8),
+        [STRATEGY_INTERNEVO] = UINT64_C(0x68f97a1376dc1f61),
+        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0xeb44cc5f715ebaa6)},
+    .family = {[MODEL_T5] = UINT64_C(0x41eef4b82b5ca573),
+        [MODEL_GPT] = UINT64_C(0x964f1125c0829de1),
+        [MODEL_LLAMA] = UINT64_C(0x155333d82199dd50),
+        [MODEL_BERT] = UINT64_C(0x7ccd9fbc9a74cae1),
+        [MODEL_VIT] = UINT64_C(0x4cce225243e1c22c),
+        [MODEL_CONVNET] = UINT64_C(0xb9f03b0a10fe1180),
+        [MODEL_DHEN] = UINT64_C(0x3fa25533b56e0ddf)},
+    .cluster = {UINT64_C(0x0dcfce4d023e3932), UINT64_C(0x4a97580a74d44f2f), UINT64_C(0x85e0ed016298bdbe)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
