@@ -216,11 +216,11 @@ static void print_csv(const struct predicted *rows, int n)
 }
 
 /* Why one network is no faster than another: of the largest size. */
-static void print_limit(struct alone_limit limit, double bytes)
+static void print_limit(struct alone_limit limit)
 {
     if (*limit.link)
         printf("# Limits of busbw      : %.1f GB/s by link %s, %.1f GB/s by NCCL's choice (at %.0f B)\n",
-            limit.link_Bps * 1e-9, limit.link, limit.nccl_Bps * 1e-9, bytes);
+            limit.link_Bps * 1e-9, limit.link, limit.nccl_Bps * 1e-9, limit.bytes);
 }
 
 static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
@@ -233,7 +233,7 @@ static void print_nccl_tests(const struct collective_command *command, const str
         busbw_sum += rows[i].cost.bus_bytes / coll_alone_s(rows[i].cost);
     }
     printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
-    print_limit(limit, rows[n - 1].bytes);
+    print_limit(limit);
     fputs("#\n", stdout);
 }
 
@@ -263,10 +263,12 @@ static enum status print_sizes(
         return STATUS_INPUT;
     VEC(struct predicted) rows = {0};
     enum status status = STATUS_OK;
+    double largest = 0;
     for (double bytes = command->min_bytes; bytes <= command->max_bytes && status == STATUS_OK;) {
         struct coll_cost cost = alone_cost(alone, (enum coll_kind)command->kind, bytes, command->force);
         int wanted = command->force.algorithm, protocol = command->force.protocol;
         vec_push(&rows, (struct predicted){bytes, cost});
+        largest = bytes;
         if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
             (protocol != COLL_ANY && protocol != (int)cost.protocol))
             status = cannot(command, hw, &cost, diag);
@@ -277,8 +279,8 @@ static enum status print_sizes(
     else if (status == STATUS_OK && command->format == FORMAT_CSV)
         print_csv(rows.at, rows.n);
     else if (status == STATUS_OK)
-        print_nccl_tests(command, hw, rows.at, rows.n,
-            alone_limit(alone, (enum coll_kind)command->kind, rows.at[rows.n - 1].bytes, command->force));
+        print_nccl_tests(
+            command, hw, rows.at, rows.n, alone_limit(alone, (enum coll_kind)command->kind, largest, command->force));
     vec_free(&rows);
     return status;
 }

@@ -27,6 +27,7 @@ struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double byt
 /* What bounds the bus bandwidth: the link that lets least of it through (the first of those alike), and NCCL with any
  * links. Links that are all alike are none of their own: NCCL's rate is theirs, and link is "". */
 struct alone_limit {
+    double bytes;              /* of this size */
     char link[64];             /* "leaf0.up3" */
     double link_Bps, nccl_Bps; /* bus bandwidth that each allows */
 };
