@@ -94,6 +94,7 @@ static const char *change(double value, int digits, struct arena *arena)
 static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struct arena *arena)
 {
     static const char *const away[CAUSE_COUNT] = {
+        [CAUSE_ALLOCATOR] = "no cudaMalloc takes time, or is tried again",
         [CAUSE_STRAGGLERS] = "no noise: GPUs alike, nothing varies",
         [CAUSE_LATENCY] = "collectives without hops",
         [CAUSE_BANDWIDTH] = "NICs and switches without limit",

@@ -4,6 +4,7 @@
 #include <string.h>
 
 const char *const scenario_cause_names[CAUSE_COUNT + 1] = {
+    [CAUSE_ALLOCATOR] = "allocator",
     [CAUSE_STRAGGLERS] = "stragglers",
     [CAUSE_LATENCY] = "latency",
     [CAUSE_BANDWIDTH] = "bandwidth",
@@ -18,6 +19,9 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
 {
     struct exec_options *exec = &point->options.exec;
     switch (cause) {
+    case CAUSE_ALLOCATOR:
+        exec->no_memory = true;
+        return;
     case CAUSE_STRAGGLERS:
         exec->noise = (struct noise_options){0};
         return;

@@ -1,6 +1,7 @@
 /* Why a job loses throughput as it grows: the same two runs, of a small and a large cluster, with one cause after the
  * other taken away from both.
  *
+ *   allocator    memory is not followed: no cudaMalloc takes time, none is tried again
  *   stragglers   all noise is off: GPUs are alike, kernels, hosts and networks do not vary
  *   latency      collectives cost their bytes only, no hops
  *   bandwidth    NICs and switches carry whatever NVLink can; what is left of a collective is that of a node
@@ -13,13 +14,22 @@
  * taken away in this order, and stay away; a cause's part is what L falls by when it goes, and what is left at the end
  * is called the rest (below 0 where a larger cluster saves work: a smaller share of the optimizer step). So the parts
  * add up to the loss, by construction. Another order gives other parts where causes hide one another (a straggler hides
- * latency); this one takes first what is outside of the job's control. */
+ * latency); this one takes first the allocator, whose stalls come and go with
+ * whatever else changes, and then what is outside of the job's control. */
 #ifndef FLOPCAST_SCENARIO_EXPLAIN_H
 #define FLOPCAST_SCENARIO_EXPLAIN_H
 
 #include "scenario/scenario.h"
 
-enum scenario_cause { CAUSE_STRAGGLERS, CAUSE_LATENCY, CAUSE_BANDWIDTH, CAUSE_CONTENTION, CAUSE_HOST, CAUSE_COUNT };
+enum scenario_cause {
+    CAUSE_ALLOCATOR,
+    CAUSE_STRAGGLERS,
+    CAUSE_LATENCY,
+    CAUSE_BANDWIDTH,
+    CAUSE_CONTENTION,
+    CAUSE_HOST,
+    CAUSE_COUNT
+};
 extern const char *const scenario_cause_names[CAUSE_COUNT + 1];
 
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause);
@@ -29,7 +39,7 @@ struct scenario_waterfall {
     double part[CAUSE_COUNT], rest;                        /* TFLOPS per GPU; their sum is small[0] - large[0] */
 };
 
-/* Twelve runs, on all cores. STATUS_INPUT when one of the two runs out of memory: there is nothing to compare. */
+/* Fourteen runs, on all cores. STATUS_INPUT when one of the two runs out of memory: there is nothing to compare. */
 enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
     const struct scenario_point *large, struct diag *diag);
 

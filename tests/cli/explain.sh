@@ -7,13 +7,13 @@ scenario a.yaml 'sweep: [{cluster.gpus: [8, 16, 32]}, {train.micro_batch: [32, 6
 
 # Two curves, each from its smallest to its largest cluster; parts and their sum in the database.
 expect 0 "$FLOPCAST" explain a.yaml --db a.db
-says out "tiny.json DDP, batch 32, 8 -> 32 GPUs" "tiny.json DDP, batch 64, 8 -> 32 GPUs" stragglers latency bandwidth contention host \
+says out "tiny.json DDP, batch 32, 8 -> 32 GPUs" "tiny.json DDP, batch 64, 8 -> 32 GPUs" allocator stragglers latency bandwidth contention host \
     rest sum "the last step on 32 GPUs" "transformer.h.#/mlp.c_fc"
 [[ $(grep -c '^sum ' out) == 2 ]] || fail "not two waterfalls: $(<out)"
 # The parts printed add up to the change in the heading, and are per cent of its first number; so are items of the step's length.
 awk 'function off(a, b, by) { return a - b > by || b - a > by }
     / -> .* TFLOPS\/GPU$/ { from = $(NF - 3); to = $(NF - 1); sum = 0 }
-    /^(stragglers|latency|bandwidth|contention|host|rest) / { sum += $2; bad += off(100 * $2 / from, $3, 0.06) }
+    /^(allocator|stragglers|latency|bandwidth|contention|host|rest) / { sum += $2; bad += off(100 * $2 / from, $3, 0.06) }
     /^sum / { n++; bad += off(sum, $2, 0.004) + off(to - from, $2, 0.011) + off(100 * $2 / from, $3, 0.06) }
     /^the last step on/ { step_ms = 1000 * $(NF - 1) }
     /^(transformer|waits)/ { items++; bad += off(100 * $(NF - 2) / step_ms, $(NF - 1), 0.06 + 0.02 * $(NF - 1)) }
@@ -34,10 +34,11 @@ says err "a.yaml: error: no two sizes of the cluster to compare"
 expect 0 "$FLOPCAST" explain a.yaml --from 16 # the scenario's own largest
 says out "batch 32, 16 -> 32 GPUs"
 # Without GradScaler, for which the host waits in every step.
-expect 0 "$FLOPCAST" explain a.yaml --to 16 --set train.micro_batch=32 --set train.precision=fp32
-says out "batch 32, 8 -> 16 GPUs"
+expect 0 "$FLOPCAST" explain a.yaml --to 16 --set train.micro_batch=128 --set train.precision=fp32 --set run.warmup_steps=2
+says out "batch 128, 8 -> 16 GPUs"
 # Changes, as the heading says: a loss is below 0, and nothing has no sign.
 says out "cause" "change"
+grep -q '^allocator  *0.000  *0.00 ' out || fail "all is allocated after two steps: $(<out)"
 grep -q '^host  *0.000  *0.00 ' out || fail "host issues ahead here, so it takes nothing: $(<out)"
 expect 2 "$FLOPCAST" explain a.yaml --from 32
 says err "no two sizes of the cluster to compare"

@@ -50,6 +50,19 @@ static void everything_at_once(void **state)
     assert_true(w.small[0] > w.large[0]);
 }
 
+/* Two steps see every allocation that there is; the very first asks for all of them, a second here, on either cluster.
+ */
+static void cudamallocs_are_the_allocators(void **state)
+{
+    (void)state;
+    struct scenario_waterfall w = EXPLAIN(GPUS("[8, 32]"), LOADED, NO_NOISE);
+    assert_near(w.part[CAUSE_ALLOCATOR], 0, 0);
+    const struct scenario_override first[] = {GPUS("[8, 32]"), LOADED, NO_NOISE};
+    w = explain(first, (int)(sizeof first / sizeof *first));
+    assert_true(w.small[0] < 0.9 * w.small[CAUSE_STRAGGLERS]); /* the round without cudaMallocs, with all else */
+    assert_true(w.part[CAUSE_ALLOCATOR] != 0);
+}
+
 static void without_noise_nothing_is_lost_to_stragglers(void **state)
 {
     (void)state;
@@ -232,6 +245,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_at_once),
+        cmocka_unit_test(cudamallocs_are_the_allocators),
         cmocka_unit_test(without_noise_nothing_is_lost_to_stragglers),
         cmocka_unit_test(within_a_node_nothing_is_lost_to_the_network),
         cmocka_unit_test(a_host_without_cost_loses_nothing),
