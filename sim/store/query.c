@@ -54,11 +54,12 @@ static char *joined(struct store *store, const char *sql, const char *scenario, 
 
 enum status store_narrow(struct store *store, const char *scenario, struct diag *diag)
 {
-    char *known = sqlite3_mprintf("SELECT 1 FROM run WHERE scenario = %Q", scenario);
+    static const char all_scenarios[] = "SELECT scenario FROM run UNION SELECT scenario FROM explanation ORDER BY 1";
+    char *known = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE scenario = %Q", all_scenarios, scenario);
     char *found = joined(store, known, NULL, NULL);
     enum status status = STATUS_OK;
     if (!found) {
-        char *all = joined(store, "SELECT DISTINCT scenario FROM run ORDER BY 1", NULL, NULL);
+        char *all = joined(store, all_scenarios, NULL, NULL);
         status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run of scenario '%s'%s%s",
             scenario, all ? "; there are: " : " and of no other", all ? all : "");
         sqlite3_free(all);

@@ -41,7 +41,7 @@ struct store_value {
 typedef void (*store_row)(void *self, int n, const struct store_value *values);
 
 /* From now on store_query() sees results of this scenario alone in every table and view that has a column scenario, so
- * that what is newest there is its newest. An error when the database has none of it. */
+ * that what is newest there is its newest. An error when the database has no run and no explanation of it. */
 enum status store_narrow(struct store *store, const char *scenario, struct diag *diag);
 
 /* Run one statement that reads. at: where its text stands. */

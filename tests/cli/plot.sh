@@ -61,3 +61,14 @@ expect 0 "$FLOPCAST" plot scaling --db a.db --scenario a --out older.svg
 says older.svg "a: DGX-1V"
 expect 2 "$FLOPCAST" plot scaling --db a.db --scenario nosuch
 says err "a.db: error: there is no run of scenario 'nosuch'; there are: a, other"
+# Also where figures are not made of points: the trace and the explanation of a scenario that is not the newest.
+for name in a other; do
+    expect 0 "$FLOPCAST" run $name.yaml --db d.db --quiet --trace $name.json --set cluster.gpus=8
+    expect 0 "$FLOPCAST" explain $name.yaml --db e.db --from 8 --to 16
+done
+expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --out timeline.svg
+says timeline.svg "a: tiny.json, DDP, batch 2, 8 GPUs"
+expect 0 "$FLOPCAST" plot waterfall --db e.db --scenario a --out waterfall.svg
+says waterfall.svg "a: tiny.json DDP"
+expect 2 "$FLOPCAST" plot waterfall --db e.db --scenario nosuch
+says err "there is no run of scenario 'nosuch'; there are: a, other"
