@@ -37,8 +37,9 @@ struct tape;
  * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
  * outside once, and what only it uses is never written; a sum over rows, for a parameter's gradient, ends a group. A
  * tensor that backward needs for such work only is made again there from what its group was made of, unless it is small
- * (the min-cut partitioner's rule). Products and fused attention stay as they are. Ignored: choices by measured time,
- * templates and epilogues of Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
+ * or larger products, of which backward has no other use, would be kept for it (the min-cut partitioner's rule, taken
+ * buffer by buffer). Products and fused attention stay as they are. Ignored: choices by measured time, templates and
+ * epilogues of Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
 
 /* A tape for the program of one stage. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
