@@ -4,9 +4,11 @@
  *
  * Modelled, by kind of tensor: weights, gradients and optimizer state by number format and optimizer, shared out as
  * DDP, ZeRO 1-3 and FSDP share them; the copies and buffers that these keep beside them; activations at the fullest
- * moment of forward and backward, from the kernels of model.h; FP32 gradients and temporaries of the step (foreach,
- * DeepSpeed's FusedAdam); KV cache; LoRA adapters. Ignored: fragmentation and
- * rounding of the allocator (for those run a scenario: exec.h), CUDA context, NCCL's buffers.
+ * moment of forward and backward, from the kernels of model.h; FP32 gradients that a step makes (bf16_master,
+ * DeepSpeed), and its temporaries, as foreach has them or, where there is none, a loop (DeepSpeed's FusedAdam has
+ * none); KV cache; LoRA adapters. Ignored: temporaries of a step on adapters and of SGD's weight decay; that a fused or
+ * for_loop implementation has fewer; fragmentation and rounding of the allocator (for those run a scenario: exec.h),
+ * CUDA context, NCCL's buffers.
  *
  * Sources: ZeRO's 2 + 2 + 12 bytes a parameter: Rajbhandari et al., arXiv 1910.02054; bytes of the optimizers:
  * strategy/optimizer.h. A shape can be missing (model NULL): then what depends on it is left out or estimated as said
@@ -82,7 +84,7 @@ struct footprint {
     double tables;      /* DHEN's embeddings and their optimizer, shared out over all GPUs by themselves */
     double activations; /* 0 without a model or a batch */
     double step;        /* what the optimizer's step makes beyond activations and copies, which are gone by then; 0
-                           without a batch */
+                           without a model or a batch, and with adapters, offload or LOMO */
     double host;        /* in host memory, for this GPU; no part of the total */
 };
 

@@ -46,7 +46,7 @@ struct optimizer_tensor {
 int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int64_t element_bytes);
 
 /* Tensors like a parameter that a step makes at once: for all parameters together (foreach), or for one after the other
- * where there is only a loop. */
+ * where there is only a loop. Without weight decay of SGD. */
 struct optimizer_temporaries {
     int all, one;
 };
