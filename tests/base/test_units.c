@@ -150,12 +150,12 @@ static void time_is_whole_picoseconds(void **state)
     assert_true(ps_from_s(0.4e-12) == 0); /* to the nearest */
     assert_true(ps_from_s(0.6e-12) == 1);
     assert_true(ps_from_s(1e6) == 1000000 * PS_PER_S);
-    /* What no run lasts is beyond every run, and still a time when it is added to one. */
-    /* to the nearest, halves up, as llround() has it, at every size */
+    /* To the nearest, halves up, as llround() has it, at every size. */
     const double spans[] = {
         0, 0.49999999999999994, 0.5, 1.5, 2.5, 1e6 + 0.4999, 0x1p51 + 0.5, 0x1p52 + 1, 0x1p53 + 2, 4e18};
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
         assert_true(ps_round(spans[i]) == llround(spans[i]));
+    /* What no run lasts is beyond every run, and still a time when it is added to one. */
     assert_true(ps_from_s(1e300) == PS_OVERLONG && ps_round(HUGE_VAL) == PS_OVERLONG);
     assert_true(PS_OVERLONG > PS_HORIZON && PS_HORIZON < PS_NEVER - PS_OVERLONG);
     assert_true(s_from_ps(PS_PER_S / 4) == 0.25);
