@@ -54,8 +54,8 @@ struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double 
     const struct fabric *fabric = &alone->fabric;
     struct coll_cost cost = coll_choose(kind, bytes, alone->shape, fabric->hw, force);
     struct alone_limit limit = {.bytes = bytes, .link_Bps = HUGE_VAL, .nccl_Bps = cost.max_rate_Bps};
-    int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, &cost, 0),
-        slowest = -1;
+    int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, &cost, 0);
+    int slowest = -1;
     for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
         double rate_Bps = fabric->capacity_Bps[alone->uses[i].link] / alone->uses[i].weight;
         if (rate_Bps < limit.link_Bps) {

@@ -25,7 +25,7 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
 struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force);
 
 /* What bounds the bus bandwidth: the link that lets least of it through (the first of those alike), and NCCL with any
- * links. Links that are all alike are none of their own: NCCL's rate is theirs, and link is "". */
+ * links. Links that are all alike are none of their own: NCCL's rate is theirs, link is "" and link_Bps infinite. */
 struct alone_limit {
     double bytes;              /* of this size */
     char link[64];             /* "leaf0.up3" */
