@@ -19,7 +19,7 @@ static const struct config_field cluster_fields[] = {
     {.key = "node",
         .type = FIELD_PATH,
         .offset = offsetof(struct hw_cluster, node_path),
-        .help = "The node file, relative to this one.",
+        .help = "The node file, relative to this one, or a name that `flopcast files` lists.",
         .required = true},
     CLUSTER(nodes, "Nodes that there are at most.", HW_COUNT(1, 1e6)),
     CLUSTER(oversubscription, "Leaf uplinks: 1 is full bisection, 2 half.", HW_COUNT(1, 64)),

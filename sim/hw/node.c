@@ -13,7 +13,7 @@ static const struct config_field node_fields[] = {
     {.key = "gpu",
         .type = FIELD_PATH,
         .offset = offsetof(struct hw_node, gpu_path),
-        .help = "The GPU file, relative to this one.",
+        .help = "The GPU file, relative to this one, or a name that `flopcast files` lists.",
         .required = true},
     NODE(gpus, "GPUs in the node.", HW_COUNT(1, 1024)),
     {.key = "fabric",

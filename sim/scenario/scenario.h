@@ -15,7 +15,8 @@
  *   published: {file: ../results/measured/fsdp_paper.csv, figure: 7c}
  *
  * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path. Every value knows its
- * origin (file:line:column, --set, sweep, or default). Paths in a file are relative to the file. */
+ * origin (file:line:column, --set, sweep, or default). Paths in a file are relative to the file, or names of
+ * flopcast's own files (base/files.h). */
 #ifndef FLOPCAST_SCENARIO_SCENARIO_H
 #define FLOPCAST_SCENARIO_SCENARIO_H
 
@@ -102,7 +103,7 @@ enum status scenario_load(struct scenario_set *out, const char *path, const stru
     int n_overrides, struct arena *arena, struct diag *diag);
 
 /* The same, with overrides that stand elsewhere than on the command line: from[i] is the name of override i in messages
- * and origins, "runs.csv:12:gpus" say, and paths are relative to its folder. */
+ * and origins, "runs.csv:12:gpus" say, and paths are relative to its folder, or names of flopcast's own files. */
 enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     const char *const *from, int n_overrides, struct arena *arena, struct diag *diag);
 

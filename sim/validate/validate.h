@@ -3,7 +3,7 @@
  * A table of runs is a CSV. Its columns are
  * - id, each row's own, and what the run was: settings of a scenario, by the names below or by a scenario's dotted path
  * as the name of a column ("fsdp.limit_all_gathers"). An empty cell leaves a setting to the base scenario, which says
- * what all rows have in common. Paths are relative to the table.
+ * what all rows have in common. Paths are relative to the table, or names of flopcast's own files (base/files.h).
  * - what was measured: tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes,
  *   oom (yes or y, true, 1; no or n, false, 0). Empty: not published; so is 0 in a row that is out of memory. Of models
  * of images, tokens_per_s_per_gpu is images.
