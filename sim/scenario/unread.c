@@ -90,7 +90,7 @@ static const struct rule {
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
-    {"train.clip_grad_norm", clips, "strategy", "fsdp or ddp"},
+    {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
     {"train.memory_format", is_image, "model", "a model of images"},
 };
