@@ -415,14 +415,10 @@ static bool has_batch(const struct validate_command *command, const struct valid
 static void warn_unmeasured(
     const struct validate_command *command, const struct validate_table *table, struct diag *diag)
 {
-    static const char *const measured[] = {
-        "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "oom"};
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++)
-        if (csv_column(table->csv, measured[i]) >= 0)
-            return;
-    diag_warn(diag, (struct source_pos){.file = command->measurements},
-        "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu, tflops_per_gpu, "
-        "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
+    if (!validate_measures(table->csv))
+        diag_warn(diag, (struct source_pos){.file = command->measurements},
+            "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu, tflops_per_gpu, "
+            "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
 }
 
 static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)

@@ -38,10 +38,19 @@ static const struct {
 };
 enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
 
-static const char *const other_columns[] = {"id", "source", "url", "family", "used_in_fit", "not_simulated",
-    "assumptions", "value_kind", "notes", "tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
-    "peak_allocated_bytes", "peak_reserved_bytes", "oom"};
-enum { N_OTHERS = sizeof other_columns / sizeof *other_columns };
+/* What was measured, then what is said about it. */
+static const char *const other_columns[] = {"tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
+    "peak_allocated_bytes", "peak_reserved_bytes", "oom", "id", "source", "url", "family", "used_in_fit",
+    "not_simulated", "assumptions", "value_kind", "notes"};
+enum { N_OTHERS = sizeof other_columns / sizeof *other_columns, N_MEASURED = 6 };
+
+bool validate_measures(const struct csv_table *csv)
+{
+    for (int i = 0; i < N_MEASURED; i++)
+        if (csv_column(csv, other_columns[i]) >= 0)
+            return true;
+    return false;
+}
 
 /* The scenario's path that a column sets; NULL: it sets none. */
 static const char *path_of(const char *column)

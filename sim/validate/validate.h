@@ -79,6 +79,9 @@ struct validate_table {
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
 
+/* Whether it has a column of what was measured. */
+bool validate_measures(const struct csv_table *csv);
+
 /* What a row's cell of used_in_fit names; "" where no fit rests on the row. */
 const char *validate_used_in_fit(const struct csv_table *csv, int row);
 
