@@ -44,6 +44,7 @@ struct training_fit {
 /* rows: which of the table's rows, as validate_load has it. Free with training_fit_free(), also after an error. */
 enum status training_fit_load(
     struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag);
+/* An error when the rows do not determine the parameters: the search ends nowhere, or where an error is not finite. */
 enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
 /* The filed values taken for the solution: their standard errors and covariance alone, in seconds. */
 void training_fit_filed(struct training_fit *fit);

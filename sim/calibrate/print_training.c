@@ -41,7 +41,7 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
     fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
-        /* No error: no row's speed depends on it, and where the search left it says nothing. */
+        /* No error: no row's speed depends on it. One like the number itself: the rows do not tell it from none. */
         bool determined = p->fitted.std_error > 0 && p->fitted.std_error < fabs(p->fitted.value);
         if (determined)
             fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,

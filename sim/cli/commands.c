@@ -141,8 +141,10 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
         if (strcmp(arg, references[i].name) == 0)
             help->reference = &references[i];
     help->settings = strcmp(arg, "settings") == 0;
-    static const char *const topics[] = {"settings", "clusters", "nodes", "gpus"};
-    const char *near = nearest_name(arg, topics, sizeof topics / sizeof *topics);
+    const char *topics[N_REFERENCES + 1] = {"settings"};
+    for (int i = 0; i < N_REFERENCES; i++)
+        topics[i + 1] = references[i].name;
+    const char *near = nearest_name(arg, topics, N_REFERENCES + 1);
     bool is_command = false;
     for (int i = 0; i < N_COMMANDS; i++)
         is_command = is_command || strcmp(arg, commands[i].name) == 0;
