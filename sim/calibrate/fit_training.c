@@ -241,8 +241,7 @@ enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
     if (!solve(fit, true))
         return diag_input(diag, (struct source_pos){0},
             "the fit does not stand still; the rows do not determine it: add runs of other batches and clusters, or "
-            "name fewer "
-            "files in used_in_fit");
+            "name fewer files in used_in_fit");
     return STATUS_OK;
 }
 

@@ -159,8 +159,7 @@ int calibrate_fit(int argc, char **argv)
             "GPU's own numbers from what flopcast_measure timed on it.\v"
             "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
             "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER. What "
-            "it "
-            "finds goes into a copy of the GPU file or of the stack profile."};
+            "it finds goes into a copy of the GPU file or of the stack profile."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),

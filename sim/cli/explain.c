@@ -31,8 +31,7 @@ static const struct argp_option options[] = {
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"db", KEY_DB, "PATH", 0,
         "Store the parts in this database, for `flopcast plot waterfall`, which shows the last curve: --set makes one "
-        "of "
-        "what is swept",
+        "of what is swept",
         0},
     {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
     {0},

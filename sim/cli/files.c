@@ -72,14 +72,11 @@ int cmd_files(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
-        .doc =
-            "List the files that come with flopcast, with the first sentence of each.\v"
-            "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', and in "
-            "your "
-            "own files, as in 'model: scenarios/models/llama2-7b.yaml', unless a file of that name lies where you are, "
-            "or beside the file that names it. Copy one to change it; its paths are relative to it, so write these "
-            "names for them. "
-            "FLOPCAST_DATA names another folder of the same layout."};
+        .doc = "List the files that come with flopcast, with the first sentence of each.\v"
+               "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', and "
+               "in your own files, as in 'model: scenarios/models/llama2-7b.yaml', unless a file of that name lies "
+               "where you are, or beside the file that names it. Copy one to change it; its paths are relative to it, "
+               "so write these names for them. FLOPCAST_DATA names another folder of the same layout."};
     int group = N_GROUPS;
     argp_parse(&argp, argc, argv, 0, NULL, &group);
     struct arena arena = ARENA_INIT;

@@ -53,8 +53,7 @@ int cmd_plot(int argc, char **argv)
         .args_doc = "FIGURE",
         .doc =
             "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder $FLOPCAST_PLOTS, where that has "
-            "them, "
-            "or of the folder plots.\v"
+            "them, or of the folder plots.\v"
             "Needs gnuplot. A figure shows the newest run: scaling, breakdown, memory and memory_timeline of any "
             "scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql begins "
             "with what it shows.\n\n"

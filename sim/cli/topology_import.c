@@ -188,10 +188,9 @@ int topology_import(int argc, char **argv)
         .args_doc = "FILE",
         .doc = "Make a node file from what a machine says about itself: the topology that NCCL writes "
                "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
-               "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the reason. "
-               "A cluster file names the node: copy one of topologies/clusters (`flopcast files clusters`), and write "
-               "this "
-               "file's name under node."};
+               "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the reason. A "
+               "cluster file names the node: copy one of topologies/clusters (`flopcast files clusters`), and write "
+               "this file's name under node."};
     struct import import = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &import);
     struct diag diag = DIAG_INIT;

@@ -199,8 +199,7 @@ static const struct {
     {"train: 8", "f:2:8: error: 'train' is a single value; a mapping is wanted\n"},
     {"train: {micro_batch: 8, strategy: {}}", "f:2:35: error: 'strategy' is a mapping; a word is wanted\n"},
     {"bandwidth: 2 TB/s", "f:2:12: error: 'bandwidth' is a single value; a mapping {value: 2 TB/s, kind: ..., source: "
-                          "\"...\"} is wanted, "
-                          "of kind datasheet, measured, fitted or assumed\n"},
+                          "\"...\"} is wanted, of kind datasheet, measured, fitted or assumed\n"},
     /* whole numbers */
     {"gpus: 1e6", "f:2:7: error: '1e6' is not a whole number (examples: 8, 1_000_000)\n"},
     {"gpus: 8,16", "f:2:7: error: '8,16' is not a whole number (examples: 8, 1_000_000); several of them to sweep are "

@@ -202,8 +202,7 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.clip_grad_norm", "true"}, ""},
         {BASE "fsdp: {version: 2, limit_all_gathers: false}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: warning: 'fsdp.limit_all_gathers' is not read where 'fsdp.version' is 2; leave it out, or "
-            "take "
-            "1\n"},
+            "take 1\n"},
         {BASE "fsdp: {no_sync: true}\nsweep: [{strategy: [ddp, fsdp]}]\n", {0}, ""},
         {BASE "sweep: [{strategy: [ddp, fsdp], fsdp.no_sync: [false, true]}]\n", {0}, ""},
     };
