@@ -7,6 +7,7 @@
 #include "cli/words.h"
 #include "config/csv.h"
 #include "scenario/tune.h"
+#include "store/record.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -100,15 +101,11 @@ static const char *prefetch(const struct scenario_point *point)
 static bool alike(const struct tune_candidate *a, const struct tune_candidate *b)
 {
     static const double little = 1e-3; /* less than the model knows */
-    const struct scenario *p = &a->point.options, *q = &b->point.options;
-    const struct train_options *t = &p->strategy.train, *u = &q->strategy.train;
-    return strcmp(a->point.hw.cluster.name, b->point.hw.cluster.name) == 0 && p->cluster.gpus == q->cluster.gpus &&
-           strcmp(strategy_label(&p->strategy), strategy_label(&q->strategy)) == 0 &&
-           p->strategy.fsdp.sharding_group_size == q->strategy.fsdp.sharding_group_size &&
-           t->activation_checkpointing == u->activation_checkpointing && t->micro_batch == u->micro_batch &&
-           strategy_micro_steps(t) == strategy_micro_steps(u) &&
-           fabs(a->tokens_per_s - b->tokens_per_s) <= little * a->tokens_per_s &&
-           fabs(a->peak_bytes - b->peak_bytes) <= little * a->peak_bytes;
+    struct scenario p = a->point.options, q = b->point.options;
+    q.strategy.fsdp.backward_prefetch = p.strategy.fsdp.backward_prefetch;
+    q.strategy.fsdp.forward_prefetch = p.strategy.fsdp.forward_prefetch;
+    return p.cluster.gpus == q.cluster.gpus && fabs(a->tokens_per_s - b->tokens_per_s) <= little * a->tokens_per_s &&
+           fabs(a->peak_bytes - b->peak_bytes) <= little * a->peak_bytes && record_curve(&p) == record_curve(&q);
 }
 
 /* prefetches: of this candidate and those alike. */

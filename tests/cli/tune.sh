@@ -17,6 +17,10 @@ cmp out first || fail "two searches differ"
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD
 [[ $(grep -c '^V100' out) == 9 ]] || fail "not a row for each of 3 batches and 3 kinds of checkpointing: $(<out)"
 says out "BACKWARD_PRE, "
+# What the scenario sweeps beside that is not prefetch, however little it changes.
+scenario seeds.yaml 'sweep: [{run.seed: [1, 2]}]'
+expect 0 "$FLOPCAST" tune seeds.yaml --max-batch 1 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD --set train.activation_checkpointing=none
+[[ $(grep -c '^V100' out) == 2 && $(grep -c 'BACKWARD_PRE.*BACKWARD_PRE' out) == 0 ]] || fail "two seeds in a row: $(<out)"
 cp first out
 
 # What is recommended runs as is, at the step time of the table's best.
