@@ -105,6 +105,12 @@ static void what_lets_go_early(void **state)
         {"train.activation_checkpointing", "[none, full]"}, {"train.fusion", "[eager, inductor]"},
         {"train.drop_logits", "[false, true]"}, {"train.cross_entropy", "[eager, fused]"}};
     assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", set, 6);
+    /* 4 x 4,096 tokens of 128,256 words, 2 bytes each, are 4.2 GB of logits; the bounds are 1.6 GB (gradients and
+     * gathered units) and a hundredth apart. */
+    const struct scenario_override words[] = {{"cluster.gpus", "64"}, {"fsdp.sharding_strategy", "FULL_SHARD"},
+        {"model", FLOPCAST_SOURCE_DIR "/scenarios/models/llama3.2-3b.yaml"}, {"train.micro_batch", "4"},
+        {"train.activation_checkpointing", "full"}, {"train.drop_logits", "[false, true]"}};
+    assert_agree(FLOPCAST_SOURCE_DIR "/scenarios/llama2_7b_h100_fsdp.yaml", words, 6);
 }
 
 /* Full checkpointing and a fused loss leave the fullest moment in backward, many GPUs little of gradients: what
