@@ -15,9 +15,10 @@ says out "parameters" "GiB"
 
 expect 2 "$FLOPCAST" plot t5_scaling --db a.db --out t5.png
 says err "which shows: TFLOPS per GPU" "flopcast plot scaling"
-expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]"
+expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]" \
+    --set "train.precision=[fp16_mixed, fp32]"
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
-says scaling.svg "tiny.json DDP, batch 2, 128 tokens: " "tiny.json DDP, batch 4, 256 tokens: " "Bands: 90 %"
+says scaling.svg "tiny.json DDP, batch 2, 128 tokens, fp16_mixed: " "tiny.json DDP, batch 4, 256 tokens, fp32: " "Bands: 90 %"
 # What a sweep varies tells curves and bars apart, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
 expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
