@@ -23,7 +23,8 @@
 #define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
-/* Load the document at path through the table into `into`; strings go to the arena. */
+/* Load the document at path through the table into `into`; strings go to the arena. Files that it names and nobody can
+ * read are told here, where they are named. */
 enum status hw_read(
     void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag);
 
