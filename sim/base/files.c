@@ -53,11 +53,11 @@ const char *files_namesake(struct arena *arena, const char *path)
     static const char *const folders[] = {"scenarios", "scenarios/models", "scenarios/stacks", "topologies/clusters",
         "topologies/gpus", "topologies/nodes"};
     const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    const char *dot = strrchr(last, '.'), *ending = dot && strcmp(dot, ".yaml") == 0 ? "" : ".yaml";
     const char *root = files_folder(arena);
-    for (size_t i = 0; *last && i < 2 * sizeof folders / sizeof *folders; i++) {
-        const char *name = arena_printf(arena, "%s/%s%s", folders[i / 2], last, i % 2 ? ".yaml" : "");
-        size_t length = strlen(name);
-        if (length > 5 && strcmp(name + length - 5, ".yaml") == 0 && holds(root, name, arena))
+    for (size_t i = 0; *last && i < sizeof folders / sizeof *folders; i++) {
+        const char *name = arena_printf(arena, "%s/%s%s", folders[i], last, ending);
+        if (holds(root, name, arena))
             return name;
     }
     return NULL;

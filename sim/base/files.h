@@ -24,7 +24,7 @@ const char *files_find(struct arena *arena, const char *path);
 const char *files_find_from(struct arena *arena, const char *joined, const char *path);
 
 /* A file of that folder that is called as the last part of path, .yaml or not, by the name that files_find() takes
- * (of several the first by alphabet); NULL: there is none. For messages about a path that is not there. */
+ * (of several folders' the first by alphabet); NULL: there is none. For messages about a path that is not there. */
 const char *files_namesake(struct arena *arena, const char *path);
 
 #endif
