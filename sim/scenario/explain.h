@@ -14,8 +14,8 @@
  * taken away in this order, and stay away; a cause's part is what L falls by when it goes, and what is left at the end
  * is called the rest (below 0 where a larger cluster saves work: a smaller share of the optimizer step). So the parts
  * add up to the loss, by construction. Another order gives other parts where causes hide one another (a straggler hides
- * latency); this one takes first the allocator, whose stalls come and go with
- * whatever else changes, and then what is outside of the job's control. */
+ * latency); this one takes first the allocator, whose stalls come and go with whatever else changes, and then what is
+ * outside of the job's control. */
 #ifndef FLOPCAST_SCENARIO_EXPLAIN_H
 #define FLOPCAST_SCENARIO_EXPLAIN_H
 
