@@ -169,6 +169,16 @@ static char *oom_text(struct view *view, int i)
     return text;
 }
 
+static bool has_overrides(const struct scenario_point *point)
+{
+    for (int i = 0; i < point->origins.list.n; i++) {
+        const char *file = point->origins.list.at[i].at.file;
+        if (file && strncmp(file, "--set", strlen("--set")) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Points that lack the same for the same reason are told together: DDP lacks as much on 8 GPUs as on 512. */
 static void print_ooms(FILE *out, struct view *view)
 {
@@ -198,7 +208,8 @@ static void print_ooms(FILE *out, struct view *view)
     }
     free(texts);
     if (told)
-        fprintf(out, "\nwhat fits: flopcast tune %s\n", view->set->file);
+        fprintf(out, "\nwhat fits: flopcast tune %s%s\n", view->set->file,
+            has_overrides(&view->set->points[0]) ? " with what --set gives here" : "");
 }
 
 /* A point and the curve that it lies on. */

@@ -50,7 +50,7 @@ cmp table rows || fail "the table says $(<table), the CSV $(<rows)"
 expect 0 "$FLOPCAST" run oom.yaml --format csv "${oom[@]}"
 sed -n 2p out | grep -q '^oom,tiny.json,DDP,16384,8,oom,,,,,,,,,[0-9.]*,[0-9.]*,[0-9.]*,[a-z]*,' || fail "row: $(sed -n 2p out)"
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}"
-says out "OOM" "out of memory: tiny.json DDP, batch 16384, 8 GPUs" "GiB short; first at" "needed: parameters" "what fits: flopcast tune oom.yaml"
+says out "OOM" "out of memory: tiny.json DDP, batch 16384, 8 GPUs" "GiB short; first at" "needed: parameters" "what fits: flopcast tune oom.yaml with what --set gives here"
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set "cluster.gpus=[8, 16]" # DDP lacks as much on any number
 says out "out of memory: tiny.json DDP, batch 16384, on 8, 16 GPUs"
 [[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, told twice: $(<out)"
