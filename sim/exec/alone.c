@@ -49,28 +49,39 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
     return alone;
 }
 
-struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
+/* What its links let through of such a collective, HUGE_VAL where they are all alike; the first of the slowest, or -1.
+ */
+static double link_rate_Bps(struct alone *alone, const struct coll_cost *cost, int *slowest)
 {
     const struct fabric *fabric = &alone->fabric;
-    struct coll_cost cost = coll_choose(kind, bytes, alone->shape, fabric->hw, force);
-    struct alone_limit limit = {.bytes = bytes, .link_Bps = HUGE_VAL, .nccl_Bps = cost.max_rate_Bps};
-    int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, &cost, 0);
-    int slowest = -1;
+    double least_Bps = HUGE_VAL;
+    int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, cost, 0);
+    *slowest = -1;
     for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
         double rate_Bps = fabric->capacity_Bps[alone->uses[i].link] / alone->uses[i].weight;
-        if (rate_Bps < limit.link_Bps) {
-            limit.link_Bps = rate_Bps;
-            slowest = alone->uses[i].link;
+        if (rate_Bps < least_Bps) {
+            least_Bps = rate_Bps;
+            *slowest = alone->uses[i].link;
         }
     }
+    return least_Bps;
+}
+
+struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
+{
+    int slowest;
+    struct coll_cost cost = coll_choose(kind, bytes, alone->shape, alone->fabric.hw, force);
+    struct alone_limit limit = {
+        .bytes = bytes, .link_Bps = link_rate_Bps(alone, &cost, &slowest), .nccl_Bps = cost.max_rate_Bps};
     if (slowest >= 0)
-        fabric_link_name(limit.link, sizeof limit.link, fabric, slowest);
+        fabric_link_name(limit.link, sizeof limit.link, &alone->fabric, slowest);
     return limit;
 }
 
 struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
 {
+    int slowest;
     struct coll_cost cost = coll_choose(kind, bytes, alone->shape, alone->fabric.hw, force);
-    cost.max_rate_Bps = fmin(cost.max_rate_Bps, alone_limit(alone, kind, bytes, force).link_Bps);
+    cost.max_rate_Bps = fmin(cost.max_rate_Bps, link_rate_Bps(alone, &cost, &slowest));
     return cost;
 }
