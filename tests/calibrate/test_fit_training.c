@@ -83,17 +83,23 @@ static void the_fit_finds_a_time(void **state)
     training_fit_free(&fit);
 }
 
-/* A row that is left out of the fit does not bend it, however wrong it is, and its error is told. */
-static void rows_can_be_left_out(void **state)
+/* A fit that begins with the numbers that the runs were made with. */
+static void load_where_it_stands(struct training_fit *fit, struct diag *diag)
 {
-    (void)state;
     gsl_set_error_handler_off();
     write_text("stack.yaml", STACK(0.8, 0.4));
     write_runs();
     write_text("base.yaml", base_yaml);
+    assert_int_equal(training_fit_load(fit, "runs.csv", "base.yaml", NULL, diag), STATUS_OK);
+}
+
+/* A row that is left out of the fit does not bend it, however wrong it is, and its error is told. */
+static void rows_can_be_left_out(void **state)
+{
+    (void)state;
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
-    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    load_where_it_stands(&fit, &diag);
     fit.rows[RUNS - 1].offset -= 0.2; /* as if it had been measured slower */
     fit.rows[RUNS - 1].left_out = true;
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
@@ -128,13 +134,9 @@ static void rows_say_what_rests_on_them(void **state)
 static void covariance_of_filed_values(void **state)
 {
     (void)state;
-    gsl_set_error_handler_off();
-    write_text("stack.yaml", STACK(0.8, 0.4));
-    write_runs();
-    write_text("base.yaml", base_yaml);
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
-    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    load_where_it_stands(&fit, &diag);
     for (int i = 0; i < RUNS; i++) /* scatter, so that there is something to scale with */
         fit.rows[i].offset += i % 2 ? 1e-3 : -1e-3;
     training_fit_filed(&fit);
@@ -177,13 +179,9 @@ static void correlations_are_what_the_sampler_reads(void **state)
 static void what_rows_do_not_determine_is_told(void **state)
 {
     (void)state;
-    gsl_set_error_handler_off();
-    write_text("stack.yaml", STACK(0.8, 0.4));
-    write_runs();
-    write_text("base.yaml", base_yaml);
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
-    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    load_where_it_stands(&fit, &diag);
     for (int i = 0; i < RUNS; i++)
         fit.rows[i].offset -= 40;
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_INPUT);

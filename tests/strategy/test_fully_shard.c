@@ -80,6 +80,15 @@ static void fsdp1_divides_before_and_after(void **state)
         }
 }
 
+/* small_gpt on 8 GPUs under fully_shard; to be dropped. */
+static const struct plan *fully_shard(struct compiled *compiled)
+{
+    struct strategy_options options = options_of(FULL_SHARD);
+    options.fsdp.version = 2;
+    compile(compiled, &options, &small_gpt, 8);
+    return &compiled->plan;
+}
+
 /* fully_shard needs no record_stream: parameters are copied out on the compute stream, which frees them (0 waits); the
  * input of a reduce-scatter, copied in there, is kept (reduce_scatter_state) until the compute stream has been told to
  * wait for it, before the next one is made or when backward ends. So each but the last is waited for by the copy_in
@@ -88,10 +97,7 @@ static void fully_shard_frees_on_the_compute_stream(void **state)
 {
     (void)state;
     struct compiled compiled;
-    struct strategy_options options = options_of(FULL_SHARD);
-    options.fsdp.version = 2;
-    compile(&compiled, &options, &small_gpt, 8);
-    const struct plan *plan = &compiled.plan;
+    const struct plan *plan = fully_shard(&compiled);
     int params = 0, inputs = 0, waited = 0;
     plan_wait reduced = PLAN_NO_OP;
     for (int i = 0; i < plan->ops.n; i++) {
@@ -129,10 +135,7 @@ static void gathers_wait_for_the_copy_before_the_last(void **state)
 {
     (void)state;
     struct compiled compiled;
-    struct strategy_options options = options_of(FULL_SHARD);
-    options.fsdp.version = 2;
-    compile(&compiled, &options, &small_gpt, 8);
-    const struct plan *plan = &compiled.plan;
+    const struct plan *plan = fully_shard(&compiled);
     assert_int_equal(first_named(plan, OP_HOST_WAIT, "limit_all_gathers"), -1);
     assert_int_equal(first_named(plan, OP_HOST, "limit_all_gathers"), -1);
     int root = first_named(plan, OP_KERNEL, "root/copy_out"),
