@@ -199,6 +199,7 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.weight_decay", "true"},
             "--set train.weight_decay:1:1: warning: 'train.weight_decay' is not read where 'train.optimizer' is adamw; "
             "leave it out, or take sgd or sgd_momentum\n"},
+        {BASE "sweep: [{train.optimizer: [sgd], train.weight_decay: [true]}]\n", {0}, ""},
         {BASE, {"train.clip_grad_norm", "true"}, ""},
         {BASE "fsdp: {version: 2, limit_all_gathers: false}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: warning: 'fsdp.limit_all_gathers' is not read where 'fsdp.version' is 2; leave it out, or "
