@@ -92,12 +92,39 @@ static void mistakes_are_told_where_they_stand(void **state)
     unload(loaded);
 }
 
+static struct quantity sustained_of(const char *file, struct arena *arena)
+{
+    struct stack stack;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(
+        stack_load(&stack, arena_printf(arena, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s", file), arena, &diag),
+        STATUS_OK);
+    for (int a = 0; a < STACK_ARCHS; a++)
+        if (strcmp(stack_archs[a], "Ampere") == 0)
+            return stack.rates[a].gemm_sustained;
+    return (struct quantity){0};
+}
+
+/* DeepSpeed 0.3 has what was fitted to DeepSpeed of 2022, as its file says. */
+static void what_is_borrowed_follows_the_fit(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct quantity fitted = sustained_of("deepspeed-2022.yaml", &arena),
+                    borrowed = sustained_of("deepspeed-0.3.yaml", &arena);
+    assert_int_equal(fitted.kind, QUANTITY_FITTED);
+    assert_int_equal(borrowed.kind, QUANTITY_ASSUMED);
+    assert_near(borrowed.value, fitted.value, 0);
+    arena_release(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stack_replaces_what_it_names),
         cmocka_unit_test(a_sweep_compares_stacks),
         cmocka_unit_test(mistakes_are_told_where_they_stand),
+        cmocka_unit_test(what_is_borrowed_follows_the_fit),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }
