@@ -239,8 +239,7 @@ int emit_autocast_weights(struct emit *emit, int layer)
     if (to == 0)
         return PLAN_NO_OP;
     int copy = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast_weights"), to, HBM_GATHERED);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "autocast"),
-        kernel_stream(KERNEL_COPY, (double)from, (double)to, 0), emit->options->host.kernel_issue_s);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, emit_name(emit, layer, "autocast"), (double)from, (double)to);
     return copy;
 }
 

@@ -254,9 +254,7 @@ void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel)
 
 static void cast(struct emit *emit, const char *name, double numel, int64_t from_bytes, int64_t to_bytes)
 {
-    plan_kernel(&emit->builder, STREAM_COMPUTE, name,
-        kernel_stream(KERNEL_COPY, numel * (double)from_bytes, numel * (double)to_bytes, 0),
-        emit->options->host.kernel_issue_s);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, name, numel * (double)from_bytes, numel * (double)to_bytes);
 }
 
 bool strategy_clips_by_torch(int kind)

@@ -44,8 +44,7 @@ static int cut_gradients(struct zero *zero, int64_t elements, int n)
     if (joins)
         zero_copy_list(zero, STREAM_POST, (double)bytes, PLAN_NO_OP);
     if (!blocks)
-        plan_kernel(&emit->builder, STREAM_POST, "reduce_scatter/div",
-            kernel_stream(KERNEL_ELEMENTWISE, (double)bytes, (double)bytes, 0), emit->options->host.kernel_issue_s);
+        emit_stream_kernel(emit, STREAM_POST, KERNEL_ELEMENTWISE, "reduce_scatter/div", (double)bytes, (double)bytes);
     plan_stream_wait(&emit->builder, STREAM_COMM, plan_last_op(&emit->builder, STREAM_POST));
     return joined;
 }
