@@ -122,6 +122,15 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
 void config_write_json(
     FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins);
 
+/* The file at path with other texts for the values of some keys, each in YAML on one line; what else stands there,
+ * comments too, stays as it is. A key of the root that is not there is added at its end. */
+struct config_change {
+    const char *path; /* dotted */
+    const char *text;
+};
+enum status config_write_changed(
+    FILE *out, const char *path, const struct config_change *changes, int n, struct diag *diag);
+
 /* Every setting of the table by its dotted path, with its default ("-": not set; or "needed"), its sentence and what is
  * allowed. Every field must have its sentence. */
 void config_print_reference(FILE *out, const struct config_table *table, const void *defaults);

@@ -11,6 +11,7 @@ struct document_node {
     int line, column;
     const char *text; /* scalars only, else NULL */
     int first, n;     /* children */
+    size_t from, to;  /* what of the text it is, in characters, a byte order mark not counted; to: one behind */
 };
 
 struct config_doc {

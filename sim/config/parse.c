@@ -79,11 +79,14 @@ static bool take_scalar(struct builder *b, const yaml_event_t *event)
                       .quoted = quoted,
                       .line = at.line,
                       .column = at.column,
-                      .text = null ? NULL : arena_strdup(&b->doc->arena, text)});
+                      .text = null ? NULL : arena_strdup(&b->doc->arena, text),
+                      .from = event->start_mark.index,
+                      .to = event->end_mark.index});
 }
 
-static bool take_start(struct builder *b, enum config_kind kind, struct source_pos at)
+static bool take_start(struct builder *b, enum config_kind kind, const yaml_event_t *event)
 {
+    struct source_pos at = place(b, event->start_mark);
     if (awaits_key(b))
         b->worst = diag_input(b->diag, at, "a key must be a word, not a list or a mapping");
     if (b->depth == CONFIG_MAX_DEPTH) {
@@ -91,7 +94,8 @@ static bool take_start(struct builder *b, enum config_kind kind, struct source_p
         return false;
     }
     int id = b->doc->nodes.n;
-    if (!add(b, (struct document_node){.kind = kind, .line = at.line, .column = at.column}))
+    if (!add(b, (struct document_node){
+                    .kind = kind, .line = at.line, .column = at.column, .from = event->start_mark.index}))
         return false;
     b->open[b->depth++] = (struct open){id, b->pending.n};
     return true;
@@ -145,13 +149,18 @@ static void refuse_duplicates(struct builder *b, const struct document_node *map
     free(keys);
 }
 
-static void take_end(struct builder *b)
+/* Without brackets the event stands where the next node begins: comments may lie between. */
+static void take_end(struct builder *b, const yaml_event_t *event)
 {
     struct open open = b->open[--b->depth];
     struct document_node *node = &b->doc->nodes.at[open.node];
     node->first = b->doc->children.n;
     node->n = b->pending.n - open.first_pending;
     BUG_IF(node->n > 0 && !b->pending.at, "%d children that nobody holds", node->n);
+    if (event->end_mark.index > event->start_mark.index) /* a bracket */
+        node->to = event->end_mark.index;
+    else
+        node->to = node->n > 0 ? b->doc->nodes.at[b->pending.at[b->pending.n - 1]].to : node->from;
     for (int i = open.first_pending; i < b->pending.n; i++)
         vec_push(&b->doc->children, b->pending.at[i]);
     b->pending.n = open.first_pending;
@@ -181,13 +190,13 @@ static bool take(struct builder *b, const yaml_event_t *event)
         return take_scalar(b, event);
     case YAML_SEQUENCE_START_EVENT:
         refuse_properties(b, event->data.sequence_start.anchor, event->data.sequence_start.tag, at);
-        return take_start(b, CONFIG_SEQUENCE, at);
+        return take_start(b, CONFIG_SEQUENCE, event);
     case YAML_MAPPING_START_EVENT:
         refuse_properties(b, event->data.mapping_start.anchor, event->data.mapping_start.tag, at);
-        return take_start(b, CONFIG_MAPPING, at);
+        return take_start(b, CONFIG_MAPPING, event);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        take_end(b);
+        take_end(b, event);
         return true;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:

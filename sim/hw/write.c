@@ -1,6 +1,8 @@
 #include "hw/table.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* As short as quantity_format makes it, where that loses nothing that matters. */
 static void write_value(FILE *out, double value, enum dimension dimension)
@@ -46,4 +48,69 @@ void hw_write_node(FILE *out, const struct hw_node *node)
             json_write_string(out, *(const char *const *)at);
         fputc('\n', out);
     }
+}
+
+/* ---- a file once more ---- */
+
+struct changes {
+    struct arena arena;
+    VEC(struct config_change) list;
+};
+
+static void change(
+    struct changes *to, const char *path, const struct quantity *q, enum dimension dimension, const char *string)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    if (q)
+        write_quantity(out, *q, dimension);
+    else
+        json_write_string(out, string);
+    fclose(out);
+    vec_push(&to->list, (struct config_change){path, arena_strdup(&to->arena, text)});
+    free(text);
+}
+
+static bool same_quantity(struct quantity a, struct quantity b)
+{
+    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error &&
+           strcmp(a.source ? a.source : "", b.source ? b.source : "") == 0;
+}
+
+static void compare(
+    struct changes *to, const struct config_table *table, const char *prefix, const void *filed, const void *now)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const void *was = (const char *)filed + field->offset, *is = (const char *)now + field->offset;
+        const char *path = arena_printf(&to->arena, "%s%s", prefix, field->key);
+        if (field->type == FIELD_SECTION)
+            compare(to, field->section, arena_printf(&to->arena, "%s.", path), was, is);
+        else if (field->type == FIELD_SOURCED &&
+                 !same_quantity(*(const struct quantity *)was, *(const struct quantity *)is))
+            change(to, path, is, field->dimension, NULL);
+        else if ((field->type == FIELD_STRING || field->type == FIELD_PATH) &&
+                 strcmp(*(const char *const *)was, *(const char *const *)is) != 0)
+            change(to, path, NULL, DIM_NONE, *(const char *const *)is);
+    }
+}
+
+enum status hw_write_changed(
+    FILE *out, const char *path, const struct config_table *table, const void *now, struct diag *diag)
+{
+    struct hw filed = {0};
+    struct changes changes = {0};
+    void *was = table == &hw_gpu_table    ? (void *)&filed.gpu
+                : table == &hw_node_table ? (void *)&filed.node
+                                          : (void *)&filed.cluster;
+    enum status status = hw_read(was, table, path, &changes.arena, diag);
+    if (status == STATUS_OK) {
+        compare(&changes, table, "", was, now);
+        status = config_write_changed(out, path, changes.list.at, changes.list.n, diag);
+    }
+    vec_free(&changes.list);
+    arena_release(&changes.arena);
+    return status;
 }
