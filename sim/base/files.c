@@ -48,6 +48,37 @@ const char *files_find(struct arena *arena, const char *path)
     return files_find_from(arena, path, path);
 }
 
+/* What follows folder and '/' in path, or NULL: it is not inside. */
+static const char *inside(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return n > 1 && strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+const char *files_name_from(struct arena *arena, const char *from, const char *path)
+{
+    char file[PATH_MAX], folder[PATH_MAX], own[PATH_MAX];
+    if (!realpath(path, file))
+        return path;
+    if (!realpath(files_folder(arena), own))
+        *own = '\0';
+    const char *slash = from ? strrchr(from, '/') : NULL;
+    const char *named = slash ? arena_printf(arena, "%.*s/", (int)(slash - from), from) : ".";
+    bool known = from && realpath(named, folder);
+    const char *name = inside(file, own);
+    if (name && !(known && inside(folder, own)))
+        return arena_strdup(arena, name);
+    const char *below = known ? inside(file, folder) : NULL;
+    if (below)
+        return arena_strdup(arena, below);
+    char *last = known ? strrchr(folder, '/') : NULL;
+    if (last) {
+        *last = '\0';
+        below = inside(file, folder);
+    }
+    return below ? arena_printf(arena, "../%s", below) : arena_strdup(arena, file);
+}
+
 const char *files_namesake(struct arena *arena, const char *path)
 {
     static const char *const folders[] = {"scenarios", "scenarios/models", "scenarios/stacks", "topologies/clusters",

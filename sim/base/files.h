@@ -23,6 +23,11 @@ const char *files_find(struct arena *arena, const char *path);
 /* The same of a path that a file names: joined is what it is from the folder of that file. */
 const char *files_find_from(struct arena *arena, const char *joined, const char *path);
 
+/* How a file that is written to `from` names the file at path, which exists: flopcast's own by its name, but from
+ * inside that folder; relative where one folder up holds both, so that it can move; else absolute. from NULL: not known
+ * where it will lie. */
+const char *files_name_from(struct arena *arena, const char *from, const char *path);
+
 /* A file of that folder that is called as the last part of path, .yaml or not, by the name that files_find() takes
  * (of several folders' the first by alphabet); NULL: there is none. For messages about a path that is not there. */
 const char *files_namesake(struct arena *arena, const char *path);

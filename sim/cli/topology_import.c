@@ -59,34 +59,6 @@ static const char *file_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* The name by which flopcast's own file goes everywhere; NULL: it is none of these. */
-static const char *own_name(const char *absolute, struct arena *arena)
-{
-    char *folder = realpath(files_folder(arena), NULL);
-    size_t n = folder ? strlen(folder) : 0;
-    bool inside = n > 0 && strncmp(absolute, folder, n) == 0 && absolute[n] == '/';
-    free(folder);
-    return inside ? arena_strdup(arena, absolute + n + 1) : NULL;
-}
-
-/* As a node file at out would name the GPU file: relative where both are in one topologies folder, so that the folder
- * can move; flopcast's own by its name; else absolute. */
-static const char *path_from(const char *out, const char *gpu, struct arena *arena)
-{
-    int folder = out ? (int)(file_name(out) - out) : 0;
-    const char *relative = arena_printf(arena, "../gpus/%s", file_name(gpu));
-    char *there = out ? realpath(arena_printf(arena, "%.*s%s", folder, out, relative), NULL) : NULL;
-    char *absolute = realpath(gpu, NULL);
-    const char *own = absolute ? own_name(absolute, arena) : NULL;
-    const char *path = there && absolute && strcmp(there, absolute) == 0 ? relative
-                       : own                                             ? own
-                       : absolute                                        ? arena_strdup(arena, absolute)
-                                                                         : gpu;
-    free(there);
-    free(absolute);
-    return path;
-}
-
 /* One line of a comment: what a dump names itself cannot end it. */
 static void comment(FILE *out, const char *text)
 {
@@ -167,7 +139,7 @@ static enum status run(struct import *import, struct diag *diag)
     const char *stem = arena_printf(&import->arena, "%.*s", (int)(strcspn(name, ".")), name);
     if (status == STATUS_OK)
         status = topology_node(&node, &dump, import->name ? import->name : stem,
-            path_from(import->out, import->gpu, &import->arena), &gpu, (struct source_pos){.file = import->gpu},
+            files_name_from(&import->arena, import->out, import->gpu), &gpu, (struct source_pos){.file = import->gpu},
             &import->arena, diag);
     import->reduces = dump.fabric == HW_NVSWITCH && (strcmp(gpu.arch ? gpu.arch : "", "Hopper") == 0 ||
                                                         strcmp(gpu.arch ? gpu.arch : "", "Blackwell") == 0);
