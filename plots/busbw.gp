@@ -3,7 +3,7 @@ blue = '#0072B2'
 orange = '#D55E00'
 grey = '#555555'
 panels = |$panels| - 1
-columns = 8
+columns = panels < 8 ? ceil(sqrt(1.5 * panels)) : 8
 lines = (panels + columns - 1) / columns
 of(panel, name) = column("panel") == panel ? column(name) : NaN
 
@@ -20,9 +20,9 @@ set multiplot layout lines, columns margins screen 0.035, 0.99, 0.03, 0.86 spaci
 set label 1 'Bus bandwidth of collectives by message size, GB/s: nccl-tests (points) and predicted (lines)' at screen 0.5,0.97 center font ',16'
 set label 2 word($heading[2], 1) at screen 0.5,0.935 center textcolor rgb grey
 do for [p = 1 : panels] {
-  set label 3 word($panels[p + 1], 1) at graph 0,1.24 font ',8' textcolor rgb 'black'
-  set label 4 word($panels[p + 1], 2) at graph 0,1.08 font ',7' textcolor rgb grey
-  set label 5 word($panels[p + 1], 3) at graph 0.97,0.12 right font ',9' textcolor rgb orange
+  set label 3 word($panels[p + 1], 1) at graph 0,1 offset 0,1.5 font ',8' textcolor rgb 'black'
+  set label 4 word($panels[p + 1], 2) at graph 0,1 offset 0,0.5 font ',7' textcolor rgb grey
+  set label 5 word($panels[p + 1], 3) at graph 0.97,0 offset 0,0.9 right font ',9' textcolor rgb orange
   plot $points using (of(p, "bytes")):(of(p, "measured")) with points pointtype 7 pointsize 0.35 linecolor rgb blue, \
     $points using (of(p, "bytes")):(of(p, "predicted")) with lines linewidth 1.2 linecolor rgb orange
   unset label 1

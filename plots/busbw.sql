@@ -20,6 +20,8 @@ WHERE use <> 'bad' AND place IN (SELECT place FROM v_nccl_point GROUP BY place H
 ORDER BY use = 'left_out', family, nodes, ranks, place
 
 -- name: heading
-SELECT printf('nodes x GPUs of a node, cluster, median error from 1 MiB on: at most 10 %% for %d of %d left-out tables',
-    sum(large_error <= 0.1), count(large_error)) AS setting
+SELECT printf('nodes x GPUs of a node, cluster, median error from 1 MiB on%s',
+    CASE WHEN count(large_error) > 0
+      THEN printf(': at most 10 %% for %d of %d left-out tables', sum(large_error <= 0.1), count(large_error))
+      ELSE '' END) AS setting
 FROM v_nccl_table WHERE use = 'left_out'

@@ -15,7 +15,9 @@ FROM ranked WHERE n >= 4 AND place IN ((n + 1) / 2, (n + 2) / 2)
 GROUP BY fitted, bin ORDER BY fitted, bin
 
 -- name: heading
-SELECT printf('%d sizes of %d fitted tables, %d of %d left out; lines: medians over a factor of 4',
+SELECT printf('%d sizes of %d fitted tables%s; lines: medians over a factor of 4',
     sum(use = 'fit'), count(DISTINCT CASE WHEN use = 'fit' THEN place END),
-    sum(use = 'left_out'), count(DISTINCT CASE WHEN use = 'left_out' THEN place END)) AS setting
+    CASE WHEN sum(use = 'left_out') > 0
+      THEN printf(', %d of %d left out', sum(use = 'left_out'), count(DISTINCT CASE WHEN use = 'left_out' THEN place END))
+      ELSE '' END) AS setting
 FROM v_nccl_point WHERE use <> 'bad'

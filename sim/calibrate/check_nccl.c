@@ -19,8 +19,7 @@ static int find_name(const char *const *names, const char *name)
     return COLL_ANY;
 }
 
-/* "NVIDIA H100 80GB HBM3" and our H100-SXM5-80GB are one model. */
-static bool same_model(const char *logged, const struct hw_gpu *gpu)
+bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu)
 {
     char model[32];
     snprintf(model, sizeof model, "%.*s", (int)strcspn(gpu->name, "- "), gpu->name);
@@ -73,7 +72,7 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
     input_close(input);
     if (status == STATUS_OK)
         set_group(out, &read.rows.at[0], hw);
-    if (read.about.gpu && !same_model(read.about.gpu, &hw->gpu))
+    if (read.about.gpu && !nccl_same_gpu(read.about.gpu, &hw->gpu))
         out->other_gpu = read.about.gpu;
     if (status == STATUS_OK)
         status = add_rows(out, &read, hw, force, arena, diag);

@@ -6,6 +6,9 @@
 #include "coll/coll.h"
 #include "store/store.h"
 
+/* Whether a log's name of its GPUs is that of this one's model: "NVIDIA H100 80GB HBM3" and H100-SXM5-80GB. */
+bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu);
+
 struct nccl_checked {
     double bytes, measured_s; /* out of place where there is such a figure, else in place */
     struct coll_cost predicted;

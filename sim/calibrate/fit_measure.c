@@ -1,6 +1,7 @@
 #include "calibrate/fit_measure.h"
 
 #include "calibrate/basis.h"
+#include "calibrate/filed.h"
 
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -226,6 +227,7 @@ enum status measure_fit(
     restore(&out->gpu.gemm_sustained, filed->gemm_sustained);
     restore(&out->gpu.pointwise_efficiency, filed->pointwise_efficiency);
     restore(&out->gpu.overlap_slowdown, filed->overlap_slowdown);
+    restore(&out->gpu.conv_efficiency, filed->conv_efficiency);
     if (out->n_numbers > 0)
         return STATUS_OK;
     measure_fit_free(out);
@@ -313,4 +315,15 @@ void measure_fit_print(
     for (int i = 0; i < file->rows.n; i++)
         if (is(&file->rows.at[i], "overlap", NULL) && *file->rows.at[i].beside)
             print_slowdown(out, fit, file, &file->rows.at[i]);
+}
+
+enum status measure_fit_write(const struct measure_fit *fit, const struct hw_gpu *filed,
+    const struct measured_file *file, const char *from, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct hw_gpu now = *filed;
+    filed_take(&hw_gpu_table, &now, &fit->gpu,
+        arena_printf(arena,
+            "`flopcast calibrate fit measure` on what flopcast_measure %s timed on %s, driver %s, CUDA %s, on %s",
+            file->version, file->gpu, file->driver, file->cuda, file->date));
+    return filed_write(path, from, &hw_gpu_table, &now, diag);
 }

@@ -37,4 +37,8 @@ void measure_fit_free(struct measure_fit *fit);
 void measure_fit_print(
     FILE *out, const struct measure_fit *fit, const struct hw_gpu *filed, const struct measured_file *file);
 
+/* The GPU's file, `from`, with the computed numbers at path. */
+enum status measure_fit_write(const struct measure_fit *fit, const struct hw_gpu *filed,
+    const struct measured_file *file, const char *from, const char *path, struct arena *arena, struct diag *diag);
+
 #endif

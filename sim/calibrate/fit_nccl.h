@@ -111,8 +111,7 @@ struct nccl_contradiction {
 struct nccl_contradiction nccl_case_contradiction(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
-/* What the source text of a fitted quantity says before ": ", and the hardware after it. */
-#define NCCL_TABLES "results/measured/nccl_tables.csv"
+/* What the source text of a fitted quantity says behind its last ": ": the hardware, or the file of a cluster's own. */
 const char *nccl_parameter_family(const struct nccl_parameter *parameter);
 
 /* A solved fit as rows. measured: the folder, to be told. */

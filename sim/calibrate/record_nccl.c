@@ -11,8 +11,10 @@
 
 const char *nccl_parameter_family(const struct nccl_parameter *parameter)
 {
-    const char *end = strstr(parameter->source, NCCL_TABLES ": ");
-    return end ? end + strlen(NCCL_TABLES ": ") : parameter->source;
+    const char *family = parameter->source;
+    for (const char *colon = strstr(family, ": "); colon; colon = strstr(family, ": "))
+        family = colon + strlen(": ");
+    return family;
 }
 
 static enum status put_parameter(struct store_fit *into, const struct nccl_fit *fit, int at, struct diag *diag)

@@ -127,10 +127,8 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
     double large;
     if (!check->other_gpu && nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > far_off)
-        fputs("to bring the cluster nearer: large sizes rest on nccl_efficiency and nccl_channel_bandwidth, small\n"
-              "ones on latencies, of a copy of its file and its node's (`flopcast help clusters`, `flopcast help "
-              "nodes`)\n",
-            out);
+        fputs(
+            "to bring the cluster nearer: `flopcast calibrate fit nccl LOG... --topology FILE --out MINE.yaml`\n", out);
 }
 
 static enum status store_check(

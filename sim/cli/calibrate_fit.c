@@ -1,9 +1,11 @@
+#include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
 
 #include "base/files.h"
 #include "calibrate/calibrate.h"
 #include "calibrate/fit_cluster.h"
+#include "calibrate/fit_logs.h"
 #include "calibrate/fit_measure.h"
 #include "calibrate/fit_nccl.h"
 #include "calibrate/fit_training.h"
@@ -13,13 +15,26 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_MEASURED = 256, KEY_GPUS, KEY_CLUSTERS, KEY_DB, KEY_CORRELATIONS, KEY_CROSS_VALIDATE, KEY_GPU };
+enum {
+    KEY_MEASURED = 256,
+    KEY_GPUS,
+    KEY_CLUSTERS,
+    KEY_DB,
+    KEY_CORRELATIONS,
+    KEY_CROSS_VALIDATE,
+    KEY_GPU,
+    KEY_TOPOLOGY,
+    KEY_NODES,
+    KEY_OUT
+};
 
 enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_MEASURE, FIT_COUNT };
 static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", "measure", NULL};
 
 struct fit_command {
-    const char *measured, *gpus, *clusters, *db, *gpu, *file;
+    const char *measured, *gpus, *clusters, *db, *gpu, *topology, *out;
+    VEC(const char *) files;
+    int nodes;
     enum fit_what what;
     bool correlations, cross_validate;
 };
@@ -34,6 +49,14 @@ static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0,
         "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
     {"gpu", KEY_GPU, "FILE", 0, "measure: the GPU that was measured, a file of topologies/gpus", 0},
+    {"topology", KEY_TOPOLOGY, "FILE", 0, "nccl LOG...: the cluster that they are of, a file of topologies/clusters",
+        0},
+    {"nodes", KEY_NODES, "N", 0, "nccl LOG...: on how many nodes they ran, where a log does not say it or counts trays",
+        0},
+    {"out", KEY_OUT, "FILE", 0,
+        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, and "
+        "FILE-node.yaml beside it; of measure that of the GPU",
+        0},
     {"correlations", KEY_CORRELATIONS, NULL, 0,
         "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
     {"cross-validate", KEY_CROSS_VALIDATE, NULL, 0,
@@ -42,6 +65,42 @@ static const struct argp_option options[] = {
         0},
     {0},
 };
+
+/* What to fit, then its files. */
+static void take_argument(struct fit_command *command, char *arg, const struct argp_state *state)
+{
+    bool takes_files = command->what == FIT_NCCL || (command->what == FIT_MEASURE && command->files.n == 0);
+    if (state->arg_num > 0 && takes_files) {
+        vec_push(&command->files, arg);
+        return;
+    }
+    while (fit_names[command->what] && (state->arg_num > 0 || strcmp(fit_names[command->what], arg) != 0))
+        command->what++;
+    if (!fit_names[command->what])
+        argp_error(state,
+            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'measure FILE', or nothing for the "
+            "GPUs",
+            arg);
+}
+
+static void check(const struct fit_command *command, const struct argp_state *state)
+{
+    bool logs = command->what == FIT_NCCL && command->files.n > 0;
+    if (command->what == FIT_MEASURE ? command->files.n == 0 || !command->gpu : command->gpu != NULL)
+        argp_error(
+            state, "a file of flopcast_measure and its --gpu FILE go together: calibrate fit measure FILE --gpu FILE");
+    if (logs != (command->topology != NULL))
+        argp_error(state,
+            "logs of nccl-tests and their --topology FILE go together: calibrate fit nccl LOG... --topology FILE");
+    if (command->out && !logs && command->what != FIT_MEASURE)
+        argp_error(state, "--out is for: calibrate fit nccl LOG..., and measure");
+    if (command->db && command->what != FIT_GPUS && command->what != FIT_NCCL)
+        argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
+    if (command->correlations && (logs || (command->what != FIT_NCCL && command->what != FIT_TRAINING)))
+        argp_error(state, "--correlations is for: calibrate fit nccl, and training");
+    if (command->cross_validate && (command->what != FIT_TRAINING || command->correlations))
+        argp_error(state, "--cross-validate is for: calibrate fit training, alone");
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -68,29 +127,20 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_CROSS_VALIDATE:
         command->cross_validate = true;
         return 0;
+    case KEY_TOPOLOGY:
+        command->topology = arg;
+        return 0;
+    case KEY_NODES:
+        command->nodes = argument_count("nodes", arg, 1 << 20, state);
+        return 0;
+    case KEY_OUT:
+        command->out = arg;
+        return 0;
     case ARGP_KEY_ARG:
-        if (command->what == FIT_MEASURE && !command->file) {
-            command->file = arg;
-            return 0;
-        }
-        while (fit_names[command->what] && (state->arg_num > 0 || strcmp(fit_names[command->what], arg) != 0))
-            command->what++;
-        if (!fit_names[command->what])
-            argp_error(state,
-                "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'measure FILE', or nothing for the "
-                "GPUs",
-                arg);
+        take_argument(command, arg, state);
         return 0;
     case ARGP_KEY_END:
-        if (command->what == FIT_MEASURE ? !command->file || !command->gpu : command->gpu != NULL)
-            argp_error(state,
-                "a file of flopcast_measure and its --gpu FILE go together: calibrate fit measure FILE --gpu FILE");
-        if (command->db && command->what != FIT_GPUS && command->what != FIT_NCCL)
-            argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
-        if (command->correlations && command->what != FIT_NCCL && command->what != FIT_TRAINING)
-            argp_error(state, "--correlations is for: calibrate fit nccl, and training");
-        if (command->cross_validate && (command->what != FIT_TRAINING || command->correlations))
-            argp_error(state, "--cross-validate is for: calibrate fit training, alone");
+        check(command, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -112,13 +162,16 @@ static void fit_measured(const struct fit_command *command, struct arena *arena,
     struct hw_gpu filed;
     struct measured_file file = {0};
     struct measure_fit fit;
-    enum status status = hw_load_gpu(&filed, files_find(arena, command->gpu), arena, diag);
-    if (status != STATUS_OK || measured_read(&file, command->file, diag) != STATUS_OK) {
+    const char *gpu = files_find(arena, command->gpu);
+    enum status status = hw_load_gpu(&filed, gpu, arena, diag);
+    if (status != STATUS_OK || measured_read(&file, command->files.at[0], diag) != STATUS_OK) {
         measured_file_free(&file);
         return;
     }
     if (measure_fit(&fit, &filed, &file, diag) == STATUS_OK) {
         measure_fit_print(stdout, &fit, &filed, &file);
+        if (command->out)
+            measure_fit_write(&fit, &filed, &file, gpu, command->out, arena, diag);
         measure_fit_free(&fit);
     }
     measured_file_free(&file);
@@ -145,18 +198,41 @@ static void fit_nccl(const struct fit_command *command, struct arena *arena, str
     nccl_fit_free(&fit);
 }
 
+static void fit_logs(const struct fit_command *command, struct arena *arena, struct diag *diag)
+{
+    const struct logs_request request = {.topology = files_find(arena, command->topology),
+        .logs = command->files.at,
+        .n_logs = command->files.n,
+        .nccl = {.nodes = command->nodes}};
+    struct logs_fit fit;
+    struct store *store = NULL;
+    enum status status = logs_fit(&fit, &request, arena, diag);
+    if (status == STATUS_OK)
+        logs_fit_print(stdout, &fit);
+    if (status == STATUS_OK && command->out)
+        status = logs_fit_write(&fit, &request, command->out, arena, diag);
+    if (status == STATUS_OK && command->db && store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)
+        nccl_fit_store(&fit.nccl, command->files.at[0], store, diag);
+    store_close(store);
+    logs_fit_free(&fit);
+}
+
 int calibrate_fit(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .args_doc = "[nccl | training | cluster | measure FILE --gpu FILE]",
+        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | measure FILE --gpu FILE]",
         .doc =
             "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in the "
             "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
-            "of nccl-tests, fitted or left out; with 'training', what only training shows, in topologies/gpus and "
-            "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', what "
-            "scaling curves among them say about the variation that cluster files assume (minutes); with 'measure', a "
-            "GPU's own numbers from what flopcast_measure timed on it.\v"
+            "of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own logs of "
+            "nccl-tests; with 'training', what only training shows, in topologies/gpus and scenarios/stacks, from the "
+            "rows of training.csv that say used_in_fit (minutes); with 'cluster', what scaling curves among them say "
+            "about the variation that cluster files assume (minutes); with 'measure', a GPU's own numbers from what "
+            "flopcast_measure timed on it.\v"
+            "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
+            "together determine the numbers of a copy of the cluster file that is nearest to yours (--out; its node "
+            "file is copied, too). What they do not tell stays as it is.\n\n"
             "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
             "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER. What "
             "it finds goes into a copy of the GPU file or of the stack profile."};
@@ -170,7 +246,9 @@ int calibrate_fit(int argc, char **argv)
     const char *base = arena_printf(&arena, "%s/training.yaml", command.measured);
     if (access(base, F_OK) != 0) /* as `flopcast validate` has it */
         base = files_own(&arena, "results/measured/training.yaml");
-    if (command.what == FIT_NCCL)
+    if (command.what == FIT_NCCL && command.files.n > 0)
+        fit_logs(&command, &arena, &diag);
+    else if (command.what == FIT_NCCL)
         fit_nccl(&command, &arena, &diag);
     else if (command.what == FIT_TRAINING)
         training_fit_print(stdout, table, base,
@@ -184,6 +262,7 @@ int calibrate_fit(int argc, char **argv)
         fit_measured(&command, &arena, &diag);
     else
         fit_gpus(&command, &arena, &diag);
+    vec_free(&command.files);
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -88,7 +88,7 @@ static void compare(
         const char *path = arena_printf(&to->arena, "%s%s", prefix, field->key);
         if (field->type == FIELD_SECTION)
             compare(to, field->section, arena_printf(&to->arena, "%s.", path), was, is);
-        else if (field->type == FIELD_SOURCED &&
+        else if (field->type == FIELD_SOURCED && quantity_is_set(*(const struct quantity *)is) &&
                  !same_quantity(*(const struct quantity *)was, *(const struct quantity *)is))
             change(to, path, is, field->dimension, NULL);
         else if ((field->type == FIELD_STRING || field->type == FIELD_PATH) &&

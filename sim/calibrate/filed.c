@@ -1,0 +1,58 @@
+#include "calibrate/filed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double rounded(double value, int digits)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    return strtod(text, NULL);
+}
+
+struct quantity filed_quantity(struct quantity found, const struct config_field *field)
+{
+    found.value = rounded(found.value, 4);
+    found.std_error = rounded(found.std_error, 2);
+    if (field->dimension == DIM_FRACTION && found.value > field->max)
+        found.value = field->max;
+    return found;
+}
+
+void filed_take(const struct config_table *table, void *now, const void *found, const char *source)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        void *to = (char *)now + field->offset;
+        const void *from = (const char *)found + field->offset;
+        if (field->type == FIELD_SECTION)
+            filed_take(field->section, to, from, source);
+        if (field->type != FIELD_SOURCED)
+            continue;
+        struct quantity *was = to, is = *(const struct quantity *)from;
+        bool same = was->source && is.source && strcmp(was->source, is.source) == 0;
+        if ((is.kind != QUANTITY_MEASURED && is.kind != QUANTITY_FITTED) || same)
+            continue;
+        *was = filed_quantity(is, field);
+        was->source = source;
+    }
+}
+
+enum status filed_write(
+    const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *memory = open_memstream(&text, &n);
+    BUG_IF(!memory, "open_memstream failed");
+    enum status status = hw_write_changed(memory, from, table, now, diag);
+    fclose(memory);
+    FILE *out = status == STATUS_OK ? fopen(path, "w") : NULL;
+    bool ok = out && fwrite(text, 1, n, out) == n;
+    ok = out && fclose(out) == 0 && ok;
+    if (status == STATUS_OK && !ok)
+        status = diag_io(diag, (struct source_pos){.file = path}, "cannot write: %s", strerror(errno));
+    free(text);
+    return status;
+}

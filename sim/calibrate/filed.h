@@ -1,0 +1,20 @@
+/* Private to sim/calibrate: what a fit found, as hardware files have it. */
+#ifndef FLOPCAST_CALIBRATE_FILED_H
+#define FLOPCAST_CALIBRATE_FILED_H
+
+#include "config/config.h"
+#include "hw/hw.h"
+
+/* With four digits of the value and two of the error; a share that came out above what its field allows is the most of
+ * it. */
+struct quantity filed_quantity(struct quantity found, const struct config_field *field);
+
+/* *now, which begins as it is filed, takes what was found: every number whose kind is measured or fitted and whose
+ * source is another than the file's, with `source` in its place. */
+void filed_take(const struct config_table *table, void *now, const void *found, const char *source);
+
+/* hw_write_changed() to the file at path, which may be `from` itself: it is written when all of it is known. */
+enum status filed_write(
+    const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag);
+
+#endif

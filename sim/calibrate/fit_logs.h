@@ -1,0 +1,53 @@
+/* A cluster's own numbers of NCCL from logs of nccl-tests that were run on it.
+ *
+ * Varied are the numbers of its cluster file and its node file that say what NCCL reaches and costs (keys nccl_ and
+ * nvls_: shares, bandwidths and latencies; channels and buffers stay), by fit_nccl.h: logarithms, robust, all logs
+ * together, each log's table with the algorithm and protocol that it names. The start is what the files say; a latency
+ * of 0 starts at 1 us. Of these at most half as many as there are sizes, those on which the
+ * sizes depend most; and one that they do not determine (a standard error of half its value) stays as filed, the worst
+ * first, until all others are: logs of one node say nothing of the network, those of one collective little of others. A
+ * share above 1 is written as 1, the most that a file may say, and reported: the bandwidth that it is of is then more
+ * than the file says.
+ *
+ * Compared is coll_choose(), which does not see a network of switches: measure where nothing else runs. Nor does it
+ * know what a launch adds when one process drives several GPUs. */
+#ifndef FLOPCAST_CALIBRATE_FIT_LOGS_H
+#define FLOPCAST_CALIBRATE_FIT_LOGS_H
+
+#include "calibrate/fit_nccl.h"
+#include "calibrate/import_nccl.h"
+
+struct logs_request {
+    const char *topology; /* cluster file */
+    const char *const *logs;
+    int n_logs;
+    struct nccl_options nccl; /* of every log */
+};
+
+struct logs_error {
+    struct nccl_error large, small; /* sizes from 1 MiB on, below 64 KiB */
+};
+
+struct logs_fit {
+    struct hw filed, fitted; /* fitted: numbers that the logs determine are of kind fitted, with this fit as source */
+    struct nccl_fit nccl;    /* a case a table of the logs; predicts by the fitted numbers */
+    VEC(struct logs_error) before; /* of every case, by the filed numbers */
+    VEC(const char *) kept;        /* "key: source" of numbers that the logs do not determine */
+};
+
+/* Texts live in the arena. Free with logs_fit_free(), also after an error. A table whose collective is not modelled, or
+ * whose group the cluster cannot hold, is STATUS_INPUT. */
+enum status logs_fit(struct logs_fit *out, const struct logs_request *request, struct arena *arena, struct diag *diag);
+void logs_fit_free(struct logs_fit *fit);
+
+struct logs_error logs_case_error(const struct logs_fit *fit, int i);
+
+/* Every table with its errors before and after, every number beside the files'. */
+void logs_fit_print(FILE *out, const struct logs_fit *fit);
+
+/* The cluster file with the fitted numbers at path, and its node file, where that has some, beside it: "c.yaml" and
+ * "c-node.yaml". */
+enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request *request, const char *path,
+    struct arena *arena, struct diag *diag);
+
+#endif

@@ -1,0 +1,97 @@
+/* What a fit to a cluster's own logs says, and its files. */
+#include "calibrate/fit_logs.h"
+
+#include "base/files.h"
+#include "calibrate/filed.h"
+
+#include <math.h>
+#include <string.h>
+
+static void print_errors(FILE *out, const char *sizes, struct nccl_error before, struct nccl_error after)
+{
+    if (before.n > 0)
+        fprintf(out, "  median error over %d size%s %s: %.1f %% by the files, %.1f %% fitted\n", before.n,
+            plural(before.n), sizes, 100 * before.median, 100 * after.median);
+}
+
+static void print_cases(FILE *out, const struct logs_fit *fit)
+{
+    for (int i = 0; i < fit->nccl.cases.n; i++) {
+        const struct nccl_case *which = &fit->nccl.cases.at[i];
+        fprintf(out, "%s: %s, %d ranks on %d node%s\n", which->source, coll_kind_names[which->kind], which->ranks,
+            which->nodes, plural(which->nodes));
+        struct logs_error before = fit->before.at[i], after = logs_case_error(fit, i);
+        print_errors(out, "of 1 MiB and more", before.large, after.large);
+        print_errors(out, "below 64 KiB", before.small, after.small);
+    }
+}
+
+/* The last word of the source: node or cluster. */
+static const char *whose(const char *source)
+{
+    const char *colon = strrchr(source, ' ');
+    return colon ? colon + 1 : source;
+}
+
+static void print_numbers(FILE *out, const struct config_table *table, const void *filed, const void *fitted)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const struct quantity *was = (const void *)((const char *)filed + field->offset),
+                              *is = (const void *)((const char *)fitted + field->offset);
+        if (field->type != FIELD_SOURCED || was->source == is->source)
+            continue;
+        char before[64], after[64], error[64];
+        fprintf(out, "%-8s %-22s %14s %14s +- %s%s\n", whose(is->source), field->key,
+            quantity_format(before, sizeof before, was->value, field->dimension),
+            quantity_format(after, sizeof after, is->value, field->dimension),
+            quantity_format(error, sizeof error, is->std_error, field->dimension),
+            field->dimension == DIM_FRACTION && is->value >= field->max
+                ? "  all of it: is the bandwidth that it is a share of the right one?"
+                : "");
+    }
+}
+
+void logs_fit_print(FILE *out, const struct logs_fit *fit)
+{
+    print_cases(out, fit);
+    fprintf(out, "\n%-8s %-22s %14s %14s    %s\n", "file", "number", "in the file", "fitted", "+-");
+    print_numbers(out, &hw_node_table, &fit->filed.node, &fit->fitted.node);
+    print_numbers(out, &hw_cluster_table, &fit->filed.cluster, &fit->fitted.cluster);
+    for (int i = 0; i < fit->kept.n; i++)
+        fprintf(out, "%s %.*s (%s)",
+            i ? "," : "as filed, because these logs do not tell:", (int)strcspn(fit->kept.at[i], ":"), fit->kept.at[i],
+            whose(fit->kept.at[i]));
+    if (fit->kept.n > 0)
+        fputc('\n', out);
+}
+
+static bool any_fitted(const struct logs_fit *fit)
+{
+    for (int i = 0; i < hw_node_table.n_fields; i++) {
+        const struct config_field *field = &hw_node_table.fields[i];
+        size_t at = field->offset;
+        if (field->type == FIELD_SOURCED &&
+            ((const struct quantity *)(const void *)((const char *)&fit->fitted.node + at))->source !=
+                ((const struct quantity *)(const void *)((const char *)&fit->filed.node + at))->source)
+            return true;
+    }
+    return false;
+}
+
+enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request *request, const char *path,
+    struct arena *arena, struct diag *diag)
+{
+    struct hw now = fit->fitted;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    int stem = (int)(dot && dot > name ? dot - path : (long)strlen(path));
+    const char *node = arena_printf(arena, "%.*s-node.yaml", stem, path);
+    now.node.gpu_path = files_name_from(arena, node, fit->filed.node.gpu_path);
+    now.cluster.node_path = files_name_from(arena, path, fit->filed.cluster.node_path);
+    enum status status = STATUS_OK;
+    if (any_fitted(fit)) {
+        status = filed_write(node, fit->filed.cluster.node_path, &hw_node_table, &now.node, diag);
+        now.cluster.node_path = node + (name - path);
+    }
+    return status ? status : filed_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);
+}

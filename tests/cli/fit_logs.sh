@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# `flopcast calibrate fit nccl LOG... --topology FILE`: a cluster's numbers from its own logs, into files, a database and figures.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+fit() { "$FLOPCAST" calibrate fit nccl "$@"; }
+
+# A cluster that is slower than its file says, and logs as nccl-tests would print them there.
+clusters=$FLOPCAST_SOURCE_DIR/topologies/clusters nodes=$FLOPCAST_SOURCE_DIR/topologies/nodes
+sed -e 's/^nccl_efficiency: {value: [0-9.]*/nccl_efficiency: {value: 0.7/' "$nodes/dgx-a100-80gb-like.yaml" >slow-node.yaml
+sed -e 's/^nccl_efficiency: {value: [0-9.]*/nccl_efficiency: {value: 0.8/' -e 's/^node:.*/node: slow-node.yaml/' "$clusters/a100-80gb-8x200g.yaml" >slow.yaml
+sed -i 's,^gpu: .*,gpu: topologies/gpus/a100-sxm4-80gb.yaml,' slow-node.yaml
+"$FLOPCAST" collective all_reduce --topology slow.yaml --gpus 8 --bytes 1K:8G >one.txt
+"$FLOPCAST" collective all_gather --topology slow.yaml --gpus 32 --bytes 1K:8G >four.txt
+
+expect 0 fit one.txt four.txt --topology topologies/clusters/a100-80gb-8x200g.yaml --out mine.yaml --db a.db
+says out "one.txt: all_reduce, 8 ranks on 1 node" "four.txt: all_gather, 32 ranks on 4 nodes" "as filed, because these logs do not tell"
+value() { sed -n "s/^nccl_efficiency: {value: \([0-9.]*\), kind: fitted, std_error.*fit nccl. on one.txt and 1 more: $2\"}\$/\1/p" "$1"; }
+awk -v node="$(value mine-node.yaml node)" -v cluster="$(value mine.yaml cluster)" \
+    'BEGIN { exit !(node > 0.69 && node < 0.71 && cluster > 0.79 && cluster < 0.81) }' || fail "$(cat out)"
+# Nothing else of the files changed, comments neither.
+[[ $(diff mine.yaml "$clusters/a100-80gb-8x200g.yaml" | grep -c '^<') == "$(grep -c '^cluster ' out | awk '{ print $1 + 1 }')" ]] || fail "mine.yaml"
+[[ $(diff mine-node.yaml "$nodes/dgx-a100-80gb-like.yaml" | grep -c '^<') == "$(grep -c '^node ' out | awk '{ print $1 + 1 }')" ]] || fail "mine-node.yaml"
+expect 0 "$FLOPCAST" calibrate check four.txt --topology mine.yaml
+awk '/of 1 MiB and more/ { seen = $NF == "%" && $(NF - 1) < 1 } END { exit !seen }' out || fail "$(tail -n 3 out)"
+expect 0 "$FLOPCAST" calibrate show --db a.db
+says out "nccl_efficiency" "all_gather, 4 x 8  a100-80gb-8x200g"
+expect 0 "$FLOPCAST" plot busbw --db a.db --out busbw.svg
+says busbw.svg "all_gather, 4 x 8"
+
+# check says how to come nearer.
+expect 0 "$FLOPCAST" calibrate check four.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
+says out "calibrate fit nccl LOG... --topology FILE --out"
+# GPUs of another model are told; a file that cannot be written is, too, and nothing is left half.
+sed '1i# gpu: H100' one.txt >other.txt
+expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
+says err "other.txt: warning: the log's GPUs are H100, the cluster's A100-SXM4-80GB"
+expect 1 fit one.txt --topology slow.yaml --out none/mine.yaml
+says err "none/mine-node.yaml: error: cannot write"
+
+expect 2 fit one.txt
+says err "--topology FILE go together"
+expect 2 fit --topology slow.yaml
+expect 2 fit --out a.yaml
+says err "--out is for"
+expect 2 fit none.txt --topology slow.yaml
+says err "none.txt"
+expect 2 fit one.txt --topology none.yaml
+says err "none.yaml:1:1: error: cannot open"
+expect 2 fit one.txt --topology slow.yaml --correlations
+
+# A GPU's file with what flopcast_measure timed: a tiny kernel of 3 us.
+cat >fit.csv <<'CSV'
+category,kernel,dtype,bytes,flop,time_us_median,time_us_min,time_us_max,sm_clock_MHz,gpu,driver,cuda,date,version,kind
+launch,"empty kernels one after the other, GPU and host",,,,3,3,3,,H100,550.1,12.4,2026-01-31,0.1.0,measured
+CSV
+expect 0 "$FLOPCAST" calibrate fit measure fit.csv --gpu topologies/gpus/h100-sxm5-80gb.yaml --out h100.yaml
+diff h100.yaml "$FLOPCAST_SOURCE_DIR/topologies/gpus/h100-sxm5-80gb.yaml" >diff.txt || true
+[[ $(grep -c '^[<>]' diff.txt) == 2 ]] || fail "$(cat diff.txt)"
+says diff.txt "< kernel_floor: {value: 3 us, kind: measured, source:" "timed on H100, driver 550.1, CUDA 12.4, on 2026-01-31"
+expect 0 "$FLOPCAST" topology h100.yaml
