@@ -1,33 +1,44 @@
-# Bars from the small cluster down to the large one: red takes throughput away, green gives it back. The axis does not start at 0.
+# Bars from the small cluster down to the large one: red takes throughput away, green gives it back. No axis starts at 0.
 grey = '#555555'
-set title 'Why throughput falls as the cluster grows' font ',18' offset 0,1
-set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
-set tmargin 5
-set bmargin 4
-set lmargin 11
-set rmargin 4
+panels = |$panels| - 1
+columns = panels < 3 ? 1 : panels < 7 ? 2 : 3
+lines = (panels + columns - 1) / columns
+small = panels < 3 ? ',11' : panels < 7 ? ',9' : ',7'
+
 set border 3 linecolor rgb grey
-set tics nomirror textcolor rgb grey
+set tics nomirror textcolor rgb grey font small
+if (columns > 1) set xtics rotate by -30
 set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
-set ylabel 'TFLOPS per GPU  (axis does not start at 0)'
 unset key
-stats $steps using "top" name 'top' nooutput
-stats $steps using "bottom" name 'bottom' nooutput
-stats $ends using "tflops" name 'ends' nooutput
-stats $ends using "place" name 'place' nooutput
-ends_place = place_max
-high = ends_max > top_max ? ends_max : top_max
-low = ends_min < bottom_min ? ends_min : bottom_min
-margin = 0.25 * (high - low) + 1e-3 * high
-floor_ = low - margin
-set yrange [floor_:high + margin]
-set xrange [-0.6:ends_place + 0.6]
 set style fill solid 0.9 noborder
+set boxwidth 0.7
 half = 0.35
 color(a, b) = b <= a ? 0xD55E00 : 0x009E73
-plot $ends using "place":(0.5 * (floor_ + column("tflops"))):(column("place") - half):(column("place") + half):(floor_):"tflops":xticlabels(stringcolumn("label")) \
-    with boxxyerror linecolor rgb '#0072B2', \
-  $ends using "place":(column("tflops") + 0.04 * (high - floor_)):(sprintf('%.1f', column("tflops"))) with labels textcolor rgb grey, \
-  $steps using "place":(0.5 * (column("top") + column("bottom"))):(column("place") - half):(column("place") + half):"bottom":"top":(color(column("top"), column("bottom"))):xticlabels(stringcolumn("cause")) \
-    with boxxyerror linecolor rgb variable, \
-  $steps using "place":((column("top") > column("bottom") ? column("top") : column("bottom")) + 0.04 * (high - floor_)):"label" with labels textcolor rgb grey
+steps = (|$steps| - 1) / panels
+ends = 2
+
+set multiplot layout lines, columns margins screen 0.07, 0.985, columns > 1 ? 0.08 : 0.05, 0.86 spacing screen 0.06, columns > 1 ? 0.13 : 0.1
+set label 1 'Why throughput falls as the cluster grows' at screen 0.5,0.965 center font ',18'
+set label 4 'TFLOPS per GPU' at screen 0.015,0.46 center rotate
+set label 2 word($heading[2], 1).'; axes do not start at 0' at screen 0.5,0.915 center textcolor rgb grey
+do for [p = 1 : panels] {
+  places = real(word($panels[p + 1], 3))
+  high = real(word($panels[p + 1], 4))
+  low = real(word($panels[p + 1], 5))
+  margin = 0.25 * (high - low) + 1e-3 * high
+  floor_ = low - margin
+  above = 0.04 * lines * (high - floor_)
+  set yrange [floor_ : high + margin]
+  set xrange [-0.6 : places + 0.6]
+  set label 3 word($panels[p + 1], 2) at graph 0.5,1 offset 0,0.6 center font small textcolor rgb 'black'
+  plot $ends every ::(p - 1) * ends::p * ends - 1 using "place":(0.5 * (floor_ + column("tflops"))):(column("place") - half):(column("place") + half):(floor_):"tflops":xticlabels(stringcolumn("label")) \
+      with boxxyerror linecolor rgb '#0072B2', \
+    $ends every ::(p - 1) * ends::p * ends - 1 using "place":(column("tflops") + above):(sprintf('%.1f', column("tflops"))) with labels font small textcolor rgb grey, \
+    $steps every ::(p - 1) * steps::p * steps - 1 using "place":(0.5 * (column("top") + column("bottom"))):(column("place") - half):(column("place") + half):"bottom":"top":(color(column("top"), column("bottom"))):xticlabels(stringcolumn("cause")) \
+      with boxxyerror linecolor rgb variable, \
+    $steps every ::(p - 1) * steps::p * steps - 1 using "place":((column("top") > column("bottom") ? column("top") : column("bottom")) + above):"label" with labels font small textcolor rgb grey
+  unset label 1
+  unset label 2
+  unset label 4
+}
+unset multiplot

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/table.h"
+#include "cli/vary.h"
 #include "store/explanation.h"
 #include "store/record.h"
 
@@ -20,6 +21,8 @@ struct explain {
     VEC(struct scenario_override) overrides;
     struct arena arena;
     struct store *store;
+    int64_t first; /* explanation stored */
+    struct vary vary;
     bool explained;                   /* a curve at least */
     struct diag skipped, unexplained; /* curves that are out of memory: as warnings, as errors */
 };
@@ -29,10 +32,7 @@ static const struct argp_option options[] = {
     {"to", KEY_TO, "GPUS", 0, "The large cluster (default: the largest)", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
-    {"db", KEY_DB, "PATH", 0,
-        "Store the parts in this database, for `flopcast plot waterfall`, which shows the last curve: --set makes one "
-        "of what is swept",
-        0},
+    {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
     {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
     {0},
 };
@@ -146,8 +146,7 @@ static enum status explain_curve(
 {
     struct arena arena = ARENA_INIT;
     struct scenario_waterfall waterfall;
-    const char *label = arena_printf(&arena, "%s %s, batch %" PRId64, small->model.shape.name,
-        strategy_label(&small->options.strategy), small->options.strategy.train.micro_batch);
+    const char *label = vary_name(&explain->vary, small, &arena);
     struct diag own = DIAG_INIT;
     enum status status = scenario_explain(&waterfall, small, large, &own);
     if (status == STATUS_INPUT) { /* other curves may fit where this one does not */
@@ -178,7 +177,7 @@ static enum status explain_curve(
         vec_free(&path.items);
     }
     if (status == STATUS_OK && explain->store)
-        status = store_put_explanation(explain->store, &waterfall, label, small, large, diag);
+        status = store_put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
     arena_release(&arena);
     return status;
 }
@@ -187,6 +186,7 @@ static enum status explain_curve(
 static void explain_curves(struct explain *explain, const struct scenario_set *set, struct diag *diag)
 {
     bool any = false;
+    vary_find_unnamed(&explain->vary, set, &explain->arena);
     for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
         uint64_t curve = record_curve(&set->points[i].options);
         int small = i, large = i;
@@ -252,6 +252,7 @@ int cmd_explain(int argc, char **argv)
     if (diag.worst == STATUS_OK)
         explain_curves(&explain, &set, &diag);
     store_close(explain.store);
+    vec_free(&explain.vary.options);
     vec_free(&explain.overrides);
     arena_release(&explain.arena);
     return cli_report(&diag);

@@ -21,24 +21,9 @@ struct view {
     bool published, published_memory, sampled, retries;
 };
 
-static bool has_own_column(const char *path)
-{
-    static const char *const own[] = {"model", "strategy", "fsdp.sharding_strategy",
-        "deepspeed.zero_optimization.stage", "train.micro_batch", "cluster.gpus"};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(path, own[i]) == 0)
-            return true;
-    return false;
-}
-
 static void view_begin(struct view *view)
 {
-    struct vary all;
-    vary_find(&all, view->set, view->arena);
-    for (int i = 0; i < all.options.n; i++)
-        if (!has_own_column(all.options.at[i].path))
-            vec_push(&view->vary.options, all.options.at[i]);
-    vec_free(&all.options);
+    vary_find_unnamed(&view->vary, view->set, view->arena);
     view->sampled = view->results[0].n_samples > 0;
     for (int i = 0; i < view->set->n_points; i++) {
         const struct scenario_published *published = &view->set->points[i].published;
@@ -91,17 +76,6 @@ static void range(struct view *view, struct table *table, struct scenario_band b
     table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
 }
 
-/* A swept value; of a path the last two names, by which files of a sweep are told apart. */
-static const char *swept(const struct view *view, int v, const struct scenario_point *point)
-{
-    const struct vary_option *option = &view->vary.options.at[v];
-    const char *text = vary_text(option, &point->options, view->arena), *from = text + strlen(text);
-    for (int slashes = 0; option->field->type == FIELD_PATH && from > text; from--)
-        if (from[-1] == '/' && ++slashes == 2)
-            return from;
-    return text;
-}
-
 static void row(struct view *view, struct table *table, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
@@ -111,7 +85,7 @@ static void row(struct view *view, struct table *table, int i)
     table_cell(table, point->model.shape.name);
     table_cell(table, strategy_label(&point->options.strategy));
     for (int v = 0; v < view->vary.options.n; v++)
-        table_cell(table, swept(view, v, point));
+        table_cell(table, vary_short(&view->vary.options.at[v], &point->options, view->arena));
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.strategy.train.micro_batch));
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.cluster.gpus));
     table_cell(table, ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
@@ -144,15 +118,6 @@ static void row(struct view *view, struct table *table, int i)
         number(view, table, published->peak_allocated_bytes > 0, 1, published->peak_allocated_bytes / GiB);
 }
 
-/* "t5-11b FULL_SHARD, batch 8, fsdp.limit_all_gathers false" */
-static void print_name(FILE *out, struct view *view, const struct scenario_point *point)
-{
-    fprintf(out, "%s %s, batch %" PRId64, point->model.shape.name, strategy_label(&point->options.strategy),
-        point->options.strategy.train.micro_batch);
-    for (int v = 0; v < view->vary.options.n; v++)
-        fprintf(out, ", %s %s", view->vary.options.at[v].path, swept(view, v, point));
-}
-
 /* Why a point is out of memory, behind its name and a line end; NULL: it is not. Free it. */
 static char *oom_text(struct view *view, int i)
 {
@@ -162,7 +127,7 @@ static char *oom_text(struct view *view, int i)
         return NULL;
     FILE *out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
-    print_name(out, view, &view->set->points[i]);
+    fputs(vary_name(&view->vary, &view->set->points[i], view->arena), out);
     fputc('\n', out);
     words_oom(out, &view->results[i].exec.memory);
     fclose(out);
@@ -261,7 +226,7 @@ static void print_change_band(FILE *out, struct view *view, const struct curve *
 static void print_curve(FILE *out, struct view *view, const struct curve *curve)
 {
     const struct scenario_point *points = view->set->points;
-    print_name(out, view, &points[curve->first]);
+    fputs(vary_name(&view->vary, &points[curve->first], view->arena), out);
     fprintf(out, ", %.0f -> %.0f GPUs: ", gpus_of(view, curve->first), gpus_of(view, curve->last));
     print_change(
         out, "simulated", view->results[curve->first].tflops_per_gpu, view->results[curve->last].tflops_per_gpu);

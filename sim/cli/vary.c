@@ -61,6 +61,27 @@ void vary_find(struct vary *out, const struct scenario_set *set, struct arena *a
     walk(out, set, &scenario_table, "", 0, arena);
 }
 
+static bool is_named(const char *path)
+{
+    static const char *const named[] = {"model", "strategy", "fsdp.sharding_strategy",
+        "deepspeed.zero_optimization.stage", "train.micro_batch", "cluster.gpus"};
+    for (size_t i = 0; i < sizeof named / sizeof *named; i++)
+        if (strcmp(path, named[i]) == 0)
+            return true;
+    return false;
+}
+
+void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct arena *arena)
+{
+    struct vary all;
+    vary_find(&all, set, arena);
+    *out = (struct vary){0};
+    for (int i = 0; i < all.options.n; i++)
+        if (!is_named(all.options.at[i].path))
+            vec_push(&out->options, all.options.at[i]);
+    vec_free(&all.options);
+}
+
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
 {
     const void *value = at(scenario, option->offset);
@@ -86,4 +107,23 @@ const char *vary_text(const struct vary_option *option, const struct scenario *s
         break;
     }
     return "";
+}
+
+const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
+{
+    const char *text = vary_text(option, scenario, arena), *from = text + strlen(text);
+    for (int slashes = 0; option->field->type == FIELD_PATH && from > text; from--)
+        if (from[-1] == '/' && ++slashes == 2)
+            return from;
+    return text;
+}
+
+const char *vary_name(const struct vary *vary, const struct scenario_point *point, struct arena *arena)
+{
+    const char *name = arena_printf(arena, "%s %s, batch %" PRId64, point->model.shape.name,
+        strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch);
+    for (int i = 0; i < vary->options.n; i++)
+        name = arena_printf(arena, "%s, %s %s", name, vary->options.at[i].path,
+            vary_short(&vary->options.at[i], &point->options, arena));
+    return name;
 }

@@ -16,6 +16,15 @@ struct vary {
 /* Every option whose value differs between two points of the set. */
 void vary_find(struct vary *out, const struct scenario_set *set, struct arena *arena);
 
+/* Without those that "t5-11b FULL_SHARD, batch 8" and a number of GPUs say. */
+void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct arena *arena);
+
+/* A point but for its GPUs: "t5-11b FULL_SHARD, batch 8, fsdp.limit_all_gathers false". vary: by vary_find_unnamed. */
+const char *vary_name(const struct vary *vary, const struct scenario_point *point, struct arena *arena);
+
+/* Of a path the last two names, by which files of a sweep are told apart; else vary_text(). */
+const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
+
 /* Its value in a point as text, in the arena. */
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
 

@@ -6,7 +6,7 @@
 static const char what[] = "store the explanation";
 
 enum status store_put_explanation(struct store *store, const struct scenario_waterfall *waterfall, const char *label,
-    const struct scenario_point *small, const struct scenario_point *large, struct diag *diag)
+    const struct scenario_point *small, const struct scenario_point *large, int64_t *first, struct diag *diag)
 {
     enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
     if (status != STATUS_OK)
@@ -16,7 +16,8 @@ enum status store_put_explanation(struct store *store, const struct scenario_wat
         cell_text("label", label), cell_int("small_gpus", small->options.cluster.gpus),
         cell_int("large_gpus", large->options.cluster.gpus),
         cell_real("small_tflops_per_gpu", true, waterfall->small[0]),
-        cell_real("large_tflops_per_gpu", true, waterfall->large[0])};
+        cell_real("large_tflops_per_gpu", true, waterfall->large[0]),
+        *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
     status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
     for (int i = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
@@ -28,5 +29,8 @@ enum status store_put_explanation(struct store *store, const struct scenario_wat
     }
     sqlite3_finalize(head.statement);
     sqlite3_finalize(parts.statement);
-    return database_end(store, status, what, diag);
+    status = database_end(store, status, what, diag);
+    if (status == STATUS_OK && *first == 0)
+        *first = id;
+    return status;
 }

@@ -131,4 +131,4 @@ expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 
 # Far off, on the right GPUs: which numbers of the files decide.
 awk '$1 ~ /^[0-9]+$/ { $6 *= 2; $7 /= 2; $8 /= 2; $10 *= 2; $11 /= 2; $12 /= 2 } { print }' large.txt >slow.txt
 expect 0 "$FLOPCAST" calibrate check slow.txt --topology "$h100"
-says out "median error over 2 sizes of 1 MiB and more: 50.0 %" "large sizes rest on nccl_efficiency" "flopcast help clusters"
+says out "median error over 2 sizes of 1 MiB and more: 50.0 %" "calibrate fit nccl LOG... --topology FILE --out MINE.yaml"

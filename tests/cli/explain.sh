@@ -24,7 +24,13 @@ sums=$(ask "SELECT count(*) || ' explanations off by ' || max(abs(lost - small_t
 [[ $sums == '2 explanations off by 0' ]] || fail "in the database: $sums"
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot waterfall --db a.db --out a.svg
-    says a.svg stragglers "32 GPUs"
+    says a.svg stragglers "32 GPUs" "batch 32" "batch 64"
+    # All curves of the newest command and no older one's, each with what tells it from the others.
+    expect 0 "$FLOPCAST" explain a.yaml --set train.micro_batch=32 --set "train.seq_len=[128, 64]" --from 8 --to 16 --db a.db
+    says out "batch 32, train.seq_len 128, 8 -> 16 GPUs" "batch 32, train.seq_len 64, 8 -> 16 GPUs"
+    expect 0 "$FLOPCAST" plot waterfall --db a.db --out a.svg
+    says a.svg "16 GPUs" "batch 32, train.seq_len 128" "batch 32, train.seq_len 64"
+    ! grep -q "batch 64" a.svg || fail "a curve of an older explanation"
 fi
 
 expect 0 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set train.micro_batch=32 --top 3

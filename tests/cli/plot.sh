@@ -70,6 +70,6 @@ done
 expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --out timeline.svg
 says timeline.svg "a: tiny.json, DDP, batch 2, 8 GPUs"
 expect 0 "$FLOPCAST" plot waterfall --db e.db --scenario a --out waterfall.svg
-says waterfall.svg "a: tiny.json DDP"
+says waterfall.svg "a; axes do not start at 0" "tiny.json DDP"
 expect 2 "$FLOPCAST" plot waterfall --db e.db --scenario nosuch
 says err "there is no run of scenario 'nosuch'; there are: a, other"

@@ -107,7 +107,12 @@ static int set_up(void **state)
     store_put_validation(store, &runs, "runs.csv", &diag);
     vec_free(&runs.rows);
     const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
-    store_put_explanation(store, &waterfall, "m", &sample.points[0], &sample.points[0], &diag);
+    for (int command = 0; command < 2; command++) { /* the newest has two curves */
+        int64_t first = 0;
+        for (int curve = 0; curve <= command; curve++)
+            store_put_explanation(store, &waterfall, command ? curve ? "c2" : "c1" : "old", &sample.points[0],
+                &sample.points[0], &first, &diag);
+    }
     put_fit(store, &diag);
     put_gemm_fit(store, &diag);
     put_check(store, &diag);
