@@ -11,7 +11,7 @@ const char *const exec_status_names[] = {"ok", "oom", NULL};
 
 struct exec_options exec_default_options(void)
 {
-    return (struct exec_options){.steps = 2, .warmup_steps = 1, .seed = 1, .fold = FOLD_AUTO};
+    return (struct exec_options){.steps = 2, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO};
 }
 
 static bool noisy(const struct noise_options *noise)

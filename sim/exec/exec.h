@@ -49,7 +49,8 @@ extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off" */
 
 struct exec_options {
     int64_t steps;        /* measured */
-    int64_t warmup_steps; /* run before, not measured */
+    int64_t warmup_steps; /* run before, not measured. Default 2: beside the optimizer's state, which the first step
+                             leaves, the second may still need segments of its own */
     int64_t seed;
     int fold;                 /* enum exec_fold: auto folds when there is no noise */
     bool expandable_segments; /* PYTORCH_CUDA_ALLOC_CONF: see hbm.h */
