@@ -45,13 +45,17 @@ static const struct arch {
     {"Blackwell", {282e9, 39.0e9, 20.4e9}, {70e9, 42.8e9, 24e9}, {55.6e9, 31.67e9, 20e9}, {0, 96e9, 80e9}},
 };
 
+/* The row of the newest generation that is not newer: Ada (compute capability 8.9) has Ampere's, Turing (7.5) the
+ * oldest.
+ */
 static const struct arch *find_arch(const struct hw *hw)
 {
+    const char *name = strcmp(hw->gpu.arch, "Ada") == 0 ? "Ampere" : hw->gpu.arch;
     size_t n = sizeof archs / sizeof *archs;
     for (size_t i = 0; i < n; i++)
-        if (strcmp(hw->gpu.arch, archs[i].name) == 0)
+        if (strcmp(name, archs[i].name) == 0)
             return &archs[i];
-    return &archs[0]; /* one that the tuner does not know: its oldest row */
+    return &archs[0];
 }
 
 static int column(int nodes)

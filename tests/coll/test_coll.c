@@ -175,6 +175,24 @@ static void chunks_of_the_switch(void **state)
     near(nccl_nvls_step_bytes(0x1p26, shape_of(16, 1), &hw), 0x1p24);
 }
 
+/* NCCL's tuner goes by compute capability: from 8.0 to below 9.0 Ampere's row (Ada is 8.9), below it Volta's (Turing is
+ * 7.5). */
+static void generations_between_the_tuners_rows(void **state)
+{
+    (void)state;
+    static const char *const alike[][2] = {{"Ada", "Ampere"}, {"Turing", "Volta"}};
+    double seconds[2][2];
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            struct hw hw = test_hw;
+            hw.gpu.arch = alike[i][j];
+            seconds[i][j] = coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1e6, shape_of(8, 1), &hw));
+        }
+    near(seconds[0][0], seconds[0][1]);
+    near(seconds[1][0], seconds[1][1]);
+    assert_true(seconds[0][0] < seconds[1][0]);
+}
+
 /* Switches of the network that add, at half of the NICs' 80 GB/s: 8 GB leave each node once, in 0.2 s whatever the
  * number of nodes, where a ring sends 14 to 16. Chain: 2 x 7 x 2.8 + 30 us and the network's 3 twice. Direct: 2 (3.7 +
  * 7 x 0.4) + 31 + 6 us; with two GPUs a NIC, two thirds of the bandwidth. */
@@ -395,6 +413,7 @@ int main(void)
         cmocka_unit_test(switches_that_reduce),
         cmocka_unit_test(chunks_of_the_switch),
         cmocka_unit_test(slower_links),
+        cmocka_unit_test(generations_between_the_tuners_rows),
         cmocka_unit_test(switches_that_reduce_between_nodes),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
