@@ -58,20 +58,31 @@ static bool by_spine(int way[4], const struct fabric *fabric, int from, int to, 
     return way[0] >= 0 && way[1] >= 0 && way[2] >= 0 && way[3] >= 0;
 }
 
-/* ECMP: the switches know which ways are whole, and the connection's hash picks one of them. */
+/* ECMP: the switches know which ways are whole, and the connection's hash picks one of them; -1: none is. */
+static int hash_way(const struct fabric *fabric, int from, int to, int ways, int cores, uint64_t key)
+{
+    int way[4], whole = 0;
+    if (!fabric->degraded)
+        return hash(key, fabric->n_links, ways);
+    for (int w = 0; w < ways; w++)
+        whole += by_spine(way, fabric, from, to, w / cores, w % cores, key);
+    if (whole == 0)
+        return -1;
+    int pick = hash(key, fabric->n_links, whole);
+    for (int w = 0;; w++)
+        if (by_spine(way, fabric, from, to, w / cores, w % cores, key) && pick-- == 0)
+            return w;
+}
+
 static bool add_hashed(struct fabric *fabric, int from, int to, double weight, uint64_t key)
 {
     const struct hw_network *network = &fabric->hw->cluster.network;
     bool same_pod = hw_network_pod(network, from) == hw_network_pod(network, to);
-    int cores = same_pod ? 1 : (int)network->cores.value, ways = (int)network->spines.value * cores, whole = 0, way[4];
-    for (int w = 0; w < ways; w++)
-        whole += by_spine(way, fabric, from, to, w / cores, w % cores, key);
-    if (whole == 0)
+    int cores = same_pod ? 1 : (int)network->cores.value, ways = (int)network->spines.value * cores, way[4];
+    int w = hash_way(fabric, from, to, ways, cores, key);
+    if (w < 0)
         return false;
-    int pick = hash(key, fabric->n_links, whole);
-    for (int w = 0;; w++)
-        if (by_spine(way, fabric, from, to, w / cores, w % cores, key) && pick-- == 0)
-            break;
+    by_spine(way, fabric, from, to, w / cores, w % cores, key);
     for (int i = 0; i < (same_pod ? 2 : 4); i++)
         add(fabric, way[i], weight);
     return true;
