@@ -173,11 +173,11 @@ static void collnet_chain(struct detailed *run, struct coll_shape shape)
 }
 
 static void cut(struct detailed *run, enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
-    const struct detailed_options *options)
+    struct coll_shape shape, const struct detailed_options *options)
 {
     bool whole = kind == COLL_BROADCAST || algorithm == COLL_COLLNET_CHAIN;
     double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2 : whole ? bytes : bytes / n;
-    double largest = options->chunk_bytes * run->hw->node.nccl_channels.value;
+    double largest = options->chunk_bytes * coll_sms(shape, run->hw);
     if (algorithm == COLL_TREE)
         largest /= 2; /* each channel has its part of both trees */
     double loops = fmax(1, ceil(share / largest));
@@ -300,7 +300,7 @@ double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm,
     set_weights(run, algorithm, shape);
     run->inside_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, false, hw);
     run->across_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, true, hw);
-    cut(run, kind, algorithm, bytes, options);
+    cut(run, kind, algorithm, bytes, shape, options);
     if (algorithm == COLL_TREE)
         trees(run, shape);
     else if (algorithm == COLL_COLLNET_CHAIN)

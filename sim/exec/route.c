@@ -141,7 +141,8 @@ static int connections(const struct fabric *fabric)
     struct quantity own = fabric->hw->cluster.network.connections;
     if (quantity_is_set(own))
         return (int)own.value;
-    return (int)fmax(1, floor(fabric->hw->node.nccl_channels.value / fabric->nics));
+    const struct coll_shape whole_nodes = {2 * fabric->gpus, 2, fabric->gpus};
+    return (int)fmax(1, floor(coll_sms(whole_nodes, fabric->hw) / fabric->nics));
 }
 
 /* weight bytes from a node to another, over the marked NICs. */

@@ -50,7 +50,8 @@ struct hw_network {
     struct quantity local_cables;    /* dragonfly: between two routers of a group; 1 when unset */
     struct quantity global_cables;   /* dragonfly: from a router to other groups */
     struct quantity cable_bandwidth; /* B/s in one direction; a NIC's when unset */
-    struct quantity connections;     /* ECMP: hashed apart, from a NIC to its peer; NCCL's channels / NICs when unset */
+    struct quantity connections;     /* ECMP: hashed apart, from a NIC to its peer; NCCL's channels across
+                                        nodes / NICs when unset */
 };
 
 /* Where NIC nic of the job's node is plugged in; nodes is how many the job has. */

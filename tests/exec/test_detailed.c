@@ -218,6 +218,21 @@ static void a_contended_ring_agrees_too(void **state)
     }
 }
 
+/* A message is a slice of all channels, and those across nodes are the cluster's where it says so. */
+static void messages_are_cut_by_the_channels_across_nodes(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw(), like = test_hw();
+    hw.cluster.nccl_channels = (struct quantity){.value = 8, .kind = QUANTITY_ASSUMED};
+    like.node.nccl_channels.value = 8;
+    struct detailed_options options = detailed_as_nccl(COLL_ALL_REDUCE);
+    for (int algorithm = COLL_RING; algorithm <= COLL_TREE; algorithm++) {
+        struct coll_group world = {0, 1, 32};
+        assert_near(detailed_collective_s(COLL_ALL_REDUCE, algorithm, 1e9, world, &hw, &options),
+            detailed_collective_s(COLL_ALL_REDUCE, algorithm, 1e9, world, &like, &options), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +243,7 @@ int main(void)
         cmocka_unit_test(trees_as_nccl_cuts_fill_their_pipeline),
         cmocka_unit_test(collnet_chains_cut_finely_agree_where_one_term_dominates),
         cmocka_unit_test(a_contended_ring_agrees_too),
+        cmocka_unit_test(messages_are_cut_by_the_channels_across_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

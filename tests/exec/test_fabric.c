@@ -458,6 +458,30 @@ static void connections_collide_under_ecmp(void **state)
     assert_true(slowest < fastest);
 }
 
+/* A hop is a connection for each channel of a NIC's, and channels across nodes are the cluster's where it says so. */
+static void connections_are_those_of_channels_across_nodes(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw(), like = test_hw();
+    hw.node.nccl_channels.value = 16;
+    hw.cluster.nccl_channels = assumed(4);
+    like.node.nccl_channels.value = 4;
+    for (int seed = 0; seed < 10; seed++) {
+        struct hw *of[] = {&hw, &like};
+        double rates[2];
+        for (int i = 0; i < 2; i++) {
+            struct fixture f;
+            of[i]->cluster.network.placement = HW_SCATTERED;
+            of[i]->cluster.network.routing = HW_ECMP;
+            of[i]->cluster.network.ecmp_seed = seed;
+            build(&f, of[i], 16, NULL);
+            rates[i] = load(&f, (struct coll_group){0, 1, 16}, COLL_RING);
+            arena_release(&f.arena);
+        }
+        assert_near(rates[0], rates[1], 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -474,6 +498,7 @@ int main(void)
         cmocka_unit_test(what_cannot_run_is_an_error),
         cmocka_unit_test(what_enters_a_switch_leaves_it),
         cmocka_unit_test(connections_collide_under_ecmp),
+        cmocka_unit_test(connections_are_those_of_channels_across_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
