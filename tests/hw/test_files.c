@@ -101,6 +101,45 @@ static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
     arena_release(&arena);
 }
 
+/* So are numbers of NCCL that a node or cluster has from the fit of another. */
+static void test_what_links_borrow_is_what_the_fit_says(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct hw h100 = load(&arena, CLUSTERS "h100-8x400g.yaml"), p4d = load(&arena, CLUSTERS "aws-p4d-efa.yaml");
+    int borrowed = 0;
+    glob_t paths;
+    assert_int_equal(glob(CLUSTERS "*.yaml", 0, NULL, &paths), 0);
+    for (size_t i = 0; i < paths.gl_pathc; i++) {
+        struct hw hw = load(&arena, paths.gl_pathv[i]);
+        static const double blackwell = 0.74 / 0.85; /* NCCL's own efficiencies of NVLS (src/graph/tuning.cc) */
+        const struct {
+            const char *what, *says;
+            struct quantity q, fit;
+            double times;
+        } all[] = {
+            {"nccl_efficiency", "fit of Hopper nodes", hw.node.nccl_efficiency, h100.node.nccl_efficiency, 1},
+            {"nvls_latency", "fit of Hopper nodes", hw.node.nvls_latency, h100.node.nvls_latency, 1},
+            {"nvls_step_latency", "fit of Hopper nodes", hw.node.nvls_step_latency, h100.node.nvls_step_latency, 1},
+            {"nvls_efficiency", "fit of Hopper nodes", hw.node.nvls_efficiency, h100.node.nvls_efficiency, blackwell},
+            {"nccl_efficiency", "fit of InfiniBand NDR", hw.cluster.nccl_efficiency, h100.cluster.nccl_efficiency, 1},
+            {"nccl_efficiency", "fitted on p4d", hw.cluster.nccl_efficiency, p4d.cluster.nccl_efficiency, 1},
+            {"nccl_tree_post_latency", "fitted on InfiniBand", hw.cluster.nccl_tree_post_latency,
+                h100.cluster.nccl_tree_post_latency, 1},
+        };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+            if (!quantity_is_set(all[k].q) || !strstr(all[k].q.source, all[k].says))
+                continue;
+            assert_int_equal(all[k].fit.kind, QUANTITY_FITTED);
+            assert_borrowed(all[k].q, paths.gl_pathv[i], all[k].what, all[k].fit.value * all[k].times);
+            borrowed++;
+        }
+    }
+    assert_int_equal(borrowed, 11); /* of HGX B200 4 and 1, GB200 3, GCP 2, p3dn 1 */
+    globfree(&paths);
+    arena_release(&arena);
+}
+
 static void test_fsdp_paper_cluster(void **state)
 {
     (void)state;
@@ -145,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_clusters_load),
         cmocka_unit_test(test_what_is_borrowed_from_a_fit_is_what_the_fit_says),
+        cmocka_unit_test(test_what_links_borrow_is_what_the_fit_says),
         cmocka_unit_test(test_fsdp_paper_cluster),
         cmocka_unit_test(test_print_shows_every_number_with_its_source),
     };
