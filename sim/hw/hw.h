@@ -99,7 +99,7 @@ struct hw_node {
     struct quantity nccl_link_latency; /* s of a step inside the node by LL and LL128, more than NCCL's own table has;
                                           optional, default 0 */
     struct quantity nccl_bytes;        /* HBM that NCCL takes for one communicator, bytes */
-    /* Only where the switch can reduce (NVLink SHARP); all or none. */
+    /* Only where an NVSwitch can reduce (NVLink SHARP); all or none. */
     struct quantity nvls_efficiency;   /* share of gpu_bandwidth at which the switch takes a step of chunks, fraction */
     struct quantity nvls_latency;      /* s of a collective by the switch, once */
     struct quantity nvls_step_latency; /* s of a step, whatever its chunks: blocks of all GPUs wait for each other */

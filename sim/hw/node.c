@@ -53,6 +53,11 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
     if (reduces != quantity_is_set(out->nvls_latency) || reduces != quantity_is_set(out->nvls_step_latency))
         return diag_input(diag, (struct source_pos){.file = path},
             "nvls_efficiency, nvls_latency and nvls_step_latency belong together; give all or none");
+    if (reduces && out->fabric != HW_NVSWITCH)
+        return diag_input(diag, (struct source_pos){.file = path},
+            "nvls_efficiency beside fabric: %s; only a switch reduces, so take the three of NVLS out, or write "
+            "nvswitch",
+            hw_fabric_names[out->fabric]);
     enum status gpus = hw_whole("gpus", out->gpus, path, diag);
     enum status nics = hw_whole("nics", out->nics, path, diag);
     return gpus ? gpus : nics;

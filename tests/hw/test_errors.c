@@ -160,6 +160,22 @@ static void test_bad_node_and_cluster(void **state)
         "cluster.yaml", "nodes is 1.5");
 }
 
+/* NVLink SHARP is the switch's: three numbers, and none of a mesh. */
+static void test_bad_nvls(void **state)
+{
+    struct folder *folder = *state;
+    struct arena *arena = &folder->arena;
+    static const char all[] = SOURCED("8") "nvls_efficiency: " SOURCED("0.6") "nvls_latency: " SOURCED("9 us");
+    const char *gpu = gpu_text(arena, MEMORY_SMS, bf16), *cluster = cluster_text(arena, SOURCED("4"));
+    expect(load(folder, gpu, node_text(arena, all), cluster, STATUS_INPUT), "node.yaml", "belong together");
+    const char *good = node_text(arena, arena_printf(arena, "%snvls_step_latency: %s", all, SOURCED("4 us")));
+    load(folder, gpu, good, cluster, STATUS_OK);
+    const char *fabric = strstr(good, "nvswitch");
+    const char *mesh =
+        arena_printf(arena, "%.*snvlink_mesh%s", (int)(fabric - good), good, fabric + strlen("nvswitch"));
+    expect(load(folder, gpu, mesh, cluster, STATUS_INPUT), "node.yaml", "only a switch reduces");
+}
+
 #define PORTS "  leaf_ports: " SOURCED("16")
 
 static void test_bad_network(void **state)
@@ -212,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_good_files, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_gpu, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_node_and_cluster, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_bad_nvls, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_bad_network, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_file, set_up, tear_down),
     };
