@@ -102,12 +102,26 @@ static void drop_block(struct hbm *hbm, int32_t index)
     hbm->unused = index;
 }
 
-/* The smallest free block of this stream and pool that holds bytes, of several the one with the lowest index; or -1. */
+/* What a free block of an expandable segment can come to when what follows is mapped; the last one has no end. */
+static int64_t expandable_size(const struct hbm *hbm, const struct hbm_free *free)
+{
+    int32_t next = hbm->blocks.at[free->block].next;
+    if (next < 0)
+        return INT64_MAX;
+    return free->bytes + (hbm->blocks.at[next].state == BLOCK_HOLE ? hbm->blocks.at[next].bytes : 0);
+}
+
+/* The smallest free block of this stream and pool that holds bytes, of several the one with the lowest index; or -1.
+ * Expandable: one that can grow is left alone while the next larger one can come to less (get_free_block). */
 static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
 {
     int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
-    int place = place_of(hbm, pool, bytes, -1);
-    return place < hbm->free[pool].n ? hbm->free[pool].at[place].block : -1;
+    int place = place_of(hbm, pool, bytes, -1), n = hbm->free[pool].n;
+    const struct hbm_free *free = hbm->free[pool].at;
+    while (
+        hbm->expandable && place + 1 < n && expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
+        place++;
+    return place < n ? free[place].block : -1;
 }
 
 /* Merge the block after index into it; neither is among the free ones. */

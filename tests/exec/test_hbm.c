@@ -184,6 +184,25 @@ static void expandable_segments_grow(void **state)
     hbm_release(&hbm);
 }
 
+/* Four pages: 32 MiB in use, 20 in use, 28 free; then the 32 are freed, too. 25 fit the end best, but the 32 cannot
+ * grow, so they are cut (get_free_block of PyTorch compares what blocks can grow to). The end then serves 45 with a
+ * page more; had it been cut to 3, it would take three. */
+static void the_end_of_an_expandable_segment_is_spared(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 1000 * MIB, true);
+    int32_t first = take(&hbm, 32 * MIB);
+    take(&hbm, 20 * MIB);
+    give(&hbm, take(&hbm, 28 * MIB), 28 * MIB); /* 80 are mapped, 28 of them free at the end */
+    assert_int_equal(hbm.reserved, 80 * MIB);
+    give(&hbm, first, 32 * MIB);
+    take(&hbm, 25 * MIB);
+    take(&hbm, 45 * MIB);
+    assert_int_equal(hbm.reserved, 100 * MIB);
+    hbm_release(&hbm);
+}
+
 /* 100 MiB: 40, 20 and 40 live, the first freed. 20 from another stream fit when the 40 are unmapped (one page of them);
  * 20 of the hole that stays are mapped again for the first stream; then all is taken. */
 static void holes_are_mapped_again(void **state)
@@ -242,6 +261,7 @@ int main(void)
         cmocka_unit_test(free_segments_are_released_before_failing),
         cmocka_unit_test(random_sequences_keep_the_books),
         cmocka_unit_test(expandable_segments_grow),
+        cmocka_unit_test(the_end_of_an_expandable_segment_is_spared),
         cmocka_unit_test(holes_are_mapped_again),
         cmocka_unit_test(a_hole_and_the_free_block_before_it_are_one),
     };
