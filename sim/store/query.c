@@ -4,6 +4,8 @@
 
 enum { MAX_COLUMNS = 100 };
 
+static const char reading[] = "read the results";
+
 static void row_names(sqlite3_stmt *statement, int n, struct store_value *values)
 {
     for (int i = 0; i < n; i++)
@@ -32,52 +34,68 @@ static enum status step_all(struct store *store, sqlite3_stmt *statement, store_
         row_values(statement, n, values);
         row(self, n, values);
     }
-    return code == SQLITE_DONE ? STATUS_OK : database_fail(store, "read the results", diag);
+    return code == SQLITE_DONE ? STATUS_OK : database_fail(store, reading, diag);
 }
 
-/* The first column of the statement, "a, b, c", or with each name put into the format. */
-static char *joined(struct store *store, const char *sql, const char *scenario, const char *format)
+/* The first column of the statement, "a, b, c", or with each name put into the format; NULL when there is no row. For
+ * sqlite3_free(). */
+static enum status join(
+    char **out, struct store *store, const char *sql, const char *scenario, const char *format, struct diag *diag)
 {
     sqlite3_str *text = sqlite3_str_new(store->db);
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK)
-        while (sqlite3_step(statement) == SQLITE_ROW) {
-            const char *name = (const char *)sqlite3_column_text(statement, 0);
-            if (format)
-                sqlite3_str_appendf(text, format, name, name, scenario);
-            else
-                sqlite3_str_appendf(text, "%s%s", sqlite3_str_length(text) ? ", " : "", name);
-        }
+    int code = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    while (code == SQLITE_OK || code == SQLITE_ROW) {
+        code = sqlite3_step(statement);
+        if (code != SQLITE_ROW)
+            break;
+        const char *name = (const char *)sqlite3_column_text(statement, 0);
+        if (format)
+            sqlite3_str_appendf(text, format, name, name, scenario);
+        else
+            sqlite3_str_appendf(text, "%s%s", sqlite3_str_length(text) ? ", " : "", name);
+    }
+    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(store, reading, diag);
     sqlite3_finalize(statement);
-    return sqlite3_str_finish(text);
+    *out = sqlite3_str_finish(text);
+    return status;
+}
+
+static const char all_scenarios[] = "SELECT scenario FROM run UNION SELECT scenario FROM explanation ORDER BY 1";
+
+static enum status check_known(struct store *store, const char *scenario, struct diag *diag)
+{
+    char *sql = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE scenario = %Q", all_scenarios, scenario);
+    char *found = NULL, *all = NULL;
+    enum status status = join(&found, store, sql, NULL, NULL, diag);
+    if (status == STATUS_OK && !found)
+        status = join(&all, store, all_scenarios, NULL, NULL, diag);
+    if (status == STATUS_OK && !found)
+        status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run of scenario '%s'%s%s",
+            scenario, all ? "; there are: " : " and of no other", all ? all : "");
+    sqlite3_free(all);
+    sqlite3_free(found);
+    sqlite3_free(sql);
+    return status;
 }
 
 enum status store_narrow(struct store *store, const char *scenario, struct diag *diag)
 {
-    static const char all_scenarios[] = "SELECT scenario FROM run UNION SELECT scenario FROM explanation ORDER BY 1";
-    char *known = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE scenario = %Q", all_scenarios, scenario);
-    char *found = joined(store, known, NULL, NULL);
-    enum status status = STATUS_OK;
-    if (!found) {
-        char *all = joined(store, all_scenarios, NULL, NULL);
-        status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run of scenario '%s'%s%s",
-            scenario, all ? "; there are: " : " and of no other", all ? all : "");
-        sqlite3_free(all);
-    } else {
-        /* A temporary view hides what it is called after from statements, not from the views of the database. */
-        char *views = joined(store,
+    /* A temporary view hides what it is called after from statements, not from the views of the database. */
+    char *views = NULL;
+    enum status status = check_known(store, scenario, diag);
+    if (status == STATUS_OK)
+        status = join(&views, store,
             "SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c "
             "WHERE m.type IN ('table', 'view') AND c.name = 'scenario'",
-            scenario, "CREATE TEMP VIEW \"%w\" AS SELECT * FROM main.\"%w\" WHERE scenario = %Q;");
+            scenario, "CREATE TEMP VIEW \"%w\" AS SELECT * FROM main.\"%w\" WHERE scenario = %Q;", diag);
+    if (status == STATUS_OK)
         status = database_exec(store, "PRAGMA query_only = 0", "configure the connection", diag);
-        if (status == STATUS_OK)
-            status = database_exec(store, views, "narrow the results", diag);
-        if (status == STATUS_OK)
-            status = database_exec(store, "PRAGMA query_only = 1", "configure the connection", diag);
-        sqlite3_free(views);
-    }
-    sqlite3_free(found);
-    sqlite3_free(known);
+    if (status == STATUS_OK)
+        status = database_exec(store, views, "narrow the results", diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, "PRAGMA query_only = 1", "configure the connection", diag);
+    sqlite3_free(views);
     return status;
 }
 
@@ -92,7 +110,7 @@ enum status store_query(
         status =
             diag_input(diag, at, "SQL: %s; `sqlite3 DB .schema` shows tables and views", sqlite3_errmsg(store->db));
     else if (code != SQLITE_OK)
-        status = database_fail(store, "read the results", diag);
+        status = database_fail(store, reading, diag);
     else if (!statement || sqlite3_column_count(statement) == 0 || !sqlite3_stmt_readonly(statement))
         status = diag_input(diag, at, "SQL: this does not read; write one SELECT");
     else if (rest[strspn(rest, " \t\r\n;")] != '\0')

@@ -67,6 +67,29 @@ static void put_runs(const char *path, int n)
     _exit(ok ? 0 : 1);
 }
 
+/* The disk lost all but the first page after the database was opened: that is told, and not that there is no run. */
+static void lost_pages(void **state)
+{
+    struct sample sample;
+    struct diag diag = DIAG_INIT;
+    struct stat file;
+    (void)state;
+    struct store *store = must_open("lost.db", STORE_WRITE);
+    assert_int_equal(store_put(store, &sample_init(&sample)->set, sample.results, &diag), STATUS_OK);
+    store_close(store);
+    store = must_open("lost.db", STORE_READ);
+    assert_int_equal(stat("lost.db", &file), 0);
+    FILE *out = fopen("lost.db", "r+");
+    assert_non_null(out);
+    assert_int_equal(fseek(out, 4096, SEEK_SET), 0);
+    for (long i = 4096; i < (long)file.st_size; i++)
+        fputc(0xff, out);
+    assert_int_equal(fclose(out), 0);
+    assert_int_equal(store_narrow(store, sample.points[0].options.name, &diag), STATUS_IO);
+    assert_non_null(strstr(diag.text, "lost.db: error: cannot read the results: "));
+    store_close(store);
+}
+
 /* Killed at whatever it is doing, first while it makes the tables, then between and within transactions. */
 static void kill_9(void **state)
 {
@@ -111,7 +134,7 @@ static void two_writers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_disk), cmocka_unit_test(kill_9), cmocka_unit_test(two_writers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(full_disk), cmocka_unit_test(lost_pages),
+        cmocka_unit_test(kill_9), cmocka_unit_test(two_writers)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
