@@ -71,14 +71,16 @@ struct exec_options exec_default_options(void);
 enum exec_status { EXEC_OK, EXEC_OOM };
 extern const char *const exec_status_names[]; /* "ok", "oom" */
 
-/* Means over ranks and measured steps, seconds a step. compute + exposed_comm + host_bound + other_idle = step time. */
+/* Means over ranks and measured steps, seconds a step. compute + exposed_comm + host_bound + other_idle = step time, as
+ * other_idle is the rest. (Where ranks end their steps apart, each is counted from its own end of warm-up on; what that
+ * is more than the step, at most some 1e-5 of it, no idle time makes up for.) */
 struct exec_breakdown {
     double compute_s;      /* the compute stream was running kernels */
     double contention_s;   /* part of compute_s: kernels were slower beside collectives than alone */
     double exposed_comm_s; /* the compute stream was idle because it waited for a collective, or for another stream's
                             * kernel while a collective was under way: mostly what that kernel waited for */
     double host_bound_s;   /* idle because the host had not issued the next kernel yet */
-    double other_idle_s;   /* idle for another stream's kernel (casts) */
+    double other_idle_s;   /* idle for another stream's kernel (casts), or for ranks that end the step later */
     double comm_s;         /* collectives were moving (latency and bytes), all comm streams */
     double comm_latency_s; /* part of comm_s: latency */
     double comm_wait_s;    /* members waited in collectives for the last one to arrive */

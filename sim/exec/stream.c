@@ -51,7 +51,6 @@ static void account_idle(struct sim *sim, struct rank *rank, const struct stream
     ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     rank->spent.host_bound_s += s_from_ps(host);
     rank->spent.exposed_comm_s += s_from_ps(comm);
-    rank->spent.other_idle_s += s_from_ps(waited - comm);
 }
 
 static double draw_jitter(const struct sim *sim, struct rank *rank, int stream_index)
