@@ -9,6 +9,9 @@ struct alone {
     struct coll_shape shape;
     struct fabric fabric;
     struct maxmin_use *uses; /* room for all links */
+    struct coll_cost rated;  /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
+    double rate_Bps;
+    int slowest;
 };
 
 int alone_fewest_nodes(const struct hw *hw, int ranks)
@@ -50,21 +53,25 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
 }
 
 /* What its links let through of such a collective, HUGE_VAL where they are all alike; the first of the slowest, or -1.
- */
+ * Sizes mostly load links alike, and finding the links of an all_to_all takes the square of the nodes. */
 static double link_rate_Bps(struct alone *alone, const struct coll_cost *cost, int *slowest)
 {
     const struct fabric *fabric = &alone->fabric;
-    double least_Bps = HUGE_VAL;
-    int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, cost, 0);
-    *slowest = -1;
-    for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
-        double rate_Bps = fabric->capacity_Bps[alone->uses[i].link] / alone->uses[i].weight;
-        if (rate_Bps < least_Bps) {
-            least_Bps = rate_Bps;
-            *slowest = alone->uses[i].link;
+    if (alone->rated.bus_bytes == 0 || !fabric_uses_alike(&alone->rated, cost)) {
+        int n = fabric_is_uniform(fabric) ? 0 : fabric_uses(alone->uses, &alone->fabric, alone->group, cost, 0);
+        alone->rated = *cost;
+        alone->rate_Bps = HUGE_VAL;
+        alone->slowest = -1;
+        for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
+            double rate_Bps = fabric->capacity_Bps[alone->uses[i].link] / alone->uses[i].weight;
+            if (rate_Bps < alone->rate_Bps) {
+                alone->rate_Bps = rate_Bps;
+                alone->slowest = alone->uses[i].link;
+            }
         }
     }
-    return least_Bps;
+    *slowest = alone->slowest;
+    return alone->rate_Bps;
 }
 
 struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)

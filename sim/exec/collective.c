@@ -19,8 +19,7 @@ static struct coll_group members_of(const struct plan_group *group, int instance
 static void set_uses(struct sim *sim, struct instance *instance)
 {
     const struct coll_cost *cost = &instance->cost;
-    if (instance->room_uses > 0 && instance->uses_algorithm == (int)cost->algorithm &&
-        instance->uses_factor == cost->node_out_factor && instance->uses_gpu_factor == cost->gpu_out_factor)
+    if (instance->room_uses > 0 && fabric_uses_alike(&instance->uses_of, cost))
         return;
     uint64_t key = (uint64_t)(instance - sim->instances);
     int n = fabric_uses(sim->uses, &sim->fabric, instance->members, cost, key);
@@ -30,9 +29,7 @@ static void set_uses(struct sim *sim, struct instance *instance)
     }
     memcpy(instance->uses, sim->uses, sizeof *sim->uses * (size_t)n);
     instance->n_uses = n;
-    instance->uses_algorithm = (int)cost->algorithm;
-    instance->uses_factor = cost->node_out_factor;
-    instance->uses_gpu_factor = cost->gpu_out_factor;
+    instance->uses_of = *cost;
 }
 
 /* Links change: the ways of all collectives are found anew, also of those whose bytes are on them. */

@@ -51,6 +51,13 @@ void fabric_set_time(struct fabric *fabric, ps_t time);
 int fabric_uses(struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
     uint64_t key);
 
+/* Whether two collectives of one group load the same links with the same weights. */
+static inline bool fabric_uses_alike(const struct coll_cost *a, const struct coll_cost *b)
+{
+    return a->algorithm == b->algorithm && a->node_out_factor == b->node_out_factor &&
+           a->gpu_out_factor == b->gpu_out_factor && a->all_pairs == b->all_pairs;
+}
+
 /* The links of one message from a rank to another by all NICs of the group that it would use, weights adding to 1 on
  * each way. Returns how many. */
 int fabric_message(

@@ -93,9 +93,9 @@ struct instance {
     ps_t arrived_sum; /* sum of arrival times since the collective began to gather, relative to first */
     ps_t first_arrival, start;
     struct coll_cost cost;
-    struct maxmin_use *uses; /* for collectives of uses_algorithm and these factors */
-    int n_uses, room_uses, uses_algorithm;
-    double uses_factor, uses_gpu_factor;
+    struct maxmin_use *uses; /* for collectives that load links as uses_of does */
+    int n_uses, room_uses;
+    struct coll_cost uses_of;
     struct rng_stream noise;
 };
 
