@@ -68,8 +68,9 @@ struct coll_force {
 };
 static const struct coll_force COLL_FREE = {COLL_ANY, COLL_ANY};
 
-/* A regular group: ranks first, first + stride, ... (size of them). Every process group of data-parallel training is
- * one. */
+/* A regular group: ranks first, first + stride, ... (size of them), as many on each node that it touches. Every process
+ * group of data-parallel training is one, where groups are of whole nodes or nodes of whole groups
+ * (strategy_check()). */
 struct coll_group {
     int first, stride, size;
 };

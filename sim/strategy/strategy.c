@@ -280,6 +280,15 @@ static enum status check_gpus(const struct strategy_options *options, const stru
         return diag_input(diag, at(places, "internevo.zero1"),
             "%d GPUs cannot be cut into zero1 groups of %lld; take a divisor", gpus,
             (long long)options->internevo.zero1);
+    if (options->kind == STRATEGY_INTERNEVO)
+        group = internevo_zero1_size(&options->internevo, gpus);
+    int64_t node = hw_gpus_per_node(hw);
+    if ((hybrid || options->kind == STRATEGY_INTERNEVO) && group < gpus && gpus > node && node % group != 0 &&
+        group % node != 0)
+        return diag_input(diag, at(places, hybrid ? "fsdp.sharding_group_size" : "internevo.zero1"),
+            "groups of %lld GPUs in nodes of %lld: some lie on more nodes than others, or have more GPUs on one node "
+            "than on another, which is not simulated; take a divisor or a multiple of %lld",
+            (long long)group, (long long)node, (long long)node);
     return STATUS_OK;
 }
 

@@ -176,7 +176,8 @@ enum status strategy_check_options(
 enum status strategy_check_precision(const struct train_options *train, const struct hw_gpu *gpu,
     const struct strategy_places *places, struct diag *diag);
 /* Both, and what a job of gpus ranks of this model cannot do on this hardware: a sharding group that does not divide
- * the ranks, flash attention on a model that has none, offload in a node whose host memory nobody knows ... */
+ * the ranks or lies across nodes unevenly, flash attention on a model that has none, offload in a node whose host
+ * memory nobody knows ... */
 enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag);
 

@@ -129,13 +129,6 @@ static void points_that_make_no_sense(void **state)
             "file\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "run: {steps: 900, warmup_steps: 200}\n", {0},
             "x.yaml:5:14: error: 900 steps and 200 before them; use at most 1000 in all\n"},
-        {"name: x\n" MODEL CLUSTER TRAIN "fsdp: {sharding_strategy: HYBRID_SHARD, sharding_group_size: 3}\n", {0},
-            "x.yaml:5:62: error: HYBRID_SHARD shards over 3 GPUs, which does not divide the job's 8; use a divisor\n"},
-        {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 4}\n" TRAIN
-         "fsdp: {sharding_strategy: HYBRID_SHARD}\n",
-            {0},
-            "x.yaml:3:41: error: HYBRID_SHARD shards over 8 GPUs (a node), but the job has 4; use more GPUs, a smaller "
-            "'fsdp.sharding_group_size' or FULL_SHARD\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.qlora", "true"},
             "--set train.qlora:1:1: error: 'train.qlora' says more about 'train.lora_rank', which is not given; give "
             "it\n"},
@@ -161,6 +154,31 @@ static void points_that_make_no_sense(void **state)
             "most that many or give max_positions\n"
             "x.yaml:4:22: error: 1048576 sequences of 16777216 tokens make a tensor of 4.7e+21 bytes; use a smaller "
             "batch or shorter sequences\n"},
+    };
+    assert_told(cases, sizeof cases / sizeof *cases);
+}
+
+static void groups_that_make_no_sense(void **state)
+{
+    (void)state;
+    static const struct wrong cases[] = {
+        {"name: x\n" MODEL CLUSTER TRAIN "fsdp: {sharding_strategy: HYBRID_SHARD, sharding_group_size: 3}\n", {0},
+            "x.yaml:5:62: error: HYBRID_SHARD shards over 3 GPUs, which does not divide the job's 8; use a divisor\n"},
+        {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 24}\n" TRAIN
+         "fsdp: {sharding_strategy: HYBRID_SHARD, sharding_group_size: 6}\n",
+            {0},
+            "x.yaml:5:62: error: groups of 6 GPUs in nodes of 8: some lie on more nodes than others, or have more GPUs "
+            "on one node than on another, which is not simulated; take a divisor or a multiple of 8\n"},
+        {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 4}\n" TRAIN
+         "fsdp: {sharding_strategy: HYBRID_SHARD}\n",
+            {0},
+            "x.yaml:3:41: error: HYBRID_SHARD shards over 8 GPUs (a node), but the job has 4; use more GPUs, a smaller "
+            "'fsdp.sharding_group_size' or FULL_SHARD\n"},
+        {"name: x\n" MODEL "cluster: {topology: cluster.yaml, gpus: 24}\n" TRAIN
+         "strategy: internevo\ninternevo: {zero1: 12}\n",
+            {0},
+            "x.yaml:6:20: error: groups of 12 GPUs in nodes of 8: some lie on more nodes than others, or have more "
+            "GPUs on one node than on another, which is not simulated; take a divisor or a multiple of 8\n"},
     };
     assert_told(cases, sizeof cases / sizeof *cases);
 }
@@ -258,6 +276,7 @@ int main(void)
         cmocka_unit_test(other_files_of_the_project),
         cmocka_unit_test(values_of_a_sweep_are_checked_where_they_stand),
         cmocka_unit_test(points_that_make_no_sense),
+        cmocka_unit_test(groups_that_make_no_sense),
         cmocka_unit_test(precision_that_the_gpu_lacks),
         cmocka_unit_test(settings_that_nothing_reads),
         cmocka_unit_test(published_figures),
