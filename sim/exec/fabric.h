@@ -5,9 +5,9 @@
  * the level above are one link each way, under ECMP every cable is its own. Capacities are what NCCL reaches
  * (coll_gpu_Bps and the cluster's nccl_efficiency).
  *
- * NIC affinity: GPU g of G sends through the NICs nearest to it, I / G of the node's I, or NIC g I / G where there are
- * fewer. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and stay on
- * their rail; each hop between two nodes is `connections` connections a NIC.
+ * NIC affinity: GPU g of G sends through the NICs nearest to it, g I / G to (g + 1) I / G of the node's I, the first of
+ * them at least. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and
+ * stay on their rail; each hop between two nodes is `connections` connections a NIC.
  *
  * Degraded links (exec/degrade.h) by the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled: node<n>.nics.out
  * and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is routed around:

@@ -122,11 +122,11 @@ static int mark_nics(bool *used, const struct fabric *fabric, struct coll_group 
 {
     memset(used, 0, sizeof *used * (size_t)fabric->nics);
     struct coll_shape shape = coll_shape(group, fabric->gpus);
-    int near = fabric->nics / fabric->gpus, n = 0;
+    int n = 0;
     for (int i = 0; i < shape.per_node; i++) {
         int gpu = (group.first + i * group.stride) % fabric->gpus;
-        for (int k = 0; k < (near > 1 ? near : 1); k++) {
-            int nic = near > 1 ? gpu * near + k : gpu * fabric->nics / fabric->gpus;
+        int first = gpu * fabric->nics / fabric->gpus, end = (gpu + 1) * fabric->nics / fabric->gpus;
+        for (int nic = first; nic == first || nic < end; nic++) {
             n += !used[nic];
             used[nic] = true;
         }

@@ -458,6 +458,20 @@ static void connections_collide_under_ecmp(void **state)
     assert_true(slowest < fastest);
 }
 
+/* Three NICs for two GPUs: one has two of them near, and together they use all. */
+static void all_nics_of_a_node_are_used(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw();
+    hw.node.nics.value = 3;
+    hw.cluster.network.leaf_ports = assumed(3);
+    hw.cluster.network.spines = assumed(3);
+    struct fixture f;
+    build(&f, &hw, 4, NULL);
+    assert_near(load(&f, (struct coll_group){0, 1, 4}, COLL_RING), 30e9, 1);
+    arena_release(&f.arena);
+}
+
 /* A hop is a connection for each channel of a NIC's, and channels across nodes are the cluster's where it says so. */
 static void connections_are_those_of_channels_across_nodes(void **state)
 {
@@ -498,6 +512,7 @@ int main(void)
         cmocka_unit_test(what_cannot_run_is_an_error),
         cmocka_unit_test(what_enters_a_switch_leaves_it),
         cmocka_unit_test(connections_collide_under_ecmp),
+        cmocka_unit_test(all_nics_of_a_node_are_used),
         cmocka_unit_test(connections_are_those_of_channels_across_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
