@@ -322,20 +322,20 @@ static void out_of_memory_is_a_result(void **state)
 }
 
 /* 300 MB in every step, given back, then as many that are kept from the first step on: those take the block, so the
- * second step's cudaMalloc of 1 ms makes the second block, and from the third step on there is none. A run of one step
- * has what is kept from the start. */
+ * second step's cudaMalloc of 1 ms makes the second block, and from the third step on there is none: 2 ms in four
+ * steps. A run of one step has what is kept from the start. */
 static void what_the_first_step_keeps_takes_free_blocks(void **state)
 {
     (void)state;
     static const struct {
-        int warmup;
+        int warmup, steps;
         double stall_s;
-    } runs[] = {{0, 1e-3}, {1, 1e-3}, {2, 0}};
-    for (int i = 0; i < 3; i++) {
+    } runs[] = {{0, 1, 1e-3}, {1, 1, 1e-3}, {2, 1, 0}, {0, 4, 0.5e-3}};
+    for (int i = 0; i < 4; i++) {
         struct fixture f;
         begin(&f, 1);
         f.hw.gpu.cuda_malloc.value = 1e-3;
-        f.options.steps = 1;
+        f.options.steps = runs[i].steps;
         f.options.warmup_steps = runs[i].warmup;
         int scores = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 300 << 20, HBM_ACTIVATIONS);
         mover(&f, STREAM_COMPUTE, 1, 0);

@@ -150,6 +150,8 @@ static void keep_the_books(bool expandable)
             give(&hbm, blocks[slot], sizes[slot]);
     assert_int_equal(hbm.allocated, 0);
     assert_true(hbm.retries > 0);
+    assert_true(take(&hbm, hbm.capacity) >= 0); /* every segment was whole again, and went */
+    assert_int_equal(hbm.reserved, hbm.capacity);
     hbm_release(&hbm);
 }
 
