@@ -11,7 +11,7 @@
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
  * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
  * unfolded one exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only
- * instance is the whole job; a plan with others is not folded.
+ * instance is the whole job, and without degraded links for groups inside a node; a plan with others is not folded.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
  * by default; it changes nothing of what is simulated.
@@ -26,7 +26,8 @@
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (of their taking turns on
  * the SMs the fitted training rows say -0.16 +- 0.25; casts and scalings of FSDP's FP32 reduction are 4 ms a block of a
- * 30B model), the slow-down of collectives by compute, ranks of a ring ending at different times. */
+ * 30B model), the slow-down of collectives by compute, ranks of a ring ending at different times; and that a collective
+ * which its links or another slow down takes HBM bandwidth more slowly (it takes what it does alone, for longer). */
 #ifndef FLOPCAST_EXEC_EXEC_H
 #define FLOPCAST_EXEC_EXEC_H
 
