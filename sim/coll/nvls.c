@@ -1,6 +1,7 @@
 /* NVLS, all-reduce inside one NVLink domain: the switch adds and multicasts (NVLink SHARP), so a GPU sends its message
  * once and receives it once: S bytes each way, whatever n (busbw 480, 460, 440, 420 GB/s on 8, 7, 6, 5 H100,
- * NVIDIA/nccl#1455; a ring stays at 365 to 370).
+ * NVIDIA/nccl#1455; a ring stays at 365 to 370). NCCL asks for three GPUs in a domain (ncclNvlsInit of
+ * src/transport/nvls.cc, quoted from memory): of two, each sends its message to the other anyway.
  *
  * The message passes in steps: each GPU is the head of one part, and in a step every channel of every head takes one
  * chunk. Three groups of warps work on three steps at a time: they copy into the buffers that the switch sees, let it
@@ -16,8 +17,9 @@
 
 bool coll_over_switch(struct coll_cost *cost, const struct coll_query *query)
 {
+    static const int fewest = 3;
     if (query->kind != COLL_ALL_REDUCE || query->protocol != COLL_SIMPLE ||
-        !quantity_is_set(query->hw->node.nvls_efficiency) || query->shape.per_node == 1)
+        !quantity_is_set(query->hw->node.nvls_efficiency) || query->shape.per_node < fewest)
         return false;
     cost->gpu_out_factor = query->bytes / cost->bus_bytes;
     cost->hbm_bytes = 2 * query->bytes;

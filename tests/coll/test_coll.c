@@ -123,6 +123,10 @@ static void switches_that_reduce(void **state)
     (void)state;
     assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &test_hw));
     struct hw hw = reducing();
+    assert_true(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(3, 1), &hw));
+    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(2, 1), &hw)); /* NCCL asks for three */
+    assert_true(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, shape_of(8, 2), &hw));
+    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, shape_of(8, 4), &hw));
     struct coll_cost node = coll_choose(COLL_ALL_REDUCE, 8e9, shape_of(8, 1), &hw, COLL_FREE);
     assert_int_equal(node.algorithm, COLL_NVLS);
     near(coll_alone_s(node), 50e-6 + (8e9 / 0x1p24 + 2) * (0x1p24 / 60e9 + 5e-6));
