@@ -18,8 +18,9 @@ struct coll_hop {
 int coll_hops(struct coll_hop *hops, enum coll_algorithm algorithm, int nodes);
 
 /* Parent of a node in tree 0 or 1 of NCCL's double binary tree; -1 for the root. A node inside one tree is a leaf of
- * the other: the second is the first mirrored (an even number of nodes) or shifted by one (odd). Source: the shape of
- * ncclGetBtree and ncclGetDtree (NVIDIA/nccl src/graph/trees.cc), restated. */
+ * the other: the second is the first mirrored (an even number of nodes) or shifted by one (odd; then node 0, the root
+ * of the first with its one child, is inside both). Source: the shape of ncclGetBtree and ncclGetDtree (NVIDIA/nccl
+ * src/graph/trees.cc), restated. */
 int coll_tree_parent(int tree, int node, int nodes);
 
 #endif

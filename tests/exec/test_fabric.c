@@ -458,6 +458,21 @@ static void connections_collide_under_ecmp(void **state)
     assert_true(slowest < fastest);
 }
 
+/* NCCL reaches 80 % of a node's two NICs, and of the cables of its leaf as many; then a tenth of NVLink's 100 GB/s. */
+static void capacities_are_what_nccl_reaches(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw();
+    hw.cluster.nccl_efficiency.value = 0.8;
+    for (int slow = 0; slow < 2; slow++) {
+        struct fixture f;
+        hw.node.nccl_efficiency.value = slow ? 0.1 : 1;
+        build(&f, &hw, 8, NULL);
+        assert_near(load(&f, (struct coll_group){0, 1, 8}, COLL_RING), slow ? 10e9 : 2 * 8e9, 1);
+        arena_release(&f.arena);
+    }
+}
+
 /* Three NICs for two GPUs: one has two of them near, and together they use all. */
 static void all_nics_of_a_node_are_used(void **state)
 {
@@ -512,6 +527,7 @@ int main(void)
         cmocka_unit_test(what_cannot_run_is_an_error),
         cmocka_unit_test(what_enters_a_switch_leaves_it),
         cmocka_unit_test(connections_collide_under_ecmp),
+        cmocka_unit_test(capacities_are_what_nccl_reaches),
         cmocka_unit_test(all_nics_of_a_node_are_used),
         cmocka_unit_test(connections_are_those_of_channels_across_nodes),
     };

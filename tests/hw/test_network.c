@@ -49,6 +49,8 @@ static void cables(void **state)
     tree.cores = assumed(3);
     assert_int_equal(hw_network_leaf_cables(&tree), 8);
     assert_int_equal(hw_network_pod_cables(&tree), 12);
+    tree.core_cables = assumed(2);
+    assert_int_equal(hw_network_pod_cables(&tree), 24);
     assert_int_equal(hw_network_pod(&tree, 7), 1);
     tree.pod_leaves = (struct quantity){0};
     assert_int_equal(hw_network_pod_cables(&tree), 0);
