@@ -68,24 +68,28 @@ double nccl_ll_max_Bps(const struct hw *hw, int nodes)
     return find_arch(hw)->ll_max[column(nodes)];
 }
 
+double nccl_tree_share(enum coll_protocol protocol, int nodes)
+{
+    static const double one_node[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 7 / 9, 0.92};
+    static const double more[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 120 / 128, 0.92};
+    return nodes > 1 ? more[protocol] : one_node[protocol];
+}
+
 double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape)
 {
     static const int most_channels = 8;
     const struct arch *arch = find_arch(hw);
-    const double *each = nvls ? arch->nvls_tree : protocol == COLL_LL128 ? arch->tree_ll128 : arch->tree;
-    return each[column(shape.nodes)] * (shape.per_node < most_channels ? shape.per_node : most_channels);
+    int c = column(shape.nodes);
+    double reached = nccl_tree_share(protocol, shape.nodes) / nccl_tree_share(COLL_SIMPLE, shape.nodes);
+    double each = nvls ? arch->nvls_tree[c] : arch->tree[c] * reached;
+    if (protocol == COLL_LL128)
+        each = fmin(each, arch->tree_ll128[c]);
+    return each * (shape.per_node < most_channels ? shape.per_node : most_channels);
 }
 
 double nccl_ring_share(enum coll_protocol protocol, int nodes)
 {
     static const double one_node[COLL_PROTOCOL_COUNT] = {0.5, 0.92, 1}, more[COLL_PROTOCOL_COUNT] = {0.5, 0.9375, 1};
-    return nodes > 1 ? more[protocol] : one_node[protocol];
-}
-
-double nccl_tree_share(enum coll_protocol protocol, int nodes)
-{
-    static const double one_node[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 7 / 9, 0.92};
-    static const double more[COLL_PROTOCOL_COUNT] = {0.92 / 3.8, 0.92 * 120 / 128, 0.92};
     return nodes > 1 ? more[protocol] : one_node[protocol];
 }
 

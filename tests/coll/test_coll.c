@@ -1,5 +1,4 @@
 /* Expected values are the formulae of coll/ in round numbers, worked out in the comments. */
-#include "coll/hops.h"
 #include "coll/nccl.h"
 #include "round.h"
 
@@ -229,53 +228,6 @@ static void switches_that_reduce_between_nodes(void **state)
     assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
 }
 
-/* The drawing in NCCL's src/graph/trees.cc: 0 over 8, 8 over 4 and 12, those over 2, 6, 10 and 13, and the odd ones.
- * The second tree is its mirror. */
-static void trees_are_those_of_nccl(void **state)
-{
-    (void)state;
-    static const int parents[] = {-1, 2, 4, 2, 8, 6, 4, 6, 0, 10, 12, 10, 8, 12};
-    for (int node = 0; node < 14; node++) {
-        assert_int_equal(coll_tree_parent(0, node, 14), parents[node]);
-        int mirrored = coll_tree_parent(1, 13 - node, 14);
-        assert_int_equal(mirrored < 0 ? -1 : 13 - mirrored, parents[node]);
-    }
-}
-
-/* One root in each, all nodes below it at most ceil(log2 n) down, and four edges at most at a node: a parent and two
- * children in one tree, a parent in the other. The hops carry as much as tree.c counts: of four parts a hop one. */
-static void no_node_is_busy_in_both_trees(void **state)
-{
-    (void)state;
-    enum { MOST = 130 };
-    for (int n = 3, levels = 2; n <= MOST; n++, levels += n > 1 << levels) {
-        int edges[MOST] = {0};
-        for (int tree = 0; tree < 2; tree++)
-            for (int node = 0, roots = 0; node < n; node++) {
-                int depth = 0, parent = coll_tree_parent(tree, node, n);
-                for (int up = parent; up >= 0 && depth <= n; up = coll_tree_parent(tree, up, n))
-                    depth++;
-                assert_true(parent < n && depth <= levels);
-                roots += parent < 0;
-                assert_true(roots <= 1 && (node < n - 1 || roots == 1));
-                edges[node]++;
-                if (parent >= 0)
-                    edges[parent]++;
-                else
-                    edges[node]--;
-            }
-        struct coll_hop hops[COLL_MAX_HOPS(MOST)];
-        double sent[MOST] = {0};
-        int n_hops = coll_hops(hops, COLL_TREE, n);
-        for (int h = 0; h < n_hops; h++)
-            sent[hops[h].from] += hops[h].share;
-        for (int node = 0; node < n; node++) {
-            assert_true(edges[node] <= 4);
-            near(sent[node], edges[node] / 4.);
-        }
-    }
-}
-
 /* Bytes through each GPU's HBM, by bus byte: read where they leave, written where they arrive; a sum reads its own
  * operand, too, an all_reduce in half of its steps. */
 static void rings_read_and_write(void **state)
@@ -487,8 +439,6 @@ int main(void)
         cmocka_unit_test(slower_links),
         cmocka_unit_test(generations_between_the_tuners_rows),
         cmocka_unit_test(switches_that_reduce_between_nodes),
-        cmocka_unit_test(trees_are_those_of_nccl),
-        cmocka_unit_test(no_node_is_busy_in_both_trees),
         cmocka_unit_test(rings_read_and_write),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),

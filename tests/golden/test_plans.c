@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x4cce225243e1c22c),
         [MODEL_CONVNET] = UINT64_C(0xb9f03b0a10fe1180),
         [MODEL_DHEN] = UINT64_C(0x3fa25533b56e0ddf)},
-    .cluster = {UINT64_C(0x88abf3543b278cb4), UINT64_C(0xe7c66a151d8c6df6), UINT64_C(0xe87fa0566653add9)},
+    .cluster = {UINT64_C(0x22d8bdbadf7b4f0b), UINT64_C(0x973f66f74e7e17c3), UINT64_C(0xe87fa0566653add9)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
