@@ -162,6 +162,28 @@ static void a_collective_is_exposed_behind_the_kernel_that_waits_for_it(void **s
     }
 }
 
+/* Compute waits from 0.5 to 3 ms for a cast that waits for nothing, beside a gather from 0.2 to 1.31 ms: while that is
+ * under way the wait counts as its. */
+static void waits_beside_a_collective_are_exposed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    plan_stream_wait(&f.builder, STREAM_COMM, mover(&f, STREAM_UNSHARD, 0.2, 0));
+    int world = plan_group(&f.builder, "world", 2, 1);
+    plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+    int cast = mover(&f, STREAM_POST, 3, 0);
+    mover(&f, STREAM_COMPUTE, 0.5, 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, cast);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    f.options.no_contention = true;
+    run(&f);
+    near(f.result.step_time_s, 4e-3);
+    near(f.result.breakdown.exposed_comm_s, 0.81e-3);
+    near(f.result.breakdown.other_idle_s, 1.69e-3);
+    end(&f);
+}
+
 /* Two groups of one rank in each of two nodes share the nodes' NICs: alone each would reach its own NIC's 50 GB/s, and
  * together the node's 100 GB/s are enough. With one NIC of 50 GB/s a node they halve each other. 200 MB all-gathered by
  * 2 ranks: 100 MB on the wire after one crossing of 14 us. */
@@ -298,14 +320,16 @@ static void stragglers_hold_everybody_up(void **state)
     assert_true(fabs(times[1] - times[0] - 10.001e-3 * behind) < 1e-6);
 }
 
-/* 1 GB of HBM, of which the CUDA context takes 50 MB: 600 MB are kept, 500 MB more do not fit: 150 MB short (in whole
- * 2 MiB steps and 512 B; here exact enough). */
+/* 1 GB of HBM, of which the CUDA context takes 50 MB and NCCL 30: 600 MB are kept, 500 MB more do not fit: 180 MB short
+ * (in whole 2 MiB steps and 512 B; here exact enough). */
 static void out_of_memory_is_a_result(void **state)
 {
     (void)state;
     struct fixture f;
-    begin(&f, 1);
+    begin(&f, 2);
+    plan_group(&f.builder, "world", 2, 1);
     f.hw.gpu.context_bytes.value = 50 << 20;
+    f.hw.node.nccl_bytes.value = 30 << 20;
     plan_keep(&f.builder, "weights", 600 << 20, HBM_PARAMETERS);
     mover(&f, STREAM_COMPUTE, 1, 0);
     int buffer = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 500 << 20, HBM_ACTIVATIONS);
@@ -316,9 +340,10 @@ static void out_of_memory_is_a_result(void **state)
     assert_string_equal(f.result.memory.oom_op, "scores");
     assert_int_equal(f.result.memory.oom_category, HBM_ACTIVATIONS);
     assert_true(f.result.memory.oom_request_bytes == 500 << 20);
-    assert_true(f.result.memory.required_bytes == 1150 << 20);
+    assert_true(f.result.memory.required_bytes == 1180 << 20);
     assert_true(f.result.memory.required_category_bytes[HBM_PARAMETERS] == 600 << 20);
     assert_true(f.result.memory.required_category_bytes[HBM_CONTEXT] == 50 << 20);
+    assert_true(f.result.memory.required_category_bytes[HBM_NCCL] == 30 << 20);
     assert_true(f.result.memory.peak_allocated_bytes == 600 << 20);
     end(&f);
 }
@@ -410,6 +435,7 @@ int main(void)
         cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
         cmocka_unit_test(links_are_used_as_in_the_measured_steps),
         cmocka_unit_test(a_collective_is_exposed_behind_the_kernel_that_waits_for_it),
+        cmocka_unit_test(waits_beside_a_collective_are_exposed),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
         cmocka_unit_test(compute_is_slower_beside_a_collective),
         cmocka_unit_test(collectives_hold_what_their_channels_do),

@@ -9,74 +9,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../near.h"
-#include "base/rng.h"
+#include "switches.h"
 
 #include <string.h>
-
-static struct quantity assumed(double value)
-{
-    return (struct quantity){.value = value, .kind = QUANTITY_ASSUMED, .source = "test"};
-}
-
-/* Two GPUs and two NICs of 10 GB/s a node, 100 GB/s between GPUs; 10 us once, no hops
- * inside; between nodes NCCL's own 14 us. Four NICs (two nodes, when
- * plain) on a leaf and two spines: 2 : 1. */
-static struct hw test_hw(void)
-{
-    struct hw hw = {0};
-    hw.gpu.arch = "Volta";
-    hw.cluster.nccl_protocols = HW_PROTOCOLS_SIMPLE;
-    hw.gpu.hbm_capacity.value = 1e9;
-    hw.gpu.hbm_bandwidth.value = 1e12;
-    hw.gpu.hbm_efficiency.value = 1;
-    hw.gpu.sms.value = 100;
-    hw.gpu.memory_sms.value = 1;
-    hw.gpu.vector_flops.value = 1e12;
-    hw.node.gpus.value = hw.node.nics.value = 2;
-    hw.node.gpu_bandwidth.value = 100e9;
-    hw.node.nic_bandwidth.value = 10e9;
-    hw.node.nccl_efficiency.value = hw.cluster.nccl_efficiency.value = hw.cluster.oversubscription.value = 1;
-    hw.node.nccl_base_latency.value = 10e-6;
-    hw.node.nccl_channels.value = 4;
-    hw.cluster.nodes.value = 64;
-    hw.cluster.network = (struct hw_network){.kind = HW_FAT_TREE, .leaf_ports = assumed(4), .spines = assumed(2)};
-    return hw;
-}
-
-struct fixture {
-    struct hw hw;
-    struct fabric fabric;
-    struct arena arena;
-    struct maxmin_use uses[4096];
-    int n_uses;
-};
-
-static void build(struct fixture *f, const struct hw *hw, int ranks, const char *degraded)
-{
-    *f = (struct fixture){.hw = *hw};
-    struct diag diag = DIAG_INIT;
-    fabric_build(&f->fabric, &f->hw, ranks, degraded, (struct source_pos){0}, &f->arena, &diag);
-    assert_string_equal(diag.text, "");
-    assert_true(f->fabric.n_links <= 4096);
-}
-
-/* The group's all-gather by ring, all-reduce by tree, or all-to-all; returns the rate of bus bytes that the links
- * allow. */
-static double load(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
-{
-    struct coll_shape shape = coll_shape(group, f->fabric.gpus);
-    enum coll_kind kind = algorithm == COLL_TREE  ? COLL_ALL_REDUCE
-                          : algorithm == COLL_P2P ? COLL_ALL_TO_ALL
-                                                  : COLL_ALL_GATHER;
-    struct coll_cost cost;
-    assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, 1e9, shape, &f->hw));
-    f->n_uses = fabric_uses(f->uses, &f->fabric, group, &cost, 0);
-    double rate = HUGE_VAL;
-    for (int u = 0; u < f->n_uses; u++)
-        rate = fmin(rate, f->fabric.capacity_Bps[f->uses[u].link] / f->uses[u].weight);
-    return rate;
-}
 
 static double weight(const struct fixture *f, const char *name)
 {
@@ -175,6 +110,40 @@ static void a_run_sees_the_spine_and_conserves_bytes(void **state)
             assert_near(result.nic_utilisation * result.step_time_s * 16 * 10e9, 8 * 7e9, 1);
             assert_int_equal(result.ranks_simulated, fold == FOLD_AUTO ? 1 : 8);
         }
+        plan_release(&plan);
+        arena_release(&arena);
+    }
+}
+
+/* One rank stands for all where every group meets links like those of its sisters: the whole job, and groups inside a
+ * node as long as no link is degraded. */
+static void what_meets_like_links_is_folded(void **state)
+{
+    (void)state;
+    static const char slow[] = "node0.nic0.out = 30 %";
+    static const struct {
+        int size, stride, simulated;
+        const char *degraded;
+    } cases[] = {{8, 1, 1, NULL}, {8, 1, 1, slow}, {2, 1, 1, NULL}, {2, 1, 8, slow}, {4, 2, 8, NULL}, {4, 1, 8, NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hw hw = test_hw();
+        struct arena arena = ARENA_INIT;
+        struct plan plan = {0};
+        struct plan_builder builder;
+        plan_begin(&builder, &plan, 8);
+        int group = plan_group(&builder, "group", cases[i].size, cases[i].stride);
+        int gather = plan_collective(&builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 8e9, group, 0);
+        plan_stream_wait(&builder, STREAM_COMPUTE, gather);
+        plan_kernel(&builder, STREAM_COMPUTE, "move", kernel_stream(KERNEL_COPY, 1e9, 0, 0), 0);
+        plan_end(&builder);
+        struct exec_options options = {.steps = 1, .seed = 1, .degraded_links = cases[i].degraded};
+        struct exec_result folded, all;
+        exec_run(&folded, &plan, &hw, &options, &arena);
+        assert_int_equal(folded.ranks_simulated, cases[i].simulated);
+        options.fold = FOLD_OFF;
+        exec_run(&all, &plan, &hw, &options, &arena);
+        assert_int_equal(all.ranks_simulated, 8);
+        assert_near(folded.step_time_s, all.step_time_s, 0);
         plan_release(&plan);
         arena_release(&arena);
     }
@@ -355,162 +324,6 @@ static void traffic_is_moved_off_a_cable_that_fails(void **state)
     }
 }
 
-/* What enters a switch leaves it, whatever the network, the group and the algorithm; nodes send and receive what the
- * algorithm says. */
-static void check_balance(struct fixture *f, struct coll_group group, enum coll_algorithm algorithm)
-{
-    double leaf[64] = {0}, pod[64] = {0}, sent = 0, received = 0;
-    load(f, group, algorithm);
-    const struct fabric *fabric = &f->fabric;
-    for (int u = 0; u < f->n_uses; u++) {
-        int link = f->uses[u].link;
-        double w = f->uses[u].weight;
-        if (link < fabric->first_nic)
-            continue;
-        if (link < fabric->first_leaf) {
-            int in = (link - fabric->first_nic) % 2, nic = (link - fabric->first_nic) / 2;
-            leaf[fabric_leaf_of(fabric, nic / fabric->nics, nic % fabric->nics)] += in ? -w : w;
-            *(in ? &received : &sent) += w;
-        } else if (link < fabric->first_pod) {
-            int of = (link - fabric->first_leaf) / fabric->leaf_links;
-            leaf[of / 2] += of % 2 ? w : -w;
-            pod[hw_network_pod(&f->hw.cluster.network, of / 2)] += of % 2 ? -w : w;
-        } else {
-            int of = (link - fabric->first_pod) / fabric->pod_links;
-            pod[of / 2] += of % 2 ? w : -w;
-        }
-    }
-    for (int i = 0; i < 64; i++) {
-        assert_near(leaf[i], 0, 1e-9);
-        if (fabric->pods > 0)
-            assert_near(pod[i], 0, 1e-9);
-    }
-    int nodes = coll_shape(group, fabric->gpus).nodes;
-    /* A ring: one message's worth from each node. A tree: 2 (N - 1) edges and half of the data each way on each; per
-     * byte of bus, 2 (n - 1) / n of the data. To all: what each rank has for ranks of other nodes, of n - 1 parts. */
-    double ranks = group.size;
-    double want = algorithm == COLL_RING  ? nodes
-                  : algorithm == COLL_P2P ? ranks * (ranks - ranks / nodes) / (ranks - 1)
-                                          : 2 * (nodes - 1) / (2 * (ranks - 1) / ranks);
-    want = nodes == 1 ? 0 : want;
-    assert_near(sent, want, 1e-9);
-    assert_near(received, want, 1e-9);
-}
-
-static void what_enters_a_switch_leaves_it(void **state)
-{
-    (void)state;
-    struct rng_stream rng = rng_stream(11, 1, 1);
-    for (int i = 0; i < 300; i++) {
-        struct hw hw = test_hw();
-        struct hw_network *network = &hw.cluster.network;
-        int gpus = 1 << (int)(rng_uniform(&rng) * 3), nodes = 2 + (int)(rng_uniform(&rng) * 14);
-        hw.node.gpus.value = gpus;
-        hw.node.nics.value = 1 << (int)(rng_uniform(&rng) * 3);
-        network->kind = rng_uniform(&rng) < 0.2 ? HW_DRAGONFLY : HW_FAT_TREE;
-        bool tree = network->kind == HW_FAT_TREE;
-        network->wiring = rng_uniform(&rng) < 0.5 ? HW_PLAIN : HW_RAIL;
-        network->routing = tree && rng_uniform(&rng) < 0.7 ? HW_ECMP : HW_ADAPTIVE;
-        network->placement = rng_uniform(&rng) < 0.5 ? HW_PACKED : HW_SCATTERED;
-        network->ecmp_seed = i;
-        network->leaf_ports = assumed(4);
-        network->spine_cables = assumed(1 + (int)(rng_uniform(&rng) * 2));
-        if (!tree || rng_uniform(&rng) < 0.5)
-            network->pod_leaves = assumed(2);
-        network->cores = assumed(2);
-        network->global_cables = assumed(1);
-        struct fixture f;
-        build(&f, &hw, gpus * nodes, tree ? "leaf0.up0=0" : NULL);
-        check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, i % 2 ? COLL_TREE : COLL_RING);
-        check_balance(&f, (struct coll_group){gpus - 1, gpus, nodes}, i % 2 ? COLL_RING : COLL_TREE);
-        check_balance(&f, (struct coll_group){0, 1, gpus}, COLL_RING);
-        check_balance(&f, (struct coll_group){0, 1, gpus * nodes}, COLL_P2P);
-        arena_release(&f.arena);
-    }
-}
-
-/* Hashing spreads worse than ideal: of 8 connections on 8 uplinks some meet (all apart: 8! / 8^8 = 0.24 %), and the
- * fullest uplink sets the rate. The same seed gives the same links. */
-static void connections_collide_under_ecmp(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw();
-    hw.cluster.network.placement = HW_SCATTERED;
-    hw.cluster.network.spines = assumed(4);
-    hw.cluster.network.routing = HW_ECMP;
-    double slowest = HUGE_VAL, fastest = 0, mean = 0;
-    for (int seed = 0; seed < 50; seed++) {
-        double rates[2];
-        for (int again = 0; again < 2; again++) {
-            struct fixture f;
-            hw.cluster.network.ecmp_seed = seed;
-            build(&f, &hw, 8, NULL);
-            rates[again] = load(&f, (struct coll_group){0, 1, 8}, COLL_RING);
-            arena_release(&f.arena);
-        }
-        assert_near(rates[0], rates[1], 0);
-        slowest = fmin(slowest, rates[0]);
-        fastest = fmax(fastest, rates[0]);
-        mean += rates[0] / 50;
-    }
-    assert_true(fastest <= 20e9 * (1 + 1e-12)); /* what adaptive routing gives */
-    assert_true(slowest < 0.5 * 20e9 && mean < 0.8 * 20e9);
-    assert_true(slowest < fastest);
-}
-
-/* NCCL reaches 80 % of a node's two NICs, and of the cables of its leaf as many; then a tenth of NVLink's 100 GB/s. */
-static void capacities_are_what_nccl_reaches(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw();
-    hw.cluster.nccl_efficiency.value = 0.8;
-    for (int slow = 0; slow < 2; slow++) {
-        struct fixture f;
-        hw.node.nccl_efficiency.value = slow ? 0.1 : 1;
-        build(&f, &hw, 8, NULL);
-        assert_near(load(&f, (struct coll_group){0, 1, 8}, COLL_RING), slow ? 10e9 : 2 * 8e9, 1);
-        arena_release(&f.arena);
-    }
-}
-
-/* Three NICs for two GPUs: one has two of them near, and together they use all. */
-static void all_nics_of_a_node_are_used(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw();
-    hw.node.nics.value = 3;
-    hw.cluster.network.leaf_ports = assumed(3);
-    hw.cluster.network.spines = assumed(3);
-    struct fixture f;
-    build(&f, &hw, 4, NULL);
-    assert_near(load(&f, (struct coll_group){0, 1, 4}, COLL_RING), 30e9, 1);
-    arena_release(&f.arena);
-}
-
-/* A hop is a connection for each channel of a NIC's, and channels across nodes are the cluster's where it says so. */
-static void connections_are_those_of_channels_across_nodes(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw(), like = test_hw();
-    hw.node.nccl_channels.value = 16;
-    hw.cluster.nccl_channels = assumed(4);
-    like.node.nccl_channels.value = 4;
-    for (int seed = 0; seed < 10; seed++) {
-        struct hw *of[] = {&hw, &like};
-        double rates[2];
-        for (int i = 0; i < 2; i++) {
-            struct fixture f;
-            of[i]->cluster.network.placement = HW_SCATTERED;
-            of[i]->cluster.network.routing = HW_ECMP;
-            of[i]->cluster.network.ecmp_seed = seed;
-            build(&f, of[i], 16, NULL);
-            rates[i] = load(&f, (struct coll_group){0, 1, 16}, COLL_RING);
-            arena_release(&f.arena);
-        }
-        assert_near(rates[0], rates[1], 0);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -518,6 +331,7 @@ int main(void)
         cmocka_unit_test(an_all_to_all_crosses_the_spines_from_every_node),
         cmocka_unit_test(a_spine_of_half_the_capacity_shows),
         cmocka_unit_test(a_run_sees_the_spine_and_conserves_bytes),
+        cmocka_unit_test(what_meets_like_links_is_folded),
         cmocka_unit_test(a_degraded_link_slows_exactly_those_that_cross_it),
         cmocka_unit_test(alone_is_what_a_run_of_it_takes),
         cmocka_unit_test(alone_refuses_what_the_cluster_cannot_hold),
@@ -525,11 +339,6 @@ int main(void)
         cmocka_unit_test(traffic_is_moved_off_a_cable_that_fails),
         cmocka_unit_test(a_failed_cable_is_routed_around),
         cmocka_unit_test(what_cannot_run_is_an_error),
-        cmocka_unit_test(what_enters_a_switch_leaves_it),
-        cmocka_unit_test(connections_collide_under_ecmp),
-        cmocka_unit_test(capacities_are_what_nccl_reaches),
-        cmocka_unit_test(all_nics_of_a_node_are_used),
-        cmocka_unit_test(connections_are_those_of_channels_across_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
