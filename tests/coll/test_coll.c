@@ -225,6 +225,10 @@ static void switches_that_reduce_between_nodes(void **state)
     near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(64, 1), &hw)),
         50e-6 + 0.4 * 1.5);
     assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(8, 1), &hw));
+    hw.node.fabric = HW_NVLINK_MESH;
+    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(64, 1), &hw));
+    assert_true(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(64, 1), &hw));
+    hw.node.fabric = HW_NVSWITCH;
     assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_LL, shape_of(16, 1), &hw));
     assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
 }
