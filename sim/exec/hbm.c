@@ -181,23 +181,23 @@ static int32_t segment_end(const struct hbm *hbm, bool small, int stream)
     return -1;
 }
 
-/* The first hole that, with a free block before it, holds bytes; else -1. */
-static int32_t find_hole(const struct hbm *hbm, int64_t bytes, int stream)
-{
-    for (int32_t i = 0; i < hbm->blocks.n; i++) {
-        const struct hbm_block *hole = &hbm->blocks.at[i];
-        if (hole->state != BLOCK_HOLE || hole->stream != stream || hole->small != (bytes <= SMALL_SIZE))
-            continue;
-        const struct hbm_block *before = hole->previous < 0 ? NULL : &hbm->blocks.at[hole->previous];
-        if (hole->bytes + (before && before->state == BLOCK_FREE ? before->bytes : 0) >= bytes)
-            return i;
-    }
-    return -1;
-}
-
 static bool is_free(const struct hbm *hbm, int32_t index)
 {
     return index >= 0 && hbm->blocks.at[index].state == BLOCK_FREE;
+}
+
+/* Of the segment with this end, the hole of the lowest address that, with a free block before it, holds bytes; else -1.
+ */
+static int32_t find_hole(const struct hbm *hbm, int64_t bytes, int32_t end)
+{
+    int32_t found = -1;
+    for (int32_t i = end; i >= 0; i = hbm->blocks.at[i].previous) {
+        const struct hbm_block *hole = &hbm->blocks.at[i];
+        int64_t before = is_free(hbm, hole->previous) ? hbm->blocks.at[hole->previous].bytes : 0;
+        if (hole->state == BLOCK_HOLE && hole->bytes + before >= bytes)
+            found = i;
+    }
+    return found;
 }
 
 /* Cut the first bytes of a block off as the block itself; the rest follows it in the same state. */
@@ -218,7 +218,7 @@ static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
 {
     bool small = bytes <= SMALL_SIZE;
     int64_t page = small ? SMALL_BUFFER : LARGE_BUFFER;
-    int32_t hole = find_hole(hbm, bytes, stream), end = segment_end(hbm, small, stream);
+    int32_t end = segment_end(hbm, small, stream), hole = find_hole(hbm, bytes, end);
     int32_t before = hole >= 0 ? hbm->blocks.at[hole].previous : end;
     int64_t lacking = bytes - (is_free(hbm, before) ? hbm->blocks.at[before].bytes : 0);
     int64_t mapped = (lacking + page - 1) / page * page;

@@ -10,7 +10,7 @@
  * needed: a request that no free block holds maps what the free block at the end lacks; releasing unmaps whole free
  * blocks, and a hole that is large enough is mapped again before the end grows. Ignored:
  * garbage_collection_threshold, max_split_size, cudaMalloc's own granularity beyond 2 MiB, pages that a free block
- * shares with its neighbours (they are unmapped with it). */
+ * shares with its neighbours (they are unmapped with it), free blocks behind a hole (PyTorch counts them with it). */
 #ifndef FLOPCAST_EXEC_HBM_H
 #define FLOPCAST_EXEC_HBM_H
 

@@ -226,6 +226,32 @@ static void holes_are_mapped_again(void **state)
     hbm_release(&hbm);
 }
 
+/* Two holes of 40 MiB, of which the one at the higher address has the lower number, left by another stream's block:
+ * PyTorch maps the lower address first. */
+static void the_hole_of_the_lowest_address_is_mapped(void **state)
+{
+    (void)state;
+    struct hbm hbm;
+    hbm_init(&hbm, 160 * MIB, true);
+    int32_t other[] = {take_on(&hbm, 20 * MIB, STREAM_UNSHARD), take_on(&hbm, 20 * MIB, STREAM_UNSHARD)};
+    int32_t low = take(&hbm, 40 * MIB);
+    take(&hbm, 20 * MIB);
+    give(&hbm, other[0], 20 * MIB);
+    give(&hbm, other[1], 20 * MIB); /* one block with the first, so its number can be used again */
+    int32_t high = take(&hbm, 40 * MIB);
+    assert_true(high < low);
+    take(&hbm, 20 * MIB);
+    give(&hbm, low, 40 * MIB);
+    give(&hbm, high, 40 * MIB);
+    int32_t all = take_on(&hbm, 120 * MIB, STREAM_UNSHARD); /* unmaps both */
+    assert_int_equal(hbm.retries, 1);
+    give(&hbm, all, 120 * MIB);
+    take_on(&hbm, 20 * MIB, STREAM_POST); /* and that */
+    assert_int_equal(hbm.retries, 2);
+    assert_int_equal(take(&hbm, 40 * MIB), low);
+    hbm_release(&hbm);
+}
+
 /* 240 MiB: 100, 20 and 40 live; the first is freed and unmapped for 100 of another stream. 60 of its hole are mapped
  * again and freed; then 80 need 20 more of the 40 that are left of the hole, and no retry. The same where something
  * small (2 x 1 MiB) stands before all that. */
@@ -265,6 +291,7 @@ int main(void)
         cmocka_unit_test(expandable_segments_grow),
         cmocka_unit_test(the_end_of_an_expandable_segment_is_spared),
         cmocka_unit_test(holes_are_mapped_again),
+        cmocka_unit_test(the_hole_of_the_lowest_address_is_mapped),
         cmocka_unit_test(a_hole_and_the_free_block_before_it_are_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
