@@ -39,20 +39,42 @@ void filed_take(const struct config_table *table, void *now, const void *found, 
     }
 }
 
-enum status filed_write(
-    const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag)
+struct text {
+    FILE *memory;
+    char *text;
+    size_t n;
+};
+
+static void begin(struct text *text)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *memory = open_memstream(&text, &n);
-    BUG_IF(!memory, "open_memstream failed");
-    enum status status = hw_write_changed(memory, from, table, now, diag);
-    fclose(memory);
+    text->memory = open_memstream(&text->text, &text->n);
+    BUG_IF(!text->memory, "open_memstream failed");
+}
+
+static enum status end(struct text *text, enum status status, const char *path, struct diag *diag)
+{
+    fclose(text->memory);
     FILE *out = status == STATUS_OK ? fopen(path, "w") : NULL;
-    bool ok = out && fwrite(text, 1, n, out) == n;
+    bool ok = out && fwrite(text->text, 1, text->n, out) == text->n;
     ok = out && fclose(out) == 0 && ok;
     if (status == STATUS_OK && !ok)
         status = diag_io(diag, (struct source_pos){.file = path}, "cannot write: %s", strerror(errno));
-    free(text);
+    free(text->text);
     return status;
+}
+
+enum status filed_write(
+    const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag)
+{
+    struct text text;
+    begin(&text);
+    return end(&text, hw_write_changed(text.memory, from, table, now, diag), path, diag);
+}
+
+enum status filed_write_changes(
+    const char *path, const char *from, const struct config_change *changes, int n, struct diag *diag)
+{
+    struct text text;
+    begin(&text);
+    return end(&text, config_write_changed(text.memory, from, changes, n, diag), path, diag);
 }

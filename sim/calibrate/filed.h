@@ -13,7 +13,10 @@ struct quantity filed_quantity(struct quantity found, const struct config_field 
  * source is another than the file's, with `source` in its place. */
 void filed_take(const struct config_table *table, void *now, const void *found, const char *source);
 
-/* hw_write_changed() to the file at path, which may be `from` itself: it is written when all of it is known. */
+/* hw_write_changed() and config_write_changed() to the file at path, which may be `from` itself: it is written when all
+ * of it is known. */
+enum status filed_write_changes(
+    const char *path, const char *from, const struct config_change *changes, int n, struct diag *diag);
 enum status filed_write(
     const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag);
 

@@ -40,12 +40,10 @@ static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
     return (struct quantity *)(void *)((unsigned char *)gpu + keys[key].offset);
 }
 
-/* The parameter that a quantity is; NULL: it is no fitted one. */
+/* The parameter that a quantity is; NULL: it is none. */
 static struct training_parameter *find(struct training_fit *fit, int key, struct quantity q)
 {
-    if (q.kind != QUANTITY_FITTED)
-        return NULL;
-    for (int i = 0; i < fit->parameters.n; i++) {
+    for (int i = 0; q.source && i < fit->parameters.n; i++) {
         struct training_parameter *p = &fit->parameters.at[i];
         if (strcmp(p->key, keys[key].name) == 0 && strcmp(p->source, q.source) == 0)
             return p;
@@ -59,6 +57,13 @@ static bool concerns(int key, const struct validate_row *row)
     return strcmp(keys[key].name, "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
 }
 
+/* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". */
+static bool is_asked(int key, struct quantity q, const struct validate_row *row)
+{
+    const char *named = strstr(row->used_in_fit, ": ");
+    return q.kind == QUANTITY_FITTED || (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, keys[key].name) == 0);
+}
+
 static void collect(struct training_fit *fit)
 {
     for (int i = 0; i < fit->table.rows.n; i++)
@@ -68,7 +73,7 @@ static void collect(struct training_fit *fit)
                 continue;
             struct quantity q = *quantity_of(&row->set.points[0].hw.gpu, k);
             struct training_parameter *p = find(fit, k, q);
-            if (!p && q.kind == QUANTITY_FITTED) {
+            if (!p && is_asked(k, q, row)) {
                 vec_push(&fit->parameters,
                     (struct training_parameter){
                         .key = keys[k].name, .share = keys[k].share, .source = q.source, .filed = q, .fitted = q});

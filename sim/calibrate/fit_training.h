@@ -3,8 +3,8 @@
  *
  * Rows: those of a table of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
  * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these eight
- * names in the GPUs of the rows, as their stack leaves them; those with the same name and the same source text are one,
- * however many files have it.
+ * names in the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key;
+ * those with the same name and the same source text are one, however many files have it.
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
@@ -64,8 +64,16 @@ double training_fit_residual(const struct training_fit *fit, int row);
  * topologies/fitted/correlations.yaml has them; or the errors of cross-validation. */
 enum training_report { TRAINING_PARAMETERS, TRAINING_CORRELATIONS, TRAINING_CROSS_VALIDATION };
 
-/* Loads the rows with used_in_fit, fits, and prints. */
+/* Loads the rows with used_in_fit, fits, and prints. folder: where training_fit_write() puts the files, or NULL. */
 enum status training_fit_print(
-    FILE *out, const char *path, const char *base, enum training_report report, struct diag *diag);
+    FILE *out, const char *path, const char *base, enum training_report report, const char *folder, struct diag *diag);
+
+/* Whether the rows tell the parameter: its error is neither none nor as large as itself. */
+bool training_fit_determines(const struct training_parameter *parameter);
+
+/* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
+ * its own name; what is fitted says `table` as its source. */
+enum status training_fit_write(
+    const struct training_fit *fit, const char *table, const char *folder, struct diag *diag);
 
 #endif

@@ -36,14 +36,18 @@ static struct errors errors_of(const struct training_fit *fit, bool left_out)
     return errors;
 }
 
+/* No error: no row's speed depends on it. One like the number itself: the rows do not tell it from none. */
+bool training_fit_determines(const struct training_parameter *parameter)
+{
+    return parameter->fitted.std_error > 0 && parameter->fitted.std_error < fabs(parameter->fitted.value);
+}
+
 static void print_parameters(FILE *out, const struct training_fit *fit)
 {
     fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
-        /* No error: no row's speed depends on it. One like the number itself: the rows do not tell it from none. */
-        bool determined = p->fitted.std_error > 0 && p->fitted.std_error < fabs(p->fitted.value);
-        if (determined)
+        if (training_fit_determines(p))
             fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
                 p->fitted.std_error, p->source);
         else
@@ -121,7 +125,7 @@ bool *training_fit_rows(const char *path, struct diag *diag)
 }
 
 enum status training_fit_print(
-    FILE *out, const char *path, const char *base, enum training_report report, struct diag *diag)
+    FILE *out, const char *path, const char *base, enum training_report report, const char *folder, struct diag *diag)
 {
     bool *rows = training_fit_rows(path, diag);
     if (!rows)
@@ -134,6 +138,8 @@ enum status training_fit_print(
         status = training_fit_solve(&fit, diag);
         if (status == STATUS_OK)
             print_parameters(out, &fit);
+        if (status == STATUS_OK && folder)
+            status = training_fit_write(&fit, path, folder, diag);
     }
     if (status == STATUS_OK && report == TRAINING_CORRELATIONS) {
         training_fit_filed(&fit);

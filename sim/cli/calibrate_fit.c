@@ -55,7 +55,8 @@ static const struct argp_option options[] = {
         0},
     {"out", KEY_OUT, "FILE", 0,
         "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, and "
-        "FILE-node.yaml beside it; of measure that of the GPU",
+        "FILE-node.yaml beside it; of measure that of the GPU; training: into this folder, GPU files and stack "
+        "profiles",
         0},
     {"correlations", KEY_CORRELATIONS, NULL, 0,
         "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
@@ -92,8 +93,9 @@ static void check(const struct fit_command *command, const struct argp_state *st
     if (logs != (command->topology != NULL))
         argp_error(state,
             "logs of nccl-tests and their --topology FILE go together: calibrate fit nccl LOG... --topology FILE");
-    if (command->out && !logs && command->what != FIT_MEASURE)
-        argp_error(state, "--out is for: calibrate fit nccl LOG..., and measure");
+    bool fits_files = logs || command->what == FIT_MEASURE || command->what == FIT_TRAINING;
+    if (command->out && (!fits_files || command->correlations || command->cross_validate))
+        argp_error(state, "--out is for: calibrate fit nccl LOG..., measure, and training");
     if (command->db && command->what != FIT_GPUS && command->what != FIT_NCCL)
         argp_error(state, "--db is for: calibrate fit nccl, calibrate fit");
     if (command->correlations && (logs || (command->what != FIT_NCCL && command->what != FIT_TRAINING)))
@@ -234,8 +236,9 @@ int calibrate_fit(int argc, char **argv)
             "together determine the numbers of a copy of the cluster file that is nearest to yours (--out; its node "
             "file is copied, too). What they do not tell stays as it is.\n\n"
             "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
-            "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER. What "
-            "it finds goes into a copy of the GPU file or of the stack profile."};
+            "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER --out "
+            "FOLDER. What is of kind fitted in its GPU file and stack profile is fitted again; what is assumed, where "
+            "a row names it: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),
@@ -255,7 +258,7 @@ int calibrate_fit(int argc, char **argv)
             command.cross_validate ? TRAINING_CROSS_VALIDATION
             : command.correlations ? TRAINING_CORRELATIONS
                                    : TRAINING_PARAMETERS,
-            &diag);
+            command.out, &diag);
     else if (command.what == FIT_CLUSTER)
         cluster_fit_print(stdout, table, base, &diag);
     else if (command.what == FIT_MEASURE)

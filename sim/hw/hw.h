@@ -13,6 +13,7 @@
 #include "base/arena.h"
 #include "base/quantity.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "hw/network.h"
 
 #include <stdint.h>
@@ -156,6 +157,9 @@ void hw_derive(struct hw *hw);
 /* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
  * source. A cluster or node without a name is left out: a GPU or node can be looked at alone. */
 void hw_print(FILE *out, const struct hw *hw);
+
+/* A sourced number as files have it: {value: 0.93, kind: fitted, std_error: 0.015, source: "..."}. */
+void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);
 
 /* The node as a file that hw_load_node reads back, values to 12 digits; optional numbers that are unset are left out.
  */

@@ -17,7 +17,7 @@ static void write_value(FILE *out, double value, enum dimension dimension)
         fprintf(out, "%.17g %s", value, dimension_unit(dimension));
 }
 
-static void write_quantity(FILE *out, struct quantity q, enum dimension dimension)
+void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension)
 {
     fputs("{value: ", out);
     write_value(out, q.value, dimension);
@@ -41,7 +41,7 @@ void hw_write_node(FILE *out, const struct hw_node *node)
             continue;
         fprintf(out, "%s: ", field->key);
         if (sourced)
-            write_quantity(out, *(const struct quantity *)at, field->dimension);
+            hw_write_quantity(out, *(const struct quantity *)at, field->dimension);
         else if (field->type == FIELD_ENUM)
             fputs(field->names[*(const int *)at], out);
         else
@@ -65,7 +65,7 @@ static void change(
     FILE *out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
     if (q)
-        write_quantity(out, *q, dimension);
+        hw_write_quantity(out, *q, dimension);
     else
         json_write_string(out, string);
     fclose(out);

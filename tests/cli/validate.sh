@@ -128,6 +128,23 @@ mapfile -t speeds < <(tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; 
 own_runs "${speeds[@]}" >own/training.csv
 expect 0 "$FLOPCAST" calibrate fit training --measured own
 says out "gemm_sustained " " +- " "overlap_slowdown " "not determined by these rows; keep it"
+# Into a copy of the GPU's file: what was found, and nothing else.
+expect 1 "$FLOPCAST" calibrate fit training --measured own --out none
+says err "none/h100-sxm5-80gb.yaml: error: cannot write"
+mkdir -p found
+expect 0 "$FLOPCAST" calibrate fit training --measured own --out found
+diff found/h100-sxm5-80gb.yaml "$FLOPCAST_SOURCE_DIR/topologies/gpus/h100-sxm5-80gb.yaml" >diff.txt || true
+[[ $(sed -n 's/^< \([a-z_]*\): .*/\1/p' diff.txt | sort | tr '\n' ' ') == *"gemm_sustained "* ]] || fail "$(<diff.txt)"
+! grep -q '^< overlap_slowdown' diff.txt || fail "not determined, and written: $(<diff.txt)"
+says diff.txt "kind: fitted, std_error: " "/own/training.csv with used_in_fit: H100"
+expect 0 "$FLOPCAST" topology found/h100-sxm5-80gb.yaml
+# What is assumed on another card is found, too, where the rows name it. (The largest batch does not fit there.)
+sed -i '$d; s,topologies/clusters/h100-8x400g.yaml,topologies/clusters/rtx-4090-1x100g.yaml,; s,topologies/gpus/h100-sxm5-80gb.yaml,rtx-4090-24gb.yaml: gemm_sustained,' own/training.csv
+expect 0 "$FLOPCAST" validate --measurements own/training.csv --format csv
+mapfile -t speeds < <(tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "predicted_tokens_per_s_per_gpu") at = i; next } { print 0.9 * $at }')
+awk -F, -v OFS=, -v speeds="${speeds[*]}" 'BEGIN { split(speeds, speed, " ") } NR > 1 { $NF = speed[NR - 1] } { print }' own/training.csv >own/new.csv && mv own/new.csv own/training.csv
+expect 0 "$FLOPCAST" calibrate fit training --measured own --out found
+[[ $(grep -c . <(sed -n 's/^gemm_sustained: {value: 0\.[4-8][0-9]*, kind: fitted, .*used_in_fit: rtx-4090-24gb.yaml"}$/x/p' found/rtx-4090-24gb.yaml)) == 1 ]] || fail "$(grep gemm_sustained found/rtx-4090-24gb.yaml) $(<out)"
 expect 2 "$FLOPCAST" validate --where "gpus > AND"
 says err "--where: error: 'gpus > AND' is no condition on the columns of the table"
 expect 2 "$FLOPCAST" validate --where "1); DROP TABLE row; --"
