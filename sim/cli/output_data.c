@@ -33,16 +33,6 @@ void output_csv_head(FILE *out, const struct scenario_set *set, const struct sce
     fputs("\r\n", out);
 }
 
-/* "train.attention=flash; cluster.gpus=16": what tells the point from the others of its scenario, as --set takes it. */
-static const char *swept(const struct vary *vary, const struct scenario_point *point, struct arena *arena)
-{
-    const char *text = "";
-    for (int v = 0; v < vary->options.n; v++)
-        text = arena_printf(arena, "%s%s%s=%s", text, v ? "; " : "", vary->options.at[v].path,
-            vary_text(&vary->options.at[v], &point->options, arena));
-    return text;
-}
-
 void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
@@ -57,7 +47,7 @@ void output_csv(FILE *out, const struct scenario_set *set, const struct scenario
             output_csv_cell(out, &record.cells[c]);
         }
         fputc(',', out);
-        csv_write_text(out, swept(&vary, &set->points[i], &arena));
+        csv_write_text(out, vary_assignments(&vary, &set->points[i], &arena));
         record_fill_band(&record, &results[i]);
         for (int c = 0; c < record.n && results[i].n_samples > 0; c++) {
             fputc(',', out);

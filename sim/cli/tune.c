@@ -108,9 +108,23 @@ static bool alike(const struct tune_candidate *a, const struct tune_candidate *b
            fabs(a->peak_bytes - b->peak_bytes) <= little * a->peak_bytes && record_curve(&p) == record_curve(&q);
 }
 
+/* What the scenario sweeps and the search does not settle. */
+static void find_swept(
+    struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
+{
+    const char *settings = tune_settings(any, arena);
+    struct vary all;
+    vary_find_unnamed(&all, set, arena);
+    *out = (struct vary){0};
+    for (int i = 0; i < all.options.n; i++)
+        if (!strstr(settings, arena_printf(arena, "--set %s=", all.options.at[i].path)))
+            vec_push(&out->options, all.options.at[i]);
+    vec_free(&all.options);
+}
+
 /* prefetches: of this candidate and those alike. */
-static void row(
-    struct table *table, const struct tune_candidate *candidate, const char *prefetches, struct arena *arena)
+static void row(struct table *table, const struct tune_candidate *candidate, const char *prefetches,
+    const struct vary *swept, struct arena *arena)
 {
     const struct scenario_point *point = &candidate->point;
     const struct strategy_options *strategy = &point->options.strategy;
@@ -118,6 +132,8 @@ static void row(
     table_cell(table, point->hw.gpu.name);
     table_cell(table, arena_printf(arena, "%" PRId64, point->options.cluster.gpus));
     table_cell(table, strategy_label(strategy));
+    for (int i = 0; i < swept->options.n; i++)
+        table_cell(table, vary_short(&swept->options.at[i], &point->options, arena));
     table_cell(table, grouped ? arena_printf(arena, "%" PRId64, strategy->fsdp.sharding_group_size) : "-");
     table_cell(table, prefetches);
     table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
@@ -137,9 +153,14 @@ static void print_best(FILE *out, const struct scenario_set *set, const struct t
 {
     const char *counted = words_counted_all(set);
     struct table table = {0};
+    struct vary swept = {0};
+    if (n > 0)
+        find_swept(&swept, set, &tune->candidates.at[order[0]], arena);
     table_column(&table, "GPU", "", true);
     table_column(&table, "GPUs", "", false);
     table_column(&table, "strategy", "", true);
+    for (int i = 0; i < swept.options.n; i++)
+        table_column(&table, swept.options.at[i].path, "", true);
     table_column(&table, "group", "GPUs", false);
     table_column(&table, "prefetch", "", true);
     table_column(&table, "checkpoint", "", true);
@@ -162,10 +183,11 @@ static void print_best(FILE *out, const struct scenario_set *set, const struct t
                 prefetches = arena_printf(arena, "%s, %s", prefetches, prefetch(&tune->candidates.at[order[j]].point));
                 told[j] = true;
             }
-        row(&table, candidate, prefetches, arena);
+        row(&table, candidate, prefetches, &swept, arena);
         shown++;
     }
     free(told);
+    vec_free(&swept.options);
     table_print(out, &table);
     table_free(&table);
 }
@@ -257,9 +279,13 @@ static void print_table(FILE *out, const struct tune_command *command, const str
     free(order);
 }
 
-static void print_csv(FILE *out, const struct tune *tune)
+static void print_csv(FILE *out, const struct scenario_set *set, const struct tune *tune, struct arena *arena)
 {
-    fputs("model,cluster,gpus,strategy,sharding_group_size,backward_prefetch,forward_prefetch,activation_checkpointing,"
+    struct vary swept = {0};
+    if (tune->candidates.n > 0)
+        find_swept(&swept, set, &tune->candidates.at[0], arena);
+    fputs("model,cluster,swept,gpus,strategy,sharding_group_size,backward_prefetch,forward_prefetch,activation_"
+          "checkpointing,"
           "micro_batch,grad_accum,status,least_bytes,peak_allocated_bytes,step_time_s,tflops_per_gpu,tokens_per_s,"
           "gpu_hours_per_gtokens,usd_per_gtokens,kwh_per_gtokens\r\n",
         out);
@@ -271,6 +297,8 @@ static void print_csv(FILE *out, const struct tune *tune)
         csv_write_text(out, point->model.shape.name);
         fputc(',', out);
         csv_write_text(out, point->hw.cluster.name);
+        fputc(',', out);
+        csv_write_text(out, vary_assignments(&swept, point, arena));
         fprintf(out, ",%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%" PRId64 ",%s,%.15g",
             point->options.cluster.gpus, strategy_label(strategy), fsdp ? strategy->fsdp.sharding_group_size : 0,
             fsdp ? backward_prefetch_names[strategy->fsdp.backward_prefetch] : "",
@@ -289,6 +317,7 @@ static void print_csv(FILE *out, const struct tune *tune)
             fprintf(out, "%.15g", candidate->kwh_per_gtokens);
         fputs("\r\n", out);
     }
+    vec_free(&swept.options);
 }
 
 static void tell_none(
@@ -333,7 +362,7 @@ int cmd_tune(int argc, char **argv)
         tune_run(&tune, &command.options, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, &diag);
     }
     if (diag.worst == STATUS_OK && command.csv)
-        print_csv(stdout, &tune);
+        print_csv(stdout, &set, &tune, &command.arena);
     else if (diag.worst == STATUS_OK)
         print_table(stdout, &command, &set, &tune, &command.arena);
     vec_free(&tune.candidates);

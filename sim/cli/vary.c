@@ -127,3 +127,12 @@ const char *vary_name(const struct vary *vary, const struct scenario_point *poin
             vary_short(&vary->options.at[i], &point->options, arena));
     return name;
 }
+
+const char *vary_assignments(const struct vary *vary, const struct scenario_point *point, struct arena *arena)
+{
+    const char *text = "";
+    for (int i = 0; i < vary->options.n; i++)
+        text = arena_printf(arena, "%s%s%s=%s", text, i ? "; " : "", vary->options.at[i].path,
+            vary_text(&vary->options.at[i], &point->options, arena));
+    return text;
+}

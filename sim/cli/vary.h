@@ -25,6 +25,9 @@ const char *vary_name(const struct vary *vary, const struct scenario_point *poin
 /* Of a path the last two names, by which files of a sweep are told apart; else vary_text(). */
 const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
 
+/* "train.attention=flash; cluster.gpus=16": as --set takes them. */
+const char *vary_assignments(const struct vary *vary, const struct scenario_point *point, struct arena *arena);
+
 /* Its value in a point as text, in the arena. */
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
 

@@ -21,6 +21,10 @@ says out "BACKWARD_PRE, "
 scenario seeds.yaml 'sweep: [{run.seed: [1, 2]}]'
 expect 0 "$FLOPCAST" tune seeds.yaml --max-batch 1 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD --set train.activation_checkpointing=none
 [[ $(grep -c '^V100' out) == 2 && $(grep -c 'BACKWARD_PRE.*BACKWARD_PRE' out) == 0 ]] || fail "two seeds in a row: $(<out)"
+says out "run.seed" # or the two rows would look alike
+awk '/^V100/ { seeds[$4]++ } END { exit !(seeds[1] == 1 && seeds[2] == 1) }' out || fail "seeds: $(<out)"
+expect 0 "$FLOPCAST" tune seeds.yaml --max-batch 1 --set strategy=ddp --format csv
+says out "model,cluster,swept,gpus" ",run.seed=1,8,DDP" ",run.seed=2,8,DDP"
 cp first out
 
 # What is recommended runs as is, at the step time of the table's best.
