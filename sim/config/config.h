@@ -130,6 +130,8 @@ struct config_change {
 };
 enum status config_write_changed(
     FILE *out, const char *path, const struct config_change *changes, int n, struct diag *diag);
+enum status config_change_text(FILE *out, const char *name, const char *text, size_t n,
+    const struct config_change *changes, int n_changes, struct diag *diag);
 
 /* Every setting of the table by its dotted path, with its default ("-": not set; or "needed"), its sentence and what is
  * allowed. Every field must have its sentence. */

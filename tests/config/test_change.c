@@ -60,6 +60,7 @@ static void blocks(void **state)
     check("q:\n  value: 1\n  source: a b   # why\n\n# next\nr: 2\n", "q", "{value: 3}",
         "q:\n  {value: 3}   # why\n\n# next\nr: 2\n");
     check("q:\n  value: 1\n  kind: x\nr: 2\n", "q.value", "5", "q:\n  value: 5\n  kind: x\nr: 2\n");
+    check("q:\n- 1\n- 2\nr: 2\n", "q", "7", "q:\n 7\nr: 2\n");
     check("t: |\n  text\n  more\nr: 2\n", "t", "short", "t: short\nr: 2\n");
 }
 
@@ -89,9 +90,10 @@ static void refusals(void **state)
     (void)state;
     static const struct {
         const char *text, *path;
-    } cases[] = {{"a: [1\n", "a"}, {"a: {b: 1}\n", "a.c"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"}};
+    } cases[] = {{"a: [1\n", "a"}, {"a: {b: 1}\n", "a.c"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"},
+        {"a: \n e\t\t\t\t|\n  \t\t\t", "a"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char *is = changed(cases[i].text, &(struct config_change){cases[i].path, "1"}, 1, STATUS_INPUT);
+        char *is = changed(cases[i].text, &(struct config_change){cases[i].path, "{b: 1}"}, 1, STATUS_INPUT);
         assert_string_equal(is, "");
         free(is);
     }
