@@ -49,6 +49,7 @@ static const struct config_table format_table = {
     .what = "the GEMMs of a GPU", .fields = format_fields, .n_fields = DTYPE_COUNT};
 
 #define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
+const char *const hw_archs[HW_ARCHS] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
 #define ARCHS "Volta, Turing, Ampere, Ada, Hopper or Blackwell"
 static const struct config_field gpu_fields[] = {
     {.key = "name",
@@ -129,9 +130,8 @@ static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, st
  * would change predictions without a word. */
 static enum status check_arch(const struct hw_gpu *gpu, struct source_pos at, struct diag *diag)
 {
-    static const char *const archs[] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
-    for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
-        if (strcmp(gpu->arch, archs[i]) == 0)
+    for (int i = 0; i < HW_ARCHS; i++)
+        if (strcmp(gpu->arch, hw_archs[i]) == 0)
             return STATUS_OK;
     return diag_input(diag, at, "arch is '%s'; " ARCHS " is wanted", gpu->arch);
 }

@@ -24,6 +24,10 @@ enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_IN
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* "fp32", "tf32", "bf16", "fp16", "fp8", "int8", NULL */
 int64_t dtype_bytes(enum dtype dtype);                 /* in memory: 4, 4, 2, 2, 1, 1 */
 
+/* Generations that a GPU file may name. NCCL and stack profiles look them up. */
+enum { HW_ARCHS = 6 };
+extern const char *const hw_archs[HW_ARCHS]; /* "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell" */
+
 /* What a GEMM reaches on this GPU in one number format (see kernel/gemm.h for the model that these are the parameters
  * of). */
 struct hw_gemm {

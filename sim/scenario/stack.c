@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-const char *const stack_archs[STACK_ARCHS] = {"Volta", "Ampere", "Hopper", "Blackwell"};
-
 #define RATE(member, sentence, dimension_, least, most)                                                                \
     {                                                                                                                  \
         .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct stack_rates, member), .help = sentence,       \
@@ -28,10 +26,11 @@ static const struct config_table rate_table = {
         .key = arch, .type = FIELD_SECTION, .offset = (index) * sizeof(struct stack_rates),                            \
         .help = "On " arch " GPUs.", .section = &rate_table                                                            \
     }
-static const struct config_field arch_fields[STACK_ARCHS] = {
-    ARCH(0, "Volta"), ARCH(1, "Ampere"), ARCH(2, "Hopper"), ARCH(3, "Blackwell")};
+/* In the order of hw_archs. */
+static const struct config_field arch_fields[HW_ARCHS] = {
+    ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"), ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell")};
 static const struct config_table arch_table = {
-    .what = "the architectures of a stack", .fields = arch_fields, .n_fields = STACK_ARCHS};
+    .what = "the architectures of a stack", .fields = arch_fields, .n_fields = HW_ARCHS};
 
 static const char *const no_yes[] = {"false", "true", NULL};
 static const struct config_field kernel_fields[] = {
@@ -155,8 +154,8 @@ static void replace(struct quantity *of_gpu, struct quantity of_stack)
 
 void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
 {
-    for (int a = 0; a < STACK_ARCHS; a++) {
-        if (strcmp(gpu->arch, stack_archs[a]) != 0)
+    for (int a = 0; a < HW_ARCHS; a++) {
+        if (strcmp(gpu->arch, hw_archs[a]) != 0)
             continue;
         replace(&gpu->gemm_sustained, stack->rates[a].gemm_sustained);
         replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);

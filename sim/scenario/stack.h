@@ -17,9 +17,6 @@
 #include "hw/hw.h"
 #include "strategy/strategy.h"
 
-enum { STACK_ARCHS = 4 };
-extern const char *const stack_archs[STACK_ARCHS]; /* "Volta", ... as hw_gpu.arch has them */
-
 struct stack_rates { /* unset: the GPU file's */
     struct quantity gemm_sustained, attention_efficiency, attention_backward, pointwise_efficiency, norm_row_time,
         conv_efficiency, overlap_slowdown, step_pause;
@@ -27,7 +24,7 @@ struct stack_rates { /* unset: the GPU file's */
 
 struct stack {
     const char *name, *description;
-    struct stack_rates rates[STACK_ARCHS];
+    struct stack_rates rates[HW_ARCHS];
     struct stack_kernels {  /* -1: the stack says nothing */
         int cross_entropy;  /* enum cross_entropy */
         int optimizer_impl; /* enum optimizer_impl */

@@ -18,6 +18,28 @@ static const char stack_yaml[] = "name: eager\n"
                                  "  Hopper:\n"
                                  "    attention_efficiency: {value: 0.2, kind: assumed, source: test}\n";
 
+/* Each generation's rates go to its GPUs and to no others. */
+static void every_generation_has_its_own(void **state)
+{
+    (void)state;
+    for (int a = 0; a < HW_ARCHS; a++) {
+        char text[200];
+        struct stack stack;
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        snprintf(text, sizeof text,
+            "name: x\nrates: {%s: {conv_efficiency: {value: 0.25, kind: assumed, source: test}}}\n", hw_archs[a]);
+        write_text("stack.yaml", text);
+        assert_int_equal(stack_load(&stack, "stack.yaml", &arena, &diag), STATUS_OK);
+        for (int b = 0; b < HW_ARCHS; b++) {
+            struct hw_gpu gpu = {.arch = hw_archs[b], .conv_efficiency = {.value = 0.5, .kind = QUANTITY_ASSUMED}};
+            stack_apply(&gpu, &stack);
+            assert_near(gpu.conv_efficiency.value, a == b ? 0.25 : 0.5, 0);
+        }
+        arena_release(&arena);
+    }
+}
+
 static void a_stack_replaces_what_it_names(void **state)
 {
     (void)state;
@@ -99,8 +121,8 @@ static struct quantity sustained_of(const char *file, struct arena *arena)
     assert_int_equal(
         stack_load(&stack, arena_printf(arena, FLOPCAST_SOURCE_DIR "/scenarios/stacks/%s", file), arena, &diag),
         STATUS_OK);
-    for (int a = 0; a < STACK_ARCHS; a++)
-        if (strcmp(stack_archs[a], "Ampere") == 0)
+    for (int a = 0; a < HW_ARCHS; a++)
+        if (strcmp(hw_archs[a], "Ampere") == 0)
             return stack.rates[a].gemm_sustained;
     return (struct quantity){0};
 }
@@ -121,6 +143,7 @@ static void what_is_borrowed_follows_the_fit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_generation_has_its_own),
         cmocka_unit_test(a_stack_replaces_what_it_names),
         cmocka_unit_test(a_sweep_compares_stacks),
         cmocka_unit_test(mistakes_are_told_where_they_stand),
