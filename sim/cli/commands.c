@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "scenario/scenario.h"
+#include "scenario/stack.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -94,28 +95,31 @@ static void print_settings(void)
     config_print_reference(stdout, &scenario_table, &defaults);
 }
 
-/* Files that describe hardware, called as `flopcast files` groups them. */
+/* Files that scenarios name, called as `flopcast files` groups them. */
 static const struct reference {
-    const char *name;
+    const char *name, *folder;
     const struct config_table *table;
-} references[] = {{"clusters", &hw_cluster_table}, {"nodes", &hw_node_table}, {"gpus", &hw_gpu_table}};
+} references[] = {{"clusters", "topologies/clusters", &hw_cluster_table}, {"nodes", "topologies/nodes", &hw_node_table},
+    {"gpus", "topologies/gpus", &hw_gpu_table}, {"stacks", "scenarios/stacks", &stack_table}};
 enum { N_REFERENCES = sizeof references / sizeof *references };
 
-static void print_hardware(const struct reference *reference)
+static void print_reference(const struct reference *reference)
 {
     union {
         struct hw_cluster cluster;
         struct hw_node node;
         struct hw_gpu gpu;
+        struct stack stack;
     } defaults = {0};
-    printf(
-        "What %s file of topologies/%s holds: needed or the default (-: none), what it is, what is allowed. Copy one\n"
-        "that comes along (`flopcast files %s`). Every number says where it is from:\n\n"
-        "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
-        "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says why). What a section "
-        "needs, as\n"
-        "network.kind, it needs where there is the section.\n\n",
-        reference->table->what, reference->name, reference->name);
+    if (reference->table == &stack_table)
+        defaults.stack = stack_default();
+    printf("What %s file of %s holds: needed or the default (-: none), what it is, what is allowed. Copy one\n"
+           "that comes along (`flopcast files %s`). Every number says where it is from:\n\n"
+           "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
+           "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says why). What a section "
+           "needs, as\n"
+           "network.kind, it needs where there is the section.\n\n",
+        reference->table->what, reference->folder, reference->name);
     config_print_reference(stdout, reference->table, &defaults);
 }
 
@@ -159,9 +163,9 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
 static int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
-        .args_doc = "[COMMAND|settings|clusters|nodes|gpus]",
+        .args_doc = "[COMMAND|settings|clusters|nodes|gpus|stacks]",
         .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, or what files of "
-               "clusters, nodes and GPUs hold."};
+               "clusters, nodes, GPUs and stack profiles hold."};
     struct help help = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &help);
     if (help.settings) {
@@ -169,7 +173,7 @@ static int cmd_help(int argc, char **argv)
         return CLI_OK;
     }
     if (help.reference) {
-        print_hardware(help.reference);
+        print_reference(help.reference);
         return CLI_OK;
     }
     const struct command *command = help.command;
@@ -187,7 +191,7 @@ int cli_main(int argc, char **argv)
         n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
     n += (size_t)snprintf(doc + n, sizeof doc - n,
         "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na scenario can set, 'help "
-        "clusters' what a cluster file holds (nodes, gpus).");
+        "clusters' what a cluster file holds (nodes, gpus, stacks).");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;

@@ -33,8 +33,10 @@ static const char *default_text(char *out, size_t n, const struct config_field *
     }
     case FIELD_BOOL:
         return *(const bool *)at ? "true" : "false";
-    case FIELD_ENUM:
-        return field->names[*(const int *)at];
+    case FIELD_ENUM: {
+        int value = *(const int *)at;
+        return value < 0 ? "-" : field->names[value];
+    }
     case FIELD_SOURCED:
     case FIELD_SECTION:
     case FIELD_NODE:

@@ -124,9 +124,9 @@ static const struct config_field fields[] = {
 const struct config_table stack_table = {
     .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
 
-enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
+struct stack stack_default(void)
 {
-    *out = (struct stack){.kernels = {.cross_entropy = -1,
+    return (struct stack){.kernels = {.cross_entropy = -1,
                               .optimizer_impl = -1,
                               .fusion = -1,
                               .memory_format = -1,
@@ -138,6 +138,11 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
                               .weight_decay = -1,
                               .clip_grad_norm = -1,
                               .overlap_sync_param = -1}};
+}
+
+enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    *out = stack_default();
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status == STATUS_OK)

@@ -40,6 +40,7 @@ struct stack {
 };
 
 extern const struct config_table stack_table;
+struct stack stack_default(void); /* says nothing */
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
 

@@ -49,6 +49,8 @@ expect 0 "$FLOPCAST" help clusters
 says out "network.wiring: plain" "Which leaf each NIC of a node is on. (plain, rail)" "Leaf uplinks: 1 is full bisection, 2 half. (1 to 64)"
 expect 2 "$FLOPCAST" help setting
 says err "did you mean 'settings'?"
+expect 0 "$FLOPCAST" help stacks
+says out "(\`flopcast files stacks\`)" "rates.Ada.gemm_sustained: -" "kernels.fusion: -" "kernels.fsdp_version: -"
 expect 2 "$FLOPCAST" help clusters nodes
 says err "'clusters' stands alone, without 'nodes'"
 
