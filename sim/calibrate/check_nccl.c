@@ -11,14 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static int find_name(const char *const *names, const char *name)
-{
-    for (int i = 0; name && names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return COLL_ANY;
-}
-
 bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu)
 {
     char model[32];
@@ -36,7 +28,7 @@ static void set_group(struct nccl_check *out, const struct collective_measuremen
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
-    int kind = find_name(coll_kind_names, out->collective);
+    int kind = nccl_find_name(coll_kind_names, out->collective);
     if (kind < 0)
         return diag_input(diag, (struct source_pos){0}, "%s is not modelled", out->collective);
     struct source_pos how = {.file = "--nodes, --ranks"}; /* which say how it ran where the log does not */
@@ -50,8 +42,8 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
                 "the log holds %s of %d ranks and %s of %d; one table at a time", out->collective, out->ranks,
                 row->collective, row->ranks);
         struct coll_force forced = {
-            force.algorithm == COLL_ANY ? find_name(coll_algorithm_names, row->algorithm) : force.algorithm,
-            force.protocol == COLL_ANY ? find_name(coll_protocol_names, row->protocol) : force.protocol};
+            force.algorithm == COLL_ANY ? nccl_find_name(coll_algorithm_names, row->algorithm) : force.algorithm,
+            force.protocol == COLL_ANY ? nccl_find_name(coll_protocol_names, row->protocol) : force.protocol};
         double bytes = (double)row->bytes;
         vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,
                                  .measured_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s,

@@ -82,14 +82,6 @@ static void keep(struct logs_fit *fit, const char *key, const char *source, stru
 
 /* ---- the logs ---- */
 
-static int find_name(const char *const *names, const char *name)
-{
-    for (int i = 0; name && names[i]; i++)
-        if (strcmp(names[i], name) == 0)
-            return i;
-    return COLL_ANY;
-}
-
 struct reading { /* of one log */
     struct logs_fit *fit;
     const char *log, *topology, *gpu;
@@ -109,7 +101,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
 {
     struct logs_fit *fit = r->fit;
     struct source_pos at = {.file = r->log};
-    int kind = find_name(coll_kind_names, row->collective);
+    int kind = nccl_find_name(coll_kind_names, row->collective);
     if (kind < 0) {
         diag_input(r->diag, at, "%s is not modelled; leave it out", row->collective);
         return NULL;
@@ -123,7 +115,8 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         .kind = (enum coll_kind)kind,
         .nodes = row->nodes > 0 ? row->nodes : alone_fewest_nodes(&fit->filed, row->ranks),
         .ranks = row->ranks,
-        .force = {find_name(coll_algorithm_names, row->algorithm), find_name(coll_protocol_names, row->protocol)},
+        .force = {nccl_find_name(coll_algorithm_names, row->algorithm),
+            nccl_find_name(coll_protocol_names, row->protocol)},
         .use = NCCL_FIT};
     for (int i = r->first_case; i < fit->nccl.cases.n; i++)
         if (continues(&fit->nccl.cases.at[i], &now))
