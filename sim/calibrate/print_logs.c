@@ -88,10 +88,11 @@ enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request
     const char *node = arena_printf(arena, "%.*s-node.yaml", stem, path);
     now.node.gpu_path = files_name_from(arena, node, fit->filed.node.gpu_path);
     now.cluster.node_path = files_name_from(arena, path, fit->filed.cluster.node_path);
-    enum status status = STATUS_OK;
-    if (any_fitted(fit)) {
-        status = filed_write(node, fit->filed.cluster.node_path, &hw_node_table, &now.node, diag);
+    bool both = any_fitted(fit);
+    if (both)
         now.cluster.node_path = node + (name - path);
-    }
-    return status ? status : filed_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);
+    enum status status = filed_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);
+    if (both && status == STATUS_OK)
+        status = filed_write(node, fit->filed.cluster.node_path, &hw_node_table, &now.node, diag);
+    return status;
 }

@@ -36,7 +36,7 @@ sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
 says err "other.txt: warning: the log's GPUs are H100, the cluster's A100-SXM4-80GB"
 expect 1 fit one.txt --topology slow.yaml --out none/mine.yaml
-says err "none/mine-node.yaml: error: cannot write"
+says err "none/mine.yaml: error: cannot write"
 
 expect 2 fit one.txt
 says err "--topology FILE go together"
