@@ -81,7 +81,7 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
     if (!available(protocol, shape.nodes, hw))
         return false;
     out->bus_bytes = bus_factor(kind, shape.ranks) * bytes;
-    out->gpu_out_factor = 1;
+    out->gpu_out_factor = shape.per_node > 1 ? 1 : 0;
     /* Each ring leaves a node once, over one NIC; with R rings of 1/R of the bytes a node sends as many bytes as one
      * rank. */
     out->node_out_factor = shape.nodes > 1 ? 1 : 0;

@@ -115,7 +115,8 @@ struct coll_cost {
     double unforeseen_s;    /* part of it that NCCL's choice does not count */
     double bus_bytes;       /* message times the factor of busbw (nccl-tests doc/PERFORMANCE.md), whatever the wires
                                carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
-    double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1 */
+    double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1, and 0 where
+                               it is alone on its node */
     double node_out_factor; /* bytes that leave (and enter) each node over its NICs, per bus byte; 0 inside one node */
     bool all_pairs;         /* what leaves a node goes to all others alike, not along hops (coll/hops.h) */
     double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links at best */

@@ -233,6 +233,33 @@ static void switches_that_reduce_between_nodes(void **state)
     assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
 }
 
+/* What links a GPU would have to others of its node does not matter to groups of one GPU on each, however slow it is
+ * (NICs may be faster: a node of one GPU on PCIe); nor does it make a latency less than nothing. */
+static void a_gpu_alone_on_its_node_needs_no_links_there(void **state)
+{
+    (void)state;
+    struct hw slow = test_hw;
+    slow.node.gpu_bandwidth.value = 1e9;
+    int possibilities = 0;
+    for (int kind = 0; kind < COLL_KIND_COUNT; kind++)
+        for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+            for (int p = 0; p < COLL_PROTOCOL_COUNT; p++) {
+                struct coll_cost cost, same;
+                const struct coll_shape shape = shape_of(64, 8);
+                bool ok = coll_cost(
+                    &cost, (enum coll_kind)kind, (enum coll_algorithm)a, (enum coll_protocol)p, 1e9, shape, &test_hw);
+                assert_int_equal(ok, coll_cost(&same, (enum coll_kind)kind, (enum coll_algorithm)a,
+                                         (enum coll_protocol)p, 1e9, shape, &slow));
+                if (!ok)
+                    continue;
+                near(same.latency_s, cost.latency_s);
+                near(same.max_rate_Bps, cost.max_rate_Bps);
+                assert_true(cost.latency_s > 0 && cost.gpu_out_factor == 0);
+                possibilities++;
+            }
+    assert_true(possibilities > 15);
+}
+
 /* Bytes through each GPU's HBM, by bus byte: read where they leave, written where they arrive; a sum reads its own
  * operand, too, an all_reduce in half of its steps. */
 static void rings_read_and_write(void **state)
@@ -444,6 +471,7 @@ int main(void)
         cmocka_unit_test(slower_links),
         cmocka_unit_test(generations_between_the_tuners_rows),
         cmocka_unit_test(switches_that_reduce_between_nodes),
+        cmocka_unit_test(a_gpu_alone_on_its_node_needs_no_links_there),
         cmocka_unit_test(rings_read_and_write),
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
