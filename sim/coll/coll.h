@@ -91,10 +91,11 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 
-/* A group's channels, each of which holds an SM on each GPU: the node's inside it, the cluster's across nodes, where
- * NCCL lays as many for each NIC; a group that reaches some of the NICs has that part of them (logs of one GPU a node
- * show two, recalled). Ignored: that small messages use fewer; and posting (coll_hop_s) counts the whole cluster's, as
- * a table of one GPU on each of two nodes asks for (Alps: 6 % off so, 15 with the part). */
+/* A group's channels, each of which holds an SM on each GPU (NVLS has channels of its own: coll_cost.sms): the node's
+ * inside it, the cluster's across nodes, where NCCL lays as many for each NIC; a group that reaches some of the NICs
+ * has that part of them (logs of one GPU a node show two, recalled). Ignored: that small messages use fewer; and
+ * posting (coll_hop_s) counts the whole cluster's, as a table of one GPU on each of two nodes asks for (Alps: 6 % off
+ * so, 15 with the part). */
 double coll_sms(struct coll_shape shape, const struct hw *hw);
 
 /* Seconds of one step of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN), inside a node or between two.

@@ -110,7 +110,7 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes)
     return size < 0 || size >= SIZES ? 1 : table[protocol][(int)size];
 }
 
-static double nvls_channels(bool several, const struct hw *hw)
+double nccl_nvls_channels(bool several, const struct hw *hw)
 {
     static const double hopper = 16, blackwell = 32, blackwell_rack = 24, most_of_a_board = 8;
     bool rack = hw->node.gpus.value > most_of_a_board;
@@ -127,7 +127,8 @@ double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct 
     } one_node[] = {{0x1p16, 64}, {0x1p15, 8}, {0x1p14, 2}}, more[] = {{0x1p17, 16}, {0x1p16, 4}, {0x1p15, 1}};
     static const double most = 0x1p17, most_of_many_nodes = 0x1p16;
     bool several = shape.nodes > 1;
-    double heads = nvls_channels(several, hw) * shape.per_node, chunk = shape.nodes >= 4 ? most_of_many_nodes : most;
+    double heads = nccl_nvls_channels(several, hw) * shape.per_node,
+           chunk = shape.nodes >= 4 ? most_of_many_nodes : most;
     const struct cut *cuts = several ? more : one_node;
     for (size_t i = 0; i < sizeof more / sizeof *more; i++)
         if (chunk > cuts[i].chunk && bytes < cuts[i].steps * heads * chunk)

@@ -27,6 +27,10 @@ double nccl_tree_share(enum coll_protocol protocol, int nodes);
  * GPUs of a node, at most 8 (assumed: one for each NIC of the usual machines; NCCL's logs show 8). */
 double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape);
 
+/* Channels of NVLS or NVLSTree, each of which holds an SM: NVLS_NCHANNELS_* of src/transport/nvls.cc, on several nodes
+ * at least as many as the cluster's (NCCL_MIN_CTAS). Kind: assumed, quoted from memory. */
+double nccl_nvls_channels(bool several, const struct hw *hw);
+
 /* Bytes of a message of NVLS or (on several nodes) NVLSTree that pass through the switch in one step: a chunk of every
  * channel of every head. Chunks: calcCollChunking of src/enqueue.cc, 2.20 on; channels: NVLS_NCHANNELS_* of
  * src/transport/nvls.cc, at least NCCL_MIN_CTAS. Kind: assumed, quoted from memory; measured bends stand where they put

@@ -23,6 +23,7 @@ bool coll_over_switch(struct coll_cost *cost, const struct coll_query *query)
         return false;
     cost->gpu_out_factor = query->bytes / cost->bus_bytes;
     cost->hbm_bytes = 2 * query->bytes;
+    cost->sms = nccl_nvls_channels(query->shape.nodes > 1, query->hw);
     return true;
 }
 

@@ -132,6 +132,7 @@ static void switches_that_reduce(void **state)
     near(coll_alone_s(node), 50e-6 + (8e9 / 0x1p24 + 2) * (0x1p24 / 60e9 + 5e-6));
     near(node.bus_bytes * node.gpu_out_factor, 8e9);
     near(node.hbm_bytes, 16e9);
+    near(node.sms, 16); /* NVLS's own channels, where a ring has the node's 24 */
     struct coll_cost four = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape_of(32, 1), &hw);
     near(four.latency_s, 50e-6 + 2 * (0x1p23 / 60e9 + 5e-6) + 2 * 2 * (36e-6 + 0x1p22 / 80e9));
     near(four.bus_bytes * four.node_out_factor, 16e9);
