@@ -95,40 +95,56 @@ static enum status check_counts(const struct hw_network *network, struct source_
 
 static enum status check_needs(const struct hw_network *network, struct source_pos at, struct diag *diag)
 {
-    bool tree = network->kind == HW_FAT_TREE, pods = quantity_is_set(network->pod_leaves);
+    bool tree = network->kind == HW_FAT_TREE, fly = network->kind == HW_DRAGONFLY, switches = tree || fly;
+    bool pods = quantity_is_set(network->pod_leaves), ecmp = network->routing == HW_ECMP;
     const struct {
         const char *key;
         struct quantity value;
         bool needed, allowed;
+        const char *without; /* what allows it to a fat tree */
     } rules[] = {
-        {"leaf_ports", network->leaf_ports, true, true},
-        {"spines", network->spines, tree, tree},
-        {"spine_cables", network->spine_cables, false, tree},
-        {"pod_leaves", network->pod_leaves, !tree, true},
-        {"cores", network->cores, tree && pods, tree && pods},
-        {"core_cables", network->core_cables, false, tree && pods},
-        {"local_cables", network->local_cables, false, !tree},
-        {"global_cables", network->global_cables, !tree, !tree},
+        {"leaf_ports", network->leaf_ports, switches, switches, ""},
+        {"spines", network->spines, tree, tree, ""},
+        {"spine_cables", network->spine_cables, false, tree, ""},
+        {"pod_leaves", network->pod_leaves, fly, switches, ""},
+        {"cores", network->cores, tree && pods, tree && pods, " without pod_leaves"},
+        {"core_cables", network->core_cables, false, tree && pods, " without pod_leaves"},
+        {"local_cables", network->local_cables, false, fly, ""},
+        {"global_cables", network->global_cables, fly, fly, ""},
+        {"cable_bandwidth", network->cable_bandwidth, false, switches, ""},
+        {"connections", network->connections, false, tree && ecmp, " without routing: ecmp"},
     };
+    const char *what = hw_network_names[network->kind];
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         bool given = quantity_is_set(rules[i].value);
-        const char *what = hw_network_names[network->kind], *with = pods ? " with pod_leaves" : "";
         if (rules[i].needed && !given)
-            status = diag_input(diag, at, "network: a %s%s needs %s", what, with, rules[i].key);
+            status =
+                diag_input(diag, at, "network: a %s%s needs %s", what, pods ? " with pod_leaves" : "", rules[i].key);
         if (given && !rules[i].allowed)
-            status = diag_input(diag, at, "network: a %s%s has no %s; take it out", what,
-                pods ? with : " without pod_leaves", rules[i].key);
+            status = diag_input(diag, at, "network: a %s%s has no %s; take it out", switches ? what : "pooled network",
+                tree ? rules[i].without : "", rules[i].key);
     }
     return status;
+}
+
+/* Nodes on one pool of NICs have no leaves to lie on, and no parallel cables to pick from. */
+static enum status check_pooled(const struct hw_network *network, struct source_pos at, struct diag *diag)
+{
+    if (network->wiring == HW_PLAIN && network->routing == HW_ADAPTIVE && network->placement == HW_PACKED)
+        return STATUS_OK;
+    return diag_input(
+        diag, at, "network: a pooled network has no wiring, routing or placement; take out what is given of them");
 }
 
 enum status hw_check_network(
     const struct hw_network *network, double oversubscription, struct source_pos at, struct diag *diag)
 {
-    if (network->kind == HW_POOLED)
-        return STATUS_OK;
     enum status counts = check_counts(network, at, diag), status = check_needs(network, at, diag);
+    if (network->kind == HW_POOLED) {
+        enum status pooled = check_pooled(network, at, diag);
+        return status ? status : pooled;
+    }
     if (oversubscription != 1)
         status = diag_input(diag, at,
             "oversubscription is %g beside a network; write 1, the network's own cables say the rest",

@@ -36,3 +36,11 @@ sed -e 's#\.\./gpus/#topologies/gpus/#' -e 's#400 Gb/s#400 GB/s#' "$topologies/n
 sed 's#\.\./nodes/dgx-h100-like.yaml#bytes.yaml#' "$rail" >cluster.yaml
 expect 0 "$FLOPCAST" topology cluster.yaml
 says err "bytes.yaml: warning: a NIC of 400 GB/s is one of 3200 Gb/s; bytes have a capital B, bits a small one"
+
+# What a network does not read is no input without effect: switches of a pool of NICs, connections that no hash sends apart.
+sed 's/kind: fat_tree/kind: pooled/' tapered.yaml >pooled.yaml
+expect 2 "$FLOPCAST" topology pooled.yaml
+says err "network: a pooled network has no spines; take it out" "network: a pooled network has no wiring, routing or placement"
+{ cat tapered.yaml && echo "  connections: {value: 3, kind: assumed, source: t}"; } >adaptive.yaml
+expect 2 "$FLOPCAST" topology adaptive.yaml
+says err "network: a fat_tree without routing: ecmp has no connections; take it out"
