@@ -87,18 +87,47 @@ void hw_derive(struct hw *hw)
     hw->gpu.host_image_s = hw->node.image_time.value;
 }
 
-/* What the counts of the network come to, in the words that networks are bought by. */
+/* "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)": what comes in on one side of a switch, and goes out.
+ */
+static void print_level(FILE *out, const char *what, double n_down, const char *down, double down_Bps, int n_up,
+    const char *up, double up_Bps)
+{
+    double taper = n_down * down_Bps / (n_up * up_Bps);
+    fprintf(out, "  %s has %g %s and %d %s: %.3g : 1 %s\n", what, n_down, down, n_up, up, taper,
+        taper > 1 ? "(oversubscribed)" : "(full bisection)");
+}
+
+/* What the counts of the network come to, level by level, in the words that networks are bought by. */
 static void print_taper(FILE *out, const struct hw *hw)
 {
     const struct hw_network *network = &hw->cluster.network;
-    if (network->kind != HW_FAT_TREE)
+    if (network->kind == HW_POOLED)
         return;
-    double cable =
-        quantity_is_set(network->cable_bandwidth) ? network->cable_bandwidth.value : hw->node.nic_bandwidth.value;
-    double down = network->leaf_ports.value * hw->node.nic_bandwidth.value;
-    double up = hw_network_leaf_cables(network) * cable;
-    fprintf(out, "  a leaf has %g NICs and %d cables up: %.3g : 1 %s\n", network->leaf_ports.value,
-        hw_network_leaf_cables(network), down / up, down > up ? "(oversubscribed)" : "(full bisection)");
+    double nic = hw->node.nic_bandwidth.value, ports = network->leaf_ports.value, leaves = network->pod_leaves.value;
+    double cable = quantity_is_set(network->cable_bandwidth) ? network->cable_bandwidth.value : nic;
+    int leaf_cables = hw_network_leaf_cables(network), pod_cables = hw_network_pod_cables(network);
+    if (network->kind == HW_DRAGONFLY) {
+        print_level(out, "a router", ports, "NICs", nic, leaf_cables, "cables in its group", cable);
+        print_level(out, "a group", leaves * ports, "NICs", nic, pod_cables, "cables to others", cable);
+        return;
+    }
+    print_level(out, "a leaf", ports, "NICs", nic, leaf_cables, "cables up", cable);
+    if (pod_cables > 0)
+        print_level(out, "a pod", leaves * leaf_cables, "cables from its leaves", cable, pod_cables, "to cores", cable);
+}
+
+/* A node with more NICs than NCCL's channels fill: copied with a cluster file, they stay what they were. */
+static void print_channels(FILE *out, const struct hw *hw)
+{
+    const struct quantity *own = &hw->cluster.nccl_channels;
+    double channels = quantity_is_set(*own) ? own->value : hw->node.nccl_channels.value;
+    double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
+    double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
+    char carried[64], there[64];
+    if (channels_Bps > 0 && channels_Bps < nics_Bps)
+        fprintf(out, "  NCCL's channels carry %s of the %s of a node's NICs (nccl_channels x nccl_channel_bandwidth)\n",
+            quantity_format(carried, sizeof carried, channels_Bps, DIM_BYTES_PER_S),
+            quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S));
 }
 
 void hw_print(FILE *out, const struct hw *hw)
@@ -108,6 +137,7 @@ void hw_print(FILE *out, const struct hw *hw)
         snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
         hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
         print_taper(out, hw);
+        print_channels(out, hw);
     }
     if (hw->node.name) {
         snprintf(heading, sizeof heading, "node %s (%s)", hw->node.name, hw_fabric_names[hw->node.fabric]);

@@ -30,6 +30,19 @@ says out "network.wiring             rail" "a leaf has 32 NICs and 32 cables up:
 sed -e 's#\.\./nodes/#topologies/nodes/#' -e 's/spines: {value: 16/spines: {value: 8/' "$rail" >tapered.yaml
 expect 0 "$FLOPCAST" topology tapered.yaml
 says out "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)"
+# A third level and a dragonfly say each of theirs; 4 cores x 8 spines: 32 cables for the 8 x 16 of a pod's leaves. 16 channels x 20 GB/s
+# are NCCL's, 8 x 50 GB/s the node's.
+number() { echo "$1: {value: $2, kind: assumed, source: t}"; }
+{ cat tapered.yaml && printf '  %s\n' "$(number pod_leaves 8)" "$(number cores 4)"; } >three.yaml
+expect 0 "$FLOPCAST" topology three.yaml
+says out "a pod has 128 cables from its leaves and 32 to cores: 4 : 1 (oversubscribed)" \
+    "NCCL's channels carry 320 GB/s of the 400 GB/s of a node's NICs"
+{
+    sed '/^network:/,$d' tapered.yaml
+    echo "network: {kind: dragonfly, $(number leaf_ports 16), $(number pod_leaves 16), $(number global_cables 8)}"
+} >dragonfly.yaml
+expect 0 "$FLOPCAST" topology dragonfly.yaml
+says out "a router has 16 NICs and 15 cables in its group: 1.07 : 1" "a group has 256 NICs and 128 cables to others: 2 : 1 (oversubscribed)"
 expect 0 "$FLOPCAST" topology "$topologies/clusters/h100-8x400g.yaml"
 if grep -q "network\." out; then fail "a network that the cluster does not have: $(grep "network\." out)"; fi
 sed -e 's#\.\./gpus/#topologies/gpus/#' -e 's#400 Gb/s#400 GB/s#' "$topologies/nodes/dgx-h100-like.yaml" >bytes.yaml
