@@ -214,6 +214,9 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
         status = write_blocks(script, store, sql, sql_path, &shown, diag);
         fputs(gp, script);
     }
+    if (status == STATUS_OK && plot->scenario && !store_narrow_counted(store))
+        status = diag_input(diag, (struct source_pos){0},
+            "figure '%s' shows no scenario's runs; leave out --scenario %s", plot->figure, plot->scenario);
     fclose(script);
     store_close(store);
     free(sql);

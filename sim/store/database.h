@@ -9,6 +9,8 @@
 struct store {
     sqlite3 *db;
     const char *path;
+    const char *scenario; /* the only one whose results are seen, or NULL */
+    bool scenario_read;   /* since then a statement has asked which it is */
 };
 
 /* "path: error: cannot <what>: <SQLite's message>; <remedy>". Returns STATUS_IO. */

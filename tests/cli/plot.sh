@@ -73,3 +73,9 @@ expect 0 "$FLOPCAST" plot waterfall --db e.db --scenario a --out waterfall.svg
 says waterfall.svg "a; axes do not start at 0" "tiny.json DDP"
 expect 2 "$FLOPCAST" plot waterfall --db e.db --scenario nosuch
 says err "there is no run of scenario 'nosuch'; there are: a, other"
+# A figure of what belongs to no scenario is not drawn as if it were one's.
+expect 0 "$FLOPCAST" calibrate fit --db e.db
+expect 0 "$FLOPCAST" plot gemm --db e.db --out gemm.svg
+expect 2 "$FLOPCAST" plot gemm --db e.db --scenario a --out not.svg
+says err "error: figure 'gemm' shows no scenario's runs; leave out --scenario a"
+[[ ! -e not.svg ]] || fail "drawn all the same"
