@@ -108,6 +108,27 @@ static enum status migrate(struct store *store, int version, struct diag *diag)
     return database_end(store, status, what, diag);
 }
 
+/* A database that cannot be written is brought up to date in a copy in memory. */
+static enum status copy_to_memory(struct store *store, struct diag *diag)
+{
+    sqlite3 *copy = NULL;
+    int code = sqlite3_open(":memory:", &copy);
+    sqlite3_backup *backup = code == SQLITE_OK ? sqlite3_backup_init(copy, "main", store->db, "main") : NULL;
+    if (backup) {
+        sqlite3_backup_step(backup, -1);
+        code = sqlite3_backup_finish(backup);
+    }
+    if (!backup || code != SQLITE_OK) {
+        enum status status = diag_io(diag, whole_file(store), "cannot read the older database into memory: %s; %s",
+            sqlite3_errmsg(copy), remedy(code));
+        sqlite3_close(copy);
+        return status;
+    }
+    sqlite3_close(store->db);
+    store->db = copy;
+    return STATUS_OK;
+}
+
 static enum status set_up(struct store *store, enum store_mode mode, struct diag *diag)
 {
     int version = 0;
@@ -119,8 +140,9 @@ static enum status set_up(struct store *store, enum store_mode mode, struct diag
             diag, whole_file(store), "the database is empty; fill it with: flopcast run SCENARIO --db %s", store->path);
     if (mode == STORE_WRITE && sqlite3_db_readonly(store->db, "main") == 1)
         return diag_io(diag, whole_file(store), "the database is read-only; %s", remedy(SQLITE_READONLY));
-    /* An older database that cannot be written is read as it is: columns are only ever added. */
-    if (version < SCHEMA_VERSION && sqlite3_db_readonly(store->db, "main") == 0)
+    if (version < SCHEMA_VERSION && sqlite3_db_readonly(store->db, "main") == 1)
+        status = copy_to_memory(store, diag);
+    if (version < SCHEMA_VERSION && status == STATUS_OK)
         status = migrate(store, version, diag);
     if (status == STATUS_OK)
         status = database_exec(store, mode == STORE_READ ? "PRAGMA query_only = 1" : "PRAGMA foreign_keys = 1",

@@ -23,7 +23,8 @@ enum store_mode {
     STORE_WRITE, /* created when absent; fails at once when it cannot be written */
 };
 
-/* Brings an older schema up to date in one transaction. path is borrowed until store_close. On failure *out is NULL. */
+/* Brings an older schema up to date in one transaction; of a file that cannot be written, a copy in memory. path is
+ * borrowed until store_close. On failure *out is NULL. */
 enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag);
 void store_close(struct store *store); /* NULL is fine */
 

@@ -3,6 +3,8 @@
 #include "check.h"
 #include "sample.h"
 
+#include "store/database.h"
+
 static void put(struct store *store, const struct sample *sample)
 {
     struct diag diag = DIAG_INIT;
@@ -166,10 +168,33 @@ static void others_databases_are_refused(void **state)
     store_close(store);
 }
 
+/* What later schemas added, as the view of schema 10, is there for figures also where the file may not be changed. */
+static void an_older_database_is_read_where_it_cannot_be_written(void **state)
+{
+    (void)state;
+    static const char *const older[] = {database_schema, database_schema_2, database_schema_3, database_schema_4,
+        database_schema_5, database_schema_6, database_schema_7, database_schema_8, database_schema_9};
+    char mark[96];
+    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = 9", STORE_APPLICATION_ID);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open("older.db", &db), SQLITE_OK);
+    for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+        assert_int_equal(sqlite3_exec(db, older[i], NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, mark, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    struct store *store = must_open("file:older.db?mode=ro", STORE_READ);
+    assert_answer(store, "SELECT count(*) FROM v_varied", "0");
+    store_close(store);
+    assert_int_equal(sqlite3_open("older.db", &db), SQLITE_OK);
+    assert_int_not_equal(sqlite3_exec(db, "SELECT * FROM v_varied", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(round_trip), cmocka_unit_test(scaling_view),
         cmocka_unit_test(memory_and_breakdown_add_up), cmocka_unit_test(newest_run_is_shown_and_none_is_lost),
-        cmocka_unit_test(query_only_reads), cmocka_unit_test(others_databases_are_refused)};
+        cmocka_unit_test(query_only_reads), cmocka_unit_test(others_databases_are_refused),
+        cmocka_unit_test(an_older_database_is_read_where_it_cannot_be_written)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
