@@ -68,10 +68,12 @@ int cmd_plot(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &plot);
     char out[256];
     snprintf(out, sizeof out, "%s.png", plot.figure);
-    if (!plot.out)
+    bool named = plot.out != NULL;
+    if (!named)
         plot.out = out;
     struct diag diag = DIAG_INIT;
-    report_plot(&plot, &diag);
+    if (report_plot(&plot, &diag) == STATUS_OK && !named)
+        printf("wrote %s\n", out);
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -8,6 +8,7 @@ expect 0 "$FLOPCAST" run a.yaml --db a.db --quiet
 
 for figure in memory breakdown scaling; do
     expect 0 "$FLOPCAST" plot $figure --db a.db
+    [[ $(cat out) == "wrote $figure.png" ]] || fail "what it is called: $(cat out)"
     [[ $(head -c 8 $figure.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "$figure.png is no PNG"
 done
 expect 0 "$FLOPCAST" plot memory --db a.db --out - # in characters
@@ -18,6 +19,7 @@ says err "which shows: TFLOPS per GPU" "flopcast plot scaling"
 expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set "train.seq_len=[128, 256]" \
     --set "train.precision=[fp16_mixed, fp32]"
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
+[[ ! -s out ]] || fail "what was asked for is no news: $(cat out)"
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens, fp16_mixed: " "tiny.json DDP, batch 4, 256 tokens, fp32: " "Bands: 90 %"
 # What a sweep varies tells curves and bars apart, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
