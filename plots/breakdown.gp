@@ -8,16 +8,21 @@ bars = |$bars| - 1
 varied(b) = word($bars[b + 1], 3) eq '-' ? '' : word($bars[b + 1], 3)
 label(b) = word($bars[b + 1], 2).(varied(b) eq '' ? '' : "\n".varied(b))
 longest = 20
+lines = 0
 do for [b = 1 : bars] {
   longest = strlen(word($bars[b + 1], 2)) > longest ? strlen(word($bars[b + 1], 2)) : longest
   longest = strlen(varied(b)) > longest ? strlen(varied(b)) : longest
+  lines = lines + (varied(b) eq '' ? 1.3 : 2.3)
 }
 before(i) = i == 0 ? 0 : before(i - 1) + column(parts[i])
 
+height = int(800 > 220 + 18 * lines ? 800 : 220 + 18 * lines) # the labels of many bars do not fit in the usual one
+eval terminal(height)
+
 set title 'Where the time of a step goes' font ',18' offset 0,1
-set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set label 1 word($heading[2], 1) at graph 0.5,graph 1 offset 0,0.9 center textcolor rgb grey
 set label 2 'Time of the compute stream, mean over ranks and steps. The number is the step time. Points out of memory are left out.' \
-  at screen 0.02,0.025 textcolor rgb grey font ',11'
+  at screen 0.02,20.0 / height textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
 set lmargin 0.78 * longest + 2 # the margin counts in a larger font than the labels'
@@ -31,7 +36,7 @@ set offsets 0, graph 0.12, 0, 0
 set yrange [bars + 0.6 : 0.4]
 set ytics scale 0 textcolor 'black' font ',11' ()
 set for [b = 1 : bars] ytics add (label(b) b)
-set key at graph 1.03,0.98 left top reverse Left spacing 1.4 samplen 1
+set key at graph 1.03,graph 1 left top reverse Left spacing 1.4 samplen 1
 set style fill solid 1 noborder
 
 plot for [i = 1 : |parts|] $bars \

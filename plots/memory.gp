@@ -7,18 +7,23 @@ bars = |$bars| - 1
 varied(b) = word($bars[b + 1], 3) eq '-' ? '' : word($bars[b + 1], 3)
 label(b) = word($bars[b + 1], 2).(varied(b) eq '' ? '' : "\n".varied(b))
 longest = 20
+lines = 0
 do for [b = 1 : bars] {
   longest = strlen(word($bars[b + 1], 2)) > longest ? strlen(word($bars[b + 1], 2)) : longest
   longest = strlen(varied(b)) > longest ? strlen(varied(b)) : longest
+  lines = lines + (varied(b) eq '' ? 1.3 : 2.3)
 }
 short = 0 # a bar that is out of memory needs room for its note
 do for [b = 1 : bars] { short = short || strstrt($bars[b + 1], '"OOM') }
 before(i) = i == 0 ? 0 : before(i - 1) + column(categories[i])
 
+height = int(800 > 220 + 18 * lines ? 800 : 220 + 18 * lines) # the labels of many bars do not fit in the usual one
+eval terminal(height)
+
 set title 'HBM of a GPU by what it is used for' font ',18' offset 0,1
-set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set label 1 word($heading[2], 1) at graph 0.5,graph 1 offset 0,0.9 center textcolor rgb grey
 set label 2 'At the peak of allocated memory; where a point is out of memory, what it would need. Published: allocated, without context and NCCL.' \
-  at screen 0.02,0.025 textcolor rgb grey font ',11'
+  at screen 0.02,20.0 / height textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
 set lmargin 0.78 * longest + 2 # the margin counts in a larger font than the labels'
@@ -32,7 +37,7 @@ set offsets 0, graph (short ? 0.4 : 0.12), 0, 0
 set yrange [bars + 0.6 : 0.4]
 set ytics scale 0 textcolor 'black' font ',11' ()
 set for [b = 1 : bars] ytics add (label(b) b)
-set key at graph 1.03,0.98 left top reverse Left spacing 1.4 samplen 1
+set key at graph 1.03,graph 1 left top reverse Left spacing 1.4 samplen 1
 set style fill solid 1 noborder
 
 plot for [i = 1 : |categories|] $bars \

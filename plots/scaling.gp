@@ -9,13 +9,17 @@ set linetype 7 linecolor '#555555' pointtype 7
 set linetype cycle 7
 grey = '#555555'
 
+# A line of the legend for every curve; four have room in the usual height.
+height = 800 + 27 * (|$curves| - 1 > 4 ? |$curves| - 5 : 0)
+eval terminal(height)
+
 set title 'TFLOPS per GPU as the cluster grows' font ',18' offset 0,1
-set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
+set label 1 word($heading[2], 1) at graph 0.5,graph 1 offset 0,0.9 center textcolor rgb grey
 sampled = |$bands| > 1
 published = strlen(word($heading[2], 2)) > 0
 set label 2 'Legend: change over the GPUs of the curve. Points out of memory are left out.'. \
-  (sampled ? ' Bands: 90 % of the samples, and paler with what the model leaves out.' : '') at screen 0.02,0.045 textcolor rgb grey font ',11'
-if (published) set label 3 'Hollow: published, '.word($heading[2], 2) at screen 0.02,0.02 textcolor rgb grey font ',11'
+  (sampled ? ' Bands: 90 % of the samples, and paler with what the model leaves out.' : '') at screen 0.02,36.0 / height textcolor rgb grey font ',11'
+if (published) set label 3 'Hollow: published, '.word($heading[2], 2) at screen 0.02,16.0 / height textcolor rgb grey font ',11'
 set tmargin 5
 set lmargin 11
 set rmargin 4
@@ -29,7 +33,7 @@ set logscale x 2
 stats $points using "gpus" name 'gpus' nooutput
 set xrange [gpus_min / 1.15 : gpus_max * 1.15]
 set yrange [0:*]
-set key at screen 0.05,0.075 left bottom vertical reverse Left spacing 1.3 samplen 2 maxcols 1
+set key at screen 0.05,60.0 / height left bottom vertical reverse Left spacing 1.3 samplen 2 maxcols 1
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
 plot for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "lowest")):(of(c, "highest")) with filledcurves \

@@ -11,12 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+/* As an expression of gnuplot's in the height, which is in pixels: 20 to a line of characters. */
 static const struct {
     const char *suffix, *terminal;
 } terminals[] = {
-    {".png", "pngcairo noenhanced size 1200,800 font 'DejaVu Sans,13' linewidth 1.5"},
-    {".svg", "svg noenhanced size 1200,800 dynamic font 'DejaVu Sans,13' linewidth 1.5"},
-    {"-", "dumb noenhanced size 120,40"},
+    {".png", "\"pngcairo noenhanced size 1200,\".height.\" font 'DejaVu Sans,13' linewidth 1.5\""},
+    {".svg", "\"svg noenhanced size 1200,\".height.\" dynamic font 'DejaVu Sans,13' linewidth 1.5\""},
+    {"-", "'dumb noenhanced size 120,'.(height / 20)"},
 };
 
 const char *script_terminal(const char *path)
@@ -210,7 +211,8 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
     if (status == STATUS_OK && plot->scenario)
         status = store_narrow(store, plot->scenario, diag);
     if (status == STATUS_OK) {
-        fprintf(script, "set terminal %s\nset encoding utf8\nset datafile columnheaders\n", script_terminal(plot->out));
+        fprintf(script, "terminal(height) = 'set terminal '.%s\neval terminal(800)\n", script_terminal(plot->out));
+        fputs("set encoding utf8\nset datafile columnheaders\n", script);
         status = write_blocks(script, store, sql, sql_path, &shown, diag);
         fputs(gp, script);
     }

@@ -9,7 +9,7 @@
 /* Settings, data blocks, then the .gp: everything but `set output`. free() *out. */
 enum status script_make(char **out, const struct report_plot *plot, struct diag *diag);
 
-/* The terminal that draws a file with this name; NULL when there is none. */
+/* The terminal that draws a file with this name, an expression of gnuplot's in `height`; NULL when there is none. */
 const char *script_terminal(const char *path);
 
 #endif

@@ -21,6 +21,14 @@ expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
 [[ ! -s out ]] || fail "what was asked for is no news: $(cat out)"
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens, fp16_mixed: " "tiny.json DDP, batch 4, 256 tokens, fp32: " "Bands: 90 %"
+# Pictures are as high as what they name needs: 8 curves are 4 lines of 27 pixels more; 16 bars of two lines 220 + 18 x 16 x 2.3.
+says scaling.svg 'viewBox="0 0 1200 908"'
+for figure in memory breakdown; do
+    expect 0 "$FLOPCAST" plot $figure --db b.db --out $figure.svg
+    says $figure.svg 'viewBox="0 0 1200 882"'
+    expect 0 "$FLOPCAST" plot $figure --db a.db --out $figure.svg
+    says $figure.svg 'viewBox="0 0 1200 800"'
+done
 # What a sweep varies tells curves and bars apart, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
 expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
