@@ -7,15 +7,19 @@ set rmargin 18
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
 set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
-set xlabel 'ms since the step began, as the host allocates'
+# In the order that the host issues them, ops are alike in width: most of them may be issued in an instant, far ahead of the GPU.
+set xlabel 'ops, in the order that the host issues them, and ms since the step began when it does'
+set xrange [0 : word($ticks[|$ticks|], 1)]
+set xtics scale 0.5 ()
+set for [i = 2 : |$ticks|] xtics add (word($ticks[i], 2) word($ticks[i], 1))
 set ylabel 'GiB'
 set yrange [0:*]
 set key outside right top Left reverse invert samplen 1 textcolor rgb grey
 set style fill solid 0.85 noborder
-plot $use using "ms":(0):"parameters" with filledcurves linecolor rgb '#0072B2' title 'parameters', \
-  $use using "ms":"parameters":"optimizer" with filledcurves linecolor rgb '#7f9fbf' title 'optimizer', \
-  $use using "ms":"optimizer":"gradients" with filledcurves linecolor rgb '#56B4E9' title 'gradients', \
-  $use using "ms":"gradients":"gathered" with filledcurves linecolor rgb '#D55E00' title 'gathered', \
-  $use using "ms":"gathered":"buffers" with filledcurves linecolor rgb '#CC79A7' title 'buffers', \
-  $use using "ms":"buffers":"activations" with filledcurves linecolor rgb '#E69F00' title 'activations', \
-  $use using "ms":"reserved" with steps linecolor rgb grey title 'reserved'
+plot $use using "sample":(0):"parameters" with filledcurves linecolor rgb '#0072B2' title 'parameters', \
+  $use using "sample":"parameters":"optimizer" with filledcurves linecolor rgb '#7f9fbf' title 'optimizer', \
+  $use using "sample":"optimizer":"gradients" with filledcurves linecolor rgb '#56B4E9' title 'gradients', \
+  $use using "sample":"gradients":"gathered" with filledcurves linecolor rgb '#D55E00' title 'gathered', \
+  $use using "sample":"gathered":"buffers" with filledcurves linecolor rgb '#CC79A7' title 'buffers', \
+  $use using "sample":"buffers":"activations" with filledcurves linecolor rgb '#E69F00' title 'activations', \
+  $use using "sample":"reserved" with steps linecolor rgb grey title 'reserved'

@@ -2,7 +2,7 @@
 
 -- name: use
 SELECT
-  1000 * time_s AS ms,
+  sample,
   parameters_bytes / 0x40000000 AS parameters,
   (parameters_bytes + optimizer_bytes) / 0x40000000 AS optimizer,
   (parameters_bytes + optimizer_bytes + gradients_bytes) / 0x40000000 AS gradients,
@@ -12,6 +12,14 @@ SELECT
   reserved_bytes / 0x40000000 AS reserved
 FROM timeline
 WHERE point_id = (SELECT point_id FROM v_memory WHERE run_id = (SELECT max(run_id) FROM v_memory) ORDER BY peak_reserved_bytes DESC, position LIMIT 1)
+ORDER BY sample
+
+-- name: ticks
+-- An eighth of the samples apart; the last row is the last sample.
+SELECT sample, iif(sample % (last / 8 + 1) = 0, printf('%.3g', 1000 * time_s), '') AS ms
+FROM timeline, (SELECT point_id AS shown, max(sample) AS last FROM timeline WHERE point_id =
+  (SELECT point_id FROM v_memory WHERE run_id = (SELECT max(run_id) FROM v_memory) ORDER BY peak_reserved_bytes DESC, position LIMIT 1))
+WHERE point_id = shown AND (sample % (last / 8 + 1) = 0 OR sample = last)
 ORDER BY sample
 
 -- name: heading

@@ -29,6 +29,8 @@ for figure in memory breakdown; do
     expect 0 "$FLOPCAST" plot $figure --db a.db --out $figure.svg
     says $figure.svg 'viewBox="0 0 1200 800"'
 done
+expect 0 "$FLOPCAST" plot memory_timeline --db b.db --out memory_timeline.svg
+says memory_timeline.svg "ops, in the order that the host issues them" "activations"
 # What a sweep varies tells curves and bars apart, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
 expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
