@@ -29,6 +29,7 @@ set rmargin 3
 set xlabel 'measured tokens/s per GPU  (dashed: 10 % off)'
 set ylabel 'predicted tokens/s per GPU'
 set logscale xy
+set format '%.0s%c' # 1k, 100k, 1M
 unset key
 plot x with lines linecolor rgb grey notitle, \
   1.1 * x with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, x / 1.1 with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, \
@@ -38,6 +39,7 @@ plot x with lines linecolor rgb grey notitle, \
 
 unset label 1
 unset logscale y
+set format '%g'
 set xlabel 'GPUs'
 set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
