@@ -53,6 +53,15 @@ static void take_cell(void *bytes, size_t n, void *user)
     vec_push(&f->table->cells, arena_strdup(&f->table->arena, text));
 }
 
+/* Rows without a word, which spreadsheets leave below a table, are blank lines. */
+static bool is_empty(const struct filler *f)
+{
+    for (int i = f->row_cell; i < f->table->cells.n; i++)
+        if (*f->table->cells.at[i])
+            return false;
+    return true;
+}
+
 static void take_row(int terminator, void *user)
 {
     (void)terminator;
@@ -60,6 +69,10 @@ static void take_row(int terminator, void *user)
     struct csv_table *table = f->table;
     int n = table->cells.n - f->row_cell;
     f->in_row = false;
+    if (table->lines.n > 0 && n == table->columns && is_empty(f)) {
+        table->cells.n = f->row_cell;
+        return;
+    }
     vec_push(&table->lines, f->row_line);
     if (table->lines.n == 1) {
         table->columns = n;
@@ -80,6 +93,12 @@ static bool is_blank(const char *line, size_t length)
     return true;
 }
 
+/* The mark that UTF-16 begins with; spreadsheets call it Unicode. */
+static bool is_utf16(const char *text, size_t n)
+{
+    return n >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0);
+}
+
 /* libcsv counts no lines, so it is fed one at a time. */
 static void feed(struct filler *f, struct csv_parser *parser, const char *text, size_t n)
 {
@@ -87,6 +106,10 @@ static void feed(struct filler *f, struct csv_parser *parser, const char *text, 
     size_t skip = n >= sizeof mark - 1 && memcmp(text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0;
     text += skip;
     n -= skip;
+    if (is_utf16(text, n)) {
+        refuse(f, 1, "this is UTF-16; save the table as CSV in UTF-8");
+        return;
+    }
     for (size_t length; n > 0; text += length, n -= length) {
         const char *newline = memchr(text, '\n', n);
         length = newline ? (size_t)(newline - text) + 1 : n;

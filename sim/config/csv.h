@@ -1,9 +1,9 @@
 /* CSV tables with a header row (RFC 4180, read by libcsv), for the measured data under results/measured/. Lines that
  * start with '#' before the header are comments, and U+FEFF before the text, which spreadsheets write, is left out.
  * Every row keeps its line number. A row with another number of cells than the header, an empty or repeated column
- * name, one column whose name holds ';' or a tab, or a file without a header is an error; so is a file of more than
- * CONFIG_MAX_BYTES. Spaces around a cell that is not quoted, and blank lines, are left out. (libcsv itself has the
- * names csv_parse and csv_free.) */
+ * name, one column whose name holds ';' or a tab, UTF-16, or a file without a header is an error; so is a file of more
+ * than CONFIG_MAX_BYTES. Spaces around a cell that is not quoted, blank lines, and rows of empty cells are left out.
+ * (libcsv itself has the names csv_parse and csv_free.) */
 #ifndef FLOPCAST_CONFIG_CSV_H
 #define FLOPCAST_CONFIG_CSV_H
 

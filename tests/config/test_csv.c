@@ -26,6 +26,7 @@ static void reads_cells_with_their_lines(void **state)
                                 "size,time_us,note\r\n"
                                 "8,  13.5 ,\"a \"\"b\"\", c\"\r\n"
                                 "   \n"
+                                ",,\r\n"
                                 "16,,\"two\n"
                                 "\n"
                                 "lines\"\n"
@@ -42,7 +43,7 @@ static void reads_cells_with_their_lines(void **state)
     assert_string_equal(csv_cell(t, 2, 0), "# not a comment");
     assert_string_equal(csv_cell(t, 2, 2), "\xc3\xb6");
     assert_string_equal(csv_cell(t, 2, -1), "");
-    static const int lines[] = {5, 7, 10};
+    static const int lines[] = {5, 8, 11};
     for (int row = 0; row < 3; row++) {
         assert_string_equal(csv_pos(t, row).file, "f");
         assert_int_equal(csv_pos(t, row).line, lines[row]);
@@ -96,6 +97,10 @@ static void bad_tables_are_told_exactly(void **state)
         {"a;b\n1;2\n", "f:1:1", "one column 'a;b'; separate cells by commas"},
         {"a\tb\n", "f:1:1", "one column 'a?b'; separate cells by commas"},
         {"\xef\xbb\xbf", "f:1:1", "no header row"},
+        {"\xff\xfe"
+         "a,b",
+            "f:1:1", "this is UTF-16; save the table as CSV in UTF-8"},
+        {"a,b\n,,\n", "f:2:1", "3 cells where the header has 2"},
         {"a,,c\n", "f:1:1", "column 2 of the header has no name"},
         {"#\na,b,a\n", "f:2:1", "column 'a' stands twice in the header"},
         {"a,b\n1,x\"y\n", "f:2:4", quote},
