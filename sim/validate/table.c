@@ -143,6 +143,21 @@ const char *validate_used_in_fit(const struct csv_table *csv, int row)
     return says(cell, no) ? "" : cell;
 }
 
+/* A word that is no file's name would be taken for one, and the row for fitted. */
+static void check_used_in_fit(const struct csv_table *csv, int row, struct diag *diag)
+{
+    const char *used = validate_used_in_fit(csv, row), *end = strstr(used, ": ");
+    size_t n = end ? (size_t)(end - used) : strlen(used);
+    static const char suffix[] = ".yaml";
+    bool file = n >= strlen(suffix) && strncmp(used + n - strlen(suffix), suffix, strlen(suffix)) == 0;
+    if (*used && !file && !says(used, yes))
+        diag_input(diag, csv_pos(csv, row),
+            "used_in_fit is '%s'; write the file whose numbers rest on this row, as "
+            "topologies/gpus/a100-sxm4-80gb.yaml, "
+            "or nothing",
+            used);
+}
+
 /* A run out of memory has no speed, which some write as 0. */
 static double figure(const struct csv_table *csv, int row, const char *column, bool oom, struct diag *diag)
 {
@@ -257,6 +272,7 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
             .gpus = gpus_of(csv, r),
         };
         read_measured(&row, csv, diag);
+        check_used_in_fit(csv, r, diag);
         vec_push(&out->rows, row);
     }
     if (diag->n_errors > before)

@@ -64,7 +64,7 @@ static void curves_are_needed(void **state)
     snprintf(text, sizeof text, base_yaml, "2 %");
     write_text("base.yaml", text);
     write_text(
-        "runs.csv", "id,model,topology,gpus,used_in_fit,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,x,100\n");
+        "runs.csv", "id,model,topology,gpus,used_in_fit,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,x.yaml,100\n");
     struct cluster_fit fit;
     struct diag diag = DIAG_INIT;
     assert_int_equal(cluster_fit_solve(&fit, "runs.csv", "base.yaml", &diag), STATUS_INPUT);

@@ -106,6 +106,19 @@ static void no_is_no_fit(void **state)
     drop(loaded);
 }
 
+/* A word is no file, but taken for one the row would count as fitted. */
+static void a_fit_is_a_file(void **state)
+{
+    (void)state;
+    struct loaded_table *loaded = load(HEAD "a,s,tiny.json,cluster.yaml,8,2,1,1000,,no,yes,\n"
+                                            "b,s,tiny.json,cluster.yaml,8,2,1,1000,,no,fit.yaml: gemm_sustained,\n"
+                                            "c,s,tiny.json,cluster.yaml,8,2,1,1000,,no,maybe,\n");
+    assert_false(loaded->ok);
+    assert_non_null(strstr(loaded->diag.text, "runs.csv:4:1: error: used_in_fit is 'maybe'; write the file"));
+    assert_int_equal(loaded->diag.n_errors, 1);
+    drop(loaded);
+}
+
 static bool all(const struct validate_row *row, const void *self)
 {
     (void)self;
@@ -296,6 +309,7 @@ int main(void)
         cmocka_unit_test(errors_and_ratios),
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
+        cmocka_unit_test(a_fit_is_a_file),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
         cmocka_unit_test(a_summary_by_hand),
         cmocka_unit_test(a_column_of_ones_own_is_warned_of),
