@@ -435,6 +435,7 @@ static void validate(const struct validate_command *command, struct arena *arena
         warn_unmeasured(command, &table, diag);
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
+        validate_check_units(&table, diag);
         validate_intervals(&table, &doubt.discrepancy);
         print(command, &table, &doubt.discrepancy);
         if (store)

@@ -14,6 +14,7 @@ static void keep_figures(struct validate_row *row, const struct scenario_result 
     row->status = result->exec.status == EXEC_OOM ? VALIDATE_OOM : VALIDATE_OK;
     if (row->status == VALIDATE_OOM)
         return;
+    row->mfu = result->mfu;
     row->predicted = (struct validate_figures){
         .tokens_per_s_per_gpu = result->tokens_per_s_per_gpu,
         .tflops_per_gpu = result->tflops_per_gpu,

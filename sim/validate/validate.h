@@ -55,6 +55,7 @@ struct validate_row {
     enum validate_status status;
     bool measured_oom, has_error, has_ratio;
     struct validate_figures measured, predicted;
+    double mfu; /* predicted, of the dense peak */
     double measured_peak_bytes,
         predicted_peak_bytes;               /* that can be compared: reserved where published, else allocated */
     double error;                           /* has_error: a fraction */
@@ -95,6 +96,9 @@ struct validate_sampling {
  * none. */
 void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
     void *self, struct diag *diag);
+
+/* Warns of figures that cannot be in the unit of their column, after validate_run(). */
+void validate_check_units(const struct validate_table *table, struct diag *diag);
 
 /* What rows have in common. Errors are absolute, fractions; ratio errors in fractions of 1. */
 struct validate_summary {

@@ -119,6 +119,39 @@ static void a_fit_is_a_file(void **state)
     drop(loaded);
 }
 
+/* The tokens of a job of 8 GPUs, milliseconds, GiB: told where they stand, with what the column is in. */
+static void figures_in_another_unit_are_told(void **state)
+{
+    (void)state;
+    static const char head[] =
+        "id,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,step_time_s,peak_allocated_bytes\n";
+    char text[512];
+    snprintf(text, sizeof text, "%sa,tiny.json,cluster.yaml,8,2,1,,\n", head);
+    struct loaded_table *right = load(text);
+    validate_run(&right->table, NULL, NULL, NULL, &right->diag);
+    struct validate_figures found = right->table.rows.at[0].predicted;
+    double mfu = right->table.rows.at[0].mfu;
+    drop(right);
+
+    snprintf(text, sizeof text,
+        "%sa,tiny.json,cluster.yaml,8,2,%.9g,%.9g,%.9g\n" /* as predicted */
+        "b,tiny.json,cluster.yaml,8,2,%.9g,,\n"           /* 2.5 times the peak */
+        "c,tiny.json,cluster.yaml,8,2,,%.9g,%.9g\n",
+        head, found.tokens_per_s_per_gpu, found.step_time_s, found.peak_allocated_bytes,
+        found.tokens_per_s_per_gpu * 2.5 / mfu, 1000 * found.step_time_s, found.peak_allocated_bytes / 0x1p30);
+    struct loaded_table *loaded = load(text);
+    validate_run(&loaded->table, NULL, NULL, NULL, &loaded->diag);
+    validate_check_units(&loaded->table, &loaded->diag);
+    const char *told = loaded->diag.text;
+    assert_null(strstr(told, "runs.csv:2:"));
+    assert_non_null(strstr(told, "runs.csv:3:1: warning: tokens_per_s_per_gpu is "));
+    assert_non_null(strstr(told, "more than the GPU can compute; the column is in tokens a second of one GPU"));
+    assert_non_null(strstr(told, ", 1000 times what is predicted; the column is in seconds"));
+    assert_non_null(strstr(told, "runs.csv:4:1: warning: peak_allocated_bytes is "));
+    assert_int_equal(loaded->diag.n_errors, 0);
+    drop(loaded);
+}
+
 static bool all(const struct validate_row *row, const void *self)
 {
     (void)self;
@@ -310,6 +343,7 @@ int main(void)
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_fit_is_a_file),
+        cmocka_unit_test(figures_in_another_unit_are_told),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
         cmocka_unit_test(a_summary_by_hand),
         cmocka_unit_test(a_column_of_ones_own_is_warned_of),
