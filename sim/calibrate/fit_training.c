@@ -183,6 +183,27 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
     return GSL_SUCCESS;
 }
 
+/* Are there rows, numbers that they are to tell, and fewer of these? */
+static bool is_enough(const struct training_fit *fit, struct source_pos at, struct diag *diag)
+{
+    int n = fit->table.rows.n, before = diag->n_errors;
+    char list[256] = "";
+    for (int k = 0, used = 0; k < N_KEYS; k++)
+        used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", keys[k].name);
+    if (n == 0)
+        diag_input(diag, at, "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
+    else if (fit->parameters.n == 0)
+        diag_input(diag, at,
+            "nothing to fit with %d rows: a number that is to be found is of kind fitted, with a std_error, in the GPU "
+            "file or stack profile, and none is there of: %s",
+            n, list);
+    else if (n <= fit->parameters.n)
+        diag_input(diag, at,
+            "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
+            fit->parameters.n);
+    return diag->n_errors == before;
+}
+
 enum status training_fit_load(
     struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag)
 {
@@ -191,10 +212,8 @@ enum status training_fit_load(
         return diag->worst;
     collect(out);
     int n = out->table.rows.n;
-    if (out->parameters.n == 0 || n <= out->parameters.n)
-        return diag_input(diag, (struct source_pos){.file = table},
-            "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
-            out->parameters.n);
+    if (!is_enough(out, (struct source_pos){.file = table}, diag))
+        return diag->worst;
     out->rows = xcalloc((size_t)n, sizeof *out->rows);
     out->memo = xcalloc((size_t)n, sizeof *out->memo);
     validate_run(&out->table, NULL, NULL, NULL, diag);

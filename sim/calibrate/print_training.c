@@ -44,7 +44,8 @@ bool training_fit_determines(const struct training_parameter *parameter)
 
 static void print_parameters(FILE *out, const struct training_fit *fit)
 {
-    fprintf(out, "%-22s %5s %10s %10s    %-10s\n", "parameter", "rows", "in file", "fitted", "+-");
+    fprintf(out, "%-22s %5s %10s %10s    %-10s %s\n", "parameter", "rows", "in file", "fitted", "+-",
+        "what the file says of it");
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
         if (training_fit_determines(p))

@@ -200,6 +200,26 @@ static void too_few_rows_determine_nothing(void **state)
     assert_int_equal(training_fit_load(&fit, "few.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, "few.csv: error: 1 rows to fit 2 parameters with"));
     training_fit_free(&fit);
+    const bool none[1] = {false};
+    assert_int_equal(training_fit_load(&fit, "few.csv", "base.yaml", none, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "few.csv: error: no row to fit to; name the GPU file in column 'used_in_fit'"));
+    training_fit_free(&fit);
+}
+
+/* Of a card of one's own, where nothing is of kind fitted, more rows are no help. */
+static void what_is_to_be_fitted_is_of_that_kind(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", "name: s\n");
+    write_text("base.yaml", base_yaml);
+    write_text("own.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "own.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "own.csv: error: nothing to fit with 1 rows: a number that is to be found is of "
+                                      "kind fitted, with a std_error"));
+    assert_non_null(strstr(diag.text, "none is there of: gemm_sustained, overlap_slowdown"));
+    training_fit_free(&fit);
 }
 
 int main(void)
@@ -213,6 +233,7 @@ int main(void)
         cmocka_unit_test(correlations_are_what_the_sampler_reads),
         cmocka_unit_test(what_rows_do_not_determine_is_told),
         cmocka_unit_test(too_few_rows_determine_nothing),
+        cmocka_unit_test(what_is_to_be_fitted_is_of_that_kind),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }
