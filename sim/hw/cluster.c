@@ -51,32 +51,28 @@ static const struct config_field cluster_fields[] = {
 const struct config_table hw_cluster_table = {
     .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
 
-static enum status check(const struct hw *hw, const char *path, struct diag *diag)
+static enum status check(const struct hw *hw, const struct hw_source *source, struct diag *diag)
 {
-    static const double fastest_nic_Bps = 200e9; /* 1.6 Tb/s, twice that of 2026: more are bits written as bytes */
-    struct source_pos at = {.file = path};
-    if (hw->cluster.nodes.value != floor(hw->cluster.nodes.value))
-        return diag_input(diag, at, "nodes is %g; it counts things, so a whole number", hw->cluster.nodes.value);
-    if (hw->node.nic_bandwidth.value > fastest_nic_Bps)
-        diag_warn(diag, (struct source_pos){.file = hw->cluster.node_path},
-            "a NIC of %g GB/s is one of %g Gb/s; bytes have a capital B, bits a small one",
-            1e-9 * hw->node.nic_bandwidth.value, 8e-9 * hw->node.nic_bandwidth.value);
+    enum status whole = hw_whole(source, "nodes", hw->cluster.nodes, diag), nics = STATUS_OK;
     if (hw->cluster.nodes.value > 1 && !(hw->node.nics.value > 0))
-        return diag_input(diag, at, "%g nodes without a NIC; give nics in '%s', or nodes: 1", hw->cluster.nodes.value,
-            hw->cluster.node_path);
-    return hw_check_network(&hw->cluster.network, hw->cluster.oversubscription.value, at, diag);
+        nics = diag_input(diag, hw_place(source, "nodes"), "%g nodes without a NIC; give nics in '%s', or nodes: 1",
+            hw->cluster.nodes.value, hw->cluster.node_path);
+    enum status network = hw_check_network(&hw->cluster.network, hw->cluster.oversubscription.value, source, diag);
+    return whole ? whole : nics ? nics : network;
 }
 
 enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw){0};
-    enum status status = hw_read(&out->cluster, &hw_cluster_table, cluster_path, arena, diag);
+    struct hw_source source = {.path = cluster_path};
+    enum status status = hw_read(&out->cluster, &hw_cluster_table, &source, arena, diag);
     if (status == STATUS_OK)
         status = hw_load_node(&out->node, out->cluster.node_path, arena, diag);
     if (status == STATUS_OK)
         status = hw_load_gpu(&out->gpu, out->node.gpu_path, arena, diag);
     if (status == STATUS_OK)
-        status = check(out, cluster_path, diag);
+        status = check(out, &source, diag);
+    vec_free(&source.keys.list);
     hw_derive(out);
     return status;
 }

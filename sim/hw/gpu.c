@@ -105,7 +105,7 @@ const struct config_table hw_gpu_table = {
     .what = "a GPU", .fields = gpu_fields, .n_fields = sizeof gpu_fields / sizeof *gpu_fields};
 
 /* A number format is given whole or not at all, and at least one is given. */
-static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, struct diag *diag)
+static enum status check_gemm(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)
 {
     int formats = 0;
     enum status status = STATUS_OK;
@@ -114,13 +114,14 @@ static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, st
         int set = quantity_is_set(gemm->peak) + quantity_is_set(gemm->efficiency) + quantity_is_set(gemm->k_overhead) +
                   quantity_is_set(gemm->load_bandwidth);
         formats += set > 0;
+        char key[64];
+        snprintf(key, sizeof key, "gemm.%s", dtype_names[i]);
         if (set > 0 && set < GEMM_REQUIRED)
-            status = diag_input(diag, at,
-                "gemm.%s of '%s' is incomplete; it needs peak, efficiency, k_overhead and load_bandwidth",
-                dtype_names[i], gpu->name);
+            status = diag_input(diag, hw_place(source, key),
+                "%s of '%s' is incomplete; it needs peak, efficiency, k_overhead and load_bandwidth", key, gpu->name);
     }
     if (formats == 0)
-        status = diag_input(diag, at,
+        status = diag_input(diag, hw_place(source, "gemm"),
             "'%s' multiplies in no number format; gemm: needs at least one of fp32, tf32, bf16, fp16, fp8, int8",
             gpu->name);
     return status;
@@ -128,25 +129,33 @@ static enum status check_gemm(const struct hw_gpu *gpu, struct source_pos at, st
 
 /* NCCL and stack profiles look a generation up by its name, and take an old one where they know none: a typing error
  * would change predictions without a word. */
-static enum status check_arch(const struct hw_gpu *gpu, struct source_pos at, struct diag *diag)
+static enum status check_arch(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)
 {
     for (int i = 0; i < HW_ARCHS; i++)
         if (strcmp(gpu->arch, hw_archs[i]) == 0)
             return STATUS_OK;
-    return diag_input(diag, at, "arch is '%s'; " ARCHS " is wanted", gpu->arch);
+    return diag_input(diag, hw_place(source, "arch"), "arch is '%s'; " ARCHS " is wanted", gpu->arch);
+}
+
+static enum status check(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)
+{
+    enum status memory = STATUS_OK;
+    if (gpu->memory_sms.value > gpu->sms.value)
+        memory = diag_input(diag, hw_place(source, "memory_sms"),
+            "memory_sms is %g of %g SMs; at most all of them can be needed to saturate HBM", gpu->memory_sms.value,
+            gpu->sms.value);
+    enum status gemm = check_gemm(gpu, source, diag), arch = check_arch(gpu, source, diag);
+    enum status sms = hw_whole(source, "sms", gpu->sms, diag);
+    return memory ? memory : gemm ? gemm : arch ? arch : sms;
 }
 
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw_gpu){0};
-    enum status status = hw_read(out, &hw_gpu_table, path, arena, diag);
-    if (status)
-        return status;
-    struct source_pos at = {.file = path};
-    if (out->memory_sms.value > out->sms.value)
-        status = diag_input(diag, at, "memory_sms is %g of %g SMs; at most all of them can be needed to saturate HBM",
-            out->memory_sms.value, out->sms.value);
-    enum status gemm = check_gemm(out, at, diag), arch = check_arch(out, at, diag);
-    enum status sms = hw_whole("sms", out->sms, path, diag);
-    return status ? status : gemm ? gemm : arch ? arch : sms;
+    struct hw_source source = {.path = path};
+    enum status status = hw_read(out, &hw_gpu_table, &source, arena, diag);
+    if (status == STATUS_OK)
+        status = check(out, &source, diag);
+    vec_free(&source.keys.list);
+    return status;
 }

@@ -78,7 +78,7 @@ int hw_network_pod_cables(const struct hw_network *network)
     return count(network->spines) * count(network->cores) * count(network->core_cables);
 }
 
-static enum status check_counts(const struct hw_network *network, struct source_pos at, struct diag *diag)
+static enum status check_counts(const struct hw_network *network, const struct hw_source *source, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < hw_network_table.n_fields; i++) {
@@ -86,14 +86,15 @@ static enum status check_counts(const struct hw_network *network, struct source_
         if (field->type != FIELD_SOURCED || field->dimension != DIM_NONE)
             continue;
         const char *member = (const char *)network + field->offset;
-        double value = ((const struct quantity *)(const void *)member)->value;
-        if (value != floor(value))
-            status = diag_input(diag, at, "network.%s is %g; it counts things, so a whole number", field->key, value);
+        char key[64];
+        snprintf(key, sizeof key, "network.%s", field->key);
+        enum status whole = hw_whole(source, key, *(const struct quantity *)(const void *)member, diag);
+        status = status ? status : whole;
     }
     return status;
 }
 
-static enum status check_needs(const struct hw_network *network, struct source_pos at, struct diag *diag)
+static enum status check_needs(const struct hw_network *network, const struct hw_source *source, struct diag *diag)
 {
     bool tree = network->kind == HW_FAT_TREE, fly = network->kind == HW_DRAGONFLY, switches = tree || fly;
     bool pods = quantity_is_set(network->pod_leaves), ecmp = network->routing == HW_ECMP;
@@ -118,40 +119,44 @@ static enum status check_needs(const struct hw_network *network, struct source_p
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         bool given = quantity_is_set(rules[i].value);
+        char key[64];
+        snprintf(key, sizeof key, "network.%s", rules[i].key);
         if (rules[i].needed && !given)
-            status =
-                diag_input(diag, at, "network: a %s%s needs %s", what, pods ? " with pod_leaves" : "", rules[i].key);
+            status = diag_input(diag, hw_place(source, "network"), "network: a %s%s needs %s", what,
+                pods ? " with pod_leaves" : "", rules[i].key);
         if (given && !rules[i].allowed)
-            status = diag_input(diag, at, "network: a %s%s has no %s; take it out", switches ? what : "pooled network",
-                tree ? rules[i].without : "", rules[i].key);
+            status = diag_input(diag, hw_place(source, key), "network: a %s%s has no %s; take it out",
+                switches ? what : "pooled network", tree ? rules[i].without : "", rules[i].key);
     }
     return status;
 }
 
 /* Nodes on one pool of NICs have no leaves to lie on, and no parallel cables to pick from. */
-static enum status check_pooled(const struct hw_network *network, struct source_pos at, struct diag *diag)
+static enum status check_pooled(const struct hw_network *network, const struct hw_source *source, struct diag *diag)
 {
     if (network->wiring == HW_PLAIN && network->routing == HW_ADAPTIVE && network->placement == HW_PACKED)
         return STATUS_OK;
-    return diag_input(
-        diag, at, "network: a pooled network has no wiring, routing or placement; take out what is given of them");
+    return diag_input(diag, hw_place(source, "network"),
+        "network: a pooled network has no wiring, routing or placement; take out what is given of them");
 }
 
 enum status hw_check_network(
-    const struct hw_network *network, double oversubscription, struct source_pos at, struct diag *diag)
+    const struct hw_network *network, double oversubscription, const struct hw_source *source, struct diag *diag)
 {
-    enum status counts = check_counts(network, at, diag), status = check_needs(network, at, diag);
+    enum status counts = check_counts(network, source, diag), status = check_needs(network, source, diag);
     if (network->kind == HW_POOLED) {
-        enum status pooled = check_pooled(network, at, diag);
+        enum status pooled = check_pooled(network, source, diag);
         return status ? status : pooled;
     }
     if (oversubscription != 1)
-        status = diag_input(diag, at,
+        status = diag_input(diag, hw_place(source, "oversubscription"),
             "oversubscription is %g beside a network; write 1, the network's own cables say the rest",
             oversubscription);
     if (network->kind == HW_DRAGONFLY && network->pod_leaves.value == 1)
-        status = diag_input(diag, at, "network: a group of one router has no local cables; pod_leaves is 2 or more");
+        status = diag_input(diag, hw_place(source, "network.pod_leaves"),
+            "network: a group of one router has no local cables; pod_leaves is 2 or more");
     if (network->kind == HW_DRAGONFLY && network->routing == HW_ECMP)
-        status = diag_input(diag, at, "network: a dragonfly with ecmp is not modelled; use routing: adaptive");
+        status = diag_input(diag, hw_place(source, "network.routing"),
+            "network: a dragonfly with ecmp is not modelled; use routing: adaptive");
     return status ? status : counts;
 }

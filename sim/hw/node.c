@@ -43,22 +43,42 @@ static const struct config_field node_fields[] = {
 const struct config_table hw_node_table = {
     .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
 
+static enum status check(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
+{
+    static const double fastest_nic_Bps = 200e9; /* 1.6 Tb/s, twice that of 2026: more are bits written as bytes */
+    if (node->nic_bandwidth.value > fastest_nic_Bps)
+        diag_warn(diag, hw_place(source, "nic_bandwidth"),
+            "a NIC of %g GB/s is one of %g Gb/s; bytes have a capital B, bits a small one",
+            1e-9 * node->nic_bandwidth.value, 8e-9 * node->nic_bandwidth.value);
+    const struct {
+        const char *key;
+        struct quantity value;
+    } together[] = {{"nvls_efficiency", node->nvls_efficiency}, {"nvls_latency", node->nvls_latency},
+        {"nvls_step_latency", node->nvls_step_latency}};
+    const char *given = NULL, *missing = NULL;
+    for (size_t i = 0; i < sizeof together / sizeof *together; i++)
+        *(quantity_is_set(together[i].value) ? &given : &missing) = together[i].key;
+    enum status nvls = STATUS_OK;
+    if (given && missing)
+        nvls = diag_input(diag, hw_place(source, given),
+            "nvls_efficiency, nvls_latency and nvls_step_latency belong together; give all or none");
+    else if (given && node->fabric != HW_NVSWITCH)
+        nvls = diag_input(diag, hw_place(source, given),
+            "nvls_efficiency beside fabric: %s; only a switch reduces, so take the three of NVLS out, or write "
+            "nvswitch",
+            hw_fabric_names[node->fabric]);
+    enum status gpus = hw_whole(source, "gpus", node->gpus, diag);
+    enum status nics = hw_whole(source, "nics", node->nics, diag);
+    return nvls ? nvls : gpus ? gpus : nics;
+}
+
 enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw_node){0};
-    enum status status = hw_read(out, &hw_node_table, path, arena, diag);
-    if (status)
-        return status;
-    bool reduces = quantity_is_set(out->nvls_efficiency);
-    if (reduces != quantity_is_set(out->nvls_latency) || reduces != quantity_is_set(out->nvls_step_latency))
-        return diag_input(diag, (struct source_pos){.file = path},
-            "nvls_efficiency, nvls_latency and nvls_step_latency belong together; give all or none");
-    if (reduces && out->fabric != HW_NVSWITCH)
-        return diag_input(diag, (struct source_pos){.file = path},
-            "nvls_efficiency beside fabric: %s; only a switch reduces, so take the three of NVLS out, or write "
-            "nvswitch",
-            hw_fabric_names[out->fabric]);
-    enum status gpus = hw_whole("gpus", out->gpus, path, diag);
-    enum status nics = hw_whole("nics", out->nics, path, diag);
-    return gpus ? gpus : nics;
+    struct hw_source source = {.path = path};
+    enum status status = hw_read(out, &hw_node_table, &source, arena, diag);
+    if (status == STATUS_OK)
+        status = check(out, &source, diag);
+    vec_free(&source.keys.list);
+    return status;
 }

@@ -29,24 +29,34 @@ static enum status can_open(
 }
 
 enum status hw_read(
-    void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag)
+    void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
-    enum status status = config_load(&doc, path, diag);
+    enum status status = config_load(&doc, source->path, diag);
     if (status)
         return status;
-    status = config_read(config_root(doc), table, into, arena, NULL, diag);
+    status = config_read(config_root(doc), table, into, arena, &source->keys, diag);
     enum status named = can_open(config_root(doc), table, into, arena, diag);
     config_free(doc);
     return status ? status : named;
 }
 
-enum status hw_whole(const char *what, struct quantity q, const char *path, struct diag *diag)
+struct source_pos hw_place(const struct hw_source *source, const char *key)
+{
+    size_t n = strlen(key);
+    for (int i = 0; i < source->keys.list.n; i++) {
+        const struct config_origin *given = &source->keys.list.at[i];
+        if (strncmp(given->path, key, n) == 0 && (given->path[n] == '\0' || given->path[n] == '.'))
+            return given->at;
+    }
+    return (struct source_pos){.file = source->path};
+}
+
+enum status hw_whole(const struct hw_source *source, const char *key, struct quantity q, struct diag *diag)
 {
     if (q.value == floor(q.value))
         return STATUS_OK;
-    return diag_input(
-        diag, (struct source_pos){.file = path}, "%s is %g; it counts things, so a whole number", what, q.value);
+    return diag_input(diag, hw_place(source, key), "%s is %g; it counts things, so a whole number", key, q.value);
 }
 
 const char *hw_kind_name(enum quantity_kind kind)

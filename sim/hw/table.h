@@ -23,13 +23,22 @@
 #define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
-/* Load the document at path through the table into `into`; strings go to the arena. Files that it names and nobody can
- * read are told here, where they are named. */
-enum status hw_read(
-    void *into, const struct config_table *table, const char *path, struct arena *arena, struct diag *diag);
+/* A file that is read, and where its keys stand; the list is to be freed with vec_free. */
+struct hw_source {
+    const char *path;
+    struct config_origins keys;
+};
 
-/* A count in the file at path: an error unless it is whole. */
-enum status hw_whole(const char *what, struct quantity q, const char *path, struct diag *diag);
+/* Load the document at source->path through the table into `into`; strings go to the arena. Files that it names and
+ * nobody can read are told here, where they are named. */
+enum status hw_read(
+    void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag);
+
+/* Where a key stands ("network.spines"), or a section's first one ("network"); the file where it does not. */
+struct source_pos hw_place(const struct hw_source *source, const char *key);
+
+/* A count: an error unless it is whole. */
+enum status hw_whole(const struct hw_source *source, const char *key, struct quantity q, struct diag *diag);
 
 /* "measured" and so on, as files spell it. */
 const char *hw_kind_name(enum quantity_kind kind);
@@ -37,7 +46,7 @@ const char *hw_kind_name(enum quantity_kind kind);
 /* What the table of a network cannot say: which counts belong to which kind. */
 extern const struct config_table hw_network_table;
 enum status hw_check_network(
-    const struct hw_network *network, double oversubscription, struct source_pos at, struct diag *diag);
+    const struct hw_network *network, double oversubscription, const struct hw_source *source, struct diag *diag);
 
 /* The numbers of `from` that are set, one a line, under the heading. */
 void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from);

@@ -105,7 +105,9 @@ enum status hw_write_changed(
     void *was = table == &hw_gpu_table    ? (void *)&filed.gpu
                 : table == &hw_node_table ? (void *)&filed.node
                                           : (void *)&filed.cluster;
-    enum status status = hw_read(was, table, path, &changes.arena, diag);
+    struct hw_source source = {.path = path};
+    enum status status = hw_read(was, table, &source, &changes.arena, diag);
+    vec_free(&source.keys.list);
     if (status == STATUS_OK) {
         compare(&changes, table, "", was, now);
         status = config_write_changed(out, path, changes.list.at, changes.list.n, diag);

@@ -48,7 +48,7 @@ if grep -q "network\." out; then fail "a network that the cluster does not have:
 sed -e 's#\.\./gpus/#topologies/gpus/#' -e 's#400 Gb/s#400 GB/s#' "$topologies/nodes/dgx-h100-like.yaml" >bytes.yaml
 sed 's#\.\./nodes/dgx-h100-like.yaml#bytes.yaml#' "$rail" >cluster.yaml
 expect 0 "$FLOPCAST" topology cluster.yaml
-says err "bytes.yaml: warning: a NIC of 400 GB/s is one of 3200 Gb/s; bytes have a capital B, bits a small one"
+says err "bytes.yaml:8:16: warning: a NIC of 400 GB/s is one of 3200 Gb/s; bytes have a capital B, bits a small one"
 
 # What a network does not read is no input without effect: switches of a pool of NICs, connections that no hash sends apart.
 sed 's/kind: fat_tree/kind: pooled/' tapered.yaml >pooled.yaml

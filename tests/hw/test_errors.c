@@ -129,19 +129,19 @@ static void test_bad_gpu(void **state)
     struct folder *folder = *state;
     struct arena *arena = &folder->arena;
     const char *node = node_text(arena, SOURCED("8")), *cluster = cluster_text(arena, SOURCED("4"));
-    expect(load(folder, gpu_text(arena, "memory_sms: " SOURCED("11"), bf16), node, cluster, STATUS_INPUT), "gpu.yaml",
-        "memory_sms is 11 of 10 SMs");
+    expect(load(folder, gpu_text(arena, "memory_sms: " SOURCED("11"), bf16), node, cluster, STATUS_INPUT),
+        "gpu.yaml:14:13: ", "memory_sms is 11 of 10 SMs");
     expect(load(folder, gpu_text(arena, MEMORY_SMS, "gemm: {}\n"), node, cluster, STATUS_INPUT), "gpu.yaml",
         "multiplies in no number format");
     expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 TFLOPS")), node, cluster, STATUS_INPUT),
-        "gpu.yaml", "gemm.bf16 of 'G' is incomplete");
+        "gpu.yaml:17:11: ", "gemm.bf16 of 'G' is incomplete");
     expect(load(folder, gpu_text(arena, "", bf16), node, cluster, STATUS_INPUT), "gpu.yaml", "memory_sms");
     const char *good = gpu_text(arena, MEMORY_SMS, bf16), *sms = strstr(good, "10,");
     const char *half = arena_printf(arena, "%.*s10.5,%s", (int)(sms - good), good, sms + strlen("10,"));
-    expect(load(folder, half, node, cluster, STATUS_INPUT), "gpu.yaml", "sms is 10.5; it counts things");
+    expect(load(folder, half, node, cluster, STATUS_INPUT), "gpu.yaml:3:6: ", "sms is 10.5; it counts things");
     char *wrong = arena_strdup(arena, gpu_text(arena, MEMORY_SMS, bf16));
     *strstr(wrong, "Hopper") = 'h';
-    expect(load(folder, wrong, node, cluster, STATUS_INPUT), "gpu.yaml", "arch is 'hopper'; Volta, Turing");
+    expect(load(folder, wrong, node, cluster, STATUS_INPUT), "gpu.yaml:2:7: ", "arch is 'hopper'; Volta, Turing");
     /* 900 GFLOPS for 900 TFLOPS would pass; bytes for flops does not */
     expect(load(folder, gpu_text(arena, MEMORY_SMS, PEAK SOURCED("900 GB")), node, cluster, STATUS_INPUT), "gpu.yaml",
         "900 GB");
@@ -153,11 +153,11 @@ static void test_bad_node_and_cluster(void **state)
     struct arena *arena = &folder->arena;
     const char *gpu = gpu_text(arena, MEMORY_SMS, bf16);
     expect(load(folder, gpu, node_text(arena, SOURCED("2.5")), cluster_text(arena, SOURCED("4")), STATUS_INPUT),
-        "node.yaml", "nics is 2.5");
+        "node.yaml:13:7: ", "nics is 2.5");
     expect(load(folder, gpu, node_text(arena, SOURCED("0")), cluster_text(arena, SOURCED("4")), STATUS_INPUT),
-        "cluster.yaml", "4 nodes without a NIC");
+        "cluster.yaml:6:8: ", "4 nodes without a NIC");
     expect(load(folder, gpu, node_text(arena, SOURCED("8")), cluster_text(arena, SOURCED("1.5")), STATUS_INPUT),
-        "cluster.yaml", "nodes is 1.5");
+        "cluster.yaml:6:8: ", "nodes is 1.5");
 }
 
 /* NVLink SHARP is the switch's: three numbers, and none of a mesh. */
@@ -184,26 +184,27 @@ static void test_bad_network(void **state)
     struct arena *arena = &folder->arena;
     const char *gpu = gpu_text(arena, MEMORY_SMS, bf16), *node = node_text(arena, SOURCED("8"));
     const struct {
-        const char *network, *says;
+        const char *network, *says, *place; /* network: is line 7 */
     } cases[] = {
-        {"network:\n  kind: fat_tree\n  spines: " SOURCED("4"), "a fat_tree needs leaf_ports"},
-        {"network:\n  kind: fat_tree\n" PORTS, "a fat_tree needs spines"},
+        {"network:\n  kind: fat_tree\n  spines: " SOURCED("4"), "a fat_tree needs leaf_ports", "8:9"},
+        {"network:\n  kind: fat_tree\n" PORTS, "a fat_tree needs spines", "8:9"},
         {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("4") "  cores: " SOURCED("2"),
-            "without pod_leaves has no cores"},
+            "without pod_leaves has no cores", "11:10"},
         {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("4") "  pod_leaves: " SOURCED("2"),
-            "with pod_leaves needs cores"},
-        {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("2.5"), "network.spines is 2.5"},
+            "with pod_leaves needs cores", "8:9"},
+        {"network:\n  kind: fat_tree\n" PORTS "  spines: " SOURCED("2.5"), "network.spines is 2.5", "10:11"},
         {"network:\n  kind: dragonfly\n  routing: ecmp\n" PORTS
          "  pod_leaves: " SOURCED("4") "  global_cables: " SOURCED("2"),
-            "a dragonfly with ecmp is not modelled"},
+            "a dragonfly with ecmp is not modelled", "9:12"},
         {"network:\n  kind: dragonfly\n" PORTS "  pod_leaves: " SOURCED("1") "  global_cables: " SOURCED("2"),
-            "pod_leaves is 2 or more"},
-        {"network:\n  kind: torus\n", "torus"},
-        {"network:\n  wiring: rail\n", "kind"},
+            "pod_leaves is 2 or more", "10:15"},
+        {"network:\n  kind: torus\n", "torus", "8:9"},
+        {"network:\n  wiring: rail\n", "kind", "8:3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *cluster = arena_printf(arena, "%s%s", cluster_text(arena, SOURCED("4")), cases[i].network);
-        expect(load(folder, gpu, node, cluster, STATUS_INPUT), "cluster.yaml", cases[i].says);
+        expect(load(folder, gpu, node, cluster, STATUS_INPUT), arena_printf(arena, "cluster.yaml:%s: ", cases[i].place),
+            cases[i].says);
     }
     const char *good = arena_printf(arena,
         "%snetwork:\n  kind: fat_tree\n  wiring: rail\n  routing: ecmp\n"
