@@ -136,7 +136,7 @@ void hw_print(FILE *out, const struct hw *hw)
         print_channels(out, hw);
     }
     if (hw->node.name) {
-        snprintf(heading, sizeof heading, "node %s (%s)", hw->node.name, hw_fabric_names[hw->node.fabric]);
+        snprintf(heading, sizeof heading, "node %s", hw->node.name);
         hw_print_table(out, heading, &hw_node_table, &hw->node);
     }
     snprintf(heading, sizeof heading, "gpu %s (%s)", hw->gpu.name, hw->gpu.arch);

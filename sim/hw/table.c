@@ -76,6 +76,8 @@ const char *hw_kind_name(enum quantity_kind kind)
     return "unset";
 }
 
+enum { KEY_WIDTH = 27 }; /* gemm.tf32.single_efficiency */
+
 static void print_quantity(FILE *out, const char *prefix, const struct config_field *field, struct quantity q)
 {
     char key[64], value[64], error[64], range[136];
@@ -85,7 +87,7 @@ static void print_quantity(FILE *out, const char *prefix, const struct config_fi
     if (q.std_error > 0)
         snprintf(range, sizeof range, "%s +- %s", value,
             quantity_format(error, sizeof error, q.std_error, field->dimension));
-    fprintf(out, "  %-26s %-24s %-10s %s\n", key, range, hw_kind_name(q.kind), q.source);
+    fprintf(out, "  %-*s %-24s %-10s %s\n", KEY_WIDTH, key, range, hw_kind_name(q.kind), q.source);
 }
 
 /* A cluster without a network has nothing to show of it. */
@@ -103,10 +105,10 @@ static void print_fields(FILE *out, const char *prefix, const struct config_tabl
             struct quantity q = *(const struct quantity *)(const void *)at;
             if (quantity_is_set(q))
                 print_quantity(out, prefix, field, q);
-        } else if (field->type == FIELD_ENUM && table == &hw_network_table) { /* no numbers, but they decide as much */
+        } else if (field->type == FIELD_ENUM) { /* no numbers, but they decide as much */
             char key[64];
             snprintf(key, sizeof key, "%s%s", prefix, field->key);
-            fprintf(out, "  %-26s %s\n", key, field->names[*(const int *)(const void *)at]);
+            fprintf(out, "  %-*s %s\n", KEY_WIDTH, key, field->names[*(const int *)(const void *)at]);
         } else if (field->type == FIELD_SECTION && skip_section(field->section, at)) {
             continue;
         } else if (field->type == FIELD_SECTION) {

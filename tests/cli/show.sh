@@ -13,6 +13,10 @@ expect 0 "$FLOPCAST" topology "$topologies/clusters/dgx-1v-ib.yaml"
 says out "cluster DGX-1V" "node DGX-1V" "gpu V100"
 expect 0 "$FLOPCAST" topology "$topologies/nodes/dgx-1v-like.yaml"
 says out "node DGX-1V" "gpu V100"
+# What is chosen from a list decides as much as a number.
+says out "fabric                      nvlink_mesh"
+expect 0 "$FLOPCAST" topology "$topologies/clusters/gcp-a3-high.yaml"
+says out "nccl_protocols              simple"
 expect 0 "$FLOPCAST" topology "$topologies/gpus/v100-sxm2-32gb.yaml"
 says out "gpu V100" "datasheet"
 expect 2 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/scenarios/models/gpt2.yaml"
@@ -26,7 +30,7 @@ says out "left_out" "nccl_ring_post_latency" "in the files" "+-"
 # A network by what decides: choices, and what the counts come to; bits written as bytes are asked about.
 rail=$topologies/clusters/h100-8x400g-rail.yaml
 expect 0 "$FLOPCAST" topology "$rail"
-says out "network.wiring             rail" "a leaf has 32 NICs and 32 cables up: 1 : 1 (full bisection)"
+says out "network.wiring              rail" "a leaf has 32 NICs and 32 cables up: 1 : 1 (full bisection)"
 sed -e 's#\.\./nodes/#topologies/nodes/#' -e 's/spines: {value: 16/spines: {value: 8/' "$rail" >tapered.yaml
 expect 0 "$FLOPCAST" topology tapered.yaml
 says out "a leaf has 32 NICs and 16 cables up: 2 : 1 (oversubscribed)"

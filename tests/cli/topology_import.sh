@@ -10,7 +10,7 @@ import() { "$FLOPCAST" topology import "$@"; }
 expect 0 import "$data/dgx-1v.xml" --out node.yaml --name mine
 [[ ! -s out ]] || fail "with --out stdout is not empty: $(<out)"
 expect 0 "$FLOPCAST" topology node.yaml
-says out "node mine (nvlink_mesh)" "120 GB/s" "12.5 GB/s" "gpu V100-SXM2-32GB" "nccl topology XML, NCCL's rule: 6 NVLinks x 20 GB/s"
+says out "node mine" "nvlink_mesh" "120 GB/s" "12.5 GB/s" "gpu V100-SXM2-32GB" "nccl topology XML, NCCL's rule: 6 NVLinks x 20 GB/s"
 sed "s|^node:.*|node: node.yaml|" "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" >cluster.yaml
 scenario a.yaml
 expect 0 "$FLOPCAST" run a.yaml --set cluster.topology=cluster.yaml --format csv
