@@ -10,8 +10,8 @@ int cmd_memory(int argc, char **argv)
         "What training MODEL takes on one GPU, in closed form, beside the usual rules of thumb. MODEL is a model file "
         "(scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
         "\vActivations are counted when a model file, --micro-batch and --seq-len are given. Bytes that only a run "
-        "shows (fragmentation, buffers of NCCL) are left out: see 'flopcast run', which counts in GiB, as PyTorch and "
-        "nvidia-smi do; GB are 10^9 bytes.");
+        "shows (fragmentation, buffers of NCCL) are left out: see 'flopcast run'. GB are 10^9 bytes; GiB, in which "
+        "`run`, PyTorch and nvidia-smi count, 2^30.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK)

@@ -253,7 +253,7 @@ static void print_table(
         print_batch(out, request);
     if (o->lora_rank > 0)
         fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", o->lora_rank, footprint_base_names[o->base]);
-    fprintf(out, "\n\n%-30s  %12s  %12s\n", "on each GPU", "GB", "B/parameter");
+    fprintf(out, "\n\n%-30s  %12s  %12s  %12s\n", "on each GPU", "GB", "GiB", "B/parameter");
     bool rules = false;
     for (int i = 0; i < rows->list.n; i++) {
         const struct row *row = &rows->list.at[i];
@@ -267,8 +267,10 @@ static void print_table(
         if (rules)
             print_bytes(out, row->rule);
         print_bytes(out, row->modelled);
-        if (!rules)
+        if (!rules) {
+            print_bytes(out, row->modelled * 1e9 / 0x1p30);
             print_bytes(out, row->modelled / (double)request->params * 1e9);
+        }
         fprintf(out, "%s%s\n", *row->note ? "  " : "", row->note);
     }
 }

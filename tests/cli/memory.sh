@@ -22,6 +22,9 @@ row "AdamW state, FP32: 8 P" 8.000 8.000 1e9
 row "ZeRO-3: N x less" 1.875 1.875 7.5B --gpus 64 # arXiv 1910.02054, Figure 1
 row "weights, 16 bit: 2 P" 22.615 22.615 "$models/t5-11b.yaml"
 
+# In GiB, too, as `run` counts: 560e9 / 2^30.
+"$FLOPCAST" memory 70B --dtype bf16 >out
+grep -qE "^total +560\.000 +521\.541 +8\.000 " out || { cat out; failed=1; }
 # The same bytes in CSV and JSON.
 "$FLOPCAST" memory 70B --dtype bf16 --format csv >rows.csv
 grep -qxF $'gpu,"total",,560000000000,"each kind at its fullest; without CUDA context, NCCL and fragmentation"\r' rows.csv || { cat rows.csv; failed=1; }
