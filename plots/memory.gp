@@ -22,7 +22,9 @@ eval terminal(height)
 
 set title 'HBM of a GPU by what it is used for' font ',18' offset 0,1
 set label 1 word($heading[2], 1) at graph 0.5,graph 1 offset 0,0.9 center textcolor rgb grey
-set label 2 'At the peak of allocated memory; where a point is out of memory, what it would need. Published: allocated, without context and NCCL.' \
+published = int(word($heading[2], 2))
+set label 2 'At the peak of allocated memory; where a point is out of memory, what it would need.'. \
+  (published ? ' Published: allocated, without context and NCCL.' : '') \
   at screen 0.02,20.0 / height textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
@@ -45,5 +47,5 @@ plot for [i = 1 : |categories|] $bars \
     with boxxyerror linecolor rgb colours[i] title categories[i], \
   $bars using "capacity":(column("place") - 0.5):(0):(1) with vectors nohead linecolor rgb 'black' dashtype solid title 'capacity', \
   $bars using "published":"place" with points pointtype 12 pointsize 1.8 linewidth 2 linecolor rgb 'black' \
-    title (int(word($heading[2], 2)) ? 'published' : ''), \
+    title (published ? 'published' : ''), \
   $bars using (before(|categories|)):"place":"note" with labels left offset 1,0 font ',11' notitle

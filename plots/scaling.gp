@@ -33,7 +33,7 @@ set logscale x 2
 stats $points using "gpus" name 'gpus' nooutput
 set xrange [gpus_min / 1.15 : gpus_max * 1.15]
 set yrange [0:*]
-set key at screen 0.05,60.0 / height left bottom vertical reverse Left spacing 1.3 samplen 2 maxcols 1
+set key at screen 0.05,60.0 / height left bottom horizontal reverse Left spacing 1.3 samplen 2 maxcols 1
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
 plot for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "lowest")):(of(c, "highest")) with filledcurves \

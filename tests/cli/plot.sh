@@ -23,6 +23,12 @@ expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens, fp16_mixed: " "tiny.json DDP, batch 4, 256 tokens, fp32: " "Bands: 90 %"
 # Pictures are as high as what they name needs: 8 curves are 4 lines of 27 pixels more; 16 bars of two lines 220 + 18 x 16 x 2.3.
 says scaling.svg 'viewBox="0 0 1200 908"'
+# One column of names, however many: the second would lie outside.
+expect 0 "$FLOPCAST" run a.yaml --db many.db --quiet --set "train.micro_batch=[1, 2, 4, 8]" --set "train.seq_len=[64, 128, 256]" \
+    --set "train.precision=[fp16_mixed, fp32]" --set cluster.gpus=8
+expect 0 "$FLOPCAST" plot scaling --db many.db --out many.svg
+[[ $(grep -c "<text>tiny.json DDP, batch" many.svg) == 24 ]] || fail "names of 24 curves"
+[[ $(grep -B 1 "<text>tiny.json DDP, batch" many.svg | sed -n 's/.*translate(\([^,]*\),.*/\1/p' | sort -u | wc -l) == 1 ]] || fail "names in several columns"
 for figure in memory breakdown; do
     expect 0 "$FLOPCAST" plot $figure --db b.db --out $figure.svg
     says $figure.svg 'viewBox="0 0 1200 882"'
