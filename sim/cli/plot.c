@@ -51,15 +51,15 @@ int cmd_plot(int argc, char **argv)
     const struct argp argp = {.options = options,
         .parser = parse,
         .args_doc = "FIGURE",
-        .doc =
-            "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder $FLOPCAST_PLOTS, where that has "
-            "them, or of the folder plots.\v"
-            "Needs gnuplot. A figure shows the newest run: scaling, breakdown, memory and memory_timeline of any "
-            "scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql begins "
-            "with what it shows.\n\n"
-            "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line `-- name: SERIES`; in "
-            "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
-            ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
+        .doc = "Draw a figure from a database: FIGURE.sql and FIGURE.gp of the folder $FLOPCAST_PLOTS, where that has "
+               "them, or of the folder plots.\v"
+               "Needs gnuplot. A figure shows the newest run: scaling, speed, breakdown, memory and memory_timeline of "
+               "any scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql "
+               "begins "
+               "with what it shows.\n\n"
+               "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line `-- name: SERIES`; in "
+               "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
+               ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
     const char *folder = getenv("FLOPCAST_PLOTS");
     struct arena arena = ARENA_INIT;
     const char *own = files_own(&arena, "plots");

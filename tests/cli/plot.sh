@@ -35,6 +35,12 @@ for figure in memory breakdown; do
     expect 0 "$FLOPCAST" plot $figure --db a.db --out $figure.svg
     says $figure.svg 'viewBox="0 0 1200 800"'
 done
+# Settings beside each other on as many GPUs: a bar each, also of points out of memory, be it all of them.
+expect 0 "$FLOPCAST" plot speed --db b.db --out speed.svg
+says speed.svg "tokens/s per GPU" ", MFU " "Lines: 90 % of the samples" "256 tokens, fp16_mixed"
+expect 0 "$FLOPCAST" run a.yaml --db oom.db --quiet --set train.micro_batch=65536 --set cluster.gpus=8
+expect 0 "$FLOPCAST" plot speed --db oom.db --out speed.svg
+says speed.svg "OOM"
 expect 0 "$FLOPCAST" plot memory_timeline --db b.db --out memory_timeline.svg
 says memory_timeline.svg "ops, in the order that the host issues them" "activations"
 # What a sweep varies tells curves and bars apart, whatever it is; files by their names.
