@@ -207,7 +207,7 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
     }
     if (!any && diag->worst == STATUS_OK)
         diag_input(diag, (struct source_pos){.file = set->file},
-            "no two sizes of the cluster to compare; give --from and --to, or sweep cluster.gpus");
+            "no two sizes of the cluster to compare; give --from and --to that differ, or sweep cluster.gpus");
     diag_merge(diag, explain->explained ? &explain->skipped : &explain->unexplained);
 }
 

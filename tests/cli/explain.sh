@@ -47,7 +47,7 @@ says out "cause" "change"
 grep -q '^allocator  *0.000  *0.00 ' out || fail "all is allocated after two steps: $(<out)"
 grep -q '^host  *0.000  *0.00 ' out || fail "host issues ahead here, so it takes nothing: $(<out)"
 expect 2 "$FLOPCAST" explain a.yaml --from 32
-says err "no two sizes of the cluster to compare"
+says err "no two sizes of the cluster to compare; give --from and --to that differ"
 expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 12
 says err "--from, --to:1:5: error: 12 GPUs leave a node"
 expect 2 "$FLOPCAST" explain
