@@ -6,6 +6,7 @@
 #include "cli/table.h"
 #include "cli/validate_node.h"
 #include "cli/words.h"
+#include "config/config.h"
 #include "store/validation.h"
 #include "validate/interval.h"
 
@@ -35,9 +36,7 @@ static const struct argp_option options[] = {
         "A table of runs (default: flopcast's results/measured/training.csv)", 0},
     {"base", KEY_BASE, "SCENARIO", 0,
         "What all rows have in common (default: flopcast's results/measured/training.yaml; a table then needs the "
-        "columns "
-        "micro_batch "
-        "and seq_len)",
+        "columns micro_batch and seq_len)",
         0},
     {"where", KEY_WHERE, "EXPR", 0,
         "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", 0},
@@ -419,12 +418,21 @@ static void warn_unmeasured(
             "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
 }
 
+/* The base is every row's: what is wrong with it as a document is told once. */
+static void check_base(const struct validate_command *command, struct diag *diag)
+{
+    struct config_doc *base = NULL;
+    if (config_load(&base, command->base, diag) == STATUS_OK)
+        config_free(base);
+}
+
 static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)
 {
     struct validate_table table = {0};
     struct store *store = NULL;
     struct scenario_doubt doubt = {0};
     struct validate_sampling sampling = {&doubt, command->samples};
+    check_base(command, diag);
     bool *keep = choose(command, diag);
     if (diag->n_errors == 0 && command->samples > 0)
         scenario_doubt_load(&doubt, files_folder(arena), arena, diag);
@@ -454,6 +462,8 @@ int cmd_validate(int argc, char **argv)
     struct validate_command command = {
         .measurements = files_own(&arena, "results/measured/training.csv"), .base = own_base, .own_base = own_base};
     argp_parse(&argp, argc, argv, 0, NULL, &command);
+    command.measurements = files_find(&arena, command.measurements);
+    command.base = files_find(&arena, command.base);
     struct diag diag = DIAG_INIT;
     validate(&command, &arena, &diag);
     arena_release(&arena);

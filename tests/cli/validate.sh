@@ -145,6 +145,12 @@ mapfile -t speeds < <(tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; 
 awk -F, -v OFS=, -v speeds="${speeds[*]}" 'BEGIN { split(speeds, speed, " ") } NR > 1 { $NF = speed[NR - 1] } { print }' own/training.csv >own/new.csv && mv own/new.csv own/training.csv
 expect 0 "$FLOPCAST" calibrate fit training --measured own --out found
 [[ $(grep -c . <(sed -n 's/^gemm_sustained: {value: 0\.[4-8][0-9]*, kind: fitted, .*used_in_fit: rtx-4090-24gb.yaml"}$/x/p' found/rtx-4090-24gb.yaml)) == 1 ]] || fail "$(grep gemm_sustained found/rtx-4090-24gb.yaml) $(<out)"
+# Names of flopcast's own files work for the table and the base; a base that is not there is told once, not of every row.
+expect 0 "$FLOPCAST" validate --measurements results/measured/training.csv --base results/measured/training.yaml --where "id = 'PTD-019'"
+says out "PyTorch DDP benchmark"
+expect 2 "$FLOPCAST" validate --measurements runs.csv --base absent.yaml
+says err "absent.yaml:1:1: error: cannot open"
+[[ $(wc -l <err) == 1 ]] || fail "one mistake, several messages: $(<err)"
 expect 2 "$FLOPCAST" validate --where "gpus > AND"
 says err "--where: error: 'gpus > AND' is no condition on the columns of the table"
 expect 2 "$FLOPCAST" validate --where "1); DROP TABLE row; --"
