@@ -4,6 +4,17 @@
 
 #include <stdio.h>
 
+/* In powers of 1024, as PyTorch counts: lines side by side are in one kind of unit. */
+static const char *size_text(char *buffer, size_t n, double bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    for (; bytes >= 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        bytes /= 1024;
+    snprintf(buffer, n, "%.4g %s", bytes, units[unit]);
+    return buffer;
+}
+
 static void print_kernel(FILE *out, const struct kernel_work *work, const struct hw *hw)
 {
     char duration[32];
@@ -14,8 +25,8 @@ static void print_kernel(FILE *out, const struct kernel_work *work, const struct
         fprintf(out, "  %lldx%lldx%lld x%lld %s", (long long)work->m, (long long)work->n, (long long)work->k,
             (long long)work->batch, dtype_names[work->math]);
     char read[32], written[32];
-    fprintf(out, "  reads %s, writes %s", quantity_format(read, sizeof read, work->read_bytes, DIM_BYTES),
-        quantity_format(written, sizeof written, work->write_bytes, DIM_BYTES));
+    fprintf(out, "  reads %s, writes %s", size_text(read, sizeof read, work->read_bytes),
+        size_text(written, sizeof written, work->write_bytes));
 }
 
 static void print_collective(
@@ -25,9 +36,9 @@ static void print_collective(
     struct coll_shape shape = coll_shape((struct coll_group){0, group->stride, group->size}, hw_gpus_per_node(hw));
     struct coll_cost cost = coll_choose(collective->kind, collective->bytes, shape, hw, COLL_FREE);
     char duration[32], latency[32], bytes[32];
-    fprintf(out, "%-14s %9s  %s on %s of %d (%d nodes), %s, latency %s", coll_kind_names[collective->kind],
+    fprintf(out, "%-14s %9s  %s on %s of %d (%d node%s), %s, latency %s", coll_kind_names[collective->kind],
         quantity_format(duration, sizeof duration, coll_alone_s(cost), DIM_SECONDS),
-        quantity_format(bytes, sizeof bytes, collective->bytes, DIM_BYTES), group->name, group->size, shape.nodes,
+        size_text(bytes, sizeof bytes, collective->bytes), group->name, group->size, shape.nodes, plural(shape.nodes),
         coll_algorithm_names[cost.algorithm], quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS));
 }
 
@@ -48,7 +59,7 @@ static void print_detail(FILE *out, const struct plan *plan, const struct plan_o
             op->kind == OP_KEEP    ? "keep"
             : op->kind == OP_ALLOC ? "alloc"
                                    : "free",
-            quantity_format(bytes, sizeof bytes, (double)plan->buffers.at[op->index].bytes, DIM_BYTES),
+            size_text(bytes, sizeof bytes, (double)plan->buffers.at[op->index].bytes),
             hbm_category_names[plan->buffers.at[op->index].category]);
         break;
     case OP_HOST:
@@ -67,8 +78,7 @@ void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
     for (int i = 0; i < plan->setup.n; i++) {
         const struct plan_buffer *buffer = &plan->buffers.at[plan->setup.at[i]];
         char bytes[32];
-        fprintf(out, "  kept  %-40s %s of %s\n", buffer->name,
-            quantity_format(bytes, sizeof bytes, (double)buffer->bytes, DIM_BYTES),
+        fprintf(out, "  kept  %-40s %s of %s\n", buffer->name, size_text(bytes, sizeof bytes, (double)buffer->bytes),
             hbm_category_names[buffer->category]);
     }
     for (int i = 0; i < plan->ops.n; i++) {
