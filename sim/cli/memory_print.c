@@ -158,11 +158,22 @@ static void add_batch_rows(struct rows *rows, const struct memory_request *reque
     const struct model_shape *shape = &request->model.shape;
     bool t5 = shape->family == MODEL_T5;
     int64_t context = t5 ? options->decoder_seq_len : options->seq_len;
-    double cache = footprint_kv_cache(shape, options->micro_batch, context, options->seq_len, 2);
-    if (cache > 0)
-        add(rows, "rule", "KV cache, 16 bit", cache, cache,
+    static const struct {
+        const char *cache, *inference;
+        int element_bytes;
+    } formats[] = {{"KV cache, 16 bit", "inference, 16 bit: 2 P + cache", 2},
+        {"KV cache, 8 bit", "inference, 8 bit: P + cache", 1}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        int bytes = formats[i].element_bytes;
+        double cache = footprint_kv_cache(shape, options->micro_batch, context, options->seq_len, bytes);
+        if (!(cache > 0))
+            break;
+        double all = (double)request->params * bytes + cache;
+        add(rows, "rule", formats[i].cache, cache, cache,
             t5 ? "generation: 2 x batch x decoder layers x heads x head size x (decoder's + encoder's tokens)"
                : "generation: 2 x batch x layers x KV heads x head size x context");
+        add(rows, "rule", formats[i].inference, all, all, "weights and KV cache; activations of a token are small");
+    }
     double noise = footprint_neftune(&request->model, options);
     if (model_sample_tokens(shape) == 0)
         add(rows, "rule", "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");

@@ -21,6 +21,11 @@ row "16-bit Adam: 2 P + 2 P + 4 P" 560.000 560.000 70B
 row "AdamW state, FP32: 8 P" 8.000 8.000 1e9
 row "ZeRO-3: N x less" 1.875 1.875 7.5B --gpus 64 # arXiv 1910.02054, Figure 1
 row "weights, 16 bit: 2 P" 22.615 22.615 "$models/t5-11b.yaml"
+# Keys and values of 32 layers of 4096, 8 x 4096 tokens; beside 6.738416e9 parameters.
+row "KV cache, 16 bit" 17.180 17.180 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
+row "KV cache, 8 bit" 8.590 8.590 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
+row "inference, 16 bit: 2 P + cache" 30.657 30.657 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
+row "inference, 8 bit: P + cache" 15.328 15.328 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
 
 # In GiB, too, as `run` counts: 560e9 / 2^30.
 "$FLOPCAST" memory 70B --dtype bf16 >out
