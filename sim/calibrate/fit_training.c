@@ -194,8 +194,9 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
         diag_input(diag, at, "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
     else if (fit->parameters.n == 0)
         diag_input(diag, at,
-            "nothing to fit with %d rows: a number that is to be found is of kind fitted, with a std_error, in the GPU "
-            "file or stack profile, and none is there of: %s",
+            "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile; name one "
+            "that "
+            "is assumed there behind the file in used_in_fit, as in 'FILE: gemm_sustained'",
             n, list);
     else if (n <= fit->parameters.n)
         diag_input(diag, at,

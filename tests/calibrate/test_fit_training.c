@@ -216,9 +216,8 @@ static void what_is_to_be_fitted_is_of_that_kind(void **state)
     struct training_fit fit;
     struct diag diag = DIAG_INIT;
     assert_int_equal(training_fit_load(&fit, "own.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
-    assert_non_null(strstr(diag.text, "own.csv: error: nothing to fit with 1 rows: a number that is to be found is of "
-                                      "kind fitted, with a std_error"));
-    assert_non_null(strstr(diag.text, "none is there of: gemm_sustained, overlap_slowdown"));
+    assert_non_null(strstr(diag.text, "own.csv: error: nothing to fit with 1 rows: none of gemm_sustained, "));
+    assert_non_null(strstr(diag.text, "name one that is assumed there behind the file in used_in_fit"));
     training_fit_free(&fit);
 }
 
