@@ -28,14 +28,18 @@ set label 2 'At the peak of allocated memory; where a point is out of memory, wh
   at screen 0.02,20.0 / height textcolor rgb grey font ',11'
 set tmargin 5
 set bmargin 6
-set lmargin 0.78 * longest + 2 # the margin counts in a larger font than the labels'
-set rmargin 20
+left = 0.78 * longest + 2 # the margin counts in a larger font than the labels'
+right = 20
+set lmargin left
+set rmargin right
+share = (short ? 175.0 : 40.0) / (1200 - 11.5 * (left + right)) # of the width for notes, in pixels of 1200
+share = share < 0.7 ? share : 0.7
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey
 set grid xtics linetype -1 linecolor '#dddddd' linewidth 0.5
 set xlabel 'GiB'
 set xrange [0 : *]
-set offsets 0, graph (short ? 0.4 : 0.12), 0, 0
+set offsets 0, graph share / (1 - share), 0, 0
 set yrange [bars + 0.6 : 0.4]
 set ytics scale 0 textcolor 'black' font ',11' ()
 set for [b = 1 : bars] ytics add (label(b) b)
