@@ -31,8 +31,7 @@ void filed_take(const struct config_table *table, void *now, const void *found, 
         if (field->type != FIELD_SOURCED)
             continue;
         struct quantity *was = to, is = *(const struct quantity *)from;
-        bool same = was->source && is.source && strcmp(was->source, is.source) == 0;
-        if ((is.kind != QUANTITY_MEASURED && is.kind != QUANTITY_FITTED) || same)
+        if ((is.kind != QUANTITY_MEASURED && is.kind != QUANTITY_FITTED) || is.source == was->source)
             continue;
         *was = filed_quantity(is, field);
         was->source = source;
