@@ -222,9 +222,22 @@ static void keep_the_lightest(struct logs_fit *fit, const char *node, const char
     }
 }
 
+/* A slow network looks like slow links inside the node, too: only a log of one node says which it is. */
+static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+{
+    for (int i = 0; i < fit->nccl.cases.n; i++)
+        if (fit->nccl.cases.at[i].nodes == 1)
+            return;
+    set_system(fit, node, cluster, arena);
+    for (int i = 0; i < fit->nccl.parameters.n; i++)
+        if (fit->nccl.parameters.at[i].source == node)
+            keep(fit, fit->nccl.parameters.at[i].key, node, arena);
+}
+
 static enum status solve(
     struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena, struct diag *diag)
 {
+    keep_the_nodes(fit, node, cluster, arena);
     keep_the_lightest(fit, node, cluster, arena);
     for (;;) {
         set_system(fit, node, cluster, arena);

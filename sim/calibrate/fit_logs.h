@@ -3,10 +3,14 @@
  * Varied are the numbers of its cluster file and its node file that say what NCCL reaches and costs (keys nccl_ and
  * nvls_: shares, bandwidths and latencies; channels and buffers stay), by fit_nccl.h: logarithms, robust, all logs
  * together, each log's table with the algorithm and protocol that it names. The start is what the files say; a latency
- * of 0 starts at 1 us. Of these at most half as many as there are sizes, those on which the
- * sizes depend most; and one that they do not determine (a standard error of half its value) stays as filed, the worst
- * first, until all others are: logs of one node say nothing of the network, those of one collective little of others. A
- * share above 1 is written as 1, the most that a file may say, and reported: the bandwidth that it is of is then more
+ * of 0 starts at 1 us.
+ *
+ * What the logs do not tell stays as filed. The node file's numbers, where no log is of one node: a slow network looks
+ * like slow links inside the node, too. Of the others at most half as many are varied as there are sizes, those on
+ * which the sizes depend most; and one that they do not determine (a standard error of half its value) stays, the worst
+ * first, until all others are: logs of one node say nothing of the network, those of one collective little of others.
+ *
+ * A share above 1 is written as 1, the most that a file may say, and reported: the bandwidth that it is of is then more
  * than the file says.
  *
  * Compared is coll_choose(), which does not see a network of switches: measure where nothing else runs. Nor does it

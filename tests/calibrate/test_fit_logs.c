@@ -135,6 +135,27 @@ static void keeps_what_the_logs_do_not_tell(void **state)
     logs_fit_free(&fit);
 }
 
+/* A slow network is the network's, and nothing of the node's changes: no log is of one node. */
+static void logs_of_several_nodes_are_of_the_network(void **state)
+{
+    struct world *w = *state;
+    struct logs_fit fit;
+    struct diag diag = DIAG_INIT;
+    const char *log = arena_printf(&w->arena, "%s/slow.txt", w->folder);
+    struct logs_request request = {.topology = CLUSTER, .logs = &log, .n_logs = 1};
+    struct quantity good = w->truth.cluster.nccl_efficiency;
+    w->truth.cluster.nccl_efficiency.value = 0.3;
+    write_log(w, log, COLL_ALL_REDUCE, 16, 2, 0.01);
+    w->truth.cluster.nccl_efficiency = good;
+    assert_int_equal(logs_fit(&fit, &request, &w->arena, &diag), STATUS_OK);
+    check(fit.fitted.cluster.nccl_efficiency, 0.3);
+    assert_true(is_kept(&fit, "nccl_efficiency", "node"));
+    assert_true(is_kept(&fit, "nccl_hop_latency", "node"));
+    assert_true(is_kept(&fit, "nccl_base_latency", "node"));
+    logs_fit_free(&fit);
+    unlink(log);
+}
+
 static void writes_files_that_load(void **state)
 {
     struct world *w = *state;
@@ -227,7 +248,8 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(finds_what_the_logs_were_made_with),
-        cmocka_unit_test(keeps_what_the_logs_do_not_tell), cmocka_unit_test(writes_files_that_load),
-        cmocka_unit_test(no_share_is_more_than_all), cmocka_unit_test(refusals)};
+        cmocka_unit_test(keeps_what_the_logs_do_not_tell), cmocka_unit_test(logs_of_several_nodes_are_of_the_network),
+        cmocka_unit_test(writes_files_that_load), cmocka_unit_test(no_share_is_more_than_all),
+        cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
