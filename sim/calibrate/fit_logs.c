@@ -246,6 +246,10 @@ static enum status solve(
         struct diag told = DIAG_INIT; /* what is not determined is no mistake of the logs' */
         enum status status = nccl_fit_solve(&fit->nccl, NOT_NEAR, &told);
         const struct nccl_parameter *worst = fit->nccl.covariance ? undetermined(&fit->nccl) : NULL;
+        if (fit->nccl.parameters.n == 0)
+            return diag_input(diag, (struct source_pos){.file = fit->nccl.cases.at[0].source},
+                "these logs determine none of the files' numbers of NCCL; take more sizes (nccl-tests -b 8 -e 8G -f "
+                "2)");
         if (!worst)
             return status == STATUS_OK ? STATUS_OK : nccl_fit_solve(&fit->nccl, NOT_NEAR, diag);
         keep(fit, worst->key, worst->source, arena);
