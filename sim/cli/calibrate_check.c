@@ -2,6 +2,7 @@
 #include "cli/calibrate.h"
 #include "cli/cli.h"
 #include "cli/force.h"
+#include "cli/log_options.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
@@ -10,7 +11,7 @@
 
 #include <math.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES, KEY_DB };
+enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_DB };
 
 struct check_command {
     const char *log, *topology, *db;
@@ -24,9 +25,7 @@ static const char *const format_names[] = {"table", "csv", NULL};
 static const struct argp_option options[] = {
     {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster that the log is of: a file of topologies/clusters", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default) or csv", 0},
-    {"collective", KEY_COLLECTIVE, "NAME", 0, "What was measured, where the log does not say it", 0},
-    {"ranks", KEY_RANKS, "N", 0, "How many ranks ran", 0},
-    {"nodes", KEY_NODES, "N", 0, "On how many nodes", 0},
+    LOG_OPTIONS("Of the log: "),
     {"db", KEY_DB, "PATH", 0, "Store the comparison in this database, for `flopcast plot check`", 0},
     FORCE_OPTIONS,
     {0},
@@ -43,15 +42,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->csv = argument_name("format", arg, format_names, state) == 1;
         return 0;
     case KEY_COLLECTIVE:
-        command->nccl.collective = nccl_collective(arg);
-        if (!command->nccl.collective)
-            argp_error(state, "--collective %s: a name as all_reduce is wanted", arg);
-        return 0;
     case KEY_RANKS:
-        command->nccl.ranks = argument_count("ranks", arg, 1 << 20, state);
-        return 0;
     case KEY_NODES:
-        command->nccl.nodes = argument_count("nodes", arg, 1 << 20, state);
+        log_option(&command->nccl, key, arg, state);
         return 0;
     case KEY_DB:
         command->db = arg;

@@ -1,6 +1,6 @@
-#include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
+#include "cli/log_options.h"
 
 #include "base/files.h"
 #include "calibrate/calibrate.h"
@@ -24,7 +24,6 @@ enum {
     KEY_CROSS_VALIDATE,
     KEY_GPU,
     KEY_TOPOLOGY,
-    KEY_NODES,
     KEY_OUT
 };
 
@@ -34,7 +33,7 @@ static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cl
 struct fit_command {
     const char *measured, *gpus, *clusters, *db, *gpu, *topology, *out;
     VEC(const char *) files;
-    int nodes;
+    struct nccl_options nccl;
     enum fit_what what;
     bool correlations, cross_validate;
 };
@@ -51,12 +50,11 @@ static const struct argp_option options[] = {
     {"gpu", KEY_GPU, "FILE", 0, "measure: the GPU that was measured, a file of topologies/gpus", 0},
     {"topology", KEY_TOPOLOGY, "FILE", 0, "nccl LOG...: the cluster that they are of, a file of topologies/clusters",
         0},
-    {"nodes", KEY_NODES, "N", 0, "nccl LOG...: on how many nodes they ran, where a log does not say it or counts trays",
-        0},
+    LOG_OPTIONS("nccl LOG...: "),
     {"out", KEY_OUT, "FILE", 0,
-        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, and "
-        "FILE-node.yaml beside it; of measure that of the GPU; training: into this folder, GPU files and stack "
-        "profiles",
+        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, "
+        "MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were fitted; of measure that of the GPU; "
+        "training: into this folder, GPU files and stack profiles",
         0},
     {"correlations", KEY_CORRELATIONS, NULL, 0,
         "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
@@ -94,6 +92,8 @@ static void check(const struct fit_command *command, const struct argp_state *st
         argp_error(state,
             "logs of nccl-tests and their --topology FILE go together: calibrate fit nccl LOG... --topology FILE");
     bool fits_files = logs || command->what == FIT_MEASURE || command->what == FIT_TRAINING;
+    if (!logs && (command->nccl.collective || command->nccl.ranks > 0 || command->nccl.nodes > 0))
+        argp_error(state, "--collective, --ranks and --nodes are for: calibrate fit nccl LOG...");
     if (command->out && (!fits_files || command->correlations || command->cross_validate))
         argp_error(state, "--out is for: calibrate fit nccl LOG..., measure, and training");
     if (command->db && command->what != FIT_GPUS && command->what != FIT_NCCL)
@@ -132,8 +132,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_TOPOLOGY:
         command->topology = arg;
         return 0;
+    case KEY_COLLECTIVE:
+    case KEY_RANKS:
     case KEY_NODES:
-        command->nodes = argument_count("nodes", arg, 1 << 20, state);
+        log_option(&command->nccl, key, arg, state);
         return 0;
     case KEY_OUT:
         command->out = arg;
@@ -205,7 +207,7 @@ static void fit_logs(const struct fit_command *command, struct arena *arena, str
     const struct logs_request request = {.topology = files_find(arena, command->topology),
         .logs = command->files.at,
         .n_logs = command->files.n,
-        .nccl = {.nodes = command->nodes}};
+        .nccl = command->nccl};
     struct logs_fit fit;
     struct store *store = NULL;
     enum status status = logs_fit(&fit, &request, arena, diag);
@@ -233,8 +235,9 @@ int calibrate_fit(int argc, char **argv)
             "about the variation that cluster files assume (minutes); with 'measure', a GPU's own numbers from what "
             "flopcast_measure timed on it.\v"
             "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
-            "together determine the numbers of a copy of the cluster file that is nearest to yours (--out; its node "
-            "file is copied, too). What they do not tell stays as it is.\n\n"
+            "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those of "
+            "its "
+            "node file only with logs of one node. What they do not tell stays as it is.\n\n"
             "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
             "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER --out "
             "FOLDER. What is of kind fitted in its GPU file and stack profile is fitted again; what is assumed, where "

@@ -1,13 +1,13 @@
-#include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
+#include "cli/log_options.h"
 
 #include "calibrate/import.h"
 
 #include <argp.h>
 #include <string.h>
 
-enum { KEY_DB = 256, KEY_FORMAT, KEY_COLLECTIVE, KEY_RANKS, KEY_NODES };
+enum { KEY_DB = 256, KEY_FORMAT };
 
 struct import_command {
     const char *db;
@@ -20,9 +20,7 @@ struct import_command {
 static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0, "The database (default: results/flopcast.db); made when there is none", 0},
     {"format", KEY_FORMAT, "csv", 0, "Of nccl-tests: print the rows as CSV instead of storing them", 0},
-    {"collective", KEY_COLLECTIVE, "NAME", 0, "Of nccl-tests: what was measured, where the file does not say it", 0},
-    {"ranks", KEY_RANKS, "N", 0, "Of nccl-tests: how many ranks ran", 0},
-    {"nodes", KEY_NODES, "N", 0, "Of nccl-tests: on how many nodes", 0},
+    LOG_OPTIONS("Of nccl-tests: "),
     {0},
 };
 
@@ -71,18 +69,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->csv = true;
         return 0;
     case KEY_COLLECTIVE:
-        command->nccl.collective = nccl_collective(arg);
-        if (!command->nccl.collective)
-            argp_error(state,
-                "--collective %s: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, "
-                "send_recv, gather, scatter or hypercube is wanted",
-                arg);
-        return 0;
     case KEY_RANKS:
-        command->nccl.ranks = argument_count("ranks", arg, 1 << 20, state);
-        return 0;
     case KEY_NODES:
-        command->nccl.nodes = argument_count("nodes", arg, 1 << 20, state);
+        log_option(&command->nccl, key, arg, state);
         return 0;
     case ARGP_KEY_ARG:
         take_argument(command, arg, state);

@@ -48,6 +48,15 @@ says err "none.txt"
 expect 2 fit one.txt --topology none.yaml
 says err "none.yaml:1:1: error: cannot open"
 expect 2 fit one.txt --topology slow.yaml --correlations
+says err "--correlations is for"
+expect 2 fit --nodes 2
+says err "--nodes are for: calibrate fit nccl LOG..."
+# What a log does not say is asked for, and can be said.
+sed '1d' one.txt >bare.txt
+expect 2 fit bare.txt --topology slow.yaml
+says err "bare.txt:" "say it with --collective"
+expect 0 fit bare.txt --topology slow.yaml --collective all_reduce --ranks 8
+says out "bare.txt: all_reduce, 8 ranks on 1 node"
 
 # A GPU's file with what flopcast_measure timed: a tiny kernel of 3 us.
 cat >fit.csv <<'CSV'
