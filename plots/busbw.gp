@@ -3,7 +3,7 @@ blue = '#0072B2'
 orange = '#D55E00'
 grey = '#555555'
 panels = |$panels| - 1
-columns = panels < 8 ? ceil(sqrt(1.5 * panels)) : 8
+columns = panels == 1 ? 1 : panels > 42 ? 8 : ceil(sqrt(1.5 * panels))
 lines = (panels + columns - 1) / columns
 of(panel, name) = column("panel") == panel ? column(name) : NaN
 

@@ -17,20 +17,27 @@ color(a, b) = b <= a ? 0xD55E00 : 0x009E73
 steps = (|$steps| - 1) / panels
 ends = 2
 
-set multiplot layout lines, columns margins screen 0.07, 0.985, columns > 1 ? 0.08 : 0.05, 0.86 spacing screen 0.06, columns > 1 ? 0.13 : 0.1
-set label 1 'Why throughput falls as the cluster grows' at screen 0.5,0.965 center font ',18'
+set multiplot layout lines, columns margins screen 0.07, 0.985, columns > 1 ? 0.08 : 0.05, columns > 1 ? 0.84 : 0.86 spacing screen 0.06, columns > 1 ? 0.13 : 0.1
+set label 1 'Why throughput falls as the cluster grows' at screen 0.5,0.97 center font ',18'
 set label 4 'TFLOPS per GPU' at screen 0.015,0.46 center rotate
-set label 2 word($heading[2], 1).'; axes do not start at 0' at screen 0.5,0.915 center textcolor rgb grey
+set label 2 word($heading[2], 1).'; axes do not start at 0' at screen 0.5,0.93 center textcolor rgb grey
 do for [p = 1 : panels] {
-  places = real(word($panels[p + 1], 3))
-  high = real(word($panels[p + 1], 4))
-  low = real(word($panels[p + 1], 5))
+  places = real(word($panels[p + 1], 4))
+  high = real(word($panels[p + 1], 5))
+  low = real(word($panels[p + 1], 6))
   margin = 0.25 * (high - low) + 1e-3 * high
   floor_ = low - margin
   above = 0.04 * lines * (high - floor_)
   set yrange [floor_ : high + margin]
   set xrange [-0.6 : places + 0.6]
-  set label 3 word($panels[p + 1], 2) at graph 0.5,1 offset 0,0.6 center font small textcolor rgb 'black'
+  first = word($panels[p + 1], 2)
+  second = word($panels[p + 1], 3)
+  if (columns == 1 && second ne ' ') {
+    first = first.', '.second
+    second = ' '
+  }
+  set label 3 first at graph 0.5,1 offset 0,(second eq ' ' ? 0.6 : 1.4) center font small textcolor rgb 'black'
+  set label 5 second at graph 0.5,1 offset 0,0.6 center font small textcolor rgb 'black'
   plot $ends every ::(p - 1) * ends::p * ends - 1 using "place":(0.5 * (floor_ + column("tflops"))):(column("place") - half):(column("place") + half):(floor_):"tflops":xticlabels(stringcolumn("label")) \
       with boxxyerror linecolor rgb '#0072B2', \
     $ends every ::(p - 1) * ends::p * ends - 1 using "place":(column("tflops") + above):(sprintf('%.1f', column("tflops"))) with labels font small textcolor rgb grey, \

@@ -24,10 +24,16 @@ ORDER BY 1, 2
 
 -- name: panels
 SELECT
-  curve, label, places,
+  curve, -- the label in two lines: model, strategy and batch; what else tells it apart
+  iif(more > 0, substr(label, 1, batch + more), label) AS line_1,
+  iif(more > 0, substr(label, batch + more + 3), ' ') AS line_2,
+  places,
   max(small_tflops_per_gpu, large_tflops_per_gpu, highest) AS high,
   min(small_tflops_per_gpu, large_tflops_per_gpu, lowest) AS low
-FROM v_explanation
+FROM (
+  SELECT *, instr(substr(label, batch + 2), ', ') AS more
+  FROM (SELECT *, instr(label, ', batch ') AS batch FROM v_explanation)
+)
 JOIN (
   SELECT explanation_id, max(position) + 2 AS places, max(level) AS highest, min(level) AS lowest
   FROM (
