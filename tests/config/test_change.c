@@ -91,7 +91,7 @@ static void refusals(void **state)
     static const struct {
         const char *text, *path;
     } cases[] = {{"a: [1\n", "a"}, {"a: {b: 1}\n", "a.c"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"},
-        {"a: \n e\t\t\t\t|\n  \t\t\t", "a"}};
+        {"a: \n e\t\t\t\t|\n  \t\t\t", "a"}, {"", "a"}, {"# none\n", "a"}, {"word\n", "a"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *is = changed(cases[i].text, &(struct config_change){cases[i].path, "{b: 1}"}, 1, STATUS_INPUT);
         assert_string_equal(is, "");
