@@ -140,6 +140,18 @@ static bool has_format(const struct gemm_rows *rows, enum dtype math)
     return false;
 }
 
+/* What no product of the format tells stays as it was: the fit leaves it without an error. */
+static void keep_untold(struct hw_gpu *gpu, const struct hw_gpu *before, enum dtype math)
+{
+    struct hw_gemm *is = &gpu->gemm[math];
+    const struct hw_gemm *was = &before->gemm[math];
+    struct quantity *const found[] = {&is->efficiency, &is->k_overhead, &is->load_bandwidth, &gpu->gemm_floor};
+    const struct quantity filed[] = {was->efficiency, was->k_overhead, was->load_bandwidth, before->gemm_floor};
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        if (!(found[i]->std_error > 0))
+            *found[i] = filed[i];
+}
+
 /* The best of several starts, by the median error of the rows fitted. False: the rows do not determine the numbers. */
 static bool fit_format(struct hw_gpu *out, const struct measure_fit *fit, enum dtype math, bool floor_known)
 {
@@ -156,6 +168,7 @@ static bool fit_format(struct hw_gpu *out, const struct measure_fit *fit, enum d
         if (fit_gemm(&trial, &fit->gpu, &which, &fit->gemm, &why) != STATUS_OK)
             continue;
         trial.row_gap = fit->gpu.row_gap;
+        keep_untold(&trial, &fit->gpu, math);
         double error = gemm_error(&trial, math, GEMM_FITTED, &fit->gemm).median;
         if (error < least)
             *out = trial;

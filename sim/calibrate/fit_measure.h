@@ -9,7 +9,8 @@
  *   fit in L2 or it was emptied;
  * - gemm_floor, and efficiency, k_overhead and load_bandwidth of every format: fit_gemm.h, the floor with the first of
  *   bf16, fp16, tf32, fp32, fp8, int8 that was measured, every other format alone; each third shape is held out. Rows
- *   with an emptied L2 stand for those of the same product with a warm one. Layouts are ignored, row_gap stays;
+ *   with an emptied L2 stand for those of the same product with a warm one. Layouts are ignored; row_gap, tile_share,
+ *   single_efficiency and what no product tells stay;
  * - gemm_sustained: the settled rate over that of the burst (sustained), of the first format as above;
  * - context_bytes: context, cuBLAS and its first product (memory);
  * - cuda_malloc, cuda_free: the median over sizes (allocation).

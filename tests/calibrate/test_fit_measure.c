@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -50,9 +51,9 @@ static const struct hw_gpu filed = {.name = "made up",
         [DTYPE_INT8] = FORMAT(624e12, 0.5, 10, 1e12),
         [DTYPE_FP16] = FORMAT(312e12, 0.6, 11, 2e12)}};
 
-static double alone_s(struct kernel_work work)
+static double alone_s(struct kernel_work work, const struct hw_gpu *gpu)
 {
-    return kernel_duration_s(&work, &truth, kernel_whole_gpu(&truth));
+    return kernel_duration_s(&work, gpu, kernel_whole_gpu(gpu));
 }
 
 static void put_time(FILE *out, double seconds)
@@ -61,14 +62,14 @@ static void put_time(FILE *out, double seconds)
 }
 
 /* Warm rows of small products show L2 at twice the speed; the cold ones, which stand behind them, are the law's. */
-static void put_products(FILE *out, enum dtype math)
+static void put_products(FILE *out, const struct hw_gpu *gpu, enum dtype math)
 {
     int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_INT8 ? 4 : bytes;
     for (int m = 256; m <= 4096; m *= 4)
         for (int n = 128; n <= 4096; n *= 2)
             for (int k = 128; k <= 8192; k *= 4)
                 for (int batch = 1; batch <= 3; batch++) {
-                    double s = alone_s(kernel_gemm(m, n, k, batch, math, bytes, result_bytes));
+                    double s = alone_s(kernel_gemm(m, n, k, batch, math, bytes, result_bytes), gpu);
                     for (int cold = 0; cold < 2; cold++) {
                         fprintf(out, "gemm,\"tn; a, b\",%s,%d,%d,%d,%d,1,1,,1,,%s", dtype_names[math], m, n, k, batch,
                             cold ? "cold" : "warm");
@@ -102,9 +103,9 @@ static void put_pointwise(FILE *out)
         {"embedding", KERNEL_EMBEDDING}, {"loss", KERNEL_LOSS}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         fprintf(out, "%s,x,bf16,1,1,,,1e9,,,1,,warm", kinds[i].category);
-        put_time(out, alone_s(kernel_stream(kinds[i].kind, 5e8, 5e8, 0)));
+        put_time(out, alone_s(kernel_stream(kinds[i].kind, 5e8, 5e8, 0), &truth));
         fprintf(out, "%s,x,bf16,1,1,,,2e7,,,1,,cold", kinds[i].category);
-        put_time(out, alone_s(kernel_stream(kinds[i].kind, 1e7, 1e7, 0)));
+        put_time(out, alone_s(kernel_stream(kinds[i].kind, 1e7, 1e7, 0), &truth));
         fprintf(out, "%s,x,bf16,1,1,,,2e7,,,1,,warm", kinds[i].category);
         put_time(out, 3e-6);
     }
@@ -135,9 +136,9 @@ static void what_was_measured_comes_out(void **state)
     put_time(out, 2.5e-6);
     put_streams(out);
     put_pointwise(out);
-    put_products(out, DTYPE_BF16);
-    put_products(out, DTYPE_INT8);
-    put_products(out, DTYPE_BF16); /* once more: the same products, no more of them */
+    put_products(out, &truth, DTYPE_BF16);
+    put_products(out, &truth, DTYPE_INT8);
+    put_products(out, &truth, DTYPE_BF16); /* once more: the same products, no more of them */
     fputs("gemm,tn,fp16,8192,8192,8192,1,1,1,,1,,warm,3500,3500,3500" FROM, out); /* one product says too little */
     fputs("sustained,burst,bf16,1,1,1,1,1,1e12,,1,,,1000,1000,1000" FROM, out);
     fputs("sustained,window,bf16,1,1,1,1,1,1e12,,1,,,1250,1250,1250" FROM, out);
@@ -166,6 +167,45 @@ static void what_was_measured_comes_out(void **state)
     assert_int_equal(fit.gemm.list.n, 2 * 3 * 6 * 4 * 3 + 1);
     measure_fit_free(&fit);
     measured_file_free(&file);
+}
+
+/* H100's file with what was measured: gemm_floor, too, though the file's has the words of the same fit as its source.
+ * Loads limit every product of FP16, so its efficiency is not told and stays. */
+static void the_written_file_has_what_was_measured(void **state)
+{
+    (void)state;
+    static const char path[] = FLOPCAST_SOURCE_DIR "/topologies/gpus/h100-sxm5-80gb.yaml";
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_gpu h100, back, slow;
+    assert_int_equal(hw_load_gpu(&h100, path, &arena, &diag), STATUS_OK);
+    slow = h100;
+    hw_rest(&slow);
+    slow.gemm_floor.value = 4e-6;
+    slow.gemm[DTYPE_FP16].load_bandwidth.value = 1e11;
+    char *text = NULL, copy[] = "/tmp/flopcast-measure-XXXXXX";
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    fputs(HEADER, out);
+    put_products(out, &slow, DTYPE_BF16);
+    put_products(out, &slow, DTYPE_FP16);
+    fclose(out);
+    struct measured_file file;
+    struct measure_fit fit;
+    assert_int_equal(measured_read_text(&file, "x.csv", text, n, &diag), STATUS_OK);
+    assert_int_equal(measure_fit(&fit, &h100, &file, &diag), STATUS_OK);
+    close(mkstemp(copy));
+    assert_int_equal(measure_fit_write(&fit, &h100, &file, path, copy, &arena, &diag), STATUS_OK);
+    assert_int_equal(hw_load_gpu(&back, copy, &arena, &diag), STATUS_OK);
+    assert_near(back.gemm_floor.value / 4e-6, 1, 1e-2);
+    assert_near(back.gemm[DTYPE_FP16].load_bandwidth.value / 1e11, 1, 1e-2);
+    assert_near(back.gemm[DTYPE_FP16].efficiency.value, h100.gemm[DTYPE_FP16].efficiency.value, 0);
+    assert_string_equal(back.gemm[DTYPE_FP16].efficiency.source, h100.gemm[DTYPE_FP16].efficiency.source);
+    unlink(copy);
+    free(text);
+    measure_fit_free(&fit);
+    measured_file_free(&file);
+    arena_release(&arena);
 }
 
 /* Twice as long beside eight SMs; a GEMM that has 100 of 108 SMs takes 1.08 times as long by the model at most. */
@@ -210,6 +250,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_measured_comes_out),
+        cmocka_unit_test(the_written_file_has_what_was_measured),
         cmocka_unit_test(slowdowns_are_printed),
         cmocka_unit_test(rows_that_say_nothing_are_refused),
     };
