@@ -64,7 +64,8 @@ static void point_at_numbers(struct fit *fit, const struct gemm_case *which, dou
         add_number(fit, start, &fit->gpu.gemm_floor, START_FLOOR_S, 0);
     for (int i = 0; i < formats(which); i++) {
         struct hw_gemm *gemm = &fit->gpu.gemm[which->math[i]];
-        gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
+        if (which->second != GEMM_ALONE)
+            gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
         add_number(fit, start, &gemm->efficiency, START_EFFICIENCY, 0);
         fit->expected[fit->n_expected++] = fit->n_parameters;
         add_number(fit, start, &gemm->k_overhead, START_K_OVERHEAD, 0);

@@ -45,7 +45,8 @@ enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const ch
 enum { GEMM_FOLDS = 3 };
 void gemm_hold_out(struct gemm_rows *rows, int fold);
 
-/* What to fit on a GPU: two formats, and how the second differs from the first; or the first alone. */
+/* What to fit on a GPU: two formats, and how the second differs from the first; or the first alone, with
+ * the tile_share and single_efficiency that the GPU has. */
 enum gemm_second { GEMM_LOADS_ALIKE, GEMM_OTHER_KERNELS, GEMM_ALONE };
 struct gemm_case {
     const char *gpu;

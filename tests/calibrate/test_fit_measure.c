@@ -170,7 +170,8 @@ static void what_was_measured_comes_out(void **state)
 }
 
 /* H100's file with what was measured: gemm_floor, too, though the file's has the words of the same fit as its source.
- * Loads limit every product of FP16, so its efficiency is not told and stays. */
+ * Loads limit every product of FP16, so its efficiency is not told and stays; tile_share of TF32 stays, too, and the
+ * others are those beside it. */
 static void the_written_file_has_what_was_measured(void **state)
 {
     (void)state;
@@ -189,6 +190,7 @@ static void the_written_file_has_what_was_measured(void **state)
     fputs(HEADER, out);
     put_products(out, &slow, DTYPE_BF16);
     put_products(out, &slow, DTYPE_FP16);
+    put_products(out, &slow, DTYPE_TF32);
     fclose(out);
     struct measured_file file;
     struct measure_fit fit;
@@ -201,6 +203,8 @@ static void the_written_file_has_what_was_measured(void **state)
     assert_near(back.gemm[DTYPE_FP16].load_bandwidth.value / 1e11, 1, 1e-2);
     assert_near(back.gemm[DTYPE_FP16].efficiency.value, h100.gemm[DTYPE_FP16].efficiency.value, 0);
     assert_string_equal(back.gemm[DTYPE_FP16].efficiency.source, h100.gemm[DTYPE_FP16].efficiency.source);
+    assert_near(back.gemm[DTYPE_TF32].tile_share.value, h100.gemm[DTYPE_TF32].tile_share.value, 0);
+    assert_near(fit.gpu.gemm[DTYPE_TF32].tile_share.value, h100.gemm[DTYPE_TF32].tile_share.value, 0);
     unlink(copy);
     free(text);
     measure_fit_free(&fit);
