@@ -171,7 +171,7 @@ void hw_write_node(FILE *out, const struct hw_node *node);
 
 /* The file at path once more, comments too, with what *now has otherwise than the file: sourced numbers, the name, and
  * the files that it names. table: hw_gpu_table, hw_node_table or hw_cluster_table, which says what *now is; it was
- * loaded from path. A number that the file leaves out and *now has is added, but for one inside a section; one that
+ * loaded from path. A number that the file leaves out and *now has is added (inside a section: an error); one that
  * *now leaves out stays. */
 enum status hw_write_changed(
     FILE *out, const char *path, const struct config_table *table, const void *now, struct diag *diag);
