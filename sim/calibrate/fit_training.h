@@ -72,7 +72,7 @@ enum status training_fit_print(
 bool training_fit_determines(const struct training_parameter *parameter);
 
 /* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
- * its own name; what is fitted says `table` as its source. */
+ * its own name (two of one name are an error); what is fitted says `table` as its source. */
 enum status training_fit_write(
     const struct training_fit *fit, const char *table, const char *folder, struct diag *diag);
 

@@ -11,7 +11,7 @@ struct writing {
     const struct training_fit *fit;
     const char *table, *file; /* file: the one that is written once more */
     VEC(struct config_change) changes;
-    VEC(const char *) seen;
+    VEC(const char *) seen, written; /* files; paths */
     struct arena arena;
 };
 
@@ -92,9 +92,15 @@ static enum status write_file(struct writing *w, const char *file, const char *f
     find_changes(w, config_root(doc), "");
     config_free(doc);
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+    const char *path = arena_printf(&w->arena, "%s/%s", folder, name);
     if (w->changes.n == 0)
         return STATUS_OK;
-    return filed_write_changes(arena_printf(&w->arena, "%s/%s", folder, name), file, w->changes.at, w->changes.n, diag);
+    for (int i = 0; i < w->written.n; i++)
+        if (strcmp(w->written.at[i], path) == 0)
+            return diag_input(diag, (struct source_pos){.file = file},
+                "another file of the same name was written to %s; rename one of the two", path);
+    vec_push(&w->written, path);
+    return filed_write_changes(path, file, w->changes.at, w->changes.n, diag);
 }
 
 enum status training_fit_write(const struct training_fit *fit, const char *table, const char *folder, struct diag *diag)
@@ -112,6 +118,7 @@ enum status training_fit_write(const struct training_fit *fit, const char *table
     }
     vec_free(&w.changes);
     vec_free(&w.seen);
+    vec_free(&w.written);
     arena_release(&w.arena);
     return status;
 }

@@ -138,6 +138,14 @@ diff found/h100-sxm5-80gb.yaml "$FLOPCAST_SOURCE_DIR/topologies/gpus/h100-sxm5-8
 ! grep -q '^< overlap_slowdown' diff.txt || fail "not determined, and written: $(<diff.txt)"
 says diff.txt "kind: fitted, std_error: " "/own/training.csv with used_in_fit: H100"
 expect 0 "$FLOPCAST" topology found/h100-sxm5-80gb.yaml
+# Of two files with one name the second would replace the first.
+mkdir -p two
+cp "$FLOPCAST_SOURCE_DIR/topologies/gpus/h100-sxm5-80gb.yaml" two/
+sed 's,^gpu: .*,gpu: h100-sxm5-80gb.yaml,' "$FLOPCAST_SOURCE_DIR/topologies/nodes/dgx-h100-like.yaml" >two/node.yaml
+sed 's,^node: .*,node: node.yaml,' "$FLOPCAST_SOURCE_DIR/topologies/clusters/h100-8x400g.yaml" >two/cluster.yaml
+sed "4,\$s,topologies/clusters/h100-8x400g.yaml,$PWD/two/cluster.yaml," own/training.csv >two/training.csv
+expect 2 "$FLOPCAST" calibrate fit training --measured two --out found
+says err "two/h100-sxm5-80gb.yaml: error: another file of the same name was written to found/h100-sxm5-80gb.yaml; rename one of the two"
 # What is assumed on another card is found, too, where the rows name it. (The largest batch does not fit there.)
 sed -i '$d; s,topologies/clusters/h100-8x400g.yaml,topologies/clusters/rtx-4090-1x100g.yaml,; s,topologies/gpus/h100-sxm5-80gb.yaml,rtx-4090-24gb.yaml: gemm_sustained,' own/training.csv
 expect 0 "$FLOPCAST" validate --measurements own/training.csv --format csv
