@@ -52,16 +52,26 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
     return STATUS_OK;
 }
 
+enum status nccl_load(
+    struct nccl_log *out, const char *path, const struct nccl_options *options, struct arena *arena, struct diag *diag)
+{
+    struct input *input = NULL;
+    enum status status = input_open(&input, path, diag);
+    if (status == STATUS_OK)
+        status = nccl_read(out, input, options, arena, diag);
+    input_close(input);
+    if (status == STATUS_OK && out->wrong > 0)
+        diag_warn(diag, (struct source_pos){.file = path},
+            "%d row%s with wrong results left out: not what was sent arrived", out->wrong, plural(out->wrong));
+    return status;
+}
+
 enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
     struct coll_force force, struct arena *arena, struct diag *diag)
 {
     *out = (struct nccl_check){0};
-    struct input *input = NULL;
     struct nccl_log read = {0};
-    enum status status = input_open(&input, log, diag);
-    if (status == STATUS_OK)
-        status = nccl_read(&read, input, options, arena, diag);
-    input_close(input);
+    enum status status = nccl_load(&read, log, options, arena, diag);
     if (status == STATUS_OK)
         set_group(out, &read.rows.at[0], hw);
     if (read.about.gpu && !nccl_same_gpu(read.about.gpu, &hw->gpu))

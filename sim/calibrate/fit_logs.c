@@ -132,12 +132,8 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
 
 static enum status read_log(struct reading *r, const struct nccl_options *options)
 {
-    struct input *input = NULL;
     struct nccl_log read = {0};
-    enum status status = input_open(&input, r->log, r->diag);
-    if (status == STATUS_OK)
-        status = nccl_read(&read, input, options, r->arena, r->diag);
-    input_close(input);
+    enum status status = nccl_load(&read, r->log, options, r->arena, r->diag);
     r->gpu = read.about.gpu ? read.about.gpu : "";
     for (int i = 0; i < read.rows.n && status == STATUS_OK; i++) {
         const struct collective_measurement *row = &read.rows.at[i];

@@ -35,6 +35,12 @@ says out "calibrate fit nccl LOG... --topology FILE --out"
 sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
 says err "other.txt: warning: the log's GPUs are H100, the cluster's A100-SXM4-80GB"
+# Wrong results are not fitted to, nor compared; that there were some is told.
+awk '$1 == 1024 { $9 = 3 } { print }' one.txt >wrong.txt
+expect 0 fit wrong.txt --topology slow.yaml
+says err "wrong.txt: warning: 1 row with wrong results left out"
+expect 0 "$FLOPCAST" calibrate check wrong.txt --topology slow.yaml
+says err "wrong.txt: warning: 1 row with wrong results left out"
 expect 1 fit one.txt --topology slow.yaml --out none/mine.yaml
 says err "none/mine.yaml: error: cannot write"
 
