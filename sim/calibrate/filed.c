@@ -1,6 +1,7 @@
 #include "calibrate/filed.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +14,8 @@ static double rounded(double value, int digits)
 
 struct quantity filed_quantity(struct quantity found, const struct config_field *field)
 {
-    found.value = rounded(found.value, 4);
+    found.value = fmin(fmax(rounded(found.value, 4), field->min), field->max);
     found.std_error = rounded(found.std_error, 2);
-    if (field->dimension == DIM_FRACTION && found.value > field->max)
-        found.value = field->max;
     return found;
 }
 

@@ -5,8 +5,7 @@
 #include "config/config.h"
 #include "hw/hw.h"
 
-/* With four digits of the value and two of the error; a share that came out above what its field allows is the most of
- * it. */
+/* With four digits of the value and two of the error; beyond what its field allows it is the end of that. */
 struct quantity filed_quantity(struct quantity found, const struct config_field *field);
 
 /* *now, which begins as it is filed, takes what was found: every number whose kind is measured or fitted and whose

@@ -10,8 +10,8 @@
  * which the sizes depend most; and one that they do not determine (a standard error of half its value) stays, the worst
  * first, until all others are: logs of one node say nothing of the network, those of one collective little of others.
  *
- * A share above 1 is written as 1, the most that a file may say, and reported: the bandwidth that it is of is then more
- * than the file says.
+ * What comes out beyond what a file may say is written as the end of that, and reported. A share above 1: the bandwidth
+ * that it is of is more than the file says.
  *
  * Compared is coll_choose(), which does not see a network of switches: measure where nothing else runs. Nor does it
  * know what a launch adds when one process drives several GPUs. */

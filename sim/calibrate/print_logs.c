@@ -29,8 +29,19 @@ static void print_cases(FILE *out, const struct logs_fit *fit)
 /* The last word of the source: node or cluster. */
 static const char *whose(const char *source)
 {
-    const char *colon = strrchr(source, ' ');
-    return colon ? colon + 1 : source;
+    const char *space = strrchr(source, ' ');
+    return space ? space + 1 : source;
+}
+
+/* A file may say no more, or no less: filed_quantity(). */
+static const char *remark(const struct quantity *q, const struct config_field *field)
+{
+    if (q->value > field->min && q->value < field->max)
+        return "";
+    if (field->dimension != DIM_FRACTION)
+        return "  the end of what a file may say: are these logs of a healthy cluster?";
+    return q->value < field->max ? "  the least of it: is the bandwidth that it is a share of the right one?"
+                                 : "  all of it: is the bandwidth that it is a share of the right one?";
 }
 
 static void print_numbers(FILE *out, const struct config_table *table, const void *filed, const void *fitted)
@@ -45,10 +56,7 @@ static void print_numbers(FILE *out, const struct config_table *table, const voi
         fprintf(out, "%-8s %-22s %14s %14s +- %s%s\n", whose(is->source), field->key,
             quantity_format(before, sizeof before, was->value, field->dimension),
             quantity_format(after, sizeof after, is->value, field->dimension),
-            quantity_format(error, sizeof error, is->std_error, field->dimension),
-            field->dimension == DIM_FRACTION && is->value >= field->max
-                ? "  all of it: is the bandwidth that it is a share of the right one?"
-                : "");
+            quantity_format(error, sizeof error, is->std_error, field->dimension), remark(is, field));
     }
 }
 
