@@ -85,7 +85,8 @@ static void sort(struct edit *edits, int n)
         }
 }
 
-/* Nothing is written of what would not be a document: a line of tabs is none of a plain text's, but stays behind it. */
+/* With the edits it must still be a document, or nothing is written: libyaml takes a line of tabs behind a plain text,
+ * but not behind {}. */
 static enum status write_edits(
     FILE *out, const char *name, const char *text, size_t n, struct edit *edits, int n_edits, struct diag *diag)
 {
@@ -95,6 +96,7 @@ static enum status write_edits(
     BUG_IF(!memory, "open_memstream failed");
     sort(edits, n_edits);
     for (int i = 0; i < n_edits; i++) {
+        BUG_IF(edits[i].from < done, "a path inside another");
         fwrite(text + done, 1, edits[i].from - done, memory);
         fputs(edits[i].text, memory);
         done = edits[i].to;

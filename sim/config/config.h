@@ -123,13 +123,15 @@ void config_write_json(
     FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins);
 
 /* The file at path with other texts for the values of some keys, each in YAML on one line; what else stands there,
- * comments too, stays as it is. A key of the root that is not there is added at its end. */
+ * comments too, stays as it is. A key of the root that is not there is added at its end. No path is inside another of
+ * the list. Nothing is written on an error. */
 struct config_change {
     const char *path; /* dotted */
     const char *text;
 };
 enum status config_write_changed(
     FILE *out, const char *path, const struct config_change *changes, int n, struct diag *diag);
+/* The same of a text of n bytes, which messages call name. */
 enum status config_change_text(FILE *out, const char *name, const char *text, size_t n,
     const struct config_change *changes, int n_changes, struct diag *diag);
 
