@@ -252,6 +252,17 @@ static enum status solve(
     }
 }
 
+/* Errors and what is stored are those of the files: rounded, and within what they may say. */
+static void predict_as_filed(const struct config_table *table, void *system, const void *fitted)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        struct quantity *q = quantity_of(field, system);
+        if (field->type == FIELD_SOURCED && q->kind == QUANTITY_FITTED)
+            q->value = ((const struct quantity *)(const void *)((const char *)fitted + field->offset))->value;
+    }
+}
+
 struct logs_error logs_case_error(const struct logs_fit *fit, int i)
 {
     const struct nccl_case *which = &fit->nccl.cases.at[i];
@@ -287,6 +298,8 @@ enum status logs_fit(struct logs_fit *out, const struct logs_request *request, s
     out->fitted = out->filed;
     filed_take(&hw_node_table, &out->fitted.node, &out->nccl.systems.at[0].node, node);
     filed_take(&hw_cluster_table, &out->fitted.cluster, &out->nccl.systems.at[0].cluster, cluster);
+    predict_as_filed(&hw_node_table, &out->nccl.systems.at[0].node, &out->fitted.node);
+    predict_as_filed(&hw_cluster_table, &out->nccl.systems.at[0].cluster, &out->fitted.cluster);
     return STATUS_OK;
 }
 

@@ -210,6 +210,7 @@ static void no_share_is_more_than_a_file_may_say(void **state)
         w->truth.node.nccl_efficiency = before;
         assert_int_equal(logs_fit(&fit, &request, &w->arena, &diag), STATUS_OK);
         assert_near(fit.fitted.node.nccl_efficiency.value, most_or_least[i], 0);
+        assert_true(logs_case_error(&fit, 0).large.median > 0.1); /* by that, and not by what the logs would have */
         assert_int_equal(logs_fit_write(&fit, &request, path, &w->arena, &diag), STATUS_OK);
         assert_int_equal(hw_load(&back, path, &w->arena, &diag), STATUS_OK);
         logs_fit_free(&fit);
