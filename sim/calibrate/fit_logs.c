@@ -144,8 +144,8 @@ static enum status read_log(struct reading *r, const struct nccl_options *option
         status = which ? STATUS_OK : STATUS_INPUT;
     }
     if (status == STATUS_OK && *r->gpu && !nccl_same_gpu(r->gpu, &r->fit->filed.gpu))
-        diag_warn(r->diag, (struct source_pos){.file = r->log}, "the log's GPUs are %s, the cluster's %s", r->gpu,
-            r->fit->filed.gpu.name);
+        diag_warn(r->diag, (struct source_pos){.file = r->log},
+            "the log's GPUs are %s, the cluster's %s: is --topology the right one?", r->gpu, r->fit->filed.gpu.name);
     vec_free(&read.rows);
     return status;
 }

@@ -34,7 +34,7 @@ says out "calibrate fit nccl LOG... --topology FILE --out"
 # GPUs of another model are told; a file that cannot be written is, too, and nothing is left half.
 sed '1i# gpu: H100' one.txt >other.txt
 expect 0 fit other.txt --topology topologies/clusters/a100-80gb-8x200g.yaml
-says err "other.txt: warning: the log's GPUs are H100, the cluster's A100-SXM4-80GB"
+says err "other.txt: warning: the log's GPUs are H100, the cluster's A100-SXM4-80GB: is --topology the right one?"
 # Wrong results are not fitted to, nor compared; that there were some is told.
 awk '$1 == 1024 { $9 = 3 } { print }' one.txt >wrong.txt
 expect 0 fit wrong.txt --topology slow.yaml
