@@ -52,6 +52,17 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
     return STATUS_OK;
 }
 
+void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *hw, struct diag *diag)
+{
+    static const double most_of_a_host = 16; /* DGX-2 */
+    int fewest = alone_fewest_nodes(hw, ranks);
+    if (hw->node.gpus.value > most_of_a_host && nodes > fewest)
+        diag_warn(diag, (struct source_pos){.file = log},
+            "%d ranks on %d nodes fit on %d of the cluster's, racks of %.0f GPUs; if the nodes are trays, say --nodes "
+            "%d",
+            ranks, nodes, fewest, hw->node.gpus.value, fewest);
+}
+
 enum status nccl_load(
     struct nccl_log *out, const char *path, const struct nccl_options *options, struct arena *arena, struct diag *diag)
 {
@@ -78,6 +89,8 @@ enum status nccl_check(struct nccl_check *out, const char *log, const struct ncc
         out->other_gpu = read.about.gpu;
     if (status == STATUS_OK)
         status = add_rows(out, &read, hw, force, arena, diag);
+    if (status == STATUS_OK)
+        nccl_warn_of_trays(log, out->ranks, out->nodes, hw, diag);
     vec_free(&read.rows);
     return status;
 }

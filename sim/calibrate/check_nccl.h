@@ -9,6 +9,10 @@
 /* Whether a log's name of its GPUs is that of this one's model: "NVIDIA H100 80GB HBM3" and H100-SXM5-80GB. */
 bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu);
 
+/* A rack of trays that NVLink joins is one node of a cluster, and a launcher calls each tray one: warns where the log's
+ * ranks would fit on fewer racks. */
+void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *hw, struct diag *diag);
+
 /* nccl_read() of the log at path. Rows whose results were wrong, which it leaves out, are warned of. */
 enum status nccl_load(
     struct nccl_log *out, const char *path, const struct nccl_options *options, struct arena *arena, struct diag *diag);

@@ -126,6 +126,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
     arena_release(&scratch);
     if (!holds)
         return NULL;
+    nccl_warn_of_trays(r->log, now.ranks, now.nodes, &fit->filed, r->diag);
     vec_push(&fit->nccl.cases, now);
     return &fit->nccl.cases.at[fit->nccl.cases.n - 1];
 }

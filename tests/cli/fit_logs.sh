@@ -64,6 +64,16 @@ says err "bare.txt:" "say it with --collective"
 expect 0 fit bare.txt --topology slow.yaml --collective all_reduce --ranks 8
 says out "bare.txt: all_reduce, 8 ranks on 1 node"
 
+# Trays of a rack are no nodes of its cluster.
+"$FLOPCAST" collective all_reduce --topology topologies/clusters/gb200-nvl72.yaml --gpus 72 --bytes 1K:8G >rack.txt
+sed 's,^# n_nodes: 1$,# n_nodes: 18,' rack.txt >trays.txt
+expect 0 "$FLOPCAST" calibrate check trays.txt --topology topologies/clusters/gb200-nvl72.yaml
+says err "trays.txt: warning: 72 ranks on 18 nodes fit on 1 of the cluster's, racks of 72 GPUs; if the nodes are trays, say --nodes 1"
+expect 2 fit trays.txt --topology topologies/clusters/gb200-nvl72.yaml
+says err "say --nodes 1" "determine none of the files' numbers"
+expect 0 fit trays.txt --topology topologies/clusters/gb200-nvl72.yaml --nodes 1
+[[ ! -s err ]] || fail "$(<err)"
+
 # A GPU's file with what flopcast_measure timed: a tiny kernel of 3 us.
 cat >fit.csv <<'CSV'
 category,kernel,dtype,bytes,flop,time_us_median,time_us_min,time_us_max,sm_clock_MHz,gpu,driver,cuda,date,version,kind
