@@ -8,8 +8,8 @@
  *   oom (yes or y, true, 1; no or n, false, 0). Empty: not published; so is 0 in a row that is out of memory. Of models
  * of images, tokens_per_s_per_gpu is images.
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
- *   only one of them does; empty, no, false or 0, whatever their case: none; anything else but yes is an error), not_simulated (a reason: the row is
- *   reported with it, and not run), assumptions, value_kind, notes.
+ *   only one of them does; empty, no, false or 0: none; anything else but yes is an error), not_simulated (a reason:
+ *   the row is reported with it, and not run), assumptions, value_kind, notes.
  *
  * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
  * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
