@@ -33,10 +33,16 @@ static const char *whose(const char *source)
     return space ? space + 1 : source;
 }
 
-/* A file may say no more, or no less: filed_quantity(). */
-static const char *remark(const struct quantity *q, const struct config_field *field)
+/* What its reader should doubt: the end of what a file may say (filed_quantity()), and what reaches so much less or
+ * more than the file's that the fit may have found another valley than the cluster's. */
+static const char *remark(const struct quantity *filed, const struct quantity *q, const struct config_field *field)
 {
-    if (q->value > field->min && q->value < field->max)
+    static const double far = 3; /* assumed: machines of one kind differ by less */
+    bool inside = q->value > field->min && q->value < field->max;
+    bool reach = field->dimension != DIM_SECONDS; /* latencies of networks differ by more */
+    if (inside && reach && (q->value > far * filed->value || far * q->value < filed->value))
+        return "  far from the file's: is the topology the right one, and no other job beside it?";
+    if (inside)
         return "";
     if (field->dimension != DIM_FRACTION)
         return "  the end of what a file may say: are these logs of a healthy cluster?";
@@ -56,7 +62,7 @@ static void print_numbers(FILE *out, const struct config_table *table, const voi
         fprintf(out, "%-8s %-22s %14s %14s +- %s%s\n", whose(is->source), field->key,
             quantity_format(before, sizeof before, was->value, field->dimension),
             quantity_format(after, sizeof after, is->value, field->dimension),
-            quantity_format(error, sizeof error, is->std_error, field->dimension), remark(is, field));
+            quantity_format(error, sizeof error, is->std_error, field->dimension), remark(was, is, field));
     }
 }
 
