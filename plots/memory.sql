@@ -15,7 +15,8 @@ SELECT
   nccl_bytes / 0x40000000 AS nccl,
   hbm_capacity_bytes / 0x40000000 AS capacity,
   published_peak_allocated_bytes / 0x40000000 AS published,
-  CASE status WHEN 'oom' THEN iif(shortfall_bytes > 0, printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000), 'OOM: gaps') ELSE '' END AS note
+  CASE status WHEN 'oom' THEN iif(shortfall_bytes > 0x6666666, printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000),
+    iif(shortfall_bytes > 0, printf('OOM: %.0f MiB short', shortfall_bytes / 0x100000), 'OOM: gaps')) ELSE '' END AS note
 FROM v_memory LEFT JOIN v_varied USING (run_id, point_id)
 WHERE run_id = (SELECT max(run_id) FROM v_memory)
 ORDER BY position

@@ -48,7 +48,7 @@ static const struct command *find(const char *name, struct argp_state *state)
     if (near)
         argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
     else
-        argp_error(state, "there is no command '%s'", name);
+        argp_error(state, "there is no command '%s'; `flopcast --help` lists them", name);
     return NULL; /* argp_error exits */
 }
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static const double GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
+static const double MiB = 0x1p20, GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
 
 const char *words_counted(const struct model_shape *shape)
 {
@@ -31,7 +31,9 @@ void words_oom(FILE *out, const struct exec_memory *memory)
 {
     double short_bytes = memory->required_bytes - memory->capacity_bytes;
     fprintf(out, "  needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
-    if (short_bytes > 0)
+    if (short_bytes > 0 && short_bytes < GiB / 10)
+        fprintf(out, "%.1f MiB short", short_bytes / MiB);
+    else if (short_bytes > 0)
         fprintf(out, "%.1f GiB short", short_bytes / GiB);
     else
         fputs("what is free lies in gaps between tensors, or with other streams (run.expandable_segments: true closes "

@@ -47,6 +47,8 @@ for group in clusters nodes gpus; do
 done
 expect 0 "$FLOPCAST" help clusters
 says out "network.wiring: plain" "Which leaf each NIC of a node is on. (plain, rail)" "Leaf uplinks: 1 is full bisection, 2 half. (1 to 64)"
+expect 2 "$FLOPCAST" help xyzzy
+says err "there is no command 'xyzzy'; \`flopcast --help\` lists them"
 expect 2 "$FLOPCAST" help setting
 says err "did you mean 'settings'?"
 expect 0 "$FLOPCAST" help stacks
