@@ -19,14 +19,15 @@ struct quantity filed_quantity(struct quantity found, const struct config_field 
     return found;
 }
 
-void filed_take(const struct config_table *table, void *now, const void *found, const char *source)
+int filed_take(const struct config_table *table, void *now, const void *found, const char *source)
 {
+    int taken = 0;
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         void *to = (char *)now + field->offset;
         const void *from = (const char *)found + field->offset;
         if (field->type == FIELD_SECTION)
-            filed_take(field->section, to, from, source);
+            taken += filed_take(field->section, to, from, source);
         if (field->type != FIELD_SOURCED)
             continue;
         struct quantity *was = to, is = *(const struct quantity *)from;
@@ -34,7 +35,9 @@ void filed_take(const struct config_table *table, void *now, const void *found, 
             continue;
         *was = filed_quantity(is, field);
         was->source = source;
+        taken++;
     }
+    return taken;
 }
 
 struct text {

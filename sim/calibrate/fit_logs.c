@@ -297,7 +297,7 @@ enum status logs_fit(struct logs_fit *out, const struct logs_request *request, s
     if (status != STATUS_OK)
         return status;
     out->fitted = out->filed;
-    filed_take(&hw_node_table, &out->fitted.node, &out->nccl.systems.at[0].node, node);
+    out->n_node = filed_take(&hw_node_table, &out->fitted.node, &out->nccl.systems.at[0].node, node);
     filed_take(&hw_cluster_table, &out->fitted.cluster, &out->nccl.systems.at[0].cluster, cluster);
     predict_as_filed(&hw_node_table, &out->nccl.systems.at[0].node, &out->fitted.node);
     predict_as_filed(&hw_cluster_table, &out->nccl.systems.at[0].cluster, &out->fitted.cluster);

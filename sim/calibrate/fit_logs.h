@@ -35,6 +35,7 @@ struct logs_error {
 struct logs_fit {
     struct hw filed, fitted; /* fitted: numbers that the logs determine are of kind fitted, with this fit as source */
     struct nccl_fit nccl;    /* a case a table of the logs; predicts by the numbers of `fitted` */
+    int n_node;              /* of them, how many are the node file's */
     VEC(struct logs_error) before; /* of every case, by the filed numbers */
     VEC(const char *) kept;        /* "key: source" of numbers that the logs do not determine */
 };

@@ -80,19 +80,6 @@ void logs_fit_print(FILE *out, const struct logs_fit *fit)
         fputc('\n', out);
 }
 
-static bool any_fitted(const struct logs_fit *fit)
-{
-    for (int i = 0; i < hw_node_table.n_fields; i++) {
-        const struct config_field *field = &hw_node_table.fields[i];
-        size_t at = field->offset;
-        if (field->type == FIELD_SOURCED &&
-            ((const struct quantity *)(const void *)((const char *)&fit->fitted.node + at))->source !=
-                ((const struct quantity *)(const void *)((const char *)&fit->filed.node + at))->source)
-            return true;
-    }
-    return false;
-}
-
 enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request *request, const char *path,
     struct arena *arena, struct diag *diag)
 {
@@ -102,11 +89,10 @@ enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request
     const char *node = arena_printf(arena, "%.*s-node.yaml", stem, path);
     now.node.gpu_path = files_name_from(arena, node, fit->filed.node.gpu_path);
     now.cluster.node_path = files_name_from(arena, path, fit->filed.cluster.node_path);
-    bool both = any_fitted(fit);
-    if (both)
+    if (fit->n_node > 0)
         now.cluster.node_path = node + (name - path);
     enum status status = filed_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);
-    if (both && status == STATUS_OK)
+    if (fit->n_node > 0 && status == STATUS_OK)
         status = filed_write(node, fit->filed.cluster.node_path, &hw_node_table, &now.node, diag);
     return status;
 }
