@@ -195,8 +195,7 @@ static bool is_enough(const struct training_fit *fit, struct source_pos at, stru
     else if (fit->parameters.n == 0)
         diag_input(diag, at,
             "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile; name one "
-            "that "
-            "is assumed there behind the file in used_in_fit, as in 'FILE: gemm_sustained'",
+            "that is assumed there behind the file in used_in_fit, as in 'FILE: gemm_sustained'",
             n, list);
     else if (n <= fit->parameters.n)
         diag_input(diag, at,

@@ -72,8 +72,7 @@ static void parse_bytes(struct collective_command *command, const char *arg, str
         log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
         argp_error(state,
             "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G or T, MAX at least "
-            "MIN, "
-            "FACTOR above 1",
+            "MIN, FACTOR above 1",
             arg);
 }
 

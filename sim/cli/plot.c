@@ -55,8 +55,7 @@ int cmd_plot(int argc, char **argv)
                "them, or of the folder plots.\v"
                "Needs gnuplot. A figure shows the newest run: scaling, speed, breakdown, memory and memory_timeline of "
                "any scenario, t5_scaling and t5_model_scale of theirs. A name that no figure has lists all; each .sql "
-               "begins "
-               "with what it shows.\n\n"
+               "begins with what it shows.\n\n"
                "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line `-- name: SERIES`; in "
                "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
                ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};

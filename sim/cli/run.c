@@ -296,9 +296,8 @@ int cmd_run(int argc, char **argv)
         .doc =
             "Simulate all points of the scenarios and print what comes out.\v"
             "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error. A "
-            "scenario's "
-            "results are stored all together or not at all; a re-run adds to the database, and figures show the "
-            "newest run.\n\n"
+            "scenario's results are stored all together or not at all; a re-run adds to the database, and figures show "
+            "the newest run.\n\n"
             "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model's share "
             "of the GPU's dense peak, whatever that formula (of BF16's for fp8_mixed, as is usual); exposed comm: "
             "compute waits for collectives; HBM peak: what tensors take at "

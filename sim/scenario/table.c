@@ -40,8 +40,7 @@ static const struct config_field train_fields[] = {
         .max = STRATEGY_MAX_MICRO_STEPS},
     {TRAIN("device_batch", FIELD_INT, device_batch,
          "sequences of a GPU to an optimizer step, the last micro-batch what is left, none larger; default: "
-         "micro_batch "
-         "x grad_accum"),
+         "micro_batch x grad_accum"),
         .min = 1, .max = MAX_BATCH},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},

@@ -110,8 +110,7 @@ static bool check_columns(const struct csv_table *csv, const char *path, struct 
         else if (!fine)
             diag_warn(diag, head,
                 "column '%s' is not read; `flopcast validate --help` lists those that are; a dotted name sets that "
-                "field "
-                "of the scenario",
+                "field of the scenario",
                 name);
     }
     if (csv_columns(csv) > MOST_COLUMNS)
