@@ -14,7 +14,7 @@ set label 2 'Legend: change from '.word($curves[2], 3).'. Published: '.word($hea
 set label 3 'The text of the paper says a loss of 7 % from 8 to 512 GPUs; its figure shows 5.8 % at batch 8 and 3.3 % at batch 16.' \
   at screen 0.02,0.025 textcolor rgb grey font ',11'
 set tmargin 5
-set bmargin 7
+set bmargin 8.5
 set lmargin 11
 set rmargin 4
 set border 3 linecolor rgb grey
@@ -31,11 +31,16 @@ set offsets 0, 0, graph 0.05, graph 0.3
 set key bottom left reverse Left spacing 1.5 samplen 3
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN
+readings = words($heading[2]) > 2 && strstrt(word($heading[2], 3), ',') > 0
+if (readings) set label 5 'Band: the two readings of the paper (parameters and Adam state in FP32: line; all in BF16: other edge).' \
+  at screen 0.02,0.085 textcolor rgb grey font ',11'
 # Where `run --samples` has been: 90 % of the samples, the same with what the model leaves out, and their median as a thin line.
 sampled = |$bands| > 1
 if (sampled) set label 4 'Bands: 90 % of the samples (errors of numbers, noise), and paler with what the model leaves out; thin lines: median.' \
-  at screen 0.02,0.085 textcolor rgb grey font ',11'
-plot for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "lowest")):(of(c, "highest")) with filledcurves \
+  at screen 0.02,0.115 textcolor rgb grey font ',11'
+plot for [c = 1 : readings * (|$curves| - 1)] $points using "gpus":(of(c, "reading_low")):(of(c, "reading_high")) with filledcurves \
+    linetype c fillstyle transparent solid 0.25 noborder notitle, \
+  for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "lowest")):(of(c, "highest")) with filledcurves \
     linetype c fillstyle transparent solid 0.07 noborder notitle, \
   for [c = 1 : sampled * (|$curves| - 1)] $bands using "gpus":(of(c, "low")):(of(c, "high")) with filledcurves \
     linetype c fillstyle transparent solid 0.2 noborder notitle, \

@@ -8,7 +8,8 @@
 #include <stdio.h>
 
 /* For people: a table; below it the points that are out of memory, what each curve loses from its smallest to its
- * largest cluster, and what the scenario assumes. Of sampled results also median and 90 % interval. */
+ * largest cluster, the range of these changes where several curves are readings of one publication, and what the
+ * scenario assumes. Of sampled results also median and 90 % interval. */
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results);
 
 /* RFC 4180 (lines end in CR LF): the scenario's name, then the cells of store/record.h; empty where not applicable.

@@ -243,6 +243,50 @@ static void print_curve(FILE *out, struct view *view, const struct curve *curve)
     fputc('\n', out);
 }
 
+/* Whether b is another reading of the publication: what was published is the same for both curves. */
+static bool same_published(const struct view *view, const struct curve *a, const struct curve *b)
+{
+    const struct scenario_point *points = view->set->points;
+    return a->published_first >= 0 && b->published_first >= 0 && a->first != a->last && b->first != b->last &&
+           strcmp(points[a->published_first].published.id, points[b->published_first].published.id) == 0 &&
+           strcmp(points[a->published_last].published.id, points[b->published_last].published.id) == 0;
+}
+
+static double change_of(const struct view *view, const struct curve *curve)
+{
+    return 100 * (view->results[curve->last].tflops_per_gpu / view->results[curve->first].tflops_per_gpu - 1);
+}
+
+/* Where a scenario sweeps what a publication leaves open, several curves answer to the same published one: the range of
+ * their changes. */
+static void print_readings(FILE *out, struct view *view, const struct curve *curves, int n)
+{
+    const struct scenario_point *points = view->set->points;
+    for (int c = 0; c < n; c++) {
+        bool counted = curves[c].first == curves[c].last;
+        for (int d = 0; d < c && !counted; d++)
+            counted = same_published(view, &curves[d], &curves[c]);
+        if (counted)
+            continue;
+        double low = change_of(view, &curves[c]), high = low;
+        int readings = 1;
+        for (int d = c + 1; d < n; d++)
+            if (same_published(view, &curves[c], &curves[d])) {
+                low = fmin(low, change_of(view, &curves[d]));
+                high = fmax(high, change_of(view, &curves[d]));
+                readings++;
+            }
+        if (readings == 1)
+            continue;
+        double from = points[curves[c].published_first].published.tflops_per_gpu;
+        double to = points[curves[c].published_last].published.tflops_per_gpu;
+        fprintf(out,
+            "%s, batch %" PRId64 ", %d readings of the publication: simulated %+.1f to %+.1f %%; published %+.1f %%\n",
+            points[curves[c].first].model.shape.name, points[curves[c].first].options.strategy.train.micro_batch,
+            readings, high, low, 100 * (to / from - 1));
+    }
+}
+
 static int by_key(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
@@ -287,6 +331,7 @@ static void print_curves(FILE *out, struct view *view)
             fputs(printed++ ? "" : "\n", out);
             print_curve(out, view, &curves[c]);
         }
+    print_readings(out, view, curves, n);
     free(curves);
 }
 

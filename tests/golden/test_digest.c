@@ -27,8 +27,8 @@ static void check(const char *scenario, const struct scenario_override *override
 static void t5_full_shard_with_noise(void **state)
 {
     (void)state;
-    const struct scenario_override set[] = {
-        {"cluster.gpus", "16"}, {"train.micro_batch", "8"}, {"run.steps", "1"}, {"run.seed", "42"}};
+    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"},
+        {"train.precision", "bf16_mixed"}, {"run.steps", "1"}, {"run.seed", "42"}};
     check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), UINT64_C(0x00fc26d299c3eb49));
 }
 
