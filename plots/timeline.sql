@@ -1,42 +1,56 @@
--- Where the time of one step goes, stream by stream: the newest trace of all (`flopcast run --trace FILE --db`).
+-- Where the time of one step goes, stream by stream: the newest trace of all (`flopcast run --trace FILE --db`). --from, --to: a part of it.
 
 -- name: spans
+WITH shown AS (
+  SELECT span.*, dense_rank() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane
+  FROM span
+  -- By way of the run, which `plot --scenario` narrows.
+  WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
+    AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
+)
 SELECT
   1000 * start_s AS start_ms,
   1000 * end_s AS end_ms,
   lane,
-  CASE WHEN is_collective THEN 5 ELSE kind END AS kind
-FROM (
-  SELECT span.*,
-    dense_rank() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane,
-    CASE phase WHEN 'forward' THEN 1 WHEN 'recompute' THEN 2 WHEN 'backward' THEN 3 ELSE 4 END AS kind
-  FROM span
-  -- By way of the run, which `plot --scenario` narrows.
-  WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
-)
-ORDER BY lane, start_s
+  CASE WHEN is_collective THEN 5 WHEN phase = 'forward' THEN 1 WHEN phase = 'recompute' THEN 2 WHEN phase = 'backward' THEN 3 ELSE 4 END AS kind
+FROM shown
+UNION ALL -- 6: a collective that waits for its last member, over its beginning
+SELECT 1000 * start_s, 1000 * moving_s, lane, 6 FROM shown WHERE is_collective AND moving_s > start_s
+ORDER BY lane, start_ms, kind
 
--- name: waits
-SELECT 1000 * start_s AS start_ms, 1000 * moving_s AS end_ms, lane
-FROM (
-  SELECT span.*,
-    dense_rank() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane
+-- What has room in its box; of a long name its end, which tells it from its neighbours.
+-- name: names
+WITH shown AS (
+  SELECT span.*, dense_rank() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane
   FROM span
   WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
+    AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
+), seen AS (
+  SELECT lane, name, max(moving_s, coalesce(:from_s, -9e9)) AS from_s, min(end_s, coalesce(:to_s, 9e9)) AS to_s,
+    coalesce(:to_s, max(end_s) OVER ()) - coalesce(:from_s, min(start_s) OVER ()) AS window_s
+  FROM shown
 )
-WHERE is_collective AND moving_s > start_s
-ORDER BY lane, start_s
+SELECT 500 * (from_s + to_s) AS middle_ms, lane, substr(name, -CAST(120 * (to_s - from_s) / window_s AS INTEGER)) AS name
+FROM seen
+WHERE 120 * (to_s - from_s) / window_s >= 6 -- 120 characters of the small font fill a row
+ORDER BY lane, middle_ms
 
 -- name: lanes
 SELECT
   row_number() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane,
   'rank ' || rank || ' ' || stream AS label,
-  printf('%.0f %% busy', 100 * sum(end_s - start_s) / (SELECT step_time_s FROM point WHERE id = point_id)) AS busy
+  sum(min(end_s, coalesce(:to_s, 9e9)) - max(start_s, coalesce(:from_s, -9e9))) AS busy_s
 FROM span
 WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
+  AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
 GROUP BY rank, stream
 
 -- name: heading
-SELECT printf('%s: %s, %s, batch %d, %d GPUs, step of %.4g s', scenario, model, strategy, micro_batch, gpus, step_time_s) AS setting
+SELECT
+  printf('%s: %s, %s, batch %d, %d GPU%s, step of %.4g s', scenario, model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'), step_time_s)
+    || iif(coalesce(:from_s, :to_s) IS NULL, '', ', a part of it') AS setting,
+  -- ms; the axis ends where the cut does, else where the spans do
+  coalesce(1000 * :from_s, (SELECT 1000 * min(start_s) FROM span WHERE point_id = point.id)) AS from_ms,
+  coalesce(1000 * :to_s, (SELECT 1000 * max(end_s) FROM span WHERE point_id = point.id)) AS to_ms
 FROM point JOIN run ON run.id = run_id
 WHERE point.id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))

@@ -1,21 +1,39 @@
 #include "cli/cli.h"
 
 #include "base/files.h"
+#include "base/units.h"
 #include "report/report.h"
 
 #include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { KEY_DB = 256, KEY_OUT, KEY_KEEP, KEY_SCENARIO };
+enum { KEY_DB = 256, KEY_OUT, KEY_KEEP, KEY_SCENARIO, KEY_FROM, KEY_TO };
 
 static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0, "The database of `flopcast run --db` (default: results/flopcast.db)", 0},
     {"out", KEY_OUT, "FILE", 0, "The picture, .png or .svg; - draws in characters on stdout (default: FIGURE.png)", 0},
     {"keep-script", KEY_KEEP, NULL, 0, "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", 0},
     {"scenario", KEY_SCENARIO, "NAME", 0, "Its newest run, not the newest of all", 0},
+    {"from", KEY_FROM, "TIME", 0, "Of timeline: from this time of the step on, as in --from 120ms", 0},
+    {"to", KEY_TO, "TIME", 0, "Of timeline: up to this time", 0},
     {0},
 };
+
+static struct report_time time_of(const char *option, const char *arg, struct argp_state *state)
+{
+    struct report_time time = {.given = true};
+    char why[256];
+    if (!quantity_parse(&time.s, arg, DIM_SECONDS, why, sizeof why))
+        argp_error(state, "--%s: %s", option, why);
+    return time;
+}
+
+static void check_cut(const struct report_plot *plot, struct argp_state *state)
+{
+    if (plot->from.given && plot->to.given && plot->from.s >= plot->to.s)
+        argp_error(state, "--to must be later than --from");
+}
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -33,10 +51,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case KEY_SCENARIO:
         plot->scenario = arg;
         return 0;
+    case KEY_FROM:
+        plot->from = time_of("from", arg, state);
+        return 0;
+    case KEY_TO:
+        plot->to = time_of("to", arg, state);
+        return 0;
     case ARGP_KEY_ARG:
         if (plot->figure)
             argp_error(state, "one figure at a time; '%s' is a second one", arg);
         plot->figure = arg;
+        return 0;
+    case ARGP_KEY_END:
+        check_cut(plot, state);
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "a figure is missing, as in: flopcast plot scaling");

@@ -119,13 +119,14 @@ static const char name_mark[] = "-- name:";
 /* What a figure shows, and where it looks for it. */
 struct shown {
     const char *figure, *db;
+    bool cut; /* a part of its time */
     char about[256];
 };
 
 /* What a figure shows: the comment that its SQL begins with. */
 static struct shown shown_by(const struct report_plot *plot, const char *sql)
 {
-    struct shown shown = {.figure = plot->figure, .db = plot->db};
+    struct shown shown = {.figure = plot->figure, .db = plot->db, .cut = plot->from.given || plot->to.given};
     bool says = sql && strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
     const char *text = says ? sql + 3 : "what its SQL selects.";
     snprintf(shown.about, sizeof shown.about, "%.*s", (int)strcspn(text, "\n"), text);
@@ -147,6 +148,9 @@ static enum status write_block(FILE *out, struct store *store, char *name, const
     fprintf(out, "$%s << EOD\n", name);
     enum status status = store_query(store, sql, at, write_row, &block, diag);
     fputs("EOD\n", out);
+    if (status == STATUS_OK && shown && block.rows < 2 && shown->cut)
+        return diag_input(diag, (struct source_pos){0},
+            "figure '%s' has nothing between --from and --to; without them it shows all", shown->figure);
     if (status == STATUS_OK && shown && block.rows < 2)
         return diag_input(diag, (struct source_pos){.file = shown->db},
             "nothing in this database is for figure '%s', which shows: %s Store that first, with --db %s",
@@ -210,7 +214,10 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
         status = store_open(&store, plot->db, STORE_READ, diag);
     if (status == STATUS_OK && plot->scenario)
         status = store_narrow(store, plot->scenario, diag);
+    struct store_parameter cut[] = {
+        {":from_s", plot->from.given, plot->from.s, false}, {":to_s", plot->to.given, plot->to.s, false}};
     if (status == STATUS_OK) {
+        store_parameters(store, cut, sizeof cut / sizeof *cut);
         fprintf(script, "terminal(height) = 'set terminal '.%s\neval terminal(800)\n", script_terminal(plot->out));
         fputs("set encoding utf8\nset datafile columnheaders\n", script);
         status = write_blocks(script, store, sql, sql_path, &shown, diag);
@@ -219,6 +226,10 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
     if (status == STATUS_OK && plot->scenario && !store_narrow_counted(store))
         status = diag_input(diag, (struct source_pos){0},
             "figure '%s' shows no scenario's runs; leave out --scenario %s", plot->figure, plot->scenario);
+    for (size_t i = 0; i < sizeof cut / sizeof *cut && status == STATUS_OK; i++)
+        if (cut[i].given && !cut[i].used)
+            status = diag_input(
+                diag, (struct source_pos){0}, "figure '%s' cannot be cut; leave out --from and --to", plot->figure);
     fclose(script);
     store_close(store);
     free(sql);

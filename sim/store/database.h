@@ -11,6 +11,8 @@ struct store {
     const char *path;
     const char *scenario; /* the only one whose results are seen, or NULL */
     bool scenario_read;   /* since then a statement has asked which it is */
+    struct store_parameter *parameters;
+    int n_parameters;
 };
 
 /* "path: error: cannot <what>: <SQLite's message>; <remedy>". Returns STATUS_IO. */

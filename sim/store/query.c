@@ -114,6 +114,29 @@ enum status store_narrow(struct store *store, const char *scenario, struct diag 
     return status;
 }
 
+void store_parameters(struct store *store, struct store_parameter *parameters, int n)
+{
+    store->parameters = parameters;
+    store->n_parameters = n;
+}
+
+static enum status bind_all(struct store *store, sqlite3_stmt *statement, struct source_pos at, struct diag *diag)
+{
+    for (int i = 1; i <= sqlite3_bind_parameter_count(statement); i++) {
+        const char *name = sqlite3_bind_parameter_name(statement, i);
+        struct store_parameter *found = NULL;
+        for (int p = 0; p < store->n_parameters && name; p++)
+            if (strcmp(store->parameters[p].name, name) == 0)
+                found = &store->parameters[p];
+        if (!found)
+            return diag_input(diag, at, "SQL: nothing gives the parameter '%s' a value", name ? name : "?");
+        found->used = true;
+        if (found->given)
+            sqlite3_bind_double(statement, i, found->value);
+    }
+    return STATUS_OK;
+}
+
 enum status store_query(
     struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag)
 {
@@ -132,7 +155,7 @@ enum status store_query(
         status = diag_input(diag, at, "SQL: more than one statement; give each its own name");
     else if (sqlite3_column_count(statement) > MAX_COLUMNS)
         status = diag_input(diag, at, "SQL: more than %d columns; select fewer", MAX_COLUMNS);
-    else
+    else if ((status = bind_all(store, statement, at, diag)) == STATUS_OK)
         status = step_all(store, statement, row, self, diag);
     sqlite3_finalize(statement);
     return status;

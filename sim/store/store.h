@@ -49,6 +49,17 @@ enum status store_narrow(struct store *store, const char *scenario, struct diag 
 /* Has any statement since then read what was narrowed? One that reads fits or measurements alone has not. */
 bool store_narrow_counted(const struct store *store);
 
+/* A parameter of statements, a number: ":from_s". */
+struct store_parameter {
+    const char *name;
+    bool given; /* else NULL */
+    double value;
+    bool used; /* a statement since store_parameters() has it */
+};
+
+/* From now on store_query() binds these, and refuses others. Borrowed until store_close(). */
+void store_parameters(struct store *store, struct store_parameter *parameters, int n);
+
 /* Run one statement that reads. at: where its text stands. */
 enum status store_query(
     struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag);

@@ -95,6 +95,21 @@ expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --out timeline.svg
 says timeline.svg "a: tiny.json, DDP, batch 2, 8 GPUs"
 expect 0 "$FLOPCAST" plot waterfall --db e.db --scenario a --out waterfall.svg
 says waterfall.svg "a; axes do not start at 0" "tiny.json DDP"
+# A part of a step: rows without anything in it are left out, and so are names that nothing drawn has.
+says timeline.svg "rank 0 compute" "rank 0 comm" "<text>forward<" "<text>backward<" "<text>collective<"
+! grep -q recompute timeline.svg || fail "the legend names what is not drawn"
+step=$(ask "SELECT 1e6 * max(start_s) FROM span WHERE phase = 'forward' AND point_id = 1" d.db) # the last kernel of forward: no collective yet
+expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --from 0s --to "${step}us" --out cut.svg
+says cut.svg "rank 0 compute" "<text>forward<" "a part of it"
+! grep -q "comm<\|collective" cut.svg || fail "an empty row, or what lies beyond the cut"
+expect 2 "$FLOPCAST" plot timeline --db d.db --from 100s --out not.svg
+says err "figure 'timeline' has nothing between --from and --to"
+expect 2 "$FLOPCAST" plot timeline --db d.db --from 2ms --to 1ms --out not.svg
+says err "--to must be later than --from"
+expect 2 "$FLOPCAST" plot timeline --db d.db --from 2 --out not.svg
+says err "--from: '2' has no unit"
+expect 2 "$FLOPCAST" plot memory --db d.db --from 2ms --out not.svg
+says err "figure 'memory' cannot be cut; leave out --from and --to"
 expect 2 "$FLOPCAST" plot waterfall --db e.db --scenario nosuch
 says err "there is no run of scenario 'nosuch'; there are: a, other"
 # A figure of what belongs to no scenario is not drawn as if it were one's.

@@ -150,6 +150,8 @@ static void mistakes_are_told_where_they_stand(void **state)
         {"-- name: points\nSELECT 1 WHERE 0\n", "a.png",
             "nothing in this database is for figure 'fig', which shows: what its SQL selects. Store that first, with "
             "--db "},
+        {"-- name: points\nSELECT :nosuch\n", "a.png",
+            "./fig.sql:1:1: error: SQL: nothing gives the parameter ':nosuch' a value"},
         {"SELECT 1\n", "a.png", "write a line \"-- name: SERIES\" above each SELECT"},
         {"-- name: points\nSELECT 1\n", "a.jpg", "must end in .png or .svg"},
     };
