@@ -8,7 +8,7 @@ set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
 set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
 # In the order that the host issues them, ops are alike in width: most of them may be issued in an instant, far ahead of the GPU.
-set xlabel 'ops, in the order that the host issues them, and ms since the step began when it does'
+set xlabel 'ops, in the order that the host issues them, and when it does: ms since the first'
 set xrange [0 : word($ticks[|$ticks|], 1)]
 set xtics scale 0.5 ()
 set for [i = 2 : |$ticks|] xtics add (word($ticks[i], 2) word($ticks[i], 1))

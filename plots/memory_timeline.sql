@@ -15,9 +15,10 @@ WHERE point_id = (SELECT point_id FROM v_memory WHERE run_id = (SELECT max(run_i
 ORDER BY sample
 
 -- name: ticks
--- An eighth of the samples apart; the last row is the last sample.
-SELECT sample, iif(sample % (last / 8 + 1) = 0, printf('%.*f', iif(abs(time_s) < 0.1, 1, 0), 1000 * time_s), '') AS ms
-FROM timeline, (SELECT point_id AS shown, max(sample) AS last FROM timeline WHERE point_id =
+-- An eighth of the samples apart; the last row is the last sample. From the first one on: the host issues it before the GPU has ended
+-- the step before, so that on the GPU's clock the axis would begin below 0.
+SELECT sample, iif(sample % (last / 8 + 1) = 0, printf('%.*f', iif(lasts_s < 0.8, 1, 0), 1000 * (time_s - first_s)), '') AS ms
+FROM timeline, (SELECT point_id AS shown, max(sample) AS last, min(time_s) AS first_s, max(time_s) - min(time_s) AS lasts_s FROM timeline WHERE point_id =
   (SELECT point_id FROM v_memory WHERE run_id = (SELECT max(run_id) FROM v_memory) ORDER BY peak_reserved_bytes DESC, position LIMIT 1))
 WHERE point_id = shown AND (sample % (last / 8 + 1) = 0 OR sample = last)
 ORDER BY sample

@@ -43,6 +43,12 @@ expect 0 "$FLOPCAST" plot speed --db oom.db --out speed.svg
 says speed.svg "OOM"
 expect 0 "$FLOPCAST" plot memory_timeline --db b.db --out memory_timeline.svg
 says memory_timeline.svg "ops, in the order that the host issues them" "activations"
+# The host runs ahead of the GPU and issues a step before the GPU has begun it; the axis starts at 0 all the same.
+expect 0 "$FLOPCAST" run a.yaml --db ahead.db --quiet --set train.precision=fp32 --set train.micro_batch=128 --set run.warmup_steps=2 \
+    --set cluster.gpus=8
+[[ $(ask "SELECT time_s < 0 FROM timeline WHERE sample = 0" ahead.db) == 1 ]] || fail "the host does not run ahead here"
+expect 0 "$FLOPCAST" plot memory_timeline --db ahead.db --out memory_timeline.svg
+[[ $(grep -o '<text>-\?[0-9]*\.[0-9]' memory_timeline.svg | head -n 1) == '<text>0.0' ]] || fail "where the axis begins"
 # What a sweep varies tells curves and bars apart, whatever it is; files by their names.
 sed 's/^name: .*/name: another/' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" | sed 's#\.\./nodes#topologies/nodes#' >another.yaml
 expect 0 "$FLOPCAST" run a.yaml --db c.db --quiet --set "train.attention=[naive, flash]" --set train.lora_rank=2 \
