@@ -7,11 +7,26 @@ struct attention_walk attention_walk(bool causal)
     return causal ? (struct attention_walk){ATTENTION_BLOCK, 2} : (struct attention_walk){0, 1};
 }
 
+double attention_window_pairs(int64_t n, int64_t window)
+{
+    return (double)n * (double)window - (double)window * (double)window / 2;
+}
+
+/* Of the queries of a block on the diagonal each computes with ATTENTION_BLOCK / 2 keys too many in the mean; where the
+ * window ends, too: rows that see a whole window have both ends. */
+static struct attention_walk window_walk(double keys, double window)
+{
+    double counted = window - window * window / (2 * keys); /* keys of a query in the mean */
+    double extra = ATTENTION_BLOCK / 2.0 * (1 + (keys - window) / keys);
+    return (struct attention_walk){extra * keys / counted, keys / counted};
+}
+
 double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
 {
     double head = (double)work->k, keys = (double)work->n;
     double padded = ceil(head / ATTENTION_HEAD_STEP) * ATTENTION_HEAD_STEP;
-    struct attention_walk walk = attention_walk(work->causal);
+    struct attention_walk walk =
+        work->window > 0 ? window_walk(keys, (double)work->window) : attention_walk(work->causal);
     double blocks = 1 + (walk.extra_keys + walk.overheads * gpu->attention_overhead.value) / keys;
 
     bool slower = work->backward && quantity_is_set(gpu->attention_backward);

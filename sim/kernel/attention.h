@@ -7,6 +7,7 @@
  * - blocks: one thread block per ATTENTION_BLOCK queries walks over the keys; start and end cost as much as
  *   attention_overhead keys: (n + overhead) / n. With the causal mask it walks over half of the keys, and over those of
  *   the block on the diagonal whole: (n + ATTENTION_BLOCK + 2 overhead) / n of the flop, which count one half.
+ *   With a window of w of the n keys a block walks over w keys and over the diagonal's, or over what is before it.
  *
  * attention_backward and attention_overhead are optional, 1 and 0 by default. Accuracy: FlashAttention 2 on H100, head
  * dimension 128, 12 lengths with and without mask, median 5 %, worst 8 % (`flopcast calibrate fit`).
@@ -28,6 +29,10 @@ struct attention_walk {
     double extra_keys, overheads;
 };
 struct attention_walk attention_walk(bool causal);
+
+/* Pairs of n positions and the keys that each sees, at most `window`, counted as flop count the causal mask's (n^2 / 2
+ * without a window): n w - w^2 / 2. */
+double attention_window_pairs(int64_t n, int64_t window);
 
 /* Seconds of compute, without launch floor and without the memory limit. sms > 0. */
 double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms);

@@ -54,7 +54,7 @@ bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
     return a->kind == b->kind && a->math == b->math && a->flop == b->flop && a->read_bytes == b->read_bytes &&
            a->write_bytes == b->write_bytes && a->row_pieces == b->row_pieces && a->m == b->m && a->n == b->n &&
            a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->causal == b->causal &&
-           a->backward == b->backward;
+           a->window == b->window && a->backward == b->backward;
 }
 
 /* Of what tells kernels apart in practice; the rest may differ under the same digest. */

@@ -53,6 +53,7 @@ struct kernel_work {
     int64_t m, n, k, batch; /* GEMM: batch independent products of m x k by k x n; attention: queries, keys, head
                                dimension, heads of all sequences; norm: rows and columns of a sum over rows, or 0 */
     bool gathers;           /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
+    int64_t window;         /* causal attention: keys that a query sees, fewer than n; 0: all before it */
     bool causal, backward;  /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 

@@ -1,17 +1,29 @@
-/* BERT: an encoder whose every sublayer ends in dropout, residual and LayerNorm; two heads, for masked words and for
- * the next sentence. As BertForPreTraining of Hugging Face transformers runs it in eager mode; names as there. The
- * decoder of the words' head is the word embedding, with a bias of its own.
+/* BERT: an encoder whose every sublayer ends in dropout, residual and LayerNorm, and a head (enum bert_head): for
+ * masked words and the next sentence, for words alone, for classes of sequences, or none. As the classes of Hugging
+ * Face transformers run it in eager mode; names as in BertForPreTraining. The decoder of the words' head is the word
+ * embedding, with a bias of its own.
  *
  * head_share below 1: the words' head sees the masked positions only, as NVIDIA's DeepLearningExamples have it
  * (sequence_output_is_dense); Hugging Face's sees all.
  *
  * Differs: the pooler's rows, the first of each sequence, are copied before they are multiplied (cuBLAS reads them
- * where they lie); positions are added into a new tensor, not in place. */
+ * where they lie); positions are added into a new tensor, not in place. BertModel computes no loss: a cross-entropy
+ * over each sequence's pooled vector, which is small, stands for what its user computes from it. */
 #include "model/family.h"
 
 #include <math.h>
 
 static const char WORDS[] = "bert.embeddings.word_embeddings";
+
+const char *const bert_head_names[BERT_HEAD_COUNT + 1] = {[BERT_PRETRAINING] = "pretraining",
+    [BERT_MASKED_LM] = "masked_lm",
+    [BERT_CLASSIFICATION] = "classification",
+    [BERT_NO_HEAD] = "none"};
+
+static bool predicts_words(const struct model_shape *s)
+{
+    return s->head == BERT_PRETRAINING || s->head == BERT_MASKED_LM;
+}
 
 static void norm_tensors(struct model_builder *b, const char *name)
 {
@@ -19,9 +31,26 @@ static void norm_tensors(struct model_builder *b, const char *name)
     build_tensor(b, arena_printf(b->arena, "%s.bias", name), b->shape->d_model, 1);
 }
 
-static void layers(struct model_builder *b)
+static void head_tensors(struct model_builder *b)
 {
     enum { SENTENCE_CLASSES = 2 }; /* B follows A, or not */
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
+    if (s->head != BERT_MASKED_LM)
+        build_linear(b, "bert.pooler.dense", d, d);
+    if (predicts_words(s)) {
+        build_tensor(b, "cls.predictions.bias", s->vocab, 1);
+        build_linear(b, "cls.predictions.transform.dense", d, d);
+        norm_tensors(b, "cls.predictions.transform.LayerNorm");
+    }
+    if (s->head == BERT_PRETRAINING)
+        build_linear(b, "cls.seq_relationship", d, SENTENCE_CLASSES);
+    else if (s->head == BERT_CLASSIFICATION)
+        build_linear(b, "classifier", d, s->classes);
+}
+
+static void layers(struct model_builder *b)
+{
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model;
     build_layer(b, LAYER_ROOT, "root");
@@ -29,11 +58,7 @@ static void layers(struct model_builder *b)
     build_tensor(b, "bert.embeddings.position_embeddings.weight", s->max_positions, d);
     build_tensor(b, "bert.embeddings.token_type_embeddings.weight", s->token_types, d);
     norm_tensors(b, "bert.embeddings.LayerNorm");
-    build_linear(b, "bert.pooler.dense", d, d);
-    build_tensor(b, "cls.predictions.bias", s->vocab, 1);
-    build_linear(b, "cls.predictions.transform.dense", d, d);
-    norm_tensors(b, "cls.predictions.transform.LayerNorm");
-    build_linear(b, "cls.seq_relationship", d, SENTENCE_CLASSES);
+    head_tensors(b);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "bert.encoder.layer.%d", i));
         build_linear(b, "attention.self.query", d, d);
@@ -84,7 +109,7 @@ static int entry(const struct stage_context *c)
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
     tape_scope(t, "bert.embeddings");
-    int words = tape_embedding(t, "word_embeddings", tokens, TURN_LAST);
+    int words = tape_embedding(t, "word_embeddings", tokens, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY);
     int types = tape_embedding(t, "token_type_embeddings", tokens, TURN_ONLY);
     int x = tape_add(t, "add_types", words, types);
     int positions = tape_embedding(t, "position_embeddings", length, TURN_ONLY);
@@ -105,12 +130,32 @@ static int masked_words(const struct stage_context *c, int x)
     return tape_cross_entropy(t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, TURN_FIRST));
 }
 
-static int next_sentence(const struct stage_context *c, int x)
+static int pooler(const struct stage_context *c, int x)
 {
     struct tape *t = c->tape;
     x = tape_linear(t, "bert.pooler.dense", tape_select(t, "bert.pooler.first", x, c->workload->micro_batch));
-    x = tape_map(t, "bert.pooler.tanh", TAPE_TANH, x);
-    return tape_cross_entropy(t, "next_sentence_loss", tape_linear(t, "cls.seq_relationship", x));
+    return tape_map(t, "bert.pooler.tanh", TAPE_TANH, x);
+}
+
+static int next_sentence(const struct stage_context *c, int x)
+{
+    return tape_cross_entropy(
+        c->tape, "next_sentence_loss", tape_linear(c->tape, "cls.seq_relationship", pooler(c, x)));
+}
+
+static int head(const struct stage_context *c, int x)
+{
+    struct tape *t = c->tape;
+    if (c->shape->head == BERT_MASKED_LM)
+        return masked_words(c, x);
+    if (c->shape->head == BERT_PRETRAINING) {
+        int words = masked_words(c, x);
+        return tape_add_losses(t, "loss", words, next_sentence(c, x));
+    }
+    x = pooler(c, x);
+    if (c->shape->head == BERT_CLASSIFICATION)
+        x = tape_linear(t, "classifier", tape_dropout(t, "dropout", x));
+    return tape_cross_entropy(t, "loss", x);
 }
 
 static int forward(const struct stage_context *c)
@@ -120,9 +165,8 @@ static int forward(const struct stage_context *c)
         return entry(c);
     if (c->kind == STAGE_BLOCK)
         return block(c);
-    int x = tape_input(c->tape, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
-    int words = masked_words(c, x);
-    return tape_add_losses(c->tape, "loss", words, next_sentence(c, x));
+    return head(
+        c, tape_input(c->tape, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model));
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)
@@ -154,6 +198,12 @@ static const char *check(const struct model_shape *s, size_t *offset)
     *offset = offsetof(struct model_shape, relative_buckets);
     if (s->relative_buckets != 0)
         return "BERT has no relative position buckets";
+    *offset = offsetof(struct model_shape, head_share);
+    if (s->head_share < 1 && !predicts_words(s))
+        return "head_share is of a head that predicts words: 'pretraining' or 'masked_lm'";
+    *offset = offsetof(struct model_shape, classes);
+    if ((s->head == BERT_CLASSIFICATION) != (s->classes > 0))
+        return "the head 'classification' needs 'classes', other heads of BERT have none";
     *offset = offsetof(struct model_shape, composed_gelu);
     return s->composed_gelu ? "BERT's GELU is one kernel" : NULL;
 }

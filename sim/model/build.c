@@ -49,9 +49,17 @@ void build_linear(struct model_builder *builder, const char *name, int64_t in, i
     build_tensor(builder, arena_printf(builder->arena, "%s.bias", name), out, 1);
 }
 
-static bool same_tensors(const struct model *model, const struct model_layer *a, const struct model_layer *b)
+/* The window of a layer's attention, 0: none. Layer 0 is the root, block i is layer i + 1. */
+int64_t model_window(const struct model_shape *shape, int layer)
+{
+    return layer > shape->max_window_layers ? shape->sliding_window : 0;
+}
+
+static bool alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)
 {
     if (a->role != b->role || a->n_tensors != b->n_tensors)
+        return false;
+    if (model_window(&model->shape, (int)(a - model->layers)) != model_window(&model->shape, (int)(b - model->layers)))
         return false;
     for (int i = 0; i < a->n_tensors; i++) {
         const struct model_tensor *x = &model->tensors[a->first_tensor + i], *y = &model->tensors[b->first_tensor + i];
@@ -64,7 +72,7 @@ static bool same_tensors(const struct model *model, const struct model_layer *a,
 static int first_alike(const struct model *model, int layer)
 {
     for (int i = 0; i < layer; i++)
-        if (model->layers[i].alike == i && same_tensors(model, &model->layers[i], &model->layers[layer]))
+        if (model->layers[i].alike == i && alike(model, &model->layers[i], &model->layers[layer]))
             return i;
     return layer;
 }

@@ -39,7 +39,7 @@ static inline struct tape_attention self_attention(const struct stage_context *c
 {
     const struct model_workload *w = c->workload;
     return (struct tape_attention){
-        w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, both_ways};
+        w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, both_ways, 0};
 }
 
 struct model_family_code {

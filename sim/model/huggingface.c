@@ -1,8 +1,13 @@
 /* Hugging Face config.json. Each model type has a table of the keys that we read, whose offsets are those of struct
  * model_shape (which stands first in struct config_json), and the defaults of its class in transformers 4
- * (configuration_<type>.py) for keys that the file leaves out. All other keys are ignored: a config.json has dozens.
- * null is the default where transformers takes it so. */
+ * (configuration_<type>.py) for keys that the file leaves out. Of the other keys (a config.json has dozens) those that
+ * are known to change nothing pass, others are errors or warnings (model/huggingface.h). null is the default where
+ * transformers takes it so.
+ *
+ * sliding_window: Mistral's flash attention sees so many keys, 4,096 where the key is absent; Qwen2's only with
+ * use_sliding_window, in the blocks from max_window_layers on (Qwen2Config.layer_types). */
 #include "model/family.h"
+#include "model/huggingface.h"
 
 #include <string.h>
 
@@ -10,7 +15,7 @@ struct config_json {
     struct model_shape shape;
     int feed_forward_proj, activation_function, hidden_act;
     double embd_pdrop, attn_pdrop; /* attn_pdrop: BERT's attention_probs_dropout_prob too */
-    bool attention_bias, mlp_bias;
+    bool attention_bias, mlp_bias, qwen2, use_sliding_window;
 };
 
 static const char *const t5_projections[] = {"relu", "gated-gelu", NULL};
@@ -57,19 +62,32 @@ static const struct config_field gpt2_fields[] = {
     KEY("attn_pdrop", attn_pdrop, SHARE),
     KEY("activation_function", activation_function, CHOICE(gpt2_activations)),
 };
-static const struct config_field llama_fields[] = {
-    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
-    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
-    KEY("head_dim", shape.d_kv, NULLABLE(MODEL_MAX_HEAD_DIM)),
-    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
-    KEY("num_key_value_heads", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),
-    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
-    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
-    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
-    KEY("attention_dropout", shape.dropout, SHARE),
-    KEY("hidden_act", hidden_act, CHOICE(llama_activations)),
-    KEY("attention_bias", attention_bias, FLAG),
-    KEY("mlp_bias", mlp_bias, FLAG),
+/* clang-format off */
+#define LLAMA_KEYS                                                                                                     \
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),                                                         \
+    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),                                                      \
+    KEY("head_dim", shape.d_kv, NULLABLE(MODEL_MAX_HEAD_DIM)),                                                         \
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),                                                 \
+    KEY("num_key_value_heads", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),                                           \
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),                                                 \
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),                                                            \
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),                                                           \
+    KEY("attention_dropout", shape.dropout, SHARE),                                                                    \
+    KEY("hidden_act", hidden_act, CHOICE(llama_activations)),                                                          \
+    KEY("attention_bias", attention_bias, FLAG),                                                                       \
+    KEY("mlp_bias", mlp_bias, FLAG)
+/* clang-format on */
+static const struct config_field llama_fields[] = {LLAMA_KEYS};
+static const struct config_field mistral_fields[] = {
+    LLAMA_KEYS,
+    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
+};
+static const struct config_field qwen2_fields[] = {
+    LLAMA_KEYS,
+    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
+    KEY("use_sliding_window", use_sliding_window, FLAG),
+    KEY("max_window_layers", shape.max_window_layers, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_LAYERS,
+        .required = true),
 };
 static const struct config_field vit_fields[] = {
     KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
@@ -104,6 +122,8 @@ static const struct config_field bert_fields[] = {
 static const struct config_table t5_table = TABLE("a T5 config.json", t5_fields);
 static const struct config_table gpt2_table = TABLE("a GPT-2 config.json", gpt2_fields);
 static const struct config_table llama_table = TABLE("a Llama config.json", llama_fields);
+static const struct config_table mistral_table = TABLE("a Mistral config.json", mistral_fields);
+static const struct config_table qwen2_table = TABLE("a Qwen2 config.json", qwen2_fields);
 static const struct config_table bert_table = TABLE("a BERT config.json", bert_fields);
 static const struct config_table vit_table = TABLE("a ViT config.json", vit_fields);
 
@@ -112,6 +132,9 @@ struct model_type {
     const struct config_table *table;
     struct config_json defaults;
 };
+
+/* PretrainedConfig.num_labels, where no id2label lists them. */
+enum { DEFAULT_LABELS = 2 };
 
 #define LLAMA_DEFAULTS .family = MODEL_LLAMA, .d_model = 4096, .n_heads = 32, .n_layers = 32, .gated_ffn = true
 
@@ -140,9 +163,12 @@ static const struct model_type model_types[] = {
             .embd_pdrop = 0.1,
             .attn_pdrop = 0.1}},
     {"llama", &llama_table, {.shape = {LLAMA_DEFAULTS, .d_ff = 11008, .vocab = 32000}}},
-    {"mistral", &llama_table, {.shape = {LLAMA_DEFAULTS, .d_ff = 14336, .vocab = 32000, .n_kv_heads = 8}}},
-    {"qwen2", &llama_table,
-        {.shape = {LLAMA_DEFAULTS, .d_ff = 22016, .vocab = 151936, .n_kv_heads = 32, .biases = true}}},
+    {"mistral", &mistral_table,
+        {.shape = {LLAMA_DEFAULTS, .d_ff = 14336, .vocab = 32000, .n_kv_heads = 8, .sliding_window = 4096}}},
+    {"qwen2", &qwen2_table,
+        {.shape = {LLAMA_DEFAULTS, .d_ff = 22016, .vocab = 151936, .n_kv_heads = 32, .biases = true,
+             .sliding_window = 4096, .max_window_layers = 28},
+            .qwen2 = true}},
     {"bert", &bert_table,
         {.shape = {.family = MODEL_BERT,
              .d_model = 768,
@@ -165,7 +191,7 @@ static const struct model_type model_types[] = {
              .n_layers = 12,
              .image_size = 224,
              .patch = 16,
-             .classes = 2, /* PretrainedConfig.num_labels, where no id2label lists them */
+             .classes = DEFAULT_LABELS,
              .biases = true}}},
 };
 enum { MODEL_TYPES = sizeof model_types / sizeof *model_types };
@@ -173,15 +199,16 @@ enum { MODEL_TYPES = sizeof model_types / sizeof *model_types };
 
 static const struct model_type *find_type(struct config_node type, struct diag *diag)
 {
-    const char *names[MODEL_TYPES], *text = config_text(type);
-    for (int i = 0; i < MODEL_TYPES; i++) {
-        names[i] = model_types[i].name;
-        if (strcmp(text, names[i]) == 0)
+    const char *text = config_text(type), *what = huggingface_unmodelled(text);
+    for (int i = 0; i < MODEL_TYPES; i++)
+        if (strcmp(text, model_types[i].name) == 0)
             return &model_types[i];
-    }
-    const char *near = nearest_name(text, names, MODEL_TYPES);
-    diag_input(diag, config_pos(type), "model_type '%.40s' is not one of " MODEL_TYPE_NAMES "%s%s%s", text,
-        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    /* No "did you mean": transformers writes the key, and a family that is spelled alike computes something else. */
+    if (what)
+        diag_input(diag, config_pos(type),
+            "model_type '%.40s', %s, is not modelled yet; modelled are " MODEL_TYPE_NAMES, text, what);
+    else
+        diag_input(diag, config_pos(type), "model_type '%.40s' is not modelled; modelled are " MODEL_TYPE_NAMES, text);
     return NULL;
 }
 
@@ -228,6 +255,55 @@ static enum status check(const struct config_json *json, struct config_node root
     return STATUS_OK;
 }
 
+/* Newer files list what each block's attention sees: all in the first blocks, a window in the rest. */
+static enum status read_layer_types(struct config_json *json, struct config_node root, struct diag *diag)
+{
+    struct config_node list = config_find(root, "layer_types");
+    int n = config_count(list), whole = 0;
+    if (config_kind(list) == CONFIG_NULL || !list.doc)
+        return STATUS_OK;
+    while (whole < n && strcmp(config_text(config_item(list, whole)), "full_attention") == 0)
+        whole++;
+    for (int i = whole; i < n; i++)
+        if (strcmp(config_text(config_item(list, i)), "sliding_attention") != 0)
+            return diag_input(diag, config_pos(config_item(list, i)),
+                "layer_types: modelled are blocks of 'full_attention', then such of 'sliding_attention'");
+    if (config_kind(list) != CONFIG_SEQUENCE || n != json->shape.n_layers)
+        return diag_input(diag, config_pos(list), "layer_types is a list of one type for each of the %ld layers",
+            (long)json->shape.n_layers);
+    json->shape.max_window_layers = whole;
+    if (whole < n && json->shape.sliding_window == 0)
+        return diag_input(diag, config_pos(list), "layer_types has 'sliding_attention' and sliding_window is null");
+    return STATUS_OK;
+}
+
+/* What several keys say together. */
+static enum status derive(struct config_json *json, struct config_node root, int head, struct diag *diag)
+{
+    struct model_shape *shape = &json->shape;
+    int labels = config_count(config_find(root, "id2label"));
+    shape->head = head;
+    if (shape->family == MODEL_VIT && labels > 0)
+        shape->classes = labels;
+    if (shape->family == MODEL_BERT && head == BERT_CLASSIFICATION)
+        shape->classes = labels > 0 ? labels : DEFAULT_LABELS;
+    if (shape->family == MODEL_T5)
+        shape->gated_ffn = json->feed_forward_proj == PROJECTION_GATED_GELU;
+    if (shape->family == MODEL_GPT && shape->d_ff == 0)
+        shape->d_ff = 4 * shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size */
+    shape->composed_gelu = shape->family == MODEL_T5
+                               ? shape->gated_ffn
+                               : shape->family == MODEL_GPT && json->activation_function == ACTIVATION_GELU_NEW;
+    if (json->qwen2 && !json->use_sliding_window)
+        shape->sliding_window = 0;
+    enum status status = json->qwen2 ? read_layer_types(json, root, diag) : STATUS_OK;
+    if (shape->max_window_layers >= shape->n_layers)
+        shape->sliding_window = 0;
+    if (shape->sliding_window == 0)
+        shape->max_window_layers = 0;
+    return status;
+}
+
 enum status huggingface_read(struct model_shape *out, struct config_node root, struct config_node type,
     const struct config_table **table, struct arena *arena, struct diag *diag)
 {
@@ -239,24 +315,22 @@ enum status huggingface_read(struct model_shape *out, struct config_node root, s
         return STATUS_INPUT;
     *table = model_type->table;
     struct config_json json = model_type->defaults;
+    int head = BERT_PRETRAINING;
+    const char *const also_read[] = {json.qwen2 ? "layer_types" : NULL, NULL};
     enum status status = read_keys(&json, root, *table, arena, diag);
     if (!status)
         status = check(&json, root, diag);
+    if (!status)
+        status = huggingface_architecture(&head, root, model_type->name, arena, diag);
+    if (!status)
+        status = huggingface_check_keys(root, *table, also_read, arena, diag);
+    if (!status)
+        status = derive(&json, root, head, diag);
     if (status)
         return status;
-    struct model_shape *shape = &json.shape;
     const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));
-    shape->name = arena_strdup(arena, *name ? name : path);
-    shape->source = arena_printf(arena, "Hugging Face config.json: %s", path);
-    if (shape->family == MODEL_VIT && config_count(config_find(root, "id2label")) > 0)
-        shape->classes = config_count(config_find(root, "id2label"));
-    if (shape->family == MODEL_T5)
-        shape->gated_ffn = json.feed_forward_proj == PROJECTION_GATED_GELU;
-    if (shape->family == MODEL_GPT && shape->d_ff == 0)
-        shape->d_ff = 4 * shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size */
-    shape->composed_gelu = shape->family == MODEL_T5
-                               ? shape->gated_ffn
-                               : shape->family == MODEL_GPT && json.activation_function == ACTIVATION_GELU_NEW;
-    *out = *shape;
+    json.shape.name = arena_strdup(arena, *name ? name : path);
+    json.shape.source = arena_printf(arena, "Hugging Face config.json: %s", path);
+    *out = json.shape;
     return STATUS_OK;
 }

@@ -3,8 +3,10 @@
  * LlamaForCausalLM. Key and value heads are repeated before attention, with flash attention too (as transformers' SDPA
  * path and torchtitan do).
  *
- * Ignored: the tables of cosines and sines (once per model); Mistral's and Qwen2's sliding window; the copy of the
- * logits that Hugging Face makes to shift them by one. */
+ * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores and masks.
+ *
+ * Ignored: the tables of cosines and sines (once per model); the copy of the logits that Hugging Face makes to shift
+ * them by one. */
 #include "model/family.h"
 
 static void projection(struct model_builder *b, const char *name, int64_t out, int64_t in, bool bias)
@@ -61,6 +63,7 @@ static int attention(struct tape *t, const struct stage_context *c, int x)
 {
     const struct model_workload *w = c->workload;
     struct tape_attention a = self_attention(c, false);
+    a.window = model_window(c->shape, c->layer);
     int64_t groups = c->shape->n_heads / c->shape->n_kv_heads;
     int q = tape_linear(t, "q_proj", x), k = tape_linear(t, "k_proj", x), v = tape_linear(t, "v_proj", x);
     q = rotary(t, q);
@@ -134,6 +137,9 @@ static const char *check(const struct model_shape *s, size_t *offset)
     *offset = offsetof(struct model_shape, composed_gelu);
     if (s->composed_gelu)
         return "Llama has no GELU";
+    *offset = offsetof(struct model_shape, max_window_layers);
+    if (s->max_window_layers > 0 && s->sliding_window == 0)
+        return "max_window_layers is of a sliding_window, which is not given";
     return NULL;
 }
 

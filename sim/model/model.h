@@ -66,6 +66,14 @@ struct model_dhen {
     } tables;
 };
 
+/* What stands on BERT's encoder, and what it is trained for, as classes of Hugging Face transformers. pretraining:
+ * BertForPreTraining, masked words and the next sentence; masked_lm: BertForMaskedLM, words alone and no pooler;
+ * classification: BertForSequenceClassification, a class of each sequence from the pooler; none: BertModel, which ends
+ * in the pooler. */
+enum bert_head { BERT_PRETRAINING, BERT_MASKED_LM, BERT_CLASSIFICATION, BERT_NO_HEAD, BERT_HEAD_COUNT };
+extern const char
+    *const bert_head_names[BERT_HEAD_COUNT + 1]; /* "pretraining", "masked_lm", "classification", "none" */
+
 struct model_shape {
     const char *name;                                 /* "t5-11b" */
     const char *source;                               /* where the shape comes from; "assumed ..." where it is */
@@ -77,7 +85,11 @@ struct model_shape {
     int64_t max_positions;    /* rows of a learned position embedding (GPT, BERT), 0 = none */
     int64_t relative_buckets; /* T5: 32 */
     int64_t token_types;      /* BERT: 2, sentences A and B */
+    int head;                 /* BERT: enum bert_head */
     double head_share;        /* BERT: share of the positions whose word the head predicts */
+    int64_t sliding_window; /* Llama: keys that a position attends to, itself and those just before it, where attention
+                             * is fused (naive attention multiplies all and masks); 0: all before it */
+    int64_t max_window_layers; /* Llama: so many blocks, the first, attend to all all the same (Qwen2) */
     bool tied_embeddings;
     bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
@@ -90,8 +102,8 @@ struct model_shape {
     bool block_locals;   /* GPT: a block's forward has what norms and sub-layers give in variables until it returns
                           * (MPTBlock); false: an expression, whose parts go when they are used (minGPT) */
     double dropout;      /* probability in training; 0 launches no dropout kernels */
-    int64_t image_size;  /* positions along a side; 0: a model of tokens, whose next three are 0 too */
-    int64_t classes;     /* that the head tells apart */
+    int64_t image_size;  /* positions along a side; 0: a model of tokens, which has no patch and mixes no heads */
+    int64_t classes;     /* that the head tells apart; of BERT's heads that of classification */
     int64_t patch;       /* ViT: positions along a side of a patch */
     bool mixes_heads;    /* DeepViT */
     struct model_conv conv;
@@ -100,6 +112,9 @@ struct model_shape {
 
 /* Fused attention is possible: nothing is done to the scores but scaling, masking and softmax. */
 bool model_takes_flash(const struct model_shape *shape);
+
+/* The window of a layer's fused attention in keys; 0: all before. */
+int64_t model_window(const struct model_shape *shape, int layer);
 
 /* Tokens of a sample as blocks see it, where the model says how many: ViT: an image's patches and the class token;
  * convnet: 1; DHEN: its features. 0: texts, which are as long as the workload says. */

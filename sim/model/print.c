@@ -95,7 +95,15 @@ static void print_width(FILE *out, const struct model_shape *s)
         fprintf(out, ", images of %" PRId64 " x %" PRId64 " in patches of %" PRId64 ", %" PRId64 " classes\n",
             s->image_size, s->image_size, s->patch, s->classes);
     else
-        fprintf(out, ", vocabulary %" PRId64 "%s\n", s->vocab, s->tied_embeddings ? ", tied" : "");
+        fprintf(out, ", vocabulary %" PRId64 "%s", s->vocab, s->tied_embeddings ? ", tied" : "");
+    if (s->family == MODEL_BERT)
+        fprintf(out, ", head %s", bert_head_names[s->head]);
+    if (s->sliding_window > 0)
+        fprintf(out, "\nwindow      of %" PRId64 " keys with flash attention", s->sliding_window);
+    if (s->max_window_layers > 0)
+        fprintf(out, ", in blocks from the one numbered %" PRId64 " on", s->max_window_layers);
+    if (s->image_size == 0)
+        fputc('\n', out);
 }
 
 void model_print(FILE *out, const struct model *model)

@@ -110,8 +110,15 @@ static const struct config_field fields[] = {
         .help = "GPT, BERT: rows of the position embedding; GPT: 0 is none."),
     FIELD(relative_buckets, COUNT(0, MODEL_MAX_HEADS), .help = "T5: rows of the relative position bias; default 32."),
     FIELD(token_types, COUNT(1, MODEL_MAX_HEADS), .help = "BERT: rows of the token type embedding; default 2."),
+    FIELD(head, .type = FIELD_ENUM, .names = bert_head_names,
+        .help = "BERT: what it is trained for, BertForPreTraining (the default), BertForMaskedLM, "
+                "BertForSequenceClassification or BertModel."),
     FIELD(head_share, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0.001, .max = 1,
         .help = "BERT: share of the positions whose word the head predicts; default 1."),
+    FIELD(sliding_window, COUNT(1, MODEL_MAX_POSITIONS),
+        .help = "Llama: keys that a position attends to with flash attention; default all."),
+    FIELD(max_window_layers, COUNT(0, MODEL_MAX_LAYERS),
+        .help = "Llama: the first so many blocks attend to all the same; default 0."),
     FIELD(tied_embeddings, .type = FIELD_BOOL, .help = "The head uses the embedding; default: false for llama only."),
     FIELD(gated_ffn, .type = FIELD_BOOL, .help = "Three matrices in the feed-forward layer; default: llama true."),
     FIELD(biases, .type = FIELD_BOOL, .help = "GPT: all layers (default true). Llama: q, k and v (Qwen2)."),
@@ -128,7 +135,7 @@ static const struct config_field fields[] = {
         .help = "Probability; default: t5, bert 0.1, others 0."),
     FIELD(image_size, COUNT(1, MODEL_MAX_IMAGE), .help = "vit, convnet: positions along an image's side; default 224."),
     FIELD(classes, COUNT(1, MODEL_MAX_VOCAB),
-        .help = "vit, convnet: classes of the head, default 1000; dhen: tasks, default 1."),
+        .help = "vit, convnet: classes of the head, default 1000; dhen: tasks, default 1; BERT: of classification."),
     FIELD(patch, COUNT(1, MODEL_MAX_IMAGE), .help = "vit: positions along a patch's side; default 16."),
     FIELD(mixes_heads, .type = FIELD_BOOL, .help = "vit: DeepViT's re-attention; default false."),
     {.key = "conv",
@@ -173,6 +180,9 @@ static enum status check_given(
         bool given, needed;
     } keys[] = {{"d_model", s->d_model > 0, !convolves}, {"d_ff", s->d_ff > 0, !convolves},
         {"n_heads", s->n_heads > 0, !convolves}, {"n_layers", s->n_layers > 0, !convolves},
+        {"head", s->head != BERT_PRETRAINING, s->head != BERT_PRETRAINING && s->family == MODEL_BERT},
+        {"sliding_window", s->sliding_window > 0, s->sliding_window > 0 && s->family == MODEL_LLAMA},
+        {"max_window_layers", s->max_window_layers > 0, s->max_window_layers > 0 && s->family == MODEL_LLAMA},
         {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves},
         {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;

@@ -82,6 +82,7 @@ int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch
 struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;
     bool both_ways; /* not causal: every pair of positions */
+    int64_t window; /* causal: keys that a query sees, its own the last of them; 0: all before it. For tape_flash() */
 };
 /* Attention without a fused kernel, from q, k and v as the linear layers leave them: the scaled scores (unscaled for
  * fused_softmax), and what the weights that a family makes of them (mask, softmax, dropout) gather from v. torch.matmul

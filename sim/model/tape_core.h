@@ -35,7 +35,8 @@ struct tape_op {
     int saved[2];     /* buffers, beyond inputs and output */
     int weight, bias; /* parameters, relative to the layer's first */
     int64_t m, n, k, batch;
-    int choice; /* enum tape_turn or enum tape_function; flash attention: both ways */
+    int64_t window; /* flash attention: keys that a query sees; 0: all */
+    int choice;     /* enum tape_turn or enum tape_function; flash attention: both ways */
 };
 
 enum { FORWARD, BACKWARD };

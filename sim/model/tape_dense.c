@@ -1,5 +1,6 @@
 /* What multiplies: linear layers, batched products, flash attention; and the embedding lookup, a product with one-hot
  * rows. */
+#include "kernel/attention.h"
 #include "model/tape_core.h"
 
 #include <string.h>
@@ -265,6 +266,7 @@ static struct kernel_work flash_work(
         .k = op->k,
         .batch = op->batch,
         .causal = !op->choice,
+        .window = op->window,
         .backward = backward};
     for (; *reads != NO_BUFFER; reads++)
         work.read_bytes += (double)tape->buffers.at[*reads].life.bytes;
@@ -283,9 +285,12 @@ static void launch_flash(struct tape *tape, const char *name, const struct tape_
         tape_touch(tape, *writes);
 }
 
-/* flop of both products over all pairs of positions. */
+/* flop of both products over all pairs of positions; with a window over twice the pairs that it leaves, as the usual
+ * formulae count a causal model's. */
 static double attention_flop(const struct tape_op *op)
 {
+    if (op->window > 0)
+        return 4.0 * (double)op->batch * 2 * attention_window_pairs(op->n, op->window) * (double)op->k;
     return 4.0 * (double)(op->batch * op->m * op->n) * (double)op->k;
 }
 
@@ -326,7 +331,8 @@ int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct 
         .n = shape.keys,
         .k = shape.head_dim,
         .batch = shape.batch * shape.heads,
-        .choice = shape.both_ways};
+        .choice = shape.both_ways,
+        .window = shape.window < shape.keys ? shape.window : 0};
     struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
     op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);

@@ -143,12 +143,21 @@ static void test_attention(void **state)
     work.causal = true;
     assert_near(alone_s(work), 12.502e-3, 1e-12);
 
+    /* With a window of 128 a query sees 128 - 128^2 / 1024 = 112 of 512 keys in the mean. The first block walks over
+     * 128 keys, the other three over 256: 224 in the mean, x 2. */
+    work.window = 128;
+    assert_near(alone_s(work), 20.002e-3, 1e-12);
+    work.window = 0;
+
     /* start and end cost 64 keys: (512 + 64) / 512 without the mask, (512 + 128 + 2 x 64) / 512 with it; the backward
      * kernel at half the rate of the forward one */
     struct hw_gpu other = gpu;
     other.attention_overhead = (struct quantity)NUMBER(64);
     other.attention_backward = (struct quantity)NUMBER(0.5);
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 15.002e-3, 1e-12);
+    work.window = 128; /* (112 + 112 + 64) / 112, at half the rate */
+    assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 10e-3 * 288 / 112 + 2e-6, 1e-12);
+    work.window = 0;
     work.causal = false;
     assert_near(kernel_duration_s(&work, &other, kernel_whole_gpu(&other)), 11.252e-3, 1e-12);
     work.backward = true;

@@ -117,6 +117,37 @@ static void berts_heads_see_the_rows_that_they_predict(void **state)
     arena_release(&r.arena);
 }
 
+/* What each class of transformers multiplies beyond the blocks, b = 2 sequences of s = 24, d = 64, v = 1000, 3 classes:
+ * the words' head b s (2 d^2 + 2 d v), the pooler b 2 d^2, a classifier b 2 d 3. A class without a part of the head has
+ * none of its tensors. */
+static void a_head_multiplies_what_its_class_does(void **state)
+{
+    (void)state;
+    const double b = BATCH, s = LENGTH, d = 64, v = 1000;
+    const double words = b * s * (2 * d * d + 2 * d * v), pooler = b * 2 * d * d;
+    const double flop[BERT_HEAD_COUNT] = {words + pooler + b * 2 * d * 2, words, pooler + b * 2 * d * 3, pooler};
+    for (int head = 0; head < BERT_HEAD_COUNT; head++) {
+        struct arena arena = ARENA_INIT;
+        struct model_shape shape = small_bert;
+        struct model model;
+        struct model_stages stages;
+        struct model_workload w = {.micro_batch = BATCH, .seq_len = LENGTH, .math = DTYPE_BF16, .storage = DTYPE_BF16};
+        shape.head = head;
+        shape.classes = head == BERT_CLASSIFICATION ? 3 : 0;
+        model_build(&model, &shape, &arena);
+        model_stages(&stages, &model, &w, &arena);
+        assert_true(model_forward_flop(&stages) - model_block_forward_flop(&stages) == flop[head]);
+        bool has_pooler = false, has_words = false;
+        for (int i = 0; i < model.layers[0].n_tensors; i++) {
+            has_pooler |= strcmp(model.tensors[i].name, "bert.pooler.dense.weight") == 0;
+            has_words |= strcmp(model.tensors[i].name, "cls.predictions.transform.dense.weight") == 0;
+        }
+        assert_int_equal(has_pooler, head != BERT_MASKED_LM);
+        assert_int_equal(has_words, head == BERT_PRETRAINING || head == BERT_MASKED_LM);
+        arena_release(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +155,7 @@ int main(void)
         cmocka_unit_test(forward_flop_is_the_closed_form),
         cmocka_unit_test(berts_flash_attention_is_not_causal),
         cmocka_unit_test(berts_heads_see_the_rows_that_they_predict),
+        cmocka_unit_test(a_head_multiplies_what_its_class_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

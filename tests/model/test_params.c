@@ -114,20 +114,53 @@ static void config_json_gives_the_same_counts(void **state)
 {
     (void)state;
     /* mistral-7b: all keys by default; 7,241,732,096 on the model card of Mistral-7B-v0.1. qwen2-7b: 7,615,616,512 on
-     * Qwen2-7B's. bert-base: 109,482,240 of BertModel and the heads 590,592 + 1,536 + 30,522 + 1,538. */
+     * Qwen2-7B's. bert-base, BertForMaskedLM: 109,482,240 of BertModel less the pooler's 590,592, and the head 590,592
+     * + 1,536 + 30,522. */
     const struct {
         const char *file;
         int64_t params;
     } expected[] = {
         {"t5-11b.json", 11307321344}, {"flan-t5-xxl.json", 11135332352}, {"gpt2.json", 124439808},
         {"llama-3.1-8b.json", 8030261248}, {"mistral-7b.json", 7241732096}, {"qwen2-7b.json", 7615616512},
-        {"bert-base.json", 110106428},
+        {"bert-base.json", 109514298},
         {"vit-base.json", 85800963}, /* vit_b_16's 86,567,656 less 997 classes of 768 weights and a bias */
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_int_equal(load(FLOPCAST_TEST_DIR "/data", expected[i].file, &arena).params, expected[i].params);
     arena_release(&arena);
+}
+
+/* transformers' num_parameters() of BertConfig(): BertModel 109,482,240; the pooler 590,592; the words' head 590,592 +
+ * 1,536 + 30,522; the sentence's 1,538; a classifier of n labels 769 n. */
+static void an_architecture_decides_which_heads_are_counted(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        int64_t params;
+    } cases[] = {
+        {"{\"model_type\": \"bert\"}", 110106428}, {"{\"model_type\": \"bert\", \"architectures\": null}", 110106428},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForPreTraining\"]}", 110106428},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForMaskedLM\"]}", 109514298},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertModel\"]}", 109482240},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"]}", 109483778},
+        {"{\"model_type\": \"bert\", \"architectures\": [\"BertForSequenceClassification\"], "
+         "\"id2label\": {\"0\": \"a\", \"1\": \"b\", \"2\": \"c\"}}",
+            109484547},
+        {"{\"model_type\": \"t5\", \"architectures\": [\"T5WithLMHeadModel\"]}", 60506624}, /* t5-small */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        struct model_shape shape;
+        struct model model;
+        model_parse(&shape, "c.json", cases[i].text, strlen(cases[i].text), &arena, &diag);
+        assert_string_equal(diag.text, "");
+        model_build(&model, &shape, &arena);
+        assert_int_equal(model.params, cases[i].params);
+        arena_release(&arena);
+    }
 }
 
 static void layers_cover_the_tensors(void **state)
@@ -216,6 +249,7 @@ int main(void)
         cmocka_unit_test(counts_are_the_published_ones),
         cmocka_unit_test(assumed_t5_shapes_have_the_papers_sizes),
         cmocka_unit_test(config_json_gives_the_same_counts),
+        cmocka_unit_test(an_architecture_decides_which_heads_are_counted),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
         cmocka_unit_test(print_tells_the_shape),

@@ -113,6 +113,13 @@ static void mistakes_are_told_where_they_are(void **state)
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\ntied_embeddings: false\n",
             "m:10:18: error: ", "uses the word embedding"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\ngated_ffn: true\n", "m:10:12: error: ", "no gated"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead: words\n", "m:10:7: error: ", "masked_lm"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead: none\nhead_share: 0.5\n",
+            "m:11:13: error: ", "a head that predicts words"},
+        {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead: classification\n", "m:1:1: error: ", "needs 'classes'"},
+        {GPT "d_model: 16\nn_heads: 4\nhead: none\n", "m:9:7: error: ", "family 'gpt' has no 'head'"},
+        {GPT "d_model: 16\nn_heads: 4\nsliding_window: 8\n", "m:9:17: error: ", "has no 'sliding_window'"},
+        {LLAMA "d_model: 16\nn_heads: 4\nmax_window_layers: 1\n", "m:9:20: error: ", "which is not given"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead_share: 2\n", "m:10:13: error: ", "2"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nn_kv_heads: 2\n", "m:10:13: error: ", "as many key heads"},
         {"{\"model_type\": \"bert\",\n \"hidden_dropout_prob\": 0.2}",
@@ -120,7 +127,26 @@ static void mistakes_are_told_where_they_are(void **state)
         {"{\"model_type\": \"bert\",\n \"hidden_act\": \"relu\"}", "m:2:16: error: ", "gelu"},
         {"{\"architectures\": [\"LlamaForCausalLM\"]}", "m:1:1: error: ", "without the key 'model_type' (t5, gpt2"},
         {"{\"hidden_size\": 64}", "m:1:1: error: ", "without the key 'model_type'"},
-        {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "did you mean 'bert'?"},
+        {"{\"model_type\": \"bart\"}", "m:1:16: error: ", "'bart', another encoder-decoder, is not modelled yet"},
+        {"{\"model_type\": \"bert\",\n \"architectures\": [\"BertForQuestionAnswering\"]}", "m:2:20: error: ",
+            "'BertForQuestionAnswering' is not modelled; of model_type 'bert' these are: BertForPreTraining, "
+            "BertForMaskedLM, BertForSequenceClassification, BertModel\n"},
+        {"{\"model_type\": \"mistral\",\n \"architectures\": [\"LlamaForCausalLM\"]}",
+            "m:2:20: error: ", "of model_type 'mistral' these are: MistralForCausalLM\n"},
+        {"{\"model_type\": \"gpt2\",\n \"architectures\": [\"GPT2LMHeadModel\", \"GPT2Model\"]}",
+            "m:2:19: error: ", "names one class"},
+        {"{\"model_type\": \"gpt2\",\n \"architectures\": \"GPT2LMHeadModel\"}", "m:2:19: error: ", "names one class"},
+        {"{\"model_type\": \"llama\",\n \"num_local_experts\": 8}",
+            "m:2:23: error: ", "num_local_experts: a mixture of experts is not modelled yet"},
+        {"{\"model_type\": \"bert\",\n \"is_decoder\": true}", "m:2:16: error: ", "causal mask is not modelled"},
+        {"{\"model_type\": \"bert\",\n \"position_embedding_type\": \"relative_key\"}",
+            "m:2:29: error: ", "'absolute' is"},
+        {"{\"model_type\": \"mistral\",\n \"sliding_window\": 0}", "m:2:20: error: ", "0"},
+        {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2,\n \"layer_types\": [\"sliding_attention\", "
+         "\"full_attention\"]}",
+            "m:2:39: error: ", "blocks of 'full_attention', then such of 'sliding_attention'"},
+        {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2,\n \"layer_types\": [\"full_attention\"]}",
+            "m:2:17: error: ", "one type for each of the 2 layers"},
         {T5 "d_model: 16\nn_heads: 4\nbiases: true\n", "m:9:9: error: ", "no biases"},
         {T5 "d_model: 16\nn_heads: 4\nrelative_buckets: 0\n", "m:9:19: error: ", "relative position buckets"},
         {T5 "d_model: 16\nn_heads: 4\nn_kv_heads: 2\n", "m:9:13: error: ", "as many key heads"},
@@ -148,7 +174,7 @@ static void mistakes_are_told_where_they_are(void **state)
            range. */
         {"family: llama\nname: x\nsource: y\nvocab: 100\nn_layers: 4096\nd_ff: 1000\nd_model: 1048576\nn_heads: 64\n",
             "m:7:10: error: ", "parameters; a model has at most 1e+15"},
-        {"{\"model_type\": \"t6\"}", "m:1:16: error: ", "did you mean 't5'?"},
+        {"{\"model_type\": \"t6\"}", "m:1:16: error: ", "'t6' is not modelled; modelled are t5, gpt2, llama"},
         {"{\"model_type\": \"llama\", \"hidden_size\": null}", "m:1:40: error: ", "hidden_size"},
         {"{\"model_type\": \"llama\",\n \"num_attention_heads\": 0}", "m:2:25: error: ", "0"},
         {"{\"model_type\": \"llama\",\n \"num_key_value_heads\": 5}",
@@ -168,6 +194,88 @@ static void mistakes_are_told_where_they_are(void **state)
         if (strncmp(diag.text, cases[i].place, strlen(cases[i].place)) != 0 || !strstr(diag.text, cases[i].sentence))
             fail_msg("%s\ngave %swanted %s ... %s", cases[i].text, diag.text, cases[i].place, cases[i].sentence);
         assert_int_equal(diag.n_errors, 1);
+    }
+    arena_release(&arena);
+}
+
+/* Each of these would be read as a family of another size: mixtral, 47 B, as mistral's 7 B. */
+static void a_family_that_is_not_modelled_is_never_taken_for_another(void **state)
+{
+    (void)state;
+    const char *const names[] = {"mixtral", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2", "phi3", "gpt_neox",
+        "opt", "bloom", "falcon", "deepseek_v2", "deepseek_v3", "roberta", "mt5", "mllama", "mistral3", "Llama",
+        "llama5"};
+    struct arena arena = ARENA_INIT;
+    static struct diag diag;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        struct model_shape shape;
+        const char *text = arena_printf(&arena, "{\"model_type\": \"%s\"}", names[i]);
+        diag = DIAG_INIT;
+        assert_int_equal(model_parse(&shape, "m", text, strlen(text), &arena, &diag), STATUS_INPUT);
+        if (strstr(diag.text, "did you mean") || !strstr(diag.text, "not modelled") || !strstr(diag.text, names[i]))
+            fail_msg("%s", diag.text);
+    }
+    arena_release(&arena);
+}
+
+static void keys_that_nothing_reads_are_warned_of(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text, *warning;
+    } cases[] = {
+        {"{\"model_type\": \"llama\", \"rope_theta\": 5e5, \"use_cache\": true, \"pad_token_id\": null}", ""},
+        {"{\"model_type\": \"llama\", \"num_experts\": null, \"partial_rotary_factor\": 1.0}", ""},
+        {"{\"model_type\": \"llama\",\n \"qk_norm\": true, \"clip_qkv\": 8}",
+            "m:2:2: warning: 2 keys are not known here and ignored: qk_norm, clip_qkv; if they change the computation"},
+        {"{\"model_type\": \"llama\",\n \"sliding_window\": 4096}", "m:2:20: warning: sliding_window is ignored"},
+        {"{\"model_type\": \"llama\",\n \"quantization_config\": {\"bits\": 4}}",
+            "m:2:25: warning: quantization_config is ignored"},
+        {"{\"model_type\": \"llama\",\n \"auto_map\": {}}", "m:2:14: warning: auto_map"},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_shape shape;
+        struct diag diag = DIAG_INIT;
+        assert_int_equal(model_parse(&shape, "m", cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_OK);
+        if (strncmp(diag.text, cases[i].warning, strlen(cases[i].warning)) != 0 || (!*cases[i].warning && *diag.text))
+            fail_msg("%s\ngave %swanted %s", cases[i].text, diag.text, cases[i].warning);
+    }
+    arena_release(&arena);
+}
+
+static void windows_are_those_of_transformers(void **state)
+{
+    (void)state;
+    /* MistralConfig(): 4096 where the key is absent. Qwen2Config(): none without use_sliding_window; blocks before
+     * max_window_layers (28 by default, of 32) see all. */
+    const struct {
+        const char *text;
+        int64_t window, whole;
+    } cases[] = {
+        {"{\"model_type\": \"mistral\"}", 4096, 0},
+        {"{\"model_type\": \"mistral\", \"sliding_window\": null}", 0, 0},
+        {"{\"model_type\": \"mistral\", \"sliding_window\": 1024}", 1024, 0},
+        {"{\"model_type\": \"qwen2\"}", 0, 0},
+        {"{\"model_type\": \"qwen2\", \"sliding_window\": 131072, \"use_sliding_window\": false}", 0, 0},
+        {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true}", 4096, 28},
+        {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"max_window_layers\": 0}", 4096, 0},
+        {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"num_hidden_layers\": 24}", 0, 0},
+        {"{\"model_type\": \"qwen2\", \"use_sliding_window\": true, \"num_hidden_layers\": 3, \"sliding_window\": 8, "
+         "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\"]}",
+            8, 1},
+        {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"]}", 0, 0},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_shape shape;
+        struct diag diag = DIAG_INIT;
+        model_parse(&shape, "m", cases[i].text, strlen(cases[i].text), &arena, &diag);
+        assert_string_equal(diag.text, "");
+        assert_int_equal(shape.sliding_window, cases[i].window);
+        assert_int_equal(shape.max_window_layers, cases[i].whole);
+        assert_int_equal(model_window(&shape, (int)cases[i].whole), 0); /* the root's or the last whole block's */
+        assert_int_equal(model_window(&shape, (int)cases[i].whole + 1), cases[i].window);
     }
     arena_release(&arena);
 }
@@ -201,6 +309,9 @@ int main(void)
         cmocka_unit_test(defaults_follow_the_family),
         cmocka_unit_test(config_json_defaults_are_those_of_transformers),
         cmocka_unit_test(mistakes_are_told_where_they_are),
+        cmocka_unit_test(a_family_that_is_not_modelled_is_never_taken_for_another),
+        cmocka_unit_test(keys_that_nothing_reads_are_warned_of),
+        cmocka_unit_test(windows_are_those_of_transformers),
         cmocka_unit_test(several_mistakes_are_told_at_once),
         cmocka_unit_test(a_missing_file_is_a_mistake_of_the_input),
     };

@@ -1,0 +1,89 @@
+/* Fused attention: what the causal mask and a sliding window leave of it. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "kernel_named.h"
+#include "programs.h"
+
+static const struct model_program *block(const struct run *r, int layer)
+{
+    for (int i = 0; i < r->stages.n; i++)
+        if (r->stages.at[i].kind == STAGE_BLOCK && r->stages.at[i].layer == layer)
+            return r->stages.at[i].program;
+    fail_msg("no block is layer %d", layer);
+    return NULL;
+}
+
+/* The causal flash kernel does half of 4 b s^2 h d_kv, its backward 2.5 times that. */
+static void flash_does_half_of_what_is_counted(void **state)
+{
+    (void)state;
+    struct run r = run(&small_gpt, DTYPE_BF16, ATTENTION_FLASH);
+    const struct model_program *p = block(&r, 1);
+    double counted = 4.0 * BATCH * LENGTH * LENGTH * 64;
+    int seen = 0;
+    for (int i = 0; i < p->n_forward; i++)
+        if (p->forward[i].work.kind == KERNEL_ATTENTION && ++seen)
+            assert_true(p->forward[i].model_flop == counted && p->forward[i].work.flop == counted / 2);
+    for (int i = 0; i < p->n_backward; i++)
+        if (p->backward[i].work.kind == KERNEL_ATTENTION && ++seen)
+            assert_true(p->backward[i].model_flop == 2 * counted && p->backward[i].work.flop == 2.5 * counted / 2);
+    assert_int_equal(seen, 2);
+    arena_release(&r.arena);
+}
+
+/* A window of 7 keys: positions 1 to 6 see what is before them, which is counted as the causal half of 7 x 7, the
+ * others 7: s w - w^2 / 2 pairs. The usual formulae count twice that, as they count s^2 without a window. Bytes stay:
+ * all keys are read. */
+static void a_window_narrows_flash_attention(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_llama;
+    shape.sliding_window = 7;
+    shape.max_window_layers = 1;
+    struct run r = run(&shape, DTYPE_BF16, ATTENTION_FLASH);
+    assert_int_equal(r.model.layers[1].alike, 1);
+    assert_int_equal(r.model.layers[2].alike, 2); /* the tensors of block 0, another kernel */
+    assert_int_equal(r.model.layers[3].alike, 2);
+    double whole = 4.0 * BATCH * LENGTH * LENGTH * 64 / 2, narrow = 4.0 * BATCH * (LENGTH * 7.0 - 24.5) * 64;
+    const struct kernel_work *first =
+        &kernel_named(block(&r, 1)->forward, block(&r, 1)->n_forward, "self_attn.flash")->work;
+    const struct model_kernel *second = kernel_named(block(&r, 2)->forward, block(&r, 2)->n_forward, "self_attn.flash");
+    const struct model_kernel *back =
+        kernel_named(block(&r, 2)->backward, block(&r, 2)->n_backward, "self_attn.flash.dgrad");
+    assert_true(first->flop == whole && first->window == 0);
+    assert_true(second->work.flop == narrow && second->model_flop == 2 * narrow && second->work.window == 7);
+    assert_true(back->work.flop == 2.5 * narrow && back->model_flop == 4 * narrow && back->work.window == 7);
+    assert_true(second->work.read_bytes == first->read_bytes && second->work.write_bytes == first->write_bytes);
+    arena_release(&r.arena);
+    /* A window of the whole length or more is none; naive attention multiplies all and masks. */
+    for (int64_t window = LENGTH; window <= LENGTH + 1; window++) {
+        shape.sliding_window = window;
+        r = run(&shape, DTYPE_BF16, ATTENTION_FLASH);
+        struct kernel_work work = kernel_named(block(&r, 2)->forward, block(&r, 2)->n_forward, "self_attn.flash")->work;
+        assert_true(work.flop == whole && work.window == 0);
+        arena_release(&r.arena);
+    }
+    shape.sliding_window = 7;
+    r = run(&shape, DTYPE_BF16, ATTENTION_NAIVE);
+    struct run all = run(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
+    assert_true(model_step_flop(&r.stages) == model_step_flop(&all.stages));
+    arena_release(&all.arena);
+    arena_release(&r.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flash_does_half_of_what_is_counted),
+        cmocka_unit_test(a_window_narrows_flash_attention),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
