@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/table.h"
 #include "cli/validate_node.h"
+#include "cli/validate_open.h"
 #include "cli/words.h"
 #include "config/config.h"
 #include "store/validation.h"
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES };
+enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES, KEY_OPEN };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
 static const char *const format_names[] = {"table", "csv", "json", NULL};
@@ -27,7 +28,7 @@ struct validate_command {
     const char *measurements, *base, *where, *db;
     const char *own_base; /* the one that comes with flopcast */
     enum format format;
-    bool rows;
+    bool rows, open;
     int samples;
 };
 
@@ -42,6 +43,9 @@ static const struct argp_option options[] = {
         "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
     {"rows", KEY_ROWS, NULL, 0, "table: every row, not only the groups", 0},
+    {"open", KEY_OPEN, NULL, 0,
+        "Only what is off and not explained: the rows whose status is open, by suspected cause (columns of the table)",
+        0},
     {"samples", KEY_SAMPLES, "K", 0,
         "Also draw every row's numbers from their errors K times: 90 % intervals (20 take a minute), and how many "
         "hold what was measured",
@@ -59,7 +63,8 @@ static const char doc[] =
     "max_positions, flops_formula, or any other setting of a scenario by its dotted path; measured: "
     "tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, oom (yes or no); "
     "said about it: source, url, family, used_in_fit (the file of a fit that rests on the row; empty, no, false or 0: "
-    "none), not_simulated, assumptions, value_kind, notes. Paths are relative to the table, or names that `flopcast "
+    "none), not_simulated, assumptions, value_kind, notes, status (open: off and not explained), suspected_cause. "
+    "Paths are relative to the table, or names that `flopcast "
     "files` lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit --help`: numbers "
     "fitted to your own runs.";
 
@@ -78,6 +83,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_ROWS:
         command->rows = true;
+        return 0;
+    case KEY_OPEN:
+        command->open = true;
         return 0;
     case KEY_SAMPLES:
         command->samples = argument_samples(arg, state);
@@ -344,6 +352,10 @@ static void print(
         printf("'%s' has no run that fits --where\n", command->measurements);
         return;
     }
+    if (command->open) {
+        validate_open_print(stdout, rows);
+        return;
+    }
     if (command->rows)
         print_rows(stdout, rows);
     print_groups(stdout, rows);
@@ -441,11 +453,15 @@ static void validate(const struct validate_command *command, struct arena *arena
         has_batch(command, &table, diag) &&
         (!command->db || store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
         warn_unmeasured(command, &table, diag);
+        if (command->open)
+            validate_keep_open(&table);
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
         validate_check_units(&table, diag);
         validate_intervals(&table, &doubt.discrepancy);
         print(command, &table, &doubt.discrepancy);
+        if (command->open && command->format == FORMAT_TABLE && !command->where && is_default(command))
+            validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
         if (store)
             store_put_validation(store, &table, command->measurements, diag);
     }

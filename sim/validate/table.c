@@ -41,7 +41,7 @@ enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
 /* What was measured, then what is said about it. */
 static const char *const other_columns[] = {"tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
     "peak_allocated_bytes", "peak_reserved_bytes", "oom", "id", "source", "url", "family", "used_in_fit",
-    "not_simulated", "assumptions", "value_kind", "notes"};
+    "not_simulated", "assumptions", "value_kind", "notes", "status", "suspected_cause"};
 enum { N_OTHERS = sizeof other_columns / sizeof *other_columns, N_MEASURED = 6 };
 
 bool validate_measures(const struct csv_table *csv)
@@ -193,6 +193,17 @@ static void read_measured(struct validate_row *row, const struct csv_table *csv,
     };
 }
 
+static void read_status(struct validate_row *row, const struct csv_table *csv, struct diag *diag)
+{
+    const char *cell = csv_cell(csv, row->csv_row, csv_column(csv, "status"));
+    row->open = strcmp(cell, "open") == 0;
+    if (*cell && !row->open)
+        diag_input(diag, csv_pos(csv, row->csv_row), "status is '%s'; write open, or nothing", cell);
+    else if (*row->suspected_cause && !row->open)
+        diag_input(
+            diag, csv_pos(csv, row->csv_row), "a suspected_cause, but status is not open; write open, or no cause");
+}
+
 static void load_scenario(
     struct validate_table *table, struct validate_row *row, const char *path, const char *base, struct diag *diag)
 {
@@ -265,6 +276,7 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
             .source = csv_cell(csv, r, csv_column(csv, "source")),
             .used_in_fit = validate_used_in_fit(csv, r),
             .reason = csv_cell(csv, r, csv_column(csv, "not_simulated")),
+            .suspected_cause = csv_cell(csv, r, csv_column(csv, "suspected_cause")),
             .model = csv_cell(csv, r, csv_column(csv, "model")),
             .gpu = "",
             .strategy = csv_cell(csv, r, csv_column(csv, "strategy")),
@@ -272,6 +284,7 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
         };
         read_measured(&row, csv, diag);
         check_used_in_fit(csv, r, diag);
+        read_status(&row, csv, diag);
         vec_push(&out->rows, row);
     }
     if (diag->n_errors > before)
@@ -292,6 +305,34 @@ bool validate_load(struct validate_table *out, const char *path, const char *bas
         }
     }
     return true;
+}
+
+static bool is_smallest_of_open(const struct validate_table *table, int at)
+{
+    const struct validate_row *row = &table->rows.at[at];
+    bool any_open = false;
+    for (int i = 0; i < table->rows.n; i++) {
+        const struct validate_row *other = &table->rows.at[i];
+        if (other->curve != row->curve)
+            continue;
+        any_open |= other->open;
+        if (other->gpus < row->gpus)
+            return false;
+    }
+    return any_open;
+}
+
+void validate_keep_open(struct validate_table *table)
+{
+    bool *keep = xcalloc((size_t)table->rows.n + 1, sizeof *keep);
+    for (int i = 0; i < table->rows.n; i++)
+        keep[i] = table->rows.at[i].open || is_smallest_of_open(table, i);
+    int kept = 0;
+    for (int i = 0; i < table->rows.n; i++)
+        if (keep[i])
+            table->rows.at[kept++] = table->rows.at[i];
+    table->rows.n = kept;
+    free(keep);
 }
 
 void validate_release(struct validate_table *table)

@@ -9,7 +9,8 @@
  * of images, tokens_per_s_per_gpu is images.
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
  *   only one of them does; empty, no, false or 0: none; anything else but yes is an error), not_simulated (a reason:
- *   the row is reported with it, and not run), assumptions, value_kind, notes.
+ *   the row is reported with it, and not run), assumptions, value_kind, notes; status (open where the prediction is off
+ *   and no number was changed for it) and suspected_cause.
  *
  * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
  * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
@@ -50,6 +51,8 @@ struct validate_row {
     int csv_row;
     const char *id, *source, *model, *gpu, *strategy, *used_in_fit; /* "" where nothing is said */
     const char *reason;                                             /* why it is not simulated, or "" */
+    bool open;                                                      /* the table's status of the row is "open" */
+    const char *suspected_cause;                                    /* "" where nothing is said */
     int64_t gpus;
     int curve; /* rows of a curve have the same number */
     enum validate_status status;
@@ -79,6 +82,9 @@ struct validate_table {
  * not read are warnings there. False: the table itself cannot be read. */
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
+
+/* Keep the rows whose status is open, and of their curves the smallest clusters, which their ratios are taken to. */
+void validate_keep_open(struct validate_table *table);
 
 /* Whether it has a column of what was measured. */
 bool validate_measures(const struct csv_table *csv);
