@@ -43,6 +43,8 @@ struct hw_gemm {
 struct hw_gpu {
     const char *name;               /* "A100-SXM4-80GB" */
     const char *arch;               /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
+    const char *silicon;            /* the chip, "GH100": H100, H200 and GH200 are cards of it, and what training showed
+                                       of one of them (kind fitted) the others have, too. NULL: not given */
     struct quantity sms;            /* streaming multiprocessors */
     struct quantity hbm_capacity;   /* bytes */
     struct quantity hbm_bandwidth;  /* B/s, datasheet */

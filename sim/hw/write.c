@@ -73,10 +73,15 @@ static void change(
     free(text);
 }
 
+/* A name that the file may leave out is NULL then. */
+static bool same_text(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "") == 0;
+}
+
 static bool same_quantity(struct quantity a, struct quantity b)
 {
-    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error &&
-           strcmp(a.source ? a.source : "", b.source ? b.source : "") == 0;
+    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error && same_text(a.source, b.source);
 }
 
 static void compare(
@@ -92,7 +97,7 @@ static void compare(
                  !same_quantity(*(const struct quantity *)was, *(const struct quantity *)is))
             change(to, path, is, field->dimension, NULL);
         else if ((field->type == FIELD_STRING || field->type == FIELD_PATH) &&
-                 strcmp(*(const char *const *)was, *(const char *const *)is) != 0)
+                 !same_text(*(const char *const *)was, *(const char *const *)is))
             change(to, path, NULL, DIM_NONE, *(const char *const *)is);
     }
 }

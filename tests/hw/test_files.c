@@ -70,33 +70,95 @@ static void assert_borrowed(struct quantity q, const char *path, const char *wha
         fail_msg("%s: %s is %g; the fit that it names says %g now", path, what, q.value, wanted);
 }
 
-/* What training showed on some cards stands for the others, too, and is to follow when it is fitted again. At a power
- * limit of its own a card's clock goes with the cube root of it. */
+/* Nobody knows a borrowed number better than the fit does. */
+static void assert_wider(struct quantity q, const char *path, const char *what, struct quantity fit)
+{
+    assert_int_equal(fit.kind, QUANTITY_FITTED);
+    if (q.kind == QUANTITY_ASSUMED && !(q.std_error > fit.std_error))
+        fail_msg("%s: %s +- %g; the fit has +- %g, and a number that is taken over has a larger error", path, what,
+            q.std_error, fit.std_error);
+}
+
+/* What training showed on some cards stands for the others, too, and is to follow when it is fitted again. */
 static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
     struct hw_gpu v100 = load_gpu(&arena, GPUS "v100-sxm2-16gb.yaml"),
-                  a100 = load_gpu(&arena, GPUS "a100-sxm4-80gb.yaml"),
                   h100 = load_gpu(&arena, GPUS "h100-sxm5-80gb.yaml");
-    assert_int_equal(v100.conv_efficiency.kind, QUANTITY_FITTED);
-    assert_int_equal(a100.gemm_sustained.kind, QUANTITY_FITTED);
-    assert_int_equal(h100.gemm_sustained.kind, QUANTITY_FITTED);
-    assert_int_equal(h100.overlap_slowdown.kind, QUANTITY_FITTED);
     glob_t paths;
     assert_int_equal(glob(GPUS "*.yaml", 0, NULL, &paths), 0);
     for (size_t i = 0; i < paths.gl_pathc; i++) {
         const char *path = paths.gl_pathv[i];
         struct hw_gpu gpu = load_gpu(&arena, path);
-        const struct hw_gpu *like = strcmp(gpu.arch, "Ampere") == 0 ? &a100 : &h100;
-        assert_borrowed(gpu.conv_efficiency, path, "conv_efficiency", v100.conv_efficiency.value);
-        assert_borrowed(gpu.overlap_slowdown, path, "overlap_slowdown", h100.overlap_slowdown.value);
-        assert_borrowed(gpu.norm_row_time, path, "norm_row_time", h100.norm_row_time.value);
-        if (quantity_is_set(gpu.gemm_sustained) && strstr(gpu.gemm_sustained.source, "cube root"))
-            assert_borrowed(gpu.gemm_sustained, path, "gemm_sustained",
-                like->gemm_sustained.value * cbrt(gpu.tdp.value / like->tdp.value));
-        assert_true(quantity_is_set(gpu.overlap_slowdown));
+        const struct {
+            const char *what;
+            struct quantity q, fit;
+        } all[] = {
+            {"conv_efficiency", gpu.conv_efficiency, v100.conv_efficiency},
+            {"overlap_slowdown", gpu.overlap_slowdown, h100.overlap_slowdown},
+            {"norm_row_time", gpu.norm_row_time, h100.norm_row_time},
+        };
+        for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+            assert_true(quantity_is_set(all[k].q));
+            assert_borrowed(all[k].q, path, all[k].what, all[k].fit.value);
+            assert_wider(all[k].q, path, all[k].what, all[k].fit);
+        }
     }
+    globfree(&paths);
+    arena_release(&arena);
+}
+
+/* What training showed on one card, as another one of the same silicon is to have it. At a power limit of its own a
+ * card's clock goes with the cube root of it. */
+static void check_silicon(const struct hw_gpu *gpu, const char *path, const struct hw_gpu *fitted)
+{
+    double clock = cbrt(gpu->tdp.value / fitted->tdp.value);
+    const struct {
+        const char *what;
+        struct quantity q, fit;
+        double times;
+    } all[] = {
+        {"gemm_sustained", gpu->gemm_sustained, fitted->gemm_sustained, clock},
+        {"pointwise_efficiency", gpu->pointwise_efficiency, fitted->pointwise_efficiency, 1},
+        {"norm_row_time", gpu->norm_row_time, fitted->norm_row_time, 1},
+        {"conv_efficiency", gpu->conv_efficiency, fitted->conv_efficiency, 1},
+        {"overlap_slowdown", gpu->overlap_slowdown, fitted->overlap_slowdown, 1},
+        {"step_pause", gpu->step_pause, fitted->step_pause, 1},
+    };
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        if (all[k].fit.kind != QUANTITY_FITTED || all[k].q.kind == QUANTITY_FITTED)
+            continue;
+        if (!quantity_is_set(all[k].q))
+            fail_msg("%s has no %s; it was fitted on %s, the same silicon", path, all[k].what, fitted->name);
+        assert_int_equal(all[k].q.kind, QUANTITY_ASSUMED);
+        assert_borrowed(all[k].q, path, all[k].what, all[k].fit.value * all[k].times);
+        assert_wider(all[k].q, path, all[k].what, all[k].fit);
+    }
+}
+
+static void test_cards_of_one_silicon_share_what_training_showed(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    glob_t paths;
+    int pairs = 0;
+    assert_int_equal(glob(GPUS "*.yaml", 0, NULL, &paths), 0);
+    for (size_t i = 0; i < paths.gl_pathc; i++) {
+        struct hw_gpu gpu = load_gpu(&arena, paths.gl_pathv[i]);
+        assert_non_null(gpu.silicon);
+        for (size_t j = 0; j < paths.gl_pathc; j++) {
+            struct hw_gpu other = load_gpu(&arena, paths.gl_pathv[j]);
+            if (i == j || strcmp(gpu.silicon, other.silicon) != 0)
+                continue;
+            assert_string_equal(gpu.arch, other.arch);
+            double per_sm = gpu.vector_flops.value / gpu.sms.value; /* the SMs are the same, clocks differ little */
+            assert_near(other.vector_flops.value / other.sms.value / per_sm, 1, 0.05);
+            check_silicon(&gpu, paths.gl_pathv[i], &other);
+            pairs++;
+        }
+    }
+    assert_int_equal(pairs, 4 * 3 + 4 * 3 + 2 + 2 + 2); /* GA100, GH100; GB100, AD102 and GV100 */
     globfree(&paths);
     arena_release(&arena);
 }
@@ -184,6 +246,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_clusters_load),
         cmocka_unit_test(test_what_is_borrowed_from_a_fit_is_what_the_fit_says),
+        cmocka_unit_test(test_cards_of_one_silicon_share_what_training_showed),
         cmocka_unit_test(test_what_links_borrow_is_what_the_fit_says),
         cmocka_unit_test(test_fsdp_paper_cluster),
         cmocka_unit_test(test_print_shows_every_number_with_its_source),

@@ -84,10 +84,10 @@ static void what_changes(void **state)
     struct hw_gpu gpu, back;
     char copy[] = "/tmp/flopcast-write-XXXXXX";
     assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
-    assert_false(quantity_is_set(gpu.gemm_sustained));
+    assert_false(quantity_is_set(gpu.pointwise_efficiency));
     gpu.name = "H200 \"of ours\"";
     gpu.gemm[DTYPE_BF16].efficiency = (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run: today"};
-    gpu.gemm_sustained = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run"};
+    gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run"};
     char *text = changed(path, &hw_gpu_table, &gpu), *was = read_all(path);
     FILE *out = fdopen(mkstemp(copy), "w");
     fputs(text, out);
@@ -98,7 +98,7 @@ static void what_changes(void **state)
     assert_near(back.gemm[DTYPE_BF16].efficiency.value, 0.7654, 1e-12);
     assert_near(back.gemm[DTYPE_BF16].efficiency.std_error, 0.012, 1e-12);
     assert_string_equal(back.gemm[DTYPE_BF16].efficiency.source, "own run: today");
-    assert_near(back.gemm_sustained.value, 0.9, 1e-12);
+    assert_near(back.pointwise_efficiency.value, 0.9, 1e-12);
     assert_near(back.gemm[DTYPE_FP8].efficiency.value, gpu.gemm[DTYPE_FP8].efficiency.value, 0);
     assert_int_equal(new_lines(was, text), 3);
     free(text);
@@ -106,8 +106,37 @@ static void what_changes(void **state)
     arena_release(&arena);
 }
 
+/* A card of one's own may leave its silicon out: neither the file nor the number that is added needs it. */
+static void a_card_without_its_silicon(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_gpu gpu;
+    char path[] = "/tmp/flopcast-write-XXXXXX", *text = read_all(TOPOLOGIES "gpus/h200-sxm-141gb.yaml");
+    char *line = strstr(text, "silicon: GH100\n");
+    assert_non_null(line);
+    memmove(line, line + strlen("silicon: GH100\n"), strlen(line + strlen("silicon: GH100\n")) + 1);
+    FILE *out = fdopen(mkstemp(path), "w");
+    fputs(text, out);
+    fclose(out);
+    assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
+    assert_null(gpu.silicon);
+    char *same = changed(path, &hw_gpu_table, &gpu);
+    assert_string_equal(same, text);
+    gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run"};
+    char *more = changed(path, &hw_gpu_table, &gpu);
+    assert_int_equal(new_lines(text, more), 1);
+    unlink(path);
+    free(text);
+    free(same);
+    free(more);
+    arena_release(&arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(unchanged_files_stay), cmocka_unit_test(what_changes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(unchanged_files_stay), cmocka_unit_test(what_changes),
+        cmocka_unit_test(a_card_without_its_silicon)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
