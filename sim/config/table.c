@@ -9,6 +9,7 @@ struct reader {
     struct arena *arena;
     struct config_origins *origins; /* or NULL */
     struct diag *diag;
+    const char *(*unmodelled)(const char *key); /* of the root table, or NULL */
 };
 
 static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
@@ -62,9 +63,21 @@ static const char **table_keys(const struct config_table *table, struct arena *a
     return keys;
 }
 
-static enum status unknown_key(
-    struct reader *reader, struct source_pos at, const char *key, const struct config_table *table)
+/* Why the key, or one that stands under it, does not exist; NULL: nobody knows. */
+static const char *unmodelled(const struct reader *reader, const char *key, struct config_node value)
 {
+    const char *why = reader->unmodelled ? reader->unmodelled(key) : NULL;
+    for (int i = 0; i < config_count(value) && config_kind(value) == CONFIG_MAPPING && reader->unmodelled && !why; i++)
+        why = reader->unmodelled(config_text(config_key(value, i)));
+    return why;
+}
+
+static enum status unknown_key(struct reader *reader, struct source_pos at, const char *key, struct config_node value,
+    const struct config_table *table)
+{
+    const char *why = unmodelled(reader, key, value);
+    if (why)
+        return diag_input(reader->diag, at, "'%.40s': %s", key, why);
     size_t n = (size_t)table->n_fields;
     const char **keys = table_keys(table, reader->arena);
     const char *near = meant(table, key, keys, n, reader->arena);
@@ -119,7 +132,8 @@ static enum status read_sourced(
             .dimension = field->dimension,
             .max = HUGE_VAL},
     };
-    const struct config_table table = {"a sourced value", fields, sizeof fields / sizeof *fields};
+    const struct config_table table = {
+        .what = "a sourced value", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
     if (config_kind(node) != CONFIG_MAPPING)
         return config_wrong_kind(node, field, reader->diag);
     struct sourced read = {0};
@@ -169,7 +183,7 @@ static enum status read_mapping(
         const char *name = config_text(key);
         const struct config_field *field = find_field(table, name, strlen(name));
         if (!field) {
-            status = worse(status, unknown_key(reader, config_pos(key), name, table));
+            status = worse(status, unknown_key(reader, config_pos(key), name, config_item(mapping, i), table));
             continue;
         }
         const char *path = prefix ? arena_printf(reader->arena, "%s.%s", prefix, name) : name;
@@ -223,7 +237,7 @@ enum status config_read(struct config_node mapping, const struct config_table *t
     struct config_origins *origins, struct diag *diag)
 {
     BUG_IF(!mapping.doc, "no document to read %s from", table->what);
-    struct reader reader = {arena, origins, diag};
+    struct reader reader = {arena, origins, diag, table->unmodelled};
     if (config_kind(mapping) != CONFIG_MAPPING)
         return diag_input(diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
     if (is_foreign(mapping, table, arena, diag))
@@ -231,23 +245,37 @@ enum status config_read(struct config_node mapping, const struct config_table *t
     return read_mapping(&reader, mapping, table, into, NULL);
 }
 
+/* The last name of a path that leads nowhere may say what was wanted. */
+static bool diag_unmodelled(const struct reader *reader, const char *path, struct source_pos at)
+{
+    const char *dot = strrchr(path, '.'), *key = dot ? dot + 1 : path;
+    const char *why = reader->unmodelled ? reader->unmodelled(key) : NULL;
+    if (why)
+        diag_input(reader->diag, at, "'%.40s': %s", key, why);
+    return why != NULL;
+}
+
 enum status config_assign(const char *path, struct source_pos path_at, struct config_node value,
     const struct config_table *table, void *into, struct arena *arena, struct config_origins *origins,
     struct diag *diag)
 {
-    struct reader reader = {arena, origins, diag};
+    struct reader reader = {arena, origins, diag, table->unmodelled};
     const char *key = path;
     for (;;) {
         size_t length = strcspn(key, ".");
         const struct config_field *field = find_field(table, key, length);
         if (!field)
-            return unknown_key(&reader, path_at, arena_printf(arena, "%.*s", (int)length, key), table);
+            return diag_unmodelled(&reader, path, path_at)
+                       ? STATUS_INPUT
+                       : unknown_key(&reader, path_at, arena_printf(arena, "%.*s", (int)length, key), value, table);
         bool last = key[length] == '\0';
         if (field->type != FIELD_SECTION && last)
             return read_field(&reader, value, field, into, path);
         if (field->type != FIELD_SECTION)
-            return diag_input(
-                diag, path_at, "'%.*s' is a single value; it has no key '%.40s'", (int)length, key, key + length + 1);
+            return diag_unmodelled(&reader, path, path_at)
+                       ? STATUS_INPUT
+                       : diag_input(diag, path_at, "'%.*s' is a single value; it has no key '%.40s'", (int)length, key,
+                             key + length + 1);
         if (last)
             return diag_input(diag, path_at, "'%.80s' holds several values; set one, as in '%.80s.%s'", path, path,
                 field->section->fields[0].key);

@@ -15,7 +15,7 @@ static const struct config_field file_fields[] = {
         .help = "A list of fits.",
         .required = true},
 };
-static const struct config_table file_table = {"correlations of fits", file_fields, 1};
+static const struct config_table file_table = {.what = "correlations of fits", .fields = file_fields, .n_fields = 1};
 
 struct fit_entry {
     struct config_node parameters, correlations;
@@ -32,7 +32,7 @@ static const struct config_field entry_fields[] = {
         .help = "Lists of the correlations below the diagonal.",
         .required = true},
 };
-static const struct config_table entry_table = {"a fit", entry_fields, 2};
+static const struct config_table entry_table = {.what = "a fit", .fields = entry_fields, .n_fields = 2};
 
 struct name_entry {
     const char *key, *source;
@@ -49,7 +49,7 @@ static const struct config_field name_fields[] = {
         .help = "Of the number in its file.",
         .required = true},
 };
-static const struct config_table name_table = {"a fitted parameter", name_fields, 2};
+static const struct config_table name_table = {.what = "a fitted parameter", .fields = name_fields, .n_fields = 2};
 
 /* Row i of the correlations: i numbers. */
 static void read_row(struct hw_fit *fit, int i, struct config_node row, struct diag *diag)

@@ -13,6 +13,12 @@ struct scenario_file {
 };
 extern const struct config_table scenario_file_table;
 
+/* ---- parallelism.c ---- */
+
+/* A key that asks for tensor, pipeline, context, sequence or expert parallelism, in any framework's spelling: the
+ * sentence that says so. NULL: it does not. */
+const char *parallelism_unmodelled(const char *key);
+
 /* The place that an origin names for a dotted path (the last one wins); the whole file where it is a default. */
 struct source_pos scenario_origin(const struct scenario_point *point, const char *path, const char *file);
 

@@ -16,7 +16,8 @@ enum {
 
 #define FIELD(key_, type_, owner, member, help_)                                                                       \
     .key = (key_), .type = (type_), .offset = offsetof(owner, member), .help = (help_)
-#define TABLE(name, what_, list) const struct config_table name = {(what_), (list), sizeof(list) / sizeof *(list)}
+#define TABLE(name, what_, list)                                                                                       \
+    const struct config_table name = {.what = (what_), .fields = (list), .n_fields = sizeof(list) / sizeof *(list)}
 
 static const struct config_field cluster_fields[] = {
     {FIELD(
@@ -254,5 +255,7 @@ _Static_assert(
     offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");
 
-const struct config_table scenario_file_table = {"a scenario", fields, N_FIELDS - POINT_ONLY};
-const struct config_table scenario_table = {"a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY};
+const struct config_table scenario_file_table = {
+    "a scenario", fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_unmodelled};
+const struct config_table scenario_table = {
+    "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_unmodelled};

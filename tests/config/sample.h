@@ -46,7 +46,8 @@ static const struct config_field sample_train_fields[] = {
         .names = sample_strategies},
 };
 
-static const struct config_table sample_train_table = {"a training set-up", sample_train_fields, 3};
+static const struct config_table sample_train_table = {
+    .what = "a training set-up", .fields = sample_train_fields, .n_fields = 3};
 
 static const struct config_field sample_fields[] = {
     {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct sample, name), .required = true},
@@ -71,6 +72,6 @@ static const struct config_field sample_fields[] = {
     {.key = "sweep", .type = FIELD_NODE, .offset = offsetof(struct sample, sweep)},
 };
 
-static const struct config_table sample_table = {"a sample", sample_fields, 10};
+static const struct config_table sample_table = {.what = "a sample", .fields = sample_fields, .n_fields = 10};
 
 #endif

@@ -27,7 +27,7 @@ static const struct config_field inner_fields[] = {
         .max = 10},
     {.key = "kind", .type = FIELD_ENUM, .offset = offsetof(struct job, kind), .help = "of sharing", .names = kinds},
 };
-static const struct config_table inner = {"'inner'", inner_fields, 2};
+static const struct config_table inner = {.what = "'inner'", .fields = inner_fields, .n_fields = 2};
 static const struct config_field fields[] = {
     {.key = "name", .type = FIELD_STRING, .offset = offsetof(struct job, name), .help = "of the job"},
     {.key = "batch",
@@ -39,7 +39,7 @@ static const struct config_field fields[] = {
     {.key = "inner", .type = FIELD_SECTION, .offset = 0, .help = "more", .section = &inner},
     {.key = "quick", .type = FIELD_BOOL, .offset = offsetof(struct job, quick), .help = "no pause"},
 };
-static const struct config_table table = {"a job", fields, 4};
+static const struct config_table table = {.what = "a job", .fields = fields, .n_fields = 4};
 
 static char *reference(struct job defaults)
 {
