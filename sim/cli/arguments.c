@@ -1,9 +1,123 @@
 #include "cli/arguments.h"
 
+#include "base/vec.h"
+
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_SAMPLES = 100000 };
+
+/* An option that stands on the command line. */
+struct given {
+    const struct argp_option *option;
+    const char *value; /* of OPTION_KEYS */
+};
+
+struct scan {
+    VEC(const struct argp_option *) options;
+    VEC(struct option) longs;
+    VEC(char) shorts;
+    VEC(struct given) given;
+};
+
+/* As argp_parse() hands them to getopt_long(); an option of the table is found by its index + 1. */
+static void describe(struct scan *scan, const struct argp *argp, unsigned flags)
+{
+    vec_push(&scan->shorts, flags & ARGP_IN_ORDER ? '-' : ':');
+    for (const struct argp_option *option = argp->options; option && (option->name || option->key); option++) {
+        if (option->flags & OPTION_DOC)
+            continue;
+        vec_push(&scan->options, option);
+        if (option->name)
+            vec_push(
+                &scan->longs, (struct option){option->name, option->arg ? required_argument : no_argument, NULL, 0});
+        bool is_short = option->key > ' ' && option->key <= '~';
+        if (is_short)
+            vec_push(&scan->shorts, (char)option->key);
+        if (is_short && option->arg)
+            vec_push(&scan->shorts, ':');
+    }
+    vec_push(&scan->longs, (struct option){0});
+    vec_push(&scan->shorts, '\0');
+}
+
+static const struct argp_option *find(const struct scan *scan, int found, int index)
+{
+    for (int i = 0; i < scan->options.n; i++) {
+        const struct argp_option *option = scan->options.at[i];
+        bool same =
+            found == 0 ? option->name && strcmp(option->name, scan->longs.at[index].name) == 0 : option->key == found;
+        if (same)
+            return option;
+    }
+    return NULL;
+}
+
+static bool same_key(const char *a, const char *b)
+{
+    size_t n = strcspn(a, "=");
+    return n == strcspn(b, "=") && strncmp(a, b, n) == 0;
+}
+
+static _Noreturn void given_twice(const struct argp *argp, char *program, const struct given *given)
+{
+    const struct argp_option *option = given->option;
+    const char *dashes = option->name ? "--" : "-", letter[2] = {(char)option->key, '\0'};
+    const char *name = option->name ? option->name : letter;
+    if (option->flags & OPTION_KEYS)
+        fprintf(stderr, "%s: %s%s %.*s is given twice; which of the values is meant?\n", program, dashes, name,
+            (int)strcspn(given->value, "="), given->value);
+    else
+        fprintf(
+            stderr, "%s: %s%s is given twice%s\n", program, dashes, name, option->arg ? "; it takes one value" : "");
+    argp_help(argp, stderr, ARGP_HELP_SEE, program);
+    exit(argp_err_exit_status);
+}
+
+/* Whether the option stood there before, since the last OPTION_NEXT if that matters. */
+static bool is_repeated(const struct scan *scan, const struct given *given)
+{
+    for (int i = scan->given.n - 1; i >= 0; i--) {
+        const struct given *before = &scan->given.at[i];
+        bool keys = given->option->flags & OPTION_KEYS;
+        if (keys && before->option->flags & OPTION_NEXT)
+            return false;
+        if (before->option == given->option && (!keys || same_key(before->value, given->value)))
+            return !(given->option->flags & OPTION_LIST);
+    }
+    return false;
+}
+
+/* Mistakes of other kinds are argp_parse()'s to find. */
+static void check_given_once(const struct argp *argp, int argc, char **argv, unsigned flags)
+{
+    struct scan scan = {0};
+    char **copy = xcalloc((size_t)argc + 1, sizeof *copy); /* getopt_long() sorts it */
+    memcpy(copy, argv, sizeof *copy * (size_t)argc);
+    describe(&scan, argp, flags);
+    optind = 0;
+    opterr = 0;
+    for (int index = 0, found; (found = getopt_long(argc, copy, scan.shorts.at, scan.longs.at, &index)) != -1;) {
+        const struct argp_option *option = find(&scan, found, index);
+        struct given given = {option, optarg};
+        if (option && is_repeated(&scan, &given))
+            given_twice(argp, argv[0], &given);
+        if (option)
+            vec_push(&scan.given, given);
+    }
+    free(copy);
+    vec_free(&scan.options);
+    vec_free(&scan.longs);
+    vec_free(&scan.shorts);
+    vec_free(&scan.given);
+}
+
+void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
+{
+    check_given_once(argp, argc, argv, flags);
+    argp_parse(argp, argc, argv, flags, NULL, input);
+}
 
 static int count(const char *option, const char *text, int least, int most, struct argp_state *state)
 {

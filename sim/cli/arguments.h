@@ -6,6 +6,13 @@
 
 #include <argp.h>
 
+/* Flags of struct argp_option, beside those of argp. An option may be given once; a list several times. Of OPTION_KEYS,
+ * a list of KEY=VALUE, each key once, or once again behind an option with OPTION_NEXT. */
+enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
+
+/* argp_parse(), for all commands: what is given once too often is a usage error, not a silent choice of the last. */
+void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+
 /* A count from 1 to most; option without its dashes. */
 int argument_count(const char *option, const char *text, int most, struct argp_state *state);
 /* How many samples to draw: an interval takes two. */

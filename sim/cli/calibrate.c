@@ -1,4 +1,5 @@
 #include "cli/calibrate.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 
 #include <argp.h>
@@ -47,6 +48,6 @@ int cmd_calibrate(int argc, char **argv)
                "  show        print a fit that is in a database\n\n"
                "'flopcast calibrate fit --help' and so on explain each."};
     int status = CLI_OK;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }

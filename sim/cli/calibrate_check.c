@@ -142,7 +142,7 @@ int calibrate_check(int argc, char **argv)
         .args_doc = "LOG",
         .doc = "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster."};
     struct check_command command = {.force = COLL_FREE};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;

@@ -1,4 +1,5 @@
 #include "cli/calibrate.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/log_options.h"
 
@@ -245,7 +246,7 @@ int calibrate_fit(int argc, char **argv)
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),
         .clusters = files_own(&arena, "topologies/clusters")};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     struct diag diag = DIAG_INIT;
     const char *table = arena_printf(&arena, "%s/training.csv", command.measured);
     const char *base = arena_printf(&arena, "%s/training.yaml", command.measured);

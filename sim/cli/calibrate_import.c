@@ -1,4 +1,5 @@
 #include "cli/calibrate.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/log_options.h"
 
@@ -97,7 +98,7 @@ int calibrate_import(int argc, char **argv)
                "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, collective, algo, "
                "proto."};
     struct import_command command = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     const struct import_request request = {
         .format = command.format, .files = command.files.at, .n_files = command.files.n, .nccl = command.nccl};
     struct diag diag = DIAG_INIT;

@@ -1,4 +1,5 @@
 #include "cli/calibrate.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/table.h"
 
@@ -88,7 +89,7 @@ int calibrate_show(int argc, char **argv)
             "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "
             "them.\vflopcast plot residuals draws what is left by size; flopcast plot busbw every table."};
     const char *db = "results/flopcast.db";
-    argp_parse(&argp, argc, argv, 0, NULL, &db);
+    arguments_parse(&argp, argc, argv, 0, &db);
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
     enum status status = STATUS_OK;

@@ -296,7 +296,7 @@ int cmd_collective(int argc, char **argv)
             "that of the cluster file, with its switches where it has a section 'network' (see 'flopcast help "
             "clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/arguments.h"
 
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
@@ -167,7 +168,7 @@ static int cmd_help(int argc, char **argv)
         .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, or what files of "
                "clusters, nodes, GPUs and stack profiles hold."};
     struct help help = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &help);
+    arguments_parse(&argp, argc, argv, 0, &help);
     if (help.settings) {
         print_settings();
         return CLI_OK;
@@ -197,6 +198,6 @@ int cli_main(int argc, char **argv)
     argv[0] = name;
     const struct argp argp = {.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }

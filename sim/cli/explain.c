@@ -30,7 +30,7 @@ struct explain {
 static const struct argp_option options[] = {
     {"from", KEY_FROM, "GPUS", 0, "The small cluster (default: the smallest of the scenario)", 0},
     {"to", KEY_TO, "GPUS", 0, "The large cluster (default: the largest)", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
+    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
     {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
@@ -243,7 +243,7 @@ int cmd_explain(int argc, char **argv)
 {
     const struct argp argp = {.options = options, .parser = parse, .args_doc = "SCENARIO", .doc = doc};
     struct explain explain = {.top = 12};
-    argp_parse(&argp, argc, argv, 0, NULL, &explain);
+    arguments_parse(&argp, argc, argv, 0, &explain);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     load(&set, &explain, &diag);

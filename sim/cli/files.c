@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/table.h"
 
 #include "base/files.h"
@@ -78,7 +79,7 @@ int cmd_files(int argc, char **argv)
                "where you are, or beside the file that names it. Copy one to change it; its paths are relative to it, "
                "so write these names for them. FLOPCAST_DATA names another folder of the same layout."};
     int group = N_GROUPS;
-    argp_parse(&argp, argc, argv, 0, NULL, &group);
+    arguments_parse(&argp, argc, argv, 0, &group);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     const char *root = files_folder(&arena);

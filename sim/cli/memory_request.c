@@ -235,7 +235,7 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
     if (request->fit)
         adapt_to_fit(own);
     const struct argp argp = {.options = own, .parser = parse, .args_doc = "MODEL", .doc = doc};
-    argp_parse(&argp, argc, argv, 0, NULL, request);
+    arguments_parse(&argp, argc, argv, 0, request);
 }
 
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */

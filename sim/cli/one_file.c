@@ -1,4 +1,5 @@
 #include "cli/one_file.h"
+#include "cli/arguments.h"
 
 #include <argp.h>
 #include <stddef.h>
@@ -24,6 +25,6 @@ const char *one_file_parse(int argc, char **argv, const char *doc)
 {
     const struct argp argp = {.parser = parse, .args_doc = "FILE", .doc = doc};
     const char *path = NULL;
-    argp_parse(&argp, argc, argv, 0, NULL, &path);
+    arguments_parse(&argp, argc, argv, 0, &path);
     return path;
 }

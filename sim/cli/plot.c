@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/arguments.h"
 
 #include "base/files.h"
 #include "base/units.h"
@@ -91,7 +92,7 @@ int cmd_plot(int argc, char **argv)
     const char *own = files_own(&arena, "plots");
     struct report_plot plot = {
         .folder = folder ? folder : own, .others = folder ? own : NULL, .db = "results/flopcast.db"};
-    argp_parse(&argp, argc, argv, 0, NULL, &plot);
+    arguments_parse(&argp, argc, argv, 0, &plot);
     char out[256];
     snprintf(out, sizeof out, "%s.png", plot.figure);
     bool named = plot.out != NULL;

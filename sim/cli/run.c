@@ -44,7 +44,7 @@ struct run {
 
 static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0, "Store the results in this database; made when there is none", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0,
+    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
@@ -58,7 +58,7 @@ static const struct argp_option options[] = {
     {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
     {"trace", KEY_TRACE, "FILE", 0,
         "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev", 0},
-    {"trace-ranks", KEY_TRACE_RANKS, "LIST", 0, "Ranks in the trace, as 0,8 (default: 0)", 0},
+    {"trace-ranks", KEY_TRACE_RANKS, "LIST", OPTION_LIST, "Ranks in the trace, as 0,8 (default: 0)", 0},
     {"quiet", 'q', NULL, 0, "Print nothing but errors", 0},
     {0},
 };
@@ -303,7 +303,7 @@ int cmd_run(int argc, char **argv)
             "compute waits for collectives; HBM peak: what tensors take at "
             "most; reserved: what PyTorch's allocator holds for them, without CUDA context and NCCL."};
     struct run run = {.format = FORMAT_TABLE};
-    argp_parse(&argp, argc, argv, 0, NULL, &run);
+    arguments_parse(&argp, argc, argv, 0, &run);
     int status = load_all(&run);
     if (status == CLI_OK && run.samples > 0)
         status = load_doubt(&run);

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/arguments.h"
 #include "cli/topology.h"
 
 #include "base/files.h"
@@ -164,7 +165,7 @@ int topology_import(int argc, char **argv)
                "cluster file names the node: copy one of topologies/clusters (`flopcast files clusters`), and write "
                "this file's name under node."};
     struct import import = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &import);
+    arguments_parse(&argp, argc, argv, 0, &import);
     struct diag diag = DIAG_INIT;
     run(&import, &diag);
     arena_release(&import.arena);

@@ -29,7 +29,7 @@ struct tune_command {
 };
 
 static const struct argp_option options[] = {
-    {"set", KEY_SET, "KEY=VALUE", 0,
+    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
         "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
         "repeated",
         0},
@@ -345,7 +345,7 @@ int cmd_tune(int argc, char **argv)
                "answer is the same everywhere. Price and power are "
                "those of the GPU's topology file."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct tune tune = {0};

@@ -477,7 +477,7 @@ int cmd_validate(int argc, char **argv)
     const char *own_base = files_own(&arena, "results/measured/training.yaml");
     struct validate_command command = {
         .measurements = files_own(&arena, "results/measured/training.csv"), .base = own_base, .own_base = own_base};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     command.measurements = files_find(&arena, command.measurements);
     command.base = files_find(&arena, command.base);
     struct diag diag = DIAG_INIT;

@@ -33,9 +33,10 @@ struct whatif {
 };
 
 static const struct argp_option options[] = {
-    {"set", KEY_SET, "KEY=VALUE", 0, "The change; several together are one changed scenario", 0},
-    {"or", KEY_OR, NULL, 0, "What is set from here on is another changed scenario", 0},
-    {"base", KEY_BASE, "KEY=VALUE", 0, "Set it in the scenario and so in all changed ones, as in cluster.gpus=64", 0},
+    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS, "The change; several together are one changed scenario", 0},
+    {"or", KEY_OR, NULL, OPTION_LIST | OPTION_NEXT, "What is set from here on is another changed scenario", 0},
+    {"base", KEY_BASE, "KEY=VALUE", OPTION_KEYS,
+        "Set it in the scenario and so in all changed ones, as in cluster.gpus=64", 0},
     {"format", KEY_FORMAT, "FORMAT", 0, "table (default) or csv", 0},
     {0},
 };
@@ -305,7 +306,7 @@ int cmd_whatif(int argc, char **argv)
                "what it would need, CUDA context and NCCL included."};
     struct whatif whatif = {0};
     begin_variant(&whatif, "");
-    argp_parse(&argp, argc, argv, 0, NULL, &whatif);
+    arguments_parse(&argp, argc, argv, 0, &whatif);
     struct diag diag = DIAG_INIT;
     whatif.file = files_find(&whatif.arena, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# What is given once too often is an error, in every command: the last of two values would win without a word.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+# All options of a command as "name argument", from its help.
+options() {
+    "$FLOPCAST" "$@" --help | sed -nE 's/^ {2,6}(-[a-z], )?--([a-z-]+)(=([^ ]+))?.*/\2 \4/p' | grep -vE '^(help|usage|version) '
+}
+
+# Lists. Of KEY=VALUE each key may stand once; another key is another item.
+lists=" set base or trace-ranks scenario run price "
+checked=0
+for command in run plot explain validate whatif tune memory fit collective "topology import" "calibrate fit" "calibrate import" \
+    "calibrate check" "calibrate show"; do
+    read -ra words <<<"$command"
+    while read -r name argument; do
+        if [[ $lists == *" $name "* && $command != validate ]]; then continue; fi
+        given=("--$name")
+        if [[ -n $argument ]]; then given=("--$name" 1); fi
+        expect 2 "$FLOPCAST" "${words[@]}" "${given[@]}" x "${given[@]}"
+        says err "flopcast ${words[*]}: --$name is given twice"
+        says err "Try \`flopcast ${words[*]} --help'"
+        [[ ! -s out ]] || fail "$command --$name twice prints: $(<out)"
+        checked=$((checked + 1))
+    done < <(options "${words[@]}")
+done
+[[ $checked -ge 50 ]] || fail "only $checked options were found in the help of the commands"
+
+expect 2 "$FLOPCAST" run x.yaml --db=a.db --db b.db # in either spelling, abbreviated too
+says err "--db is given twice; it takes one value"
+expect 2 "$FLOPCAST" run x.yaml --form csv --format json
+says err "--format is given twice"
+expect 2 "$FLOPCAST" run -q x.yaml --quiet
+says err "--quiet is given twice"
+for command in run tune explain; do
+    expect 2 "$FLOPCAST" $command x.yaml --set train.micro_batch=1 --set cluster.gpus=8 --set train.micro_batch=2
+    says err "--set train.micro_batch is given twice; which of the values is meant?"
+done
+expect 2 "$FLOPCAST" whatif x.yaml --base cluster.gpus=8 --base cluster.gpus=16 --set train.micro_batch=1
+says err "--base cluster.gpus is given twice"
+expect 2 "$FLOPCAST" whatif x.yaml --set train.micro_batch=1 --or --set train.micro_batch=2 --set train.micro_batch=3
+says err "--set train.micro_batch is given twice"
+
+# Lists stay lists: these get as far as the file.
+expect 2 "$FLOPCAST" whatif x.yaml --base cluster.gpus=8 --set train.micro_batch=1 --or --set train.micro_batch=2 --or --set cluster.gpus=16
+says err "x.yaml:1:1: error: cannot open"
+expect 2 "$FLOPCAST" run x.yaml --set train.micro_batch=1 --set train.grad_accum=1 --trace t.json --trace-ranks 0 --trace-ranks 1
+says err "x.yaml:1:1: error: cannot open"
+expect 2 "$FLOPCAST" run x.yaml --set report=1 -- --db --db # what is behind -- is no option
+says err "x.yaml:1:1: error: cannot open"
+
+# One place does it: nothing else calls argp_parse.
+if grep -n '\bargp_parse(' "$FLOPCAST_SOURCE_DIR"/sim/cli/*.c | grep -v '/arguments\.c:'; then fail "argp_parse is called elsewhere"; fi
