@@ -17,9 +17,10 @@ color(a, b) = b <= a ? 0xD55E00 : 0x009E73
 steps = (|$steps| - 1) / panels
 ends = 2
 
-set multiplot layout lines, columns margins screen 0.07, 0.985, columns > 1 ? 0.08 : 0.05, columns > 1 ? 0.84 : 0.86 spacing screen 0.06, columns > 1 ? 0.13 : 0.1
+set multiplot layout lines, columns margins screen 0.07, 0.985, columns > 1 ? 0.15 : 0.14, columns > 1 ? 0.84 : 0.86 spacing screen 0.06, columns > 1 ? 0.13 : 0.1
 set label 1 'Why throughput falls as the cluster grows' at screen 0.5,0.97 center font ',18'
 set label 4 'TFLOPS per GPU' at screen 0.015,0.46 center rotate
+set label 6 wrap(word($heading[2], 2), 150) at screen 0.02,0.07 font ',11'
 set label 2 word($heading[2], 1).'; axes do not start at 0' at screen 0.5,0.93 center textcolor rgb grey
 do for [p = 1 : panels] {
   places = real(word($panels[p + 1], 4))
@@ -47,5 +48,6 @@ do for [p = 1 : panels] {
   unset label 1
   unset label 2
   unset label 4
+  unset label 6
 }
 unset multiplot

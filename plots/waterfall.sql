@@ -47,5 +47,7 @@ WHERE command = (SELECT max(command) FROM v_explanation) AND curve <= 9
 ORDER BY curve
 
 -- name: heading
-SELECT min(scenario) || iif(count(*) > 9, printf(': 9 of %d curves (--set leaves some out)', count(*)), '') AS setting
-FROM v_explanation WHERE command = (SELECT max(command) FROM v_explanation)
+SELECT min(scenario) || iif(count(*) > 9, printf(': 9 of %d curves (--set leaves some out)', count(*)), '') AS setting,
+  -- of the curve that loses the largest share; max() takes the other columns from its row
+  iif(count(*) > 1, label || ': ', '') || sentence AS sentence, max(1 - large_tflops_per_gpu / small_tflops_per_gpu) AS loss
+FROM v_loss WHERE command = (SELECT max(command) FROM v_explanation)

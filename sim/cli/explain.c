@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/table.h"
 #include "cli/vary.h"
+#include "cli/words.h"
 #include "store/explanation.h"
 #include "store/record.h"
 
@@ -91,26 +92,17 @@ static const char *change(double value, int digits, struct arena *arena)
 
 static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struct arena *arena)
 {
-    static const char *const away[CAUSE_COUNT] = {
-        [CAUSE_ALLOCATOR] = "no cudaMalloc takes time, or is tried again",
-        [CAUSE_STRAGGLERS] = "no noise: GPUs alike, nothing varies",
-        [CAUSE_LATENCY] = "collectives without hops",
-        [CAUSE_BANDWIDTH] = "NICs and switches without limit",
-        [CAUSE_CONTENTION] = "kernels beside collectives as if alone",
-        [CAUSE_HOST] = "issuing costs the host nothing",
-    };
     struct table table = {0};
     table_column(&table, "cause", "", true);
     table_column(&table, "change", "TFLOPS/GPU", false);
     table_column(&table, "of the small", "%", false);
     table_column(&table, "taken away", "", true);
     for (int i = 0; i <= CAUSE_COUNT; i++) {
-        bool rest = i == CAUSE_COUNT;
-        double part = rest ? w->rest : w->part[i];
-        table_cell(&table, rest ? "rest" : scenario_cause_names[i]);
+        double part = i == CAUSE_REST ? w->rest : w->part[i];
+        table_cell(&table, scenario_causes[i].name);
         table_cell(&table, change(-part, 3, arena));
         table_cell(&table, change(-100 * part / w->small[0], 2, arena));
-        table_cell(&table, rest ? "all of these: work that changes with the cluster" : away[i]);
+        table_cell(&table, scenario_causes[i].away);
     }
     double loss = w->small[0] - w->large[0];
     table_cell(&table, "sum");
@@ -141,6 +133,31 @@ static void print_path(FILE *out, const struct scenario_path *path, int top, str
     table_free(&table);
 }
 
+/* Why the curve falls, where the time of its large end goes, and there op by op. */
+static void print_curve(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
+    const char *label, const struct scenario_waterfall *waterfall, const struct exec_result *result)
+{
+    struct arena arena = ARENA_INIT;
+    int64_t gpus = large->options.cluster.gpus;
+    printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "", label,
+        small->options.cluster.gpus, gpus, waterfall->small[0], waterfall->large[0]);
+    print_waterfall(stdout, waterfall, &arena);
+    struct scenario_loss loss = scenario_waterfall_loss(waterfall, small, large);
+    putchar('\n');
+    words_paragraph(stdout, scenario_loss_sentence(&arena, &loss));
+    struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
+    const char *point = arena_printf(&arena, "%s, %" PRId64 " GPU%s", label, gpus, plural(gpus));
+    putchar('\n');
+    words_paragraph(stdout, scenario_step_sentence(&arena, point, &step));
+    struct scenario_path path;
+    scenario_path(&path, result, &arena);
+    printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);
+    print_path(stdout, &path, explain->top, &arena);
+    explain->explained = true;
+    vec_free(&path.items);
+    arena_release(&arena);
+}
+
 static enum status explain_curve(
     struct explain *explain, const struct scenario_point *small, const struct scenario_point *large, struct diag *diag)
 {
@@ -165,17 +182,8 @@ static enum status explain_curve(
     struct scenario_result result;
     if (status == STATUS_OK)
         status = scenario_simulate(&result, &traced, &arena, diag);
-    if (status == STATUS_OK) {
-        printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "",
-            label, small->options.cluster.gpus, large->options.cluster.gpus, waterfall.small[0], waterfall.large[0]);
-        print_waterfall(stdout, &waterfall, &arena);
-        struct scenario_path path;
-        scenario_path(&path, &result.exec, &arena);
-        printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", large->options.cluster.gpus, path.step_s);
-        print_path(stdout, &path, explain->top, &arena);
-        explain->explained = true;
-        vec_free(&path.items);
-    }
+    if (status == STATUS_OK)
+        print_curve(explain, small, large, label, &waterfall, &result.exec);
     if (status == STATUS_OK && explain->store)
         status = store_put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
     arena_release(&arena);

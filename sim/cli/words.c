@@ -50,3 +50,21 @@ void words_oom(FILE *out, const struct exec_memory *memory)
         }
     fputs(" GiB\n", out);
 }
+
+enum { LINE = 100 };
+
+void words_paragraph(FILE *out, const char *text)
+{
+    while (*text) {
+        size_t n = strlen(text);
+        if (n > LINE) {
+            n = LINE;
+            while (n > 0 && text[n] != ' ')
+                n--;
+            n = n > 0 ? n : strcspn(text, " ");
+        }
+        fprintf(out, "%.*s\n", (int)n, text);
+        text += n;
+        text += strspn(text, " ");
+    }
+}

@@ -16,6 +16,9 @@ const char *words_counted_all(const struct scenario_set *set);
  * round to zero: "+1.50", "0.00". */
 const char *words_number(struct arena *arena, double value, int digits, bool sign);
 
+/* The text in lines of at most 100 characters. */
+void words_paragraph(FILE *out, const char *text);
+
 /* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category. Two
  * indented lines. */
 void words_oom(FILE *out, const struct exec_memory *memory);

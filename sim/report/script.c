@@ -31,6 +31,11 @@ const char *script_terminal(const char *path)
     return NULL;
 }
 
+/* wrap(text, n): the text in lines of at most n characters. */
+static const char wrap[] = "wrap_at(text, i) = i < 2 || text[i:i] eq ' ' ? i : wrap_at(text, i - 1)\n"
+                           "wrap(text, n) = strlen(text) <= n ? text : "
+                           "text[1:wrap_at(text, n + 1) - 1].\"\\n\".wrap(text[wrap_at(text, n + 1) + 1:*], n)\n";
+
 /* "there are: a, b, c", behind the `used` characters of out, for the message about a figure that is not there. */
 static size_t list_figures(char *out, size_t used, size_t n, const char *folder)
 {
@@ -220,6 +225,7 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
         store_parameters(store, cut, sizeof cut / sizeof *cut);
         fprintf(script, "terminal(height) = 'set terminal '.%s\neval terminal(800)\n", script_terminal(plot->out));
         fputs("set encoding utf8\nset datafile columnheaders\n", script);
+        fputs(wrap, script);
         status = write_blocks(script, store, sql, sql_path, &shown, diag);
         fputs(gp, script);
     }

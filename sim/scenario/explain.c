@@ -3,15 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const scenario_cause_names[CAUSE_COUNT + 1] = {
-    [CAUSE_ALLOCATOR] = "allocator",
-    [CAUSE_STRAGGLERS] = "stragglers",
-    [CAUSE_LATENCY] = "latency",
-    [CAUSE_BANDWIDTH] = "bandwidth",
-    [CAUSE_CONTENTION] = "contention",
-    [CAUSE_HOST] = "host",
-};
-
 /* So many times the NICs' bandwidth is no limit beside NVLink. */
 static const double NO_LIMIT = 1e3;
 
@@ -92,6 +83,19 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
     free(results);
     free(arenas);
     return status;
+}
+
+struct scenario_loss scenario_waterfall_loss(
+    const struct scenario_waterfall *waterfall, const struct scenario_point *small, const struct scenario_point *large)
+{
+    struct scenario_loss loss = {.small_gpus = small->options.cluster.gpus,
+        .large_gpus = large->options.cluster.gpus,
+        .small = waterfall->small[0],
+        .large = waterfall->large[0]};
+    for (int i = 0; i < CAUSE_COUNT; i++)
+        loss.part[i] = waterfall->part[i];
+    loss.part[CAUSE_REST] = waterfall->rest;
+    return loss;
 }
 
 /* ---- what the compute stream did ---- */

@@ -19,18 +19,8 @@
 #ifndef FLOPCAST_SCENARIO_EXPLAIN_H
 #define FLOPCAST_SCENARIO_EXPLAIN_H
 
+#include "scenario/causes.h"
 #include "scenario/scenario.h"
-
-enum scenario_cause {
-    CAUSE_ALLOCATOR,
-    CAUSE_STRAGGLERS,
-    CAUSE_LATENCY,
-    CAUSE_BANDWIDTH,
-    CAUSE_CONTENTION,
-    CAUSE_HOST,
-    CAUSE_COUNT
-};
-extern const char *const scenario_cause_names[CAUSE_COUNT + 1];
 
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause);
 
@@ -42,6 +32,10 @@ struct scenario_waterfall {
 /* Fourteen runs, on all cores. STATUS_INPUT when one of the two runs out of memory: there is nothing to compare. */
 enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
     const struct scenario_point *large, struct diag *diag);
+
+/* For the sentence about it. */
+struct scenario_loss scenario_waterfall_loss(
+    const struct scenario_waterfall *waterfall, const struct scenario_point *small, const struct scenario_point *large);
 
 /* What the compute stream of a rank did during the last measured step, by op; numbers in names are '#'. */
 struct scenario_path_item {

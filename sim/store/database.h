@@ -24,6 +24,10 @@ enum status database_exec(struct store *store, const char *sql, const char *what
 /* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
 
+/* For queries, on this connection alone: step_part (part, name) names the parts of a step; v_step is v_breakdown with
+ * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (scenario/causes.h). */
+enum status database_causes(struct store *store, struct diag *diag);
+
 /* schema.sql and what later versions add to it, made C strings by the build. */
 extern const char database_schema[], database_schema_2[], database_schema_3[], database_schema_4[], database_schema_5[],
     database_schema_6[], database_schema_7[], database_schema_8[], database_schema_9[], database_schema_10[],

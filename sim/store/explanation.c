@@ -21,10 +21,9 @@ enum status store_put_explanation(struct store *store, const struct scenario_wat
     status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
     for (int i = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
-        bool rest = i == CAUSE_COUNT;
         struct record_cell part[] = {cell_int("explanation_id", id), cell_int("position", i),
-            cell_text("cause", rest ? "rest" : scenario_cause_names[i]),
-            cell_real("lost_tflops_per_gpu", true, rest ? waterfall->rest : waterfall->part[i])};
+            cell_text("cause", scenario_causes[i].name),
+            cell_real("lost_tflops_per_gpu", true, i == CAUSE_REST ? waterfall->rest : waterfall->part[i])};
         status = insert_row(store, &parts, part, sizeof part / sizeof *part, what, diag);
     }
     sqlite3_finalize(head.statement);

@@ -144,6 +144,8 @@ static enum status set_up(struct store *store, enum store_mode mode, struct diag
         status = copy_to_memory(store, diag);
     if (version < SCHEMA_VERSION && status == STATUS_OK)
         status = migrate(store, version, diag);
+    if (status == STATUS_OK && mode == STORE_READ)
+        status = database_causes(store, diag);
     if (status == STATUS_OK)
         status = database_exec(store, mode == STORE_READ ? "PRAGMA query_only = 1" : "PRAGMA foreign_keys = 1",
             "configure the connection", diag);

@@ -9,6 +9,7 @@ scenario a.yaml 'sweep: [{cluster.gpus: [8, 16, 32]}, {train.micro_batch: [32, 6
 expect 0 "$FLOPCAST" explain a.yaml --db a.db
 says out "tiny.json DDP, batch 32, 8 -> 32 GPUs" "tiny.json DDP, batch 64, 8 -> 32 GPUs" allocator stragglers latency bandwidth contention host \
     rest sum "the last step on 32 GPUs" "transformer.h.#/mlp.c_fc"
+cp out printed
 [[ $(grep -c '^sum ' out) == 2 ]] || fail "not two waterfalls: $(<out)"
 # The parts printed add up to the change in the heading, and are per cent of its first number; so are items of the step's length.
 awk 'function off(a, b, by) { return a - b > by || b - a > by }
@@ -25,6 +26,15 @@ sums=$(ask "SELECT count(*) || ' explanations off by ' || max(abs(lost - small_t
 if command -v gnuplot >/dev/null; then
     expect 0 "$FLOPCAST" plot waterfall --db a.db --out a.svg
     says a.svg stragglers "32 GPUs" "batch 32" "batch 64"
+    # Below the figure stands what was printed, of the curve that loses the larger share.
+    sentence() { sed 's/<[^>]*>//g' "$1" | tr -s ' \n\t' ' ' | grep -o "$2" | head -n 1; } # FIGURE PATTERN
+    printed() { [[ $1 && $(tr -s '\n' ' ' <printed) == *"$1"* ]] || fail "the figure says something else: $1"; }
+    printed "$(sentence a.svg 'From 8 to 32 GPUs a GPU loses .* go to [^.]*\.')"
+    # And breakdown says of a point what explain says of it, in the same words.
+    expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --set cluster.gpus=32 --set train.micro_batch=32
+    expect 0 "$FLOPCAST" plot breakdown --db b.db --out b.svg
+    printed "$(sentence b.svg 'tiny.json DDP, batch 32, 32 GPUs: kernels alone take .* go to [^.]*\.')"
+    says b.svg "<text>latency<" "<text>stragglers<" "<text>bandwidth and contention<"
     # All curves of the newest command and no older one's, each with what tells it from the others.
     expect 0 "$FLOPCAST" explain a.yaml --set train.micro_batch=32 --set "train.seq_len=[128, 64]" --from 8 --to 16 --db a.db
     says out "batch 32, train.seq_len 128, 8 -> 16 GPUs" "batch 32, train.seq_len 64, 8 -> 16 GPUs"

@@ -21,7 +21,8 @@ expect 0 "$FLOPCAST" run a.yaml --db b.db --quiet --samples 2 --set "train.micro
 expect 0 "$FLOPCAST" plot scaling --db b.db --out scaling.svg
 [[ ! -s out ]] || fail "what was asked for is no news: $(cat out)"
 says scaling.svg "tiny.json DDP, batch 2, 128 tokens, fp16_mixed: " "tiny.json DDP, batch 4, 256 tokens, fp32: " "Bands: 90 %"
-# Pictures are as high as what they name needs: 8 curves are 4 lines of 27 pixels more; 16 bars of two lines 220 + 18 x 16 x 2.3.
+# Pictures are as high as what they name needs: 8 curves are 4 lines of 27 pixels more; 16 bars of two lines 220 + 18 x 16 x 2.3
+# (breakdown 60 more, for its sentence).
 says scaling.svg 'viewBox="0 0 1200 908"'
 # One column of names, however many: the second would lie outside.
 expect 0 "$FLOPCAST" run a.yaml --db many.db --quiet --set "train.micro_batch=[1, 2, 4, 8]" --set "train.seq_len=[64, 128, 256]" \
@@ -31,9 +32,10 @@ expect 0 "$FLOPCAST" plot scaling --db many.db --out many.svg
 [[ $(grep -B 1 "<text>tiny.json DDP, batch" many.svg | sed -n 's/.*translate(\([^,]*\),.*/\1/p' | sort -u | wc -l) == 1 ]] || fail "names in several columns"
 for figure in memory breakdown; do
     expect 0 "$FLOPCAST" plot $figure --db b.db --out $figure.svg
-    says $figure.svg 'viewBox="0 0 1200 882"'
+    more=$([[ $figure == breakdown ]] && echo 60 || echo 0)
+    says $figure.svg "viewBox=\"0 0 1200 $((882 + more))\""
     expect 0 "$FLOPCAST" plot $figure --db a.db --out $figure.svg
-    says $figure.svg 'viewBox="0 0 1200 800"'
+    says $figure.svg "viewBox=\"0 0 1200 $((800 + more))\""
 done
 # Settings beside each other on as many GPUs: a bar each, also of points out of memory, be it all of them.
 expect 0 "$FLOPCAST" plot speed --db b.db --out speed.svg
