@@ -19,7 +19,7 @@
  * NVLS (node); latency of the network and of posting to it, efficiency, channels, copies through host memory where
  * there is no GPUDirect (cluster). Of algorithms and protocols the fastest by this estimate is taken, which is NCCL's
  * rule with calibrated instead of built-in constants; NCCL's own mistakes of choice are not imitated (tried:
- * sim/README.md), but for what its formulas leave out of a broadcast (ring.c).
+ * results/NOTES.md), but for what its formulas leave out of a broadcast (ring.c).
  *
  * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:

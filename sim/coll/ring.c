@@ -22,8 +22,8 @@
  * A broadcast's or reduce's pipeline fills once, so nothing hides: all hops and crossings, and at each crossing a slot
  * of every channel, which the proxy sends when it is complete. NCCL's own estimate counts no slots, so they do not
  * matter to its choice of protocol (unforeseen_s), though LL128's are 18 times as large as LL's. No table of nccl-tests
- * checks this; InternEvo's broadcasts of weights to 16 to 1,024 GPUs do, roughly (sim/README.md). Ignored: the slots
- * of Simple inside a node, which are sent at once. */
+ * checks this; InternEvo's broadcasts of weights to 16 to 1,024 GPUs do, roughly (`flopcast validate --open`). Ignored:
+ * the slots of Simple inside a node, which are sent at once. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
