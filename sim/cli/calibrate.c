@@ -44,7 +44,7 @@ int cmd_calibrate(int argc, char **argv)
         .doc = "Work with measurements.\v"
                "  fit         compute the parameters in topologies from measurements\n"
                "  import      put measurements into a database\n"
-               "  check       compare a log of nccl-tests with what is predicted\n"
+               "  check       compare a log of nccl-tests, or a trace, with what is predicted\n"
                "  show        print a fit that is in a database\n\n"
                "'flopcast calibrate fit --help' and so on explain each."};
     int status = CLI_OK;

@@ -6,6 +6,7 @@
 int calibrate_fit(int argc, char **argv);
 int calibrate_import(int argc, char **argv);
 int calibrate_check(int argc, char **argv);
+int calibrate_check_trace(int argc, char **argv); /* "flopcast calibrate check trace" */
 int calibrate_show(int argc, char **argv);
 
 #endif

@@ -10,6 +10,7 @@
 #include "calibrate/check_nccl.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_DB };
 
@@ -139,8 +140,16 @@ int calibrate_check(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .args_doc = "LOG",
-        .doc = "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster."};
+        .args_doc = "LOG\ntrace FILE",
+        .doc =
+            "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster; or, with "
+            "`trace`, a training run's own trace with what is predicted for its scenario ('flopcast calibrate check "
+            "trace --help')."};
+    if (argc > 1 && strcmp(argv[1], "trace") == 0) {
+        char whole[] = "flopcast calibrate check trace";
+        argv[1] = whole;
+        return calibrate_check_trace(argc - 1, argv + 1);
+    }
     struct check_command command = {.force = COLL_FREE};
     arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;

@@ -165,21 +165,6 @@ static int load_doubt(struct run *run)
     return cli_report(&diag);
 }
 
-static void tell_swept(const struct scenario_set *set, struct arena *arena, struct diag *diag)
-{
-    struct vary vary;
-    vary_find(&vary, set, arena);
-    const char *text = "";
-    for (int i = 0; i < vary.options.n; i++) {
-        const struct vary_option *option = &vary.options.at[i];
-        text = arena_printf(
-            arena, "%s --set %s=%s", text, option->path, vary_text(option, &set->points[0].options, arena));
-    }
-    diag_input(diag, (struct source_pos){.file = set->file},
-        "%d points, but --trace shows one; set what is swept to one value, as in%s", set->n_points, text);
-    vec_free(&vary.options);
-}
-
 /* Ask the one point for its timeline. */
 static int request_trace(struct run *run)
 {
@@ -187,8 +172,7 @@ static int request_trace(struct run *run)
     struct scenario_point *point = &run->sets[0].points[0];
     if (run->trace_ranks.n == 0)
         vec_push(&run->trace_ranks, 0);
-    if (run->sets[0].n_points > 1)
-        tell_swept(&run->sets[0], &run->arena, &diag);
+    vary_refuse_several(&run->sets[0], "--trace shows one", &run->arena, &diag);
     for (int i = 0; i < run->trace_ranks.n; i++)
         if (run->sets[0].n_points == 1 && run->trace_ranks.at[i] >= point->options.cluster.gpus)
             diag_input(&diag, (struct source_pos){0}, "--trace-ranks: there is no rank %d among %lld GPUs",

@@ -136,3 +136,21 @@ const char *vary_assignments(const struct vary *vary, const struct scenario_poin
             vary_text(&vary->options.at[i], &point->options, arena));
     return text;
 }
+
+enum status vary_refuse_several(
+    const struct scenario_set *set, const char *wants_one, struct arena *arena, struct diag *diag)
+{
+    struct vary vary;
+    const char *text = "";
+    if (set->n_points == 1)
+        return STATUS_OK;
+    vary_find(&vary, set, arena);
+    for (int i = 0; i < vary.options.n; i++) {
+        const struct vary_option *option = &vary.options.at[i];
+        text = arena_printf(
+            arena, "%s --set %s=%s", text, option->path, vary_text(option, &set->points[0].options, arena));
+    }
+    vec_free(&vary.options);
+    return diag_input(diag, (struct source_pos){.file = set->file},
+        "%d points, but %s; set what is swept to one value, as in%s", set->n_points, wants_one, text);
+}

@@ -28,6 +28,10 @@ const char *vary_short(const struct vary_option *option, const struct scenario *
 /* "train.attention=flash; cluster.gpus=16": as --set takes them. */
 const char *vary_assignments(const struct vary *vary, const struct scenario_point *point, struct arena *arena);
 
+/* An error when the set has several points; wants_one: "--trace shows one". */
+enum status vary_refuse_several(
+    const struct scenario_set *set, const char *wants_one, struct arena *arena, struct diag *diag);
+
 /* Its value in a point as text, in the arena. */
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
 

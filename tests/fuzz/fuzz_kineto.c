@@ -1,6 +1,11 @@
 /* Any bytes as a trace of PyTorch's profiler. What must hold: no crash, no leak, a message for every refusal, and rows
- * that the database takes. */
+ * that the database takes; of a trace that is summed up: steps one after the other, of which the parts are the whole.
+ */
 #include "calibrate/import_kineto.h"
+#include "calibrate/trace_file.h"
+#include "calibrate/trace_sum.h"
+
+#include <math.h>
 
 static enum status take_collective(void *self, const struct collective_measurement *row, struct diag *diag)
 {
@@ -19,6 +24,42 @@ static enum status take_kernel(void *self, const struct kernel_measurement *row,
     return STATUS_OK;
 }
 
+static void check_steps(const struct trace *trace)
+{
+    BUG_IF(trace->steps.n == 0, "no step");
+    for (int i = 0; i < trace->steps.n; i++)
+        BUG_IF(trace->steps.at[i].end < trace->steps.at[i].start ||
+                   (i > 0 && trace->steps.at[i].start != trace->steps.at[i - 1].end),
+            "step %d", i);
+    for (int i = 0; i < trace->activities.n; i++) {
+        const struct trace_activity *activity = &trace->activities.at[i];
+        BUG_IF(activity->step < TRACE_NO_STEP || activity->step >= trace->steps.n, "step %d", activity->step);
+        BUG_IF(activity->end < activity->start || activity->class >= TRACE_CLASS_COUNT, "activity %d", i);
+        BUG_IF(!(activity->bytes >= 0) || activity->ranks < 0, "a message of %g B", activity->bytes);
+    }
+}
+
+static void sum_up(const uint8_t *data, size_t size)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct trace trace = {.rank = -1};
+    struct input *input = input_open_text("fuzz.json", (const char *)data, size);
+    enum status status = trace_read_kineto(&trace, input, -1, &arena, &diag);
+    BUG_IF((status == STATUS_OK) != (diag.n_errors == 0), "status %d, %d errors", status, diag.n_errors);
+    if (status == STATUS_OK) {
+        struct trace_sum sum;
+        check_steps(&trace);
+        trace_sum(&sum, &trace);
+        double parts_s = sum.compute_s + sum.exposed_s + sum.copies_s + sum.idle_s;
+        BUG_IF(!(fabs(parts_s - sum.step_s) <= 1e-9 * sum.step_s), "parts of %g s in %g", parts_s, sum.step_s);
+        trace_sum_free(&sum);
+    }
+    input_close(input);
+    trace_free(&trace);
+    arena_release(&arena);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct arena arena = ARENA_INIT;
@@ -31,5 +72,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     BUG_IF(status == STATUS_OK && trace.collectives + trace.kernels == 0, "no rows and no message");
     input_close(input);
     arena_release(&arena);
+    sum_up(data, size);
     return 0;
 }

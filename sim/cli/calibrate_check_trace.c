@@ -1,0 +1,344 @@
+#include "cli/arguments.h"
+#include "cli/calibrate.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "cli/vary.h"
+#include "cli/words.h"
+
+#include "base/files.h"
+#include "calibrate/check_trace.h"
+
+#include <limits.h>
+#include <math.h>
+
+enum { KEY_SCENARIO = 256, KEY_SET, KEY_DB, KEY_DEVICE, KEY_TOP };
+enum { MOST_ROWS = 1000000, MOST_DEVICES = 1 << 20 };
+static const double ms = 1e3, us = 1e6, GB = 1e-9;
+
+struct check_command {
+    const char *file, *scenario, *db;
+    int device, top;
+    VEC(struct scenario_override) overrides;
+    struct arena arena;
+};
+
+static const struct argp_option options[] = {
+    {"scenario", KEY_SCENARIO, "FILE", 0, "The scenario of the run that was traced; without it the trace is summed up",
+        0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", 0},
+    {"device", KEY_DEVICE, "N", 0, "Of several GPUs in a file: which one (default: the one of the lowest number)", 0},
+    {"top", KEY_TOP, "N", 0, "Show the N longest collectives, kernels and differences (default: 12)", 0},
+    {"db", KEY_DB, "PATH", 0,
+        "Store the measured and the simulated step in this database, for `flopcast plot timeline`", 0},
+    {0},
+};
+
+static const char doc[] =
+    "Compare a trace of a training run with what is predicted for its scenario: the step, its kernels class by class, "
+    "its "
+    "collectives one by one, and where the two differ most. FILE is a trace of PyTorch's profiler (.json, .json.gz) or "
+    "a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\v"
+    "Steps are found by the annotations ProfilerStep#N, else by the repetition of the kernels. All times are those of "
+    "the mean step. A collective's time includes that it waits for the last rank. Exposed communication: a collective "
+    "runs and no kernel does. Classes are told by the names of kernels; '-' is not known. A trace of `flopcast run "
+    "--trace` can be checked, too.";
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct check_command *command = state->input;
+    char *end = NULL;
+    switch (key) {
+    case KEY_SCENARIO:
+        if (command->scenario)
+            argp_error(state, "--scenario %s: there is one already, %s", arg, command->scenario);
+        command->scenario = arg;
+        return 0;
+    case KEY_SET:
+        vec_push(&command->overrides, argument_override("set", arg, &command->arena, state));
+        return 0;
+    case KEY_DB:
+        command->db = arg;
+        return 0;
+    case KEY_DEVICE:
+        command->device = (int)strtol(arg, &end, 10);
+        if (*arg < '0' || *arg > '9' || *end || command->device > MOST_DEVICES)
+            argp_error(state, "--device %s: the number of a GPU is wanted, as in 0", arg);
+        return 0;
+    case KEY_TOP:
+        command->top = argument_count("top", arg, MOST_ROWS, state);
+        return 0;
+    case ARGP_KEY_ARG:
+        if (command->file)
+            argp_error(state, "one trace at a time; '%s' is a second one", arg);
+        command->file = arg;
+        return 0;
+    case ARGP_KEY_END:
+        if (!command->file)
+            argp_error(state, "a trace is missing");
+        if (!command->scenario && command->overrides.n > 0)
+            argp_error(state, "--set is for --scenario FILE");
+        if (!command->scenario && command->db)
+            argp_error(state, "--db is for --scenario FILE: it stores both sides");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* ---- what was found ---- */
+
+static void print_head(FILE *out, const struct check_command *command, const struct trace_check *check)
+{
+    const struct trace *trace = &check->trace;
+    const struct trace_sum *sum = &check->measured;
+    fputs(command->file, out);
+    if (trace->rank >= 0)
+        fprintf(out, ": rank %lld", (long long)trace->rank);
+    if (trace->rank >= 0 && trace->world_size > 0)
+        fprintf(out, " of %lld", (long long)trace->world_size);
+    fprintf(out, "%s%s", trace->rank >= 0 ? ", " : ": ", trace->about.gpu ? trace->about.gpu : "GPU not stated");
+    if (trace->devices > 1)
+        fprintf(out, ", GPU %lld of %d in the file", (long long)trace->device, trace->devices);
+    if (trace->about.nccl_version)
+        fprintf(out, ", NCCL %s", trace->about.nccl_version);
+    fputc('\n', out);
+    if (trace->found == TRACE_WHOLE)
+        fputs("no steps found: no annotation ProfilerStep#N, and the kernels do not repeat; the whole trace counts as "
+              "one\n",
+            out);
+    else if (trace->found == TRACE_ANNOTATED)
+        fprintf(out, "%d step%s, found by ProfilerStep annotations", sum->steps, plural(sum->steps));
+    else
+        fprintf(out, "%d step%s, found by repetition: every %d kernels, %.1f %% of them alike", sum->steps,
+            plural(sum->steps), trace->period, 100 * trace->alike);
+    if (trace->found != TRACE_WHOLE)
+        fprintf(out, ": %.3f to %.3f ms, %.3f ms in the mean\n", sum->shortest_s * ms, sum->longest_s * ms,
+            sum->step_s * ms);
+    if (trace->outside > 0)
+        fprintf(out, "%d kernel%s and copies of other steps left out\n", trace->outside, plural(trace->outside));
+    if (trace->without_copies)
+        fputs("copies by memcpy and memset are not read from a profile of Nsight Systems\n", out);
+    if (trace->ranks_assumed > 0)
+        fprintf(out,
+            "the trace does not say how many ranks a collective has: all %lld are assumed, as one NCCL stream "
+            "has them all\n",
+            (long long)trace->world_size);
+}
+
+static const char *time_ms(struct arena *arena, double seconds)
+{
+    return arena_printf(arena, "%.3f", seconds * ms);
+}
+
+/* Columns of both sides, or of the measured one alone. */
+static void two_sides(struct table *table, bool compared, const char *unit)
+{
+    table_column(table, "measured", unit, false);
+    if (compared)
+        table_column(table, "simulated", unit, false);
+}
+
+/* ---- tables ---- */
+
+static void print_parts(FILE *out, const struct trace_check *check, struct arena *arena)
+{
+    const struct trace_sum *m = &check->measured, *s = &check->simulated;
+    const struct {
+        const char *name;
+        double measured_s, simulated_s;
+    } parts[] = {{"step", m->step_s, s->step_s}, {"  kernels run", m->compute_s, s->compute_s},
+        {"  exposed communication", m->exposed_s, s->exposed_s},
+        {"  copies from or to the host alone", m->copies_s, s->copies_s}, {"  idle", m->idle_s, s->idle_s},
+        {"hidden communication", m->hidden_s, s->hidden_s}};
+    struct table table = {0};
+    table_column(&table, "time of a step", "", true);
+    two_sides(&table, check->compared, "ms");
+    table_column(&table, "measured", "%", false);
+    if (check->compared) {
+        table_column(&table, "simulated", "%", false);
+        table_column(&table, "measured - simulated", "ms", false);
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        table_cell(&table, parts[i].name);
+        table_cell(&table, time_ms(arena, parts[i].measured_s));
+        if (check->compared)
+            table_cell(&table, time_ms(arena, parts[i].simulated_s));
+        table_cell(&table, arena_printf(arena, "%.1f", 100 * parts[i].measured_s / m->step_s));
+        if (!check->compared)
+            continue;
+        table_cell(&table, arena_printf(arena, "%.1f", 100 * parts[i].simulated_s / s->step_s));
+        table_cell(&table, words_number(arena, (parts[i].measured_s - parts[i].simulated_s) * ms, 3, true));
+    }
+    fputc('\n', out);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_classes(FILE *out, const struct trace_check *check, struct arena *arena)
+{
+    const struct trace_sum *m = &check->measured, *s = &check->simulated;
+    struct table table = {0};
+    table_column(&table, "class of kernels", "", true);
+    two_sides(&table, check->compared, "a step");
+    two_sides(&table, check->compared, "ms");
+    if (check->compared)
+        table_column(&table, "measured - simulated", "ms", false);
+    for (int c = 0; c < TRACE_CLASS_COUNT; c++) {
+        if (m->class_count[c] == 0 && s->class_count[c] == 0)
+            continue;
+        table_cell(&table, trace_class_name(c));
+        table_cell(&table, arena_printf(arena, "%.5g", m->class_count[c]));
+        if (check->compared)
+            table_cell(&table, arena_printf(arena, "%.5g", s->class_count[c]));
+        table_cell(&table, time_ms(arena, m->class_s[c]));
+        if (!check->compared)
+            continue;
+        table_cell(&table, time_ms(arena, s->class_s[c]));
+        table_cell(&table, words_number(arena, (m->class_s[c] - s->class_s[c]) * ms, 3, true));
+    }
+    fputc('\n', out);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+/* To so many digits; "-" for what is not known. */
+static const char *known(struct arena *arena, double value, int digits)
+{
+    return value > 0 ? arena_printf(arena, "%.*f", digits, value) : "-";
+}
+
+static const char *count(struct arena *arena, const struct trace_group *group)
+{
+    return group ? arena_printf(arena, "%.4g", group->count) : "-";
+}
+
+static double mean_s(const struct trace_group *group)
+{
+    return group ? group->time_s / group->count : 0;
+}
+
+/* Bytes a second of one of the collectives in the mean; 0: not known. */
+static double rate(const struct trace_group *group, double bytes)
+{
+    return group && group->time_s > 0 ? bytes / mean_s(group) : 0;
+}
+
+static void print_group(struct table *table, const struct trace_pair *pair, bool compared, struct arena *arena)
+{
+    const struct trace_group *m = pair->measured, *s = pair->simulated, *any = m ? m : s;
+    BUG_IF(!any, "a pair of nothing");
+    double m_bus = m ? rate(m, trace_bus_bytes(m)) : 0, s_bus = s ? rate(s, trace_bus_bytes(s)) : 0;
+    table_cell(table, any->kind == TRACE_UNKNOWN_KIND ? "-" : coll_kind_names[any->kind]);
+    table_cell(table, known(arena, any->ranks ? any->ranks : s ? s->ranks : 0, 0));
+    table_cell(table, known(arena, any->bytes, 0));
+    table_cell(table, count(arena, m));
+    if (compared)
+        table_cell(table, count(arena, s));
+    table_cell(table, known(arena, mean_s(m) * us, 1));
+    if (compared)
+        table_cell(table, known(arena, mean_s(s) * us, 1));
+    table_cell(table, known(arena, m ? rate(m, m->bytes) * GB : 0, 2));
+    table_cell(table, known(arena, m_bus * GB, 2));
+    if (compared)
+        table_cell(table, known(arena, s_bus * GB, 2));
+}
+
+static void print_collectives(FILE *out, const struct trace_check *check, int top, struct arena *arena)
+{
+    int n = check->pairs.n;
+    struct table table = {0};
+    if (n == 0) {
+        fputs("\nno collectives\n", out);
+        return;
+    }
+    table_column(&table, "collective", "", true);
+    table_column(&table, "ranks", "", false);
+    table_column(&table, "bytes", "", false);
+    two_sides(&table, check->compared, "a step");
+    two_sides(&table, check->compared, "us");
+    table_column(&table, "measured", "algbw, GB/s", false);
+    two_sides(&table, check->compared, "busbw, GB/s");
+    for (int i = 0; i < n && i < top; i++)
+        print_group(&table, &check->pairs.at[i], check->compared, arena);
+    fputc('\n', out);
+    table_print(out, &table);
+    table_free(&table);
+    if (n > top)
+        fprintf(out, "and %d more: --top %d\n", n - top, n);
+}
+
+static void print_kernels(FILE *out, const struct trace_sum *sum, int top, struct arena *arena)
+{
+    static const int width = 80; /* of a name: C++ templates are longer than any line */
+    struct table table = {0};
+    table_column(&table, "kernel", "", true);
+    table_column(&table, "class", "", true);
+    table_column(&table, "a step", "", false);
+    table_column(&table, "ms", "", false);
+    for (int i = 0; i < sum->kernels.n && i < top; i++) {
+        const struct trace_kernel *kernel = &sum->kernels.at[i];
+        table_cell(&table, arena_printf(arena, "%.*s", width, kernel->name));
+        table_cell(&table, trace_class_name(kernel->class));
+        table_cell(&table, arena_printf(arena, "%.5g", kernel->count));
+        table_cell(&table, time_ms(arena, kernel->time_s));
+    }
+    fputc('\n', out);
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_differences(FILE *out, const struct trace_check *check, int top)
+{
+    const struct trace_sum *m = &check->measured, *s = &check->simulated;
+    fprintf(out,
+        "\nthe step takes %.4g ms, simulated %.4g ms (measured / simulated - 1 = %+.1f %%); what differs most:\n",
+        m->step_s * ms, s->step_s * ms, 100 * (m->step_s / s->step_s - 1));
+    for (int i = 0; i < check->differences.n && i < top; i++)
+        fprintf(out, "%3d. %s\n", i + 1, check->differences.at[i].text);
+}
+
+static void print(FILE *out, const struct check_command *command, const struct trace_check *check)
+{
+    struct arena arena = ARENA_INIT;
+    print_head(out, command, check);
+    print_parts(out, check, &arena);
+    print_classes(out, check, &arena);
+    print_collectives(out, check, command->top, &arena);
+    print_kernels(out, &check->measured, command->top, &arena);
+    if (check->compared)
+        print_differences(out, check, command->top);
+    arena_release(&arena);
+}
+
+/* ---- command ---- */
+
+static enum status compare(struct check_command *command, struct trace_check *check, struct diag *diag)
+{
+    struct arena *arena = &command->arena;
+    command->scenario = files_find(arena, command->scenario);
+    enum status status =
+        scenario_load(&check->set, command->scenario, command->overrides.at, command->overrides.n, arena, diag);
+    if (status == STATUS_OK)
+        status = vary_refuse_several(&check->set, "a trace is of one", arena, diag);
+    if (status == STATUS_OK)
+        status = trace_check_simulate(check, command->file, diag);
+    return status;
+}
+
+int calibrate_check_trace(int argc, char **argv)
+{
+    const struct argp argp = {.options = options, .parser = parse, .args_doc = "FILE", .doc = doc};
+    struct check_command command = {.device = -1, .top = 12};
+    struct diag diag = DIAG_INIT;
+    struct trace_check check = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    enum status status = trace_check_load(&check, command.file, command.device, &diag);
+    if (status == STATUS_OK && command.scenario)
+        status = compare(&command, &check, &diag);
+    if (status == STATUS_OK)
+        print(stdout, &command, &check);
+    trace_check_free(&check);
+    vec_free(&command.overrides);
+    arena_release(&command.arena);
+    return cli_report(&diag);
+}

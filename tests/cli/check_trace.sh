@@ -1,0 +1,67 @@
+#!/usr/bin/env bash
+# `flopcast calibrate check trace`: a real trace alone and beside a scenario; what is refused. The numbers of the trace are counted by hand
+# in tests/calibrate/test_trace.c.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+trace=$FLOPCAST_SOURCE_DIR/tests/calibrate/data/kineto/resnet50_2xa100.json.gz
+check=("$FLOPCAST" calibrate check trace)
+
+expect 0 "${check[@]}" "$trace"
+says out "rank 0 of 2, NVIDIA A100-PG509-200, NCCL 2.17.1" \
+    "3 steps, found by ProfilerStep annotations: 219.786 to 224.936 ms, 222.409 ms in the mean" \
+    "step                                 222.409     100.0" \
+    "  exposed communication               13.064       5.9" \
+    "all_reduce      2   8196000         1    3940.3         2.08         2.08" \
+    "void cudnn::ops::nchwToNhwcKernel<float, float, float, false, true, (cudnnKernel  copy            158  4.206"
+! grep -q simulated out || fail "a simulation that nobody asked for: $(grep simulated out)"
+
+# The same job simulated: DDP makes the same five buckets and broadcasts the same buffers, to the byte, so that each collective finds its
+# own. (The trace's other settings are not known: this is no statement about the prediction.)
+cat >resnet.yaml <<YAML
+name: resnet
+model: $FLOPCAST_SOURCE_DIR/scenarios/models/resnet50.yaml
+cluster: {topology: $FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml, gpus: 2}
+train: {micro_batch: 32, precision: tf32, optimizer: sgd_momentum}
+strategy: ddp
+run: {steps: 1, warmup_steps: 1}
+YAML
+expect 0 "${check[@]}" "$trace" --scenario resnet.yaml
+[[ ! -s err ]] || fail "warned of: $(<err)"
+for bytes in 8196000 31502336 26255360 26550272 9724160; do
+    grep -qE "^all_reduce +2 +$bytes +1 +1 " out || fail "the bucket of $bytes B: $(grep all_reduce out)"
+done
+grep -qE "^broadcast +2 +212480 +1 +1 +30.3 " out || fail "the broadcast of buffers: $(grep broadcast out)"
+says out "what differs most:" "  1. the GPU is idle 1" "than simulated: 169.9 ms, simulated " "; 5 of them, simulated 5, waiting"
+
+# Half the bytes on one side: nothing fits, and each stands alone.
+expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --set train.precision=bf16
+grep -qE "^all_reduce +2 +31502336 +1 +- +3693.8 +- " out || fail "a bucket that is not simulated: $(grep all_reduce out)"
+grep -qE "^all_reduce +2 +[0-9]+ +- +1 +- +[0-9.]+ " out || fail "a bucket that was not measured: $(grep all_reduce out)"
+
+# What speaks against the scenario is warned of.
+expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --set cluster.gpus=8 \
+    --set "cluster.topology=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" --set train.precision=fp32
+says err "the trace's GPU is NVIDIA A100-PG509-200, the scenario's V100" "is --scenario the right one?" \
+    "the trace is of 2 ranks, the scenario of 8: --set cluster.gpus=2"
+
+refused() { # refused TEXT ARGUMENT...
+    local text=$1
+    shift
+    expect 2 "${check[@]}" "$@"
+    says err "$text"
+}
+refused "a trace is missing"
+refused "one trace at a time; 'b' is a second one" a b
+refused "no.json:1:1: error: cannot open" no.json
+refused "--set is for --scenario FILE" "$trace" --set cluster.gpus=2
+refused "there is one already, a.yaml" "$trace" --scenario a.yaml --scenario b.yaml
+refused "no kernel of GPU 1 in it" "$trace" --device 1
+refused "the number of a GPU is wanted" "$trace" --device x
+refused "2 points, but a trace is of one; set what is swept to one value, as in --set cluster.gpus=2" "$trace" \
+    --scenario resnet.yaml --set "cluster.gpus=[2, 4]"
+refused "out of memory when it is simulated" "$trace" --scenario resnet.yaml --set train.micro_batch=100000
+echo '{"traceEvents": []}' >empty.json
+refused "empty.json: error: no GPU kernels in it" empty.json
+printf 'SQLite format 3' >cut.sqlite
+refused "cut.sqlite: error: cannot read it as a Nsight Systems profile" cut.sqlite
