@@ -19,7 +19,9 @@ struct memory_request {
     bool has_model;
     bool fit; /* asked by `flopcast fit` */
     struct footprint_options options;
-    const char *gpu_path; /* or NULL: all that topologies/gpus knows */
+    const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
+    const char *cluster_path; /* of `fit`: the cluster file given, or NULL */
+    struct hw cluster;        /* with cluster_path */
     struct hw_gpu *gpus;
     int n_gpus;
     bool any_math; /* --gpu SIZE: a card of which only the memory is known */

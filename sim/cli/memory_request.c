@@ -25,6 +25,7 @@ enum {
     KEY_ATTENTION,
     KEY_FORMAT,
     KEY_GPU,
+    KEY_TOPOLOGY,
     KEY_CROSS_ENTROPY,
     KEY_OFFLOAD,
     KEY_LORA,
@@ -82,6 +83,12 @@ static const struct argp_option options[] = {
         .arg = "FILE|SIZE",
         .doc = "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known ones: what "
                "would make it fit, too"},
+    {.name = "topology",
+        .key = KEY_TOPOLOGY,
+        .arg = "FILE",
+        .doc = "instead of --gpu: the cluster file (topologies/clusters/...) whose GPUs these are (default: one of "
+               "flopcast's that has the GPU)",
+        .flags = OPTION_HIDDEN},
     {0},
 };
 
@@ -148,9 +155,11 @@ static void check(const struct memory_request *request, struct argp_state *state
         argp_error(state, "LOMO is there to train all parameters; use --optimizer adamw with --lora");
     if (footprint->offload && footprint->strategy == FOOTPRINT_DDP)
         argp_error(state, "ddp does not offload; use --offload with --strategy fsdp, zero1, zero2 or zero3");
-    if (request->fit && !request->gpu_path)
+    if (request->fit && !request->gpu_path && !request->cluster_path)
         argp_error(
             state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
+    if (request->gpu_path && request->cluster_path)
+        argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
     if (request->fit && footprint->micro_batch)
         argp_error(state, "leave --micro-batch out: it is what is looked for");
     if (request->fit && request->format != MEMORY_TABLE)
@@ -169,6 +178,11 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_GPU:
         request->gpu_path = text;
+        return 0;
+    case KEY_TOPOLOGY:
+        if (!request->fit)
+            argp_error(state, "--topology is for fit; the memory of a cluster's GPU is that of --gpu");
+        request->cluster_path = text;
         return 0;
     case KEY_CHECKPOINTING:
         if (request->fit)
@@ -214,8 +228,11 @@ static void adapt_to_fit(struct argp_option *all)
             all->doc = "only for this number of GPUs that share the job (default: 1 to 512)";
             break;
         case KEY_GPU:
-            all->doc = "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; always "
-                       "needed";
+            all->doc = "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; needed, "
+                       "or --topology";
+            break;
+        case KEY_TOPOLOGY:
+            all->flags &= ~OPTION_HIDDEN;
             break;
         case KEY_SEQ:
             all->doc = "tokens of a sequence; always needed, but for images";
@@ -279,11 +296,23 @@ static enum status make_card(struct memory_request *request, struct arena *arena
     return STATUS_OK;
 }
 
+static enum status load_cluster(struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    request->cluster_path = files_find(arena, request->cluster_path);
+    enum status status = hw_load(&request->cluster, request->cluster_path, arena, diag);
+    request->n_gpus = 1;
+    request->gpus = &request->cluster.gpu;
+    request->gpu_path = request->cluster.node.gpu_path;
+    return status;
+}
+
 static enum status load_known_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     glob_t found = {0};
     enum status status = STATUS_OK;
     const char *all = files_own(arena, "topologies/gpus/*.yaml");
+    if (request->cluster_path)
+        return load_cluster(request, arena, diag);
     if (request->gpu_path)
         request->gpu_path = files_find(arena, request->gpu_path);
     if (request->gpu_path && isdigit((unsigned char)*request->gpu_path) && access(request->gpu_path, F_OK) != 0)

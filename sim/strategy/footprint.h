@@ -91,10 +91,12 @@ struct footprint {
 /* What the options of a job mean here; gpus: those that share out what the strategy shards. */
 struct footprint_options footprint_options_of(const struct strategy_options *options, int64_t gpus);
 
-/* Back again, as far as strategy_check_options() looks; fp16 is taken for bf16. And whether that has nothing against
+/* Back again, defaults for the rest; fp16 is taken for bf16. And whether strategy_check_options() has nothing against
  * them. */
 struct strategy_options footprint_strategy_options(const struct footprint_options *options);
 bool footprint_possible(const struct footprint_options *options);
+/* Whether a scenario can say the same: nobody trains in INT8, and a frozen model in INT8 has no kernels here. */
+bool footprint_can_run(const struct footprint_options *options);
 
 /* params: parameters; model: its shape, or NULL. scratch holds the model's kernels. options->gpus >= 1. */
 struct footprint footprint_of(

@@ -69,10 +69,26 @@ struct strategy_options footprint_strategy_options(const struct footprint_option
     out.kind = fsdp ? STRATEGY_FSDP : ddp ? STRATEGY_DDP : STRATEGY_DEEPSPEED;
     out.zero.stage = fsdp || ddp ? out.zero.stage : options->strategy - FOOTPRINT_ZERO1 + 1;
     out.fsdp.cpu_offload = out.zero.offload_optimizer = options->offload;
-    out.train.precision = precision_of(options->dtype);
-    out.train.optimizer = options->optimizer;
-    out.train.lora_rank = options->lora_rank;
+    struct train_options *train = &out.train;
+    train->precision = precision_of(options->dtype);
+    train->optimizer = options->optimizer;
+    train->micro_batch = options->micro_batch;
+    train->seq_len = options->seq_len;
+    train->decoder_seq_len = options->decoder_seq_len;
+    train->activation_checkpointing = options->checkpointing;
+    train->attention = options->attention;
+    train->cross_entropy = options->cross_entropy;
+    train->fusion = options->fusion;
+    train->drop_logits = options->drop_logits;
+    train->lora_rank = options->lora_rank;
+    train->lora_targets = options->lora_targets;
+    train->qlora = options->base == BASE_NF4;
     return out;
+}
+
+bool footprint_can_run(const struct footprint_options *options)
+{
+    return options->dtype != FOOTPRINT_INT8 && options->base != BASE_INT8;
 }
 
 static struct source_pos nowhere(const void *self, const char *path)

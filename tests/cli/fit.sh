@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# `flopcast fit` against `flopcast run`: what the one says fits, the other runs, and a larger micro-batch is out of memory there.
+# FIT_CELLS=all: every cell, some minutes with the release build; else a sample.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+# cells NUMBER MODEL CLUSTER STRATEGY GPUS: the three kinds of checkpointing. A line each into cells.txt: how many steps of micro-batch
+# fit is too careful at least (0, 1, 2: so large a batch more runs, too), or "wrong" where run finds it out of memory.
+beyond=${FIT_BEYOND:-2}
+cells() {
+    local model=$1 cluster=$2 strategy=$3 gpus=$4 length=1024 attention=naive precision=bf16_mixed
+    case $model in
+    llama* | mpt*) length=2048 attention=flash ;;
+    t5* | bert*) length=512 ;;
+    vit* | resnet*) length=0 ;;
+    esac
+    case $cluster in dgx-1v*) precision=fp16_mixed ;; esac
+    local options=(--topology "topologies/clusters/$cluster.yaml" --gpus "$gpus" --strategy "$strategy" --dtype "$precision" --attention "$attention")
+    local train="precision: $precision, attention: $attention"
+    ((length == 0)) || { options+=(--seq-len "$length") train+=", seq_len: $length"; }
+    expect 0 "$FLOPCAST" fit "$FLOPCAST_SOURCE_DIR/scenarios/models/$model.yaml" "${options[@]}"
+    local fitted kinds=(none full selective) kind batch more checkpointing=() batches=()
+    read -r -a fitted < <(awk -v gpus="$gpus" '$1 == gpus && NF == 4 { gsub(/[*]/, ""); print $2, $3, $4 }' out)
+    ((${#fitted[@]} == 3)) || fail "no row of $gpus GPUs: $(<out)"
+    for kind in 0 1 2; do
+        batch=${fitted[kind]}
+        for ((more = batch > 0 ? 0 : 1; more <= beyond; more++)); do
+            checkpointing+=("${kinds[kind]}") batches+=($((batch + more)))
+        done
+    done
+    local stage=
+    case $strategy in zero*) stage="deepspeed: {zero_optimization: {stage: ${strategy#zero}}}" strategy=deepspeed ;; esac
+    cat >cell.yaml <<YAML
+name: cell
+model: $FLOPCAST_SOURCE_DIR/scenarios/models/$model.yaml
+cluster: {topology: $FLOPCAST_SOURCE_DIR/topologies/clusters/$cluster.yaml, gpus: $gpus}
+train: {micro_batch: 1, $train}
+strategy: $strategy
+$stage
+sweep: [{train.activation_checkpointing: [$(IFS=, && echo "${checkpointing[*]}")], train.micro_batch: [$(IFS=, && echo "${batches[*]}")]}]
+YAML
+    expect 0 "$FLOPCAST" run cell.yaml --format csv
+    awk -F, -v fitted="${fitted[*]}" -v cell="$model, $cluster, $4 x $3" '
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; split(fitted, fit, " "); for (k = 1; k <= 3; k++) ok[k] = fit[k] == 0; next }
+        { kind = $0 ~ /checkpointing=none/ ? 1 : $0 ~ /checkpointing=full/ ? 2 : 3; more = $at["micro_batch"] - fit[kind]
+          if ($at["status"] == "ok" && more == 0) ok[kind] = 1
+          if ($at["status"] == "ok" && more > careful[kind]) careful[kind] = more }
+        END { for (k = 1; k <= 3; k++) print ok[k] ? careful[k] + 0 : "wrong", cell, k, fit[k] }' out >>cells.txt
+}
+
+if [[ ${FIT_CELLS:-} == all ]]; then
+    counts=(1 2 4 8 16 64) n=0
+    for model in gpt2-xl llama3.2-1b llama2-7b mpt-3b t5-large bert-large vit_h_14 resnet50; do
+        for cluster in h100-8x400g a100-40gb-8x200g rtx-4090-1x100g dgx-1v-ib; do
+            for strategy in ddp zero1 zero2 zero3 fsdp; do
+                cells "$model" "$cluster" "$strategy" "${counts[n % ${#counts[@]}]}"
+                n=$((n + 1))
+            done
+            n=$((n + 1)) # so that a strategy meets every number of GPUs
+        done
+    done
+else
+    cells gpt2 dgx-1v-ib ddp 8
+    cells gpt2-medium rtx-4090-1x100g zero3 16
+    cells bert-large a100-40gb-8x200g zero1 2
+    cells llama2-7b h100-8x400g fsdp 8 # in closed form 5, 44 and 13 would fit
+fi
+awk '{ n[$1]++; careful += $1 > 1 } END { for (k in n) printf "%d cells: %s\n", n[k], k; exit !(careful <= 0.05 * NR && !n["wrong"]) }' cells.txt ||
+    fail "$(grep -v '^[01] ' cells.txt)"
+
+# Of a GPU, flopcast's first cluster that has it and takes that many: 12 are three nodes of 4.
+fit() { expect 0 "$FLOPCAST" fit gpt2.json --gpu "topologies/gpus/$1.yaml" --seq-len 1024 "${@:2}"; }
+echo '{"model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4, "n_positions": 1024}' >gpt2.json
+fit h100-sxm5-80gb
+says out "on cluster 'AWS p5, 32 x 100 Gb/s EFA'"
+[[ $(grep -c '^ *[0-9][0-9]* ' out) == 10 ]] || fail "not 1 to 512 GPUs: $(<out)"
+fit h100-sxm5-80gb --gpus 16
+says out "on cluster 'AWS p5, 32 x 100 Gb/s EFA'"
+fit h100-sxm5-80gb --gpus 12
+says out "on cluster '4 x H100, 2 x 200 Gb/s Slingshot'"
+# Where no cluster is known: a card by its memory stands in the place of an H100.
+fit a100-pcie-80gb --gpus 3
+says out "on cluster 'A100 PCIe, 1 x 200 Gb/s InfiniBand'"
+expect 0 "$FLOPCAST" fit gpt2.json --gpu 24GiB --seq-len 1024 --gpus 8
+says out "gpt2.json on a card of 24GiB: 25.8 GB, less 0.5 GB of CUDA context and 0.9 GB of NCCL's" "on cluster 'H100-80GB, 8 x 400 Gb/s'"
+# What run refuses is answered in closed form, and says why.
+fit h100-sxm5-80gb --gpus 9
+says out "~: in closed form" "9 GPUs leave a node of"
+fit h100-sxm5-80gb --gpus 8 --dtype int8
+says out "~: in closed form" "nothing that is kept in INT8 is simulated"
+expect 2 "$FLOPCAST" fit gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
+says err "leave --gpu out"
+expect 2 "$FLOPCAST" fit gpt2.json --topology none.yaml --seq-len 1024
+says err "none.yaml:1:1: error: cannot open"
+expect 2 "$FLOPCAST" fit gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
+says err "bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot"
+expect 2 "$FLOPCAST" memory gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml
+says err "--topology is for fit"
