@@ -100,8 +100,10 @@ static void print_settings(void)
 static const struct reference {
     const char *name, *folder;
     const struct config_table *table;
-} references[] = {{"clusters", "topologies/clusters", &hw_cluster_table}, {"nodes", "topologies/nodes", &hw_node_table},
-    {"gpus", "topologies/gpus", &hw_gpu_table}, {"stacks", "scenarios/stacks", &stack_table}};
+    const char *setting; /* what its numbers are called in a scenario; NULL: they are not */
+} references[] = {{"clusters", "topologies/clusters", &hw_cluster_table, "cluster"},
+    {"nodes", "topologies/nodes", &hw_node_table, "cluster.node"}, {"gpus", "topologies/gpus", &hw_gpu_table, "gpu"},
+    {"stacks", "scenarios/stacks", &stack_table, NULL}};
 enum { N_REFERENCES = sizeof references / sizeof *references };
 
 static void print_reference(const struct reference *reference)
@@ -121,6 +123,9 @@ static void print_reference(const struct reference *reference)
            "needs, as\n"
            "network.kind, it needs where there is the section.\n\n",
         reference->table->what, reference->folder, reference->name);
+    if (reference->setting)
+        printf("A scenario, --set too, may give any of these numbers for itself, and sweep them: %s.KEY=VALUE.\n\n",
+            reference->setting);
     config_print_reference(stdout, reference->table, &defaults);
 }
 

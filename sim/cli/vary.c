@@ -28,7 +28,9 @@ static bool same(const struct config_field *field, const void *a, const void *b)
     case FIELD_ENUM:
         return *(const int *)a == *(const int *)b;
     case FIELD_SOURCED:
+        return ((const struct quantity *)a)->value == ((const struct quantity *)b)->value;
     case FIELD_SECTION:
+    case FIELD_OVERRIDES:
     case FIELD_NODE:
         break;
     }
@@ -42,8 +44,8 @@ static void walk(struct vary *out, const struct scenario_set *set, const struct 
         const struct config_field *field = &table->fields[f];
         const char *path = arena_printf(arena, "%s%s", prefix, field->key);
         size_t offset = base + field->offset;
-        if (field->type == FIELD_SECTION) {
-            walk(out, set, field->section, arena_printf(arena, "%s.", path), offset, arena);
+        if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) {
+            walk(out, set, field->section, *field->key ? arena_printf(arena, "%s.", path) : path, offset, arena);
             continue;
         }
         const struct scenario *first = &set->points[0].options;
@@ -102,7 +104,10 @@ const char *vary_text(const struct vary_option *option, const struct scenario *s
     case FIELD_ENUM:
         return option->field->names[*(const int *)value];
     case FIELD_SOURCED:
+        quantity_format(number, sizeof number, ((const struct quantity *)value)->value, option->field->dimension);
+        return arena_strdup(arena, number);
     case FIELD_SECTION:
+    case FIELD_OVERRIDES:
     case FIELD_NODE:
         break;
     }

@@ -67,7 +67,12 @@ enum field_type {
     FIELD_SOURCED, /* struct quantity: {value: 2.039 TB/s, kind: datasheet, source: "...", std_error: ...}; value, kind
                       and source required, std_error required when fitted */
     FIELD_SECTION, /* a nested struct, described by section */
-    FIELD_NODE,    /* struct config_node: kept as it stands for the caller to read */
+    FIELD_OVERRIDES, /* a nested struct that section describes, of a file that is read elsewhere: any of its numbers,
+                        integers and choices may be given, none must. A FIELD_SOURCED may then be its value alone, which
+                        is of kind assumed, with the place where it stands as its source. Before a read integers and
+                        choices are -1, quantities unset: what stays so is not given, and config_write_json() leaves it
+                        out. Where key is "", the keys of the section stand beside this field */
+    FIELD_NODE,      /* struct config_node: kept as it stands for the caller to read */
 };
 
 struct config_table;
@@ -81,7 +86,7 @@ struct config_field {
     bool required;
     double min, max; /* FIELD_INT, FIELD_NUMBER, FIELD_SOURCED: inclusive, base SI; not checked when both are 0 */
     const char *const *names;           /* FIELD_ENUM: NULL-terminated */
-    const struct config_table *section; /* FIELD_SECTION */
+    const struct config_table *section; /* FIELD_SECTION, FIELD_OVERRIDES */
 };
 
 struct config_table {
@@ -109,6 +114,15 @@ struct config_origins {
  * the document to live on. Returns the worst status; *into may be partly filled. */
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
     struct config_origins *origins, struct diag *diag);
+
+/* A struct of FIELD_OVERRIDES before anything is given. */
+void config_give_nothing(void *into, const struct config_table *section);
+
+/* Copy into the struct what `given`, a struct of FIELD_OVERRIDES with the same table, has. */
+void config_take_given(void *into, const void *given, const struct config_table *section);
+
+/* Whether such a struct has the field at `at`; of a section: any of its fields. */
+bool config_is_given(const struct config_field *field, const void *at);
 
 /* How many keys of the mapping the table knows: which of several tables a document was written for. */
 int config_fit(struct config_node mapping, const struct config_table *table);

@@ -39,6 +39,7 @@ static const char *default_text(char *out, size_t n, const struct config_field *
     }
     case FIELD_SOURCED:
     case FIELD_SECTION:
+    case FIELD_OVERRIDES:
     case FIELD_NODE:
         break;
     }
@@ -74,6 +75,10 @@ static void print_section(
         const char *path = arena_printf(scratch, "%s%s", prefix, field->key);
         if (field->type == FIELD_SECTION) {
             print_section(out, field->section, at, arena_printf(scratch, "%s.", path), scratch);
+            continue;
+        }
+        if (field->type == FIELD_OVERRIDES) { /* the reference of its own file lists them */
+            fprintf(out, "%s%sKEY: -\n    %s\n", path, *field->key ? "." : "", field->help);
             continue;
         }
         char text[TEXT_BYTES];

@@ -13,32 +13,67 @@ struct reader {
 };
 
 static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
-    void *into, const char *prefix);
+    bool loose, void *into, const char *prefix);
 
 static enum status worse(enum status a, enum status b)
 {
     return a > b ? a : b;
 }
 
-static const struct config_field *find_field(const struct config_table *table, const char *key, size_t length)
+/* A field that a key names. loose: it stands in a table of FIELD_OVERRIDES. */
+struct found {
+    const struct config_field *field; /* NULL: none */
+    size_t base;                      /* where the struct begins that field->offset counts from */
+    bool loose;
+};
+
+static bool stands_beside(const struct config_field *field)
 {
-    for (int i = 0; i < table->n_fields; i++)
-        if (strlen(table->fields[i].key) == length && strncmp(table->fields[i].key, key, length) == 0)
-            return &table->fields[i];
-    return NULL;
+    return field->type == FIELD_OVERRIDES && !*field->key;
 }
 
+/* What a struct is called, and the files that it names, are no numbers to override. */
+static bool can_be_given(const struct config_field *field, bool loose)
+{
+    return !loose || (field->type != FIELD_STRING && field->type != FIELD_PATH);
+}
+
+static struct found find_field(const struct config_table *table, bool loose, const char *key, size_t length)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        if (!stands_beside(field) && strlen(field->key) == length && strncmp(field->key, key, length) == 0 &&
+            can_be_given(field, loose))
+            return (struct found){field, 0, loose};
+    }
+    for (int i = 0; i < table->n_fields; i++) {
+        if (!stands_beside(&table->fields[i]))
+            continue;
+        struct found found = find_field(table->fields[i].section, true, key, length);
+        found.base += table->fields[i].offset;
+        if (found.field)
+            return found;
+    }
+    return (struct found){0};
+}
+
+/* What an unknown key is looked for among: the table's own sections, those that override others, inside of these. */
+enum among { AMONG_OWN, AMONG_OVERRIDES, AMONG_GIVEN };
+
 /* The dotted path of a value in the table's sections that has this name, or one near it; NULL: none. */
-static const char *path_below(
-    const struct config_table *table, const char *prefix, const char *key, bool near, struct arena *arena)
+static const char *path_below(const struct config_table *table, enum among among, const char *prefix, const char *key,
+    bool near, struct arena *arena)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const char *path = arena_printf(arena, "%s%s", prefix, field->key), *found = NULL;
-        if (field->type == FIELD_SECTION)
-            found = path_below(field->section, arena_printf(arena, "%s.", path), key, near, arena);
-        else if (near ? nearest_name(key, &field->key, 1) != NULL : strcmp(field->key, key) == 0)
-            found = path;
+        bool overrides = field->type == FIELD_OVERRIDES, section = overrides || field->type == FIELD_SECTION;
+        bool wanted = overrides == (among == AMONG_OVERRIDES) && can_be_given(field, among == AMONG_GIVEN);
+        if (wanted && (near ? !section && nearest_name(key, &field->key, 1) != NULL : strcmp(field->key, key) == 0))
+            return path;
+        if (section && (!overrides || among == AMONG_OVERRIDES))
+            found = path_below(field->section, overrides ? AMONG_GIVEN : among,
+                arena_printf(arena, "%s%s", path, *field->key ? "." : ""), key, near, arena);
         if (found)
             return found;
     }
@@ -49,18 +84,28 @@ static const char *path_below(
 static const char *meant(
     const struct config_table *table, const char *key, const char *const *keys, size_t n, struct arena *arena)
 {
-    const char *path = path_below(table, "", key, false, arena);
+    const char *path = path_below(table, AMONG_OWN, "", key, false, arena);
+    if (!path)
+        path = path_below(table, AMONG_OVERRIDES, "", key, false, arena);
     if (!path)
         path = nearest_name(key, keys, n);
-    return path ? path : path_below(table, "", key, true, arena);
+    if (!path)
+        path = path_below(table, AMONG_OWN, "", key, true, arena);
+    return path ? path : path_below(table, AMONG_OVERRIDES, "", key, true, arena);
 }
 
-static const char **table_keys(const struct config_table *table, struct arena *arena)
+struct keys {
+    VEC(const char *) list;
+};
+
+static void add_keys(struct keys *keys, const struct config_table *table, bool loose)
 {
-    const char **keys = ARENA_ARRAY(arena, const char *, table->n_fields);
     for (int i = 0; i < table->n_fields; i++)
-        keys[i] = table->fields[i].key;
-    return keys;
+        if (!stands_beside(&table->fields[i]) && can_be_given(&table->fields[i], loose))
+            vec_push(&keys->list, table->fields[i].key);
+    for (int i = 0; i < table->n_fields; i++)
+        if (stands_beside(&table->fields[i]))
+            add_keys(keys, table->fields[i].section, true);
 }
 
 /* Why the key, or one that stands under it, does not exist; NULL: nobody knows. */
@@ -73,20 +118,27 @@ static const char *unmodelled(const struct reader *reader, const char *key, stru
 }
 
 static enum status unknown_key(struct reader *reader, struct source_pos at, const char *key, struct config_node value,
-    const struct config_table *table)
+    const struct config_table *table, bool loose)
 {
     const char *why = unmodelled(reader, key, value);
     if (why)
         return diag_input(reader->diag, at, "'%.40s': %s", key, why);
-    size_t n = (size_t)table->n_fields;
-    const char **keys = table_keys(table, reader->arena);
-    const char *near = meant(table, key, keys, n, reader->arena);
+    struct keys keys = {0};
+    add_keys(&keys, table, loose);
+    size_t n = (size_t)keys.list.n;
     char known[1024]; /* room for all: no other place lists them */
-    config_join_names(known, sizeof known, keys, n);
-    if (near)
-        diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key, table->what, near);
-    else
-        diag_input(reader->diag, at, "unknown key '%.40s' in %s (known: %s)", key, table->what, known);
+    config_join_names(known, sizeof known, keys.list.at, n);
+    if (find_field(table, false, key, strlen(key)).field)
+        diag_input(reader->diag, at, "'%.40s' of %s cannot be set; write a file that says 'extends:' and names it anew",
+            key, table->what);
+    else {
+        const char *near = meant(table, key, keys.list.at, n, reader->arena);
+        if (near)
+            diag_input(reader->diag, at, "unknown key '%.40s' in %s; did you mean '%s'?", key, table->what, near);
+        else
+            diag_input(reader->diag, at, "unknown key '%.40s' in %s (known: %s)", key, table->what, known);
+    }
+    vec_free(&keys.list);
     return STATUS_INPUT;
 }
 
@@ -108,6 +160,23 @@ struct sourced {
     int kind;
     const char *source;
 };
+
+/* A number that overrides another: kind and source say by whom. */
+static enum status read_bare(
+    struct reader *reader, struct config_node node, const struct config_field *field, struct quantity *out)
+{
+    struct config_field number = *field;
+    struct source_pos at = config_pos(node);
+    double value = 0;
+    number.type = FIELD_NUMBER;
+    enum status status = config_read_scalar(node, &number, &value, reader->arena, reader->diag);
+    if (status != STATUS_OK)
+        return status;
+    bool option = strncmp(at.file, "--", 2) == 0;
+    *out = (struct quantity){value, 0, QUANTITY_ASSUMED,
+        option ? arena_strdup(reader->arena, at.file) : arena_printf(reader->arena, "%s:%d", at.file, at.line)};
+    return STATUS_OK;
+}
 
 static enum status read_sourced(
     struct reader *reader, struct config_node node, const struct config_field *field, struct quantity *out)
@@ -136,9 +205,9 @@ static enum status read_sourced(
         .what = "a sourced value", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
     if (config_kind(node) != CONFIG_MAPPING)
         return config_wrong_kind(node, field, reader->diag);
-    struct sourced read = {0};
+    struct sourced read = {.source = ""};
     struct reader inner = {.arena = reader->arena, .diag = reader->diag};
-    enum status status = read_mapping(&inner, node, &table, &read, NULL);
+    enum status status = read_mapping(&inner, node, &table, false, &read, NULL);
     if (status != STATUS_OK)
         return status;
     enum quantity_kind kind = (enum quantity_kind)(read.kind + QUANTITY_DATASHEET);
@@ -154,17 +223,21 @@ static enum status read_sourced(
 
 /* path: of this field, dotted. */
 static enum status read_field(
-    struct reader *reader, struct config_node node, const struct config_field *field, void *into, const char *path)
+    struct reader *reader, struct config_node node, struct found found, void *into, const char *path)
 {
-    void *at = (unsigned char *)into + field->offset;
+    const struct config_field *field = found.field;
+    void *at = (unsigned char *)into + found.base + field->offset;
     enum status status = STATUS_OK;
-    if (field->type == FIELD_SECTION) {
+    if (field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES) {
         if (config_kind(node) != CONFIG_MAPPING)
             return config_wrong_kind(node, field, reader->diag);
-        return read_mapping(reader, node, field->section, at, path);
+        bool loose = found.loose || field->type == FIELD_OVERRIDES;
+        return read_mapping(reader, node, field->section, loose, at, path);
     }
     if (field->type == FIELD_NODE)
         *(struct config_node *)at = node;
+    else if (field->type == FIELD_SOURCED && found.loose && config_kind(node) != CONFIG_MAPPING)
+        status = read_bare(reader, node, field, at);
     else if (field->type == FIELD_SOURCED)
         status = read_sourced(reader, node, field, at);
     else
@@ -174,21 +247,9 @@ static enum status read_field(
     return status;
 }
 
-static enum status read_mapping(
-    struct reader *reader, struct config_node mapping, const struct config_table *table, void *into, const char *prefix)
+static enum status check_required(struct reader *reader, struct config_node mapping, const struct config_table *table)
 {
     enum status status = STATUS_OK;
-    for (int i = 0; i < config_count(mapping); i++) {
-        struct config_node key = config_key(mapping, i);
-        const char *name = config_text(key);
-        const struct config_field *field = find_field(table, name, strlen(name));
-        if (!field) {
-            status = worse(status, unknown_key(reader, config_pos(key), name, config_item(mapping, i), table));
-            continue;
-        }
-        const char *path = prefix ? arena_printf(reader->arena, "%s.%s", prefix, name) : name;
-        status = worse(status, read_field(reader, config_item(mapping, i), field, into, path));
-    }
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         if (!field->required || config_find(mapping, field->key).doc)
@@ -200,10 +261,28 @@ static enum status read_mapping(
     return status;
 }
 
+static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
+    bool loose, void *into, const char *prefix)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < config_count(mapping); i++) {
+        struct config_node key = config_key(mapping, i);
+        const char *name = config_text(key);
+        struct found found = find_field(table, loose, name, strlen(name));
+        if (!found.field) {
+            status = worse(status, unknown_key(reader, config_pos(key), name, config_item(mapping, i), table, loose));
+            continue;
+        }
+        const char *path = prefix ? arena_printf(reader->arena, "%s.%s", prefix, name) : name;
+        status = worse(status, read_field(reader, config_item(mapping, i), found, into, path));
+    }
+    return loose ? status : worse(status, check_required(reader, mapping, table));
+}
+
 static bool is_known(struct config_node mapping, int i, const struct config_table *table)
 {
     const char *name = config_text(config_key(mapping, i));
-    return find_field(table, name, strlen(name)) != NULL;
+    return find_field(table, false, name, strlen(name)).field != NULL;
 }
 
 int config_fit(struct config_node mapping, const struct config_table *table)
@@ -215,8 +294,7 @@ int config_fit(struct config_node mapping, const struct config_table *table)
 }
 
 /* A document of another kind is told as that: its keys one by one would bury it. */
-static bool is_foreign(
-    struct config_node mapping, const struct config_table *table, struct arena *arena, struct diag *diag)
+static bool is_foreign(struct config_node mapping, const struct config_table *table, struct diag *diag)
 {
     enum { FEWEST = 4 }; /* unknown keys that no typing errors explain */
     int n = config_count(mapping), unknown = n - config_fit(mapping, table), first = 0;
@@ -225,8 +303,11 @@ static bool is_foreign(
     while (is_known(mapping, first, table))
         first++;
     struct config_node key = config_key(mapping, first);
+    struct keys keys = {0};
     char known[256];
-    config_join_names(known, sizeof known, table_keys(table, arena), (size_t)table->n_fields);
+    add_keys(&keys, table, false);
+    config_join_names(known, sizeof known, keys.list.at, (size_t)keys.list.n);
+    vec_free(&keys.list);
     diag_input(diag, config_pos(key),
         "this does not look like %s: %d of its %d keys are unknown there, the first is '%.40s' (known: %s)",
         table->what, unknown, n, config_text(key), known);
@@ -240,9 +321,17 @@ enum status config_read(struct config_node mapping, const struct config_table *t
     struct reader reader = {arena, origins, diag, table->unmodelled};
     if (config_kind(mapping) != CONFIG_MAPPING)
         return diag_input(diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
-    if (is_foreign(mapping, table, arena, diag))
+    if (is_foreign(mapping, table, diag))
         return STATUS_INPUT;
-    return read_mapping(&reader, mapping, table, into, NULL);
+    return read_mapping(&reader, mapping, table, false, into, NULL);
+}
+
+static const char *first_key(const struct config_table *table, bool loose)
+{
+    int i = 0;
+    while (!can_be_given(&table->fields[i], loose))
+        i++;
+    return table->fields[i].key;
 }
 
 /* The last name of a path that leads nowhere may say what was wanted. */
@@ -261,25 +350,28 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
 {
     struct reader reader = {arena, origins, diag, table->unmodelled};
     const char *key = path;
-    for (;;) {
+    for (bool loose = false;;) {
         size_t length = strcspn(key, ".");
-        const struct config_field *field = find_field(table, key, length);
+        struct found found = find_field(table, loose, key, length);
+        const struct config_field *field = found.field;
         if (!field)
             return diag_unmodelled(&reader, path, path_at)
                        ? STATUS_INPUT
-                       : unknown_key(&reader, path_at, arena_printf(arena, "%.*s", (int)length, key), value, table);
-        bool last = key[length] == '\0';
-        if (field->type != FIELD_SECTION && last)
-            return read_field(&reader, value, field, into, path);
-        if (field->type != FIELD_SECTION)
+                       : unknown_key(
+                             &reader, path_at, arena_printf(arena, "%.*s", (int)length, key), value, table, loose);
+        bool last = key[length] == '\0', section = field->type == FIELD_SECTION || field->type == FIELD_OVERRIDES;
+        if (!section && last)
+            return read_field(&reader, value, found, into, path);
+        if (!section)
             return diag_unmodelled(&reader, path, path_at)
                        ? STATUS_INPUT
                        : diag_input(diag, path_at, "'%.*s' is a single value; it has no key '%.40s'", (int)length, key,
                              key + length + 1);
+        loose = found.loose || field->type == FIELD_OVERRIDES;
         if (last)
             return diag_input(diag, path_at, "'%.80s' holds several values; set one, as in '%.80s.%s'", path, path,
-                field->section->fields[0].key);
-        into = (unsigned char *)into + field->offset;
+                first_key(field->section, loose));
+        into = (unsigned char *)into + found.base + field->offset;
         table = field->section;
         key += length + 1;
     }

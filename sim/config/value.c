@@ -38,6 +38,7 @@ enum status config_wrong_kind(struct config_node node, const struct config_field
         [FIELD_ENUM] = "a word",
         [FIELD_SOURCED] = "a mapping {value: ..., kind: ..., source: ...}",
         [FIELD_SECTION] = "a mapping",
+        [FIELD_OVERRIDES] = "a mapping",
         [FIELD_NODE] = "anything"};
     if (field->type == FIELD_SOURCED && config_kind(node) == CONFIG_SCALAR)
         return diag_input(diag, config_pos(node),
@@ -200,6 +201,7 @@ enum status config_read_scalar(
         return read_enum(node, field, at, diag);
     case FIELD_SOURCED:
     case FIELD_SECTION:
+    case FIELD_OVERRIDES:
     case FIELD_NODE:
         break;
     }

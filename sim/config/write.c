@@ -189,6 +189,7 @@ static void write_value(FILE *out, const struct config_field *field, const void 
         write_node(out, *(const struct config_node *)at);
         return;
     case FIELD_SECTION:
+    case FIELD_OVERRIDES:
         break;
     }
     BUG_IF(true, "field '%s' is not a value", field->key);
@@ -206,36 +207,64 @@ static void write_origin(FILE *out, const struct config_origins *origins, const 
     json_write_string(out, at.file && at.line > 0 ? arena_printf(scratch, "%s:%d:%d", file, at.line, at.column) : file);
 }
 
-/* prefix: path of this section with its dot, "" for the whole; scratch holds paths. */
-static void write_section(FILE *out, const struct config_table *table, const void *from,
-    const struct config_origins *origins, const char *prefix, int indent, struct arena *scratch)
+struct writer {
+    FILE *out;
+    const struct config_origins *origins;
+    struct arena *scratch; /* paths */
+};
+
+static void write_section(const struct writer *writer, const struct config_table *table, const void *from,
+    const char *prefix, bool loose, int indent);
+
+/* prefix: path of this section with its dot, "" for the whole; first: nothing stands before them in the brackets.
+ * Returns whether still nothing does. */
+static bool write_fields(const struct writer *writer, const struct config_table *table, const void *from,
+    const char *prefix, bool loose, int indent, bool first)
 {
-    fputs("{", out);
+    FILE *out = writer->out;
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const void *at = (const unsigned char *)from + field->offset;
-        fprintf(out, "%s\n%*s", i ? "," : "", indent + 2, "");
+        bool overrides = field->type == FIELD_OVERRIDES;
+        if ((overrides || loose) && !config_is_given(field, at))
+            continue;
+        if (overrides && !*field->key) {
+            first = write_fields(writer, field->section, at, prefix, true, indent, first);
+            continue;
+        }
+        fprintf(out, "%s\n%*s", first ? "" : ",", indent, "");
+        first = false;
         json_write_string(out, field->key);
-        if (field->type == FIELD_SECTION) {
+        const char *path = arena_printf(writer->scratch, "%s%s", prefix, field->key);
+        if (overrides || field->type == FIELD_SECTION) {
             fputs(": ", out);
-            const char *inner = arena_printf(scratch, "%s%s.", prefix, field->key);
-            write_section(out, field->section, at, origins, inner, indent + 2, scratch);
+            const char *inner = arena_printf(writer->scratch, "%s.", path);
+            write_section(writer, field->section, at, inner, overrides || loose, indent);
             continue;
         }
         fputs(": {\"value\": ", out);
         write_value(out, field, at);
         fputs(", \"origin\": ", out);
-        write_origin(out, origins, arena_printf(scratch, "%s%s", prefix, field->key), scratch);
+        write_origin(out, writer->origins, path, writer->scratch);
         fputs("}", out);
     }
-    fprintf(out, "\n%*s}", indent, "");
+    return first;
+}
+
+static void write_section(const struct writer *writer, const struct config_table *table, const void *from,
+    const char *prefix, bool loose, int indent)
+{
+    fputs("{", writer->out);
+    write_fields(writer, table, from, prefix, loose, indent + 2, true);
+    fprintf(writer->out, "\n%*s}", indent, "");
 }
 
 void config_write_json(
     FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins)
 {
     struct arena scratch = ARENA_INIT;
-    write_section(out, table, from, origins, "", 0, &scratch);
+    const struct writer writer = {out, origins, &scratch};
+    write_section(&writer, table, from, "", false, 0);
     fputc('\n', out);
     arena_release(&scratch);
 }

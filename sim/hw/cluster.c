@@ -51,7 +51,7 @@ static const struct config_field cluster_fields[] = {
 const struct config_table hw_cluster_table = {
     .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
 
-static enum status check(const struct hw *hw, const struct hw_source *source, struct diag *diag)
+enum status hw_check_cluster(const struct hw *hw, const struct hw_source *source, struct diag *diag)
 {
     enum status whole = hw_whole(source, "nodes", hw->cluster.nodes, diag), nics = STATUS_OK;
     if (hw->cluster.nodes.value > 1 && !(hw->node.nics.value > 0))
@@ -61,19 +61,27 @@ static enum status check(const struct hw *hw, const struct hw_source *source, st
     return whole ? whole : nics ? nics : network;
 }
 
-enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag)
+enum status hw_load_from(
+    struct hw *out, struct hw_sources *sources, const char *cluster_path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw){0};
-    struct hw_source source = {.path = cluster_path};
-    enum status status = hw_read(&out->cluster, &hw_cluster_table, &source, arena, diag);
+    *sources = (struct hw_sources){.cluster = {.path = cluster_path}};
+    enum status status = hw_read(&out->cluster, &hw_cluster_table, &sources->cluster, arena, diag);
     if (status == STATUS_OK)
-        status = hw_load_node(&out->node, out->cluster.node_path, arena, diag);
+        status = hw_load_node_from(&out->node, &sources->node, out->cluster.node_path, arena, diag);
     if (status == STATUS_OK)
-        status = hw_load_gpu(&out->gpu, out->node.gpu_path, arena, diag);
+        status = hw_load_gpu_from(&out->gpu, &sources->gpu, out->node.gpu_path, arena, diag);
     if (status == STATUS_OK)
-        status = check(out, &source, diag);
-    vec_free(&source.keys.list);
+        status = hw_check_cluster(out, &sources->cluster, diag);
     hw_derive(out);
+    return status;
+}
+
+enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag)
+{
+    struct hw_sources sources;
+    enum status status = hw_load_from(out, &sources, cluster_path, arena, diag);
+    hw_sources_free(&sources);
     return status;
 }
 

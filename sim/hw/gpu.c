@@ -141,7 +141,7 @@ static enum status check_arch(const struct hw_gpu *gpu, const struct hw_source *
     return diag_input(diag, hw_place(source, "arch"), "arch is '%s'; " ARCHS " is wanted", gpu->arch);
 }
 
-static enum status check(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)
+enum status hw_check_gpu(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)
 {
     enum status memory = STATUS_OK;
     if (gpu->memory_sms.value > gpu->sms.value)
@@ -153,13 +153,19 @@ static enum status check(const struct hw_gpu *gpu, const struct hw_source *sourc
     return memory ? memory : gemm ? gemm : arch ? arch : sms;
 }
 
-enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
+enum status hw_load_gpu_from(
+    struct hw_gpu *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw_gpu){0};
-    struct hw_source source = {.path = path};
-    enum status status = hw_read(out, &hw_gpu_table, &source, arena, diag);
-    if (status == STATUS_OK)
-        status = check(out, &source, diag);
+    *source = (struct hw_source){.path = path};
+    enum status status = hw_read(out, &hw_gpu_table, source, arena, diag);
+    return status == STATUS_OK ? hw_check_gpu(out, source, diag) : status;
+}
+
+enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct hw_source source;
+    enum status status = hw_load_gpu_from(out, &source, path, arena, diag);
     vec_free(&source.keys.list);
     return status;
 }

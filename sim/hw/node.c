@@ -43,7 +43,7 @@ static const struct config_field node_fields[] = {
 const struct config_table hw_node_table = {
     .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
 
-static enum status check(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
+enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
 {
     static const double fastest_nic_Bps = 200e9; /* 1.6 Tb/s, twice that of 2026: more are bits written as bytes */
     if (node->nic_bandwidth.value > fastest_nic_Bps)
@@ -72,13 +72,19 @@ static enum status check(const struct hw_node *node, const struct hw_source *sou
     return nvls ? nvls : gpus ? gpus : nics;
 }
 
-enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag)
+enum status hw_load_node_from(
+    struct hw_node *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = (struct hw_node){0};
-    struct hw_source source = {.path = path};
-    enum status status = hw_read(out, &hw_node_table, &source, arena, diag);
-    if (status == STATUS_OK)
-        status = check(out, &source, diag);
+    *source = (struct hw_source){.path = path};
+    enum status status = hw_read(out, &hw_node_table, source, arena, diag);
+    return status == STATUS_OK ? hw_check_node(out, source, diag) : status;
+}
+
+enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct hw_source source;
+    enum status status = hw_load_node_from(out, &source, path, arena, diag);
     vec_free(&source.keys.list);
     return status;
 }

@@ -41,15 +41,30 @@ enum status hw_read(
     return status ? status : named;
 }
 
+/* The last origin of a key, which holds; else a section's first one; NULL: there is none. */
+static const struct config_origin *find_origin(
+    const struct config_origins *origins, const char *prefix, const char *key)
+{
+    const struct config_origin *found = NULL;
+    size_t m = strlen(prefix), n = strlen(key);
+    for (int i = origins->list.n - 1; i >= 0; i--) {
+        const struct config_origin *given = &origins->list.at[i];
+        if (strncmp(given->path, prefix, m) != 0 || strncmp(given->path + m, key, n) != 0)
+            continue;
+        if (given->path[m + n] == '\0')
+            return given;
+        if (given->path[m + n] == '.')
+            found = given;
+    }
+    return found;
+}
+
 struct source_pos hw_place(const struct hw_source *source, const char *key)
 {
-    size_t n = strlen(key);
-    for (int i = 0; i < source->keys.list.n; i++) {
-        const struct config_origin *given = &source->keys.list.at[i];
-        if (strncmp(given->path, key, n) == 0 && (given->path[n] == '\0' || given->path[n] == '.'))
-            return given->at;
-    }
-    return (struct source_pos){.file = source->path};
+    const struct config_origin *found = source->given ? find_origin(source->given, source->prefix, key) : NULL;
+    if (!found)
+        found = find_origin(&source->keys, "", key);
+    return found ? found->at : (struct source_pos){.file = source->path};
 }
 
 enum status hw_whole(const struct hw_source *source, const char *key, struct quantity q, struct diag *diag)

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "hw/hw.h"
+#include "hw/override.h"
 
 /* A sourced number that the file may leave out, and one that it may not. bounds: one of those below. */
 #define HW_OPTIONAL(owner, member, sentence, ...)                                                                      \
@@ -23,18 +24,13 @@
 #define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
-/* A file that is read, and where its keys stand; the list is to be freed with vec_free. */
-struct hw_source {
-    const char *path;
-    struct config_origins keys;
-};
-
 /* Load the document at source->path through the table into `into`; strings go to the arena. Files that it names and
  * nobody can read are told here, where they are named. */
 enum status hw_read(
     void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag);
 
-/* Where a key stands ("network.spines"), or a section's first one ("network"); the file where it does not. */
+/* Where a key stands ("network.spines"), or a section's first one ("network"); the file where it does not. What was
+ * given in its place comes first. */
 struct source_pos hw_place(const struct hw_source *source, const char *key);
 
 /* A count: an error unless it is whole. */
@@ -47,6 +43,17 @@ const char *hw_kind_name(enum quantity_kind kind);
 extern const struct config_table hw_network_table;
 enum status hw_check_network(
     const struct hw_network *network, double oversubscription, const struct hw_source *source, struct diag *diag);
+
+/* What the tables cannot say of a loaded file; cluster: with its node, which is in hw. */
+enum status hw_check_gpu(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag);
+enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag);
+enum status hw_check_cluster(const struct hw *hw, const struct hw_source *source, struct diag *diag);
+
+/* Loaders that leave the places to the caller, in source->keys. */
+enum status hw_load_gpu_from(
+    struct hw_gpu *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
+enum status hw_load_node_from(
+    struct hw_node *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
 
 /* The numbers of `from` that are set, one a line, under the heading. */
 void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from);

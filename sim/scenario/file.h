@@ -61,6 +61,7 @@ struct input {
     int64_t max_positions; /* INPUT_MODEL: in place of the file's; 0: the file's */
     enum status status;
     struct hw hw; /* by kind, one of these */
+    struct hw_sources sources;
     struct model model;
     struct stack stack;
     struct csv_table *csv;

@@ -38,7 +38,7 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
     enum status status = STATUS_OK;
     switch (input->kind) {
     case INPUT_HW:
-        return hw_load(&input->hw, input->path, arena, diag);
+        return hw_load_from(&input->hw, &input->sources, input->path, arena, diag);
     case INPUT_MODEL:
         status = model_load(&shape, input->path, arena, diag);
         if (input->max_positions > 0 && shape.max_positions > 0) /* without learned positions: check.c says so */
@@ -86,7 +86,7 @@ void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *p
 }
 
 /* A cluster varies as its file says unless the scenario says otherwise. */
-static void default_noise(struct scenario_point *point)
+static void default_noise(struct scenario_point *point, struct arena *arena)
 {
     struct noise_field fields[NOISE_FIELDS];
     inputs_noise(fields, point);
@@ -94,7 +94,8 @@ static void default_noise(struct scenario_point *point)
         if (scenario_origin(point, fields[i].path, NULL).file || !quantity_is_set(fields[i].cluster))
             continue;
         *fields[i].value = fields[i].cluster.value;
-        struct source_pos at = {.file = point->options.cluster.topology};
+        struct source_pos at = scenario_origin(
+            point, arena_printf(arena, "cluster.%s", strchr(fields[i].path, '.') + 1), point->options.cluster.topology);
         vec_push(&point->origins.list, (struct config_origin){fields[i].path, at});
     }
 }
@@ -142,6 +143,16 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     }
 }
 
+/* Numbers of the hardware that the scenario gives itself. They outrank the stack's. False: they cannot be. */
+static bool use_given(struct scenario_point *point, const struct hw_sources *sources, struct diag *diag)
+{
+    const struct hw *given = &point->options.cluster.given;
+    if (!hw_is_given(given))
+        return true;
+    hw_override(&point->hw, given);
+    return hw_check_given(&point->hw, sources, &point->origins, diag) == STATUS_OK;
+}
+
 bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
     const struct scenario *options = &point->options;
@@ -156,8 +167,11 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     const struct input *input =
         get_input(inputs, (struct input){.kind = INPUT_HW, .path = topology}, topology_at, arena, diag);
     bool complete = input != NULL;
-    if (input)
+    struct hw_sources sources = {0}; /* a copy: the list of inputs moves when it grows */
+    if (input) {
         point->hw = input->hw;
+        sources = input->sources;
+    }
     input = get_input(inputs,
         (struct input){.kind = INPUT_MODEL, .path = options->model_path, .max_positions = options->max_positions},
         model_at, arena, diag);
@@ -172,9 +186,9 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
                             arena, diag)
                       : NULL;
     complete = complete && (input || !published);
-    if (!complete)
+    if (!complete || !use_given(point, &sources, diag))
         return false;
-    default_noise(point);
+    default_noise(point, arena);
     point->options.exec.degraded_links = options->cluster.degraded_links;
     if (published)
         published_find(&point->published, input->csv, point, figure_at, arena, diag);
@@ -183,7 +197,9 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
 
 void inputs_release(struct inputs *inputs)
 {
-    for (int i = 0; i < inputs->list.n; i++)
+    for (int i = 0; i < inputs->list.n; i++) {
         csv_release(inputs->list.at[i].csv);
+        hw_sources_free(&inputs->list.at[i].sources);
+    }
     vec_free(&inputs->list);
 }

@@ -28,6 +28,7 @@ struct scenario scenario_default(void)
 {
     struct scenario options = {.strategy = strategy_default_options(), .exec = exec_default_options()};
     options.strategy.train.micro_batch = options.strategy.train.seq_len = options.strategy.train.decoder_seq_len = 0;
+    options.cluster.given = hw_nothing_given();
     return options;
 }
 
@@ -109,8 +110,9 @@ static void apply_override(struct loader *loader, const struct scenario_override
         return;
     }
     vec_push(&loader->docs, doc);
-    struct sweep_key key = {
-        .path = arena_strdup(loader->arena, override->key), .at = {.file = name}, .values = config_root(doc)};
+    struct sweep_key key = {.path = hw_override_path(arena_strdup(loader->arena, override->key), loader->arena),
+        .at = {.file = name},
+        .values = config_root(doc)};
     sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
 }
 

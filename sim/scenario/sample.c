@@ -61,6 +61,7 @@ static struct scenario_point drawn(const struct scenario_point *of, const struct
     struct scenario_point point = *of;
     uint64_t seed = (uint64_t)of->options.exec.seed;
     hw_draw(&point.hw, &doubt->fits, seed, (uint64_t)k);
+    hw_override(&point.hw, &point.options.cluster.given); /* a choice, not an estimate */
     draw_noise(&point);
     draw_host(&point, seed, (uint64_t)k);
     point.options.exec.seed += k;

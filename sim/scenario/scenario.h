@@ -14,8 +14,9 @@
  *       train.precision: [tf32, bf16_mixed]
  *   published: {file: ../results/measured/fsdp_paper.csv, figure: 7c}
  *
- * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path. Every value knows its
- * origin (file:line:column, --set, sweep, or default). Paths in a file are relative to the file, or names of
+ * Any field can be swept and set from outside (--set train.seq_len=1024), by its dotted path; every number of the
+ * cluster's, node's and GPU's files, too (--set cluster.node.nic_bandwidth=800Gb/s, hw/override.h). Every value knows
+ * its origin (file:line:column, --set, sweep, or default). Paths in a file are relative to the file, or names of
  * flopcast's own files (base/files.h). */
 #ifndef FLOPCAST_SCENARIO_SCENARIO_H
 #define FLOPCAST_SCENARIO_SCENARIO_H
@@ -24,6 +25,7 @@
 #include "base/status.h"
 #include "config/config.h"
 #include "exec/exec.h"
+#include "hw/override.h"
 #include "strategy/strategy.h"
 
 /* How a source counts the FLOP of a step, which decides what its "TFLOPS" mean:
@@ -41,6 +43,7 @@ struct scenario_cluster_options {
     const char *topology; /* path of a cluster file */
     int64_t gpus;
     const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see exec/fabric.h; NULL: none */
+    struct hw given;            /* in place of the topology's and the stack's numbers: hw/override.h */
 };
 
 struct scenario_published_options {

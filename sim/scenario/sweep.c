@@ -26,8 +26,9 @@ void sweep_read(struct sweep *sweep, struct config_node node, struct arena *aren
                 diag_input(diag, config_pos(values), "'%.80s' is swept over a list of values, as in [8, 16]",
                     config_text(key));
             else
-                vec_push(&sweep->keys,
-                    (struct sweep_key){arena_strdup(arena, config_text(key)), config_pos(key), values, number});
+                vec_push(
+                    &sweep->keys, (struct sweep_key){hw_override_path(arena_strdup(arena, config_text(key)), arena),
+                                      config_pos(key), values, number});
         }
     }
 }

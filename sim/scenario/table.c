@@ -27,6 +27,12 @@ static const struct config_field cluster_fields[] = {
     {FIELD("degraded_links", FIELD_STRING, struct scenario_cluster_options, degraded_links,
         "links that lose capacity: name pattern=share left [at time since the first step, warm-up too], ...; 0: "
         "failed")},
+    {FIELD("node", FIELD_OVERRIDES, struct scenario_cluster_options, given.node,
+         "every number of the node's file, as in cluster.node.nic_bandwidth=800Gb/s: see 'flopcast help nodes'"),
+        .section = &hw_node_table},
+    {FIELD("", FIELD_OVERRIDES, struct scenario_cluster_options, given.cluster,
+         "every number of the cluster's file, as in cluster.nccl_channels=32: see 'flopcast help clusters'"),
+        .section = &hw_cluster_table},
 };
 static TABLE(cluster_table, "'cluster'", cluster_fields);
 
@@ -234,6 +240,9 @@ static const struct config_field fields[] = {
         .min = 1, .max = 1 << 20},
     {FIELD("stack", FIELD_PATH, struct scenario, stack_path, "stack profile of the framework, under scenarios/stacks")},
     SECTION("cluster", cluster, cluster_table, "hardware"),
+    {FIELD("gpu", FIELD_OVERRIDES, struct scenario, cluster.given.gpu,
+         "every number of the GPU's file, as in gpu.hbm_capacity=96GiB: see 'flopcast help gpus'"),
+        .section = &hw_gpu_table},
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
     {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind,
          "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "

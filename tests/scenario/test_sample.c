@@ -88,6 +88,20 @@ static void without_errors_and_noise_no_band(void **state)
     end(sampled);
 }
 
+/* What is given in place of the files' numbers is a choice: it is not drawn. */
+static void what_is_given_has_no_band(void **state)
+{
+    (void)state;
+    struct sampled *sampled = begin(BASE QUIET HOST_COSTS, 1);
+    struct scenario_point *point = &sampled->loaded->set.points[0];
+    point->options.cluster.given = point->hw;
+    run(sampled);
+    struct scenario_band band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
+    assert_near(band.low, sampled->results[0].exec.step_time_s, 0);
+    assert_near(band.high, band.low, 0);
+    end(sampled);
+}
+
 /* Costs of the host that the scenario leaves alone are as uncertain as any assumed number: on a batch so small that the
  * host is all that counts, 90 % of the steps are within 1.645 x 0.2 of the median, in the logarithm. */
 static void the_host_is_drawn(void **state)
@@ -227,6 +241,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_errors_and_noise_no_band),
+        cmocka_unit_test(what_is_given_has_no_band),
         cmocka_unit_test(the_host_is_drawn),
         cmocka_unit_test(quick_samples_are_as_the_slow_ones),
         cmocka_unit_test(widening),

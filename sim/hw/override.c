@@ -1,0 +1,90 @@
+#include "hw/override.h"
+
+#include "hw/table.h"
+
+#include <string.h>
+
+static const struct config_field cluster_fields[] = {
+    {.key = "node",
+        .type = FIELD_OVERRIDES,
+        .offset = offsetof(struct hw, node),
+        .help = "Numbers of the node's file.",
+        .section = &hw_node_table},
+    {.key = "",
+        .type = FIELD_OVERRIDES,
+        .offset = offsetof(struct hw, cluster),
+        .help = "Numbers of the cluster's file.",
+        .section = &hw_cluster_table},
+};
+static const struct config_table cluster_table = {
+    .what = "'cluster'", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
+static const struct config_field fields[] = {
+    {.key = "cluster", .type = FIELD_SECTION, .help = "The cluster and its node.", .section = &cluster_table},
+    {.key = "gpu",
+        .type = FIELD_OVERRIDES,
+        .offset = offsetof(struct hw, gpu),
+        .help = "Numbers of the GPU's file.",
+        .section = &hw_gpu_table},
+};
+const struct config_table hw_override_table = {
+    .what = "the hardware", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
+
+void hw_sources_free(struct hw_sources *sources)
+{
+    vec_free(&sources->cluster.keys.list);
+    vec_free(&sources->node.keys.list);
+    vec_free(&sources->gpu.keys.list);
+}
+
+struct hw hw_nothing_given(void)
+{
+    struct hw nothing = {0};
+    config_give_nothing(&nothing.cluster, &hw_cluster_table);
+    config_give_nothing(&nothing.node, &hw_node_table);
+    config_give_nothing(&nothing.gpu, &hw_gpu_table);
+    return nothing;
+}
+
+bool hw_is_given(const struct hw *given)
+{
+    return config_is_given(&fields[0], given) || config_is_given(&fields[1], &given->gpu);
+}
+
+void hw_override(struct hw *hw, const struct hw *given)
+{
+    config_take_given(&hw->cluster, &given->cluster, &hw_cluster_table);
+    config_take_given(&hw->node, &given->node, &hw_node_table);
+    config_take_given(&hw->gpu, &given->gpu, &hw_gpu_table);
+    hw_derive(hw);
+}
+
+static struct hw_source with(struct hw_source source, const struct config_origins *given, const char *prefix)
+{
+    source.given = given;
+    source.prefix = prefix;
+    return source;
+}
+
+enum status hw_check_given(
+    const struct hw *hw, const struct hw_sources *sources, const struct config_origins *origins, struct diag *diag)
+{
+    struct hw_source cluster = with(sources->cluster, origins, "cluster.");
+    struct hw_source node = with(sources->node, origins, "cluster.node."), gpu = with(sources->gpu, origins, "gpu.");
+    enum status of_gpu = hw_check_gpu(&hw->gpu, &gpu, diag), of_node = hw_check_node(&hw->node, &node, diag);
+    enum status of_cluster = hw_check_cluster(hw, &cluster, diag);
+    return of_gpu ? of_gpu : of_node ? of_node : of_cluster;
+}
+
+const char *hw_override_path(const char *path, struct arena *arena)
+{
+    static const struct {
+        const char *from, *to;
+    } others[] = {
+        {"cluster.node.gpu.", "gpu."}, {"cluster.gpu.", "gpu."}, {"node.gpu.", "gpu."}, {"node.", "cluster.node."}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t n = strlen(others[i].from);
+        if (strncmp(path, others[i].from, n) == 0)
+            return arena_printf(arena, "%s%s", others[i].to, path + n);
+    }
+    return path;
+}

@@ -1,0 +1,166 @@
+/* Numbers of the hardware that a scenario gives itself: cluster.KEY, cluster.node.KEY, gpu.KEY (hw/override.h). */
+#include "workspace.h"
+
+static struct source_pos origin(const struct scenario_point *point, const char *path)
+{
+    struct source_pos at = {0};
+    for (int i = 0; i < point->origins.list.n; i++)
+        if (strcmp(point->origins.list.at[i].path, path) == 0)
+            at = point->origins.list.at[i].at;
+    return at;
+}
+
+/* In a file, by --set, in a sweep; each with its unit, and of the kind that a choice is. */
+static void numbers_are_given_in_place_of_the_files(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {
+        {"cluster.node.nic_bandwidth", "[100 Gb/s, 200Gb/s]"}, {"gpu.gemm.fp16.peak", "250 TFLOPS"}};
+    struct loaded *loaded = load_text(
+        "name: base\nmodel: tiny.json\n"
+        "cluster:\n  topology: cluster.yaml\n  gpus: 8\n  nodes: 2\n  node: {nic_bandwidth: 50 Gb/s, nics: 8}\n"
+        "gpu: {hbm_capacity: 24 GiB, hbm_bandwidth: {value: 1 TB/s, kind: measured, source: mine}}\n"
+        "train: {micro_batch: 2, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n",
+        set, 2);
+    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->set.n_points, 2);
+    for (int i = 0; i < 2; i++) {
+        const struct scenario_point *point = &loaded->set.points[i];
+        const struct hw *hw = &point->hw;
+        assert_true(hw->node.nic_bandwidth.value == (i ? 25e9 : 12.5e9));
+        assert_string_equal(hw->node.nic_bandwidth.source, "--set cluster.node.nic_bandwidth");
+        assert_int_equal(hw->node.nic_bandwidth.kind, QUANTITY_ASSUMED);
+        assert_true(hw->gpu.gemm[DTYPE_FP16].peak.value == 250e12);
+        assert_null(strstr(hw->gpu.gemm[DTYPE_FP16].efficiency.source, "--set")); /* the file's own, beside it */
+        assert_true(hw->cluster.nodes.value == 2);
+        assert_string_equal(hw->cluster.nodes.source, "x.yaml:6");
+        assert_true(hw->node.nics.value == 8);
+        assert_true(hw->gpu.hbm_capacity.value == 24 * 0x1p30);
+        assert_string_equal(hw->gpu.hbm_capacity.source, "x.yaml:8");
+        assert_string_equal(hw->gpu.hbm_bandwidth.source, "mine");
+        assert_int_equal(hw->gpu.hbm_bandwidth.kind, QUANTITY_MEASURED);
+        assert_string_equal(hw->gpu.name, "V100-SXM2-32GB");
+        assert_string_equal(origin(point, "cluster.node.nic_bandwidth").file, "--set cluster.node.nic_bandwidth");
+        assert_int_equal(origin(point, "gpu.hbm_capacity").line, 8);
+    }
+    unload(loaded);
+}
+
+/* node.KEY is short for cluster.node.KEY; the GPU is the cluster's, however one gets there. A later one wins. */
+static void paths_that_mean_the_same(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"gpu.tdp", "cluster.gpu.tdp", "cluster.node.gpu.tdp", "node.gpu.tdp"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        const struct scenario_override set[] = {{paths[i], "123 W"}, {"node.nics", "2"}};
+        struct loaded *loaded = load_text(BASE "sweep: [{node.nics: [1, 8]}]\n", set, 2);
+        assert_string_equal(loaded->diag.text, "");
+        assert_int_equal(loaded->set.n_points, 1);
+        assert_true(loaded->set.points[0].hw.gpu.tdp.value == 123);
+        assert_true(loaded->set.points[0].hw.node.nics.value == 2);
+        unload(loaded);
+    }
+}
+
+/* What follows from a number follows from the given one: the link to the host, the noise. */
+static void what_is_derived_follows(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {
+        {"cluster.node.pcie_bandwidth", "7 GB/s"}, {"cluster.kernel_jitter", "4 %"}};
+    struct loaded *loaded = load_text(BASE, set, 2);
+    assert_string_equal(loaded->diag.text, "");
+    assert_true(loaded->set.points[0].hw.gpu.host_link_Bps == 7e9);
+    assert_true(loaded->set.points[0].options.exec.noise.kernel_jitter == 0.04);
+    assert_string_equal(origin(&loaded->set.points[0], "noise.kernel_jitter").file, "--set cluster.kernel_jitter");
+    assert_string_equal(origin(&loaded->set.points[0], "noise.host_jitter").file, "cluster.yaml");
+    unload(loaded);
+}
+
+/* A profile says what a framework makes of a GPU; who gives a number means that number. */
+static void a_given_number_outranks_the_stacks(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", "name: s\nrates: {Volta: {gemm_sustained: {value: 0.5, kind: assumed, source: s}, "
+                             "conv_efficiency: {value: 0.6, kind: assumed, source: s}}}\n");
+    const struct scenario_override set[] = {{"gpu.gemm_sustained", "0.75"}};
+    struct loaded *loaded = load_text(BASE "stack: stack.yaml\n", set, 1);
+    assert_string_equal(loaded->diag.text, "");
+    assert_true(loaded->set.points[0].hw.gpu.gemm_sustained.value == 0.75);
+    assert_true(loaded->set.points[0].hw.gpu.conv_efficiency.value == 0.6);
+    unload(loaded);
+}
+
+/* Of DDP between two nodes all of whose NICs are half as fast nothing else is slower. */
+static void a_slower_nic_makes_a_longer_step(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {
+        {"cluster.node.nic_bandwidth", "[1 Gb/s, 2 Gb/s, 4 Gb/s]"}, {"cluster.gpus", "16"}};
+    struct loaded *loaded = load_text(BASE, set, 2);
+    assert_string_equal(loaded->diag.text, "");
+    struct scenario_result results[3] = {0};
+    struct arena arenas[3] = {0};
+    assert_int_equal(scenario_simulate_all(results, arenas, &loaded->set, NULL, NULL, &loaded->diag), STATUS_OK);
+    assert_true(results[0].exec.step_time_s > results[1].exec.step_time_s);
+    assert_true(results[1].exec.step_time_s > results[2].exec.step_time_s);
+    for (int i = 0; i < 3; i++)
+        arena_release(&arenas[i]);
+    unload(loaded);
+}
+
+static void mistakes_are_told_where_they_are_made(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *value, *told;
+    } cases[] = {
+        {"cluster.node.nic_bandwith", "1 GB/s", "unknown key 'nic_bandwith' in a node; did you mean 'nic_bandwidth'?"},
+        {"nic_bandwidth", "1 GB/s", "did you mean 'cluster.node.nic_bandwidth'?"},
+        {"cluster.nic_bandwidth", "1 GB/s", "did you mean 'node.nic_bandwidth'?"},
+        {"hbm_capacity", "1 GB", "did you mean 'gpu.hbm_capacity'?"},
+        {"gpu.gemm.bf17.peak", "1 TFLOPS", "did you mean 'bf16'?"},
+        {"cluster.node.nic_bandwidth", "400", "nic_bandwidth:1:1: error: '400' has no unit"},
+        {"cluster.node.nic_bandwidth", "[8 Gb/s, 8 Gb]", "nic_bandwidth:1:10: error: '8 Gb' is not a bandwidth"},
+        {"cluster.node.nic_bandwidth", "8 kB/s", "'8 kB/s' is too small; the least allowed is 100 MB/s"},
+        {"cluster.node.nic_bandwidth", "800 GB/s", "warning: a NIC of 800 GB/s is one of 6400 Gb/s; bytes have a"},
+        {"gpu.memory_sms", "100", "--set gpu.memory_sms:1:1: error: memory_sms is 100 of 80 SMs"},
+        {"gpu.sms", "79.5", "--set gpu.sms:1:1: error: sms is 79.5; it counts things"},
+        {"gpu.sms", "79", ":13: error: memory_sms is 80 of 79 SMs"},
+        {"gpu.gemm.fp8.peak", "1 PFLOPS", "gpu.gemm.fp8.peak:1:1: error: gemm.fp8 of 'V100-SXM2-32GB' is incomplete"},
+        {"cluster.node.nics", "0", "cluster.yaml:3:8: error: 4 nodes without a NIC"},
+        {"cluster.nodes", "[4, 1.5]", "--set cluster.nodes:1:5: error: nodes is 1.5; it counts things"},
+        {"cluster.network.kind", "fat_tree", "network.kind:1:1: error: network: a fat_tree needs leaf_ports"},
+        {"cluster.network.wiring", "railway", "'railway' is not one of plain, rail; did you mean 'rail'?"},
+        {"cluster.node.name", "x", "'name' of a node cannot be set"},
+        {"gpu.name", "x", "'name' of a GPU cannot be set"},
+        {"cluster.node", "x", "'cluster.node' holds several values; set one, as in 'cluster.node.gpus'"},
+        {"gpu.hbm_capacity", "{value: 9 GB, kind: measured}", "a sourced value needs the key 'source'"},
+        {"cluster.gpu", "8", "unknown key 'gpu' in 'cluster'; did you mean 'gpus'?"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct scenario_override set = {cases[i].key, cases[i].value};
+        struct loaded *loaded = load_text(BASE, &set, 1);
+        if (!strstr(loaded->diag.text, cases[i].told))
+            fail_msg("%s=%s: %s", cases[i].key, cases[i].value, loaded->diag.text);
+        assert_int_equal(loaded->status == STATUS_OK, strstr(cases[i].told, "warning") != NULL);
+        unload(loaded);
+    }
+    struct loaded *loaded = load_text(BASE "gpu:\n  hbm_capacity: 24\n  nics: 4\n", NULL, 0);
+    assert_non_null(strstr(loaded->diag.text, "x.yaml:8:17: error: '24' has no unit"));
+    assert_non_null(strstr(loaded->diag.text, "x.yaml:9:3: error: unknown key 'nics' in a GPU"));
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_given_in_place_of_the_files),
+        cmocka_unit_test(paths_that_mean_the_same),
+        cmocka_unit_test(what_is_derived_follows),
+        cmocka_unit_test(a_given_number_outranks_the_stacks),
+        cmocka_unit_test(a_slower_nic_makes_a_longer_step),
+        cmocka_unit_test(mistakes_are_told_where_they_are_made),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
