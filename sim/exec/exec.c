@@ -20,6 +20,12 @@ static bool noisy(const struct noise_options *noise)
            noise->host_jitter > 0;
 }
 
+/* No GPU or host differs from another. */
+static bool alike(const struct sim *sim)
+{
+    return !noisy(&sim->options->noise) && !sim->slow.uneven;
+}
+
 static void setup_links(struct sim *sim)
 {
     struct diag *diag = ARENA_NEW(sim->arena, struct diag);
@@ -28,6 +34,9 @@ static void setup_links(struct sim *sim)
     BUG_IF(status, "%s", diag->text);
     for (int l = 0; l < sim->fabric.n_links; l++)
         net_add_link(&sim->net, sim->fabric.capacity_Bps[l]);
+    status = slow_gpus_build(&sim->slow, sim->hw, sim->plan->ranks, sim->options->slow_gpus,
+        (struct source_pos){.file = NULL}, sim->arena, diag);
+    BUG_IF(status, "%s", diag->text);
     sim->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, sim->fabric.n_links);
     sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
@@ -107,11 +116,26 @@ static void setup_ranks(struct sim *sim)
         struct rank *rank = &sim->ranks[r];
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
         double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
-        rank->speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + off) : 1;
+        rank->drawn_speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + off) : 1;
+        rank->share = slow_gpus_share(&sim->slow, r, 0);
+        rank->speed = rank->drawn_speed * rank->share;
         rank->stretch = 1;
         for (int s = 0; s < STREAM_COUNT; s++) /* one each, so that no stream's draws hang on when another's begin */
             rank->kernel_noise[s] = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r * STREAM_COUNT + (uint64_t)s);
         rank->host_noise = rng_stream(seed, ENTITY_HOST, (uint64_t)r);
+    }
+}
+
+/* GPUs become slow, or are no longer. */
+static void on_slow(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
+        return; /* the job has ended */
+    for (int r = 0; r < sim->n_ranks; r++) {
+        double share = slow_gpus_share(&sim->slow, r, event->time);
+        if (share < sim->ranks[r].share || share > sim->ranks[r].share)
+            stream_set_share(sim, r, share);
     }
 }
 
@@ -216,6 +240,8 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
             host_begin_step(sim, r);
         for (int i = 0; i < sim->fabric.degradation->n_changes; i++)
             engine_at(&sim->engine, sim->fabric.degradation->changes[i], sim->ev_links, 0, 0);
+        for (int i = 0; i < sim->slow.degradation->n_changes; i++)
+            engine_at(&sim->engine, sim->slow.degradation->changes[i], sim->ev_slow, 0, 0);
         engine_run(&sim->engine);
     }
     sim->result->overlong = sim->engine.overlong;
@@ -263,6 +289,7 @@ static struct sim *open_sim(struct exec_result *out, const struct plan *plan, co
     sim->ev_latency = engine_register(&sim->engine, collective_on_latency, sim);
     sim->ev_collective_end = engine_register(&sim->engine, collective_on_end, sim);
     sim->ev_links = engine_register(&sim->engine, collective_on_links, sim);
+    sim->ev_slow = engine_register(&sim->engine, on_slow, sim);
     setup_links(sim);
     return sim;
 }
@@ -285,12 +312,15 @@ static bool ever_drained(const struct ledger *ledger)
     return false;
 }
 
-/* The same without noise, folded. Where links differ, the rank sees those of its own collectives only. */
+/* The same without noise and GPUs slower than others, folded. Where links differ, the rank sees those of its own
+ * collectives only. */
 static struct sim *simulate_one(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
     quiet->n_trace_ranks = 0;
+    if (all->slow.uneven)
+        quiet->slow_gpus = NULL;
     struct sim *sim = open_sim(out, all->plan, all->hw, quiet, all->arena);
     sim->folded = true;
     sim->sisters = can_fold(sim);
@@ -309,7 +339,7 @@ static void simulate_ranks(struct sim *sim)
     struct sim *one = simulate_one(sim, &quiet, sim->result);
     sim->before = &one->ledgers[0];
     if (!one->out_of_memory && !one->result->overlong)
-        simulate(sim, noisy(&sim->options->noise) && ever_drained(sim->before));
+        simulate(sim, !alike(sim) && ever_drained(sim->before));
     close_sim(one);
 }
 
@@ -322,7 +352,7 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
     struct sim *sim = open_sim(out, plan, hw, options, arena);
     sim->sisters = can_fold(sim);
-    sim->folded = options->fold == FOLD_AUTO && !noisy(&options->noise) && sim->sisters;
+    sim->folded = options->fold == FOLD_AUTO && alike(sim) && sim->sisters;
     if (sim->folded)
         simulate(sim, !options->no_memory);
     else

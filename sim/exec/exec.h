@@ -9,9 +9,10 @@
  * too.
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
- * stream per entity. With all noise off, ranks are alike and one is simulated for all (fold); the answer equals the
- * unfolded one exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only
- * instance is the whole job, and without degraded links for groups inside a node; a plan with others is not folded.
+ * stream per entity. GPUs may be slow by name, from a time on (exec/slow.h). With all noise off and no GPU slower than
+ * another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where links
+ * differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job, and
+ * without degraded links for groups inside a node; a plan with others is not folded.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
  * by default; it changes nothing of what is simulated.
@@ -20,9 +21,10 @@
  * host a cudaMalloc (cuda_malloc of the GPU). Where that fails, PyTorch waits for everything that was issued, on all
  * streams, frees cached segments (cuda_free each) and tries again (CUDACachingAllocator.cpp, release_cached_blocks):
  * the GPU has run dry when the host goes on. Out of memory ends the run and is a result. Ranks that are not folded:
- * first a folded run without noise is made. Where no cudaMalloc fails in it, every rank stops where that rank stopped,
- * for as long, and memory is told from it; so what noise does to the allocator is ignored then. Where one fails, each
- * rank has a ledger of its own, as what can be used again depends on how far its GPU has come; rank 0's is told.
+ * first a folded run without noise and slow GPUs is made. Where no cudaMalloc fails in it, every rank stops where that
+ * rank stopped, for as long, and memory is told from it; so what noise does to the allocator is ignored then. Where one
+ * fails, each rank has a ledger of its own, as what can be used again depends on how far its GPU has come; rank 0's is
+ * told.
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (of their taking turns on
  * the SMs the fitted training rows say -0.16 +- 0.25; casts and scalings of FSDP's FP32 reduction are 4 ms a block of a
@@ -59,6 +61,7 @@ struct exec_options {
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
     const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
+    const char *slow_gpus;      /* as exec/slow.h has it; NULL: none */
     bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on the
                                    job's own */
@@ -157,7 +160,8 @@ struct exec_result {
 enum status exec_check(
     const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag);
 
-/* BUG on a plan that plan_check refuses, and on options that exec_check does. The result's arrays live in the arena. */
+/* BUG on a plan that plan_check refuses, and on options that exec_check or slow_gpus_build does. The result's arrays
+ * live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 

@@ -77,7 +77,7 @@ static enum status set_capacities(struct fabric *fabric, ps_t time, struct sourc
     enum status status = STATUS_OK;
     char name[64];
     for (int l = 0; l < fabric->first_leaf; l++) {
-        double share = degrade_share(fabric->degradation, fabric_link_name(name, sizeof name, fabric, l), time);
+        double share = degrade_share(fabric->degradation, fabric_link_name(name, sizeof name, fabric, l), NULL, time);
         fabric->capacity_Bps[l] = end_Bps(fabric, l) * share;
         fabric->degraded = fabric->degraded || share < 1;
         if (share == 0)
@@ -92,7 +92,7 @@ static enum status set_capacities(struct fabric *fabric, ps_t time, struct sourc
         double left = 0;
         for (int c = 0; c < cables; c++) {
             cable_name(name, sizeof name, fabric, l, c);
-            left += degrade_share(fabric->degradation, name, time);
+            left += degrade_share(fabric->degradation, name, NULL, time);
         }
         fabric->capacity_Bps[l] = cable_Bps(fabric->hw) * left;
         fabric->degraded = fabric->degraded || left < cables;
@@ -124,7 +124,7 @@ enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, con
 {
     *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
     out->degradation = ARENA_NEW(arena, struct degradation);
-    enum status status = degrade_parse(out->degradation, degraded, at, arena, diag);
+    enum status status = degrade_parse(out->degradation, &degrade_link, degraded, at, arena, diag);
     if (status)
         return status;
     count_links(out);
@@ -135,8 +135,13 @@ enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, con
         status = set_and_check(out, out->degradation->changes[i], at, diag);
     if (status == STATUS_OK)
         status = set_and_check(out, 0, at, diag);
-    enum status matched = degrade_check_matched(out->degradation, at, diag);
-    return status ? status : matched;
+    const struct degradation *degradation = out->degradation;
+    for (int i = degrade_unmatched(degradation, 0); i < degradation->n; i = degrade_unmatched(degradation, i + 1))
+        status = diag_input(diag, at,
+            "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a pooled network), "
+            "leaf0.up0, pod0.down0, and * stands for anything",
+            degradation->list[i].pattern);
+    return status;
 }
 
 void fabric_set_time(struct fabric *fabric, ps_t time)

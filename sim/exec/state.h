@@ -7,6 +7,7 @@
 #include "exec/exec.h"
 #include "exec/fabric.h"
 #include "exec/hbm.h"
+#include "exec/slow.h"
 #include "net/net.h"
 
 /* Durations of a kernel, seconds: compute by what collectives hold (rank->holding); the rest as in kernel.h. */
@@ -70,7 +71,9 @@ struct rank {
     uint8_t host_state;
     ps_t drain_since;   /* HOST_DRAINING: since when */
     double host_factor; /* jitter of the stretch */
-    double speed;       /* persistent speed of the GPU, 1 = nominal */
+    double drawn_speed; /* of the GPU by noise, persistent, 1 = nominal */
+    double share;       /* what is left of it at the moment, where the GPU is slow */
+    double speed;       /* drawn_speed x share */
     int holding;        /* what the collectives on the GPU hold, at most one on each comm stream: indices of
                            sim->holdings, STREAM_COMM's + n_holdings x STREAM_REPLICATE's */
     int in_collective;  /* comm streams that are in one */
@@ -133,7 +136,7 @@ struct sim {
     struct arena *arena;
     struct engine engine;
     struct net net;
-    uint32_t ev_stream, ev_host, ev_latency, ev_collective_end, ev_links;
+    uint32_t ev_stream, ev_host, ev_latency, ev_collective_end, ev_links, ev_slow;
     int n_ranks; /* simulated: all, or 1 when folded */
     bool folded;
     bool sisters; /* folded: the other instances of a group do as the first one does */
@@ -155,6 +158,7 @@ struct sim {
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
     ps_t measure_from;
+    struct slow_gpus slow;
     /* links */
     struct fabric fabric;
     struct maxmin_use *uses; /* scratch: one for each link */
@@ -173,6 +177,8 @@ struct sim {
 void stream_try_all(struct sim *sim, int rank);
 void stream_finish(struct sim *sim, int rank, int stream);
 void stream_retime(struct sim *sim, int rank); /* after holding or hbm_taken_Bps changed */
+/* The GPU's speed changes now. */
+void stream_set_share(struct sim *sim, int rank, double share);
 void stream_settle(struct sim *sim, int rank); /* before rank->done is looked at, or done of what nobody waits for */
 void stream_on_event(void *self, const struct event *event);
 bool wait_satisfied(const struct sim *sim, const struct rank *rank, plan_wait wait, int32_t step);

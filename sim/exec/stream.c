@@ -328,3 +328,28 @@ void stream_retime(struct sim *sim, int rank_index)
         arm(sim, rank_index, s, stream->end);
     }
 }
+
+/* The whole of the running kernel of a stream, as if no collective were there. */
+static double running_alone_ps(const struct sim *sim, const struct rank *rank, int stream_index)
+{
+    const struct stream *stream = &rank->streams[stream_index];
+    const struct plan_op *op = op_at(sim, stream_index, stream->position);
+    return kernel_ps(sim, &sim->kernel_costs[op->index], rank, true, stream->jitter);
+}
+
+void stream_set_share(struct sim *sim, int rank_index, double share)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    double alone_ps[STREAM_COUNT] = {0}; /* of a running kernel at the old speed */
+    stream_settle(sim, rank_index);      /* what has ended had that speed, too */
+    for (int s = 0; s < STREAM_COUNT; s++)
+        if (rank->streams[s].state == STREAM_RUNNING)
+            alone_ps[s] = running_alone_ps(sim, rank, s);
+    rank->share = share;
+    rank->speed = rank->drawn_speed * share;
+    stream_retime(sim, rank_index);
+    for (int s = 0; s < STREAM_COUNT; s++)
+        if (rank->streams[s].state == STREAM_RUNNING)
+            rank->streams[s].alone_ps +=
+                llround(rank->streams[s].left * (running_alone_ps(sim, rank, s) - alone_ps[s]));
+}

@@ -9,7 +9,7 @@
 
 const struct scenario_cause_words scenario_causes[CAUSE_COUNT + 1] = {
     [CAUSE_ALLOCATOR] = {"allocator", "no cudaMalloc takes time, or is tried again", ALLOCATOR},
-    [CAUSE_STRAGGLERS] = {"stragglers", "no noise: GPUs alike, nothing varies", STRAGGLERS},
+    [CAUSE_STRAGGLERS] = {"stragglers", "no noise, no slow GPU: GPUs alike, nothing varies", STRAGGLERS},
     [CAUSE_LATENCY] = {"latency", "collectives without hops", LATENCY},
     [CAUSE_BANDWIDTH] = {"bandwidth", "NICs and switches without limit",
         "NICs and switches take their time for the bytes that nodes exchange"},

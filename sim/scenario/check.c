@@ -1,3 +1,4 @@
+#include "exec/slow.h"
 #include "scenario/file.h"
 
 #include <inttypes.h>
@@ -163,14 +164,22 @@ static void check_steps(const struct scenario_point *point, const char *file, st
             EXEC_MAX_STEPS);
 }
 
-/* Only for a number of GPUs that there is: the links of a job are laid out to be looked at. */
+/* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */
 static void check_links(const struct scenario_point *point, const char *file, struct diag *diag)
 {
     const struct scenario_cluster_options *cluster = &point->options.cluster;
-    if (cluster->degraded_links &&
-        cluster->gpus <= (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
-        exec_check(
-            &point->hw, (int)cluster->gpus, &point->options.exec, at(point, "cluster.degraded_links", file), diag);
+    int ranks = (int)cluster->gpus;
+    if (cluster->gpus > (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
+        return;
+    if (cluster->degraded_links)
+        exec_check(&point->hw, ranks, &point->options.exec, at(point, "cluster.degraded_links", file), diag);
+    if (cluster->slow_gpus) {
+        struct arena scratch = ARENA_INIT;
+        struct slow_gpus slow;
+        slow_gpus_build(
+            &slow, &point->hw, ranks, cluster->slow_gpus, at(point, "cluster.slow_gpus", file), &scratch, diag);
+        arena_release(&scratch);
+    }
 }
 
 struct place {

@@ -15,6 +15,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         return;
     case CAUSE_STRAGGLERS:
         exec->noise = (struct noise_options){0};
+        exec->slow_gpus = NULL;
         return;
     case CAUSE_LATENCY:
         exec->no_latency = true;

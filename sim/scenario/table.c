@@ -27,6 +27,9 @@ static const struct config_field cluster_fields[] = {
     {FIELD("degraded_links", FIELD_STRING, struct scenario_cluster_options, degraded_links,
         "links that lose capacity: name pattern=share left [at time since the first step, warm-up too], ...; 0: "
         "failed")},
+    {FIELD("slow_gpus", FIELD_STRING, struct scenario_cluster_options, slow_gpus,
+        "GPUs that compute more slowly: node3.gpu5=80 % of their speed [at time since the first step], node3=90 % of "
+        "all GPUs of a node, ...")},
     {FIELD("node", FIELD_OVERRIDES, struct scenario_cluster_options, given.node,
          "every number of the node's file, as in cluster.node.nic_bandwidth=800Gb/s: see 'flopcast help nodes'"),
         .section = &hw_node_table},

@@ -1,5 +1,6 @@
 /* Settings that somebody gave and that the job does not read: those of another strategy, a sharding group where nothing
  * is sharded in groups ... One warning for each kind of them. */
+#include "exec/slow.h"
 #include "scenario/file.h"
 
 #include <string.h>
@@ -113,8 +114,28 @@ static bool is_meant(const struct scenario_point *point, struct source_pos at, c
     return n == folder(decided.file) && strncmp(at.file, decided.file, n) == 0;
 }
 
+/* A list of GPUs none of which any point's job has; the list of a point may differ from another's. */
+static void warn_no_slow_gpu(const struct scenario_point *points, int n, struct diag *diag)
+{
+    const struct scenario_point *given = NULL;
+    for (int i = 0; i < n; i++) {
+        const struct scenario_cluster_options *cluster = &points[i].options.cluster;
+        if (!cluster->slow_gpus || !*cluster->slow_gpus)
+            continue;
+        if (slow_gpus_concern(&points[i].hw, (int)cluster->gpus, cluster->slow_gpus))
+            return;
+        given = &points[i];
+    }
+    if (given)
+        diag_warn(diag, scenario_origin(given, "cluster.slow_gpus", NULL),
+            "the job has none of the GPUs '%s': its %lld are on node0 to node%lld", given->options.cluster.slow_gpus,
+            (long long)given->options.cluster.gpus,
+            (long long)(given->options.cluster.gpus - 1) / hw_gpus_per_node(&given->hw));
+}
+
 void warn_unread(const struct scenario_point *points, int n, struct diag *diag)
 {
+    warn_no_slow_gpu(points, n, diag);
     for (int r = 0; r < N_RULES; r++) {
         const struct rule *rule = &rules[r];
         const struct config_origin *given = NULL;

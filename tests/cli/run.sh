@@ -94,6 +94,15 @@ expect 2 "$FLOPCAST" run a.yaml --set 'cluster.degraded_links=*=50 %'
 says err "a text that begins with '*' is quoted twice, for the shell and for YAML: 'cluster.degraded_links=\"*=50 %\"'"
 expect 0 "$FLOPCAST" run a.yaml --set 'cluster.degraded_links="*=50 %"'
 
+# Slow GPUs: a list of lists is a sweep; a name of the cluster that no job here has is no mistake, but warned of.
+expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set 'cluster.slow_gpus=["node1.gpu5=100 %", "node1.gpu5=50 %, node0=90 %"]'
+says out "node1.gpu5=50 %, node0=90 %"
+[[ ! -s err ]] || fail "warned of: $(<err)"
+expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set 'cluster.slow_gpus=node2.gpu0=50 %'
+says err "warning: the job has none of the GPUs 'node2.gpu0=50 %': its 16 are on node0 to node1"
+expect 0 "$FLOPCAST" run a.yaml --set 'cluster.gpus=[16, 32]' --set 'cluster.slow_gpus=node2.gpu0=50 %'
+[[ ! -s err ]] || fail "warned of what a point has: $(<err)"
+
 # A step of months is a mistake in the file, whether the host or a link is so slow.
 for slow in 'host.kernel_issue=1 h' 'cluster.degraded_links="node0.nics.out=1e-300"'; do
     expect 2 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set run.steps=100 --set "$slow"

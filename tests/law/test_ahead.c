@@ -76,6 +76,14 @@ static void full_queue(void **state)
     check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), 3);
 }
 
+static void some_are_slow(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"cluster.gpus", "16"}, {"train.micro_batch", "8"},
+        {"cluster.slow_gpus", "\"node1.gpu5=80 %, node0.gpu1=60 % at 3 s, node0.gpu1=1 at 4.5 s\""}};
+    check(SCENARIOS "t5_scaling.yaml", OVERRIDES(set), 2);
+}
+
 static void host_is_behind(void **state)
 {
     (void)state;
@@ -152,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_queue),
+        cmocka_unit_test(some_are_slow),
         cmocka_unit_test(host_is_behind),
         cmocka_unit_test(without_noise),
         cmocka_unit_test(several_streams),

@@ -99,6 +99,9 @@ static void worsen(struct scenario_point *point, int which)
     case 0:
         point->options.exec.noise = (struct noise_options){0.1, 0.1, 0.1, 0.1, false};
         break;
+    case 11:
+        point->options.exec.slow_gpus = "node1.gpu3=50 %";
+        break;
     case 1: /* so little that the choice of algorithms stays */
         hw->cluster.nccl_net_latency.value *= 2;
         break;
@@ -151,7 +154,8 @@ static void what_is_removed_leaves_no_trace(void **state)
 {
     (void)state;
     static const enum scenario_cause causes[] = {CAUSE_STRAGGLERS, CAUSE_LATENCY, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH,
-        CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_CONTENTION, CAUSE_HOST, CAUSE_HOST};
+        CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_BANDWIDTH, CAUSE_CONTENTION, CAUSE_HOST, CAUSE_HOST,
+        CAUSE_STRAGGLERS};
     const struct scenario_override set[] = {GPUS("16"), NO_NOISE, {"host.kernel_issue", "0 us"},
         {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"}, {"host.step", "0 us"},
         {"ddp.bucket_cap", "1 MB"}, {"run.warmup_steps", "2"}};
