@@ -3,6 +3,7 @@
 #include "cli/topology.h"
 
 #include "base/files.h"
+#include "coll/coll.h"
 #include "config/config.h"
 #include "hw/hw.h"
 
@@ -28,6 +29,32 @@ static enum status load(struct hw *hw, const char *path, struct arena *arena, st
     return status == STATUS_OK ? hw_load_gpu(&hw->gpu, hw->node.gpu_path, arena, diag) : status;
 }
 
+/* How many channels NCCL lays across nodes and why, and whether they fill the NICs. */
+static void print_channels(FILE *out, const struct hw *hw)
+{
+    char speed[64], nic[64], links[64], carried[64], there[64];
+    struct coll_search search = coll_search(hw);
+    double channels = coll_channels(true, hw);
+    fprintf(out, "collectives across nodes\n  NCCL lays %g channels: ", channels);
+    if (quantity_is_set(hw->cluster.nccl_channels))
+        fputs("nccl_channels\n", out);
+    else
+        fprintf(out, "its search finds %d of %s%s, doubled (to it a NIC is %s%s, a GPU's links in the node %s)\n",
+            search.found, quantity_format(speed, sizeof speed, search.speed_Bps, DIM_BYTES_PER_S),
+            search.split ? ", split in two" : "", quantity_format(nic, sizeof nic, search.nic_Bps, DIM_BYTES_PER_S),
+            search.pcie ? " by its PCIe slot" : "",
+            quantity_format(links, sizeof links, search.gpu_Bps, DIM_BYTES_PER_S));
+    double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
+    double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
+    quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S);
+    if (channels_Bps > 0 && channels_Bps < nics_Bps)
+        fprintf(out, "  NCCL's channels carry %s of the %s of a node's NICs (channels x nccl_channel_bandwidth)\n",
+            quantity_format(carried, sizeof carried, channels_Bps, DIM_BYTES_PER_S), there);
+    if (coll_link_bound(hw, true) == COLL_BOUND_PCIE)
+        fprintf(out, "  PCIe carries %s of the %s of a node's NICs (pcie_bandwidth)\n",
+            quantity_format(carried, sizeof carried, coll_node_Bps(hw), DIM_BYTES_PER_S), there);
+}
+
 int cmd_topology(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "import") == 0) {
@@ -44,6 +71,8 @@ int cmd_topology(int argc, char **argv)
     struct hw hw;
     if (load(&hw, files_find(&arena, named), &arena, &diag) == STATUS_OK)
         hw_print(stdout, &hw);
+    if (diag.worst == STATUS_OK && hw.cluster.nodes.value > 1)
+        print_channels(stdout, &hw);
     arena_release(&arena);
     return cli_report(&diag);
 }

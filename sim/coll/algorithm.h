@@ -24,12 +24,22 @@ bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query);
 bool coll_p2p(struct coll_cost *cost, const struct coll_query *query);
 bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query);
 
-/* B/s of bus bytes, at most: what NVLink (times share) and the channels across nodes give, and what the NICs (times
- * share) do. HUGE_VAL: no bytes go there. */
-double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *query, double share);
-double coll_across_Bps(const struct coll_cost *cost, const struct coll_query *query, double share);
+/* B/s of bus bytes, at most, and what says so. */
+struct coll_rate {
+    double Bps;
+    enum coll_bound bound;
+};
 
-/* Sets max_rate_Bps to the lesser of the two. */
+/* What NVLink (times share) and the channels across nodes give, and what the NICs (times share) do. HUGE_VAL: no bytes
+ * go there. */
+struct coll_rate coll_inside(const struct coll_cost *cost, const struct coll_query *query, double share);
+struct coll_rate coll_across(const struct coll_cost *cost, const struct coll_query *query, double share);
+
+/* The lesser of two, the first of those alike; and the cost's rate, where another bound is lower than what it has. */
+struct coll_rate coll_slower(struct coll_rate a, struct coll_rate b);
+void coll_bound_rate(struct coll_cost *cost, double Bps, enum coll_bound bound);
+
+/* Sets the cost's rate to the lesser of inside and across; LL's is bound by the protocol. */
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share);
 
 /* bus_bytes / max_rate_Bps. */

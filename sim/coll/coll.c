@@ -71,6 +71,9 @@ static double hbm_factor(enum coll_kind kind)
     return 2 + (kind == COLL_ALL_REDUCE ? 0.5 : reduces ? 1 : 0);
 }
 
+const char *const coll_bound_names[] = {"nothing", "latency", "protocol", "channels", "NVLink", "PCIe", "NIC",
+    "network", "host memory", "shared links", NULL};
+
 bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
     double bytes, struct coll_shape shape, const struct hw *hw)
 {
@@ -94,6 +97,12 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
 double coll_alone_s(struct coll_cost cost)
 {
     return cost.latency_s + (cost.bus_bytes > 0 ? coll_bytes_s(&cost) : 0);
+}
+
+enum coll_bound coll_bound(const struct coll_cost *cost)
+{
+    bool waits = cost->bus_bytes > 0 && cost->latency_s > coll_bytes_s(cost);
+    return waits ? COLL_BOUND_LATENCY : cost->rate_bound;
 }
 
 static bool best(struct coll_cost *out, enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw,

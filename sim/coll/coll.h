@@ -75,10 +75,41 @@ struct coll_group {
     int first, stride, size;
 };
 
-/* What NCCL reaches of a GPU's NVLinks and of a node's NICs (behind an oversubscribed network: of its share of the
- * uplinks), B/s in one direction: the capacities of the links that flows share. */
+/* What limits a collective: the term of its estimate that is largest.
+ *
+ *   latency      hops, steps and pipelines that fill take more than half of the time
+ *   protocol     LL: half of what it sends is flags, and its busbw has a bound of NCCL's
+ *   channels     what the blocks of its channels copy and add, each on an SM
+ *   NVLink       or PCIe, where GPUs of a node have no NVLink, or where a NIC is faster than its slot
+ *   NIC          the NICs of a node that the group reaches
+ *   network      oversubscribed uplinks, a cable between switches
+ *   host memory  copies through it, without GPUDirect
+ *   shared links in a run: it takes longer than alone, beside other collectives on the same links (exec/) */
+enum coll_bound {
+    COLL_BOUND_NONE, /* a group of one */
+    COLL_BOUND_LATENCY,
+    COLL_BOUND_PROTOCOL,
+    COLL_BOUND_CHANNELS,
+    COLL_BOUND_NVLINK,
+    COLL_BOUND_PCIE,
+    COLL_BOUND_NIC,
+    COLL_BOUND_NETWORK,
+    COLL_BOUND_HOST_MEMORY,
+    COLL_BOUND_SHARED_LINKS,
+    COLL_BOUND_COUNT
+};
+extern const char *const coll_bound_names[COLL_BOUND_COUNT + 1]; /* "nothing", "latency", ..., NULL */
+
+/* What NCCL reaches of a GPU's NVLinks, of a NIC and of a node's NICs (behind an oversubscribed network: of its share
+ * of the uplinks), B/s in one direction: the capacities of the links that flows share. A NIC that is faster than the
+ * PCIe slots between it and its GPU passes what they do (pcie_bandwidth; assumed: as much as copies to the host get).
+ */
 double coll_gpu_Bps(const struct hw *hw);
+double coll_nic_Bps(const struct hw *hw);
 double coll_node_Bps(const struct hw *hw);
+
+/* What binds where the links between GPUs of a node, or those of NICs, do. */
+enum coll_bound coll_link_bound(const struct hw *hw, bool across);
 
 /* How a group lies on the nodes. */
 struct coll_shape {
@@ -91,9 +122,38 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node);
 /* Share of a node's NICs that a group reaches: each GPU uses the NICs nearest to it, at least one. */
 double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 
+/* NCCL's search for channels across nodes (ncclTopoCompute, 2.27), for nodes whose GPUs and NICs are all alike: the
+ * fastest speed of its table that gives most channels x speed, where a channel takes its speed of a NIC and of the
+ * NVLinks of all GPUs of a node but one; it looks no further when that fills what it counts for a GPU's NVLinks. Then
+ * fast channels are split in two and all of them doubled. So a faster NIC mostly makes channels faster in NCCL's books,
+ * and their number grows where few NICs become fast (4 x 200 Gb/s: 8 channels; 4 x 400 Gb/s: 16) or on Blackwell (8 x
+ * 800 Gb/s: 32). What it finds for 1, 2, 4 and 8 NICs of 100, 200 and 400 Gb/s beside V100, A100, H100 and B200 is what
+ * logs of NCCL show (tests/coll/test_channels.c names them), but not for every machine: a cluster file that states
+ * nccl_channels overrides it.
+ *
+ * Kind of what goes beyond those logs: assumed, that NICs of one GPU are used as one (dual ports are merged by
+ * NCCL_IB_MERGE_NICS, EFA's by its plugin), that a mesh of NVLinks has room as a switch has, and that the search finds
+ * the best there is. Ignored: crossing of CPU sockets, network devices that unpack TCP (twice as many), NCCL before
+ * 2.20 (twice as many on Hopper), NCCL 2.20 to 2.27 on Blackwell (as many as NVLS has, 32). */
+struct coll_search {
+    double nic_Bps, gpu_Bps; /* what NCCL counts for the NICs of a GPU (for a NIC, where GPUs share it) and for its
+                                NVLinks */
+    bool pcie;               /* nic_Bps is that of the PCIe slot: the NIC is faster */
+    int found;               /* channels before they are split and doubled */
+    double speed_Bps;        /* of each of them */
+    bool full;               /* the search ended because they fill a GPU's NVLinks, or are as many as can be */
+    bool split;
+    int channels; /* in the end */
+};
+struct coll_search coll_search(const struct hw *hw);
+
+/* Channels of a collective of whole nodes: the node's inside one, across nodes the cluster's, or what the search finds.
+ */
+double coll_channels(bool across, const struct hw *hw);
+
 /* A group's channels, each of which holds an SM on each GPU (NVLS has channels of its own: coll_cost.sms): the node's
- * inside it, the cluster's across nodes, where NCCL lays as many for each NIC; a group that reaches some of the NICs
- * has that part of them (logs of one GPU a node show two, recalled). Ignored: that small messages use fewer; and
+ * inside it, those across nodes otherwise, of which NCCL lays as many for each NIC; a group that reaches some of the
+ * NICs has that part of them (logs of one GPU a node show two, recalled). Ignored: that small messages use fewer; and
  * posting (coll_hop_s) counts the whole cluster's, as a table of one GPU on each of two nodes asks for (Alps: 6 % off
  * so, 15 with the part). */
 double coll_sms(struct coll_shape shape, const struct hw *hw);
@@ -121,8 +181,9 @@ struct coll_cost {
     double node_out_factor; /* bytes that leave (and enter) each node over its NICs, per bus byte; 0 inside one node */
     bool all_pairs;         /* what leaves a node goes to all others alike, not along hops (coll/hops.h) */
     double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links at best */
-    double hbm_bytes;       /* HBM traffic on each GPU, bytes: what compute kernels beside it lose */
-    double sms;             /* SMs that its channels hold on each GPU */
+    enum coll_bound rate_bound; /* what lets no more through than max_rate_Bps */
+    double hbm_bytes;           /* HBM traffic on each GPU, bytes: what compute kernels beside it lose */
+    double sms;                 /* SMs that its channels hold on each GPU */
 };
 
 /* bytes: of the whole message, S, as nccl-tests counts: all_gather the gathered size, reduce_scatter the size before
@@ -138,5 +199,20 @@ struct coll_cost coll_choose(
 
 /* latency_s + bus_bytes / max_rate_Bps. */
 double coll_alone_s(struct coll_cost cost);
+
+/* Latency where it is more than half of that, else what bounds the rate. */
+enum coll_bound coll_bound(const struct coll_cost *cost);
+
+/* What NCCL's own choice misses, so that a faster NIC could make a collective slower: an algorithm and protocol that
+ * are faster (its estimate leaves out what unforeseen_s has), or the other number of channels that it lays for slower
+ * NICs of the same machine, as each of them posts on its own. The time with the best of these, and what it is. */
+struct coll_missed {
+    double alone_s; /* 0: nothing that is faster by more than 1 % */
+    enum coll_algorithm algorithm;
+    enum coll_protocol protocol;
+    int channels;   /* of slower NICs; 0: those that NCCL lays */
+    double nic_Bps; /* bandwidth of each of these */
+};
+struct coll_missed coll_missed(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw);
 
 #endif

@@ -6,8 +6,12 @@
 
 #include "base/status.h"
 
+#include <math.h>
+
 struct stages {
     double latency_s, bytes_s, nvlink_bytes, network_bytes, hbm_bytes;
+    double longest_s; /* of a stage's bytes */
+    enum coll_bound bound;
 };
 
 static void add_stage(
@@ -17,16 +21,21 @@ static void add_stage(
     bool possible = coll_cost(&cost, kind, COLL_RING, query->protocol, bytes, shape, query->hw);
     BUG_IF(!possible, "no ring for a stage of %s", coll_kind_names[kind]);
     stages->hbm_bytes += cost.hbm_bytes;
+    stages->latency_s += cost.latency_s;
+    double bytes_s = coll_bytes_s(&cost);
     if (shape.nodes == 1) {
-        stages->latency_s += cost.latency_s;
-        stages->bytes_s += coll_bytes_s(&cost);
         stages->nvlink_bytes += cost.bus_bytes;
     } else { /* the rings of all local ranks share the node's NICs */
         double together = query->shape.per_node * cost.bus_bytes;
-        double bytes_s = together / coll_node_Bps(query->hw);
-        stages->bytes_s += bytes_s > coll_bytes_s(&cost) ? bytes_s : coll_bytes_s(&cost);
-        stages->latency_s += cost.latency_s;
+        coll_bound_rate(
+            &cost, cost.bus_bytes / (together / coll_node_Bps(query->hw)), coll_link_bound(query->hw, true));
+        bytes_s = fmax(bytes_s, together / coll_node_Bps(query->hw));
         stages->network_bytes += together;
+    }
+    stages->bytes_s += bytes_s;
+    if (bytes_s > stages->longest_s) {
+        stages->longest_s = bytes_s;
+        stages->bound = cost.rate_bound;
     }
 }
 
@@ -47,6 +56,7 @@ bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query)
         add_stage(&stages, query, COLL_ALL_GATHER, query->bytes, inside);
     cost->latency_s = stages.latency_s;
     cost->max_rate_Bps = cost->bus_bytes / stages.bytes_s;
+    cost->rate_bound = stages.bound;
     cost->gpu_out_factor = stages.nvlink_bytes / cost->bus_bytes;
     cost->node_out_factor = stages.network_bytes / cost->bus_bytes;
     cost->hbm_bytes = stages.hbm_bytes;

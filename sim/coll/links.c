@@ -9,10 +9,58 @@ double coll_gpu_Bps(const struct hw *hw)
     return hw->node.gpu_bandwidth.value * hw->node.nccl_efficiency.value;
 }
 
+/* GPUs that NICs lie near to, or the NICs, where there are fewer: each has a way over PCIe. */
+static double pcie_ways(const struct hw *hw)
+{
+    return fmin(hw->node.nics.value, hw->node.gpus.value);
+}
+
+static double pcie_Bps(const struct hw *hw)
+{
+    return quantity_is_set(hw->node.pcie_bandwidth) ? pcie_ways(hw) * hw->node.pcie_bandwidth.value : HUGE_VAL;
+}
+
+/* Of all NICs of a node, whatever PCIe and uplinks let through. */
+static double nics_Bps(const struct hw *hw)
+{
+    return hw->node.nics.value * hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value;
+}
+
+double coll_nic_Bps(const struct hw *hw)
+{
+    return fmin(hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value, pcie_Bps(hw) / hw->node.nics.value);
+}
+
 double coll_node_Bps(const struct hw *hw)
 {
-    return hw->node.nics.value * hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value /
-           hw->cluster.oversubscription.value;
+    return fmin(nics_Bps(hw), pcie_Bps(hw)) / hw->cluster.oversubscription.value;
+}
+
+static enum coll_bound node_bound(const struct hw *hw)
+{
+    if (hw->cluster.oversubscription.value > 1)
+        return COLL_BOUND_NETWORK;
+    return pcie_Bps(hw) < nics_Bps(hw) ? COLL_BOUND_PCIE : COLL_BOUND_NIC;
+}
+
+enum coll_bound coll_link_bound(const struct hw *hw, bool across)
+{
+    if (across)
+        return node_bound(hw);
+    return hw->node.fabric == HW_PCIE ? COLL_BOUND_PCIE : COLL_BOUND_NVLINK;
+}
+
+struct coll_rate coll_slower(struct coll_rate a, struct coll_rate b)
+{
+    return b.Bps < a.Bps ? b : a;
+}
+
+void coll_bound_rate(struct coll_cost *cost, double Bps, enum coll_bound bound)
+{
+    if (Bps < cost->max_rate_Bps) {
+        cost->max_rate_Bps = Bps;
+        cost->rate_bound = bound;
+    }
 }
 
 double coll_nic_share(struct coll_shape shape, const struct hw *hw)
@@ -22,17 +70,11 @@ double coll_nic_share(struct coll_shape shape, const struct hw *hw)
     return used < nics ? used / nics : 1;
 }
 
-static double channels(bool across, const struct hw *hw)
-{
-    bool own = across && quantity_is_set(hw->cluster.nccl_channels);
-    return own ? hw->cluster.nccl_channels.value : hw->node.nccl_channels.value;
-}
-
 double coll_sms(struct coll_shape shape, const struct hw *hw)
 {
     bool across = shape.nodes > 1;
     double share = across ? coll_nic_share(shape, hw) : 1;
-    return fmax(1, round(channels(across, hw) * share));
+    return fmax(1, round(coll_channels(across, hw) * share));
 }
 
 /* A group of a mesh has only the links among its own GPUs. They are taken to be spread evenly over all pairs: of the
@@ -53,18 +95,20 @@ static bool passes_from_gpu_to_gpu(enum coll_algorithm algorithm)
 
 /* What the node's default of channels reaches; across nodes, where data passes from GPU to GPU, what those channels
  * do. */
-double coll_inside_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
+struct coll_rate coll_inside(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->gpu_out_factor == 0)
-        return HUGE_VAL;
-    double nvlink_Bps = coll_gpu_Bps(hw) * mesh_share(query->shape, hw);
+        return (struct coll_rate){HUGE_VAL, COLL_BOUND_NONE};
+    struct coll_rate rate = {coll_gpu_Bps(hw) * mesh_share(query->shape, hw), coll_link_bound(hw, false)};
     if (cost->node_out_factor > 0 && passes_from_gpu_to_gpu(cost->algorithm) &&
         quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
-        double channels_Bps = channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
-        nvlink_Bps = fmin(channels_Bps, hw->node.gpu_bandwidth.value);
+        double channels_Bps = coll_channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
+        rate.Bps = hw->node.gpu_bandwidth.value;
+        rate = coll_slower(rate, (struct coll_rate){channels_Bps, COLL_BOUND_CHANNELS});
     }
-    return nvlink_Bps * share / cost->gpu_out_factor;
+    rate.Bps = rate.Bps * share / cost->gpu_out_factor;
+    return rate;
 }
 
 /* Without GPUDirect the one proxy thread of a process moves all that it sends and receives through host memory. A ring
@@ -83,17 +127,24 @@ static double staged_Bps(const struct coll_cost *cost, const struct coll_query *
     return processes * hw->cluster.nccl_staging_bandwidth.value / (one_way ? 1 : 2);
 }
 
-double coll_across_Bps(const struct coll_cost *cost, const struct coll_query *query, double share)
+struct coll_rate coll_across(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
+    const struct hw *hw = query->hw;
     if (cost->node_out_factor == 0)
-        return HUGE_VAL;
-    double nics_Bps = coll_node_Bps(query->hw) * coll_nic_share(query->shape, query->hw) * share;
-    return fmin(nics_Bps, staged_Bps(cost, query)) / cost->node_out_factor;
+        return (struct coll_rate){HUGE_VAL, COLL_BOUND_NONE};
+    struct coll_rate rate = coll_slower(
+        (struct coll_rate){coll_node_Bps(hw) * coll_nic_share(query->shape, hw) * share, coll_link_bound(hw, true)},
+        (struct coll_rate){staged_Bps(cost, query), COLL_BOUND_HOST_MEMORY});
+    rate.Bps /= cost->node_out_factor;
+    return rate;
 }
 
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
 {
-    cost->max_rate_Bps = fmin(coll_inside_Bps(cost, query, nvlink_share), coll_across_Bps(cost, query, network_share));
+    struct coll_rate rate =
+        coll_slower(coll_across(cost, query, network_share), coll_inside(cost, query, nvlink_share));
+    cost->max_rate_Bps = rate.Bps;
+    cost->rate_bound = query->protocol == COLL_LL ? COLL_BOUND_PROTOCOL : rate.bound;
 }
 
 double coll_bytes_s(const struct coll_cost *cost)
@@ -126,7 +177,7 @@ static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol
     double post_s =
         like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
     return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
-           post_s * nccl_channels(protocol, bytes, (int)channels(true, hw));
+           post_s * nccl_channels(protocol, bytes, (int)coll_channels(true, hw));
 }
 
 double coll_hop_s(

@@ -43,6 +43,7 @@ bool coll_nvls(struct coll_cost *cost, const struct coll_query *query)
         return false;
     struct coll_switch steps = coll_switch_steps(query);
     cost->max_rate_Bps = cost->bus_bytes / (query->bytes / steps.step_bytes * steps.step_s);
+    cost->rate_bound = coll_link_bound(query->hw, false);
     cost->latency_s = query->hw->node.nvls_latency.value + 2 * steps.step_s;
     return true;
 }

@@ -4,8 +4,6 @@
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
-#include <math.h>
-
 bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query)
 {
     const struct hw_cluster *cluster = &query->hw->cluster;
@@ -15,10 +13,12 @@ bool coll_nvls_tree(struct coll_cost *cost, const struct coll_query *query)
     struct coll_switch steps = coll_switch_steps(query);
     cost->node_out_factor = (nodes > 2 ? 2 : 1) * query->bytes / cost->bus_bytes;
     double switch_Bps = cost->bus_bytes / (query->bytes / steps.step_bytes * steps.step_s);
-    double across_Bps = coll_across_Bps(cost, query, 1);
-    cost->max_rate_Bps =
-        fmin(fmin(switch_Bps, across_Bps), nccl_tree_max_Bps(query->hw, COLL_SIMPLE, true, query->shape));
-    double edge_s = steps.step_bytes / 2 / (across_Bps * cost->node_out_factor);
+    struct coll_rate across = coll_across(cost, query, 1);
+    cost->max_rate_Bps = across.Bps;
+    cost->rate_bound = across.bound;
+    coll_bound_rate(cost, switch_Bps, coll_link_bound(query->hw, false));
+    coll_bound_rate(cost, nccl_tree_max_Bps(query->hw, COLL_SIMPLE, true, query->shape), COLL_BOUND_CHANNELS);
+    double edge_s = steps.step_bytes / 2 / (across.Bps * cost->node_out_factor);
     double level_s =
         cluster->nvls_tree_latency.value + 2 * cluster->nccl_net_latency.value + edge_s; /* Simple flushes */
     cost->latency_s = query->hw->node.nvls_latency.value + 2 * steps.step_s + 2 * coll_levels(nodes) * level_s;

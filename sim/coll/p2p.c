@@ -35,7 +35,7 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     coll_set_rate(cost, &crossing, 1, 1);
     double bytes_each = cost->bus_bytes / peers;
     struct nccl_p2p p2p = nccl_p2p(bytes_each, *shape, query->hw);
-    cost->max_rate_Bps = fmin(cost->max_rate_Bps, fmin(peers * p2p.channels, p2p.all_channels) * p2p.channel_Bps);
+    coll_bound_rate(cost, fmin(peers * p2p.channels, p2p.all_channels) * p2p.channel_Bps, COLL_BOUND_CHANNELS);
     if (shape->nodes > 1)
         hop_s = fmax(hop_s, coll_hop_across_s(query, COLL_TREE));
     double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;

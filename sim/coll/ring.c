@@ -77,11 +77,12 @@ bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
         return false;
     int nodes = query->shape.nodes;
     double most_Bps = query->protocol == COLL_LL ? nccl_ll_max_Bps(query->hw, nodes) : HUGE_VAL;
-    double inside_Bps = coll_inside_Bps(cost, query, nccl_ring_share(query->protocol, 1));
-    double across_Bps = coll_across_Bps(cost, query, nccl_ring_share(query->protocol, nodes));
+    struct coll_rate inside = coll_inside(cost, query, nccl_ring_share(query->protocol, 1));
+    struct coll_rate across = coll_across(cost, query, nccl_ring_share(query->protocol, nodes));
     const struct ways bytes = {
-        cost->bus_bytes / fmin(inside_Bps, most_Bps), cost->bus_bytes / fmin(across_Bps, most_Bps)};
+        cost->bus_bytes / fmin(inside.Bps, most_Bps), cost->bus_bytes / fmin(across.Bps, most_Bps)};
     cost->max_rate_Bps = cost->bus_bytes / fmax(bytes.inside_s, bytes.across_s);
+    cost->rate_bound = query->protocol == COLL_LL ? COLL_BOUND_PROTOCOL : coll_slower(across, inside).bound;
     double rounds = query->kind == COLL_ALL_REDUCE ? 2 : 1;
     double steps = rounds * (query->shape.ranks - 1), crossings = rounds * (nodes - 1);
     cost->latency_s =

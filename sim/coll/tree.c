@@ -8,8 +8,6 @@
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
-#include <math.h>
-
 bool coll_tree(struct coll_cost *cost, const struct coll_query *query)
 {
     if (query->kind != COLL_ALL_REDUCE)
@@ -18,11 +16,12 @@ bool coll_tree(struct coll_cost *cost, const struct coll_query *query)
     cost->node_out_factor = (nodes > 2 ? 2 : nodes == 2 ? 1 : 0) * query->bytes / cost->bus_bytes;
     double share = nccl_tree_share(query->protocol, nodes);
     coll_set_rate(cost, query, share, share);
+    bool ll = query->protocol == COLL_LL;
     if (nodes > 1)
-        cost->max_rate_Bps =
-            fmin(cost->max_rate_Bps, nccl_tree_max_Bps(query->hw, query->protocol, false, query->shape));
-    if (query->protocol == COLL_LL)
-        cost->max_rate_Bps = fmin(cost->max_rate_Bps, nccl_ll_max_Bps(query->hw, nodes));
+        coll_bound_rate(cost, nccl_tree_max_Bps(query->hw, query->protocol, false, query->shape),
+            ll ? COLL_BOUND_PROTOCOL : COLL_BOUND_CHANNELS);
+    if (ll)
+        coll_bound_rate(cost, nccl_ll_max_Bps(query->hw, nodes), COLL_BOUND_PROTOCOL);
     double inside_s = (query->shape.per_node - 1) * coll_hop_inside_s(query, COLL_TREE);
     double across_s = nodes > 1 ? coll_levels(nodes) * coll_hop_across_s(query, COLL_TREE) : 0;
     double unfilled = 1 / nccl_tree_correction(query->protocol, query->bytes) - 1;

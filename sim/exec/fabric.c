@@ -54,14 +54,18 @@ const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric
     return buffer;
 }
 
+enum coll_bound fabric_link_bound(const struct fabric *fabric, int link)
+{
+    return link >= fabric->first_leaf ? COLL_BOUND_NETWORK : coll_link_bound(fabric->hw, link >= fabric->first_nic);
+}
+
 /* Capacity of a GPU's or a NIC's link. */
 static double end_Bps(const struct fabric *fabric, int link)
 {
     const struct hw *hw = fabric->hw;
     if (link < fabric->first_nic)
         return coll_gpu_Bps(hw);
-    return fabric_is_pooled(fabric) ? coll_node_Bps(hw)
-                                    : hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value;
+    return fabric_is_pooled(fabric) ? coll_node_Bps(hw) : coll_nic_Bps(hw);
 }
 
 static double cable_Bps(const struct hw *hw)

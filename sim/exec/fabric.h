@@ -66,6 +66,9 @@ int fabric_message(
 /* "leaf3.up0" into buffer, which it returns. */
 const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link);
 
+/* What binds a collective where this link does. */
+enum coll_bound fabric_link_bound(const struct fabric *fabric, int link);
+
 /* The instances of a group are alike: one that spans nodes loads links that are like those of any other. */
 bool fabric_is_uniform(const struct fabric *fabric);
 

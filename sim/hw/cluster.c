@@ -27,8 +27,9 @@ static const struct config_field cluster_fields[] = {
     CLUSTER(nccl_net_latency, "A crossing between nodes, more than NCCL's table has.", HW_LATENCY),
     OPTIONAL(nccl_ring_post_latency, "What each channel adds to a ring's crossing.", HW_LATENCY),
     OPTIONAL(nccl_tree_post_latency, "What each channel adds to a tree's crossing.", HW_LATENCY),
-    OPTIONAL(nccl_channels, "SMs that a collective across nodes occupies on each GPU.", HW_COUNT(1, 128)),
-    OPTIONAL(nccl_channel_bandwidth, "What each of them carries.", HW_BANDWIDTH),
+    OPTIONAL(nccl_channels, "Channels across nodes, each an SM on each GPU. Default: what NCCL's search gives.",
+        HW_COUNT(1, 128)),
+    OPTIONAL(nccl_channel_bandwidth, "What each of them copies and adds.", HW_BANDWIDTH),
     OPTIONAL(nccl_staging_bandwidth, "Without GPUDirect: what a process sends and receives through host memory.",
         HW_BANDWIDTH),
     OPTIONAL(nvls_tree_latency, "A level of NVLSTree between nodes.", HW_LATENCY),
@@ -120,20 +121,6 @@ static void print_taper(FILE *out, const struct hw *hw)
         print_level(out, "a pod", leaves * leaf_cables, "cables from its leaves", cable, pod_cables, "to cores", cable);
 }
 
-/* A node with more NICs than NCCL's channels fill: copied with a cluster file, they stay what they were. */
-static void print_channels(FILE *out, const struct hw *hw)
-{
-    const struct quantity *own = &hw->cluster.nccl_channels;
-    double channels = quantity_is_set(*own) ? own->value : hw->node.nccl_channels.value;
-    double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
-    double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
-    char carried[64], there[64];
-    if (channels_Bps > 0 && channels_Bps < nics_Bps)
-        fprintf(out, "  NCCL's channels carry %s of the %s of a node's NICs (nccl_channels x nccl_channel_bandwidth)\n",
-            quantity_format(carried, sizeof carried, channels_Bps, DIM_BYTES_PER_S),
-            quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S));
-}
-
 void hw_print(FILE *out, const struct hw *hw)
 {
     char heading[256];
@@ -141,7 +128,6 @@ void hw_print(FILE *out, const struct hw *hw)
         snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
         hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
         print_taper(out, hw);
-        print_channels(out, hw);
     }
     if (hw->node.name) {
         snprintf(heading, sizeof heading, "node %s", hw->node.name);

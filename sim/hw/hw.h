@@ -126,7 +126,7 @@ struct hw_cluster {
     /* Optional. */
     struct quantity nccl_ring_post_latency; /* s that each channel adds to a ring's crossing; default 0 */
     struct quantity nccl_tree_post_latency; /* the same of a tree's */
-    struct quantity nccl_channels; /* thread blocks (= SMs) of a collective across nodes; default: the node's */
+    struct quantity nccl_channels; /* thread blocks (= SMs) of a collective across nodes; default: coll_search() */
     struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
     struct quantity nccl_staging_bandwidth;  /* B/s that one process copies through host memory, sent and received
                                                 together; default: no copy (GPUDirect) */

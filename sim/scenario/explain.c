@@ -1,5 +1,7 @@
 #include "scenario/explain.h"
 
+#include "coll/coll.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +23,11 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         exec->no_latency = true;
         return;
     case CAUSE_BANDWIDTH:
+        /* The channels of the real NICs: NCCL would lay others for such as these. */
+        point->hw.cluster.nccl_channels =
+            (struct quantity){.value = coll_channels(true, &point->hw), .kind = QUANTITY_ASSUMED};
         point->hw.node.nic_bandwidth.value *= NO_LIMIT;
+        point->hw.node.pcie_bandwidth.value *= NO_LIMIT; /* of NICs: hw_derive has done what copies need */
         point->hw.cluster.oversubscription.value = 1;
         point->hw.cluster.network = (struct hw_network){0}; /* pooled: no switch is a limit */
         point->hw.cluster.nccl_channel_bandwidth = (struct quantity){0};

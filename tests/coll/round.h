@@ -30,6 +30,7 @@ static const struct hw test_hw = {
         .oversubscription = NUMBER(1),
         .nccl_efficiency = NUMBER(1),
         .nccl_net_latency = NUMBER(3e-6),
+        .nccl_channels = NUMBER(24),
         .nvls_tree_latency = NUMBER(30e-6)},
 };
 

@@ -108,6 +108,7 @@ static void a_tree_on_two_nodes_halves_the_network_traffic(void **state)
 static struct hw reducing(void)
 {
     struct hw hw = test_hw;
+    hw.cluster.nccl_channels = (struct quantity){0}; /* NVLS has its own */
     hw.node.nvls_efficiency = (struct quantity)NUMBER(0.6);
     hw.node.nvls_latency = (struct quantity)NUMBER(50e-6);
     hw.node.nvls_step_latency = (struct quantity)NUMBER(5e-6);

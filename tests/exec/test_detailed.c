@@ -41,6 +41,7 @@ static struct hw test_hw(void)
     hw.node.nccl_hop_latency.value = 3.4e-6;
     hw.cluster.nccl_net_latency.value = 6.35e-6; /* twice, and NCCL's own 14 us: 26.7 */
     hw.node.nccl_channels.value = 24;
+    hw.cluster.nccl_channels = hw.node.nccl_channels;
     hw.cluster.nodes.value = 512;
     return hw;
 }
@@ -218,12 +219,12 @@ static void a_contended_ring_agrees_too(void **state)
     }
 }
 
-/* A message is a slice of all channels, and those across nodes are the cluster's where it says so. */
+/* A message is a slice of all channels, and those across nodes are the cluster's, whatever a node has inside. */
 static void messages_are_cut_by_the_channels_across_nodes(void **state)
 {
     (void)state;
     struct hw hw = test_hw(), like = test_hw();
-    hw.cluster.nccl_channels = (struct quantity){.value = 8, .kind = QUANTITY_ASSUMED};
+    hw.cluster.nccl_channels = like.cluster.nccl_channels = (struct quantity){.value = 8, .kind = QUANTITY_ASSUMED};
     like.node.nccl_channels.value = 8;
     struct detailed_options options = detailed_as_nccl(COLL_ALL_REDUCE);
     static const enum coll_algorithm algorithms[] = {COLL_RING, COLL_TREE};

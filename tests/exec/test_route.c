@@ -152,6 +152,7 @@ static void connections_are_those_of_channels_across_nodes(void **state)
     hw.node.nccl_channels.value = 16;
     hw.cluster.nccl_channels = assumed(4);
     like.node.nccl_channels.value = 4;
+    like.cluster.nccl_channels = assumed(4);
     for (int seed = 0; seed < 10; seed++) {
         struct hw *of[] = {&hw, &like};
         double rates[2];
