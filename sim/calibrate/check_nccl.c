@@ -47,7 +47,7 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
         double bytes = (double)row->bytes;
         vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,
                                  .measured_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s,
-                                 .predicted = alone_cost(alone, (enum coll_kind)kind, bytes, forced)});
+                                 .predicted = alone_cost(alone, (enum coll_kind)kind, bytes, forced, NULL)});
     }
     return STATUS_OK;
 }

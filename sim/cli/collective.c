@@ -28,6 +28,7 @@ struct collective_command {
 struct predicted {
     double bytes;
     struct coll_cost cost;
+    char link[ALONE_LINK]; /* that binds it, "": all alike */
 };
 
 static const struct argp_option options[] = {
@@ -181,6 +182,14 @@ static void print_row(const struct collective_command *command, double bytes, st
         "float", reduces ? "sum" : "none", rooted ? 0 : -1, block, block);
 }
 
+/* "channels", "network, leaf0.up0" */
+static const char *bound_words(const struct predicted *row, struct arena *arena)
+{
+    enum coll_bound bound = coll_bound(&row->cost);
+    bool of_link = *row->link && bound != COLL_BOUND_LATENCY;
+    return arena_printf(arena, "%s%s%s", coll_bound_names[bound], of_link ? ", link " : "", of_link ? row->link : "");
+}
+
 static void print_table(const struct predicted *rows, int n, struct arena *arena)
 {
     struct table table = {0};
@@ -190,6 +199,7 @@ static void print_table(const struct predicted *rows, int n, struct arena *arena
     table_column(&table, "busbw", "GB/s", false);
     table_column(&table, "algorithm", "", true);
     table_column(&table, "protocol", "", true);
+    table_column(&table, "bound by", "", true);
     for (int i = 0; i < n; i++) {
         double time_s = coll_alone_s(rows[i].cost);
         table_cell(&table, arena_printf(arena, "%.0f", rows[i].bytes));
@@ -198,6 +208,7 @@ static void print_table(const struct predicted *rows, int n, struct arena *arena
         table_cell(&table, arena_printf(arena, "%.2f", rows[i].cost.bus_bytes / time_s * 1e-9));
         table_cell(&table, coll_algorithm_names[rows[i].cost.algorithm]);
         table_cell(&table, coll_protocol_names[rows[i].cost.protocol]);
+        table_cell(&table, bound_words(&rows[i], arena));
     }
     table_print(stdout, &table);
     table_free(&table);
@@ -205,25 +216,61 @@ static void print_table(const struct predicted *rows, int n, struct arena *arena
 
 static void print_csv(const struct predicted *rows, int n)
 {
-    fputs("bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol\r\n", stdout);
+    fputs("bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,bound_by,link\r\n", stdout);
     for (int i = 0; i < n; i++) {
         double time_s = coll_alone_s(rows[i].cost);
-        printf("%.0f,%.6g,%.6g,%.6g,%s,%s\r\n", rows[i].bytes, time_s * 1e6, rows[i].bytes / time_s * 1e-9,
+        enum coll_bound bound = coll_bound(&rows[i].cost);
+        printf("%.0f,%.6g,%.6g,%.6g,%s,%s,%s,%s\r\n", rows[i].bytes, time_s * 1e6, rows[i].bytes / time_s * 1e-9,
             rows[i].cost.bus_bytes / time_s * 1e-9, coll_algorithm_names[rows[i].cost.algorithm],
-            coll_protocol_names[rows[i].cost.protocol]);
+            coll_protocol_names[rows[i].cost.protocol], coll_bound_names[bound],
+            bound == COLL_BOUND_LATENCY ? "" : rows[i].link);
     }
 }
 
-/* Why one network is no faster than another: of the largest size. */
-static void print_limit(struct alone_limit limit)
+/* What binds, a line for sizes that follow each other and are alike. */
+static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
 {
-    if (*limit.link)
-        printf("# Limits of busbw      : %.1f GB/s by link %s, %.1f GB/s by NCCL's choice (at %.0f B)\n",
-            limit.link_Bps * 1e-9, limit.link, limit.nccl_Bps * 1e-9, limit.bytes);
+    for (int i = 0, end; i < n; i = end) {
+        const char *words = bound_words(&rows[i], arena);
+        for (end = i + 1; end < n && strcmp(words, bound_words(&rows[end], arena)) == 0;)
+            end++;
+        char sizes[64], most[64] = "more than half of the time is hops and steps";
+        snprintf(sizes, sizeof sizes, end > i + 1 ? "%.0f to %.0f B" : "%.0f B", rows[i].bytes, rows[end - 1].bytes);
+        if (coll_bound(&rows[i].cost) != COLL_BOUND_LATENCY)
+            snprintf(most, sizeof most, "busbw is at most %.1f GB/s", rows[end - 1].cost.max_rate_Bps * 1e-9);
+        printf("# Bound by %-11s : %s: %s\n", words, sizes, most);
+    }
+}
+
+/* Where NCCL's own choice is not the best, of the size where that costs most. */
+static void print_missed(
+    const struct collective_command *command, const struct hw *hw, const struct predicted *rows, int n)
+{
+    bool is_free = command->force.algorithm == COLL_ANY && command->force.protocol == COLL_ANY && !command->degraded;
+    const struct coll_shape shape = {command->gpus, command->nodes, command->gpus / command->nodes};
+    struct coll_missed worst = {0};
+    double saved = 0, bytes = 0;
+    for (int i = 0; i < n && is_free; i++) {
+        struct coll_missed missed = coll_missed((enum coll_kind)command->kind, rows[i].bytes, shape, hw);
+        double saves = missed.alone_s > 0 ? 1 - missed.alone_s / coll_alone_s(rows[i].cost) : 0;
+        if (saves > saved) {
+            saved = saves;
+            worst = missed;
+            bytes = rows[i].bytes;
+        }
+    }
+    if (!(saved > 0))
+        return;
+    char nics[64] = "";
+    if (worst.channels > 0)
+        snprintf(
+            nics, sizeof nics, " on the %d channels that NICs of %.0f Gb/s get", worst.channels, 8e-9 * worst.nic_Bps);
+    printf("# NCCL's choice        : at %.0f B %s with %s%s would take %.0f %% less\n", bytes,
+        coll_algorithm_names[worst.algorithm], coll_protocol_names[worst.protocol], nics, 100 * saved);
 }
 
 static void print_nccl_tests(const struct collective_command *command, const struct hw *hw,
-    const struct predicted *rows, int n, struct alone_limit limit)
+    const struct predicted *rows, int n, struct arena *arena)
 {
     double busbw_sum = 0;
     print_banner(command, hw);
@@ -232,7 +279,8 @@ static void print_nccl_tests(const struct collective_command *command, const str
         busbw_sum += rows[i].cost.bus_bytes / coll_alone_s(rows[i].cost);
     }
     printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
-    print_limit(limit);
+    print_bounds(rows, n, arena);
+    print_missed(command, hw, rows, n);
     fputs("#\n", stdout);
 }
 
@@ -262,12 +310,12 @@ static enum status print_sizes(
         return STATUS_INPUT;
     VEC(struct predicted) rows = {0};
     enum status status = STATUS_OK;
-    double largest = 0;
     for (double bytes = command->min_bytes; bytes <= command->max_bytes && status == STATUS_OK;) {
-        struct coll_cost cost = alone_cost(alone, (enum coll_kind)command->kind, bytes, command->force);
         int wanted = command->force.algorithm, protocol = command->force.protocol;
-        vec_push(&rows, (struct predicted){bytes, cost});
-        largest = bytes;
+        struct predicted row = {.bytes = bytes};
+        struct coll_cost cost = row.cost =
+            alone_cost(alone, (enum coll_kind)command->kind, bytes, command->force, row.link);
+        vec_push(&rows, row);
         if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
             (protocol != COLL_ANY && protocol != (int)cost.protocol))
             status = cannot(command, hw, &cost, diag);
@@ -278,8 +326,7 @@ static enum status print_sizes(
     else if (status == STATUS_OK && command->format == FORMAT_CSV)
         print_csv(rows.at, rows.n);
     else if (status == STATUS_OK)
-        print_nccl_tests(
-            command, hw, rows.at, rows.n, alone_limit(alone, (enum coll_kind)command->kind, largest, command->force));
+        print_nccl_tests(command, hw, rows.at, rows.n, arena);
     vec_free(&rows);
     return status;
 }
@@ -292,7 +339,8 @@ int cmd_collective(int argc, char **argv)
         .doc =
             "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "
             "reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
-            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say. The network is "
+            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say. Bound by: what "
+            "limits it, latency where that is more than half of the time (NVLink, NIC, channels, ...). The network is "
             "that of the cluster file, with its switches where it has a section 'network' (see 'flopcast help "
             "clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};

@@ -74,21 +74,18 @@ static double link_rate_Bps(struct alone *alone, const struct coll_cost *cost, i
     return alone->rate_Bps;
 }
 
-struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
+struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force, char *link)
 {
     int slowest;
     struct coll_cost cost = coll_choose(kind, bytes, alone->shape, alone->fabric.hw, force);
-    struct alone_limit limit = {
-        .bytes = bytes, .link_Bps = link_rate_Bps(alone, &cost, &slowest), .nccl_Bps = cost.max_rate_Bps};
-    if (slowest >= 0)
-        fabric_link_name(limit.link, sizeof limit.link, &alone->fabric, slowest);
-    return limit;
-}
-
-struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force)
-{
-    int slowest;
-    struct coll_cost cost = coll_choose(kind, bytes, alone->shape, alone->fabric.hw, force);
-    cost.max_rate_Bps = fmin(cost.max_rate_Bps, link_rate_Bps(alone, &cost, &slowest));
+    double link_Bps = link_rate_Bps(alone, &cost, &slowest);
+    if (link)
+        *link = '\0';
+    if (link_Bps < cost.max_rate_Bps) {
+        cost.max_rate_Bps = link_Bps;
+        cost.rate_bound = fabric_link_bound(&alone->fabric, slowest);
+        if (link)
+            fabric_link_name(link, ALONE_LINK, &alone->fabric, slowest);
+    }
     return cost;
 }

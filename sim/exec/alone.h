@@ -21,16 +21,10 @@ int alone_fewest_nodes(const struct hw *hw, int ranks);
 struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag);
 
-/* coll_choose() for the group; max_rate_Bps is what its links carry. */
-struct coll_cost alone_cost(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force);
-
-/* What bounds the bus bandwidth: the link that lets least of it through (the first of those alike), and NCCL with any
- * links. Links that are all alike are none of their own: NCCL's rate is theirs, link is "" and link_Bps infinite. */
-struct alone_limit {
-    double bytes;              /* of this size */
-    char link[64];             /* "leaf0.up3" */
-    double link_Bps, nccl_Bps; /* bus bandwidth that each allows */
-};
-struct alone_limit alone_limit(struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force);
+/* coll_choose() for the group; max_rate_Bps is what its links carry. link (NULL, or room for ALONE_LINK): where links
+ * differ and one lets through less than NCCL would send, that one, the first of those alike ("leaf0.up3"); else "". */
+enum { ALONE_LINK = 64 };
+struct coll_cost alone_cost(
+    struct alone *alone, enum coll_kind kind, double bytes, struct coll_force force, char *link);
 
 #endif

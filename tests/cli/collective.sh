@@ -67,10 +67,42 @@ expect 0 "$FLOPCAST" calibrate check narrow.txt --topology narrow.yaml
 says out "of 1 MiB and more: 0.0 %"
 # As do links that have lost some of theirs.
 [[ $(line all_to_all "$rail") != "$(line all_to_all "$rail" --degraded-links 'leaf0.up*=25 %')" ]] || fail "a degraded leaf does not show"
-# Which link it is, is told: links that are all alike are no news.
-grep -q '^# Limits of busbw .* by link leaf0.up0, ' narrow.txt || fail "$(tail -n 3 narrow.txt)"
+# What binds, and which link it is: links that are all alike are none in particular.
+grep -q '^# Bound by network, link leaf0.up0 : 1073741824 B: busbw is at most ' narrow.txt || fail "$(tail -n 3 narrow.txt)"
 "$FLOPCAST" collective all_to_all --topology "$h100" --gpus 512 --bytes 1G >whole.txt
-! grep -q 'Limits of busbw' whole.txt || fail "$(tail -n 3 whole.txt)"
+grep -q '^# Bound by NIC  *: 1073741824 B: busbw is at most ' whole.txt || fail "$(tail -n 3 whole.txt)"
+# A ring of 256 H100: hops at first, then 16 channels of 20 GB/s, with which no faster NIC helps; NICs of 100 Gb/s do bind, eight of them
+# at 12.5 GB/s and the 91.8 % that NCCL reaches. Each row of a table and of CSV has it too.
+expect 0 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 256 --bytes 1M:4G:64
+says out "# Bound by latency     : 1048576 to 67108864 B: more than half of the time is hops and steps" \
+    "# Bound by channels    : 4294967296 B: busbw is at most 320.0 GB/s"
+mv out bounds.txt
+expect 0 "$FLOPCAST" calibrate check bounds.txt --topology "$h100"
+expect 0 "$FLOPCAST" collective all_gather --topology "${h100/400g/100g}" --gpus 256 --bytes 4G
+says out "# Bound by NIC         : 4294967296 B: busbw is at most 91.8 GB/s"
+expect 0 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 256 --bytes 1M:4G:64 --format table
+[[ $(awk 'NR > 2 { print $NF }' out | xargs) == "latency latency channels" ]] || fail "bound by: $(<out)"
+expect 0 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 256 --bytes 1M:4G:64 --format csv
+[[ $(tr -d '\r' <out | cut -d, -f7,8 | xargs) == "bound_by,link latency, latency, channels," ]] || fail "bound by: $(<out)"
+# NICs twice as fast: behind PCIe 5, and with channels as before, nothing is gained, and it is said what binds.
+cluster() { # NODE_LINE...: h100's, its node with these lines instead
+    local node=$FLOPCAST_SOURCE_DIR/topologies/nodes/dgx-h100-like.yaml line
+    for line in "$@"; do
+        printf '%s\n' "$line" >>lines
+    done
+    { grep -v "^\($(printf '%s\n' "$@" | sed 's/:.*//' | paste -sd '|' | sed 's/|/\\|/g')\|gpu\):" "$node"; cat lines; echo "gpu: $FLOPCAST_SOURCE_DIR/topologies/gpus/h100-sxm5-80gb.yaml"; } >node.yaml
+    { grep -v '^node:' "$h100"; echo "node: $PWD/node.yaml"; } >cluster.yaml
+    rm lines
+}
+cluster 'nic_bandwidth: {value: 800 Gb/s, kind: assumed, source: test}'
+expect 0 "$FLOPCAST" collective all_gather --topology cluster.yaml --gpus 256 --bytes 4G
+says out "# Bound by channels    : 4294967296 B: busbw is at most 320.0 GB/s"
+expect 0 "$FLOPCAST" topology cluster.yaml
+says out "NCCL lays 16 channels: its search finds 8 of 48 GB/s, doubled (to it a NIC is 48 GB/s by its PCIe slot, a GPU's links in the node 370.8 GB/s)" \
+    "NCCL's channels carry 320 GB/s of the 800 GB/s of a node's NICs" "PCIe carries 443.2 GB/s of the 800 GB/s of a node's NICs"
+# Four NICs of 400 Gb/s get 16 channels where 240 Gb/s get 8; each posts, so small broadcasts are slower, and that is said.
+expect 0 "$FLOPCAST" collective broadcast --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/h200-4x400g.yaml" --gpus 64 --bytes 1M
+grep -q "^# NCCL's choice        : at 1048576 B Ring with LL128 on the 8 channels that NICs of 240 Gb/s get would take [0-9]* % less" out || fail "$(tail -n 3 out)"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$rail" --gpus 16 --bytes 1M --degraded-links 'leaf0.pu0=25 %'
 says err "--degraded-links: error: no link is called 'leaf0.pu0'"
 
@@ -125,7 +157,7 @@ says out "all_reduce, 1024 ranks on 128 nodes" "busbw, GB/s" "median error over 
 expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format table
 says out "algorithm" "busbw" "Tree       LL128"
 expect 0 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format csv
-says out "bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol" "1048576," ",Tree,LL128"
+says out "bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,bound_by,link" "1048576," ",Tree,LL128,latency,"
 expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 1M --format xml
 
 # Far off, on the right GPUs: which numbers of the files decide.
