@@ -1,7 +1,9 @@
 #include "cli/arguments.h"
 
 #include "base/vec.h"
+#include "cli/cli.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +24,8 @@ struct scan {
 };
 
 /* As argp_parse() hands them to getopt_long(); an option of the table is found by its index + 1. */
-static void describe(struct scan *scan, const struct argp *argp, unsigned flags)
+static void describe_options(struct scan *scan, const struct argp *argp)
 {
-    vec_push(&scan->shorts, flags & ARGP_IN_ORDER ? '-' : ':');
     for (const struct argp_option *option = argp->options; option && (option->name || option->key); option++) {
         if (option->flags & OPTION_DOC)
             continue;
@@ -38,6 +39,14 @@ static void describe(struct scan *scan, const struct argp *argp, unsigned flags)
         if (is_short && option->arg)
             vec_push(&scan->shorts, ':');
     }
+    for (const struct argp_child *child = argp->children; child && child->argp; child++)
+        describe_options(scan, child->argp);
+}
+
+static void describe(struct scan *scan, const struct argp *argp, unsigned flags)
+{
+    vec_push(&scan->shorts, flags & ARGP_IN_ORDER ? '-' : ':');
+    describe_options(scan, argp);
     vec_push(&scan->longs, (struct option){0});
     vec_push(&scan->shorts, '\0');
 }
@@ -118,6 +127,26 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
     check_given_once(argp, argc, argv, flags);
     argp_parse(argp, argc, argv, flags, NULL, input);
 }
+
+enum { KEY_WIDE = 1 << 20 };
+
+/* cli/screen.h reads COLUMNS, 0 as no limit. */
+static error_t parse_wide(int key, char *arg, struct argp_state *state)
+{
+    (void)arg;
+    if (key != KEY_WIDE)
+        return ARGP_ERR_UNKNOWN;
+    if (setenv("COLUMNS", "0", 1) != 0)
+        argp_failure(state, CLI_WORLD, errno, "cannot set COLUMNS");
+    return 0;
+}
+
+static const struct argp_option wide_options[] = {
+    {"wide", KEY_WIDE, NULL, 0, "All columns of tables, however narrow the terminal ($COLUMNS) is", 0},
+    {0},
+};
+static const struct argp wide_argp = {.options = wide_options, .parser = parse_wide};
+const struct argp_child arguments_table[] = {{&wide_argp, 0, NULL, 0}, {0}};
 
 static int count(const char *option, const char *text, int least, int most, struct argp_state *state)
 {

@@ -10,6 +10,9 @@
  * a list of KEY=VALUE, each key once, or once again behind an option with OPTION_NEXT. */
 enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 
+/* --wide, as .children of the struct argp of a command that prints tables (cli/table.h). */
+extern const struct argp_child arguments_table[];
+
 /* argp_parse(), for all commands: what is given once too often is a usage error, not a silent choice of the last. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 

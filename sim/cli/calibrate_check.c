@@ -140,6 +140,7 @@ int calibrate_check(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
+        .children = arguments_table,
         .args_doc = "LOG\ntrace FILE",
         .doc =
             "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster; or, with "

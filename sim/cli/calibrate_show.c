@@ -84,6 +84,7 @@ int calibrate_show(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
+        .children = arguments_table,
         .doc =
             "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
             "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "

@@ -335,6 +335,7 @@ int cmd_collective(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
+        .children = arguments_table,
         .args_doc = "KIND",
         .doc =
             "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "

@@ -72,6 +72,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int cmd_files(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse,
+        .children = arguments_table,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
                "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', and "

@@ -18,51 +18,97 @@ struct view {
     const struct scenario_result *results;
     struct arena *arena;
     struct vary vary; /* only what has no column of its own */
-    bool published, published_memory, sampled, retries;
+    bool published, published_allocated, published_reserved, sampled, retries;
+    bool one_model, one_strategy, one_batch; /* in all points */
 };
 
 static void view_begin(struct view *view)
 {
     vary_find_unnamed(&view->vary, view->set, view->arena);
     view->sampled = view->results[0].n_samples > 0;
+    const struct scenario_point *first = &view->set->points[0];
+    view->one_model = view->one_strategy = view->one_batch = true;
     for (int i = 0; i < view->set->n_points; i++) {
-        const struct scenario_published *published = &view->set->points[i].published;
+        const struct scenario_point *point = &view->set->points[i];
+        const struct scenario_published *published = &point->published;
         view->published |= published->found;
-        view->published_memory |= published->found && published->peak_allocated_bytes > 0;
+        view->published_allocated |= published->found && published->peak_allocated_bytes > 0;
+        view->published_reserved |= published->found && published->peak_reserved_bytes > 0;
+        view->one_model &= strcmp(point->model.shape.name, first->model.shape.name) == 0;
+        view->one_strategy &=
+            strcmp(strategy_label(&point->options.strategy), strategy_label(&first->options.strategy)) == 0;
+        view->one_batch &= point->options.strategy.train.micro_batch == first->options.strategy.train.micro_batch;
         view->retries |= view->results[i].exec.memory.alloc_retries_a_step > 0;
+    }
+}
+
+/* What a terminal without room leaves out last, first: how a column is ranked for table_spare(). What is the same in
+ * all points says little. */
+enum {
+    SPARE_STEP = 1,
+    SPARE_ALLOCATED_DEVIATION,
+    SPARE_BATCH,
+    SPARE_STRATEGY,
+    SPARE_MODEL,
+    SPARE_RESERVED_DEVIATION,
+    SPARE_ALLOCATED,
+    SPARE_EXPOSED,
+    SPARE_TOKENS,
+    SPARE_RESERVED,
+    SPARE_MFU,
+    SPARE_RETRIES,
+    SPARE_NUMBERS
+};
+
+static void spare_column(struct table *table, const char *name, const char *unit, int rank)
+{
+    table_column(table, name, unit, false);
+    table_spare(table, rank);
+}
+
+static void head_memory(const struct view *view, struct table *table)
+{
+    table_column(table, "HBM peak", "GiB", false);
+    spare_column(table, "reserved", "GiB", SPARE_RESERVED);
+    if (view->retries) {
+        spare_column(table, "retries", "/step", SPARE_RETRIES);
+        spare_column(table, "alloc stall", "s/step", SPARE_RETRIES);
+    }
+    if (view->published_allocated) {
+        spare_column(table, "published", "peak GiB", SPARE_ALLOCATED);
+        spare_column(table, "deviation", "% of peak", SPARE_ALLOCATED_DEVIATION);
+    }
+    if (view->published_reserved) {
+        spare_column(table, "published", "reserved GiB", SPARE_RESERVED);
+        spare_column(table, "deviation", "% of reserved", SPARE_RESERVED_DEVIATION);
     }
 }
 
 static void head(const struct view *view, struct table *table)
 {
     table_column(table, "model", "", true);
+    table_spare(table, view->one_model ? SPARE_MODEL : 0);
     table_column(table, "strategy", "", true);
+    table_spare(table, view->one_strategy ? SPARE_STRATEGY : 0);
     for (int i = 0; i < view->vary.options.n; i++)
         table_column(table, view->vary.options.at[i].path, "", true);
-    table_column(table, "batch", "/GPU", false);
+    spare_column(table, "batch", "/GPU", view->one_batch ? SPARE_BATCH : 0);
     table_column(table, "GPUs", "", false);
     table_column(table, "TFLOPS", "/GPU", false);
     if (view->sampled) {
         table_column(table, "median", "TFLOPS/GPU", false);
-        table_column(table, "90 % by numbers", "TFLOPS/GPU", false);
+        spare_column(table, "90 % by numbers", "TFLOPS/GPU", SPARE_NUMBERS);
         table_column(table, "90 % in all", "TFLOPS/GPU", false);
     }
     if (view->published) {
         table_column(table, "published", "TFLOPS/GPU", false);
         table_column(table, "deviation", "%", false);
     }
-    table_column(table, "step", "s", false);
-    table_column(table, arena_printf(view->arena, "%s/s", words_counted_all(view->set)), "/GPU", false);
-    table_column(table, "MFU", "%", false);
-    table_column(table, "exposed comm", "% of step", false);
-    table_column(table, "HBM peak", "GiB", false);
-    table_column(table, "reserved", "GiB", false);
-    if (view->retries) {
-        table_column(table, "retries", "/step", false);
-        table_column(table, "alloc stall", "s/step", false);
-    }
-    if (view->published_memory)
-        table_column(table, "published", "peak GiB", false);
+    spare_column(table, "step", "s", SPARE_STEP);
+    spare_column(table, arena_printf(view->arena, "%s/s", words_counted_all(view->set)), "/GPU", SPARE_TOKENS);
+    spare_column(table, "MFU", "%", SPARE_MFU);
+    spare_column(table, "exposed comm", "% of step", SPARE_EXPOSED);
+    head_memory(view, table);
 }
 
 /* The number, or a dash where there is none. */
@@ -74,6 +120,21 @@ static void number(struct view *view, struct table *table, bool known, int digit
 static void range(struct view *view, struct table *table, struct scenario_band band)
 {
     table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
+}
+
+static void deviation(struct view *view, struct table *table, bool known, double simulated, double published)
+{
+    double off = known ? simulated / published - 1 : 0;
+    table_cell(table, known ? words_number(view->arena, 100 * off, 1, true) : "-");
+    if (fabs(off) > TABLE_FAR_OFF)
+        table_mark(table, TABLE_DOUBTFUL);
+}
+
+/* A published number of bytes, and how far the simulated one is from it. */
+static void compared(struct view *view, struct table *table, bool ok, double simulated, double published)
+{
+    number(view, table, published > 0, 1, published / GiB);
+    deviation(view, table, ok && published > 0, simulated, published);
 }
 
 static void row(struct view *view, struct table *table, int i)
@@ -89,6 +150,8 @@ static void row(struct view *view, struct table *table, int i)
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.strategy.train.micro_batch));
     table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.cluster.gpus));
     table_cell(table, ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
+    if (!ok)
+        table_mark(table, TABLE_BAD);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
         number(view, table, band.n > 0, 2, band.median);
@@ -99,9 +162,7 @@ static void row(struct view *view, struct table *table, int i)
         table_cell(table, published->found && published->oom ? "OOM"
                           : known ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
                                   : "-");
-        table_cell(table, ok && known ? arena_printf(view->arena, "%+.1f",
-                                            100 * (result->tflops_per_gpu / published->tflops_per_gpu - 1))
-                                      : "-");
+        deviation(view, table, ok && known, result->tflops_per_gpu, published->tflops_per_gpu);
     }
     const struct exec_result *exec = &result->exec;
     number(view, table, ok, 4, exec->step_time_s);
@@ -114,8 +175,10 @@ static void row(struct view *view, struct table *table, int i)
         number(view, table, ok, 1, exec->memory.alloc_retries_a_step);
         number(view, table, ok, 2, exec->memory.alloc_stall_s);
     }
-    if (view->published_memory)
-        number(view, table, published->peak_allocated_bytes > 0, 1, published->peak_allocated_bytes / GiB);
+    if (view->published_allocated)
+        compared(view, table, ok, exec->memory.peak_allocated_bytes, published->peak_allocated_bytes);
+    if (view->published_reserved)
+        compared(view, table, ok, exec->memory.peak_reserved_bytes, published->peak_reserved_bytes);
 }
 
 /* Why a point is out of memory, behind its name and a line end; NULL: it is not. Free it. */
@@ -362,6 +425,10 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         row(&view, &table, i);
     table_print(out, &table);
     table_free(&table);
+    if (view.published_allocated || view.published_reserved)
+        fputs(
+            "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
+            out);
     print_ooms(out, &view);
     print_curves(out, &view);
     if (first->assumptions)

@@ -1,19 +1,44 @@
 #include "cli/table.h"
 
 #include "base/status.h"
+#include "cli/screen.h"
 
 #include <string.h>
 
-enum { GAP = 2 };
+/* Texts are not cut below SHORTEST. */
+enum { GAP = 2, SHORTEST = 10, MOST_WIDTH = 1 << 20 };
+static const char cut[] = "..";
+
+/* How a table is laid out: columns that are shown, each with its width. */
+struct layout {
+    const struct table *table;
+    int n_columns, n_rows;
+    int *width;
+    bool *shown;
+    bool broken, colour; /* heads are broken between words */
+};
 
 void table_column(struct table *table, const char *name, const char *unit, bool is_text)
 {
     vec_push(&table->columns, (struct table_column){name, unit, is_text});
+    vec_push(&table->spare, 0);
+}
+
+void table_spare(struct table *table, int rank)
+{
+    table->spare.at[table->spare.n - 1] = (char)rank;
 }
 
 void table_cell(struct table *table, const char *text)
 {
     vec_push(&table->cells, text);
+}
+
+void table_mark(struct table *table, enum table_mark mark)
+{
+    while (table->marks.n < table->cells.n)
+        vec_push(&table->marks, TABLE_PLAIN);
+    table->marks.at[table->cells.n - 1] = (char)mark;
 }
 
 static int wider(int width, const char *text)
@@ -22,40 +47,252 @@ static int wider(int width, const char *text)
     return n > width ? n : width;
 }
 
-static void print_cell(FILE *out, const struct table_column *column, const char *text, int width, bool last)
+/* Characters up to where a line may be broken: before a blank, or behind what joins words ("fsdp.", "limit_"). */
+static int piece(const char *text)
 {
-    if (!column->is_text)
-        fprintf(out, "%*s%s", width, text, last ? "\n" : "  ");
-    else if (last)
-        fprintf(out, "%s\n", text);
+    int n = (int)strcspn(text, " ._/");
+    return text[n] && text[n] != ' ' ? n + 1 + (n == 0 ? piece(text + 1) : 0) : n;
+}
+
+static int longest_piece(const char *text)
+{
+    int longest = 0;
+    while (*text) {
+        int n = piece(text);
+        longest = n > longest ? n : longest;
+        text += n + (text[n] == ' ');
+    }
+    return longest;
+}
+
+static const char *cell(const struct layout *layout, int row, int column)
+{
+    return layout->table->cells.at[row * layout->n_columns + column];
+}
+
+static void find_widths(struct layout *layout)
+{
+    for (int c = 0; c < layout->n_columns; c++) {
+        const struct table_column *column = &layout->table->columns.at[c];
+        int width = layout->broken ? longest_piece(column->name) : wider(0, column->name);
+        int unit = layout->broken ? longest_piece(column->unit) : wider(0, column->unit);
+        layout->width[c] = unit > width ? unit : width;
+        for (int r = 0; r < layout->n_rows; r++)
+            layout->width[c] = wider(layout->width[c], cell(layout, r, c));
+    }
+}
+
+static int line_width(const struct layout *layout)
+{
+    int width = -GAP;
+    for (int c = 0; c < layout->n_columns; c++)
+        width += layout->shown[c] ? layout->width[c] + GAP : 0;
+    return width;
+}
+
+/* The column to leave out next; -1: all that are left stay. Of equal rank the last goes first. */
+static int most_spare(const struct layout *layout)
+{
+    int found = -1;
+    for (int c = 0; c < layout->n_columns; c++)
+        if (layout->shown[c] && layout->table->spare.at[c] > 0 &&
+            (found < 0 || layout->table->spare.at[c] >= layout->table->spare.at[found]))
+            found = c;
+    return found;
+}
+
+/* The column of texts to cut next; heads stay whole. */
+static int widest_text(const struct layout *layout)
+{
+    int found = -1;
+    for (int c = 0; c < layout->n_columns; c++) {
+        const struct table_column *column = &layout->table->columns.at[c];
+        int name = longest_piece(column->name), unit = longest_piece(column->unit);
+        int least = name > unit ? name : unit;
+        least = least > SHORTEST ? least : SHORTEST;
+        if (layout->shown[c] && column->is_text && layout->width[c] > least &&
+            (found < 0 || layout->width[c] > layout->width[found]))
+            found = c;
+    }
+    return found;
+}
+
+static void fit(struct layout *layout, int width)
+{
+    if (line_width(layout) > width) {
+        layout->broken = true;
+        find_widths(layout);
+    }
+    for (int c; line_width(layout) > width && (c = most_spare(layout)) >= 0;)
+        layout->shown[c] = false;
+    for (int c; line_width(layout) > width && (c = widest_text(layout)) >= 0;)
+        layout->width[c]--;
+    if (line_width(layout) > width) /* it did not help */
+        find_widths(layout);
+}
+
+/* The i-th line, n characters, of a text that is broken so that pieces stay whole; NULL: it has fewer. */
+static const char *broken_line(const char *text, int width, int i, int *n)
+{
+    for (int line = 0; *text; line++) {
+        int taken = piece(text), next;
+        while (
+            text[taken] && (next = taken + (text[taken] == ' ') + piece(text + taken + (text[taken] == ' '))) <= width)
+            taken = next;
+        *n = taken;
+        if (line == i)
+            return text;
+        text += taken + (text[taken] == ' ');
+    }
+    *n = 0;
+    return NULL;
+}
+
+static int count_lines(const char *text, int width)
+{
+    int n, lines = 0;
+    while (broken_line(text, width, lines, &n))
+        lines++;
+    return lines;
+}
+
+/* is_last: nothing follows on the line. mark: of the cell. */
+static void print_text(const struct layout *layout, FILE *out, int c, const char *text, int n, bool is_last, char mark)
+{
+    int width = layout->width[c];
+    bool is_text = layout->table->columns.at[c].is_text, is_cut = n > width;
+    const char *colour = !layout->colour || mark == TABLE_PLAIN ? "" : mark == TABLE_BAD ? SCREEN_RED : SCREEN_YELLOW;
+    int shown = is_cut ? width - (int)strlen(cut) : n;
+    fprintf(out, "%*s%s%.*s%s%s", is_text ? 0 : width - n, "", colour, shown, text, is_cut ? cut : "",
+        *colour ? SCREEN_PLAIN : "");
+    if (!is_last)
+        fprintf(out, "%*s", (is_text && !is_cut ? width - n : 0) + GAP, "");
+}
+
+static int last_shown(const struct layout *layout)
+{
+    int last = layout->n_columns - 1;
+    while (last > 0 && !layout->shown[last])
+        last--;
+    return last;
+}
+
+/* The names, or the units, as lines that end together. */
+static void print_head(const struct layout *layout, FILE *out, bool units)
+{
+    int lines = 0, last = last_shown(layout);
+    for (int c = 0; c < layout->n_columns; c++) {
+        const struct table_column *column = &layout->table->columns.at[c];
+        int n = count_lines(units ? column->unit : column->name, layout->broken ? layout->width[c] : MOST_WIDTH);
+        lines = layout->shown[c] && n > lines ? n : lines;
+    }
+    for (int line = 0; line < lines; line++) {
+        for (int c = 0; c <= last; c++) {
+            const struct table_column *column = &layout->table->columns.at[c];
+            const char *text = units ? column->unit : column->name;
+            int width = layout->broken ? layout->width[c] : MOST_WIDTH, n = 0;
+            int own = count_lines(text, width), skipped = units ? 0 : lines - own;
+            const char *part = line >= skipped ? broken_line(text, width, line - skipped, &n) : NULL;
+            if (layout->shown[c])
+                print_text(layout, out, c, part ? part : "", n, c == last, TABLE_PLAIN);
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_shown(const struct layout *layout, FILE *out)
+{
+    int last = last_shown(layout);
+    print_head(layout, out, false);
+    print_head(layout, out, true);
+    for (int r = 0; r < layout->n_rows; r++) {
+        for (int c = 0; c <= last; c++) {
+            const char *text = cell(layout, r, c);
+            int at = r * layout->n_columns + c;
+            char mark = TABLE_PLAIN;
+            if (at < layout->table->marks.n)
+                mark = layout->table->marks.at[at];
+            if (layout->shown[c])
+                print_text(layout, out, c, text, (int)strlen(text), c == last, mark);
+        }
+        fputc('\n', out);
+    }
+}
+
+/* Columns that stand are too wide for one table: several, each with the first of them. */
+static void print_parts(struct layout *layout, FILE *out, int width)
+{
+    int n = layout->n_columns;
+    bool *wanted = xcalloc((size_t)n, sizeof *wanted);
+    int head = 0;
+    memcpy(wanted, layout->shown, sizeof *wanted * (size_t)n);
+    while (head < n - 1 && !wanted[head])
+        head++;
+    for (int next = head + 1, part = 0; next < n; part++) {
+        for (int c = 0; c < n; c++)
+            layout->shown[c] = c == head;
+        int first = next;
+        for (; next < n; next++) {
+            layout->shown[next] = wanted[next];
+            if (line_width(layout) > width && next > first) {
+                layout->shown[next] = false;
+                break;
+            }
+        }
+        fputs(part ? "\n" : "", out);
+        print_shown(layout, out);
+    }
+    memcpy(layout->shown, wanted, sizeof *wanted * (size_t)n);
+    free(wanted);
+}
+
+static void print_left_out(const struct layout *layout, FILE *out, int width)
+{
+    static const char begin[] = "not shown, for want of room (--wide): ";
+    int at = 0;
+    for (int c = 0; c < layout->n_columns; c++) {
+        if (layout->shown[c])
+            continue;
+        const struct table_column *column = &layout->table->columns.at[c];
+        const char *unit = column->unit, *open = *unit ? " (" : "", *shut = *unit ? ")" : "";
+        int n = (int)(strlen(column->name) + strlen(open) + strlen(unit) + strlen(shut));
+        const char *joint = at == 0 ? begin : at + 3 + n > width ? ",\n  " : ", ";
+        at = (*joint == ',' && joint[1] == '\n' ? 2 : at + (int)strlen(joint)) + n;
+        fprintf(out, "%s%s%s%s%s", joint, column->name, open, unit, shut);
+    }
+    fputs(at ? "\n" : "", out);
+}
+
+void table_print_on(FILE *out, const struct table *table, int width, bool colour)
+{
+    int n = table->columns.n;
+    BUG_IF(n == 0 || table->cells.n % n != 0, "%d cells in %d columns", table->cells.n, n);
+    struct layout layout = {.table = table, .n_columns = n, .n_rows = table->cells.n / n, .colour = colour};
+    layout.width = xcalloc((size_t)n, sizeof *layout.width);
+    layout.shown = xcalloc((size_t)n, sizeof *layout.shown);
+    for (int c = 0; c < n; c++)
+        layout.shown[c] = true;
+    find_widths(&layout);
+    if (width > 0)
+        fit(&layout, width);
+    if (width > 0 && line_width(&layout) > width)
+        print_parts(&layout, out, width);
     else
-        fprintf(out, "%-*s", width + GAP, text);
+        print_shown(&layout, out);
+    print_left_out(&layout, out, width);
+    free(layout.width);
+    free(layout.shown);
 }
 
 void table_print(FILE *out, const struct table *table)
 {
-    int n = table->columns.n, rows = n ? table->cells.n / n : 0;
-    BUG_IF(n == 0 || table->cells.n % n != 0, "%d cells in %d columns", table->cells.n, n);
-    int *widths = xcalloc((size_t)n, sizeof *widths);
-    for (int c = 0; c < n; c++) {
-        widths[c] = wider(wider(0, table->columns.at[c].name), table->columns.at[c].unit);
-        for (int r = 0; r < rows; r++)
-            widths[c] = wider(widths[c], table->cells.at[r * n + c]);
-    }
-    bool units = false;
-    for (int c = 0; c < n; c++)
-        units = units || *table->columns.at[c].unit;
-    for (int r = -2; r < rows; r++)
-        for (int c = 0; c < n && (r != -1 || units); c++) {
-            const struct table_column *column = &table->columns.at[c];
-            const char *text = r == -2 ? column->name : r == -1 ? column->unit : table->cells.at[r * n + c];
-            print_cell(out, column, text, widths[c], c == n - 1);
-        }
-    free(widths);
+    table_print_on(out, table, screen_width(out), screen_colour(out));
 }
 
 void table_free(struct table *table)
 {
     vec_free(&table->columns);
+    vec_free(&table->spare);
     vec_free(&table->cells);
+    vec_free(&table->marks);
 }

@@ -1,4 +1,8 @@
-/* A table of texts with aligned columns and a head of two lines: names and units. */
+/* A table of texts with aligned columns and a head of two lines: names and units.
+ *
+ * On a terminal (cli/screen.h) no line is longer than it is wide: heads are broken between words; columns that may be
+ * left out are, and named below; the longest texts are cut; what is still too wide is printed as several tables, each
+ * with the first column. Elsewhere, and with --wide, all is printed as it is. */
 #ifndef FLOPCAST_CLI_TABLE_H
 #define FLOPCAST_CLI_TABLE_H
 
@@ -12,16 +16,30 @@ struct table_column {
     bool is_text; /* aligned left */
 };
 
+/* Colour of a cell, where the terminal has it. doubtful: a prediction that is far off; bad: out of memory. */
+enum table_mark { TABLE_PLAIN, TABLE_DOUBTFUL, TABLE_BAD };
+
 /* All texts are borrowed. */
 struct table {
     VEC(struct table_column) columns;
+    VEC(char) spare;         /* of each column, by table_spare() */
     VEC(const char *) cells; /* row by row */
+    VEC(char) marks;         /* of the first cells; others are plain */
 };
 
 void table_column(
     struct table *table, const char *name, const char *unit, bool is_text); /* all before the first cell */
+/* The last column may be left out where there is no room; the highest rank goes first. 0: it stays. */
+void table_spare(struct table *table, int rank);
 void table_cell(struct table *table, const char *text);
+void table_mark(struct table *table, enum table_mark mark); /* the last cell */
 void table_print(FILE *out, const struct table *table);
+/* The same for a screen of that width (0: no limit), in colour or not. */
+void table_print_on(FILE *out, const struct table *table, int width, bool colour);
 void table_free(struct table *table);
+
+/* A prediction is doubtful from here on: |predicted / measured - 1|. Tables of results/measured count as missed from
+ * there, too. */
+#define TABLE_FAR_OFF 0.1
 
 #endif
