@@ -25,7 +25,8 @@ struct check_command {
 static const struct argp_option options[] = {
     {"scenario", KEY_SCENARIO, "FILE", 0, "The scenario of the run that was traced; without it the trace is summed up",
         0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", 0},
+    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
+        "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", 0},
     {"device", KEY_DEVICE, "N", 0, "Of several GPUs in a file: which one (default: the one of the lowest number)", 0},
     {"top", KEY_TOP, "N", 0, "Show the N longest collectives, kernels and differences (default: 12)", 0},
     {"db", KEY_DB, "PATH", 0,
@@ -327,11 +328,12 @@ static enum status compare(struct check_command *command, struct trace_check *ch
 
 int calibrate_check_trace(int argc, char **argv)
 {
-    const struct argp argp = {.options = options, .parser = parse, .args_doc = "FILE", .doc = doc};
+    const struct argp argp = {
+        .options = options, .parser = parse, .children = arguments_table, .args_doc = "FILE", .doc = doc};
     struct check_command command = {.device = -1, .top = 12};
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &command);
+    arguments_parse(&argp, argc, argv, 0, &command);
     enum status status = trace_check_load(&check, command.file, command.device, &diag);
     if (status == STATUS_OK && command.scenario)
         status = compare(&command, &check, &diag);

@@ -10,13 +10,13 @@ options() {
 }
 
 # Lists. Of KEY=VALUE each key may stand once; another key is another item.
-lists=" set base or trace-ranks scenario run price "
+lists=" run.set run.trace-ranks tune.set tune.price explain.set whatif.set whatif.base whatif.or plot.scenario plot.run calibrate-check-trace.set "
 checked=0
 for command in run plot explain validate whatif tune memory fit collective "topology import" "calibrate fit" "calibrate import" \
-    "calibrate check" "calibrate show"; do
+    "calibrate check" "calibrate check trace" "calibrate show"; do
     read -ra words <<<"$command"
     while read -r name argument; do
-        if [[ $lists == *" $name "* && $command != validate ]]; then continue; fi
+        if [[ $lists == *" ${command// /-}.$name "* ]]; then continue; fi
         given=("--$name")
         if [[ -n $argument ]]; then given=("--$name" 1); fi
         expect 2 "$FLOPCAST" "${words[@]}" "${given[@]}" x "${given[@]}"
