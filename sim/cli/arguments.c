@@ -131,7 +131,8 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
 enum { KEY_WIDE = 1 << 20 };
 
 /* cli/screen.h reads COLUMNS, 0 as no limit. */
-static error_t parse_wide(int key, char *arg, struct argp_state *state)
+static error_t parse_wide(
+    int key, char *arg /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
 {
     (void)arg;
     if (key != KEY_WIDE)
