@@ -50,8 +50,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *end = NULL;
     switch (key) {
     case KEY_SCENARIO:
-        if (command->scenario)
-            argp_error(state, "--scenario %s: there is one already, %s", arg, command->scenario);
         command->scenario = arg;
         return 0;
     case KEY_SET:
