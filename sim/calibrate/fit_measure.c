@@ -1,5 +1,6 @@
 #include "calibrate/fit_measure.h"
 
+#include "base/files.h"
 #include "calibrate/basis.h"
 #include "calibrate/filed.h"
 
@@ -334,6 +335,8 @@ enum status measure_fit_write(const struct measure_fit *fit, const struct hw_gpu
     const struct measured_file *file, const char *from, const char *path, struct arena *arena, struct diag *diag)
 {
     struct hw_gpu now = *filed;
+    if (filed->extends)
+        now.extends = files_name_from(arena, path, filed->extends);
     filed_take(&hw_gpu_table, &now, &fit->gpu,
         arena_printf(arena,
             "`flopcast calibrate fit measure` on what flopcast_measure %s timed on %s, driver %s, CUDA %s, on %s",

@@ -89,6 +89,10 @@ enum status logs_fit_write(const struct logs_fit *fit, const struct logs_request
     const char *node = arena_printf(arena, "%.*s-node.yaml", stem, path);
     now.node.gpu_path = files_name_from(arena, node, fit->filed.node.gpu_path);
     now.cluster.node_path = files_name_from(arena, path, fit->filed.cluster.node_path);
+    if (now.cluster.extends)
+        now.cluster.extends = files_name_from(arena, path, now.cluster.extends);
+    if (now.node.extends)
+        now.node.extends = files_name_from(arena, node, now.node.extends);
     if (fit->n_node > 0)
         now.cluster.node_path = node + (name - path);
     enum status status = filed_write(path, request->topology, &hw_cluster_table, &now.cluster, diag);

@@ -1,6 +1,7 @@
 /* What a fit to training runs found, into copies of the files. */
 #include "calibrate/filed.h"
 #include "calibrate/fit_training.h"
+#include "hw/override.h"
 
 #include "base/files.h"
 
@@ -76,6 +77,21 @@ static void find_changes(struct writing *w, struct config_node mapping, const ch
     }
 }
 
+/* The copy of a file that extends another extends that one's copy, where there is one. */
+static void rename_extended(struct writing *w, const char *extends, const char *folder)
+{
+    const char *slash = strrchr(extends, '/'), *name = slash ? slash + 1 : extends;
+    const char *copy = arena_printf(&w->arena, "%s/%s", folder, name), *text = NULL;
+    for (int i = 0; i < w->written.n && !text; i++)
+        if (strcmp(w->written.at[i], copy) == 0)
+            text = name;
+    if (!text && w->changes.n == 0)
+        return; /* nothing of either is written */
+    if (!text)
+        text = files_name_from(&w->arena, copy, extends);
+    vec_push(&w->changes, (struct config_change){"extends", arena_printf(&w->arena, "\"%s\"", text)});
+}
+
 /* Once a file, whichever rows have it. */
 static enum status write_file(struct writing *w, const char *file, const char *folder, struct diag *diag)
 {
@@ -87,10 +103,21 @@ static enum status write_file(struct writing *w, const char *file, const char *f
     w->file = file;
     struct config_doc *doc = NULL;
     enum status status = config_load(&doc, file, diag);
+    const char *extends = NULL;
+    if (status == STATUS_OK)
+        status = hw_extended(&extends, config_root(doc), &w->arena, diag);
+    if (status == STATUS_OK && extends) { /* its numbers may be those of that file */
+        status = write_file(w, extends, folder, diag);
+        w->changes.n = 0;
+        w->file = file;
+    }
+    if (status == STATUS_OK)
+        find_changes(w, config_root(doc), "");
+    config_free(doc);
     if (status != STATUS_OK)
         return status;
-    find_changes(w, config_root(doc), "");
-    config_free(doc);
+    if (extends)
+        rename_extended(w, extends, folder);
     const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
     const char *path = arena_printf(&w->arena, "%s/%s", folder, name);
     if (w->changes.n == 0)

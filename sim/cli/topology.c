@@ -5,28 +5,49 @@
 #include "base/files.h"
 #include "coll/coll.h"
 #include "config/config.h"
-#include "hw/hw.h"
+#include "hw/override.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-/* What a file describes is told by what it refers to: a cluster names its node, a node its GPU, a GPU nothing. */
-static enum status load(struct hw *hw, const char *path, struct arena *arena, struct diag *diag)
+enum kind { CLUSTER, NODE, GPU };
+
+/* What a file describes is told by what it refers to: a cluster names its node, a node its GPU, a GPU nothing. Where it
+ * does not say, by the file that it extends; links: how many more are followed. */
+static enum status find_kind(enum kind *kind, const char *path, int links, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
-    *hw = (struct hw){0};
+    const char *extends = NULL;
     enum status status = config_load(&doc, path, diag);
     if (status != STATUS_OK)
         return status;
-    bool is_cluster = config_kind(config_find(config_root(doc), "node")) != CONFIG_NONE;
-    bool is_node = config_kind(config_find(config_root(doc), "gpu")) != CONFIG_NONE;
+    struct config_node root = config_root(doc);
+    *kind = config_find(root, "node").doc ? CLUSTER : config_find(root, "gpu").doc ? NODE : GPU;
+    if (*kind == GPU && !config_find(root, "gemm").doc && links > 0)
+        status = hw_extended(&extends, root, arena, diag);
     config_free(doc);
-    if (is_cluster)
-        return hw_load(hw, path, arena, diag);
-    if (!is_node)
-        return hw_load_gpu(&hw->gpu, path, arena, diag);
-    status = hw_load_node(&hw->node, path, arena, diag);
-    return status == STATUS_OK ? hw_load_gpu(&hw->gpu, hw->node.gpu_path, arena, diag) : status;
+    if (status == STATUS_OK && extends && access(extends, R_OK) == 0) /* the loader tells of one that is not there */
+        status = find_kind(kind, extends, links - 1, arena, diag);
+    return status;
+}
+
+static enum status load(
+    struct hw *hw, struct hw_sources *sources, const char *path, struct arena *arena, struct diag *diag)
+{
+    enum { MOST_LINKS = 16 }; /* a circle is told by the loader */
+    enum kind kind = GPU;
+    *hw = (struct hw){0};
+    *sources = (struct hw_sources){0};
+    enum status status = find_kind(&kind, path, MOST_LINKS, arena, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (kind == CLUSTER)
+        return hw_load_from(hw, sources, path, arena, diag);
+    if (kind == GPU)
+        return hw_load_gpu_from(&hw->gpu, &sources->gpu, path, arena, diag);
+    status = hw_load_node_from(&hw->node, &sources->node, path, arena, diag);
+    return status == STATUS_OK ? hw_load_gpu_from(&hw->gpu, &sources->gpu, hw->node.gpu_path, arena, diag) : status;
 }
 
 /* How many channels NCCL lays across nodes and why, and whether they fill the NICs. */
@@ -69,10 +90,12 @@ int cmd_topology(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
-    if (load(&hw, files_find(&arena, named), &arena, &diag) == STATUS_OK)
-        hw_print(stdout, &hw);
+    struct hw_sources sources;
+    if (load(&hw, &sources, files_find(&arena, named), &arena, &diag) == STATUS_OK)
+        hw_print(stdout, &hw, &sources);
     if (diag.worst == STATUS_OK && hw.cluster.nodes.value > 1)
         print_channels(stdout, &hw);
+    hw_sources_free(&sources);
     arena_release(&arena);
     return cli_report(&diag);
 }

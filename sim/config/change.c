@@ -41,37 +41,134 @@ static size_t byte_of(const char *text, size_t n, size_t character)
     return at;
 }
 
-/* At the end of the text, or inside the brackets of the root. */
-static struct edit append(
-    const struct config_doc *doc, const struct config_change *change, const char *text, size_t n, struct arena *arena)
+/* Changes of keys that the document does not have. */
+struct additions {
+    const struct config_change **list;
+    int n;
+};
+
+/* The first `part` of the path that is there and holds the rest: its length; 0: the root. */
+static size_t held(const struct config_doc *doc, const char *path, struct arena *arena)
 {
-    size_t first = byte_of(text, n, doc->nodes.at[0].from), last = byte_of(text, n, doc->nodes.at[0].to);
-    if (text[first] == '{')
-        return (struct edit){last - 1, last - 1, arena_printf(arena, ", \"%s\": %s", change->path, change->text)};
-    const char *line = text[n - 1] == '\n' ? "" : "\n";
-    return (struct edit){n, n, arena_printf(arena, "%s%s: %s\n", line, change->path, change->text)};
+    size_t n = 0;
+    for (const char *dot = strchr(path, '.'); dot; dot = strchr(dot + 1, '.')) {
+        size_t length = (size_t)(dot - path);
+        if (!find(config_root(doc), arena_printf(arena, "%.*s", (int)length, path)).value.doc)
+            break;
+        n = length;
+    }
+    return n;
 }
 
-static enum status make_edit(struct edit *out, const struct config_doc *doc, const struct config_change *change,
-    const char *text, size_t n, struct arena *arena, struct diag *diag)
+/* "a: 1, b: {c: 2, d: 3}" of a, b.c and b.d; skip: so many characters of their paths are written already. */
+static void write_additions(FILE *out, const struct additions *added, size_t skip, const char *quote)
 {
-    struct pair pair = find(config_root(doc), change->path);
-    if (!pair.value.doc && strchr(change->path, '.'))
-        return diag_input(
-            diag, (struct source_pos){.file = doc->name}, "there is no '%s' to change; write one", change->path);
-    if (!pair.value.doc) {
-        *out = append(doc, change, text, n, arena);
-        return STATUS_OK;
+    bool *done = xcalloc((size_t)added->n, sizeof *done);
+    const char *joint = "";
+    for (int i = 0; i < added->n; i++) {
+        const char *path = added->list[i]->path + skip;
+        size_t n = strcspn(path, ".");
+        if (done[i])
+            continue;
+        fprintf(out, "%s%s%.*s%s: ", joint, quote, (int)n, path, quote);
+        joint = ", ";
+        if (path[n] == '\0') {
+            fputs(added->list[i]->text, out);
+            continue;
+        }
+        struct additions inner = {xcalloc((size_t)added->n, sizeof *inner.list), 0};
+        for (int j = i; j < added->n; j++)
+            if (strncmp(added->list[j]->path, added->list[i]->path, skip + n + 1) == 0) {
+                inner.list[inner.n++] = added->list[j];
+                done[j] = true;
+            }
+        fputc('{', out);
+        write_additions(out, &inner, skip + n + 1, quote);
+        fputc('}', out);
+        free(inner.list);
     }
+    free(done);
+}
+
+/* Into the mapping: inside its brackets; of the root at the end of the text; else before its first key, where its
+ * indentation is known. */
+static struct edit insert(const struct config_doc *doc, struct config_node mapping, const struct additions *added,
+    size_t skip, const char *text, size_t n, struct arena *arena)
+{
+    const struct document_node *node = &doc->nodes.at[mapping.id];
+    size_t first = byte_of(text, n, node->from), last = byte_of(text, n, node->to);
+    bool flow = text[first] == '{';
+    char *lines = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&lines, &bytes);
+    BUG_IF(!out, "open_memstream failed");
+    write_additions(out, added, skip, flow ? "\"" : "");
+    fclose(out);
+    struct edit edit = {last - 1, last - 1, arena_printf(arena, "%s%s", config_count(mapping) > 0 ? ", " : "", lines)};
+    if (!flow && mapping.id == 0)
+        edit = (struct edit){n, n, arena_printf(arena, "%s%s\n", text[n - 1] == '\n' ? "" : "\n", lines)};
+    else if (!flow)
+        edit = (struct edit){first, first, arena_printf(arena, "%s\n%*s", lines, node->column - 1, "")};
+    free(lines);
+    return edit;
+}
+
+/* All that is added to one mapping under one key is one edit: the one of the first of them. added: changes from that
+ * one on. */
+static enum status add(struct edit *out, const struct config_doc *doc, struct additions *added, const char *text,
+    size_t n, struct arena *arena, struct diag *diag)
+{
+    const char *path = added->list[0]->path;
+    size_t into = held(doc, path, arena), skip = into ? into + 1 : 0;
+    struct config_node mapping = find(config_root(doc), arena_printf(arena, "%.*s", (int)into, path)).value;
+    if (config_kind(mapping) != CONFIG_MAPPING)
+        return diag_input(diag, (struct source_pos){.file = doc->name}, "there is no '%s' to change; write one", path);
+    size_t same = skip + strcspn(path + skip, ".");
+    int kept = 0, n_added = added->n;
+    const struct config_change **rest = ARENA_ARRAY(arena, const struct config_change *, n_added);
+    struct additions here = {ARENA_ARRAY(arena, const struct config_change *, n_added), 0};
+    for (int i = 0; i < n_added; i++)
+        if (i == 0 || (path[same] == '.' && strncmp(added->list[i]->path, path, same + 1) == 0))
+            here.list[here.n++] = added->list[i];
+        else
+            rest[kept++] = added->list[i];
+    *out = insert(doc, mapping, &here, skip, text, n, arena);
+    *added = (struct additions){rest, kept};
+    return STATUS_OK;
+}
+
+static struct edit replace(const struct config_doc *doc, struct pair pair, const struct config_change *change,
+    const char *text, size_t n, struct arena *arena)
+{
     const struct document_node *node = &doc->nodes.at[pair.value.id];
     /* A list may begin below its key without being indented; what takes its place may not. */
     int pad = config_pos(pair.key).column - node->column + 1;
     bool below = node->line > config_pos(pair.key).line;
-    *out = (struct edit){byte_of(text, n, node->from), byte_of(text, n, node->to),
+    struct edit edit = {byte_of(text, n, node->from), byte_of(text, n, node->to),
         below && pad > 0 ? arena_printf(arena, "%*s%s", pad, "", change->text) : change->text};
-    for (int i = 0; i < 2 && out->to > out->from && strchr("\r\n", text[out->to - 1]); i++)
-        out->to--; /* a block scalar ends with its line */
-    return STATUS_OK;
+    for (int i = 0; i < 2 && edit.to > edit.from && strchr("\r\n", text[edit.to - 1]); i++)
+        edit.to--; /* a block scalar ends with its line */
+    return edit;
+}
+
+/* At most as many edits as changes; *n_edits of them. */
+static enum status make_edits(struct edit *edits, int *n_edits, const struct config_doc *doc,
+    const struct config_change *changes, int n_changes, const char *text, size_t n, struct arena *arena,
+    struct diag *diag)
+{
+    struct additions added = {ARENA_ARRAY(arena, const struct config_change *, n_changes), 0};
+    enum status status = STATUS_OK;
+    *n_edits = 0;
+    for (int i = 0; i < n_changes; i++) {
+        struct pair pair = find(config_root(doc), changes[i].path);
+        if (pair.value.doc)
+            edits[(*n_edits)++] = replace(doc, pair, &changes[i], text, n, arena);
+        else
+            added.list[added.n++] = &changes[i];
+    }
+    while (added.n > 0 && status == STATUS_OK)
+        status = add(&edits[(*n_edits)++], doc, &added, text, n, arena, diag);
+    return status;
 }
 
 /* By place; of one place, in the order in which they came. */
@@ -126,10 +223,11 @@ enum status config_change_text(FILE *out, const char *name, const char *text, si
     size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     text += mark;
     n -= mark;
-    for (int i = 0; i < n_changes && status == STATUS_OK; i++)
-        status = make_edit(&edits[i], doc, &changes[i], text, n, &arena, diag);
+    int n_edits = 0;
     if (status == STATUS_OK)
-        status = write_edits(out, name, text, n, edits, n_changes, diag);
+        status = make_edits(edits, &n_edits, doc, changes, n_changes, text, n, &arena, diag);
+    if (status == STATUS_OK)
+        status = write_edits(out, name, text, n, edits, n_edits, diag);
     config_free(doc);
     arena_release(&arena);
     free(edits);

@@ -115,6 +115,14 @@ struct config_origins {
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
     struct config_origins *origins, struct diag *diag);
 
+/* The same of a document that leaves out what another one, read into the same struct before, has: nothing is required
+ * of it. When all are read, config_check_required() says of what was read (origins) what is still missing; at: where.
+ */
+enum status config_read_part(struct config_node mapping, const struct config_table *table, void *into,
+    struct arena *arena, struct config_origins *origins, struct diag *diag);
+enum status config_check_required(
+    const struct config_table *table, const struct config_origins *origins, struct source_pos at, struct diag *diag);
+
 /* A struct of FIELD_OVERRIDES before anything is given. */
 void config_give_nothing(void *into, const struct config_table *section);
 
@@ -140,8 +148,8 @@ void config_write_json(
     FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins);
 
 /* The file at path with other texts for the values of some keys, each in YAML on one line; what else stands there,
- * comments too, stays as it is. A key of the root that is not there is added at its end. No path is inside another of
- * the list. Nothing is written on an error. */
+ * comments too, stays as it is. A key that is not there is added, with the sections around it: to the root at its end,
+ * to a section before its first key. No path is inside another of the list. Nothing is written on an error. */
 struct config_change {
     const char *path; /* dotted */
     const char *text;

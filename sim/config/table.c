@@ -10,6 +10,7 @@ struct reader {
     struct config_origins *origins; /* or NULL */
     struct diag *diag;
     const char *(*unmodelled)(const char *key); /* of the root table, or NULL */
+    bool part;                                  /* what is required may stand in another document */
 };
 
 static enum status read_mapping(struct reader *reader, struct config_node mapping, const struct config_table *table,
@@ -252,11 +253,8 @@ static enum status check_required(struct reader *reader, struct config_node mapp
     enum status status = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        if (!field->required || config_find(mapping, field->key).doc)
-            continue;
-        const char *help = field->help ? field->help : "";
-        status = worse(status, diag_input(reader->diag, config_pos(mapping), "%s needs the key '%s'%s%s%s", table->what,
-                                   field->key, *help ? " (" : "", help, *help ? ")" : ""));
+        if (field->required && !config_find(mapping, field->key).doc)
+            status = worse(status, config_tell_missing(table, field, config_pos(mapping), reader->diag));
     }
     return status;
 }
@@ -276,7 +274,7 @@ static enum status read_mapping(struct reader *reader, struct config_node mappin
         const char *path = prefix ? arena_printf(reader->arena, "%s.%s", prefix, name) : name;
         status = worse(status, read_field(reader, config_item(mapping, i), found, into, path));
     }
-    return loose ? status : worse(status, check_required(reader, mapping, table));
+    return loose || reader->part ? status : worse(status, check_required(reader, mapping, table));
 }
 
 static bool is_known(struct config_node mapping, int i, const struct config_table *table)
@@ -314,16 +312,29 @@ static bool is_foreign(struct config_node mapping, const struct config_table *ta
     return true;
 }
 
+static enum status read_root(
+    struct reader *reader, struct config_node mapping, const struct config_table *table, void *into)
+{
+    BUG_IF(!mapping.doc, "no document to read %s from", table->what);
+    if (config_kind(mapping) != CONFIG_MAPPING)
+        return diag_input(reader->diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
+    if (is_foreign(mapping, table, reader->diag))
+        return STATUS_INPUT;
+    return read_mapping(reader, mapping, table, false, into, NULL);
+}
+
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
     struct config_origins *origins, struct diag *diag)
 {
-    BUG_IF(!mapping.doc, "no document to read %s from", table->what);
-    struct reader reader = {arena, origins, diag, table->unmodelled};
-    if (config_kind(mapping) != CONFIG_MAPPING)
-        return diag_input(diag, config_pos(mapping), "%s is a mapping: lines of 'key: value'", table->what);
-    if (is_foreign(mapping, table, diag))
-        return STATUS_INPUT;
-    return read_mapping(&reader, mapping, table, false, into, NULL);
+    struct reader reader = {arena, origins, diag, table->unmodelled, false};
+    return read_root(&reader, mapping, table, into);
+}
+
+enum status config_read_part(struct config_node mapping, const struct config_table *table, void *into,
+    struct arena *arena, struct config_origins *origins, struct diag *diag)
+{
+    struct reader reader = {arena, origins, diag, table->unmodelled, true};
+    return read_root(&reader, mapping, table, into);
 }
 
 static const char *first_key(const struct config_table *table, bool loose)
@@ -348,7 +359,7 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
     const struct config_table *table, void *into, struct arena *arena, struct config_origins *origins,
     struct diag *diag)
 {
-    struct reader reader = {arena, origins, diag, table->unmodelled};
+    struct reader reader = {arena, origins, diag, table->unmodelled, false};
     const char *key = path;
     for (bool loose = false;;) {
         size_t length = strcspn(key, ".");

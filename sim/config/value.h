@@ -15,6 +15,10 @@ const char *config_join_names(char *buffer, size_t size, const char *const *name
 enum status config_read_scalar(
     struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag);
 
+/* Tell that the required field of the table is not there. */
+enum status config_tell_missing(
+    const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag);
+
 /* Tell that the node is of another kind than the field wants. */
 enum status config_wrong_kind(struct config_node node, const struct config_field *field, struct diag *diag);
 

@@ -1,5 +1,6 @@
 #include "hw/table.h"
 
+#include <limits.h>
 #include <math.h>
 
 const char *const hw_protocols_names[] = {[HW_PROTOCOLS_ALL] = "all",
@@ -16,6 +17,7 @@ static const struct config_field cluster_fields[] = {
         .offset = offsetof(struct hw_cluster, name),
         .help = "What it is called.",
         .required = true},
+    HW_EXTENDS(struct hw_cluster),
     {.key = "node",
         .type = FIELD_PATH,
         .offset = offsetof(struct hw_cluster, node_path),
@@ -121,18 +123,27 @@ static void print_taper(FILE *out, const struct hw *hw)
         print_level(out, "a pod", leaves * leaf_cables, "cables from its leaves", cable, pod_cables, "to cores", cable);
 }
 
-void hw_print(FILE *out, const struct hw *hw)
+/* "node mine, extends topologies/nodes/dgx-h100-like.yaml", and its numbers with their places where it says so. */
+static void print_file(FILE *out, const char *what, const char *extends, const struct config_table *table,
+    const void *from, const struct hw_source *source)
 {
-    char heading[256];
+    char heading[PATH_MAX + 256];
+    snprintf(heading, sizeof heading, "%s%s%s", what, extends ? ", extends " : "", extends ? extends : "");
+    hw_print_table(out, heading, table, from, extends ? source : NULL);
+}
+
+void hw_print(FILE *out, const struct hw *hw, const struct hw_sources *sources)
+{
+    char what[256];
     if (hw->cluster.name) {
-        snprintf(heading, sizeof heading, "cluster %s", hw->cluster.name);
-        hw_print_table(out, heading, &hw_cluster_table, &hw->cluster);
+        snprintf(what, sizeof what, "cluster %s", hw->cluster.name);
+        print_file(out, what, hw->cluster.extends, &hw_cluster_table, &hw->cluster, &sources->cluster);
         print_taper(out, hw);
     }
     if (hw->node.name) {
-        snprintf(heading, sizeof heading, "node %s", hw->node.name);
-        hw_print_table(out, heading, &hw_node_table, &hw->node);
+        snprintf(what, sizeof what, "node %s", hw->node.name);
+        print_file(out, what, hw->node.extends, &hw_node_table, &hw->node, &sources->node);
     }
-    snprintf(heading, sizeof heading, "gpu %s (%s)", hw->gpu.name, hw->gpu.arch);
-    hw_print_table(out, heading, &hw_gpu_table, &hw->gpu);
+    snprintf(what, sizeof what, "gpu %s (%s)", hw->gpu.name, hw->gpu.arch);
+    print_file(out, what, hw->gpu.extends, &hw_gpu_table, &hw->gpu, &sources->gpu);
 }

@@ -6,6 +6,9 @@
  * evenly by the node's GPUs; between nodes a network of switches (hw/network.h), or a pooled one with an
  * oversubscription factor. Ignored for now: PCIe switches, NUMA, several kinds of GPU in a job.
  *
+ * A file may say `extends: other.yaml`, a file of its own kind (relative to it, or a name that `flopcast files` lists):
+ * it then needs only what differs, number by number, also inside sections. That file may extend a third one.
+ *
  * A loaded file owns its strings through the arena that is handed in. */
 #ifndef FLOPCAST_HW_HW_H
 #define FLOPCAST_HW_HW_H
@@ -42,6 +45,7 @@ struct hw_gemm {
 
 struct hw_gpu {
     const char *name;               /* "A100-SXM4-80GB" */
+    const char *extends;            /* path of the GPU file that it extends, or NULL */
     const char *arch;               /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
     const char *silicon;            /* the chip, "GH100": H100, H200 and GH200 are cards of it, and what training showed
                                        of one of them (kind fitted) the others have, too. NULL: not given */
@@ -88,6 +92,7 @@ extern const char *const hw_fabric_names[]; /* "nvswitch", "nvlink_mesh", "pcie"
 
 struct hw_node {
     const char *name;
+    const char *extends;            /* path of the node file that it extends, or NULL */
     const char *gpu_path;           /* path of the GPU file */
     struct quantity gpus;           /* GPUs in the node */
     int fabric;                     /* enum hw_fabric */
@@ -118,6 +123,7 @@ extern const char *const hw_protocols_names[]; /* "all", "no_ll", "no_ll128", "s
 
 struct hw_cluster {
     const char *name;
+    const char *extends; /* path of the cluster file that it extends, or NULL */
     const char *node_path;
     struct quantity nodes;            /* how many there are at most */
     struct quantity oversubscription; /* leaf uplinks : 1 = full bisection, 2 = half */
@@ -160,9 +166,11 @@ enum status hw_load_node(struct hw_node *out, const char *path, struct arena *ar
 /* What follows from other numbers of the file; hw_load has done it. To be done again when a number was changed. */
 void hw_derive(struct hw *hw);
 
+struct hw_sources;
 /* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
- * source. A cluster or node without a name is left out: a GPU or node can be looked at alone. */
-void hw_print(FILE *out, const struct hw *hw);
+ * source; of a file that extends another also where it stands. A cluster or node without a name is left out: a GPU or
+ * node can be looked at alone. */
+void hw_print(FILE *out, const struct hw *hw, const struct hw_sources *sources);
 
 /* A sourced number as files have it: {value: 0.93, kind: fitted, std_error: 0.015, source: "..."}. */
 void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);
@@ -171,10 +179,10 @@ void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);
  */
 void hw_write_node(FILE *out, const struct hw_node *node);
 
-/* The file at path once more, comments too, with what *now has otherwise than the file: sourced numbers, the name, and
- * the files that it names. table: hw_gpu_table, hw_node_table or hw_cluster_table, which says what *now is; it was
- * loaded from path. A number that the file leaves out and *now has is added (inside a section: an error); one that
- * *now leaves out stays. */
+/* The file at path once more, comments too, with what *now has otherwise than the file (and those that it extends):
+ * sourced numbers, the name, and the files that it names. table: hw_gpu_table, hw_node_table or hw_cluster_table, which
+ * says what *now is; it was loaded from path. A number that the file leaves out and *now has is added; one that *now
+ * leaves out stays. */
 enum status hw_write_changed(
     FILE *out, const char *path, const struct config_table *table, const void *now, struct diag *diag);
 

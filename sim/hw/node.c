@@ -10,6 +10,7 @@ static const struct config_field node_fields[] = {
         .offset = offsetof(struct hw_node, name),
         .help = "What it is called.",
         .required = true},
+    HW_EXTENDS(struct hw_node),
     {.key = "gpu",
         .type = FIELD_PATH,
         .offset = offsetof(struct hw_node, gpu_path),

@@ -33,6 +33,14 @@ void hw_sources_free(struct hw_sources *sources);
 enum status hw_load_from(
     struct hw *out, struct hw_sources *sources, const char *cluster_path, struct arena *arena, struct diag *diag);
 
+enum status hw_load_gpu_from(
+    struct hw_gpu *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
+enum status hw_load_node_from(
+    struct hw_node *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
+
+/* The path of the file that a document of these kinds extends into *out; NULL: it extends none. */
+enum status hw_extended(const char **out, struct config_node root, struct arena *arena, struct diag *diag);
+
 struct hw hw_nothing_given(void);
 bool hw_is_given(const struct hw *given);
 

@@ -5,11 +5,20 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+static enum status tell_unreadable(const char *path, struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    int reason = errno;
+    const char *own = files_namesake(arena, path);
+    return diag_input(diag, at, "cannot open '%s': %s; paths are relative to the file that they stand in%s%s", path,
+        strerror(reason), own ? "; flopcast's own is " : "", own ? own : "");
+}
+
 /* The files that it names: told here, where the place is known, when they are not there. */
-static enum status can_open(
-    struct config_node root, const struct config_table *table, const void *from, struct arena *arena, struct diag *diag)
+static enum status can_open(const struct hw_source *source, const struct config_table *table, const void *from,
+    struct arena *arena, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
@@ -17,27 +26,85 @@ static enum status can_open(
         if (field->type != FIELD_PATH)
             continue;
         const char *path = *(const char *const *)(const void *)((const char *)from + field->offset);
-        if (!path || access(path, R_OK) == 0)
-            continue;
-        int reason = errno;
-        const char *own = files_namesake(arena, path);
-        status = diag_input(diag, config_pos(config_find(root, field->key)),
-            "cannot open '%s': %s; paths are relative to the file that they stand in%s%s", path, strerror(reason),
-            own ? "; flopcast's own is " : "", own ? own : "");
+        if (path && access(path, R_OK) != 0)
+            status = tell_unreadable(path, hw_place(source, field->key), arena, diag);
     }
+    return status;
+}
+
+enum status hw_extended(const char **out, struct config_node root, struct arena *arena, struct diag *diag)
+{
+    struct extending {
+        const char *extends;
+    } read = {NULL};
+    const struct config_field field = HW_EXTENDS(struct extending);
+    const struct config_table table = {.what = "a file", .fields = &field, .n_fields = 1};
+    struct config_node named = config_find(root, "extends");
+    enum status status = STATUS_OK;
+    if (named.doc)
+        status = config_assign("extends", config_pos(named), named, &table, &read, arena, NULL, diag);
+    *out = read.extends;
+    return status;
+}
+
+/* A file that is read because those below it extend it. */
+struct link {
+    const struct link *below;
+    const char *path;
+};
+
+static bool same_file(const char *a, const char *b)
+{
+    struct stat of_a, of_b;
+    return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* What it extends first, then the document over it. */
+struct chain {
+    void *into;
+    const struct config_table *table;
+    struct hw_source *source;
+    struct arena *arena;
+    struct diag *diag;
+};
+
+static enum status read_over(const struct chain *chain, const char *path, const struct link *below)
+{
+    struct config_doc *doc = NULL;
+    const char *extends = NULL;
+    const struct link link = {below, path};
+    enum status status = config_load(&doc, path, chain->diag);
+    if (status != STATUS_OK)
+        return status;
+    struct config_node root = config_root(doc);
+    status = hw_extended(&extends, root, chain->arena, chain->diag);
+    struct source_pos at = config_pos(config_find(root, "extends"));
+    if (extends && access(extends, R_OK) != 0)
+        status = tell_unreadable(extends, at, chain->arena, chain->diag);
+    for (const struct link *file = &link; file && extends && status == STATUS_OK; file = file->below)
+        if (same_file(file->path, extends))
+            status = diag_input(chain->diag, at, "'extends' leads back to '%s'; name a file that does not extend '%s'",
+                file->path, path);
+    if (extends && status == STATUS_OK)
+        status = read_over(chain, extends, &link);
+    if (status == STATUS_OK && (extends || below))
+        status = config_read_part(root, chain->table, chain->into, chain->arena, &chain->source->keys, chain->diag);
+    else if (status == STATUS_OK)
+        status = config_read(root, chain->table, chain->into, chain->arena, &chain->source->keys, chain->diag);
+    if (status == STATUS_OK && extends && !below)
+        status = config_check_required(chain->table, &chain->source->keys, config_pos(root), chain->diag);
+    config_free(doc);
     return status;
 }
 
 enum status hw_read(
     void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag)
 {
-    struct config_doc *doc = NULL;
-    enum status status = config_load(&doc, source->path, diag);
-    if (status)
+    const struct chain chain = {into, table, source, arena, diag};
+    enum status status = read_over(&chain, source->path, NULL);
+    if (status == STATUS_IO)
         return status;
-    status = config_read(config_root(doc), table, into, arena, &source->keys, diag);
-    enum status named = can_open(config_root(doc), table, into, arena, diag);
-    config_free(doc);
+    enum status named = can_open(source, table, into, arena, diag);
     return status ? status : named;
 }
 
@@ -53,6 +120,8 @@ static const struct config_origin *find_origin(
             continue;
         if (given->path[m + n] == '\0')
             return given;
+        if (found && strcmp(found->at.file, given->at.file) != 0)
+            break; /* a file that this one extends */
         if (given->path[m + n] == '.')
             found = given;
     }
@@ -93,16 +162,25 @@ const char *hw_kind_name(enum quantity_kind kind)
 
 enum { KEY_WIDTH = 27 }; /* gemm.tf32.single_efficiency */
 
-static void print_quantity(FILE *out, const char *prefix, const struct config_field *field, struct quantity q)
+static void print_place(FILE *out, const struct hw_source *places, const char *key)
 {
-    char key[64], value[64], error[64], range[136];
-    snprintf(key, sizeof key, "%s%s", prefix, field->key);
+    struct source_pos at = places ? hw_place(places, key) : (struct source_pos){0};
+    if (at.line > 0)
+        fprintf(out, "  [%s:%d]", at.file, at.line);
+    fputc('\n', out);
+}
+
+static void print_quantity(
+    FILE *out, const char *key, const struct config_field *field, struct quantity q, const struct hw_source *places)
+{
+    char value[64], error[64], range[136];
     quantity_format(value, sizeof value, q.value, field->dimension);
     snprintf(range, sizeof range, "%s", value);
     if (q.std_error > 0)
         snprintf(range, sizeof range, "%s +- %s", value,
             quantity_format(error, sizeof error, q.std_error, field->dimension));
-    fprintf(out, "  %-*s %-24s %-10s %s\n", KEY_WIDTH, key, range, hw_kind_name(q.kind), q.source);
+    fprintf(out, "  %-*s %-24s %-10s %s", KEY_WIDTH, key, range, hw_kind_name(q.kind), q.source);
+    print_place(out, places, key);
 }
 
 /* A cluster without a network has nothing to show of it. */
@@ -111,31 +189,34 @@ static bool skip_section(const struct config_table *table, const char *at)
     return table == &hw_network_table && ((const struct hw_network *)(const void *)at)->kind == HW_POOLED;
 }
 
-static void print_fields(FILE *out, const char *prefix, const struct config_table *table, const void *from)
+static void print_fields(
+    FILE *out, const char *prefix, const struct config_table *table, const void *from, const struct hw_source *places)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         const char *at = (const char *)from + field->offset;
+        char key[64];
+        snprintf(key, sizeof key, "%s%s", prefix, field->key);
         if (field->type == FIELD_SOURCED) {
             struct quantity q = *(const struct quantity *)(const void *)at;
             if (quantity_is_set(q))
-                print_quantity(out, prefix, field, q);
+                print_quantity(out, key, field, q, places);
         } else if (field->type == FIELD_ENUM) { /* no numbers, but they decide as much */
-            char key[64];
-            snprintf(key, sizeof key, "%s%s", prefix, field->key);
-            fprintf(out, "  %-*s %s\n", KEY_WIDTH, key, field->names[*(const int *)(const void *)at]);
+            fprintf(out, "  %-*s %s", KEY_WIDTH, key, field->names[*(const int *)(const void *)at]);
+            print_place(out, places, key);
         } else if (field->type == FIELD_SECTION && skip_section(field->section, at)) {
             continue;
         } else if (field->type == FIELD_SECTION) {
-            char inner[64];
-            snprintf(inner, sizeof inner, "%s%s.", prefix, field->key);
-            print_fields(out, inner, field->section, at);
+            char inner[68];
+            snprintf(inner, sizeof inner, "%s.", key);
+            print_fields(out, inner, field->section, at, places);
         }
     }
 }
 
-void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from)
+void hw_print_table(
+    FILE *out, const char *heading, const struct config_table *table, const void *from, const struct hw_source *places)
 {
     fprintf(out, "%s\n", heading);
-    print_fields(out, "", table, from);
+    print_fields(out, "", table, from, places);
 }

@@ -24,8 +24,16 @@
 #define HW_POWER .dimension = DIM_WATT, .min = 1, .max = 1e5
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
-/* Load the document at source->path through the table into `into`; strings go to the arena. Files that it names and
- * nobody can read are told here, where they are named. */
+/* Of a file: the one that it extends. */
+#define HW_EXTENDS(owner)                                                                                              \
+    {                                                                                                                  \
+        .key = "extends", .type = FIELD_PATH, .offset = offsetof(owner, extends),                                      \
+        .help = "Another file of this kind, which says what this one leaves out; relative to it, or a name that "      \
+                "`flopcast files` lists."                                                                              \
+    }
+
+/* Load the document at source->path, over those that it extends, through the table into `into`; strings go to the
+ * arena. Files that it names and nobody can read are told here, where they are named. */
 enum status hw_read(
     void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag);
 
@@ -49,13 +57,8 @@ enum status hw_check_gpu(const struct hw_gpu *gpu, const struct hw_source *sourc
 enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag);
 enum status hw_check_cluster(const struct hw *hw, const struct hw_source *source, struct diag *diag);
 
-/* Loaders that leave the places to the caller, in source->keys. */
-enum status hw_load_gpu_from(
-    struct hw_gpu *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
-enum status hw_load_node_from(
-    struct hw_node *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
-
-/* The numbers of `from` that are set, one a line, under the heading. */
-void hw_print_table(FILE *out, const char *heading, const struct config_table *table, const void *from);
+/* The numbers of `from` that are set, one a line, under the heading; places: where they stand, or NULL. */
+void hw_print_table(
+    FILE *out, const char *heading, const struct config_table *table, const void *from, const struct hw_source *places);
 
 #endif

@@ -37,7 +37,8 @@ void hw_write_node(FILE *out, const struct hw_node *node)
         const struct config_field *field = &hw_node_table.fields[i];
         const void *at = (const char *)node + field->offset;
         bool sourced = field->type == FIELD_SOURCED;
-        if (sourced && !quantity_is_set(*(const struct quantity *)at))
+        bool text = field->type == FIELD_STRING || field->type == FIELD_PATH;
+        if ((sourced && !quantity_is_set(*(const struct quantity *)at)) || (text && !*(const char *const *)at))
             continue;
         fprintf(out, "%s: ", field->key);
         if (sourced)

@@ -72,6 +72,22 @@ static void a_new_key_comes_last(void **state)
     check("{\"a\": 1}\n", "b", "2", "{\"a\": 1, \"b\": 2}\n");
 }
 
+/* With the sections around it, once a section; in one that is there before its first key, or inside its brackets. */
+static void a_new_key_of_a_section(void **state)
+{
+    (void)state;
+    check("a: 1\n", "s.t.u", "{v: 2}", "a: 1\ns: {t: {u: {v: 2}}}\n");
+    check("s:\n  t:\n    u: 1 # one\na: 1\n", "s.t.w", "2", "s:\n  t:\n    w: 2\n    u: 1 # one\na: 1\n");
+    check("s:\n  t:\n    u: 1\na: 1\n", "s.x", "2", "s:\n  x: 2\n  t:\n    u: 1\na: 1\n");
+    check("a: {b: 1} # c\n", "a.c", "2", "a: {b: 1, \"c\": 2} # c\n");
+    check("a: {}\n", "a.c.d", "2", "a: {\"c\": {\"d\": 2}}\n");
+    const struct config_change changes[] = {
+        {"g.x.p", "1"}, {"a", "10"}, {"g.y", "2"}, {"h", "3"}, {"s.v", "4"}, {"g.x.q", "5"}, {"s.w", "6"}};
+    char *is = changed("a: 1\ns:\n  t: 1\n", changes, 7, STATUS_OK);
+    assert_string_equal(is, "a: 10\ns:\n  v: 4\n  w: 6\n  t: 1\ng: {x: {p: 1, q: 5}, y: 2}\nh: 3\n");
+    free(is);
+}
+
 static void several(void **state)
 {
     (void)state;
@@ -90,8 +106,8 @@ static void refusals(void **state)
     (void)state;
     static const struct {
         const char *text, *path;
-    } cases[] = {{"a: [1\n", "a"}, {"a: {b: 1}\n", "a.c"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"},
-        {"a: \n e\t\t\t\t|\n  \t\t\t", "a"}, {"", "a"}, {"# none\n", "a"}, {"word\n", "a"}};
+    } cases[] = {{"a: [1\n", "a"}, {"a: 1\n", "a.b"}, {"a: 1\na: 2\n", "a"}, {"a: \n e\t\t\t\t|\n  \t\t\t", "a"},
+        {"", "a"}, {"# none\n", "a"}, {"word\n", "a"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *is = changed(cases[i].text, &(struct config_change){cases[i].path, "{b: 1}"}, 1, STATUS_INPUT);
         assert_string_equal(is, "");
@@ -102,7 +118,7 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_rest_stays), cmocka_unit_test(bytes_are_not_characters),
-        cmocka_unit_test(blocks), cmocka_unit_test(a_new_key_comes_last), cmocka_unit_test(several),
-        cmocka_unit_test(refusals)};
+        cmocka_unit_test(blocks), cmocka_unit_test(a_new_key_of_a_section), cmocka_unit_test(a_new_key_comes_last),
+        cmocka_unit_test(several), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The files under topologies/: they load, and what they say fits together. */
-#include "hw/hw.h"
+#include "hw/override.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,7 +228,7 @@ static void test_print_shows_every_number_with_its_source(void **state)
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     assert_non_null(out);
-    hw_print(out, &hw);
+    hw_print(out, &hw, &(struct hw_sources){0});
     fclose(out);
     const char *const parts[] = {"oversubscription", "nccl_channels", "hbm_bandwidth", "gemm.bf16.efficiency",
         "gemm.fp8.peak", "450 GB/s", "datasheet", "measured", "assumed", "fitted", " +- ",
