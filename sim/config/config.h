@@ -147,6 +147,10 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
 void config_write_json(
     FILE *out, const struct config_table *table, const void *from, const struct config_origins *origins);
 
+/* Folds every value of the struct, with its key, into the digest (base/digest.h): structs with alike values have alike
+ * ones. Of a sourced number its kind, error and source count, too. Not for tables with a FIELD_NODE. */
+uint64_t config_digest(uint64_t digest, const struct config_table *table, const void *from);
+
 /* The file at path with other texts for the values of some keys, each in YAML on one line; what else stands there,
  * comments too, stays as it is. A key that is not there is added, with the sections around it: to the root at its end,
  * to a section before its first key. No path is inside another of the list. Nothing is written on an error. */

@@ -89,6 +89,11 @@ void inputs_release(struct inputs *inputs);
 void published_find(struct scenario_published *out, const struct csv_table *csv, const struct scenario_point *point,
     struct source_pos figure_at, struct arena *arena, struct diag *diag);
 
+/* ---- sample.c ---- */
+
+/* Which numbers the scenario leaves to the draw, into the digest. */
+uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point);
+
 /* ---- check.c ---- */
 
 /* model and topology, batch and length are given: what must be known before anything is loaded. */

@@ -1,7 +1,8 @@
 #include "scenario/sample.h"
 
-#include "base/told.h"
+#include "base/digest.h"
 #include "scenario/file.h"
+#include "scenario/jobs.h"
 
 #include <gsl/gsl_cdf.h>
 #include <gsl/gsl_sort.h>
@@ -22,37 +23,60 @@ enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, 
     return fits > discrepancy ? fits : discrepancy;
 }
 
+static bool is_of_cluster(const struct scenario_point *point, const char *path)
+{
+    const char *from = scenario_origin(point, path, NULL).file;
+    return from && strcmp(from, point->options.cluster.topology) == 0;
+}
+
 /* Noise that came from the cluster's file is the cluster's drawn noise. */
 static void draw_noise(struct scenario_point *point)
 {
     struct noise_field fields[NOISE_FIELDS];
     inputs_noise(fields, point);
-    for (int i = 0; i < NOISE_FIELDS; i++) {
-        const char *from = scenario_origin(point, fields[i].path, NULL).file;
-        if (from && strcmp(from, point->options.cluster.topology) == 0)
+    for (int i = 0; i < NOISE_FIELDS; i++)
+        if (is_of_cluster(point, fields[i].path))
             *fields[i].value = fields[i].cluster.value;
-    }
 }
 
-/* Costs of the host that the scenario does not set. */
+static const struct {
+    const char *path;
+    size_t offset; /* in struct host_options */
+} host_costs[] = {
+    {"host.kernel_issue", offsetof(struct host_options, kernel_issue_s)},
+    {"host.backward_issue", offsetof(struct host_options, backward_issue_s)},
+    {"host.collective_issue", offsetof(struct host_options, collective_issue_s)},
+    {"host.view", offsetof(struct host_options, view_s)},
+    {"host.unit_hook", offsetof(struct host_options, unit_hook_s)},
+    {"host.step", offsetof(struct host_options, step_s)},
+};
+enum { HOST_COSTS = sizeof host_costs / sizeof *host_costs };
+
+/* A cost that the scenario sets is not drawn. */
+static bool host_is_drawn(const struct scenario_point *point, int cost)
+{
+    return !scenario_origin(point, host_costs[cost].path, NULL).file;
+}
+
 static void draw_host(struct scenario_point *point, uint64_t seed, uint64_t k)
 {
-    struct host_options *host = &point->options.strategy.host;
-    const struct {
-        const char *path;
-        double *value;
-    } costs[] = {
-        {"host.kernel_issue", &host->kernel_issue_s},
-        {"host.backward_issue", &host->backward_issue_s},
-        {"host.collective_issue", &host->collective_issue_s},
-        {"host.view", &host->view_s},
-        {"host.unit_hook", &host->unit_hook_s},
-        {"host.step", &host->step_s},
-    };
+    unsigned char *host = (unsigned char *)&point->options.strategy.host;
     double factor = exp(DRAW_ASSUMED * hw_draw_normal("host", "strategy_default_options", seed, k));
-    for (size_t i = 0; i < sizeof costs / sizeof *costs; i++)
-        if (!scenario_origin(point, costs[i].path, NULL).file)
-            *costs[i].value *= factor;
+    for (int i = 0; i < HOST_COSTS; i++)
+        if (host_is_drawn(point, i))
+            *(double *)(void *)(host + host_costs[i].offset) *= factor;
+}
+
+uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
+{
+    struct scenario_point scratch = *point;
+    struct noise_field fields[NOISE_FIELDS];
+    inputs_noise(fields, &scratch);
+    for (int i = 0; i < NOISE_FIELDS; i++)
+        digest = digest_word(digest, is_of_cluster(point, fields[i].path));
+    for (int i = 0; i < HOST_COSTS; i++)
+        digest = digest_word(digest, host_is_drawn(point, i));
+    return digest;
 }
 
 /* The point with draw k of its numbers. */
@@ -83,37 +107,44 @@ static enum status sample(struct scenario_sample *out, const struct scenario_poi
     return status;
 }
 
-enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
+void scenario_sample_prepare(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    const struct scenario_doubt *doubt, int k)
 {
-    int n = set->n_points, done = 0;
-    struct told told = told_begin(n * k);
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < set->n_points; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
         results[i].discrepancy = doubt->discrepancy.of[discrepancy_class_of(&set->points[i].options)].value;
         results[i].discrepancy_doubling = doubt->discrepancy.of[DISCREPANCY_PER_DOUBLING].value;
     }
-    /* As in scenario_simulate_all: the largest points mostly come last, and should start first. */
+}
+
+enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    const struct scenario_doubt *doubt, int k, const struct scenario_work *work, struct diag *diag)
+{
+    int n = set->n_points;
+    struct jobs jobs = jobs_begin(n * k, work);
+    if (!results[0].samples)
+        scenario_sample_prepare(results, arenas, set, doubt, k);
+        /* As in scenario_simulate_some: the largest points mostly come last, and should start first. */
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
     for (int job = n * k - 1; job >= 0; job--) {
         struct diag own = DIAG_INIT;
+        if (!jobs_wants(&jobs, job))
+            continue;
         struct scenario_point point = drawn(&set->points[job / k], doubt, job % k);
-        sample(&results[job / k].samples[job % k], &point, &own);
-        told_keep(&told, job, &own);
-#ifdef _OPENMP
-#pragma omp critical(scenario_sampled)
-#endif
-        {
-            done++;
-            if (progress)
-                progress(self, done, n * k);
-        }
+        enum status status = sample(&results[job / k].samples[job % k], &point, &own);
+        jobs_end_one(&jobs, job, status, &own);
     }
-    told_end(&told, diag);
-    return diag->worst;
+    return jobs_end(&jobs, diag);
+}
+
+enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
+{
+    struct scenario_work work = {.progress = progress, .self = self};
+    return scenario_sample_some(results, arenas, set, doubt, k, &work, diag);
 }
 
 static enum status quiet_sample(

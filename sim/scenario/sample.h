@@ -37,6 +37,14 @@ enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, 
 enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
     const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag);
 
+/* Room for the samples, and what is left out: done by the loops unless results[i].samples are there already. */
+void scenario_sample_prepare(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    const struct scenario_doubt *doubt, int k);
+
+/* The same with what struct scenario_work asks for; work->known and keep count samples, those of a point together. */
+enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    const struct scenario_doubt *doubt, int k, const struct scenario_work *work, struct diag *diag);
+
 /* The same for one point, some ten times as fast: samples run without noise, for one rank where ranks are alike, and
  * without following memory unless the allocator stalls the point. What noise costs is taken from *result, the point's
  * own run, over one without noise, and goes with the drawn gpu_speed_spread: the slowest of n GPUs is behind in

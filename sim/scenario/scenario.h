@@ -145,4 +145,18 @@ typedef void (*scenario_progress)(void *self, int done, int total);
 enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
     scenario_progress progress, void *self, struct diag *diag);
 
+/* What a loop over points is asked for beside their results; {0}: nothing. */
+struct scenario_work {
+    const bool *known; /* results that are there already and stay as they are, an entry a point; NULL: none */
+    /* Called with each result that has come to be, before progress, which counts known ones, too; from one thread at a
+     * time. False: no further point is begun. Not called for a point with a mistake. */
+    bool (*keep)(void *self, int point);
+    scenario_progress progress;
+    void *self; /* of both */
+};
+
+/* The same but for those known. When keep ended it, what is missing was not touched. */
+enum status scenario_simulate_some(struct scenario_result *results, struct arena *arenas,
+    const struct scenario_set *set, const struct scenario_work *work, struct diag *diag);
+
 #endif

@@ -1,6 +1,6 @@
 #include "scenario/scenario.h"
 
-#include "base/told.h"
+#include "scenario/jobs.h"
 
 #include <string.h>
 #include <time.h>
@@ -74,28 +74,27 @@ enum status scenario_simulate(
     return status;
 }
 
-enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    scenario_progress progress, void *self, struct diag *diag)
+enum status scenario_simulate_some(struct scenario_result *results, struct arena *arenas,
+    const struct scenario_set *set, const struct scenario_work *work, struct diag *diag)
 {
-    int n = set->n_points, done = 0;
-    struct told told = told_begin(n);
+    struct jobs jobs = jobs_begin(set->n_points, work);
     /* Last point first: sweeps mostly grow, and a long job that starts last would leave the other threads idle. */
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int k = 0; k < n; k++) {
-        int i = n - 1 - k;
+    for (int i = set->n_points - 1; i >= 0; i--) {
         struct diag own = DIAG_INIT;
-        scenario_simulate(&results[i], &set->points[i], &arenas[i], &own);
-        told_keep(&told, i, &own);
-#ifdef _OPENMP
-#pragma omp critical(scenario_done)
-#endif
-        {
-            done++;
-            if (progress)
-                progress(self, done, n);
-        }
+        if (!jobs_wants(&jobs, i))
+            continue;
+        enum status status = scenario_simulate(&results[i], &set->points[i], &arenas[i], &own);
+        jobs_end_one(&jobs, i, status, &own);
     }
-    return told_end(&told, diag);
+    return jobs_end(&jobs, diag);
+}
+
+enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
+    scenario_progress progress, void *self, struct diag *diag)
+{
+    struct scenario_work work = {.progress = progress, .self = self};
+    return scenario_simulate_some(results, arenas, set, &work, diag);
 }

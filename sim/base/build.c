@@ -1,0 +1,73 @@
+#include "base/build.h"
+
+#include "base/digest.h"
+#include "base/status.h"
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct build {
+    uint64_t digest;
+    int objects; /* that were asked so far; the first is the program */
+    bool program_known;
+};
+
+/* Notes are aligned to 4 bytes, name and content each. */
+static size_t padded(size_t bytes)
+{
+    return (bytes + 3) & ~(size_t)3;
+}
+
+/* The build id among the notes of a segment into the digest. */
+static bool add_id(uint64_t *digest, const unsigned char *at, size_t left)
+{
+    ElfW(Nhdr) note;
+    while (left >= sizeof note) {
+        memcpy(&note, at, sizeof note);
+        size_t name = padded(note.n_namesz), content = padded(note.n_descsz);
+        if (name > left - sizeof note || content > left - sizeof note - name)
+            return false;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof "GNU" &&
+            memcmp(at + sizeof note, "GNU", sizeof "GNU") == 0) {
+            for (size_t i = 0; i < note.n_descsz; i++)
+                *digest = digest_word(*digest, at[sizeof note + name + i]);
+            return true;
+        }
+        at += sizeof note + name + content;
+        left -= sizeof note + name + content;
+    }
+    return false;
+}
+
+static int add_object(struct dl_phdr_info *info, size_t size, void *self)
+{
+    struct build *build = self;
+    bool program = build->objects++ == 0;
+    const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : info->dlpi_name;
+    (void)size;
+    if (!program && strncmp(name, "libm.so", strlen("libm.so")) != 0 && strncmp(name, "libgsl", strlen("libgsl")) != 0)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+        if (segment->p_type != PT_NOTE)
+            continue;
+        /* the dynamic linker gives the place of a segment in memory as a number */
+        const unsigned char *at = (const unsigned char *)(info->dlpi_addr + segment->p_vaddr); // NOLINT
+        if (add_id(&build->digest, at, segment->p_memsz))
+            build->program_known |= program;
+    }
+    return 0;
+}
+
+uint64_t build_digest(void)
+{
+    struct build build = {.digest = DIGEST_INIT};
+    for (const char *c = FLOPCAST_VERSION; *c; c++)
+        build.digest = digest_word(build.digest, (unsigned char)*c);
+    dl_iterate_phdr(add_object, &build);
+    BUG_IF(!build.program_known, "the program was linked without --build-id");
+    return build.digest;
+}

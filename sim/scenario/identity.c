@@ -1,0 +1,98 @@
+#include "scenario/identity.h"
+
+#include "base/build.h"
+#include "base/digest.h"
+#include "scenario/file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Two digests with different starts: 64 bits alone would let one of some 10^9 points pass for another. */
+enum { DIGESTS = 2 };
+
+static void digest_begin(uint64_t digests[DIGESTS])
+{
+    for (int i = 0; i < DIGESTS; i++)
+        digests[i] = digest_word(digest_word(DIGEST_INIT, (uint64_t)i), build_digest());
+}
+
+static void write_text(struct scenario_identity *out, const uint64_t digests[DIGESTS])
+{
+    snprintf(out->text, sizeof out->text, "%016" PRIx64 "%016" PRIx64, digests[0], digests[1]);
+}
+
+static uint64_t digest_text(uint64_t digest, const char *text)
+{
+    for (size_t i = 0; text && text[i]; i++)
+        digest = digest_word(digest, (unsigned char)text[i]);
+    return digest_word(digest, text != NULL);
+}
+
+static uint64_t digest_number(uint64_t digest, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return digest_word(digest, bits);
+}
+
+void scenario_identify(struct scenario_identity *out, const struct scenario_point *point)
+{
+    struct scenario options = point->options;
+    struct hw_cluster cluster = point->hw.cluster;
+    struct hw_node node = point->hw.node;
+    uint64_t digests[DIGESTS];
+    options.name = options.description = options.assumptions = NULL;
+    options.model_path = options.stack_path = options.cluster.topology = NULL;
+    options.cluster.given = (struct hw){0}; /* what is given stands in the hardware */
+    options.published = (struct scenario_published_options){0};
+    cluster.node_path = node.gpu_path = NULL;
+    digest_begin(digests);
+    for (int i = 0; i < DIGESTS; i++) {
+        digests[i] = config_digest(digests[i], &scenario_table, &options);
+        digests[i] = config_digest(digests[i], &model_shape_table, &point->model.shape);
+        digests[i] = config_digest(digests[i], &hw_cluster_table, &cluster);
+        digests[i] = config_digest(digests[i], &hw_node_table, &node);
+        digests[i] = config_digest(digests[i], &hw_gpu_table, &point->hw.gpu);
+    }
+    write_text(out, digests);
+}
+
+static uint64_t digest_doubt(uint64_t digest, const struct scenario_doubt *doubt)
+{
+    for (int i = 0; i < doubt->fits.n; i++) {
+        const struct hw_fit *fit = &doubt->fits.list[i];
+        digest = digest_word(digest, (uint64_t)fit->n);
+        for (int k = 0; k < fit->n; k++)
+            digest = digest_text(digest_text(digest, fit->keys[k]), fit->sources[k]);
+        for (int row = 0; row < fit->n; row++)
+            for (int column = 0; column <= row; column++)
+                digest = digest_number(digest, fit->factor[row * fit->n + column]);
+    }
+    for (int i = 0; i < DISCREPANCY_CLASSES; i++)
+        digest = digest_number(digest, doubt->discrepancy.of[i].value);
+    return digest;
+}
+
+void scenario_identify_samples(
+    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_doubt *doubt)
+{
+    uint64_t digests[DIGESTS];
+    digest_begin(digests);
+    for (int i = 0; i < DIGESTS; i++) {
+        digests[i] = sample_digest_left(digest_doubt(digests[i], doubt), point);
+        digests[i] = digest_word(digests[i], discrepancy_class_of(&point->options));
+    }
+    write_text(out, digests);
+}
+
+uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *point)
+{
+    const struct scenario_published *published = &point->published;
+    digest = config_digest(digest, &scenario_table, &point->options);
+    digest = digest_text(digest_text(digest_word(digest, published->found), published->id), published->source);
+    digest = digest_number(digest, published->tflops_per_gpu);
+    digest = digest_number(digest, published->peak_allocated_bytes);
+    digest = digest_number(digest, published->peak_reserved_bytes);
+    return digest_word(digest, published->oom);
+}

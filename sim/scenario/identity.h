@@ -1,0 +1,28 @@
+/* What a point's result depends on, as text: two points with the same identity give the same result, bit for bit. A
+ * sweep that was stopped goes on by it, and no point is simulated twice (store/run.h). */
+#ifndef FLOPCAST_SCENARIO_IDENTITY_H
+#define FLOPCAST_SCENARIO_IDENTITY_H
+
+#include "scenario/sample.h"
+
+enum { IDENTITY_BYTES = 33 };
+
+struct scenario_identity {
+    char text[IDENTITY_BYTES]; /* 128 bits, hexadecimal */
+};
+
+/* Of the program (base/build.h) and of every value that is put in: settings with the seed, model, cluster, node and GPU
+ * with what the stack makes of it. Not of names and places of files: what they hold counts; nor of what only
+ * accompanies a result: name, description, assumptions, published figures. The point's exec options are those that
+ * scenario_load left, but for what is traced. */
+void scenario_identify(struct scenario_identity *out, const struct scenario_point *point);
+
+/* Beside the identity, what its samples depend on: correlations, what the model leaves out, and which numbers the
+ * scenario leaves to the draw. */
+void scenario_identify_samples(
+    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_doubt *doubt);
+
+/* The rest of a point: how it is called and what it is compared with. */
+uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *point);
+
+#endif
