@@ -38,7 +38,8 @@ static void view_begin(struct view *view)
         view->one_strategy &=
             strcmp(strategy_label(&point->options.strategy), strategy_label(&first->options.strategy)) == 0;
         view->one_batch &= point->options.strategy.train.micro_batch == first->options.strategy.train.micro_batch;
-        view->retries |= view->results[i].exec.memory.alloc_retries_a_step > 0;
+        view->retries |=
+            view->results[i].exec.status == EXEC_OK && view->results[i].exec.memory.alloc_retries_a_step > 0;
     }
 }
 

@@ -4,9 +4,10 @@
 #include "cli/arguments.h"
 #include "cli/output.h"
 #include "cli/trace.h"
+#include "cli/stop.h"
 #include "cli/vary.h"
 #include "scenario/sample.h"
-#include "store/store.h"
+#include "store/run.h"
 
 #include <argp.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ enum {
     KEY_TRACE,
     KEY_TRACE_RANKS,
     KEY_SAMPLES,
+    KEY_AGAIN,
 };
 
 enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
@@ -33,7 +35,7 @@ struct run {
     VEC(struct scenario_override) overrides;
     const char *db;
     enum format format;
-    bool explain, quiet;
+    bool explain, quiet, again;
     int samples;
     struct scenario_doubt doubt; /* where samples > 0 */
     const char *trace;
@@ -43,7 +45,11 @@ struct run {
 };
 
 static const struct argp_option options[] = {
-    {"db", KEY_DB, "PATH", 0, "Store the results in this database; made when there is none", 0},
+    {"db", KEY_DB, "PATH", 0,
+        "Store each point in this database when it is finished, and take from it what was simulated before; made when "
+        "there is none",
+        0},
+    {"again", KEY_AGAIN, NULL, 0, "Simulate also what the database has", 0},
     {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
@@ -91,6 +97,8 @@ static void check_together(const struct run *run, struct argp_state *state)
         argp_error(state, "--explain simulates nothing that --samples could repeat; leave out one of them");
     if (run->trace && !trace_can_write(run->trace))
         argp_error(state, "--trace %s: the name must end in .json or .json.gz", run->trace);
+    if (run->again && !run->db)
+        argp_error(state, "--again is for --db PATH; without a database everything is simulated");
     if (run->trace_ranks.n > 0 && !run->trace)
         argp_error(state, "--trace-ranks is for --trace FILE");
     if (run->trace && run->files.n > 1)
@@ -115,6 +123,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_SAMPLES:
         run->samples = argument_samples(arg, state);
+        return 0;
+    case KEY_AGAIN:
+        run->again = true;
         return 0;
     case KEY_EXPLAIN:
         run->explain = true;
@@ -199,18 +210,6 @@ static void explain(const struct scenario_set *set, struct diag *diag)
     }
 }
 
-static void show_progress(void *self, int done, int total)
-{
-    const struct scenario_set *set = self;
-    fprintf(stderr, "\r%s: %d of %d points%s", set->points[0].options.name, done, total, done == total ? "\n" : "");
-}
-
-static void show_samples(void *self, int done, int total)
-{
-    const struct scenario_set *set = self;
-    fprintf(stderr, "\r%s: %d of %d samples%s", set->points[0].options.name, done, total, done == total ? "\n" : "");
-}
-
 static void print(const struct run *run, const struct scenario_set *set, const struct scenario_result *results)
 {
     bool first = set == run->sets;
@@ -232,25 +231,139 @@ static void print(const struct run *run, const struct scenario_set *set, const s
     }
 }
 
+/* A scenario under way. */
+struct work {
+    const struct run *run;
+    const struct scenario_set *set;
+    struct scenario_result *results;
+    struct arena *arenas;
+    bool *known, *known_samples;
+    struct store_run *stored; /* NULL: no database */
+    struct diag diag;         /* of storing, on whatever thread */
+};
+
+static void show(const struct work *work, const char *what, int done, int total)
+{
+    fprintf(
+        stderr, "\r%s: %d of %d %s%s", work->set->points[0].options.name, done, total, what, done == total ? "\n" : "");
+}
+
+static void show_progress(void *self, int done, int total)
+{
+    show(self, "points", done, total);
+}
+
+static void show_samples(void *self, int done, int total)
+{
+    show(self, "samples", done, total);
+}
+
+static bool keep_point(void *self, int point)
+{
+    struct work *work = self;
+    return store_run_point(work->stored, point, &work->results[point], &work->diag) == STATUS_OK && !stop_asked();
+}
+
+static bool keep_sample(void *self, int job)
+{
+    struct work *work = self;
+    int point = job / work->run->samples, sample = job % work->run->samples;
+    return store_run_sample(work->stored, point, sample, &work->results[point], &work->diag) == STATUS_OK &&
+           !stop_asked();
+}
+
+static int count(const bool *known, int n)
+{
+    int found = 0;
+    for (int i = 0; i < n; i++)
+        found += known[i];
+    return found;
+}
+
+static void say_known(const struct work *work, const char *what, const bool *known, int n)
+{
+    int found = count(known, n);
+    if (found > 0 && !work->run->quiet)
+        fprintf(stderr, "%s: %d of %d %s are in %s already and are not simulated again (--again does)\n",
+            work->set->points[0].options.name, found, n, what, work->run->db);
+}
+
+static enum status begin_stored(struct work *work, struct store *store, struct diag *diag)
+{
+    const struct run *run = work->run;
+    const struct store_run_options asked = {
+        .set = work->set, .doubt = &run->doubt, .samples = run->samples, .again = run->again || run->trace};
+    enum status status = store_run_begin(&work->stored, store, &asked, work->results, work->arenas, work->known, diag);
+    if (status == STATUS_OK)
+        say_known(work, "points", work->known, work->set->n_points);
+    return status;
+}
+
+/* Whether the loop was ended before its time; why goes to diag, unless it was by a signal. */
+static enum status loop_end(struct work *work, enum status status, struct diag *diag)
+{
+    enum status stored = work->diag.worst;
+    diag_merge(diag, &work->diag);
+    return status != STATUS_OK ? status : stored;
+}
+
+static enum status simulate_points(struct work *work, scenario_progress progress, struct diag *diag)
+{
+    struct scenario_work loop = {
+        .known = work->known, .keep = work->stored ? keep_point : NULL, .progress = progress, .self = work};
+    return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
+}
+
+static enum status simulate_samples(struct work *work, scenario_progress progress, struct diag *diag)
+{
+    const struct run *run = work->run;
+    int n = work->set->n_points * run->samples;
+    struct scenario_work loop = {
+        .known = work->known_samples, .keep = work->stored ? keep_sample : NULL, .progress = progress, .self = work};
+    enum status status = STATUS_OK;
+    if (work->stored) {
+        status = store_run_samples(work->stored, work->results, work->arenas, work->known_samples, diag);
+        say_known(work, "samples", work->known_samples, n);
+    }
+    if (status == STATUS_OK)
+        status = scenario_sample_some(work->results, work->arenas, work->set, &run->doubt, run->samples, &loop, diag);
+    return loop_end(work, status, diag);
+}
+
+static enum status simulate_all(struct work *work, struct store *store, struct diag *diag)
+{
+    const struct run *run = work->run;
+    bool shown = !run->quiet && isatty(STDERR_FILENO);
+    enum status status = store ? begin_stored(work, store, diag) : STATUS_OK;
+    if (status == STATUS_OK && !stop_asked())
+        status = simulate_points(work, shown ? show_progress : NULL, diag);
+    if (status == STATUS_OK && run->samples > 0 && !stop_asked())
+        status = simulate_samples(work, shown ? show_samples : NULL, diag);
+    store_run_end(work->stored);
+    return status;
+}
+
 static void simulate(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
 {
-    struct scenario_result *results = xcalloc((size_t)set->n_points, sizeof *results);
-    struct arena *arenas = xcalloc((size_t)set->n_points, sizeof *arenas);
-    scenario_progress progress = !run->quiet && isatty(STDERR_FILENO) ? show_progress : NULL;
-    enum status status = scenario_simulate_all(results, arenas, set, progress, set, diag);
-    if (status == STATUS_OK && run->samples > 0)
-        status = scenario_sample_all(
-            results, arenas, set, &run->doubt, run->samples, progress ? show_samples : NULL, set, diag);
-    if (status == STATUS_OK && store)
-        status = store_put(store, set, results, diag);
-    if (status == STATUS_OK && run->trace)
-        status = trace_write(run->trace, &set->points[0], &results[0], diag);
-    if (status == STATUS_OK && !run->quiet)
-        print(run, set, results);
+    size_t n = (size_t)set->n_points;
+    struct work work = {.run = run,
+        .set = set,
+        .results = xcalloc(n, sizeof *work.results),
+        .arenas = xcalloc(n, sizeof *work.arenas),
+        .known = xcalloc(n, sizeof *work.known),
+        .known_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.known_samples)};
+    enum status status = simulate_all(&work, store, diag);
+    bool whole = status == STATUS_OK && !stop_asked();
+    if (whole && run->trace)
+        status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
+    if (whole && status == STATUS_OK && !run->quiet)
+        print(run, set, work.results);
     for (int i = 0; i < set->n_points; i++)
-        arena_release(&arenas[i]);
-    free(arenas);
-    free(results);
+        arena_release(&work.arenas[i]);
+    free(work.arenas);
+    free(work.results);
+    free(work.known);
+    free(work.known_samples);
 }
 
 static int run_all(const struct run *run)
@@ -260,8 +373,10 @@ static int run_all(const struct run *run)
     bool json = run->format == FORMAT_JSON && !run->quiet && !run->explain;
     if (run->db && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
         return cli_report(&diag);
+    if (store)
+        stop_watch();
     fputs(json ? "[\n  " : "", stdout);
-    for (int i = 0; i < run->files.n && diag.worst == STATUS_OK; i++) {
+    for (int i = 0; i < run->files.n && diag.worst == STATUS_OK && !stop_asked(); i++) {
         if (run->explain)
             explain(&run->sets[i], &diag);
         else
@@ -269,6 +384,8 @@ static int run_all(const struct run *run)
     }
     fputs(json ? "\n]\n" : "", stdout);
     store_close(store);
+    if (stop_asked())
+        fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", run->db);
     return cli_report(&diag);
 }
 
@@ -280,9 +397,11 @@ int cmd_run(int argc, char **argv)
         .args_doc = "FILE...",
         .doc =
             "Simulate all points of the scenarios and print what comes out.\v"
-            "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error. A "
-            "scenario's results are stored all together or not at all; a re-run adds to the database, and figures show "
-            "the newest run.\n\n"
+            "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error.\n\n"
+            "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: each point is stored when "
+            "it is finished, and the same command goes on with those that are missing. A point whose settings, files "
+            "and seed are those of a stored one is not simulated again, whatever scenario that was of, unless the "
+            "program has changed. Figures show a scenario's newest run.\n\n"
             "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model's share "
             "of the GPU's dense peak, whatever that formula (of BF16's for fp8_mixed, as is usual); exposed comm: "
             "compute waits for collectives; HBM peak: what tensors take at "
@@ -300,5 +419,7 @@ int cmd_run(int argc, char **argv)
     vec_free(&run.overrides);
     vec_free(&run.trace_ranks);
     arena_release(&run.arena);
+    if (stop_asked())
+        stop_leave();
     return status;
 }

@@ -10,7 +10,8 @@ struct record_cell cell_int(const char *name, int64_t value)
 
 struct record_cell cell_real(const char *name, bool known, double value)
 {
-    return (struct record_cell){.name = name, .kind = known ? RECORD_REAL : RECORD_NULL, .real = value};
+    /* SQLite makes 0 of -0; so that what is read back prints alike, it is 0 from the beginning */
+    return (struct record_cell){.name = name, .kind = known ? RECORD_REAL : RECORD_NULL, .real = value + 0.0};
 }
 
 struct record_cell cell_text(const char *name, const char *text)
@@ -24,7 +25,7 @@ static int prepare(struct store *store, struct insert *into, const struct record
     size_t size = 0;
     FILE *out = open_memstream(&sql, &size);
     BUG_IF(!out, "open_memstream failed");
-    fprintf(out, "INSERT INTO %s (", into->table);
+    fprintf(out, "INSERT%s INTO %s (", into->replace ? " OR REPLACE" : "", into->table);
     for (int i = 0; i < n; i++)
         fprintf(out, "%s%s", i ? ", " : "", cells[i].name);
     fputs(") VALUES (", out);

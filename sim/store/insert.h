@@ -9,6 +9,7 @@
  * statement (NULL is fine). */
 struct insert {
     const char *table;
+    bool replace; /* a row with the same key, which is there already */
     sqlite3_stmt *statement;
 };
 

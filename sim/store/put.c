@@ -1,55 +1,64 @@
-#include "store/database.h"
-#include "store/insert.h"
+#include "store/put.h"
 
+#include "base/digest.h"
 #include "hw/hw.h"
 #include "model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char what[] = "store the run";
+const char put_what[] = "store the run";
 
-struct transaction {
-    struct store *store;
-    struct insert run, document, point, memory, timeline, band, span;
-    struct diag *diag;
-};
+void put_begin(struct put *put, struct store *store)
+{
+    *put = (struct put){.store = store,
+        .run = {.table = "run"},
+        .point = {.table = "point"},
+        .memory = {.table = "memory"},
+        .timeline = {.table = "timeline"},
+        .band = {.table = "band"},
+        .span = {.table = "span"},
+        .sample = {.table = "sample", .replace = true}};
+}
+
+void put_end(struct put *put)
+{
+    sqlite3_finalize(put->run.statement);
+    sqlite3_finalize(put->point.statement);
+    sqlite3_finalize(put->memory.statement);
+    sqlite3_finalize(put->timeline.statement);
+    sqlite3_finalize(put->band.statement);
+    sqlite3_finalize(put->span.statement);
+    sqlite3_finalize(put->sample.statement);
+    sqlite3_finalize(put->document);
+    sqlite3_finalize(put->copy);
+    vec_free(&put->documents);
+}
+
+void put_forget(struct put *put)
+{
+    put->documents.n = 0;
+}
 
 /* The id of the document with this text, put in when it is new. */
-static enum status put_document(struct transaction *t, const char *json, int64_t *id)
+static enum status put_text(struct put *put, const char *json, int64_t *id, struct diag *diag)
 {
-    if (!t->document.statement &&
-        sqlite3_prepare_v2(t->store->db,
+    if (!put->document &&
+        sqlite3_prepare_v2(put->store->db,
             "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id", -1,
-            &t->document.statement, NULL) != SQLITE_OK)
-        return database_fail(t->store, what, t->diag);
-    sqlite3_stmt *statement = t->document.statement;
-    bool ok =
-        sqlite3_bind_text(statement, 1, json, -1, SQLITE_STATIC) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW;
+            &put->document, NULL) != SQLITE_OK)
+        return database_fail(put->store, put_what, diag);
+    bool ok = sqlite3_bind_text(put->document, 1, json, -1, SQLITE_STATIC) == SQLITE_OK &&
+              sqlite3_step(put->document) == SQLITE_ROW;
     if (ok)
-        *id = sqlite3_column_int64(statement, 0);
-    enum status status = ok ? STATUS_OK : database_fail(t->store, what, t->diag);
-    sqlite3_reset(statement);
+        *id = sqlite3_column_int64(put->document, 0);
+    enum status status = ok ? STATUS_OK : database_fail(put->store, put_what, diag);
+    sqlite3_reset(put->document);
     return status;
 }
 
-static char *table_json(const struct config_table *table, const void *from, const struct config_origins *origins)
+static void write_hardware(FILE *out, const struct hw *hw)
 {
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
-    config_write_json(out, table, from, origins);
-    fclose(out);
-    return text;
-}
-
-static char *hardware_json(const struct hw *hw)
-{
-    char *text = NULL;
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    BUG_IF(!out, "open_memstream failed");
     fputs("{\"cluster\": ", out);
     config_write_json(out, &hw_cluster_table, &hw->cluster, NULL);
     fputs(", \"node\": ", out);
@@ -57,11 +66,42 @@ static char *hardware_json(const struct hw *hw)
     fputs(", \"gpu\": ", out);
     config_write_json(out, &hw_gpu_table, &hw->gpu, NULL);
     fputs("}", out);
-    fclose(out);
-    return text;
 }
 
-static enum status put_memory(struct transaction *t, int64_t point_id, const struct exec_result *exec)
+/* The hardware's document, or where hw is NULL the model's; points mostly share theirs. */
+static enum status put_document(
+    struct put *put, const struct hw *hw, const struct model_shape *shape, int64_t *id, struct diag *diag)
+{
+    uint64_t digest = DIGEST_INIT;
+    if (hw) {
+        digest = config_digest(digest, &hw_cluster_table, &hw->cluster);
+        digest = config_digest(digest, &hw_node_table, &hw->node);
+        digest = config_digest(digest, &hw_gpu_table, &hw->gpu);
+    } else {
+        digest = config_digest(digest, &model_shape_table, shape);
+    }
+    for (int i = 0; i < put->documents.n; i++)
+        if (put->documents.at[i].digest == digest) {
+            *id = put->documents.at[i].id;
+            return STATUS_OK;
+        }
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    BUG_IF(!out, "open_memstream failed");
+    if (hw)
+        write_hardware(out, hw);
+    else
+        config_write_json(out, &model_shape_table, shape, NULL);
+    fclose(out);
+    enum status status = put_text(put, text, id, diag);
+    if (status == STATUS_OK)
+        vec_push(&put->documents, (struct put_document){digest, *id});
+    free(text);
+    return status;
+}
+
+static enum status put_memory(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     bool ok = exec->status == EXEC_OK;
     enum status status = STATUS_OK;
@@ -69,12 +109,12 @@ static enum status put_memory(struct transaction *t, int64_t point_id, const str
         struct record_cell cells[] = {cell_int("point_id", point_id), cell_text("category", hbm_category_names[i]),
             cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
             cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])};
-        status = insert_row(t->store, &t->memory, cells, sizeof cells / sizeof *cells, what, t->diag);
+        status = insert_row(put->store, &put->memory, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
 
-static enum status put_timeline(struct transaction *t, int64_t point_id, const struct exec_result *exec)
+static enum status put_timeline(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     static const char *const columns[HBM_CATEGORY_COUNT] = {
         [HBM_PARAMETERS] = "parameters_bytes",
@@ -93,25 +133,23 @@ static enum status put_timeline(struct transaction *t, int64_t point_id, const s
             cell_real("time_s", true, sample->time_s), cell_real("reserved_bytes", true, sample->reserved_bytes)};
         for (int i = 0; i < HBM_CATEGORY_COUNT; i++)
             cells[4 + i] = cell_real(columns[i], true, sample->category_bytes[i]);
-        status = insert_row(t->store, &t->timeline, cells, sizeof cells / sizeof *cells, what, t->diag);
+        status = insert_row(put->store, &put->timeline, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
 
-static enum status put_band(struct transaction *t, int64_t point_id, const struct scenario_result *result)
+enum status put_band(struct put *put, int64_t point_id, const struct scenario_result *result, struct diag *diag)
 {
     struct record record;
     struct record_cell cells[1 + RECORD_MAX_CELLS] = {cell_int("point_id", point_id)};
-    if (result->n_samples == 0)
-        return STATUS_OK;
     record_fill_band(&record, result);
     for (int i = 0; i < record.n; i++)
         cells[1 + i] = record.cells[i];
-    return insert_row(t->store, &t->band, cells, 1 + record.n, what, t->diag);
+    return insert_row(put->store, &put->band, cells, 1 + record.n, put_what, diag);
 }
 
 /* Times since the last measured step began; what began before it (prefetched work) has a time below 0. */
-static enum status put_spans(struct transaction *t, int64_t point_id, const struct exec_result *exec)
+static enum status put_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
@@ -123,74 +161,67 @@ static enum status put_spans(struct transaction *t, int64_t point_id, const stru
             cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
             cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
             cell_real("alone_s", !span->is_collective, s_from_ps(span->alone))};
-        status = insert_row(t->store, &t->span, cells, sizeof cells / sizeof *cells, what, t->diag);
+        status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
 
-static enum status put_point(struct transaction *t, int64_t run_id, int position, const struct scenario_point *point,
-    const struct scenario_result *result)
+/* The timeline of a point whose result was taken from the database. */
+static enum status copy_timeline(struct put *put, int64_t from, int64_t to, struct diag *diag)
+{
+    static const char sql[] =
+        "INSERT INTO timeline SELECT ?, sample, time_s, reserved_bytes, parameters_bytes, gradients_bytes, "
+        "optimizer_bytes, activations_bytes, gathered_bytes, buffers_bytes, context_bytes, nccl_bytes FROM timeline "
+        "WHERE point_id = ?";
+    bool ok = put->copy || sqlite3_prepare_v2(put->store->db, sql, -1, &put->copy, NULL) == SQLITE_OK;
+    ok = ok && sqlite3_bind_int64(put->copy, 1, to) == SQLITE_OK &&
+         sqlite3_bind_int64(put->copy, 2, from) == SQLITE_OK && sqlite3_step(put->copy) == SQLITE_DONE;
+    enum status status = ok ? STATUS_OK : database_fail(put->store, put_what, diag);
+    sqlite3_reset(put->copy);
+    return status;
+}
+
+static enum status put_row(struct put *put, const struct put_place *place, const struct scenario_point *point,
+    const struct scenario_result *result, int64_t hardware_id, int64_t model_id, struct diag *diag)
+{
+    char *config = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&config, &n);
+    BUG_IF(!out, "open_memstream failed");
+    config_write_json(out, &scenario_table, &point->options, &point->origins);
+    fclose(out);
+    struct record record;
+    record_fill(&record, point, result);
+    enum { MORE = 8 };
+    struct record_cell cells[MORE + RECORD_MAX_CELLS] = {cell_int("run_id", place->run_id),
+        cell_int("position", place->position), cell_text("config", config), cell_int("hardware_id", hardware_id),
+        cell_int("model_id", model_id), cell_real("wall_s", true, result->wall_s),
+        cell_text("identity", place->identity),
+        place->simulated_id > 0 ? cell_int("simulated_id", place->simulated_id) : cell_text("simulated_id", NULL)};
+    for (int i = 0; i < record.n; i++)
+        cells[MORE + i] = record.cells[i];
+    enum status status = insert_row(put->store, &put->point, cells, MORE + record.n, put_what, diag);
+    free(config);
+    return status;
+}
+
+enum status put_point(struct put *put, const struct put_place *place, const struct scenario_point *point,
+    const struct scenario_result *result, int64_t *id, struct diag *diag)
 {
     int64_t hardware_id = 0, model_id = 0;
-    char *config = table_json(&scenario_table, &point->options, &point->origins);
-    char *hardware = hardware_json(&point->hw);
-    char *model = table_json(&model_shape_table, &point->model.shape, NULL);
-    enum status status = put_document(t, hardware, &hardware_id);
+    enum status status = put_document(put, &point->hw, NULL, &hardware_id, diag);
     if (status == STATUS_OK)
-        status = put_document(t, model, &model_id);
-    if (status == STATUS_OK) {
-        struct record record;
-        record_fill(&record, point, result);
-        struct record_cell cells[6 + RECORD_MAX_CELLS] = {cell_int("run_id", run_id), cell_int("position", position),
-            cell_text("config", config), cell_int("hardware_id", hardware_id), cell_int("model_id", model_id),
-            cell_real("wall_s", true, result->wall_s)};
-        for (int i = 0; i < record.n; i++)
-            cells[6 + i] = record.cells[i];
-        status = insert_row(t->store, &t->point, cells, 6 + record.n, what, t->diag);
-    }
-    free(config);
-    free(hardware);
-    free(model);
-    int64_t id = sqlite3_last_insert_rowid(t->store->db);
+        status = put_document(put, NULL, &point->model.shape, &model_id, diag);
     if (status == STATUS_OK)
-        status = put_memory(t, id, &result->exec);
+        status = put_row(put, place, point, result, hardware_id, model_id, diag);
+    *id = sqlite3_last_insert_rowid(put->store->db);
     if (status == STATUS_OK)
-        status = put_timeline(t, id, &result->exec);
+        status = put_memory(put, *id, &result->exec, diag);
+    if (status == STATUS_OK && place->simulated_id > 0)
+        return copy_timeline(put, place->simulated_id, *id, diag);
     if (status == STATUS_OK)
-        status = put_band(t, id, result);
+        status = put_timeline(put, *id, &result->exec, diag);
     if (status == STATUS_OK)
-        status = put_spans(t, id, &result->exec);
+        status = put_spans(put, *id, &result->exec, diag);
     return status;
-}
-
-enum status store_put(
-    struct store *store, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag)
-{
-    BUG_IF(set->n_points == 0, "a run without points");
-    struct transaction t = {.store = store,
-        .diag = diag,
-        .run = {.table = "run"},
-        .point = {.table = "point"},
-        .memory = {.table = "memory"},
-        .timeline = {.table = "timeline"},
-        .band = {.table = "band"},
-        .span = {.table = "span"}};
-    enum status status = database_exec(store, "BEGIN IMMEDIATE", what, diag);
-    if (status != STATUS_OK)
-        return status;
-    const struct scenario *first = &set->points[0].options;
-    struct record_cell cells[] = {cell_text("scenario", first->name), cell_text("description", first->description),
-        cell_text("file", set->file), cell_text("version", FLOPCAST_VERSION)};
-    status = insert_row(store, &t.run, cells, sizeof cells / sizeof *cells, what, diag);
-    int64_t run_id = sqlite3_last_insert_rowid(store->db);
-    for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
-        status = put_point(&t, run_id, i, &set->points[i], &results[i]);
-    sqlite3_finalize(t.run.statement);
-    sqlite3_finalize(t.document.statement);
-    sqlite3_finalize(t.point.statement);
-    sqlite3_finalize(t.memory.statement);
-    sqlite3_finalize(t.timeline.statement);
-    sqlite3_finalize(t.band.statement);
-    sqlite3_finalize(t.span.statement);
-    return database_end(store, status, what, diag);
 }

@@ -26,7 +26,8 @@ static void add_text(struct record *record, const char *name, const char *text)
 
 static void add_real(struct record *record, const char *name, bool known, double value)
 {
-    add(record, name, known ? RECORD_REAL : RECORD_NULL)->real = value;
+    struct record_cell cell = cell_real(name, known, value);
+    *add(record, name, cell.kind) = cell;
 }
 
 static void add_memory(struct record *record, const struct exec_memory *memory, bool ok)

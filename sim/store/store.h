@@ -1,10 +1,10 @@
 /* Results in an SQLite database: what was run, with which effective configuration and hardware, and what came out. The
  * only module that sees SQLite. schema.sql says what the tables and views hold.
  *
- * A run is stored in one transaction: after a full disk, a crash or kill -9 the database holds what it held before. A
- * re-run of a scenario adds a run; the views show the newest. Several programs may use a database at a time: a writer
- * waits STORE_BUSY_MS for another one. A database of another program, of a newer flopcast, or a file that is no
- * database is refused untouched.
+ * Every point of a run is stored in one transaction (store/run.h), anything else as a whole: after a full disk, a crash
+ * or kill -9 the database holds what was stored before. The views show a scenario's newest run. Several programs may
+ * use a database at a time: a writer waits STORE_BUSY_MS for another one. A database of another program, of a newer
+ * flopcast, or a file that is no database is refused untouched.
  *
  * Errors: of the world (STATUS_IO), told at the path of the database with SQLite's words and a remedy; of a query's
  * text (STATUS_INPUT), told at the place that the caller names. */
@@ -27,10 +27,6 @@ enum store_mode {
  * borrowed until store_close. On failure *out is NULL. */
 enum status store_open(struct store **out, const char *path, enum store_mode mode, struct diag *diag);
 void store_close(struct store *store); /* NULL is fine */
-
-/* Store a run: all points of the set with their results (set->n_points of them), or nothing. */
-enum status store_put(
-    struct store *store, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag);
 
 /* One value of a row. text: a number as SQLite prints it (15 digits), or the text. */
 struct store_value {

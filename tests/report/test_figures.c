@@ -88,7 +88,7 @@ static int set_up(void **state)
     sample.results[0].n_samples = 2;
     for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
         sample.points[0].options.name = scenarios[i];
-        store_put(store, &sample.set, sample.results, &diag);
+        sample_put(store, &sample, &diag);
     }
     struct validate_table runs = {0};
     for (int i = 0; i < 4; i++)

@@ -52,7 +52,7 @@ static int set_up(void **state)
         return -1;
     struct diag diag = DIAG_INIT;
     struct store *store = must_open("sample.db", STORE_WRITE);
-    store_put(store, &sample_init(&sample)->set, sample.results, &diag);
+    sample_put(store, sample_init(&sample), &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
     return 0;

@@ -3,7 +3,7 @@
 #ifndef FLOPCAST_TESTS_STORE_SAMPLE_H
 #define FLOPCAST_TESTS_STORE_SAMPLE_H
 
-#include "scenario/scenario.h"
+#include "store/run.h"
 
 enum { SAMPLE_POINTS = 4, SAMPLE_OOM = 3 };
 
@@ -74,6 +74,21 @@ static struct sample *sample_init(struct sample *sample)
                 .found = true, .id = "P", .source = "a paper", .tflops_per_gpu = published[i]};
     }
     return sample;
+}
+
+/* A run of its own, whatever the database has. */
+static inline enum status sample_put(struct store *store, const struct sample *sample, struct diag *diag)
+{
+    struct store_run *run = NULL;
+    struct scenario_result unused[SAMPLE_POINTS];
+    struct arena arenas[SAMPLE_POINTS] = {0};
+    bool known[SAMPLE_POINTS] = {0};
+    const struct store_run_options options = {.set = &sample->set, .again = true};
+    enum status status = store_run_begin(&run, store, &options, unused, arenas, known, diag);
+    for (int i = 0; i < SAMPLE_POINTS && status == STATUS_OK; i++)
+        status = store_run_point(run, i, &sample->results[i], diag);
+    store_run_end(run);
+    return status;
 }
 
 #endif

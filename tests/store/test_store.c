@@ -8,7 +8,7 @@
 static void put(struct store *store, const struct sample *sample)
 {
     struct diag diag = DIAG_INIT;
-    store_put(store, &sample->set, sample->results, &diag);
+    sample_put(store, sample, &diag);
     assert_string_equal(diag.text, "");
 }
 

@@ -1,0 +1,127 @@
+#include "store/fetch.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char fetch_what[] = "read the results";
+
+#define RESULT(member) offsetof(struct scenario_result, member)
+#define MEMORY(member) offsetof(struct scenario_result, exec.memory.member)
+#define BREAKDOWN(member) offsetof(struct scenario_result, exec.breakdown.member)
+
+/* Numbers of a result; one that is not known (NULL) is 0, as it was. */
+static const struct {
+    const char *column;
+    size_t offset;
+} reals[] = {
+    {"wall_s", RESULT(wall_s)},
+    {"tflops_per_gpu", RESULT(tflops_per_gpu)},
+    {"hw_tflops_per_gpu", RESULT(hw_tflops_per_gpu)},
+    {"step_time_s", RESULT(exec.step_time_s)},
+    {"tokens_per_s_per_gpu", RESULT(tokens_per_s_per_gpu)},
+    {"exposed_comm_s", BREAKDOWN(exposed_comm_s)},
+    {"peak_allocated_bytes", MEMORY(peak_allocated_bytes)},
+    {"peak_reserved_bytes", MEMORY(peak_reserved_bytes)},
+    {"hbm_capacity_bytes", MEMORY(capacity_bytes)},
+    {"required_bytes", MEMORY(required_bytes)},
+    {"oom_request_bytes", MEMORY(oom_request_bytes)},
+    {"alloc_retries", MEMORY(alloc_retries)},
+    {"alloc_retries_a_step", MEMORY(alloc_retries_a_step)},
+    {"alloc_stall_s", MEMORY(alloc_stall_s)},
+    {"compute_s", BREAKDOWN(compute_s)},
+    {"contention_s", BREAKDOWN(contention_s)},
+    {"host_bound_s", BREAKDOWN(host_bound_s)},
+    {"other_idle_s", BREAKDOWN(other_idle_s)},
+    {"comm_s", BREAKDOWN(comm_s)},
+    {"comm_latency_s", BREAKDOWN(comm_latency_s)},
+    {"comm_wait_s", BREAKDOWN(comm_wait_s)},
+    {"step_time_sd_s", RESULT(exec.step_time_sd_s)},
+    {"model_tflops_per_gpu", RESULT(model_tflops_per_gpu)},
+    {"mfu", RESULT(mfu)},
+    {"hfu", RESULT(hfu)},
+    {"samples_per_s", RESULT(samples_per_s)},
+    {"nvlink_utilisation", RESULT(exec.nvlink_utilisation)},
+    {"nic_utilisation", RESULT(exec.nic_utilisation)},
+    {"events", RESULT(exec.events)},
+    {"plan_ops", RESULT(plan_ops)},
+};
+enum { REALS = sizeof reals / sizeof *reals, STATUS = REALS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP };
+static const char others[] = "status, ranks_simulated, digest, oom_category, oom_op";
+
+void fetch_begin(struct fetch *fetch, struct store *store)
+{
+    *fetch = (struct fetch){.store = store};
+}
+
+void fetch_end(struct fetch *fetch)
+{
+    sqlite3_finalize(fetch->point);
+    sqlite3_finalize(fetch->memory);
+}
+
+static int prepare(struct fetch *fetch)
+{
+    if (fetch->memory)
+        return SQLITE_OK;
+    sqlite3_str *sql = sqlite3_str_new(fetch->store->db);
+    sqlite3_str_appendall(sql, "SELECT ");
+    for (int i = 0; i < REALS; i++)
+        sqlite3_str_appendf(sql, "%s, ", reals[i].column);
+    sqlite3_str_appendf(sql, "%s FROM point WHERE id = ?", others);
+    char *text = sqlite3_str_finish(sql);
+    sqlite3_finalize(fetch->point);
+    int code = sqlite3_prepare_v2(fetch->store->db, text, -1, &fetch->point, NULL);
+    sqlite3_free(text);
+    return code == SQLITE_OK ? sqlite3_prepare_v2(fetch->store->db,
+                                   "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1,
+                                   &fetch->memory, NULL)
+                             : code;
+}
+
+/* Index of the text in names; 0 where it is no text. */
+static int name_of(sqlite3_stmt *statement, int column, const char *const *names, int n)
+{
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    for (int i = 0; i < n && text; i++)
+        if (strcmp(names[i], text) == 0)
+            return i;
+    return 0;
+}
+
+static void take_point(sqlite3_stmt *statement, struct scenario_result *out, struct arena *arena)
+{
+    const char *digest = (const char *)sqlite3_column_text(statement, DIGEST);
+    const char *op = (const char *)sqlite3_column_text(statement, OOM_OP);
+    *out = (struct scenario_result){0};
+    for (int i = 0; i < REALS; i++)
+        *(double *)(void *)((unsigned char *)out + reals[i].offset) = sqlite3_column_double(statement, i);
+    out->exec.status = (enum exec_status)name_of(statement, STATUS, exec_status_names, EXEC_OOM + 1);
+    out->exec.ranks_simulated = sqlite3_column_int(statement, RANKS);
+    out->exec.digest = digest ? strtoull(digest, NULL, 16) : 0;
+    out->exec.memory.oom_category = name_of(statement, OOM_CATEGORY, hbm_category_names, HBM_CATEGORY_COUNT);
+    out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
+}
+
+enum status fetch_result(
+    struct fetch *fetch, int64_t point_id, struct scenario_result *out, struct arena *arena, struct diag *diag)
+{
+    int code = prepare(fetch);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_int64(fetch->point, 1, point_id);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_int64(fetch->memory, 1, point_id);
+    if (code == SQLITE_OK && (code = sqlite3_step(fetch->point)) == SQLITE_ROW) {
+        take_point(fetch->point, out, arena);
+        struct exec_memory *memory = &out->exec.memory;
+        while ((code = sqlite3_step(fetch->memory)) == SQLITE_ROW) {
+            int category = name_of(fetch->memory, 0, hbm_category_names, HBM_CATEGORY_COUNT);
+            memory->peak_category_bytes[category] = sqlite3_column_double(fetch->memory, 1);
+            memory->required_category_bytes[category] = sqlite3_column_double(fetch->memory, 2);
+        }
+    }
+    enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(fetch->store, fetch_what, diag);
+    sqlite3_reset(fetch->point);
+    sqlite3_reset(fetch->memory);
+    return status;
+}

@@ -1,0 +1,338 @@
+#include "store/run.h"
+
+#include "store/fetch.h"
+#include "store/put.h"
+
+#include "base/digest.h"
+#include "scenario/identity.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run_point {
+    struct scenario_identity identity, draws; /* draws: where samples are asked for */
+    int64_t id;                               /* of its row; 0: none yet */
+    int64_t from;                             /* of a row to take the result from; 0: none */
+    int left;                                 /* samples that are not stored */
+};
+
+struct store_run {
+    struct store *store;
+    struct store_run_options options;
+    int64_t id; /* 0: none yet */
+    bool written;
+    char sweep[17];
+    struct run_point *points;
+    struct put put;
+    struct fetch fetch;
+    sqlite3_stmt *newest, *own, *alike, *samples;
+};
+
+/* The next row of a statement, which is prepared where it is not yet. SQLITE_ROW, SQLITE_DONE or an error. */
+static int first_row(
+    struct store_run *run, sqlite3_stmt **statement, const char *sql, const char *text, int64_t a, int64_t b)
+{
+    int code = SQLITE_OK, next = 1;
+    if (!*statement)
+        code = sqlite3_prepare_v2(run->store->db, sql, -1, statement, NULL);
+    if (code == SQLITE_OK)
+        sqlite3_reset(*statement);
+    if (code == SQLITE_OK && text)
+        code = sqlite3_bind_text(*statement, next++, text, -1, SQLITE_TRANSIENT);
+    if (code == SQLITE_OK && next <= sqlite3_bind_parameter_count(*statement))
+        code = sqlite3_bind_int64(*statement, next++, a);
+    if (code == SQLITE_OK && next <= sqlite3_bind_parameter_count(*statement))
+        code = sqlite3_bind_int64(*statement, next, b);
+    return code == SQLITE_OK ? sqlite3_step(*statement) : code;
+}
+
+static enum status read_end(struct store_run *run, sqlite3_stmt *statement, int code, struct diag *diag)
+{
+    enum status status =
+        code == SQLITE_ROW || code == SQLITE_DONE ? STATUS_OK : database_fail(run->store, fetch_what, diag);
+    sqlite3_reset(statement); /* a statement that is not ended keeps a lock */
+    return status;
+}
+
+static const char *scenario_of(const struct store_run *run)
+{
+    return run->options.set->points[0].options.name;
+}
+
+/* The newest run of the scenario, if it is of this sweep, is the run. */
+static enum status find_run(struct store_run *run, struct diag *diag)
+{
+    int code = first_row(run, &run->newest, "SELECT id, sweep FROM run WHERE scenario = ? ORDER BY id DESC LIMIT 1",
+        scenario_of(run), 0, 0);
+    if (code == SQLITE_ROW) {
+        const char *sweep = (const char *)sqlite3_column_text(run->newest, 1);
+        if (sweep && strcmp(sweep, run->sweep) == 0)
+            run->id = sqlite3_column_int64(run->newest, 0);
+    }
+    return read_end(run, run->newest, code, diag);
+}
+
+static enum status add_run(struct store_run *run, struct diag *diag)
+{
+    const struct scenario_set *set = run->options.set;
+    struct record_cell cells[] = {cell_text("scenario", scenario_of(run)),
+        cell_text("description", set->points[0].options.description), cell_text("file", set->file),
+        cell_text("version", FLOPCAST_VERSION), cell_int("points", set->n_points), cell_text("sweep", run->sweep)};
+    enum status status = insert_row(run->store, &run->put.run, cells, sizeof cells / sizeof *cells, put_what, diag);
+    if (status == STATUS_OK)
+        run->id = sqlite3_last_insert_rowid(run->store->db);
+    return status;
+}
+
+/* Where the file's system cannot do it, as it is. */
+static void begin_wal(struct store *store)
+{
+    sqlite3_stmt *statement = NULL;
+    bool wal = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK &&
+               sqlite3_step(statement) == SQLITE_ROW &&
+               strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+    sqlite3_finalize(statement);
+    if (wal)
+        sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+}
+
+/* One file again, unless another program has it open, which then does this when it ends. */
+static void end_wal(struct store *store)
+{
+    sqlite3_busy_timeout(store->db, 0);
+    sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    sqlite3_exec(store->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+    sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
+}
+
+/* Begin a transaction of a run that is there in its end. Another program may have added it since we looked. */
+static enum status begin(struct store_run *run, struct diag *diag)
+{
+    if (!run->written)
+        begin_wal(run->store);
+    run->written = true;
+    enum status status = database_exec(run->store, "BEGIN IMMEDIATE", put_what, diag);
+    if (status == STATUS_OK && run->id == 0 && !run->options.again)
+        status = find_run(run, diag);
+    if (status == STATUS_OK && run->id == 0)
+        status = add_run(run, diag);
+    return status;
+}
+
+/* had: the run before the transaction. */
+static enum status end(struct store_run *run, int64_t had, enum status status, struct diag *diag)
+{
+    status = database_end(run->store, status, put_what, diag);
+    if (status != STATUS_OK) {
+        run->id = had;
+        put_forget(&run->put);
+    }
+    return status;
+}
+
+/* The row of the point in the run, or 0. */
+static enum status find_own(struct store_run *run, int i, int64_t *id, struct diag *diag)
+{
+    int code =
+        first_row(run, &run->own, "SELECT id FROM point WHERE run_id = ? AND position = ?", NULL, run->id, (int64_t)i);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(run->own, 0) : 0;
+    return read_end(run, run->own, code, diag);
+}
+
+/* A row of the same identity, of whatever run, or 0. */
+static enum status find_alike(struct store_run *run, int i, int64_t *id, struct diag *diag)
+{
+    int code = first_row(run, &run->alike,
+        "SELECT id FROM point WHERE identity = ? ORDER BY simulated_id IS NOT NULL, id DESC LIMIT 1",
+        run->points[i].identity.text, 0, 0);
+    *id = code == SQLITE_ROW ? sqlite3_column_int64(run->alike, 0) : 0;
+    return read_end(run, run->alike, code, diag);
+}
+
+static void identify(struct store_run *run)
+{
+    const struct store_run_options *options = &run->options;
+    uint64_t sweep = digest_word(DIGEST_INIT, (uint64_t)options->samples);
+    for (int i = 0; i < options->set->n_points; i++) {
+        const struct scenario_point *point = &options->set->points[i];
+        struct run_point *own = &run->points[i];
+        scenario_identify(&own->identity, point);
+        if (options->samples > 0)
+            scenario_identify_samples(&own->draws, point, options->doubt);
+        for (int c = 0; c < IDENTITY_BYTES; c++)
+            sweep = digest_word(
+                digest_word(sweep, (unsigned char)own->identity.text[c]), (unsigned char)own->draws.text[c]);
+        sweep = scenario_digest_label(sweep, point);
+    }
+    snprintf(run->sweep, sizeof run->sweep, "%016" PRIx64, sweep);
+}
+
+/* Where a point stands in the database, and its result. */
+static enum status take(
+    struct store_run *run, int i, struct scenario_result *result, struct arena *arena, bool *known, struct diag *diag)
+{
+    struct run_point *point = &run->points[i];
+    enum status status = run->id > 0 ? find_own(run, i, &point->id, diag) : STATUS_OK;
+    if (status == STATUS_OK && point->id == 0)
+        status = find_alike(run, i, &point->from, diag);
+    int64_t id = point->id > 0 ? point->id : point->from;
+    *known = id > 0;
+    return status == STATUS_OK && id > 0 ? fetch_result(&run->fetch, id, result, arena, diag) : status;
+}
+
+static enum status add_point(struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
+{
+    struct run_point *point = &run->points[i];
+    const struct put_place place = {
+        .run_id = run->id, .position = i, .identity = point->identity.text, .simulated_id = point->from};
+    int64_t id = 0;
+    enum status status = find_own(run, i, &id, diag); /* another program may be at the same sweep */
+    if (status == STATUS_OK && id == 0)
+        status = put_point(&run->put, &place, &run->options.set->points[i], result, &id, diag);
+    if (status == STATUS_OK)
+        point->id = id;
+    return status;
+}
+
+/* Points whose results another run has, as points of this one. */
+static enum status add_taken(struct store_run *run, const struct scenario_result *results, struct diag *diag)
+{
+    int n = run->options.set->n_points, first = 0;
+    while (first < n && !(run->points[first].id == 0 && run->points[first].from > 0))
+        first++;
+    if (first == n)
+        return STATUS_OK;
+    int64_t had = run->id;
+    enum status status = begin(run, diag);
+    for (int i = first; i < n && status == STATUS_OK; i++)
+        if (run->points[i].id == 0 && run->points[i].from > 0)
+            status = add_point(run, i, &results[i], diag);
+    return end(run, had, status, diag);
+}
+
+enum status store_run_begin(struct store_run **out, struct store *store, const struct store_run_options *options,
+    struct scenario_result *results, struct arena *arenas, bool *known, struct diag *diag)
+{
+    int n = options->set->n_points;
+    BUG_IF(n == 0, "a run without points");
+    struct store_run *run = xcalloc(1, sizeof *run);
+    *run = (struct store_run){.store = store, .options = *options, .points = xcalloc((size_t)n, sizeof *run->points)};
+    *out = NULL;
+    put_begin(&run->put, store);
+    fetch_begin(&run->fetch, store);
+    identify(run);
+    enum status status = options->again ? STATUS_OK : find_run(run, diag);
+    for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)
+        status = take(run, i, &results[i], &arenas[i], &known[i], diag);
+    if (status == STATUS_OK)
+        status = add_taken(run, results, diag);
+    if (status == STATUS_OK)
+        *out = run;
+    else
+        store_run_end(run);
+    return status;
+}
+
+enum status store_run_point(struct store_run *run, int point, const struct scenario_result *result, struct diag *diag)
+{
+    int64_t had = run->id;
+    enum status status = begin(run, diag);
+    if (status == STATUS_OK)
+        status = add_point(run, point, result, diag);
+    return end(run, had, status, diag);
+}
+
+/* ---- samples ---- */
+
+/* The band of a point all of whose samples are stored, unless it is there. */
+static enum status add_band(struct store_run *run, int i, const struct scenario_result *result, struct diag *diag)
+{
+    int64_t id = run->points[i].id;
+    sqlite3_stmt *statement = NULL;
+    int code = first_row(run, &statement, "SELECT 1 FROM band WHERE point_id = ?", NULL, id, 0);
+    bool there = code == SQLITE_ROW;
+    enum status status = read_end(run, statement, code, diag);
+    sqlite3_finalize(statement);
+    return status == STATUS_OK && !there ? put_band(&run->put, id, result, diag) : status;
+}
+
+static enum status take_samples(
+    struct store_run *run, int i, struct scenario_result *result, bool *known, struct diag *diag)
+{
+    struct run_point *point = &run->points[i];
+    int code = first_row(run, &run->samples,
+        "SELECT sample, status, tflops_per_gpu, step_time_s, tokens_per_s_per_gpu, draw FROM sample "
+        "WHERE identity = ? AND sample < ?",
+        point->identity.text, run->options.samples, 0);
+    for (; code == SQLITE_ROW; code = sqlite3_step(run->samples)) {
+        if (strcmp((const char *)sqlite3_column_text(run->samples, 5), point->draws.text) != 0)
+            continue;
+        int k = sqlite3_column_int(run->samples, 0);
+        struct scenario_sample *sample = &result->samples[k];
+        sample->ok = strcmp((const char *)sqlite3_column_text(run->samples, 1), exec_status_names[EXEC_OK]) == 0;
+        for (int q = 0; q < SAMPLED_COUNT; q++)
+            sample->value[q] = sqlite3_column_double(run->samples, 2 + q);
+        point->left -= !known[k];
+        known[k] = true;
+    }
+    return read_end(run, run->samples, code, diag);
+}
+
+enum status store_run_samples(
+    struct store_run *run, struct scenario_result *results, struct arena *arenas, bool *known, struct diag *diag)
+{
+    const struct store_run_options *options = &run->options;
+    int n = options->set->n_points;
+    enum status status = STATUS_OK;
+    scenario_sample_prepare(results, arenas, options->set, options->doubt, options->samples);
+    for (int i = 0; i < n; i++)
+        run->points[i].left = options->samples;
+    for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)
+        status = take_samples(run, i, &results[i], &known[(size_t)i * (size_t)options->samples], diag);
+    for (int i = 0; i < n && status == STATUS_OK; i++) {
+        if (run->points[i].left > 0)
+            continue;
+        status = begin(run, diag);
+        if (status == STATUS_OK)
+            status = add_band(run, i, &results[i], diag);
+        status = end(run, run->id, status, diag);
+    }
+    return status;
+}
+
+enum status store_run_sample(
+    struct store_run *run, int point, int sample, const struct scenario_result *result, struct diag *diag)
+{
+    struct run_point *own = &run->points[point];
+    const struct scenario_sample *drawn = &result->samples[sample];
+    struct record_cell cells[4 + SAMPLED_COUNT] = {cell_text("identity", own->identity.text),
+        cell_text("draw", own->draws.text), cell_int("sample", sample),
+        cell_text("status", exec_status_names[drawn->ok ? EXEC_OK : EXEC_OOM])};
+    for (int q = 0; q < SAMPLED_COUNT; q++)
+        cells[4 + q] = cell_real(scenario_sampled_names[q], drawn->ok, drawn->value[q]);
+    enum status status = begin(run, diag);
+    if (status == STATUS_OK)
+        status = insert_row(run->store, &run->put.sample, cells, 4 + SAMPLED_COUNT, put_what, diag);
+    if (status == STATUS_OK && own->left == 1)
+        status = add_band(run, point, result, diag);
+    status = end(run, run->id, status, diag);
+    own->left -= status == STATUS_OK;
+    return status;
+}
+
+void store_run_end(struct store_run *run)
+{
+    if (!run)
+        return;
+    put_end(&run->put);
+    fetch_end(&run->fetch);
+    sqlite3_finalize(run->newest);
+    sqlite3_finalize(run->own);
+    sqlite3_finalize(run->alike);
+    sqlite3_finalize(run->samples);
+    end_wal(run->store);
+    free(run->points);
+    free(run);
+}

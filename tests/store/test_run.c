@@ -1,0 +1,225 @@
+#include "store/run.h"
+
+#include "check.h"
+#include "sample.h"
+
+#include "store/database.h"
+#include "store/record.h"
+
+struct held {
+    struct scenario_result results[SAMPLE_POINTS];
+    struct arena arenas[SAMPLE_POINTS];
+    bool known[SAMPLE_POINTS];
+    struct store_run *run;
+};
+
+static void begin(struct held *held, struct store *store, const struct sample *sample)
+{
+    struct diag diag = DIAG_INIT;
+    const struct store_run_options options = {.set = &sample->set};
+    *held = (struct held){0};
+    store_run_begin(&held->run, store, &options, held->results, held->arenas, held->known, &diag);
+    assert_string_equal(diag.text, "");
+}
+
+static void put(struct held *held, const struct sample *sample, int from, int to)
+{
+    struct diag diag = DIAG_INIT;
+    for (int i = from; i < to; i++)
+        store_run_point(held->run, i, &sample->results[i], &diag);
+    assert_string_equal(diag.text, "");
+}
+
+static void end(struct held *held)
+{
+    store_run_end(held->run);
+    for (int i = 0; i < SAMPLE_POINTS; i++)
+        arena_release(&held->arenas[i]);
+}
+
+/* Every number that a result holds gets a value of its own; what comes back makes the same record. */
+static void number_all(struct sample *sample, int i)
+{
+    struct scenario_result *result = &sample->results[i];
+    struct exec_breakdown *part = &result->exec.breakdown;
+    struct exec_memory *memory = &result->exec.memory;
+    bool ok = i != SAMPLE_OOM;
+    double *const of_ok[] = {&result->tflops_per_gpu, &result->model_tflops_per_gpu, &result->hw_tflops_per_gpu,
+        &result->mfu, &result->hfu, &result->tokens_per_s_per_gpu, &result->samples_per_s, &result->exec.step_time_s,
+        &result->exec.step_time_sd_s, &part->compute_s, &part->contention_s, &part->exposed_comm_s, &part->host_bound_s,
+        &part->other_idle_s, &part->comm_s, &part->comm_latency_s, &part->comm_wait_s, &memory->peak_allocated_bytes,
+        &memory->peak_reserved_bytes, &memory->alloc_retries, &memory->alloc_retries_a_step, &memory->alloc_stall_s,
+        &result->exec.nvlink_utilisation, &result->exec.nic_utilisation};
+    double *const of_all[] = {&result->exec.events, &result->plan_ops, &result->wall_s, &memory->capacity_bytes};
+    for (size_t k = 0; k < sizeof of_ok / sizeof *of_ok && ok; k++)
+        *of_ok[k] = 1000 * i + (double)k + 1.0 / 3;
+    for (size_t k = 0; k < sizeof of_all / sizeof *of_all; k++)
+        *of_all[k] = -1000 * i - (double)k - 1.0 / 7;
+    result->exec.ranks_simulated = 77 + i;
+}
+
+static void assert_alike(const struct sample *sample, int i, const struct scenario_result *got)
+{
+    struct record expected, found;
+    record_fill(&expected, &sample->points[i], &sample->results[i]);
+    record_fill(&found, &sample->points[i], got);
+    assert_int_equal(expected.n, found.n);
+    for (int c = 0; c < expected.n; c++) {
+        const struct record_cell *a = &expected.cells[c], *b = &found.cells[c];
+        bool alike = a->kind == b->kind && a->integer == b->integer &&
+                     memcmp(&a->real, &b->real, sizeof a->real) == 0 &&
+                     (a->kind != RECORD_TEXT || strcmp(a->text, b->text) == 0);
+        if (!alike)
+            fail_msg("%s of point %d is not what was stored", a->name, i);
+    }
+    const struct exec_memory *memory = &sample->results[i].exec.memory;
+    assert_memory_equal(
+        got->exec.memory.peak_category_bytes, memory->peak_category_bytes, sizeof memory->peak_category_bytes);
+    assert_memory_equal(got->exec.memory.required_category_bytes, memory->required_category_bytes,
+        sizeof memory->required_category_bytes);
+    assert_true(got->wall_s == sample->results[i].wall_s);
+}
+
+static void what_was_stored_comes_back(void **state)
+{
+    (void)state;
+    struct sample sample;
+    struct held held;
+    sample_init(&sample);
+    for (int i = 0; i < SAMPLE_POINTS; i++)
+        number_all(&sample, i);
+    struct store *store = must_open("back.db", STORE_WRITE);
+    begin(&held, store, &sample);
+    for (int i = 0; i < SAMPLE_POINTS; i++)
+        assert_false(held.known[i]);
+    put(&held, &sample, 0, SAMPLE_POINTS);
+    end(&held);
+    begin(&held, store, &sample);
+    for (int i = 0; i < SAMPLE_POINTS; i++) {
+        assert_true(held.known[i]);
+        assert_alike(&sample, i, &held.results[i]);
+    }
+    end(&held);
+    assert_answer(store, "SELECT count(*) FROM run", "1");
+    store_close(store);
+}
+
+static void a_run_goes_on_with_what_is_missing(void **state)
+{
+    (void)state;
+    struct sample sample;
+    struct held held;
+    sample_init(&sample);
+    struct store *store = must_open("on.db", STORE_WRITE);
+    begin(&held, store, &sample); /* no point: no run */
+    end(&held);
+    assert_answer(store, "SELECT count(*) FROM run", "0");
+    begin(&held, store, &sample);
+    put(&held, &sample, 1, 3);
+    end(&held);
+    assert_answer(store, "SELECT printf('%d of %d', finished, points) FROM v_unfinished", "2 of 4");
+    assert_answer(store, "SELECT count(*) FROM v_scaling", "2");
+    begin(&held, store, &sample);
+    assert_true(!held.known[0] && held.known[1] && held.known[2] && !held.known[3]);
+    put(&held, &sample, 0, 1);
+    put(&held, &sample, 3, 4);
+    end(&held);
+    assert_answer(store, "SELECT count(*) FROM v_unfinished", "0");
+    assert_answer(store, "SELECT printf('%d %d', (SELECT count(*) FROM run), count(*)) FROM point", "1 4");
+    store_close(store);
+}
+
+/* Another sweep with the same points, here in another order and under another name: rows of its own. */
+static void another_run_takes_what_is_alike(void **state)
+{
+    (void)state;
+    struct sample sample, other;
+    struct held held;
+    sample_init(&sample);
+    sample_init(&other);
+    for (int i = 0; i < SAMPLE_POINTS; i++) {
+        other.points[i] = sample.points[SAMPLE_POINTS - 1 - i];
+        other.points[i].options.name = "other";
+        other.points[i].published.id = "Q";
+    }
+    struct store *store = must_open("other.db", STORE_WRITE);
+    begin(&held, store, &sample);
+    put(&held, &sample, 0, 2);
+    end(&held);
+    begin(&held, store, &other);
+    assert_true(!held.known[0] && !held.known[1] && held.known[2] && held.known[3]);
+    assert_true(held.results[3].exec.step_time_s == sample.results[0].exec.step_time_s);
+    end(&held);
+    assert_answer(store, "SELECT group_concat(simulated_id) FROM point WHERE published_id = 'Q'", "2,1");
+    assert_answer(store, "SELECT count(*) FROM timeline", "8"); /* two of each of four points that ran */
+    assert_answer(store, "SELECT count(*) FROM memory", "32");
+    assert_answer(store, "SELECT DISTINCT scenario FROM v_scaling WHERE published_id = 'Q'", "other");
+    begin(&held, store, &other); /* as it was left */
+    end(&held);
+    assert_answer(store, "SELECT count(*) FROM run", "2");
+    store_close(store);
+}
+
+/* Of a database from before schema 12 nothing is taken, as it does not say of which program it is; it is kept. */
+static void an_older_database_takes_a_run(void **state)
+{
+    (void)state;
+    static const char *const older[] = {database_schema, database_schema_2, database_schema_3, database_schema_4,
+        database_schema_5, database_schema_6, database_schema_7, database_schema_8, database_schema_9,
+        database_schema_10, database_schema_11};
+    struct sample sample;
+    struct held held;
+    char mark[96];
+    snprintf(mark, sizeof mark, "PRAGMA application_id = %d; PRAGMA user_version = 11", STORE_APPLICATION_ID);
+    sqlite3 *db = NULL;
+    assert_int_equal(sqlite3_open("older.db", &db), SQLITE_OK);
+    for (size_t i = 0; i < sizeof older / sizeof *older; i++)
+        assert_int_equal(sqlite3_exec(db, older[i], NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(db, "INSERT INTO run (scenario, file, version) VALUES ('sample', 'sample.yaml', '0.0.9')", NULL,
+            NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, mark, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    sample_init(&sample);
+    struct store *store = must_open("older.db", STORE_WRITE);
+    begin(&held, store, &sample);
+    put(&held, &sample, 0, SAMPLE_POINTS);
+    end(&held);
+    assert_answer(store, "SELECT count(*) FROM run", "2");
+    assert_answer(store, "SELECT count(*) FROM v_scaling", "4");
+    assert_answer(store, "SELECT count(*) FROM v_unfinished", "0");
+    store_close(store);
+}
+
+/* A commit does not wait for the disk, so what is read in the meantime is the newest; in the end it is one file. */
+static void the_log_of_the_database_is_gone_in_the_end(void **state)
+{
+    (void)state;
+    struct sample sample;
+    struct held held;
+    sample_init(&sample);
+    struct store *store = must_open("log.db", STORE_WRITE);
+    begin(&held, store, &sample);
+    put(&held, &sample, 0, 1);
+    assert_int_equal(access("log.db-wal", F_OK), 0);
+    struct store *reader = must_open("log.db", STORE_READ);
+    assert_answer(reader, "SELECT count(*) FROM v_scaling", "1");
+    store_close(reader);
+    end(&held);
+    store_close(store);
+    assert_int_not_equal(access("log.db-wal", F_OK), 0);
+    FILE *file = fopen("log.db", "rb"); /* byte 18 of the header: 1 without such a log, 2 with one (fileformat2) */
+    assert_non_null(file);
+    assert_int_equal(fseek(file, 18, SEEK_SET), 0);
+    assert_int_equal(fgetc(file), 1);
+    fclose(file);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_stored_comes_back),
+        cmocka_unit_test(a_run_goes_on_with_what_is_missing), cmocka_unit_test(another_run_takes_what_is_alike),
+        cmocka_unit_test(an_older_database_takes_a_run), cmocka_unit_test(the_log_of_the_database_is_gone_in_the_end)};
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+}
