@@ -42,7 +42,8 @@ static const char doc[] =
     "Explain why a job loses throughput as it grows: the same two runs, of a small and a large cluster, with one cause "
     "after the other taken away from both; and what the compute stream of rank 0 does and waits for on the large "
     "one.\vThe parts add up to the change. Order: allocator (time of cudaMalloc, and stalls where one is tried again), "
-    "stragglers (all noise), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed "
+    "stragglers (all noise, slow GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention "
+    "(kernels slowed "
     "by collectives beside them), host (cost of issuing); what is left is the rest, above 0 where a larger cluster "
     "saves work. Each line says how TFLOPS/GPU change; by collectives: the part of the time by which collectives "
     "beside it slow the kernel.";

@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/evidence.h"
 #include "cli/output.h"
 #include "cli/trace.h"
 #include "cli/stop.h"
@@ -210,7 +211,8 @@ static void explain(const struct scenario_set *set, struct diag *diag)
     }
 }
 
-static void print(const struct run *run, const struct scenario_set *set, const struct scenario_result *results)
+static void print(
+    const struct run *run, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag)
 {
     bool first = set == run->sets;
     switch (run->format) {
@@ -229,6 +231,7 @@ static void print(const struct run *run, const struct scenario_set *set, const s
     case FORMAT_COUNT:
         break;
     }
+    evidence_tell_swept(run->format == FORMAT_TABLE ? stdout : NULL, set, results, diag);
 }
 
 /* A scenario under way. */
@@ -357,7 +360,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     if (whole && run->trace)
         status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
     if (whole && status == STATUS_OK && !run->quiet)
-        print(run, set, work.results);
+        print(run, set, work.results, diag);
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
     free(work.arenas);

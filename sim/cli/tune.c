@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/evidence.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
@@ -366,6 +367,8 @@ int cmd_tune(int argc, char **argv)
         print_csv(stdout, &set, &tune, &command.arena);
     else if (diag.worst == STATUS_OK)
         print_table(stdout, &command, &set, &tune, &command.arena);
+    if (diag.worst == STATUS_OK)
+        evidence_tell_search(command.csv ? NULL : stdout, &tune, command.file, &diag);
     vec_free(&tune.candidates);
     vec_free(&command.overrides);
     arena_release(&command.arena);

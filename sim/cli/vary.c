@@ -37,6 +37,11 @@ static bool same(const struct config_field *field, const void *a, const void *b)
     return true; /* no value of its own */
 }
 
+bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b)
+{
+    return !same(option->field, at(a, option->offset), at(b, option->offset));
+}
+
 static void walk(struct vary *out, const struct scenario_set *set, const struct config_table *table, const char *prefix,
     size_t base, struct arena *arena)
 {

@@ -32,6 +32,9 @@ const char *vary_assignments(const struct vary *vary, const struct scenario_poin
 enum status vary_refuse_several(
     const struct scenario_set *set, const char *wants_one, struct arena *arena, struct diag *diag);
 
+/* Whether two points differ in it. */
+bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b);
+
 /* Its value in a point as text, in the arena. */
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
 

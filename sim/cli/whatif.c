@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/evidence.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
@@ -222,13 +223,6 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
     }
 }
 
-static const char *point_label(struct arena *arena, const struct scenario_point *point)
-{
-    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s", point->model.shape.name,
-        strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
-        point->options.cluster.gpus, plural(point->options.cluster.gpus));
-}
-
 static void print_ooms(FILE *out, const struct whatif *whatif, int point)
 {
     for (int v = 0; v < whatif->variants.n; v++) {
@@ -240,14 +234,27 @@ static void print_ooms(FILE *out, const struct whatif *whatif, int point)
     }
 }
 
-static void print_table(FILE *out, struct whatif *whatif)
+/* Another cluster may be known better or worse. */
+static void tell_evidence(FILE *out, struct whatif *whatif, int point, struct diag *diag)
+{
+    const struct variant *base = &whatif->variants.at[0];
+    for (int v = 1; v < whatif->variants.n; v++) {
+        const struct variant *changed = &whatif->variants.at[v];
+        const struct evidence_pair pair = {.points = {&base->set.points[point], &changed->set.points[point]},
+            .speeds = {base->results[point].tokens_per_s_per_gpu, changed->results[point].tokens_per_s_per_gpu},
+            .names = {"as it is", arena_printf(&whatif->arena, "(%d)", v)}};
+        evidence_tell(out, &pair, (struct source_pos){.file = whatif->file}, diag);
+    }
+}
+
+static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++)
         fprintf(out, "(%d) %s\n", v, whatif->variants.at[v].label);
     for (int i = 0; i < base->set.n_points; i++) {
         struct table table = {0};
-        fprintf(out, "\n%s\n\n", point_label(&whatif->arena, &base->set.points[i]));
+        fprintf(out, "\n%s\n\n", words_point(&base->set.points[i], &whatif->arena));
         table_column(&table, "", "", true);
         table_column(&table, "as it is", "", false);
         for (int v = 1; v < whatif->variants.n; v++) {
@@ -260,6 +267,7 @@ static void print_table(FILE *out, struct whatif *whatif)
         table_print(out, &table);
         table_free(&table);
         print_ooms(out, whatif, i);
+        tell_evidence(out, whatif, i, diag);
     }
 }
 
@@ -271,7 +279,7 @@ static void csv_value(FILE *out, bool known, double value)
 }
 
 /* RFC 4180; in base SI, empty where a point is out of memory. */
-static void print_csv(FILE *out, struct whatif *whatif)
+static void print_csv(FILE *out, struct whatif *whatif, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
@@ -284,7 +292,7 @@ static void print_csv(FILE *out, struct whatif *whatif)
             row.scale = 1;
             double before = 0, after = 0;
             bool had = value_of(&before, base, point, &row), has = value_of(&after, changed, point, &row);
-            csv_write_text(out, point_label(&whatif->arena, &base->set.points[point]));
+            csv_write_text(out, words_point(&base->set.points[point], &whatif->arena));
             fputc(',', out);
             csv_write_text(out, changed->label);
             fprintf(out, ",%s,%s", exec_status_names[changed->results[point].exec.status], row.cell);
@@ -294,6 +302,8 @@ static void print_csv(FILE *out, struct whatif *whatif)
             csv_value(out, had && has && before != 0, after / before);
             fputs("\r\n", out);
         }
+    for (int i = 0; i < base->set.n_points; i++)
+        tell_evidence(NULL, whatif, i, diag);
 }
 
 int cmd_whatif(int argc, char **argv)
@@ -304,7 +314,9 @@ int cmd_whatif(int argc, char **argv)
         .args_doc = "SCENARIO",
         .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
                "Points of a sweep are compared one by one, in order. The HBM peak of a point that is out of memory is "
-               "what it would need, CUDA context and NCCL included."};
+               "what it would need, CUDA context and NCCL included. Of two clusters it is said which numbers are known "
+               "for one "
+               "alone (measured, fitted) and what they make of the difference."};
     struct whatif whatif = {0};
     begin_variant(&whatif, "");
     arguments_parse(&argp, argc, argv, 0, &whatif);
@@ -315,9 +327,9 @@ int cmd_whatif(int argc, char **argv)
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)
         simulate(&whatif.variants.at[v], &diag);
     if (diag.worst == STATUS_OK && whatif.csv)
-        print_csv(stdout, &whatif);
+        print_csv(stdout, &whatif, &diag);
     else if (diag.worst == STATUS_OK)
-        print_table(stdout, &whatif);
+        print_table(stdout, &whatif, &diag);
     release(&whatif);
     return cli_report(&diag);
 }

@@ -1,5 +1,6 @@
 #include "cli/words.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const double MiB = 0x1p20, GiB = 0x1p30; /* what PyTorch and nvidia-smi count in */
@@ -25,6 +26,13 @@ const char *words_number(struct arena *arena, double value, int digits, bool sig
 {
     const char *text = arena_printf(arena, sign ? "%+.*f" : "%.*f", digits, value);
     return strpbrk(text, "123456789nN") ? text : arena_printf(arena, "%.*f", digits, 0.0);
+}
+
+const char *words_point(const struct scenario_point *point, struct arena *arena)
+{
+    return arena_printf(arena, "%s %s, batch %" PRId64 ", %" PRId64 " GPU%s", point->model.shape.name,
+        strategy_label(&point->options.strategy), point->options.strategy.train.micro_batch,
+        point->options.cluster.gpus, plural(point->options.cluster.gpus));
 }
 
 void words_oom(FILE *out, const struct exec_memory *memory)

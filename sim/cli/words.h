@@ -19,6 +19,9 @@ const char *words_number(struct arena *arena, double value, int digits, bool sig
 /* The text in lines of at most 100 characters. */
 void words_paragraph(FILE *out, const char *text);
 
+/* "gpt2 DDP, batch 8, 16 GPUs". */
+const char *words_point(const struct scenario_point *point, struct arena *arena);
+
 /* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category. Two
  * indented lines. */
 void words_oom(FILE *out, const struct exec_memory *memory);
