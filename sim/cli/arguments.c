@@ -3,8 +3,10 @@
 #include "base/vec.h"
 #include "cli/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +163,22 @@ static int count(const char *option, const char *text, int least, int most, stru
 int argument_count(const char *option, const char *text, int most, struct argp_state *state)
 {
     return count(option, text, 1, most, state);
+}
+
+double argument_scaled(const char *text)
+{
+    static const struct {
+        char suffix;
+        double factor;
+    } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
+    char *end = NULL;
+    if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
+        return 0;
+    double value = strtod(text, &end);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && isfinite(value))
+            return value * suffixes[i].factor;
+    return 0;
 }
 
 int argument_samples(const char *text, struct argp_state *state)

@@ -18,6 +18,8 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
 
 /* A count from 1 to most; option without its dashes. */
 int argument_count(const char *option, const char *text, int most, struct argp_state *state);
+/* "15T", "11.3B", "7e9": a number with K, M, B or T, powers of 1000; 0 when text is something else. */
+double argument_scaled(const char *text);
 /* How many samples to draw: an interval takes two. */
 int argument_samples(const char *text, struct argp_state *state);
 

@@ -148,13 +148,13 @@ void evidence_tell_swept(
 
 static double speed_of(const struct tune_candidate *candidate)
 {
-    return candidate->tokens_per_s / (double)candidate->point.options.cluster.gpus;
+    return candidate->quiet.tokens_per_s / (double)candidate->point.options.cluster.gpus;
 }
 
 void evidence_tell_search(FILE *out, const struct tune *tune, const char *file, struct diag *diag)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
-    int n = tune_rank(order, tune, TUNE_BY_SPEED);
+    int n = tune_rank_quiet(order, tune, TUNE_BY_SPEED);
     for (int i = 1; i < n; i++) {
         const struct tune_candidate *best = &tune->candidates.at[order[0]], *other = &tune->candidates.at[order[i]];
         bool first = true; /* of its cluster */

@@ -23,7 +23,7 @@ void evidence_tell(FILE *out, const struct evidence_pair *pair, struct source_po
 void evidence_tell_swept(
     FILE *out, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag);
 
-/* The same of a search over clusters: the fastest candidate of each beside the fastest of all. */
+/* The same of a search over clusters: the fastest candidate of each, without noise, beside the fastest of all. */
 void evidence_tell_search(FILE *out, const struct tune *tune, const char *file, struct diag *diag);
 
 #endif

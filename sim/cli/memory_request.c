@@ -258,22 +258,9 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
 static int64_t parameter_count(const char *text)
 {
-    static const struct {
-        char suffix;
-        double factor;
-    } suffixes[] = {{'\0', 1}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
-    enum { MOST_LOG10 = 15, FEWEST = 1000 };                   /* 70 is 70B without its letter, not a model */
-    if (!isdigit((unsigned char)*text) || strpbrk(text, "xX")) /* strtod would read hexadecimal */
-        return 0;
-    char *end = NULL;
-    double value = strtod(text, &end);
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-        double params = value * suffixes[i].factor;
-        if (toupper((unsigned char)*end) == suffixes[i].suffix && (!*end || !end[1]) && params >= FEWEST &&
-            params < pow(10, MOST_LOG10))
-            return llround(params);
-    }
-    return 0;
+    static const double FEWEST = 1e3, MOST = 1e15; /* 70 is 70B without its letter, not a model */
+    double params = argument_scaled(text);
+    return params >= FEWEST && params < MOST ? llround(params) : 0;
 }
 
 /* A card of which only the memory is known: --gpu 24GiB. It is taken to multiply in every number format. */

@@ -40,7 +40,8 @@ static double least_bytes(const struct scenario_point *point)
 static bool can_fit(const struct tune_candidate *candidate)
 {
     const struct hw *hw = &candidate->point.hw;
-    double room = hw->gpu.hbm_capacity.value - hw->gpu.context_bytes.value - hw->node.nccl_bytes.value;
+    double nccl = candidate->point.options.cluster.gpus > 1 ? hw->node.nccl_bytes.value : 0;
+    double room = hw->gpu.hbm_capacity.value - hw->gpu.context_bytes.value - nccl;
     return candidate->least_bytes <= room;
 }
 
@@ -102,7 +103,6 @@ static struct scenario_point searched(const struct scenario_point *from, const s
         strategy->train.activation_checkpointing = CHECKPOINT_NONE;
     if (options->global_batch && !is_set(from, "train.grad_accum"))
         strategy->train.grad_accum = 1;
-    point.options.exec.noise = (struct noise_options){0};
     point.published.found = false;
     return point;
 }
@@ -124,6 +124,7 @@ struct search {
     const struct tune_options *options;
     const char *file;
     struct arena *arena;
+    int base;
     bool set[SEARCH_COUNT]; /* by --set: the base point's value is the only one */
     bool accum_set, device_set;
 };
@@ -179,7 +180,11 @@ static void add(const struct search *search, struct scenario_point point)
 {
     if (!set_steps(search, &point.options.strategy.train, point.options.cluster.gpus) || refused(search, &point))
         return;
-    struct tune_candidate candidate = {.point = point, .state = TUNE_LEFT_OUT, .least_bytes = least_bytes(&point)};
+    struct tune_candidate candidate = {.point = point,
+        .state = TUNE_LEFT_OUT,
+        .least_bytes = least_bytes(&point),
+        .base = search->base,
+        .represents = -1};
     if (!can_fit(&candidate))
         candidate.state = TUNE_PRUNED;
     vec_push(&search->out->candidates, candidate);
@@ -312,55 +317,65 @@ void tune_candidates(
     while (2 * largest <= options->max_batch)
         largest *= 2;
     for (int64_t batch = largest; batch >= 1; batch /= 2)
-        for (int i = 0; i < bases.n; i++)
+        for (int i = 0; i < bases.n; i++) {
+            search.base = i;
             add_batch(&search, &bases.at[i], batch, batch == 1);
+        }
     vec_free(&bases);
     vec_free(&texts);
 }
 
-static void take_result(struct tune_candidate *candidate, const struct scenario_result *result)
+static struct tune_rates rates_of(const struct scenario_point *point, const struct scenario_result *result)
 {
     static const double GTOKENS = 1e9, SECONDS_PER_HOUR = 3600, WATTS_PER_KILOWATT = 1e3;
-    const struct hw_gpu *gpu = &candidate->point.hw.gpu;
-    if (result->exec.status != EXEC_OK) {
-        candidate->state = TUNE_OOM;
-        return;
+    double gpu_hours = GTOKENS / result->tokens_per_s_per_gpu / SECONDS_PER_HOUR;
+    return (struct tune_rates){
+        .step_time_s = result->exec.step_time_s,
+        .tflops_per_gpu = result->tflops_per_gpu,
+        .tokens_per_s = result->tokens_per_s_per_gpu * (double)point->options.cluster.gpus,
+        .gpu_hours_per_gtokens = gpu_hours,
+        .usd_per_gtokens = gpu_hours * point->hw.gpu.price.value,
+        .kwh_per_gtokens = gpu_hours * point->hw.gpu.tdp.value / WATTS_PER_KILOWATT,
+        .retries = result->exec.memory.alloc_retries_a_step,
+        .peak_bytes = result->exec.memory.peak_allocated_bytes,
+    };
+}
+
+enum status tune_simulate(
+    struct tune *tune, const int *chosen, int n, bool noise, scenario_progress progress, void *self, struct diag *diag)
+{
+    struct scenario_set set = {.n_points = n, .points = xcalloc((size_t)n + 1, sizeof *set.points)};
+    struct scenario_result *results = xcalloc((size_t)n + 1, sizeof *results);
+    struct arena *arenas = xcalloc((size_t)n + 1, sizeof *arenas);
+    for (int i = 0; i < n; i++) {
+        set.points[i] = tune->candidates.at[chosen[i]].point;
+        if (!noise)
+            set.points[i].options.exec.noise = (struct noise_options){0};
     }
-    candidate->state = TUNE_RAN;
-    candidate->peak_bytes = result->exec.memory.peak_allocated_bytes;
-    candidate->step_time_s = result->exec.step_time_s;
-    candidate->tflops_per_gpu = result->tflops_per_gpu;
-    candidate->tokens_per_s = result->tokens_per_s_per_gpu * (double)candidate->point.options.cluster.gpus;
-    candidate->gpu_hours_per_gtokens = GTOKENS / result->tokens_per_s_per_gpu / SECONDS_PER_HOUR;
-    candidate->usd_per_gtokens = candidate->gpu_hours_per_gtokens * gpu->price.value;
-    candidate->kwh_per_gtokens = candidate->gpu_hours_per_gtokens * gpu->tdp.value / WATTS_PER_KILOWATT;
+    enum status status = scenario_simulate_all(results, arenas, &set, progress, self, diag);
+    for (int i = 0; i < n; i++) {
+        struct tune_candidate *candidate = &tune->candidates.at[chosen[i]];
+        candidate->state = results[i].exec.status == EXEC_OK ? TUNE_RAN : TUNE_OOM;
+        if (status == STATUS_OK && candidate->state == TUNE_RAN)
+            *(noise ? &candidate->noisy : &candidate->quiet) = rates_of(&candidate->point, &results[i]);
+        arena_release(&arenas[i]);
+    }
+    free(arenas);
+    free(results);
+    free(set.points);
+    return status;
 }
 
 enum status tune_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {
-    struct scenario_set set = {0};
     VEC(int) chosen = {0};
     for (int i = 0; i < tune->candidates.n && chosen.n < options->max_simulations; i++)
         if (tune->candidates.at[i].state == TUNE_LEFT_OUT)
             vec_push(&chosen, i);
-    set.n_points = chosen.n;
-    set.points = xcalloc((size_t)chosen.n + 1, sizeof *set.points);
-    for (int i = 0; i < chosen.n; i++)
-        set.points[i] = tune->candidates.at[chosen.at[i]].point;
-    struct scenario_result *results = xcalloc((size_t)chosen.n + 1, sizeof *results);
-    struct arena *arenas = xcalloc((size_t)chosen.n + 1, sizeof *arenas);
-    enum status status = scenario_simulate_all(results, arenas, &set, progress, self, diag);
-    for (int i = 0; i < chosen.n; i++) {
-        if (status == STATUS_OK)
-            take_result(&tune->candidates.at[chosen.at[i]], &results[i]);
-        arena_release(&arenas[i]);
-    }
+    enum status status = tune_simulate(tune, chosen.at, chosen.n, false, progress, self, diag);
     for (int i = 0; i < tune->candidates.n; i++)
         tune->count[tune->candidates.at[i].state]++;
-    free(arenas);
-    free(results);
-    free(set.points);
     vec_free(&chosen);
     return status;
 }

@@ -19,7 +19,11 @@
  * Pruned before simulating: what certainly does not fit, by the closed form of strategy/footprint.h: weights, optimizer
  * and the larger of gradients and activations are there at one time, and tests/law holds the closed form to within
  * TUNE_SLACK of the simulated peak. The rest is simulated with all noise off, so that ranks are alike and one is
- * simulated for all: GPUs that differ cost every candidate some, and `flopcast run` shows how much.
+ * simulated for all; the simulated allocator decides what fits.
+ *
+ * Noise does not cost every candidate the same: where cudaMalloc is tried again, ranks drain their GPUs one after the
+ * other and wait for each other, so a candidate can be first without noise and last with it. Finalists are therefore
+ * run with the noise of their scenario, and rank by that (tune_finals).
  *
  * The work is bounded by a number of simulations, not by a clock: the answer is then the same on every machine. Large
  * micro-batches come first, and what is beyond the bound is reported. Ignored: what a batch does to convergence. */
@@ -34,19 +38,29 @@ struct tune_options {
     int max_simulations;
 };
 
+/* What a candidate gives. */
+struct tune_rates {
+    double step_time_s, tflops_per_gpu;
+    double tokens_per_s;          /* of the job */
+    double gpu_hours_per_gtokens; /* for 10^9 tokens */
+    double usd_per_gtokens;       /* by the price of the GPU; 0: it has none */
+    double kwh_per_gtokens;       /* of the GPUs at their thermal design power */
+    double retries;               /* of cudaMalloc, a step */
+    double peak_bytes;            /* allocated */
+};
+
 enum tune_state { TUNE_RAN, TUNE_OOM, TUNE_PRUNED, TUNE_LEFT_OUT, TUNE_STATE_COUNT };
 extern const char *const tune_state_names[TUNE_STATE_COUNT + 1]; /* "ran", "oom", "pruned", "left_out" */
 
 struct tune_candidate {
-    struct scenario_point point;
-    enum tune_state state;
-    double least_bytes; /* closed form: what it takes at the least, context and NCCL left out */
-    double peak_bytes;  /* allocated; TUNE_RAN */
-    double step_time_s, tflops_per_gpu;
-    double tokens_per_s;          /* of the job */
-    double gpu_hours_per_gtokens; /* for 10^9 tokens */
-    double usd_per_gtokens;       /* by the price of the GPU file; 0: it has none */
-    double kwh_per_gtokens;       /* of the GPUs at their thermal design power */
+    struct scenario_point point; /* with the scenario's noise */
+    enum tune_state state;       /* of a finalist: with noise */
+    double least_bytes;          /* closed form: what it takes at the least, context and NCCL left out */
+    struct tune_rates quiet;     /* without noise; TUNE_RAN, and finalists that are out of memory with it */
+    struct tune_rates noisy;     /* with it; finalists that ran */
+    bool finalist;
+    int base;       /* of the scenario's points: candidates with the same one differ in what is searched alone */
+    int represents; /* itself, or the candidate that it is alike to: see tune_finals; -1: not known */
 };
 
 struct tune {
@@ -54,6 +68,7 @@ struct tune {
     int count[TUNE_STATE_COUNT];
     int n_refused;       /* combinations that cannot be */
     const char *refusal; /* why the first of them cannot, in the arena */
+    int n_finalists;
 };
 
 /* Every candidate that the job could run (groups that divide it, a global batch that divides). The set is one of
@@ -65,12 +80,22 @@ void tune_candidates(
 enum status tune_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag);
 
-enum tune_order { TUNE_BY_SPEED, TUNE_BY_COST, TUNE_ORDER_COUNT };
-extern const char *const tune_order_names[TUNE_ORDER_COUNT + 1]; /* "speed", "cost" */
+/* TUNE_BY_COST: dollars, of those whose GPU has a price. TUNE_UNPRICED: GPU-hours, of the others. */
+enum tune_order { TUNE_BY_SPEED, TUNE_BY_COST, TUNE_UNPRICED, TUNE_ORDER_COUNT };
+extern const char *const tune_order_names[]; /* "speed", "cost": what can be asked for */
 
-/* Indices of the candidates that ran, best first, into order (candidates.n entries); returns how many. Cost is in
- * dollars where every candidate that ran has a price, else in GPU-hours. Equals stay in the order of candidates. */
+/* Run the first `rows` of an order with noise, and more while one that is left would come in among the first `rows` if
+ * noise cost it as little as the luckiest finalist, but at most twice as many. Candidates that differ in prefetch
+ * alone, to no effect (0.1 % of speed and memory), run once: the first one represents them. A point without noise is
+ * not run again. Call it for every order that is to be shown. */
+enum status tune_finals(
+    struct tune *tune, enum tune_order by, int rows, scenario_progress progress, void *self, struct diag *diag);
+
+/* Indices of the candidates that ran, best first, into order (candidates.n entries); returns how many. Once there are
+ * finalists, of those, by what they give with noise. Equals stay in the order of candidates. */
 int tune_rank(int *order, const struct tune *tune, enum tune_order by);
+/* The same of all that ran, by what they give without noise. */
+int tune_rank_quiet(int *order, const struct tune *tune, enum tune_order by);
 
 /* The settings that a candidate replaces, as arguments of `flopcast run`. */
 const char *tune_settings(const struct tune_candidate *candidate, struct arena *arena);

@@ -33,18 +33,71 @@ command=$(sed -n 's/^the first: flopcast //p' out)
 "$FLOPCAST" $command --format csv >ran.csv
 "$FLOPCAST" tune a.yaml --max-batch 4 --format csv | tr -d '\r' >all.csv
 [[ $(wc -l <all.csv) == 91 ]] || fail "not a head and 90 rows: $(<all.csv)"
-speed=$(awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "tokens_per_s_per_gpu") at = i } NR == 2 { printf "%.9g", 8 * $at }' ran.csv)
-best=$(awk -F, 'NR > 1 && $(NF - 3) > best { best = $(NF - 3) } END { printf "%.9g", best }' all.csv)
-[[ $speed == "$best" ]] || fail "the first runs at $speed tokens/s, the best candidate at $best"
+speed() { # of the job of 8 GPUs in ran.csv
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "tokens_per_s_per_gpu") at = i } NR == 2 { printf "%.9g", 8 * $at }' ran.csv
+}
+greatest() { # COLUMN: in all.csv; texts before it may have commas, so columns count from the end
+    awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) left = NF - i }
+        NR > 1 && $(NF - left) > best { best = $(NF - left) } END { printf "%.9g", best }' all.csv
+}
+[[ $(speed) == "$(greatest tokens_per_s)" ]] || fail "the first runs at $(speed) tokens/s, the best candidate at $(greatest tokens_per_s)"
 
 # The table has the CSV's numbers, the fastest first.
 expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100
 awk '/^V100/ { print $(NF - 8), $(NF - 7), $(NF - 6), $(NF - 5), $(NF - 4), $(NF - 3), $(NF - 2), $(NF - 1), $NF }' out >shown
-"$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --format csv | tr -d '\r' |
-    awk -F, '$(NF - 8) == "ran" { printf "%s %s %s %s %.0f %.1f %.1f %.1f %.2f %.1f\n", $(NF - 3), $(NF - 11), $(NF - 10), $(NF - 9),
-        $(NF - 3), $(NF - 4), $(NF - 6) / 2 ^ 30, $(NF - 2), $(NF - 1), $NF }' | sort -s -g -r -k 1,1 | cut -d ' ' -f 2- >meant
+"$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 512 --top 100 --format csv | tr -d '\r' |
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i }
+        function of(name) { return $(NF - left[name]) }
+        NR > 1 && of("noisy_tokens_per_s") { printf "%s %s %s %s %.0f %.1f %.1f %.1f %.2f %.1f\n", of("tokens_per_s"), of("activation_checkpointing"),
+            of("micro_batch"), of("grad_accum"), of("tokens_per_s"), of("tflops_per_gpu"), of("peak_allocated_bytes") / 2 ^ 30,
+            of("gpu_hours_per_gtokens"), of("usd_per_gtokens"), of("kwh_per_gtokens") }' | sort -s -g -r -k 1,1 | cut -d ' ' -f 2- >meant
 [[ $(wc -l <shown) == 30 ]] || fail "not 3 x 10 rows: $(<shown)"
 cmp shown meant || fail "the table shows $(<shown), the CSV $(<meant)"
+
+# With noise: finalists are run as `run` runs them and rank by that; what they do without it stands beside.
+scenario noisy.yaml 'noise: {gpu_speed_spread: 0.05, kernel_jitter: 0.1}' 'sweep: [{noise.host_jitter: [1, 0]}]'
+expect 0 "$FLOPCAST" tune noisy.yaml --set strategy=ddp --max-batch 4 --top 3
+says out "no noise" "best without noise (GPUs alike, no jitter) were run with it"
+[[ $(awk '/^V100/ { print $4 }' out | sort | uniq -c | tr -s ' ') == " 3 0" ]] || fail "hosts that jitter are no slower: $(<out)"
+command=$(sed -n 's/^the first: flopcast //p' out)
+# shellcheck disable=SC2086 # words
+"$FLOPCAST" $command --format csv >ran.csv
+"$FLOPCAST" tune noisy.yaml --set strategy=ddp --max-batch 4 --top 3 --format csv | tr -d '\r' >all.csv
+[[ $(speed) == "$(greatest noisy_tokens_per_s)" ]] || fail "the first runs at $(speed) tokens/s, not at $(greatest noisy_tokens_per_s)"
+
+# A card without a price is no cheapest: it stands apart. --price gives one; the dollars of a training follow.
+sed 's/^price: .*//; s/^name: .*/name: V100-NEW/' "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml" >new-gpu.yaml
+sed 's,^gpu: .*,gpu: new-gpu.yaml,' "$FLOPCAST_SOURCE_DIR/topologies/nodes/dgx-2.yaml" >new-node.yaml
+sed 's,^node: .*,node: new-node.yaml,' "$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-2-ib.yaml" >new.yaml
+both=(tune a.yaml --set "cluster.topology=[$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml, new.yaml]" --set strategy=ddp --max-batch 2 --by cost --top 2)
+expect 0 "$FLOPCAST" "${both[@]}"
+says out "no price, so by GPU-hours: V100-NEW" "no price: V100-NEW; --price NAME=DOLLARS an hour gives one" "price: V100-SXM2-32GB 1.2 \$/h: "
+awk '/^best by cost/ { part = "priced" } /^no price, so/ { part = "apart" } /^V100-SXM2/ && part == "priced" { old++ } /^V100-NEW/ && part == "apart" { new++ }
+    END { exit !(old == 2 && new == 2) }' out || fail "not two and two: $(<out)"
+expect 0 "$FLOPCAST" "${both[@]}" --price new=0.5 --price "v100-sxm2=1.5 \$/h"
+says out "price: V100-NEW 0.5 \$/h: --price new=0.5" "price: V100-SXM2-32GB 1.5 \$/h: --price"
+awk '/^best by cost/ { part = 1 } /^V100/ && part { exit $1 != "V100-NEW" }' out || fail "a third of the price is not the cheapest: $(<out)"
+if grep -q "no price" out; then fail "there is no price: $(<out)"; fi
+# 2 T tokens at s tokens/s are 2e12 / s / 86400 days; on 8 GPUs at 1.5 dollars an hour 24 x 8 x 1.5 dollars each.
+expect 0 "$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 2 --top 1 --tokens 2T --price v100=1.5
+says out "best by speed, for 2T tokens"
+awk '/^V100/ { days = 2e12 / $(NF - 6) / 86400; usd = days * 24 * 8 * 1.5
+    exit !(($(NF - 3) - days) ^ 2 < 0.01 && ($(NF - 2) / (days * 192) - 1) ^ 2 < 1e-6 && ($(NF - 1) / usd - 1) ^ 2 < 1e-6) }' out || fail "days or dollars: $(<out)"
+"$FLOPCAST" tune a.yaml --set strategy=ddp --max-batch 1 --tokens 2e12 --price v100=1.5 --format csv | tr -d '\r' >all.csv
+awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) left[$i] = NF - i }
+    NR > 1 && (2e12 / $(NF - left["tokens_per_s"]) / 86400 * 288 / $(NF - left["usd"]) - 1) ^ 2 > 1e-9 { bad = 1 } END { exit bad || NR != 4 }' all.csv || fail "$(<all.csv)"
+expect 2 "$FLOPCAST" "${both[@]}" --price h100=3
+says err "--price h100=3: error: no GPU of this search is called so; there are V100-SXM2-32GB, V100-NEW"
+expect 2 "$FLOPCAST" "${both[@]}" --price v100=3
+says err "several GPUs of this search are called so: V100-SXM2-32GB, V100-NEW; give more of the name"
+for price in v100 v100= =3 v100=-1 v100=0 v100=x "v100=3 GB"; do
+    expect 2 "$FLOPCAST" tune a.yaml --price "$price"
+    says err "NAME=DOLLARS an hour is wanted"
+done
+for tokens in 0 -3 15Q 1e999 0x10 T; do
+    expect 2 "$FLOPCAST" tune a.yaml --tokens "$tokens"
+    says err "a number of tokens is wanted, as in 15T"
+done
 
 # So it does where the scenario sweeps more than the search does, and where a name needs quotes.
 a100=$FLOPCAST_SOURCE_DIR/topologies/clusters/a100-80gb-8x200g.yaml v100=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml
@@ -85,7 +138,7 @@ expect 0 "$FLOPCAST" tune a.yaml --set model=full.json --set strategy=ddp --set 
 says out "none of the 1 tried fits; 1 left out by --limit: take a larger one, or a smaller --max-batch"
 # What --set says of the options searched stays; what the strategy refuses is counted, or told when nothing else is left.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=ddp
-says out "9 candidates: 9 ran" "--set strategy=ddp" "speeds are without noise"
+says out "9 candidates: 9 ran" "--set strategy=ddp"
 expect 0 "$FLOPCAST" tune "$FLOPCAST_SOURCE_DIR/scenarios/internevo_zero1.yaml" --set cluster.gpus=8 --max-batch 1
 says out "more are not possible: DeepSpeed keeps FP32 master weights of its own"
 expect 2 "$FLOPCAST" tune a.yaml --set strategy=ddp --set train.activation_checkpointing=full --set train.micro_batch=99999999

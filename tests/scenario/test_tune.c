@@ -128,8 +128,8 @@ static void assert_sound(const char *text, const struct scenario_override *overr
         struct arena scratch = ARENA_INIT;
         struct scenario_result result;
         if (candidate->state == TUNE_RAN)
-            if (candidate->peak_bytes < candidate->least_bytes)
-                fail_msg("%s: %g bytes, at least %g", tune_settings(candidate, &scratch), candidate->peak_bytes,
+            if (candidate->quiet.peak_bytes < candidate->least_bytes)
+                fail_msg("%s: %g bytes, at least %g", tune_settings(candidate, &scratch), candidate->quiet.peak_bytes,
                     candidate->least_bytes);
         if (candidate->state != TUNE_PRUNED)
             continue;
@@ -216,7 +216,7 @@ static void settings_give_back_the_candidate(void **state)
         struct scenario_result result;
         assert_string_equal(again->diag.text, "");
         assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
-        assert_near(result.exec.step_time_s, tune.candidates.at[i].step_time_s, 0);
+        assert_near(result.exec.step_time_s, tune.candidates.at[i].quiet.step_time_s, 0);
         unload(again);
         free(text);
     }
@@ -224,28 +224,107 @@ static void settings_give_back_the_candidate(void **state)
     unload(loaded);
 }
 
+/* Dollars where there is a price; GPU-hours of those that have none, apart. */
 static void ranks(void **state)
 {
     (void)state;
     struct tune tune = {0};
-    static const double speed[] = {10, 40, 20, 40}, usd[] = {3, 9, 1, 8};
-    int order[5];
-    for (int i = 0; i < 4; i++)
-        vec_push(&tune.candidates, (struct tune_candidate){.state = TUNE_RAN,
-                                       .tokens_per_s = speed[i],
-                                       .usd_per_gtokens = usd[i],
-                                       .gpu_hours_per_gtokens = 1 / usd[i]});
+    static const double speed[] = {10, 40, 20, 40, 80}, usd[] = {3, 9, 1, 8, 0}, hours[] = {1, 1, 1, 1, 0.5};
+    int order[6];
+    for (int i = 0; i < 5; i++) {
+        struct tune_candidate candidate = {.state = TUNE_RAN, .quiet = {1, 1, speed[i], hours[i], usd[i], 0, 0, 0}};
+        candidate.point.hw.gpu.price.value = usd[i] > 0 ? 1 : 0;
+        vec_push(&tune.candidates, candidate);
+    }
     vec_push(&tune.candidates, (struct tune_candidate){.state = TUNE_OOM});
-    static const int fastest[] = {1, 3, 2, 0}, cheapest[] = {2, 0, 3, 1}, unpriced[] = {1, 3, 0, 2};
-    assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 4);
+    static const int fastest[] = {4, 1, 3, 2, 0}, cheapest[] = {2, 0, 3, 1}, unpriced[] = {4};
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 5);
     assert_memory_equal(order, fastest, sizeof fastest);
-    assert_int_equal(tune_rank(order, &tune, TUNE_BY_COST), 4);
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_COST), 4); /* the one without a price is not the cheapest */
     assert_memory_equal(order, cheapest, sizeof cheapest);
-    tune.candidates.at[3].usd_per_gtokens = 0; /* one GPU file without a price: dollars compare nothing */
-    tune.candidates.at[3].gpu_hours_per_gtokens = 0.2;
-    assert_int_equal(tune_rank(order, &tune, TUNE_BY_COST), 4);
-    assert_memory_equal(order, unpriced, sizeof unpriced); /* GPU-hours 1/3, 1/9, 1, 0.2 */
+    assert_int_equal(tune_rank(order, &tune, TUNE_UNPRICED), 1);
+    assert_memory_equal(order, unpriced, sizeof unpriced);
     vec_free(&tune.candidates);
+}
+
+static void finals(struct tune *tune, enum tune_order by, int rows, struct diag *diag)
+{
+    assert_int_equal(tune_finals(tune, by, rows, NULL, NULL, diag), STATUS_OK);
+}
+
+/* Two of each candidate, alike without noise; the host of the first one jitters. With noise the other is ahead. */
+static void noise_decides(void **state)
+{
+    (void)state;
+    struct loaded *loaded =
+        load_text(BASE QUIET "sweep: [{noise.host_jitter: [0.5, 0]}, {train.micro_batch: [2]}]\n", NULL, 0);
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000});
+    int order[60], first;
+    assert_int_equal(tune.candidates.n, 60);
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 60);
+    first = order[0];
+    assert_near(tune.candidates.at[first].point.options.exec.noise.host_jitter, 0.5, 0);
+    finals(&tune, TUNE_BY_SPEED, 3, &loaded->diag);
+    int n = tune_rank(order, &tune, TUNE_BY_SPEED);
+    assert_true(n >= 3 && n <= 6 && n == tune.n_finalists);
+    const struct tune_candidate *best = &tune.candidates.at[order[0]];
+    assert_near(best->point.options.exec.noise.host_jitter, 0, 0);
+    assert_near(best->noisy.step_time_s, best->quiet.step_time_s, 0); /* nothing to run again */
+    for (int i = 0; i < n; i++) {
+        const struct tune_candidate *final = &tune.candidates.at[order[i]];
+        struct arena scratch = ARENA_INIT;
+        struct scenario_result result;
+        assert_true(i == 0 || final->noisy.tokens_per_s <= tune.candidates.at[order[i - 1]].noisy.tokens_per_s);
+        assert_int_equal(scenario_simulate(&result, &final->point, &scratch, &loaded->diag), STATUS_OK);
+        assert_near(final->noisy.step_time_s, result.exec.step_time_s, 0); /* what `flopcast run` says */
+        assert_true(final->noisy.step_time_s >= final->quiet.step_time_s);
+        arena_release(&scratch);
+    }
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+/* A finalist stands for those that differ in prefetch alone, to no effect: NO_SHARD prefetches nothing. */
+static void finalists_represent_those_alike(void **state)
+{
+    (void)state;
+    static const struct scenario_override set[] = {
+        {"strategy", "fsdp"}, {"fsdp.sharding_strategy", "NO_SHARD"}, {"train.activation_checkpointing", "none"}};
+    struct loaded *loaded = load_text(BASE, set, 3);
+    struct tune tune = search(loaded, (struct tune_options){1, 0, 1000});
+    int order[3];
+    assert_int_equal(tune.count[TUNE_RAN], 3);
+    finals(&tune, TUNE_BY_SPEED, 3, &loaded->diag);
+    assert_int_equal(tune_rank(order, &tune, TUNE_BY_SPEED), 1);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tune.candidates.at[i].represents, order[0]);
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+/* One GPU has no communicator: half of what NCCL would take for one is no reason to prune. */
+static void nccl_takes_nothing_on_one_gpu(void **state)
+{
+    (void)state;
+    for (int gpus = 1; gpus <= 2; gpus++) {
+        struct loaded *loaded = load_text(gpus == 1 ? BASE "sweep: [{cluster.gpus: [1]}]\n" : BASE, NULL, 0);
+        struct hw *hw = &loaded->set.points[0].hw;
+        struct tune tune;
+        assert_true(hw->node.nccl_bytes.value > 0);
+        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0}, &loaded->arena);
+        double most = 0;
+        for (int i = 0; i < tune.candidates.n; i++)
+            most = most < tune.candidates.at[i].least_bytes ? tune.candidates.at[i].least_bytes : most;
+        vec_free(&tune.candidates);
+        hw->gpu.hbm_capacity.value = hw->gpu.context_bytes.value + most + hw->node.nccl_bytes.value / 2;
+        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0}, &loaded->arena);
+        int pruned = 0;
+        for (int i = 0; i < tune.candidates.n; i++)
+            pruned += tune.candidates.at[i].state == TUNE_PRUNED;
+        assert_true(gpus == 1 ? pruned == 0 : pruned > 0);
+        vec_free(&tune.candidates);
+        unload(loaded);
+    }
 }
 
 /* 10^9 tokens at s tokens/s and GPU are 10^9 / s / 3600 GPU-hours; times $/h, times kW. */
@@ -258,10 +337,10 @@ static void cost(void **state)
     assert_int_equal(tune.count[TUNE_RAN], 1);
     assert_int_equal(tune.count[TUNE_LEFT_OUT], 29);
     const struct tune_candidate *first = &tune.candidates.at[0];
-    double hours = 1e9 / (first->tokens_per_s / 8) / 3600;
-    assert_near(first->gpu_hours_per_gtokens, hours, 1e-9 * hours);
-    assert_near(first->usd_per_gtokens, 2 * hours, 1e-9 * hours);
-    assert_near(first->kwh_per_gtokens, 0.3 * hours, 1e-9 * hours); /* V100: 300 W */
+    double hours = 1e9 / (first->quiet.tokens_per_s / 8) / 3600;
+    assert_near(first->quiet.gpu_hours_per_gtokens, hours, 1e-9 * hours);
+    assert_near(first->quiet.usd_per_gtokens, 2 * hours, 1e-9 * hours);
+    assert_near(first->quiet.kwh_per_gtokens, 0.3 * hours, 1e-9 * hours); /* V100: 300 W */
     vec_free(&tune.candidates);
     unload(loaded);
 }
@@ -278,6 +357,9 @@ int main(void)
         cmocka_unit_test(state_is_shared_out_over_the_group),
         cmocka_unit_test(settings_give_back_the_candidate),
         cmocka_unit_test(ranks),
+        cmocka_unit_test(noise_decides),
+        cmocka_unit_test(finalists_represent_those_alike),
+        cmocka_unit_test(nccl_takes_nothing_on_one_gpu),
         cmocka_unit_test(cost),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);

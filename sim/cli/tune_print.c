@@ -1,0 +1,405 @@
+#include "cli/tune.h"
+
+#include "cli/table.h"
+#include "cli/vary.h"
+#include "cli/words.h"
+#include "config/csv.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static const char *prefetch(const struct scenario_point *point)
+{
+    const struct strategy_options *strategy = &point->options.strategy;
+    if (strategy->kind != STRATEGY_FSDP)
+        return "-";
+    if (strategy->fsdp.forward_prefetch)
+        return "forward + PRE";
+    return backward_prefetch_names[strategy->fsdp.backward_prefetch];
+}
+
+/* What the scenario sweeps and the search does not settle. */
+static void find_swept(
+    struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
+{
+    const char *settings = tune_settings(any, arena);
+    struct vary all;
+    vary_find_unnamed(&all, set, arena);
+    *out = (struct vary){0};
+    for (int i = 0; i < all.options.n; i++)
+        if (!strstr(settings, arena_printf(arena, "--set %s=", all.options.at[i].path)))
+            vec_push(&out->options, all.options.at[i]);
+    vec_free(&all.options);
+}
+
+/* What a table or a CSV is made of. */
+struct print {
+    FILE *out;
+    const struct tune_command *command;
+    const struct scenario_set *set;
+    const struct tune *tune;
+    struct vary swept;
+    bool noise, retries, tokens; /* whether these are columns */
+    struct arena *arena;
+};
+
+static const double GTOKENS = 1e9, S_PER_DAY = 86400;
+
+static double days(const struct print *print, const struct tune_rates *rates)
+{
+    return print->command->tokens / rates->tokens_per_s / S_PER_DAY;
+}
+
+/* Of an amount for 10^9 tokens that of all. */
+static double of_all(const struct print *print, double per_gtokens)
+{
+    return per_gtokens * print->command->tokens / GTOKENS;
+}
+
+/* Of the candidate and those that it represents. */
+static const char *prefetches(const struct print *print, int index)
+{
+    const char *text = prefetch(&print->tune->candidates.at[index].point);
+    for (int i = 0; i < print->tune->candidates.n; i++)
+        if (i != index && print->tune->candidates.at[i].represents == index)
+            text = arena_printf(print->arena, "%s, %s", text, prefetch(&print->tune->candidates.at[i].point));
+    return text;
+}
+
+static void number(const struct print *print, struct table *table, int digits, double value)
+{
+    table_cell(table, arena_printf(print->arena, "%.*f", digits, value));
+}
+
+static void columns(const struct print *print, struct table *table)
+{
+    const char *counted = words_counted_all(print->set);
+    table_column(table, "GPU", "", true);
+    table_column(table, "GPUs", "", false);
+    table_column(table, "strategy", "", true);
+    for (int i = 0; i < print->swept.options.n; i++)
+        table_column(table, print->swept.options.at[i].path, "", true);
+    table_column(table, "group", "GPUs", false);
+    table_column(table, "prefetch", "", true);
+    table_column(table, "checkpoint", "", true);
+    table_column(table, "batch", "/GPU", false);
+    table_column(table, "accum", "", false);
+    table_column(table, arena_printf(print->arena, "%s/s", counted), "of the job", false);
+    table_column(table, "TFLOPS", "/GPU", false);
+    if (print->noise)
+        table_column(table, "no noise", "TFLOPS", false);
+    if (print->retries)
+        table_column(table, "retries", "/step", false);
+    table_column(table, "HBM peak", "GiB", false);
+    if (print->tokens) {
+        table_column(table, "time", "days", false);
+        table_column(table, "GPU-h", "", false);
+        table_column(table, "cost", "$", false);
+        table_column(table, "energy", "MWh", false);
+    } else {
+        table_column(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), false);
+        table_column(table, "cost", "$/10^9", false);
+        table_column(table, "energy", "kWh/10^9", false);
+    }
+}
+
+static void row(const struct print *print, struct table *table, int index)
+{
+    const struct tune_candidate *candidate = &print->tune->candidates.at[index];
+    const struct scenario_point *point = &candidate->point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    const struct tune_rates *rates = &candidate->noisy;
+    bool grouped = strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_group_size > 0;
+    double all = print->tokens ? print->command->tokens / GTOKENS : 1, usd = rates->usd_per_gtokens * all;
+    table_cell(table, point->hw.gpu.name);
+    number(print, table, 0, (double)point->options.cluster.gpus);
+    table_cell(table, strategy_label(strategy));
+    for (int i = 0; i < print->swept.options.n; i++)
+        table_cell(table, vary_short(&print->swept.options.at[i], &point->options, print->arena));
+    table_cell(table, grouped ? arena_printf(print->arena, "%" PRId64, strategy->fsdp.sharding_group_size) : "-");
+    table_cell(table, prefetches(print, index));
+    table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
+    number(print, table, 0, (double)strategy->train.micro_batch);
+    number(print, table, 0, (double)strategy_micro_steps(&strategy->train));
+    number(print, table, 0, rates->tokens_per_s);
+    number(print, table, 1, rates->tflops_per_gpu);
+    if (print->noise)
+        number(print, table, 1, candidate->quiet.tflops_per_gpu);
+    if (print->retries)
+        number(print, table, 1, rates->retries);
+    number(print, table, 1, rates->peak_bytes / 0x1p30);
+    if (print->tokens)
+        number(print, table, 1, days(print, rates));
+    number(print, table, print->tokens ? 0 : 1, rates->gpu_hours_per_gtokens * all);
+    table_cell(table, usd > 0 ? arena_printf(print->arena, "%.*f", print->tokens ? 0 : 2, usd) : "-");
+    number(print, table, 1, rates->kwh_per_gtokens * all / (print->tokens ? 1e3 : 1));
+}
+
+/* The first rows of an order. */
+static void print_best(struct print *print, const int *order, int n, int rows)
+{
+    struct table table = {0};
+    print->noise = print->retries = false;
+    for (int i = 0; i < n && i < rows; i++) {
+        const struct tune_candidate *candidate = &print->tune->candidates.at[order[i]];
+        print->noise = print->noise || candidate->noisy.step_time_s != candidate->quiet.step_time_s;
+        print->retries = print->retries || candidate->noisy.retries > 0;
+    }
+    columns(print, &table);
+    for (int i = 0; i < n && i < rows; i++)
+        row(print, &table, order[i]);
+    table_print(print->out, &table);
+    table_free(&table);
+}
+
+/* text as one word of a shell. */
+static const char *shell_word(const char *text, struct arena *arena)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=+-,:@%";
+    if (*text && strspn(text, plain) == strlen(text))
+        return text;
+    const char *word = "'";
+    for (; *text; text++)
+        word = arena_printf(arena, *text == '\'' ? "%s'\\''" : "%s%c", word, *text);
+    return arena_printf(arena, "%s'", word);
+}
+
+/* The candidate as a command: what --set gave beside the settings searched, these, what the scenario sweeps. */
+static void print_command(const struct print *print, int index)
+{
+    FILE *out = print->out;
+    struct arena *arena = print->arena;
+    const struct tune_command *command = print->command;
+    const struct tune_candidate *candidate = &print->tune->candidates.at[index];
+    const char *settings = tune_settings(candidate, arena);
+    struct vary vary;
+    vary_find(&vary, print->set, arena);
+    fprintf(out, "\nthe first: flopcast run %s", shell_word(command->file, arena));
+    for (int i = 0; i < command->overrides.n; i++) {
+        const struct scenario_override *given = &command->overrides.at[i];
+        bool is_set = strstr(settings, arena_printf(arena, "--set %s=", given->key)) != NULL;
+        for (int k = 0; k < vary.options.n && !is_set; k++)
+            is_set = strcmp(vary.options.at[k].path, given->key) == 0;
+        if (!is_set)
+            fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", given->key, given->value), arena));
+    }
+    fprintf(out, " %s", settings);
+    for (int i = 0; i < vary.options.n; i++) {
+        const struct vary_option *option = &vary.options.at[i];
+        const char *value = vary_text(option, &candidate->point.options, arena);
+        if (!strstr(settings, arena_printf(arena, "--set %s=", option->path)))
+            fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", option->path, value), arena));
+    }
+    fputc('\n', out);
+    vec_free(&vary.options);
+}
+
+/* Why there is nothing to rank. */
+static void print_none(FILE *out, const struct tune *tune)
+{
+    int left = tune->count[TUNE_LEFT_OUT];
+    if (left > 0)
+        fprintf(out, "none of the %d tried fits; %d left out by --limit: take a larger one, or a smaller --max-batch\n",
+            tune->count[TUNE_OOM] + tune->count[TUNE_PRUNED], left);
+    else
+        fputs("nothing fits: take more or larger GPUs, a shorter train.seq_len, or train.attention=flash\n", out);
+}
+
+static void print_counts(FILE *out, const struct tune *tune)
+{
+    fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
+        tune->candidates.n, plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM],
+        tune->count[TUNE_PRUNED]);
+    if (tune->count[TUNE_LEFT_OUT] > 0)
+        fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
+    if (tune->n_refused > 0)
+        fprintf(
+            out, "\n%d more %s not possible: %s", tune->n_refused, tune->n_refused == 1 ? "is" : "are", tune->refusal);
+    fputs("\n", out);
+}
+
+/* The GPUs of the candidates that ran, with or without a price; by the first candidate of each. */
+static const char *gpu_names(const struct print *print, bool priced)
+{
+    const char *names = "";
+    for (int i = 0; i < print->tune->candidates.n; i++) {
+        const struct tune_candidate *candidate = &print->tune->candidates.at[i];
+        const char *name = candidate->point.hw.gpu.name;
+        if (candidate->state == TUNE_RAN && (candidate->point.hw.gpu.price.value > 0) == priced && !strstr(names, name))
+            names = arena_printf(print->arena, "%s%s%s", names, *names ? ", " : "", name);
+    }
+    return names;
+}
+
+static bool same_source(const struct hw_gpu *a, const struct hw_gpu *b)
+{
+    return strcmp(a->price.source, b->price.source) == 0;
+}
+
+/* A line for each source of prices: what it says of which GPU. */
+static void print_prices(const struct print *print)
+{
+    VEC(const struct hw_gpu *) known = {0};
+    for (int i = 0; i < print->tune->candidates.n; i++) {
+        const struct tune_candidate *candidate = &print->tune->candidates.at[i];
+        const struct hw_gpu *gpu = &candidate->point.hw.gpu;
+        bool is_known = candidate->state != TUNE_RAN || !(gpu->price.value > 0);
+        for (int k = 0; k < known.n && !is_known; k++)
+            is_known = strcmp(known.at[k]->name, gpu->name) == 0 && known.at[k]->price.value == gpu->price.value;
+        if (!is_known)
+            vec_push(&known, gpu);
+    }
+    for (int i = 0; i < known.n; i++) {
+        const char *separator = "price: ";
+        bool printed = false;
+        for (int k = 0; k < i; k++)
+            printed = printed || same_source(known.at[k], known.at[i]);
+        for (int k = i; k < known.n && !printed; k++)
+            if (same_source(known.at[k], known.at[i])) {
+                fprintf(print->out, "%s%s %g $/h", separator, known.at[k]->name, known.at[k]->price.value);
+                separator = ", ";
+            }
+        if (!printed)
+            fprintf(print->out, ": %s\n", known.at[i]->price.source);
+    }
+    vec_free(&known);
+}
+
+static void print_title(const struct print *print, const char *what)
+{
+    fprintf(print->out, "%s", what);
+    if (print->tokens)
+        fprintf(print->out, ", for %s %s", print->command->tokens_text, words_counted_all(print->set));
+    fputs("\n\n", print->out);
+}
+
+static void print_noise(const struct print *print)
+{
+    if (print->noise)
+        fprintf(print->out,
+            "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast run` has it\n",
+            print->tune->n_finalists);
+}
+
+/* The order asked for; what it leaves out because it has no price; the best by the other order, if that is another. */
+static void print_orders(struct print *print, int *order)
+{
+    const struct tune *tune = print->tune;
+    int by = print->command->by, top = print->command->top, n = tune_rank(order, tune, (enum tune_order)by);
+    bool all = by == TUNE_BY_SPEED, none_priced = !all && n == 0;
+    const char *unpriced = gpu_names(print, false);
+    int first = -1;
+    if (n > 0) {
+        first = order[0];
+        print_title(print, arena_printf(print->arena, "best by %s", tune_order_names[by]));
+        print_best(print, order, n, top);
+        print_noise(print);
+        print_command(print, first);
+    }
+    if (!all && (n = tune_rank(order, tune, TUNE_UNPRICED)) > 0) {
+        fputs(first >= 0 ? "\n" : "", print->out);
+        print_title(print, arena_printf(print->arena, "no price, so by GPU-hours: %s", unpriced));
+        print_best(print, order, n, top);
+        if (none_priced) {
+            first = order[0];
+            print_noise(print);
+            print_command(print, first);
+        }
+    }
+    int other = !all ? TUNE_BY_SPEED : *gpu_names(print, true) ? TUNE_BY_COST : TUNE_UNPRICED;
+    if (tune_rank(order, tune, (enum tune_order)other) > 0 && order[0] != first) {
+        fputc('\n', print->out);
+        print_title(print, other == TUNE_BY_SPEED  ? "best by speed"
+                           : other == TUNE_BY_COST ? "best by cost"
+                                                   : "fewest GPU-hours");
+        print_best(print, order, 1, 1);
+    }
+    if (*unpriced)
+        fprintf(print->out, "\nno price: %s; --price NAME=DOLLARS an hour gives one\n", unpriced);
+}
+
+void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
+{
+    struct print print = {
+        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens > 0, .arena = arena};
+    int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
+    int n = tune_rank(order, tune, TUNE_BY_SPEED);
+    if (n == 0)
+        print_none(out, tune);
+    else {
+        find_swept(&print.swept, set, &tune->candidates.at[order[0]], arena);
+        print_orders(&print, order);
+    }
+    print_counts(out, tune);
+    print_prices(&print);
+    vec_free(&print.swept.options);
+    free(order);
+}
+
+static void print_csv_number(FILE *out, bool known, double value)
+{
+    fputc(',', out);
+    if (known)
+        fprintf(out, "%.15g", value);
+}
+
+static void csv_rates(const struct print *print, bool known, const struct tune_rates *rates)
+{
+    print_csv_number(print->out, known, rates->step_time_s);
+    print_csv_number(print->out, known, rates->tflops_per_gpu);
+    print_csv_number(print->out, known, rates->tokens_per_s);
+    print_csv_number(print->out, known, rates->gpu_hours_per_gtokens);
+    print_csv_number(print->out, known && rates->usd_per_gtokens > 0, rates->usd_per_gtokens);
+    print_csv_number(print->out, known, rates->kwh_per_gtokens);
+    print_csv_number(print->out, known, rates->retries);
+    if (print->tokens) {
+        print_csv_number(print->out, known, days(print, rates));
+        print_csv_number(print->out, known && rates->usd_per_gtokens > 0, of_all(print, rates->usd_per_gtokens));
+    }
+}
+
+static void csv_row(const struct print *print, const struct tune_candidate *candidate)
+{
+    const struct scenario_point *point = &candidate->point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    bool fsdp = strategy->kind == STRATEGY_FSDP, ran = candidate->state == TUNE_RAN;
+    FILE *out = print->out;
+    csv_write_text(out, point->model.shape.name);
+    fputc(',', out);
+    csv_write_text(out, point->hw.cluster.name);
+    fputc(',', out);
+    csv_write_text(out, vary_assignments(&print->swept, point, print->arena));
+    fprintf(out, ",%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%" PRId64 ",%s", point->options.cluster.gpus,
+        strategy_label(strategy), fsdp ? strategy->fsdp.sharding_group_size : 0,
+        fsdp ? backward_prefetch_names[strategy->fsdp.backward_prefetch] : "",
+        fsdp ? strategy->fsdp.forward_prefetch ? "true" : "false" : "",
+        checkpointing_names[strategy->train.activation_checkpointing], strategy->train.micro_batch,
+        strategy_micro_steps(&strategy->train), tune_state_names[candidate->state]);
+    print_csv_number(out, true, candidate->least_bytes);
+    print_csv_number(out, ran, candidate->quiet.peak_bytes);
+    csv_rates(print, ran, &candidate->quiet);
+    csv_rates(print, ran && candidate->finalist, &candidate->noisy);
+    fputs("\r\n", out);
+}
+
+void tune_print_csv(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+    const struct tune *tune, struct arena *arena)
+{
+    static const char *const rates[] = {"step_time_s", "tflops_per_gpu", "tokens_per_s", "gpu_hours_per_gtokens",
+        "usd_per_gtokens", "kwh_per_gtokens", "alloc_retries_a_step", "days", "usd"};
+    struct print print = {
+        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens > 0, .arena = arena};
+    if (tune->candidates.n > 0)
+        find_swept(&print.swept, set, &tune->candidates.at[0], arena);
+    fputs("model,cluster,swept,gpus,strategy,sharding_group_size,backward_prefetch,forward_prefetch,activation_"
+          "checkpointing,micro_batch,grad_accum,status,least_bytes,peak_allocated_bytes",
+        out);
+    for (int noise = 0; noise < 2; noise++)
+        for (size_t i = 0; i < sizeof rates / sizeof *rates - (print.tokens ? 0 : 2); i++)
+            fprintf(out, ",%s%s", noise ? "noisy_" : "", rates[i]);
+    fputs("\r\n", out);
+    for (int i = 0; i < tune->candidates.n; i++)
+        csv_row(&print, &tune->candidates.at[i]);
+    vec_free(&print.swept.options);
+}
