@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double ms = 1e3; /* a second */
+static const double ms = 1e3;           /* a second */
+static const double least_share = 1e-3; /* of the step: a smaller difference is none */
 
 void trace_check_free(struct trace_check *check)
 {
@@ -78,7 +79,7 @@ static void differ(struct trace_check *check, const char *what, double measured_
 {
     struct arena *arena = &check->arena;
     double by_s = measured_s - simulated_s;
-    if (measured_s == 0 && simulated_s == 0)
+    if (fabs(by_s) < least_share * check->measured.step_s)
         return;
     const char *percent = simulated_s > 0 ? arena_printf(arena, " (%+.0f %%)", 100 * by_s / simulated_s) : "";
     const char *text = arena_printf(arena, "%s %.3g ms a step %s than simulated: %.4g ms, simulated %.4g ms%s%s", what,
@@ -139,7 +140,8 @@ static void find_differences(struct trace_check *check)
     differ(check, "copies from or to the host that nothing hides take", measured->copies_s, simulated->copies_s, "");
     differ(check, "the GPU is idle", measured->idle_s, simulated->idle_s,
         "; it waits for the host: launches, Python, the next batch");
-    qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at, largest_first);
+    if (check->differences.n > 0)
+        qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at, largest_first);
 }
 
 /* ---- the simulation ---- */

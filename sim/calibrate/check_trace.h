@@ -26,7 +26,7 @@ struct trace_check {
     struct scenario_result result;
     struct trace simulation;
     struct trace_sum simulated;
-    VEC(struct trace_difference) differences; /* the largest first */
+    VEC(struct trace_difference) differences; /* the largest first; without those below 0.1 % of the step */
     struct arena arena;
 };
 

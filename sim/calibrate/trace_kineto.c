@@ -62,11 +62,11 @@ static int32_t ranks_of(const struct kineto_event *event)
 static int class_of(const struct kineto_event *event, int8_t *kind)
 {
     int class = trace_classify(event->name, kind);
-    if (event->category != KINETO_KERNEL)
-        return strstr(event->name, "HtoD") || strstr(event->name, "DtoH") ? KERNEL_HOST_COPY : KERNEL_COPY;
     for (int k = 0; *event->kind && k < KERNEL_KIND_COUNT; k++)
         if (strcmp(event->kind, kernel_kind_names[k]) == 0)
             return k;
+    if (event->category != KINETO_KERNEL)
+        return class == KERNEL_HOST_COPY ? KERNEL_HOST_COPY : KERNEL_COPY;
     return *event->collective ? TRACE_COLLECTIVE : class;
 }
 

@@ -50,8 +50,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     char *end = NULL;
     switch (key) {
     case KEY_SCENARIO:
-        if (command->scenario)
-            argp_error(state, "--scenario %s: there is one already, %s", arg, command->scenario);
         command->scenario = arg;
         return 0;
     case KEY_SET:
@@ -288,13 +286,14 @@ static void print_kernels(FILE *out, const struct trace_sum *sum, int top, struc
     table_free(&table);
 }
 
-static void print_differences(FILE *out, const struct trace_check *check, int top)
+static void print_differences(FILE *out, const struct trace_check *check, int top, struct arena *arena)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
-    fprintf(out,
-        "\nthe step takes %.4g ms, simulated %.4g ms (measured / simulated - 1 = %+.1f %%); what differs most:\n",
-        m->step_s * ms, s->step_s * ms, 100 * (m->step_s / s->step_s - 1));
-    for (int i = 0; i < check->differences.n && i < top; i++)
+    int n = check->differences.n;
+    fprintf(out, "\nthe step takes %.4g ms, simulated %.4g ms (measured / simulated - 1 = %s %%); %s\n", m->step_s * ms,
+        s->step_s * ms, words_number(arena, 100 * (m->step_s / s->step_s - 1), 1, true),
+        n > 0 ? "what differs most:" : "no part differs by 0.1 % of the step");
+    for (int i = 0; i < n && i < top; i++)
         fprintf(out, "%3d. %s\n", i + 1, check->differences.at[i].text);
 }
 
@@ -307,7 +306,7 @@ static void print(FILE *out, const struct check_command *command, const struct t
     print_collectives(out, check, command->top, &arena);
     print_kernels(out, &check->measured, command->top, &arena);
     if (check->compared)
-        print_differences(out, check, command->top);
+        print_differences(out, check, command->top, &arena);
     arena_release(&arena);
 }
 

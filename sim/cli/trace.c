@@ -1,4 +1,4 @@
-#include "cli/trace.h"
+#include "cli/trace_events.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -7,20 +7,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-enum { STEP_THREAD = 1 };
 static const int stream_threads[STREAM_COUNT] = {[STREAM_COMPUTE] = 7,
     [STREAM_COMM] = 20,
     [STREAM_REPLICATE] = 21,
     [STREAM_UNSHARD] = 22,
     [STREAM_POST] = 23,
-    [STREAM_LOADER] = 24};
-
-struct writer {
-    FILE *out;
-    const struct scenario_point *point;
-    const struct exec_result *exec;
-    bool first; /* no event yet */
-};
+    [STREAM_LOADER] = LOADER_THREAD};
 
 /* ---- a FILE that compresses ---- */
 
@@ -56,78 +48,71 @@ static FILE *open_output(const char *path)
     return out;
 }
 
-/* ---- events ---- */
+/* ---- metadata ---- */
 
-/* A time in microseconds, cut to nanoseconds. */
-static void time_us(FILE *out, ps_t time)
+static void write_name(struct trace_writer *w, const char *what, int pid, int tid, const char *name)
 {
-    ps_t ns = time / 1000;
-    fprintf(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
-}
-
-/* Everything of an event up to its arguments, whose object the caller ends. */
-static void begin_event(struct writer *w, char phase, const char *name, int pid, int tid)
-{
-    fprintf(w->out, "%s\n{\"ph\": \"%c\", \"pid\": %d, \"tid\": %d, \"name\": ", w->first ? "" : ",", phase, pid, tid);
-    json_write_string(w->out, name);
-    w->first = false;
-}
-
-static void begin_slice(
-    struct writer *w, const char *category, const char *name, int pid, int tid, ps_t start, ps_t end)
-{
-    begin_event(w, 'X', name, pid, tid);
-    fprintf(w->out, ", \"cat\": \"%s\", \"ts\": ", category);
-    time_us(w->out, start);
-    fputs(", \"dur\": ", w->out);
-    time_us(w->out, end / 1000 * 1000 - start / 1000 * 1000);
-    fputs(", \"args\": {", w->out);
-}
-
-static void write_name(struct writer *w, const char *what, int pid, int tid, const char *name)
-{
-    begin_event(w, 'M', what, pid, tid);
+    trace_begin(w, 'M', what, pid, tid);
     fputs(", \"args\": {\"name\": ", w->out);
     json_write_string(w->out, name);
     fputs("}}", w->out);
 }
 
-static void write_metadata(struct writer *w, int rank, const bool used[STREAM_COUNT])
+/* Threads stand in the order in which they are written. */
+static void write_thread(struct trace_writer *w, int rank, int tid, const char *name)
+{
+    write_name(w, "thread_name", rank, tid, name);
+    trace_begin(w, 'M', "thread_sort_index", rank, tid);
+    fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", w->threads++);
+}
+
+static void write_metadata(struct trace_writer *w, int rank, const bool used[STREAM_COUNT])
 {
     int per_node = hw_gpus_per_node(&w->point->hw);
     char name[160];
     snprintf(name, sizeof name, "rank %d / node %d GPU %d (%s)", rank, rank / per_node, rank % per_node,
         w->point->hw.gpu.name);
     write_name(w, "process_name", rank, 0, name);
-    begin_event(w, 'M', "process_sort_index", rank, 0);
+    trace_begin(w, 'M', "process_sort_index", rank, 0);
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", rank);
-    write_name(w, "thread_name", rank, STEP_THREAD, "step");
+    write_thread(w, rank, HOST_THREAD, "host thread");
+    write_thread(w, rank, STEP_THREAD, "step on the GPU");
     for (int s = 0; s < STREAM_COUNT; s++) {
         if (!used[s])
             continue;
         snprintf(name, sizeof name, "stream %d %s", stream_threads[s], plan_stream_names[s]);
-        write_name(w, "thread_name", rank, stream_threads[s], name);
+        write_thread(w, rank, stream_threads[s], s == STREAM_LOADER ? "data loader" : name);
     }
 }
 
-static void write_place(struct writer *w, const struct exec_span *span, int rank)
+/* ---- what streams did ---- */
+
+static void write_place(struct trace_writer *w, const struct exec_span *span, int rank)
 {
-    fprintf(w->out, "\"device\": %d, \"stream\": %d, \"op\": %d, \"phase\": \"%s\"",
-        rank % hw_gpus_per_node(&w->point->hw), stream_threads[span->stream], span->op, plan_phase_names[span->phase]);
+    fprintf(w->out, "\"device\": %d, \"stream\": %d, \"correlation\": %" PRId64 ", \"op\": %d, \"phase\": \"%s\"",
+        rank % hw_gpus_per_node(&w->point->hw), stream_threads[span->stream], trace_correlation(w, span->op), span->op,
+        plan_phase_names[span->phase]);
 }
 
-static void write_kernel(struct writer *w, const struct exec_span *span, int rank)
+static void write_kernel(struct trace_writer *w, const struct exec_span *span, int rank)
 {
-    begin_slice(w, span->kernel == KERNEL_COPY ? "gpu_memcpy" : "kernel", span->name, rank,
-        stream_threads[span->stream], span->start, span->end);
+    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank, stream_threads[span->stream],
+        span->start, span->end);
     write_place(w, span, rank);
     fprintf(w->out, ", \"kind\": \"%s\", \"alone (us)\": ", kernel_kind_names[span->kernel]);
-    time_us(w->out, span->alone);
+    trace_time(w->out, span->alone);
     fputs("}}", w->out);
 }
 
+/* Threads of the host that make the next batch; no GPU takes part. */
+static void write_loader(struct trace_writer *w, const struct exec_span *span, int rank)
+{
+    trace_slice(w, "cpu_op", span->name, rank, LOADER_THREAD, span->start, span->end);
+    fprintf(w->out, "\"op\": %d}}", span->op);
+}
+
 /* How PyTorch and NCCL call a collective; elements in and out of each rank as shares of the whole message. */
-static void write_collective(struct writer *w, const struct exec_span *span, int rank)
+static void write_collective(struct trace_writer *w, const struct exec_span *span, int rank)
 {
     static const struct {
         const char *pytorch, *nccl;
@@ -143,7 +128,7 @@ static void write_collective(struct writer *w, const struct exec_span *span, int
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,
         coll_algorithm_names[span->algorithm], coll_protocol_names[span->protocol]);
-    begin_slice(w, "kernel", name, rank, stream_threads[span->stream], span->start, span->end);
+    trace_slice(w, "kernel", name, rank, stream_threads[span->stream], span->start, span->end);
     write_place(w, span, rank);
     fputs(", \"plan op\": ", w->out);
     json_write_string(w->out, span->name);
@@ -152,63 +137,85 @@ static void write_collective(struct writer *w, const struct exec_span *span, int
         "\"dtype\": \"Byte\", \"waited for ranks (us)\": ",
         kinds[span->collective].pytorch, kinds[span->collective].in_is_share ? share : span->bytes,
         kinds[span->collective].out_is_share ? share : span->bytes, span->group_size);
-    time_us(w->out, span->moving - span->start);
+    trace_time(w->out, span->moving - span->start);
     fputs("}}", w->out);
 }
 
-/* The first span of a rank, or of one after it: spans stand by rank. */
-static int first_span(const struct exec_result *exec, int rank)
+static void write_spans(struct trace_writer *w, int rank)
 {
-    int low = 0, high = exec->n_spans;
-    while (low < high) {
-        int middle = low + (high - low) / 2;
-        if (exec->spans[middle].rank < rank)
-            low = middle + 1;
+    for (int i = 0; i < w->n_spans; i++) {
+        const struct exec_span *span = &w->spans[i];
+        if (span->is_collective)
+            write_collective(w, span, rank);
+        else if (span->stream == STREAM_LOADER)
+            write_loader(w, span, rank);
         else
-            high = middle;
+            write_kernel(w, span, rank);
     }
-    return low;
+    for (int i = 0; i < w->n_spans; i++) {
+        const struct exec_span *span = &w->spans[i], *awaited = trace_span_of(w, span->waits_for);
+        trace_arrow(
+            w, awaited, stream_threads[span->stream], span->start, rank, awaited ? stream_threads[awaited->stream] : 0);
+    }
 }
 
-static void write_rank(struct writer *w, int rank)
+/* The spans of a rank, or where those of another stand for it. */
+static void find_spans(struct trace_writer *w, int rank)
+{
+    const struct exec_result *exec = w->exec;
+    int simulated = exec->ranks_simulated == 1 ? 0 : rank, first = 0, first_host = 0;
+    while (first < exec->n_spans && exec->spans[first].rank < simulated)
+        first++;
+    while (first_host < exec->n_host_spans && exec->host_spans[first_host].rank < simulated)
+        first_host++;
+    w->spans = exec->spans + first;
+    w->host_spans = exec->host_spans + first_host;
+    for (w->n_spans = 0; first + w->n_spans < exec->n_spans && w->spans[w->n_spans].rank == simulated;)
+        w->n_spans++;
+    for (w->n_host_spans = 0;
+         first_host + w->n_host_spans < exec->n_host_spans && w->host_spans[w->n_host_spans].rank == simulated;)
+        w->n_host_spans++;
+    for (int i = 0; i < w->n_ops; i++)
+        w->span_of_op[i] = -1;
+    for (int i = 0; i < w->n_spans; i++)
+        w->span_of_op[w->spans[i].op] = i;
+}
+
+static void write_rank(struct trace_writer *w, int rank)
 {
     const struct exec_result *exec = w->exec;
     const struct exec_options *options = &w->point->options.exec;
-    int simulated = exec->ranks_simulated == 1 ? 0 : rank; /* one stands for all */
-    int first = first_span(exec, simulated), end = first_span(exec, simulated + 1);
     bool used[STREAM_COUNT] = {false};
-    for (int i = first; i < end; i++)
-        used[exec->spans[i].stream] = true;
+    find_spans(w, rank);
+    for (int i = 0; i < w->n_spans; i++)
+        used[w->spans[i].stream] = true;
     write_metadata(w, rank, used);
     if (exec->status != EXEC_OK)
         return;
     char step[48];
     snprintf(step, sizeof step, "ProfilerStep#%" PRId64, options->warmup_steps + options->steps - 1);
-    begin_slice(w, "user_annotation", step, rank, STEP_THREAD, exec->last_step_start, exec->last_step_end);
+    trace_slice(w, "gpu_user_annotation", step, rank, STEP_THREAD, exec->last_step_start, exec->last_step_end);
     fputs("}}", w->out);
-    for (int i = first; i < end; i++) {
-        if (exec->spans[i].is_collective)
-            write_collective(w, &exec->spans[i], rank);
-        else
-            write_kernel(w, &exec->spans[i], rank);
-    }
+    trace_host(w, rank, step);
+    write_spans(w, rank);
+    w->first_correlation += w->n_ops;
 }
 
-static void write_memory(struct writer *w)
+static void write_memory(struct trace_writer *w)
 {
     const struct exec_result *exec = w->exec;
     if (exec->status == EXEC_OOM) {
         char name[160];
         snprintf(name, sizeof name, "out of memory: %s", exec->memory.oom_op);
-        begin_event(w, 'i', name, 0, STEP_THREAD);
+        trace_begin(w, 'i', name, 0, STEP_THREAD);
         fputs(", \"ts\": 0, \"s\": \"g\"}", w->out);
     }
     for (int i = 0; i < exec->n_timeline; i++) {
         const struct exec_memory_sample *sample = &exec->timeline[i];
         ps_t since = (ps_t)(sample->time_s * (double)PS_PER_S), time = exec->last_step_start + since;
-        begin_event(w, 'C', "HBM (GiB)", 0, 0);
+        trace_begin(w, 'C', "HBM (GiB)", 0, 0);
         fputs(", \"ts\": ", w->out);
-        time_us(w->out, time > 0 ? time : 0);
+        trace_time(w->out, time > 0 ? time : 0);
         fputs(", \"args\": {", w->out);
         for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
             if (c != HBM_CONTEXT && c != HBM_NCCL) /* fixed, and in no sample */
@@ -218,7 +225,7 @@ static void write_memory(struct writer *w)
     }
 }
 
-static void write_all(struct writer *w)
+static void write_all(struct trace_writer *w)
 {
     const struct scenario *options = &w->point->options;
     const int *ranks = options->exec.trace_ranks;
@@ -245,16 +252,25 @@ static void write_all(struct writer *w)
 enum status trace_write(
     const char *path, const struct scenario_point *point, const struct scenario_result *result, struct diag *diag)
 {
-    struct writer w = {.out = open_output(path), .point = point, .exec = &result->exec, .first = true};
+    struct trace_writer w = {.out = open_output(path),
+        .point = point,
+        .exec = &result->exec,
+        .n_ops = (int)result->plan_ops,
+        .first = true,
+        .thread_of = stream_threads,
+        .first_correlation = 1};
+    w.next_arrow = w.first_correlation + (int64_t)w.n_ops * point->options.exec.n_trace_ranks;
+    w.span_of_op = xcalloc((size_t)w.n_ops + 1, sizeof *w.span_of_op);
     bool opened = w.out != NULL, ok = opened;
     if (ok) {
         write_all(&w);
         ok = ferror(w.out) == 0;
         ok = fclose(w.out) == 0 && ok;
     }
+    int why = errno;
+    free(w.span_of_op);
     if (ok)
         return STATUS_OK;
-    int why = errno;
     struct stat info;
     if (opened && stat(path, &info) == 0 && S_ISREG(info.st_mode)) /* /dev/full stays */
         unlink(path);

@@ -299,6 +299,7 @@ static void close_sim(struct sim *sim)
     ledger_release(sim);
     vec_free(&sim->timeline);
     vec_free(&sim->spans);
+    vec_free(&sim->host_spans);
     net_release(&sim->net);
     engine_release(&sim->engine);
     free(sim);

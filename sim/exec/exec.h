@@ -14,8 +14,8 @@
  * differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job, and
  * without degraded links for groups inside a node; a plan with others is not folded.
  *
- * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span). Off
- * by default; it changes nothing of what is simulated.
+ * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span), and
+ * what the host thread did in it (exec_host_span). Off by default; it changes nothing of what is simulated.
  *
  * HBM: the rank that stands for all runs the caching allocator (hbm.h) in host program order. A new segment costs the
  * host a cudaMalloc (cuda_malloc of the GPU). Where that fails, PyTorch waits for everything that was issued, on all
@@ -133,6 +133,25 @@ struct exec_span {
     int collective;          /* enum coll_kind */
     double bytes;            /* whole message, see coll.h */
     int group_size;
+    int32_t waits_for; /* an op of the same step, on another stream, that had to be done before; -1: none */
+};
+
+/* What the host thread of a rank did. They stand by rank, then in the order of time, and never overlap, but that the
+ * step, which comes first, is around the others. */
+enum exec_host_kind {
+    HOST_STEP,       /* from the first op of the step to the last one's end */
+    HOST_ISSUE,      /* a kernel or collective, which is issued at the end */
+    HOST_WORK,       /* other work */
+    HOST_WAITS,      /* blocked until the op is done */
+    HOST_FULL_QUEUE, /* blocked as the launch queue is full */
+    HOST_ALLOCATES   /* in cudaMalloc; where it was tried again, also until the GPU had run dry */
+};
+struct exec_host_span {
+    ps_t start, end; /* since the run began */
+    int rank;
+    int32_t op;          /* -1 for HOST_STEP; of HOST_WAITS the one waited for, -1: of the step before */
+    uint8_t kind, phase; /* enum exec_host_kind, enum plan_phase */
+    const char *name;    /* the op's, of HOST_WAITS the waiting one's; NULL for HOST_STEP */
 };
 
 struct exec_result {
@@ -152,6 +171,8 @@ struct exec_result {
     int n_timeline;
     struct exec_span *spans; /* in the arena */
     int n_spans;
+    struct exec_host_span *host_spans; /* in the arena */
+    int n_host_spans;
     ps_t last_step_start, last_step_end; /* of the last measured step */
 };
 

@@ -77,6 +77,7 @@ static void begin_stretch(struct sim *sim, int rank_index, int32_t first, int32_
 
 void host_begin_step(struct sim *sim, int rank)
 {
+    trace_host_step(sim, rank);
     begin_stretch(sim, rank, 0, 0);
 }
 
@@ -91,6 +92,7 @@ static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t si
     if (sim->ledgers && measuring(sim, rank->host_step))
         sim->ledgers[rank_index].stall += stood;
     if (stood > 0) {
+        trace_host_stretch(sim, rank_index, HOST_ALLOCATES, sim->engine.now + calls);
         rank->host_base = sim->engine.now + calls;
         rank->host_first = at;
     }
@@ -144,13 +146,16 @@ void host_check(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     if (rank->host_state == HOST_DRAINING)
         retry_when_drained(sim, rank_index);
-    if (rank->host_state == HOST_QUEUE_FULL && outstanding(sim, rank, rank->host_end) <= LAUNCH_QUEUE / 2)
+    if (rank->host_state == HOST_QUEUE_FULL && outstanding(sim, rank, rank->host_end) <= LAUNCH_QUEUE / 2) {
+        trace_host_stretch(sim, rank_index, HOST_FULL_QUEUE, sim->engine.now);
         begin_stretch(sim, rank_index, rank->host_end, rank->host_end);
+    }
     if (rank->host_state != HOST_BLOCKED)
         return;
     const struct plan_op *op = &sim->plan->ops.at[rank->host_end];
     if (!wait_satisfied(sim, rank, sim->plan->waits.at[op->first_wait], rank->host_step))
         return;
+    trace_host_stretch(sim, rank_index, HOST_WAITS, sim->engine.now);
     begin_stretch(sim, rank_index, rank->host_end, rank->host_end + 1);
 }
 
@@ -162,6 +167,7 @@ void host_on_event(void *self, const struct event *event)
     int32_t at = rank->host_end;
     stream_settle(sim, rank_index);
     if (at == sim->plan->ops.n) {
+        trace_host_stretch(sim, rank_index, HOST_WORK, sim->engine.now);
         if (rank->host_step + 1 == sim->total_steps) {
             rank->host_state = HOST_DONE;
             return;

@@ -170,6 +170,7 @@ struct sim {
     VEC(struct exec_memory_sample) timeline;
     bool *traced; /* by rank; NULL: none */
     VEC(struct exec_span) spans;
+    VEC(struct exec_host_span) host_spans;
     struct exec_result *result;
 };
 
@@ -212,7 +213,15 @@ void ledger_result(struct sim *sim);
 /* trace.c */
 void trace_setup(struct sim *sim);
 void trace_record(struct sim *sim, int rank, int stream, struct exec_span span);
+void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
+/* The stretch of host work up to host_end is over; what keeps the host from going on ends now, or is nothing. */
+void trace_host_stretch(struct sim *sim, int rank, enum exec_host_kind blocked, ps_t until);
 void trace_result(struct sim *sim);
+static inline bool tracing_host(const struct sim *sim, int rank)
+{
+    return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
+           sim->ranks[rank].host_step + 1 == sim->total_steps;
+}
 /* Whether the op that a stream of the rank is at belongs to the timeline. */
 static inline bool tracing(const struct sim *sim, int rank, int stream)
 {

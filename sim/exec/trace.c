@@ -14,6 +14,18 @@ void trace_setup(struct sim *sim)
     }
 }
 
+/* The last one that the op waits for on another stream: of several, the one that was issued last. */
+static int32_t awaited(const struct plan *plan, const struct plan_op *op)
+{
+    int32_t found = -1;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+        plan_wait wait = plan->waits.at[w];
+        if (!(wait & PLAN_PREVIOUS_STEP) && plan->ops.at[wait].stream != op->stream && wait > found)
+            found = wait;
+    }
+    return found;
+}
+
 void trace_record(struct sim *sim, int rank_index, int stream_index, struct exec_span span)
 {
     const struct stream *stream = &sim->ranks[rank_index].streams[stream_index];
@@ -25,6 +37,7 @@ void trace_record(struct sim *sim, int rank_index, int stream_index, struct exec
     span.phase = op->phase;
     span.name = op->name;
     span.is_collective = op->kind == OP_COLLECTIVE;
+    span.waits_for = awaited(sim->plan, op);
     if (span.is_collective) {
         const struct plan_collective *collective = &sim->plan->collectives.at[op->index];
         span.collective = (int)collective->kind;
@@ -36,6 +49,84 @@ void trace_record(struct sim *sim, int rank_index, int stream_index, struct exec
     vec_push(&sim->spans, span);
 }
 
+/* ---- the host ---- */
+
+void trace_host_step(struct sim *sim, int rank_index)
+{
+    if (tracing_host(sim, rank_index))
+        vec_push(&sim->host_spans,
+            (struct exec_host_span){.start = sim->engine.now, .rank = rank_index, .op = -1, .kind = HOST_STEP});
+}
+
+static void end_host_step(struct sim *sim, int rank_index)
+{
+    for (int i = 0; i < sim->host_spans.n; i++) {
+        struct exec_host_span *span = &sim->host_spans.at[i];
+        if (span->rank == rank_index && span->kind == HOST_STEP)
+            span->end = sim->engine.now;
+    }
+}
+
+static void record_host_op(struct sim *sim, int rank_index, int32_t op_index, ps_t start, ps_t end)
+{
+    const struct plan_op *op = &sim->plan->ops.at[op_index];
+    bool issues = op->kind == OP_KERNEL || op->kind == OP_COLLECTIVE;
+    if (issues || end > start)
+        vec_push(&sim->host_spans, (struct exec_host_span){.start = start,
+                                       .end = end,
+                                       .rank = rank_index,
+                                       .op = op_index,
+                                       .kind = issues ? HOST_ISSUE : HOST_WORK,
+                                       .phase = op->phase,
+                                       .name = op->name});
+}
+
+void trace_host_stretch(struct sim *sim, int rank_index, enum exec_host_kind blocked, ps_t until)
+{
+    const struct rank *rank = &sim->ranks[rank_index];
+    ps_t at = rank->host_base;
+    if (!tracing_host(sim, rank_index))
+        return;
+    for (int32_t op = rank->host_first; op < rank->host_end; op++) {
+        ps_t issued = host_issue_time(sim, rank, rank->host_step, op);
+        record_host_op(sim, rank_index, op, at, issued);
+        at = issued;
+    }
+    if (rank->host_end == sim->plan->ops.n) {
+        end_host_step(sim, rank_index);
+        return;
+    }
+    if (until <= at)
+        return;
+    const struct plan_op *op = &sim->plan->ops.at[rank->host_end];
+    struct exec_host_span span = {.start = at,
+        .end = until,
+        .rank = rank_index,
+        .op = rank->host_end,
+        .kind = (uint8_t)blocked,
+        .phase = op->phase,
+        .name = op->name};
+    if (blocked == HOST_WAITS) {
+        plan_wait wait = sim->plan->waits.at[op->first_wait];
+        span.op = wait & PLAN_PREVIOUS_STEP ? -1 : wait;
+    }
+    vec_push(&sim->host_spans, span);
+}
+
+/* ---- what a run leaves ---- */
+
+#define BY_RANK(sim, from, to, type)                                                                                   \
+    do {                                                                                                               \
+        int *next = ARENA_ARRAY((sim)->arena, int, (sim)->n_ranks + 1); /* place of the next span of a rank */         \
+        (to) = ARENA_ARRAY((sim)->arena, type, (from).n);                                                              \
+        for (int i = 0; i < (from).n; i++)                                                                             \
+            next[(from).at[i].rank + 1]++;                                                                             \
+        for (int r = 0; r < (sim)->n_ranks; r++)                                                                       \
+            next[r + 1] += next[r];                                                                                    \
+        for (int i = 0; i < (from).n; i++)                                                                             \
+            (to)[next[(from).at[i].rank]++] = (from).at[i];                                                            \
+    } while (0)
+
 void trace_result(struct sim *sim)
 {
     struct exec_result *result = sim->result;
@@ -44,12 +135,7 @@ void trace_result(struct sim *sim)
     if (!sim->traced)
         return;
     result->n_spans = sim->spans.n;
-    result->spans = ARENA_ARRAY(sim->arena, struct exec_span, sim->spans.n);
-    int *next = ARENA_ARRAY(sim->arena, int, sim->n_ranks + 1); /* place of the next span of a rank */
-    for (int i = 0; i < sim->spans.n; i++)
-        next[sim->spans.at[i].rank + 1]++;
-    for (int r = 0; r < sim->n_ranks; r++)
-        next[r + 1] += next[r];
-    for (int i = 0; i < sim->spans.n; i++)
-        result->spans[next[sim->spans.at[i].rank]++] = sim->spans.at[i];
+    BY_RANK(sim, sim->spans, result->spans, struct exec_span);
+    result->n_host_spans = sim->host_spans.n;
+    BY_RANK(sim, sim->host_spans, result->host_spans, struct exec_host_span);
 }

@@ -55,7 +55,7 @@ refused "a trace is missing"
 refused "one trace at a time; 'b' is a second one" a b
 refused "no.json:1:1: error: cannot open" no.json
 refused "--set is for --scenario FILE" "$trace" --set cluster.gpus=2
-refused "there is one already, a.yaml" "$trace" --scenario a.yaml --scenario b.yaml
+refused "--scenario is given twice" "$trace" --scenario a.yaml --scenario b.yaml
 refused "no kernel of GPU 1 in it" "$trace" --device 1
 refused "the number of a GPU is wanted" "$trace" --device x
 refused "2 points, but a trace is of one; set what is swept to one value, as in --set cluster.gpus=2" "$trace" \

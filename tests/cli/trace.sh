@@ -20,13 +20,32 @@ gunzip -c t.json.gz >t.json
 says t.json '"name": "rank 5 / node 0 GPU 5 (V100-SXM2-32GB)"' '"name": "stream 20 comm"' '"name": "HBM (GiB)"' \
     '"Collective name": "allreduce"' '"name": "ProfilerStep#0"' '"world_size": 8'
 
-# Events of a thread do not overlap, in whole nanoseconds (times are written as 12.345), and those of the compute stream
+# The host thread: the step, what it issues and where it blocks; an arrow from each launch to what it launched, of both ranks. (The scenario
+# begins with its first step, in which PyTorch has memory to get.)
+says t.json '"name": "host thread"' '"cat": "user_annotation"' '"cat": "gpu_user_annotation"' '"name": "cudaMalloc"'
+count() { grep -cE "$1" t.json || true; }
+launched=$(count '"ph": "X".*"correlation": [0-9]+, "op"')
+((launched > 100 && $(count '"ph": "X".*"name": "(cudaLaunchKernel|cudaMemcpyAsync)".*"correlation": ') == launched &&
+    $(count '"ph": "s".*"cat": "ac2g"') == launched && $(count '"ph": "f".*"cat": "ac2g".*"bp": "e"') == launched)) ||
+    fail "$launched kernels and collectives, but $(count ac2g) ends of arrows"
+[[ $(count '"ph": "s".*"cat": "wait"') -gt 0 && $(count '"ph": "s".*"cat": "wait"') == $(count '"ph": "f".*"cat": "wait"') ]] ||
+    fail "arrows of waits: $(count '"cat": "wait"') ends"
+# an id is that of one arrow, and its kernel does not begin before its launch
+awk '/"ph": "[sf]".*"cat": / {
+    match($0, /"id": [0-9]+/); id = substr($0, RSTART + 6, RLENGTH - 6)
+    match($0, /"ts": [0-9.]+/); ts = substr($0, RSTART + 6, RLENGTH - 6)
+    if ($0 ~ /"ph": "s"/) { if (id in from) { print "twice: " $0; exit 1 } from[id] = ts }
+    else if (!(id in from) || ts + 0 < from[id] + 0) { print "backwards: " $0; exit 1 } else n++
+} END { if (n < 100) { print n " arrows"; exit 1 } }' t.json >arrows || fail "$(<arrows)"
+
+# Events of a stream do not overlap, in whole nanoseconds (times are written as 12.345), and those of the compute stream
 # take as long as the run says.
 awk -F'"' '/"ph": "X"/ {
     match($0, /"pid": [0-9]+/); pid = substr($0, RSTART + 7, RLENGTH - 7)
     match($0, /"tid": [0-9]+/); tid = substr($0, RSTART + 7, RLENGTH - 7)
     match($0, /"ts": [0-9.]+/); ts = substr($0, RSTART + 6, RLENGTH - 6); sub(/\./, "", ts)
     match($0, /"dur": [0-9.]+/); dur = substr($0, RSTART + 7, RLENGTH - 7); sub(/\./, "", dur)
+    if (tid < 7) next # the step, and the host thread, whose events lie in each other
     key = pid " " tid; n++
     if (ts + 0 < ends[key] + 0) { print "overlap: " $0; exit 1 }
     ends[key] = ts + dur

@@ -120,8 +120,84 @@ static void several_ranks(void **state)
     arena_release(&arena);
 }
 
+/* A plan's host costs are floats, whose last digits are tenths of a nanosecond here. */
+static void assert_about(ps_t time, double ms)
+{
+    assert_true(fabs((double)time - ms * (double)MS) < 1000);
+}
+
+static void assert_host(
+    const struct exec_host_span *span, enum exec_host_kind kind, int32_t op, double start_ms, double end_ms)
+{
+    assert_int_equal(span->kind, kind);
+    assert_int_equal(span->op, op);
+    assert_about(span->start, start_ms);
+    assert_about(span->end, end_ms);
+}
+
+/* The host issues `a` for 1 ms, works for 2, waits for `a`, which runs from 1 to 11 ms, has 0.5 ms to do after that,
+ * and issues `b` for 1 ms. The other op that `b` waits for is on its own stream. */
+static void the_host(void **state)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct plan_builder builder;
+    struct hw hw = test_hw();
+    const int ranks[] = {0};
+    struct exec_options options = {.steps = 1, .seed = 1, .trace_ranks = ranks, .n_trace_ranks = 1};
+    struct exec_result result;
+    (void)state;
+    plan_begin(&builder, &plan, 1);
+    struct kernel_work ms_10 = kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 10e9);
+    int a = plan_kernel(&builder, STREAM_COMPUTE, "a", ms_10, 1e-3);
+    int work = plan_host(&builder, "work", 2e-3);
+    int wait = plan_host_wait(&builder, "wait", a, 0.5e-3);
+    plan_stream_wait(&builder, STREAM_POST, a);
+    int b = plan_kernel(&builder, STREAM_POST, "b", ms_10, 1e-3);
+    plan_end(&builder);
+    exec_run(&result, &plan, &hw, &options, &arena);
+    assert_int_equal(result.n_host_spans, 6);
+    assert_host(&result.host_spans[0], HOST_STEP, -1, 0, 12.5);
+    assert_host(&result.host_spans[1], HOST_ISSUE, a, 0, 1);
+    assert_host(&result.host_spans[2], HOST_WORK, work, 1, 3);
+    assert_host(&result.host_spans[3], HOST_WAITS, a, 3, 11);
+    assert_host(&result.host_spans[4], HOST_WORK, wait, 11, 11.5);
+    assert_host(&result.host_spans[5], HOST_ISSUE, b, 11.5, 12.5);
+    assert_string_equal(result.host_spans[3].name, "wait");
+    assert_int_equal(result.spans[0].waits_for, -1);
+    assert_int_equal(result.spans[1].waits_for, a);
+    assert_about(result.spans[1].start, 12.5);
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
+/* 1,100 kernels of 10 ms that cost 1 us each to launch: the first runs from 1 us on, and after the 1,024th launch the
+ * queue is full, until half of it has ended: 512 kernels, at 1 us + 5.12 s. */
+static void a_full_queue(void **state)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan;
+    struct plan_builder builder;
+    struct hw hw = test_hw();
+    const int ranks[] = {0};
+    struct exec_options options = {.steps = 1, .seed = 1, .trace_ranks = ranks, .n_trace_ranks = 1};
+    struct exec_result result;
+    (void)state;
+    plan_begin(&builder, &plan, 1);
+    for (int i = 0; i < 1100; i++)
+        plan_kernel(&builder, STREAM_COMPUTE, "k", kernel_stream(KERNEL_ELEMENTWISE, 0, 0, 10e9), 1e-6);
+    plan_end(&builder);
+    exec_run(&result, &plan, &hw, &options, &arena);
+    assert_int_equal(result.n_host_spans, 1 + 1100 + 1);
+    assert_host(&result.host_spans[1024], HOST_ISSUE, 1023, 1.023, 1.024);
+    assert_host(&result.host_spans[1025], HOST_FULL_QUEUE, 1024, 1.024, 5120.001);
+    plan_release(&plan);
+    arena_release(&arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(several_ranks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(several_ranks),
+        cmocka_unit_test(the_host), cmocka_unit_test(a_full_queue)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
