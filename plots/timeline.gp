@@ -1,4 +1,4 @@
-# One row a stream, a box a kernel or collective; grey: a collective that waits for its last member. Colours: Okabe and Ito.
+# One row a stream, a box a kernel or collective; grey: a collective that waits for its last member, the host that is blocked. Colours: Okabe and Ito.
 grey = '#555555'
 lanes = |$lanes| - 1
 height = 260 + 70 * (lanes < 3 ? 3 : lanes)
@@ -23,7 +23,7 @@ set style fill solid 1 noborder
 set key horizontal center bottom at screen 0.5,16.0 / height maxrows 2 reverse Left samplen 1.5
 half = 0.35
 is(kind) = column("kind") == kind ? column("lane") : NaN
-array names = ['forward', 'recompute', 'backward', 'optimizer and other', 'collective', 'waiting for the last member']
+array names = ['forward', 'recompute', 'backward', 'optimizer and other', 'collective', 'waiting or blocked']
 array colors = [0x0072B2, 0xF0E442, 0x009E73, 0xCC79A7, 0xD55E00, 0xBBBBBB]
 array seen[6]
 do for [k = 1:6] { seen[k] = 0 }

@@ -1,9 +1,10 @@
--- Where the time of one step goes, stream by stream: the newest trace of all (`flopcast run --trace FILE --db`). --from, --to: a part of it.
+-- Where the time of one step goes, stream by stream: the newest trace of all (`flopcast run --trace FILE --db`, or `flopcast calibrate check
+-- trace --db`, which is drawn with what was measured above what is simulated). --from, --to: a part of it.
 
 -- name: spans
 WITH shown AS (
-  SELECT span.*, dense_rank() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane
-  FROM span
+  SELECT v_timeline.*, dense_rank() OVER (ORDER BY place, rank, stream_place, stream) AS lane
+  FROM v_timeline
   -- By way of the run, which `plot --scenario` narrows.
   WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
     AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
@@ -12,7 +13,14 @@ SELECT
   1000 * start_s AS start_ms,
   1000 * end_s AS end_ms,
   lane,
-  CASE WHEN is_collective THEN 5 WHEN phase = 'forward' THEN 1 WHEN phase = 'recompute' THEN 2 WHEN phase = 'backward' THEN 3 ELSE 4 END AS kind
+  CASE
+    WHEN host IN ('waits', 'queue', 'allocates') THEN 6
+    WHEN is_collective THEN 5
+    WHEN phase = 'forward' THEN 1
+    WHEN phase = 'recompute' THEN 2
+    WHEN phase = 'backward' THEN 3
+    ELSE 4
+  END AS kind
 FROM shown
 UNION ALL -- 6: a collective that waits for its last member, over its beginning
 SELECT 1000 * start_s, 1000 * moving_s, lane, 6 FROM shown WHERE is_collective AND moving_s > start_s
@@ -21,8 +29,8 @@ ORDER BY lane, start_ms, kind
 -- What has room in its box; of a long name its end, which tells it from its neighbours.
 -- name: names
 WITH shown AS (
-  SELECT span.*, dense_rank() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane
-  FROM span
+  SELECT v_timeline.*, dense_rank() OVER (ORDER BY place, rank, stream_place, stream) AS lane
+  FROM v_timeline
   WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
     AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
 ), seen AS (
@@ -35,22 +43,26 @@ FROM seen
 WHERE 120 * (to_s - from_s) / window_s >= 6 -- 120 characters of the small font fill a row
 ORDER BY lane, middle_ms
 
+-- Busy: of the host thread what it is not blocked for.
 -- name: lanes
 SELECT
-  row_number() OVER (ORDER BY rank, CASE stream WHEN 'compute' THEN 0 WHEN 'comm' THEN 1 ELSE 2 END, stream) AS lane,
-  'rank ' || rank || ' ' || stream AS label,
-  sum(min(end_s, coalesce(:to_s, 9e9)) - max(start_s, coalesce(:from_s, -9e9))) AS busy_s
-FROM span
+  row_number() OVER (ORDER BY place, rank, stream_place, stream) AS lane,
+  label,
+  coalesce(sum(min(end_s, coalesce(:to_s, 9e9)) - max(start_s, coalesce(:from_s, -9e9)))
+    FILTER (WHERE host IS NULL OR host IN ('issues', 'works')), 0) AS busy_s
+FROM v_timeline
 WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
   AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
-GROUP BY rank, stream
+GROUP BY place, rank, stream_place, stream, label
 
 -- name: heading
 SELECT
-  printf('%s: %s, %s, batch %d, %d GPU%s, step of %.4g s', scenario, model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'), step_time_s)
+  printf('%s: %s, %s, batch %d, %d GPU%s, step of %.4g s', scenario, point.model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'),
+      point.step_time_s)
+    || coalesce(printf(', measured %.4g s', (SELECT step_time_s FROM trace_check_step WHERE point_id = point.id ORDER BY fit_id DESC LIMIT 1)), '')
     || iif(coalesce(:from_s, :to_s) IS NULL, '', ', a part of it') AS setting,
   -- ms; the axis ends where the cut does, else where the spans do
-  coalesce(1000 * :from_s, (SELECT 1000 * min(start_s) FROM span WHERE point_id = point.id)) AS from_ms,
-  coalesce(1000 * :to_s, (SELECT 1000 * max(end_s) FROM span WHERE point_id = point.id)) AS to_ms
+  coalesce(1000 * :from_s, (SELECT 1000 * min(start_s) FROM v_timeline WHERE point_id = point.id)) AS from_ms,
+  coalesce(1000 * :to_s, (SELECT 1000 * max(end_s) FROM v_timeline WHERE point_id = point.id)) AS to_ms
 FROM point JOIN run ON run.id = run_id
 WHERE point.id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))

@@ -40,4 +40,9 @@ enum status trace_check_simulate(struct trace_check *check, const char *file, st
 
 void trace_check_free(struct trace_check *check);
 
+/* The simulated run, and beside it both sums and the measured step of median length, for `flopcast plot timeline`.
+ * compared is true. */
+enum status trace_check_store(
+    const struct trace_check *check, const char *file, struct store *store, struct diag *diag);
+
 #endif

@@ -164,6 +164,8 @@ static void take_args(struct kineto_event *event, const struct json_scalar *scal
         COPY(event->dtype, scalar->text);
     else if (strcmp(scalar->key, "kind") == 0)
         COPY(event->kind, scalar->text);
+    else if (strcmp(scalar->key, "phase") == 0)
+        COPY(event->phase, scalar->text);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(scalar->key, numbers[i].key) == 0 && !json_int(scalar, numbers[i].at))
             *numbers[i].at = 0;

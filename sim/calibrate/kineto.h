@@ -32,7 +32,7 @@ struct kineto_event {
     int64_t process, thread; /* 0 where it is no number */
     /* Arguments; 0 or "" where there are none. */
     int64_t device, stream, correlation;
-    char kind[32]; /* of a kernel, as flopcast itself writes it */
+    char kind[32], phase[32]; /* of a kernel, as flopcast itself writes it */
     /* Of a collective, by PyTorch 2.2 and later: its kernel or its record_param_comms. */
     char collective[64], dtype[32];
     int64_t in_elements, out_elements, ranks;

@@ -56,6 +56,7 @@ void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, s
             .end = span->end - origin,
             .name = trace_name(out, span->name, arena),
             .stream = span->stream,
+            .phase = span->phase,
             .class = (uint8_t)(span->is_collective ? TRACE_COLLECTIVE : span->kernel)};
         if (span->is_collective) {
             activity.kind = (int8_t)span->collective;

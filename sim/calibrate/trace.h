@@ -32,6 +32,7 @@ struct trace_activity {
     int32_t stream;
     int32_t step; /* or TRACE_NO_STEP */
     uint8_t class;
+    uint8_t phase; /* enum plan_phase by the thread that launched it; PHASE_COUNT: not known */
     /* Of a collective: */
     int8_t kind;   /* enum coll_kind, or TRACE_UNKNOWN_KIND */
     int32_t ranks; /* of its group; 0: not known */

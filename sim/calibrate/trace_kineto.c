@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char step_prefix[] = "ProfilerStep#", nccl_prefix[] = "nccl:";
+static const char step_prefix[] = "ProfilerStep#", nccl_prefix[] = "nccl:", optimizer_prefix[] = "Optimizer.step#";
 
 struct call { /* of the CUDA runtime */
     int64_t correlation, process, thread, start_ns;
@@ -27,7 +27,11 @@ struct intent {
 };
 
 struct step {
-    int64_t process, number, start_ns, end_ns;
+    int64_t process, thread, number, start_ns, end_ns;
+};
+
+struct interval {
+    int64_t start_ns, end_ns;
 };
 
 struct reader {
@@ -38,6 +42,7 @@ struct reader {
     VEC(struct call) calls;
     VEC(struct intent) intents;
     VEC(struct step) steps, gpu_steps;
+    VEC(struct interval) optimizer;
 };
 
 static int8_t kind_of(const char *name)
@@ -70,6 +75,14 @@ static int class_of(const struct kineto_event *event, int8_t *kind)
     return *event->collective ? TRACE_COLLECTIVE : class;
 }
 
+static uint8_t phase_named(const char *name)
+{
+    for (int phase = 0; phase < PHASE_COUNT; phase++)
+        if (strcmp(name, plan_phase_names[phase]) == 0)
+            return (uint8_t)phase;
+    return PHASE_COUNT;
+}
+
 static enum status take_activity(struct reader *r, const struct kineto_event *event, struct diag *diag)
 {
     enum status status = kineto_check_kernel(event, r->file, diag);
@@ -79,7 +92,8 @@ static enum status take_activity(struct reader *r, const struct kineto_event *ev
         .end = event->start_ns + event->duration_ns,
         .name = trace_name(r->trace, event->name, r->arena),
         .stream = (int32_t)event->stream,
-        .step = TRACE_NO_STEP};
+        .step = TRACE_NO_STEP,
+        .phase = phase_named(event->phase)};
     activity.class = (uint8_t)class_of(event, &activity.kind);
     if (activity.class == TRACE_COLLECTIVE && *event->collective) {
         int8_t said = torch_kind(event->collective);
@@ -96,12 +110,15 @@ static void take_annotation(struct reader *r, const struct kineto_event *event)
 {
     int64_t end_ns = event->start_ns + (event->duration_ns > 0 ? event->duration_ns : 0);
     if (strncmp(event->name, step_prefix, strlen(step_prefix)) == 0) {
-        struct step step = {
-            event->process, strtoll(event->name + strlen(step_prefix), NULL, 10), event->start_ns, end_ns};
+        struct step step = {event->process, event->thread, strtoll(event->name + strlen(step_prefix), NULL, 10),
+            event->start_ns, end_ns};
         if (event->category == KINETO_GPU_ANNOTATION)
             vec_push(&r->gpu_steps, step);
         else
             vec_push(&r->steps, step);
+    } else if (event->category == KINETO_ANNOTATION &&
+               strncmp(event->name, optimizer_prefix, strlen(optimizer_prefix)) == 0) {
+        vec_push(&r->optimizer, (struct interval){event->start_ns, end_ns});
     } else if (event->category == KINETO_ANNOTATION && strncmp(event->name, nccl_prefix, strlen(nccl_prefix)) == 0) {
         vec_push(&r->intents, (struct intent){.process = event->process,
                                   .thread = event->thread,
@@ -369,6 +386,17 @@ static enum status set_origin(struct reader *r, int64_t *origin_ns, struct diag 
     return STATUS_OK;
 }
 
+/* Backward runs on autograd's own thread, all else on the thread of the loop. */
+static void find_phase(const struct reader *r, struct trace_activity *activity, const struct call *call)
+{
+    if (activity->phase != PHASE_COUNT || !call || r->steps.n == 0)
+        return;
+    activity->phase = call->thread == r->steps.at[0].thread ? PHASE_FORWARD : PHASE_BACKWARD;
+    for (int i = 0; i < r->optimizer.n; i++)
+        if (call->start_ns >= r->optimizer.at[i].start_ns && call->start_ns <= r->optimizer.at[i].end_ns)
+            activity->phase = PHASE_OPTIMIZER;
+}
+
 static enum status finish(struct reader *r, int64_t device, struct diag *diag)
 {
     struct trace *trace = r->trace;
@@ -388,6 +416,7 @@ static enum status finish(struct reader *r, int64_t device, struct diag *diag)
         const struct call *call = launch_of(r, &r->origins.at[i]);
         vec_push(&marks.launched, call ? trace_ps(call->start_ns, origin_ns) : PS_NEVER);
         launches += call != NULL;
+        find_phase(r, &trace->activities.at[i], call);
     }
     marks.has_launches = 2 * launches >= trace->activities.n;
     take_steps(r, &marks, process, origin_ns);
@@ -416,5 +445,6 @@ enum status trace_read_kineto(
     vec_free(&r.intents);
     vec_free(&r.steps);
     vec_free(&r.gpu_steps);
+    vec_free(&r.optimizer);
     return status;
 }

@@ -61,7 +61,8 @@ static void take(void *self, int n, const struct store_value *values)
         .end = seconds(values[END].text),
         .name = trace_name(rows->trace, name, rows->arena),
         .stream = (int32_t)strtol(values[STREAM].text, NULL, 10),
-        .step = TRACE_NO_STEP};
+        .step = TRACE_NO_STEP,
+        .phase = PHASE_COUNT};
     activity.class = (uint8_t)trace_classify(name, &activity.kind);
     if (values[COLLECTIVE].kind != STORE_NULL)
         activity.kind = kind_of(values[COLLECTIVE].text);

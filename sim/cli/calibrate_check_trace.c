@@ -325,6 +325,16 @@ static enum status compare(struct check_command *command, struct trace_check *ch
     return status;
 }
 
+static enum status store_check(const struct check_command *command, const struct trace_check *check, struct diag *diag)
+{
+    struct store *store = NULL;
+    enum status status = store_open(&store, command->db, STORE_WRITE, diag);
+    if (status == STATUS_OK)
+        status = trace_check_store(check, command->file, store, diag);
+    store_close(store);
+    return status;
+}
+
 int calibrate_check_trace(int argc, char **argv)
 {
     const struct argp argp = {
@@ -338,6 +348,8 @@ int calibrate_check_trace(int argc, char **argv)
         status = compare(&command, &check, &diag);
     if (status == STATUS_OK)
         print(stdout, &command, &check);
+    if (status == STATUS_OK && command.db)
+        store_check(&command, &check, &diag);
     trace_check_free(&check);
     vec_free(&command.overrides);
     arena_release(&command.arena);

@@ -7,10 +7,13 @@
 #include <string.h>
 
 static const char what[] = "store the fit";
-static const char *const heads[] = {
-    [STORE_FIT_NCCL] = "nccl_fit", [STORE_FIT_GEMM] = "gemm_fit", [STORE_FIT_CHECK] = "nccl_check"};
+static const char *const heads[] = {[STORE_FIT_NCCL] = "nccl_fit",
+    [STORE_FIT_GEMM] = "gemm_fit",
+    [STORE_FIT_CHECK] = "nccl_check",
+    [STORE_FIT_TRACE] = "trace_check"};
 static const char *const names[FIT_TABLE_COUNT] = {"nccl_fit_parameter", "nccl_fit_covariance", "nccl_fit_table",
-    "nccl_fit_rest", "nccl_fit_point", "gemm_fit_row", "nccl_check_table", "nccl_check_point"};
+    "nccl_fit_rest", "nccl_fit_point", "gemm_fit_row", "nccl_check_table", "nccl_check_point", "trace_check_step",
+    "trace_check_class", "trace_check_collective", "trace_check_span"};
 
 struct store_fit {
     struct store *store;

@@ -160,7 +160,32 @@ static enum status put_spans(struct put *put, int64_t point_id, const struct exe
             cell_real("start_s", true, s_from_ps(span->start - exec->last_step_start)),
             cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
             cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
-            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone))};
+            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)), cell_text("host", NULL)};
+        status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
+    }
+    return status;
+}
+
+/* The host thread, behind the spans of streams. */
+static enum status put_host_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+{
+    static const char *const kinds[] = {[HOST_ISSUE] = "issues",
+        [HOST_WORK] = "works",
+        [HOST_WAITS] = "waits",
+        [HOST_FULL_QUEUE] = "queue",
+        [HOST_ALLOCATES] = "allocates"};
+    enum status status = STATUS_OK;
+    for (int s = 0; s < exec->n_host_spans && status == STATUS_OK; s++) {
+        const struct exec_host_span *span = &exec->host_spans[s];
+        double start_s = s_from_ps(span->start - exec->last_step_start);
+        if (span->kind == HOST_STEP || span->end == span->start)
+            continue;
+        struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", exec->n_spans + s),
+            cell_int("rank", span->rank), cell_text("stream", "host"),
+            cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
+            cell_int("is_collective", 0), cell_real("start_s", true, start_s), cell_real("moving_s", true, start_s),
+            cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)), cell_real("alone_s", false, 0),
+            cell_text("host", kinds[span->kind])};
         status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
@@ -223,5 +248,7 @@ enum status put_point(struct put *put, const struct put_place *place, const stru
         status = put_timeline(put, *id, &result->exec, diag);
     if (status == STATUS_OK)
         status = put_spans(put, *id, &result->exec, diag);
+    if (status == STATUS_OK)
+        status = put_host_spans(put, *id, &result->exec, diag);
     return status;
 }

@@ -54,6 +54,11 @@ awk -F'"' '/"ph": "X"/ {
 computed=$(ask "SELECT compute_s FROM point")
 awk -v a="$(<busy)" -v b="$computed" 'BEGIN { exit !(a > 0 && a - b < 1e-6 && b - a < 1e-6) }' || fail "busy for $(<busy) s of $computed"
 
+# The host thread in the database, too: it does one thing after the other.
+[[ $(ask "SELECT group_concat(DISTINCT host) FROM (SELECT host FROM span WHERE stream = 'host' ORDER BY host)") == allocates,issues,* ]] || fail "the host's spans"
+[[ $(ask "SELECT count(*) FROM span AS a JOIN span AS b ON a.host IS NOT NULL AND b.host IS NOT NULL AND a.rank = b.rank AND a.span < b.span
+    AND a.end_s > b.start_s + 1e-12") == 0 ]] || fail "the host does two things at once"
+
 # The same trace again; and a run without it is the same run.
 expect 0 "$FLOPCAST" run a.yaml --trace again.json --trace-ranks 0,5
 cmp t.json again.json || fail "the trace is not deterministic"

@@ -21,7 +21,7 @@ expect 1 "$FLOPCAST" plot memory --db medium/a.db --out medium/memory.png
 says err "Read-only file system"
 
 # A disk that is full in earnest: what is there stays, pictures do not come half.
-mount -o remount,rw,size=256k medium
+mount -o remount,rw,size=512k medium
 cat /dev/zero >medium/ballast 2>/dev/null || true
 expect 1 "$FLOPCAST" run a.yaml --db medium/a.db --quiet --seed 2
 says err "medium/a.db: error: cannot store the run"
