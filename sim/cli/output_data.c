@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include "cli/records.h"
 #include "cli/vary.h"
 #include "config/csv.h"
 #include "store/record.h"
@@ -8,51 +9,68 @@
 #include <math.h>
 #include <string.h>
 
-/* 15 digits: what a double holds for certain, and what the database prints. */
-void output_csv_cell(FILE *out, const struct record_cell *cell)
+static void write_names(FILE *out, const struct record *record)
 {
-    if (cell->kind == RECORD_INT)
-        fprintf(out, "%" PRId64, cell->integer);
-    else if (cell->kind == RECORD_REAL)
-        fprintf(out, "%.15g", cell->real);
-    else if (cell->kind == RECORD_TEXT)
-        csv_write_text(out, cell->text);
+    for (int c = 0; c < record->n; c++)
+        fprintf(out, ",%s", record->cells[c].name);
 }
 
-void output_csv_head(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
+void output_csv_head(
+    FILE *out, const struct vary *columns, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct record record;
     record_fill(&record, &set->points[0], &results[0]);
     fputs("scenario", out);
-    for (int c = 0; c < record.n; c++)
-        fprintf(out, ",%s", record.cells[c].name);
+    write_names(out, &record);
     fputs(",swept", out);
+    record_fill_deviation(&record, &set->points[0], &results[0]);
+    write_names(out, &record);
+    for (int i = 0; i < columns->options.n; i++) {
+        const struct vary_option *option = &columns->options.at[i];
+        bool is_number = option->field->type == FIELD_NUMBER || option->field->type == FIELD_SOURCED;
+        const char *unit = is_number ? dimension_unit(option->field->dimension) : "";
+        char name[256];
+        snprintf(name, sizeof name, *unit ? "%s (%s)" : "%s", option->path, unit);
+        fputc(',', out);
+        csv_write_text(out, name);
+    }
     record_fill_band(&record, &results[0]);
-    for (int c = 0; c < record.n && results[0].n_samples > 0; c++)
-        fprintf(out, ",%s", record.cells[c].name);
+    if (results[0].n_samples > 0)
+        write_names(out, &record);
     fputs("\r\n", out);
 }
 
-void output_csv(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
+static void write_cells(FILE *out, const struct record_cell *cells, int n)
+{
+    for (int c = 0; c < n; c++) {
+        fputc(',', out);
+        records_csv_cell(out, &cells[c]);
+    }
+}
+
+void output_csv(
+    FILE *out, const struct vary *columns, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
     struct vary vary;
     vary_find(&vary, set, &arena);
     for (int i = 0; i < set->n_points; i++) {
+        const struct scenario_point *point = &set->points[i];
         struct record record;
-        record_fill(&record, &set->points[i], &results[i]);
-        csv_write_text(out, set->points[i].options.name);
-        for (int c = 0; c < record.n; c++) {
-            fputc(',', out);
-            output_csv_cell(out, &record.cells[c]);
-        }
+        record_fill(&record, point, &results[i]);
+        csv_write_text(out, point->options.name);
+        write_cells(out, record.cells, record.n);
         fputc(',', out);
-        csv_write_text(out, vary_assignments(&vary, &set->points[i], &arena));
-        record_fill_band(&record, &results[i]);
-        for (int c = 0; c < record.n && results[i].n_samples > 0; c++) {
-            fputc(',', out);
-            output_csv_cell(out, &record.cells[c]);
+        csv_write_text(out, vary_assignments(&vary, point, &arena));
+        record_fill_deviation(&record, point, &results[i]);
+        write_cells(out, record.cells, record.n);
+        for (int c = 0; c < columns->options.n; c++) {
+            struct record_cell cell = vary_cell(&columns->options.at[c], &point->options);
+            write_cells(out, &cell, 1);
         }
+        record_fill_band(&record, &results[i]);
+        if (results[i].n_samples > 0)
+            write_cells(out, record.cells, record.n);
         fputs("\r\n", out);
     }
     vec_free(&vary.options);
@@ -67,19 +85,6 @@ static void json_number(FILE *out, double value)
         fputs("null", out);
 }
 
-void output_json_cell(FILE *out, const struct record_cell *cell)
-{
-    fprintf(out, "\"%s\": ", cell->name);
-    if (cell->kind == RECORD_INT)
-        fprintf(out, "%" PRId64, cell->integer);
-    else if (cell->kind == RECORD_REAL)
-        json_number(out, cell->real);
-    else if (cell->kind == RECORD_TEXT)
-        json_write_string(out, cell->text);
-    else
-        fputs("null", out);
-}
-
 static void json_point(FILE *out, const struct scenario_point *point, const struct scenario_result *result)
 {
     struct record record;
@@ -88,12 +93,17 @@ static void json_point(FILE *out, const struct scenario_point *point, const stru
     json_write_string(out, point->options.name);
     for (int c = 0; c < record.n; c++) {
         fputs(",\n   ", out);
-        output_json_cell(out, &record.cells[c]);
+        records_json_cell(out, &record.cells[c]);
     }
     record_fill_band(&record, result);
     for (int c = 0; c < record.n && result->n_samples > 0; c++) {
         fputs(",\n   ", out);
-        output_json_cell(out, &record.cells[c]);
+        records_json_cell(out, &record.cells[c]);
+    }
+    record_fill_deviation(&record, point, result);
+    for (int c = 0; c < record.n; c++) {
+        fputs(",\n   ", out);
+        records_json_cell(out, &record.cells[c]);
     }
     const struct exec_memory *memory = &result->exec.memory;
     bool ok = result->exec.status == EXEC_OK;

@@ -43,6 +43,7 @@ struct run {
     VEC(int) trace_ranks;
     struct arena arena;        /* sets and texts of the command line */
     struct scenario_set *sets; /* one a file */
+    struct vary swept;         /* in any of them */
 };
 
 static const struct argp_option options[] = {
@@ -55,7 +56,7 @@ static const struct argp_option options[] = {
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
-        "table (default), csv, whose column swept tells its points apart, or json; json also holds every setting of a "
+        "table (default), csv, with a column for each swept setting, or json; json also holds every setting of a "
         "point, with its unit and whether it comes from a file, from --set or is the default",
         0},
     {"samples", KEY_SAMPLES, "K", 0,
@@ -222,8 +223,8 @@ static void print(
         break;
     case FORMAT_CSV:
         if (first)
-            output_csv_head(stdout, set, results);
-        output_csv(stdout, set, results);
+            output_csv_head(stdout, &run->swept, set, results);
+        output_csv(stdout, &run->swept, set, results);
         break;
     case FORMAT_JSON:
         output_json(stdout, set, results, first);
@@ -416,8 +417,11 @@ int cmd_run(int argc, char **argv)
         status = load_doubt(&run);
     if (status == CLI_OK && run.trace)
         status = request_trace(&run);
-    if (status == CLI_OK)
+    if (status == CLI_OK) {
+        vary_find_all(&run.swept, run.sets, run.files.n, &run.arena);
         status = run_all(&run);
+    }
+    vec_free(&run.swept.options);
     vec_free(&run.files);
     vec_free(&run.overrides);
     vec_free(&run.trace_ranks);

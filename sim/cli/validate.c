@@ -2,7 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
-#include "cli/output.h"
+#include "cli/records.h"
 #include "cli/table.h"
 #include "cli/validate_node.h"
 #include "cli/validate_open.h"
@@ -268,7 +268,7 @@ static void print_data(FILE *out, const struct validate_table *rows, bool json)
         fputs(json ? (i ? ",\n " : "[") : (i ? "" : "\r\n"), out);
         for (int c = 0; c < VALIDATION_CELLS; c++) {
             fputs(json ? (c ? ", " : "{") : (c ? "," : ""), out);
-            (json ? output_json_cell : output_csv_cell)(out, &cells[c]);
+            (json ? records_json_cell : records_csv_cell)(out, &cells[c]);
         }
         fputs(json ? "}" : "\r\n", out);
     }

@@ -68,6 +68,23 @@ void vary_find(struct vary *out, const struct scenario_set *set, struct arena *a
     walk(out, set, &scenario_table, "", 0, arena);
 }
 
+void vary_find_all(struct vary *out, const struct scenario_set *sets, int n, struct arena *arena)
+{
+    *out = (struct vary){0};
+    for (int i = 0; i < n; i++) {
+        struct vary own;
+        vary_find(&own, &sets[i], arena);
+        for (int o = 0; o < own.options.n; o++) {
+            bool known = false;
+            for (int k = 0; k < out->options.n; k++)
+                known = known || strcmp(out->options.at[k].path, own.options.at[o].path) == 0;
+            if (!known)
+                vec_push(&out->options, own.options.at[o]);
+        }
+        vec_free(&own.options);
+    }
+}
+
 static bool is_named(const char *path)
 {
     static const char *const named[] = {"model", "strategy", "fsdp.sharding_strategy",
@@ -117,6 +134,33 @@ const char *vary_text(const struct vary_option *option, const struct scenario *s
         break;
     }
     return "";
+}
+
+struct record_cell vary_cell(const struct vary_option *option, const struct scenario *scenario)
+{
+    const void *value = at(scenario, option->offset);
+    switch (option->field->type) {
+    case FIELD_STRING:
+    case FIELD_PATH:
+        return cell_text(option->path, *(const char *const *)value);
+    case FIELD_INT:
+        return cell_int(option->path, *(const int64_t *)value);
+    case FIELD_NUMBER:
+        return cell_real(option->path, true, *(const double *)value);
+    case FIELD_BOOL:
+        return cell_text(option->path, *(const bool *)value ? "true" : "false");
+    case FIELD_ENUM:
+        return cell_text(option->path, option->field->names[*(const int *)value]);
+    case FIELD_SOURCED: {
+        struct quantity quantity = *(const struct quantity *)value;
+        return cell_real(option->path, quantity_is_set(quantity), quantity.value);
+    }
+    case FIELD_SECTION:
+    case FIELD_OVERRIDES:
+    case FIELD_NODE:
+        break;
+    }
+    return cell_text(option->path, NULL);
 }
 
 const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)

@@ -3,6 +3,7 @@
 #define FLOPCAST_CLI_VARY_H
 
 #include "scenario/scenario.h"
+#include "store/record.h"
 
 struct vary_option {
     const char *path; /* "fsdp.limit_all_gathers", in the arena */
@@ -15,6 +16,9 @@ struct vary {
 
 /* Every option whose value differs between two points of the set. */
 void vary_find(struct vary *out, const struct scenario_set *set, struct arena *arena);
+
+/* The same of all sets, each option once. */
+void vary_find_all(struct vary *out, const struct scenario_set *sets, int n, struct arena *arena);
 
 /* Without those that "t5-11b FULL_SHARD, batch 8" and a number of GPUs say. */
 void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct arena *arena);
@@ -34,6 +38,9 @@ enum status vary_refuse_several(
 
 /* Whether two points differ in it. */
 bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b);
+
+/* Its value in a point for programs: numbers in base SI, not their text. */
+struct record_cell vary_cell(const struct vary_option *option, const struct scenario *scenario);
 
 /* Its value in a point as text, in the arena. */
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);

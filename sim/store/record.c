@@ -140,6 +140,23 @@ void record_fill_band(struct record *out, const struct scenario_result *result)
     add_real(out, "discrepancy", true, result->discrepancy);
 }
 
+static void add_deviation(struct record *record, const char *name, bool ok, double simulated, double published)
+{
+    bool known = ok && published > 0;
+    add_real(record, name, known, known ? simulated / published - 1 : 0);
+}
+
+void record_fill_deviation(struct record *out, const struct scenario_point *point, const struct scenario_result *result)
+{
+    const struct exec_memory *memory = &result->exec.memory;
+    const struct scenario_published *published = &point->published;
+    bool ok = result->exec.status == EXEC_OK && published->found;
+    out->n = 0;
+    add_deviation(out, "tflops_deviation", ok, result->tflops_per_gpu, published->tflops_per_gpu);
+    add_deviation(out, "peak_allocated_deviation", ok, memory->peak_allocated_bytes, published->peak_allocated_bytes);
+    add_deviation(out, "peak_reserved_deviation", ok, memory->peak_reserved_bytes, published->peak_reserved_bytes);
+}
+
 uint64_t record_curve(const struct scenario *options)
 {
     /* The printed form leaves out padding, pointers and origins, and follows the table when options are added. */

@@ -35,6 +35,12 @@ void record_fill(struct record *out, const struct scenario_point *point, const s
  * ("tflops_per_gpu_low", "..._high"), NULL where none ran; last that discrepancy. */
 void record_fill_band(struct record *out, const struct scenario_result *result);
 
+/* How far the simulated numbers are from published ones, simulated / published - 1, as fractions: tflops_deviation,
+ * peak_allocated_deviation, peak_reserved_deviation; NULL where either is not known. In the database the views
+ * v_scaling and v_memory have them. */
+void record_fill_deviation(
+    struct record *out, const struct scenario_point *point, const struct scenario_result *result);
+
 /* Fingerprint of everything in the options but the GPU count: points with the same one lie on one scaling curve. */
 uint64_t record_curve(const struct scenario *options);
 

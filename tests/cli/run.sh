@@ -29,11 +29,40 @@ expect 0 "$FLOPCAST" run a.yaml --format csv
 head -n 1 out | grep -q "^scenario,model,strategy,micro_batch,gpus,status,tflops_per_gpu,hw_tflops_per_gpu,published_tflops_per_gpu,step_time_s,tokens_per_s_per_gpu,exposed_comm_s,peak_allocated_bytes,peak_reserved_bytes,hbm_capacity_bytes,required_bytes,shortfall_bytes,oom_category," || fail "columns: $(head -n 1 out)"
 sed -n 2p out | grep -q '^a,tiny.json,DDP,2,8,ok,[0-9.]*,[0-9.]*,,[0-9.e-]*,' || fail "row: $(sed -n 2p out)"
 
+# Published numbers beside simulated ones: the deviation is that of speed, of allocated and of reserved memory.
+{ echo 'id,figure,model,strategy,gpus,micro_batch,tflops_per_gpu,peak_allocated_bytes,peak_reserved_bytes,oom,kind,source'; echo '1,f,tiny.json,DDP,8,2,2,1e9,2e9,n,table,t'; } >figures.csv
+scenario published.yaml 'published: {file: figures.csv, figure: f}' 'sweep: [{cluster.gpus: [8, 16]}]'
+expect 0 "$FLOPCAST" run published.yaml --format csv
+tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) { at[$i] = i; back[$i] = NF - i } next }
+    { printf "%.6f %.6f %.6f\n", $at["tflops_per_gpu"] / 2 - 1, $at["peak_allocated_bytes"] / 1e9 - 1, $at["peak_reserved_bytes"] / 2e9 - 1
+      printf "%.6f %.6f %.6f\n", $(NF - back["tflops_deviation"]), $(NF - back["peak_allocated_deviation"]), $(NF - back["peak_reserved_deviation"]); exit }' >deviations
+[[ $(sort -u deviations | wc -l) == 1 ]] || fail "deviations: $(<deviations)"
+sed -n 3p out | grep -q ',cluster.gpus=16,,,,16' || fail "deviations of what is not published: $(sed -n 3p out)"
+expect 0 "$FLOPCAST" run published.yaml
+says out "published  deviation" "% of peak" "% of reserved" "published peaks of memory: the peak beside HBM peak"
+[[ $(awk '/^tiny.json/ { print $7, $(NF - 2), $NF; exit }' out) == "$(awk '{ printf "%+.1f %+.1f %+.1f", 100 * $1, 100 * $2, 100 * $3; exit }' deviations)" ]] ||
+    fail "the table says $(<out), the CSV $(<deviations)"
+
 # Column swept tells the points of a sweep apart, whatever is swept.
 expect 0 "$FLOPCAST" run oom.yaml --format csv --set "train.attention=[naive, flash]" --set "cluster.gpus=[8, 16]"
 tr -d '\r' <out >swept.csv
-[[ $(awk -F, '{ print $NF }' swept.csv | sort) == $'cluster.gpus=16; train.attention=flash\ncluster.gpus=16; train.attention=naive\ncluster.gpus=8; train.attention=flash\ncluster.gpus=8; train.attention=naive\nswept' ]] ||
-    fail "swept: $(awk -F, '{ print $NF }' swept.csv)"
+# A column's values, counted from the end: names before may have commas.
+column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = NF - i } { print $(NF - at[name]) }' swept.csv; }
+[[ $(column swept | sort) == $'cluster.gpus=16; train.attention=flash\ncluster.gpus=16; train.attention=naive\ncluster.gpus=8; train.attention=flash\ncluster.gpus=8; train.attention=naive\nswept' ]] ||
+    fail "swept: $(column swept)"
+# And each swept setting has a column, the last ones; numbers in base SI with the unit in the name, where the file has one.
+[[ $(head -n 1 swept.csv) == *,swept,tflops_deviation,peak_allocated_deviation,peak_reserved_deviation,cluster.gpus,train.attention ]] ||
+    fail "columns: $(head -n 1 swept.csv)"
+[[ $(column cluster.gpus | tr '\n' ' ') == "cluster.gpus 8 16 8 16 " && $(column train.attention | sort -u | tr '\n' ' ') == "flash naive train.attention " ]] ||
+    fail "columns of what is swept: $(<swept.csv)"
+expect 0 "$FLOPCAST" run a.yaml --format csv --set cluster.gpus=8 --set "ddp.gradient_as_bucket_view=[true, false]" --set "host.kernel_issue=[10 us, 5 us]"
+tr -d '\r' <out >swept.csv
+[[ $(column "host.kernel_issue (s)" | tr '\n' ' ') == "host.kernel_issue (s) 1e-05 5e-06 1e-05 5e-06 " && $(column ddp.gradient_as_bucket_view | tail -n 4 | tr '\n' ' ') == "true true false false " ]] ||
+    fail "columns of what is swept: $(<swept.csv)"
+expect 0 "$FLOPCAST" run a.yaml b.yaml --format csv # several scenarios: what any of them sweeps
+tr -d '\r' <out >swept.csv
+[[ $(column cluster.gpus | tr '\n' ' ') == "cluster.gpus 8 16 32 8 16 8 16 " && $(column ddp.gradient_as_bucket_view | sort | uniq -c | tr -s ' \n' ' ') == " 1 ddp.gradient_as_bucket_view 5 false 2 true " ]] ||
+    fail "columns of two scenarios: $(<swept.csv)"
 
 # The table's numbers are those of the CSV, in its units.
 expect 0 "$FLOPCAST" run a.yaml --set train.micro_batch=512
