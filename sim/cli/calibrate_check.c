@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/force.h"
 #include "cli/log_options.h"
+#include "cli/records.h"
 #include "cli/table.h"
 #include "cli/words.h"
 
@@ -16,16 +17,14 @@ enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_DB };
 
 struct check_command {
     const char *log, *topology, *db;
-    bool csv;
+    enum records_format format;
     struct nccl_options nccl;
     struct coll_force force;
 };
 
-static const char *const format_names[] = {"table", "csv", NULL};
-
 static const struct argp_option options[] = {
     {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster that the log is of: a file of topologies/clusters", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "table (default) or csv", 0},
+    RECORDS_OPTION(KEY_FORMAT),
     LOG_OPTIONS("Of the log: "),
     {"db", KEY_DB, "PATH", 0, "Store the comparison in this database, for `flopcast plot check`", 0},
     FORCE_OPTIONS,
@@ -40,7 +39,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->topology = arg;
         return 0;
     case KEY_FORMAT:
-        command->csv = argument_name("format", arg, format_names, state) == 1;
+        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
         return 0;
     case KEY_COLLECTIVE:
     case KEY_RANKS:
@@ -68,14 +67,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-static void print_csv(FILE *out, const struct nccl_check *check)
+static void print_records(FILE *out, const struct nccl_check *check, enum records_format format)
 {
-    fputs("bytes,measured_us,predicted_us,algorithm,protocol\r\n", out);
+    struct records records = records_begin(out, format);
     for (int i = 0; i < check->rows.n; i++) {
         const struct nccl_checked *row = &check->rows.at[i];
-        fprintf(out, "%.0f,%.6g,%.6g,%s,%s\r\n", row->bytes, row->measured_s * 1e6, coll_alone_s(row->predicted) * 1e6,
-            coll_algorithm_names[row->predicted.algorithm], coll_protocol_names[row->predicted.protocol]);
+        RECORDS_ROW(&records, cell_real("bytes", true, row->bytes),
+            cell_real("measured_us", true, row->measured_s * 1e6),
+            cell_real("predicted_us", true, coll_alone_s(row->predicted) * 1e6),
+            cell_text("algorithm", coll_algorithm_names[row->predicted.algorithm]),
+            cell_text("protocol", coll_protocol_names[row->predicted.protocol]));
     }
+    records_end(&records);
 }
 
 static void print_median(FILE *out, const char *sizes, const struct nccl_check *check, double min, double max)
@@ -161,8 +164,8 @@ int calibrate_check(int argc, char **argv)
     enum status status = hw_load(&hw, command.topology, &arena, &diag);
     if (status == STATUS_OK)
         status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);
-    if (status == STATUS_OK && command.csv)
-        print_csv(stdout, &check);
+    if (status == STATUS_OK && command.format != RECORDS_TABLE)
+        print_records(stdout, &check, command.format);
     else if (status == STATUS_OK)
         print_table(stdout, &check, hw.gpu.name, &arena);
     if (status == STATUS_OK && command.db)

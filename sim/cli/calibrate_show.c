@@ -1,28 +1,39 @@
 #include "cli/calibrate.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/records.h"
 #include "cli/table.h"
 
 #include "store/store.h"
 
 #include <argp.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_DB = 256 };
+enum { KEY_DB = 256, KEY_FORMAT };
 
 static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0, "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)", 0},
+    RECORDS_OPTION(KEY_FORMAT),
     {0},
+};
+
+struct show {
+    const char *db;
+    enum records_format format;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    const char **db = state->input;
+    struct show *show = state->input;
     switch (key) {
     case KEY_DB:
-        *db = arg;
+        show->db = arg;
+        return 0;
+    case KEY_FORMAT:
+        show->format = (enum records_format)argument_name("format", arg, records_format_names, state);
         return 0;
     case ARGP_KEY_ARG:
         argp_error(state, "'%s' is one argument too many", arg);
@@ -31,6 +42,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return ARGP_ERR_UNKNOWN;
     }
 }
+
+#define NO_FIT "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE"
 
 /* Four digits, and the unit that the files use most: microseconds, GB/s. */
 #define SCALED(column) "printf('%.4g', " column " * CASE unit WHEN 's' THEN 1e6 WHEN 'B/s' THEN 1e-9 ELSE 1 END)"
@@ -44,6 +57,47 @@ static const char tables_sql[] =
     "iif(large_error, printf('%.1f', 100 * large_error), '') AS '>= 1 MiB %', iif(small_error, printf('%.1f', 100 * "
     "small_error), '') AS '< 64 KiB %', source "
     "FROM v_nccl_table WHERE use = 'fit' ORDER BY place";
+
+/* For programs: the parameters in the units that the column names. */
+static const char records_sql[] = "SELECT key AS parameter, family, value, std_error, unit, sizes, places AS "
+                                  "rests_on_tables FROM v_nccl_parameter";
+
+struct recorded {
+    struct records records;
+    struct arena arena;
+    const char *names[RECORD_MAX_CELLS];
+    bool named;
+};
+
+static void take_record(void *self, int n, const struct store_value *values)
+{
+    struct recorded *r = self;
+    struct record_cell cells[RECORD_MAX_CELLS];
+    BUG_IF(n > RECORD_MAX_CELLS, "%d columns", n);
+    for (int i = 0; i < n; i++) {
+        if (!r->named)
+            r->names[i] = arena_strdup(&r->arena, values[i].text);
+        else if (values[i].kind == STORE_NUMBER)
+            cells[i] = cell_real(r->names[i], true, strtod(values[i].text, NULL));
+        else
+            cells[i] = cell_text(r->names[i], values[i].text);
+    }
+    if (r->named)
+        records_row(&r->records, cells, n);
+    r->named = true;
+}
+
+static enum status print_records(struct store *store, enum records_format format, struct diag *diag)
+{
+    struct recorded r = {.records = records_begin(stdout, format)};
+    enum status status =
+        store_query(store, records_sql, (struct source_pos){.file = "calibrate show"}, take_record, &r, diag);
+    records_end(&r.records);
+    if (status == STATUS_OK && r.records.n == 0)
+        status = diag_input(diag, (struct source_pos){0}, NO_FIT);
+    arena_release(&r.arena);
+    return status;
+}
 
 /* Rows of a query: the first call brings the heads. */
 struct printed {
@@ -71,8 +125,7 @@ static enum status print_query(struct store *store, const char *sql, unsigned nu
     struct printed p = {.numbers = numbers};
     enum status status = store_query(store, sql, (struct source_pos){.file = "calibrate show"}, take_row, &p, diag);
     if (status == STATUS_OK && p.rows < 2)
-        status = diag_input(diag, (struct source_pos){0},
-            "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE");
+        status = diag_input(diag, (struct source_pos){0}, NO_FIT);
     if (status == STATUS_OK)
         table_print(stdout, &p.table);
     table_free(&p.table);
@@ -89,8 +142,9 @@ int calibrate_show(int argc, char **argv)
             "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
             "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "
             "them.\vflopcast plot residuals draws what is left by size; flopcast plot busbw every table."};
-    const char *db = "results/flopcast.db";
-    arguments_parse(&argp, argc, argv, 0, &db);
+    struct show show = {.db = "results/flopcast.db"};
+    arguments_parse(&argp, argc, argv, 0, &show);
+    const char *db = show.db;
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
     enum status status = STATUS_OK;
@@ -99,9 +153,12 @@ int calibrate_show(int argc, char **argv)
             "cannot open the database: %s; make one with: flopcast calibrate fit nccl --db %s", strerror(errno), db);
     else
         status = store_open(&store, db, STORE_READ, &diag);
-    if (status == STATUS_OK)
+    bool table = show.format == RECORDS_TABLE;
+    if (status == STATUS_OK && !table)
+        print_records(store, show.format, &diag);
+    if (status == STATUS_OK && table)
         status = print_query(store, parameters_sql, 1u << 2 | 1u << 3 | 1u << 5 | 1u << 6, &diag);
-    if (status == STATUS_OK) {
+    if (status == STATUS_OK && table) {
         putchar('\n');
         print_query(store, tables_sql, 1u << 0 | 1u << 3 | 1u << 4, &diag);
     }

@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/force.h"
+#include "cli/records.h"
 #include "cli/table.h"
 
 #include "base/files.h"
@@ -13,8 +14,8 @@
 enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED, KEY_FORMAT };
 enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
 enum { LISTED_GPUS = 64 };                                         /* more are not listed one by one */
-enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV };
-static const char *const format_names[] = {"nccl-tests", "table", "csv", NULL};
+enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
+static const char *const format_names[] = {"nccl-tests", "table", "csv", "json", NULL};
 
 struct collective_command {
     const char *topology, *degraded;
@@ -41,7 +42,7 @@ static const struct argp_option options[] = {
     {"degraded-links", KEY_DEGRADED, "LIST", 0,
         "What is left of links, as a scenario's cluster.degraded_links has it: node0.nic*.out=50 %", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
-        "nccl-tests (default), or table or csv, with algorithm and protocol of each size", 0},
+        "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size", 0},
     FORCE_OPTIONS,
     {0},
 };
@@ -214,17 +215,21 @@ static void print_table(const struct predicted *rows, int n, struct arena *arena
     table_free(&table);
 }
 
-static void print_csv(const struct predicted *rows, int n)
+static void print_records(FILE *out, const struct predicted *rows, int n, enum records_format format)
 {
-    fputs("bytes,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,bound_by,link\r\n", stdout);
+    struct records records = records_begin(out, format);
     for (int i = 0; i < n; i++) {
         double time_s = coll_alone_s(rows[i].cost);
         enum coll_bound bound = coll_bound(&rows[i].cost);
-        printf("%.0f,%.6g,%.6g,%.6g,%s,%s,%s,%s\r\n", rows[i].bytes, time_s * 1e6, rows[i].bytes / time_s * 1e-9,
-            rows[i].cost.bus_bytes / time_s * 1e-9, coll_algorithm_names[rows[i].cost.algorithm],
-            coll_protocol_names[rows[i].cost.protocol], coll_bound_names[bound],
-            bound == COLL_BOUND_LATENCY ? "" : rows[i].link);
+        RECORDS_ROW(&records, cell_real("bytes", true, rows[i].bytes), cell_real("time_us", true, time_s * 1e6),
+            cell_real("algbw_GBps", true, rows[i].bytes / time_s * 1e-9),
+            cell_real("busbw_GBps", true, rows[i].cost.bus_bytes / time_s * 1e-9),
+            cell_text("algorithm", coll_algorithm_names[rows[i].cost.algorithm]),
+            cell_text("protocol", coll_protocol_names[rows[i].cost.protocol]),
+            cell_text("bound_by", coll_bound_names[bound]),
+            cell_text("link", bound == COLL_BOUND_LATENCY || !*rows[i].link ? NULL : rows[i].link));
     }
+    records_end(&records);
 }
 
 /* What binds, a line for sizes that follow each other and are alike. */
@@ -323,8 +328,8 @@ static enum status print_sizes(
     }
     if (status == STATUS_OK && command->format == FORMAT_TABLE)
         print_table(rows.at, rows.n, arena);
-    else if (status == STATUS_OK && command->format == FORMAT_CSV)
-        print_csv(rows.at, rows.n);
+    else if (status == STATUS_OK && command->format != FORMAT_NCCL_TESTS)
+        print_records(stdout, rows.at, rows.n, command->format == FORMAT_CSV ? RECORDS_CSV : RECORDS_JSON);
     else if (status == STATUS_OK)
         print_nccl_tests(command, hw, rows.at, rows.n, arena);
     vec_free(&rows);

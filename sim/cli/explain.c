@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/records.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
@@ -13,12 +14,14 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { KEY_SET = 256, KEY_SEED, KEY_FROM, KEY_TO, KEY_DB, KEY_TOP };
+enum { KEY_SET = 256, KEY_SEED, KEY_FROM, KEY_TO, KEY_DB, KEY_TOP, KEY_FORMAT };
 enum { MOST_ITEMS = 1000000 };
 
 struct explain {
     const char *file, *db, *from, *to;
     int top;
+    enum records_format format;
+    struct records records; /* where that is not the table */
     VEC(struct scenario_override) overrides;
     struct arena arena;
     struct store *store;
@@ -35,6 +38,7 @@ static const struct argp_option options[] = {
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
     {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
+    RECORDS_OPTION(KEY_FORMAT),
     {0},
 };
 
@@ -60,6 +64,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_DB:
         explain->db = arg;
+        return 0;
+    case KEY_FORMAT:
+        explain->format = (enum records_format)argument_name("format", arg, records_format_names, state);
         return 0;
     case KEY_TOP:
         explain->top = argument_count("top", arg, MOST_ITEMS, state);
@@ -159,6 +166,52 @@ static void print_curve(struct explain *explain, const struct scenario_point *sm
     arena_release(&arena);
 }
 
+/* A curve and what a row of it says: of the waterfall the change of a cause (and their sum), of the compute stream the
+ * time of an item in the last step of the large cluster. */
+struct explained {
+    struct records *records;
+    const char *label;
+    int64_t small_gpus, large_gpus;
+};
+
+static void add_cause(struct explained *e, const char *cause, double change, double of_small)
+{
+    RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
+        cell_int("large_gpus", e->large_gpus), cell_text("table", "waterfall"), cell_text("item", cause),
+        cell_real("change_tflops_per_gpu", true, change), cell_real("change_of_small", true, of_small),
+        cell_text("times", NULL), cell_real("time_s", false, 0), cell_real("of_step", false, 0),
+        cell_real("by_collectives_s", false, 0));
+}
+
+static void add_item(struct explained *e, const struct scenario_path_item *item, double step_s, struct arena *arena)
+{
+    RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
+        cell_int("large_gpus", e->large_gpus), cell_text("table", "compute_stream"),
+        cell_text("item", item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name),
+        cell_real("change_tflops_per_gpu", false, 0), cell_real("change_of_small", false, 0),
+        cell_int("times", item->times), cell_real("time_s", true, item->seconds),
+        cell_real("of_step", true, item->seconds / step_s), cell_real("by_collectives_s", true, item->beside_s));
+}
+
+static void add_records(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
+    const char *label, const struct scenario_waterfall *w, const struct exec_result *result)
+{
+    struct arena arena = ARENA_INIT;
+    struct explained e = {&explain->records, label, small->options.cluster.gpus, large->options.cluster.gpus};
+    for (int i = 0; i <= CAUSE_COUNT; i++) {
+        double part = i == CAUSE_REST ? w->rest : w->part[i];
+        add_cause(&e, scenario_causes[i].name, -part, -part / w->small[0]);
+    }
+    add_cause(&e, "sum", w->large[0] - w->small[0], w->large[0] / w->small[0] - 1);
+    struct scenario_path path;
+    scenario_path(&path, result, &arena);
+    for (int i = 0; i < path.items.n && i < explain->top; i++)
+        add_item(&e, &path.items.at[i], path.step_s, &arena);
+    explain->explained = true;
+    vec_free(&path.items);
+    arena_release(&arena);
+}
+
 static enum status explain_curve(
     struct explain *explain, const struct scenario_point *small, const struct scenario_point *large, struct diag *diag)
 {
@@ -183,8 +236,9 @@ static enum status explain_curve(
     struct scenario_result result;
     if (status == STATUS_OK)
         status = scenario_simulate(&result, &traced, &arena, diag);
+    bool table = explain->format == RECORDS_TABLE;
     if (status == STATUS_OK)
-        print_curve(explain, small, large, label, &waterfall, &result.exec);
+        (table ? print_curve : add_records)(explain, small, large, label, &waterfall, &result.exec);
     if (status == STATUS_OK && explain->store)
         status = store_put_explanation(explain->store, &waterfall, label, small, large, &explain->first, diag);
     arena_release(&arena);
@@ -259,8 +313,13 @@ int cmd_explain(int argc, char **argv)
     load(&set, &explain, &diag);
     if (diag.worst == STATUS_OK && explain.db)
         store_open(&explain.store, explain.db, STORE_WRITE, &diag);
+    bool table = explain.format == RECORDS_TABLE;
+    if (diag.worst == STATUS_OK && !table)
+        explain.records = records_begin(stdout, explain.format);
     if (diag.worst == STATUS_OK)
         explain_curves(&explain, &set, &diag);
+    if (explain.records.out)
+        records_end(&explain.records);
     store_close(explain.store);
     vec_free(&explain.vary.options);
     vec_free(&explain.overrides);

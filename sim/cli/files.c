@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/records.h"
 #include "cli/arguments.h"
 #include "cli/table.h"
 
@@ -55,11 +56,31 @@ static void print_group(const char *root, const char *folder, struct table *tabl
     globfree(&found);
 }
 
+static void print_records(FILE *out, const struct table *table, enum records_format format)
+{
+    struct records records = records_begin(out, format);
+    for (int i = 0; i + 1 < table->cells.n; i += 2)
+        RECORDS_ROW(&records, cell_text("file", table->cells.at[i]), cell_text("what_it_is", table->cells.at[i + 1]));
+    records_end(&records);
+}
+
+enum { KEY_FORMAT = 256 };
+
+static const struct argp_option options[] = {RECORDS_OPTION(KEY_FORMAT), {0}};
+
+struct files_command {
+    int group;
+    enum records_format format;
+};
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    int *group = state->input;
+    struct files_command *command = state->input;
+    int *group = &command->group;
+    if (key == KEY_FORMAT)
+        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
     if (key != ARGP_KEY_ARG)
-        return ARGP_ERR_UNKNOWN;
+        return key == KEY_FORMAT ? 0 : ARGP_ERR_UNKNOWN;
     if (*group < N_GROUPS)
         argp_error(state, "one group at a time; '%s' is a second one", arg);
     for (*group = 0; *group < N_GROUPS; ++*group)
@@ -71,7 +92,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int cmd_files(int argc, char **argv)
 {
-    const struct argp argp = {.parser = parse,
+    const struct argp argp = {.options = options,
+        .parser = parse,
         .children = arguments_table,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
@@ -79,8 +101,8 @@ int cmd_files(int argc, char **argv)
                "in your own files, as in 'model: scenarios/models/llama2-7b.yaml', unless a file of that name lies "
                "where you are, or beside the file that names it. Copy one to change it; its paths are relative to it, "
                "so write these names for them. FLOPCAST_DATA names another folder of the same layout."};
-    int group = N_GROUPS;
-    arguments_parse(&argp, argc, argv, 0, &group);
+    struct files_command command = {.group = N_GROUPS};
+    arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     const char *root = files_folder(&arena);
@@ -88,9 +110,11 @@ int cmd_files(int argc, char **argv)
     table_column(&table, "file", "", true);
     table_column(&table, "what it is", "", true);
     for (int i = 0; i < N_GROUPS; i++)
-        if (group == i || group == N_GROUPS)
+        if (command.group == i || command.group == N_GROUPS)
             print_group(root, groups[i].folder, &table, &arena);
-    if (table.cells.n > 0) {
+    if (table.cells.n > 0 && command.format != RECORDS_TABLE) {
+        print_records(stdout, &table, command.format);
+    } else if (table.cells.n > 0) {
         printf("in %s\n\n", root);
         table_print(stdout, &table);
     } else {

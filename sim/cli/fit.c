@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "cli/cli.h"
 #include "cli/memory.h"
+#include "cli/records.h"
 #include "cli/words.h"
 #include "scenario/fit.h"
 #include "strategy/footprint_fit.h"
@@ -219,6 +220,26 @@ static void print(FILE *out, struct fit *fit)
     print_notes(out, fit);
 }
 
+/* A row a number of GPUs and kind of checkpointing. */
+static void print_records(FILE *out, const struct fit *fit, enum records_format format)
+{
+    static const char *const names[] = {
+        [BASIS_SIMULATED] = "simulated", [BASIS_RETRIES] = "retries", [BASIS_CLOSED_FORM] = "closed_form"};
+    struct records records = records_begin(out, format);
+    for (int i = 0; i < fit->n_counts; i++)
+        for (int c = 0; c < CHECKPOINT_COUNT; c++) {
+            struct answer batch = fit->batches[i][c], fewest = fit->fewest[c];
+            RECORDS_ROW(&records, cell_text("model", fit->request->model.shape.name),
+                cell_text("gpu", fit->request->gpus[0].name), cell_int("gpus", fit->counts[i]),
+                cell_text("activation_checkpointing", checkpointing_names[c]),
+                cell_int("largest_micro_batch", batch.number),
+                cell_text("or_larger", batch.number == FOOTPRINT_MOST_BATCH ? "true" : "false"),
+                cell_text("basis", names[batch.basis]), cell_int("fewest_gpus", fewest.number),
+                cell_text("fewest_gpus_basis", names[fewest.basis]));
+        }
+    records_end(&records);
+}
+
 static enum status find_all(struct fit *fit, struct arena *arena, struct diag *diag)
 {
     const struct memory_request *request = fit->request;
@@ -254,7 +275,9 @@ int cmd_fit(int argc, char **argv)
         if (!request.has_model)
             diag_input(&diag, (struct source_pos){.file = request.name},
                 "activations depend on the shape of the model; give a model file instead of a number of parameters");
-        else if (find_all(fit, &arena, &diag) == STATUS_OK)
+        else if (find_all(fit, &arena, &diag) == STATUS_OK && request.format != MEMORY_TABLE)
+            print_records(stdout, fit, request.format == MEMORY_CSV ? RECORDS_CSV : RECORDS_JSON);
+        else if (diag.worst == STATUS_OK)
             print(stdout, fit);
     }
     arena_release(&arena);

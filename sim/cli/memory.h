@@ -1,5 +1,5 @@
 /* What `flopcast memory` and `flopcast fit` were asked, and the answer of the first as rows: bytes on one GPU, then
- * rules of thumb beside what is modelled. */
+ * (--teach) rules of thumb beside what is modelled. */
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
 
@@ -17,7 +17,8 @@ struct memory_request {
     int64_t params;
     struct model model; /* when has_model */
     bool has_model;
-    bool fit; /* asked by `flopcast fit` */
+    bool fit;   /* asked by `flopcast fit` */
+    bool teach; /* with rules of thumb */
     struct footprint_options options;
     const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
     const char *cluster_path; /* of `fit`: the cluster file given, or NULL */

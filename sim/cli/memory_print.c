@@ -1,5 +1,6 @@
 #include "base/vec.h"
 #include "cli/memory.h"
+#include "cli/table.h"
 #include "cli/words.h"
 #include "config/config.h"
 #include "strategy/footprint_fit.h"
@@ -179,12 +180,21 @@ static void add_batch_rows(struct rows *rows, const struct memory_request *reque
         add(rows, "rule", "NEFTune's noise", noise, noise, "in training: noise and noisy embeddings, for a moment");
 }
 
-static void print_bytes(FILE *out, double bytes)
+static void cell_bytes(struct table *table, double bytes, struct arena *arena)
 {
-    if (isnan(bytes))
-        fprintf(out, "  %12s", "-");
-    else
-        fprintf(out, bytes < 1e6 && bytes > 0 ? "  %12.6f" : "  %12.3f", bytes * 1e-9);
+    table_cell(
+        table, isnan(bytes) ? "-" : arena_printf(arena, bytes < 1e6 && bytes > 0 ? "%.6f" : "%.3f", bytes * 1e-9));
+}
+
+static void add_rules(struct rows *rows, const struct memory_request *request, struct arena *arena)
+{
+    add_precision_rules(rows, request);
+    add_optimizer_rules(rows, request);
+    add_sharing_rules(rows, request, arena);
+    if (request->has_model && model_takes_adapters(&request->model.shape))
+        add_adapter_rows(rows, request);
+    if (request->has_model && request->options.micro_batch > 0)
+        add_batch_rows(rows, request);
 }
 
 double memory_room(const struct hw_gpu *gpu)
@@ -220,20 +230,11 @@ static const char *remedy(const struct memory_request *request, const struct hw_
     return footprint_remedy(&changed, &job, memory_room(gpu), arena);
 }
 
+/* The one GPU that was named. */
 static void print_fit(
     FILE *out, const struct memory_request *request, const struct hw_gpu *gpu, double total, struct arena *arena)
 {
     double context = gpu->context_bytes.value, room = memory_room(gpu) - total;
-    if (!memory_supported(request, gpu)) { /* one of the list: with --gpu it would be an error */
-        fprintf(out, "%-30s  %12.1f  no matrix products in %s\n", gpu->name, gpu->hbm_capacity.value * 1e-9,
-            dtype_names[memory_math(request)]);
-        return;
-    }
-    if (!request->gpu_path) {
-        fprintf(out, "%-30s  %12.1f  %s by %.1f GB\n", gpu->name, gpu->hbm_capacity.value * 1e-9,
-            room >= 0 ? "fits" : "too small", fabs(room) * 1e-9);
-        return;
-    }
     fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context, %.1f GB %s\n", gpu->name,
         room >= 0 ? "fits" : "does not fit", (total + context) * 1e-9, gpu->hbm_capacity.value * 1e-9, context * 1e-9,
         fabs(room) * 1e-9, room >= 0 ? "to spare" : "too much");
@@ -245,11 +246,65 @@ static void print_fit(
 
 static void print_fits(FILE *out, const struct memory_request *request, double total, struct arena *arena)
 {
-    if (!request->gpu_path)
-        fprintf(out, "%-30s  %12s\n", "known GPUs", "HBM, GB");
-    for (int i = 0; i < request->n_gpus; i++)
-        print_fit(out, request, &request->gpus[i], total, arena);
-    fputc('\n', out);
+    struct table table = {0};
+    table_column(&table, "known GPUs", "", true);
+    table_column(&table, "HBM, GB", "", false);
+    table_column(&table, "", "", true);
+    for (int i = 0; i < request->n_gpus; i++) {
+        const struct hw_gpu *gpu = &request->gpus[i];
+        double room = memory_room(gpu) - total;
+        bool can = memory_supported(request, gpu); /* with --gpu it would be an error */
+        table_cell(&table, gpu->name);
+        table_cell(&table, arena_printf(arena, "%.1f", gpu->hbm_capacity.value * 1e-9));
+        table_cell(
+            &table, !can ? arena_printf(arena, "no matrix products in %s", dtype_names[memory_math(request)])
+                         : arena_printf(arena, "%s by %.1f GB", room >= 0 ? "fits" : "too small", fabs(room) * 1e-9));
+    }
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_gpu_rows(
+    FILE *out, const struct memory_request *request, const struct rows *rows, struct arena *arena)
+{
+    struct table table = {0};
+    table_column(&table, "on each GPU", "", true);
+    table_column(&table, "GB", "", false);
+    table_column(&table, "GiB", "", false);
+    table_column(&table, "B/parameter", "", false);
+    table_column(&table, "", "", true);
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct row *row = &rows->list.at[i];
+        if (*row->section == 'r')
+            continue;
+        table_cell(&table, row->name);
+        cell_bytes(&table, row->modelled, arena);
+        cell_bytes(&table, row->modelled * 1e9 / 0x1p30, arena);
+        cell_bytes(&table, row->modelled / (double)request->params * 1e9, arena);
+        table_cell(&table, row->note);
+    }
+    table_print(out, &table);
+    table_free(&table);
+}
+
+static void print_rules(FILE *out, const struct rows *rows, struct arena *arena)
+{
+    struct table table = {0};
+    table_column(&table, "rules of thumb", "", true);
+    table_column(&table, "rule, GB", "", false);
+    table_column(&table, "modelled, GB", "", false);
+    table_column(&table, "", "", true);
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct row *row = &rows->list.at[i];
+        if (*row->section != 'r')
+            continue;
+        table_cell(&table, row->name);
+        cell_bytes(&table, row->rule, arena);
+        cell_bytes(&table, row->modelled, arena);
+        table_cell(&table, row->note);
+    }
+    table_print(out, &table);
+    table_free(&table);
 }
 
 static void print_table(
@@ -264,26 +319,17 @@ static void print_table(
         print_batch(out, request);
     if (o->lora_rank > 0)
         fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", o->lora_rank, footprint_base_names[o->base]);
-    fprintf(out, "\n\n%-30s  %12s  %12s  %12s\n", "on each GPU", "GB", "GiB", "B/parameter");
-    bool rules = false;
-    for (int i = 0; i < rows->list.n; i++) {
-        const struct row *row = &rows->list.at[i];
-        if (!rules && *row->section == 'r') {
-            rules = true;
-            fputc('\n', out);
-            print_fits(out, request, total, arena);
-            fprintf(out, "%-30s  %12s  %12s\n", "rules of thumb", "rule, GB", "modelled, GB");
-        }
-        fprintf(out, "%-30s", row->name);
-        if (rules)
-            print_bytes(out, row->rule);
-        print_bytes(out, row->modelled);
-        if (!rules) {
-            print_bytes(out, row->modelled * 1e9 / 0x1p30);
-            print_bytes(out, row->modelled / (double)request->params * 1e9);
-        }
-        fprintf(out, "%s%s\n", *row->note ? "  " : "", row->note);
-    }
+    fputs("\n\n", out);
+    print_gpu_rows(out, request, rows, arena);
+    fputc('\n', out);
+    if (request->gpu_path)
+        print_fit(out, request, &request->gpus[0], total, arena);
+    else
+        print_fits(out, request, total, arena);
+    if (!request->teach)
+        return;
+    fputc('\n', out);
+    print_rules(out, rows, arena);
 }
 
 static void print_csv_number(FILE *out, double value)
@@ -355,13 +401,8 @@ void memory_print(FILE *out, const struct memory_request *request, struct arena 
     struct footprint f =
         footprint_of(request->params, request->has_model ? &request->model : NULL, &request->options, arena);
     add_gpu_rows(&rows, request, &f);
-    add_precision_rules(&rows, request);
-    add_optimizer_rules(&rows, request);
-    add_sharing_rules(&rows, request, arena);
-    if (request->has_model && model_takes_adapters(&request->model.shape))
-        add_adapter_rows(&rows, request);
-    if (request->has_model && request->options.micro_batch > 0)
-        add_batch_rows(&rows, request);
+    if (request->teach)
+        add_rules(&rows, request, arena);
     if (request->format == MEMORY_CSV)
         print_csv(out, &rows);
     else if (request->format == MEMORY_JSON)

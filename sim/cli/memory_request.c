@@ -15,6 +15,7 @@
 
 enum {
     KEY_DTYPE = 256,
+    KEY_TEACH,
     KEY_OPTIMIZER,
     KEY_STRATEGY,
     KEY_GPUS,
@@ -78,6 +79,7 @@ static const struct argp_option options[] = {
         .key = KEY_QLORA,
         .doc = "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on"},
     {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
+    {.name = "teach", .key = KEY_TEACH, .doc = "the usual rules of thumb, too, each beside what is modelled"},
     {.name = "gpu",
         .key = KEY_GPU,
         .arg = "FILE|SIZE",
@@ -162,8 +164,8 @@ static void check(const struct memory_request *request, struct argp_state *state
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
     if (request->fit && footprint->micro_batch)
         argp_error(state, "leave --micro-batch out: it is what is looked for");
-    if (request->fit && request->format != MEMORY_TABLE)
-        argp_error(state, "fit prints a table; leave --format out");
+    if (request->fit && request->teach)
+        argp_error(state, "--teach is for memory: fit has no rules of thumb");
     if (!request->fit && !footprint->micro_batch && footprint->seq_len)
         argp_error(state, "activations need --micro-batch too");
 }
@@ -203,6 +205,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
             argp_error(state, "one MODEL at a time");
         request->name = text;
         return 0;
+    case KEY_TEACH:
+        request->teach = true;
+        return 0;
     case ARGP_KEY_END:
         check(request, state);
         return 0;
@@ -218,7 +223,7 @@ static void adapt_to_fit(struct argp_option *all)
         switch (all->key) {
         case KEY_BATCH:
         case KEY_CHECKPOINTING:
-        case KEY_FORMAT:
+        case KEY_TEACH:
             all->flags |= OPTION_HIDDEN;
             break;
         case KEY_STRATEGY:
@@ -251,7 +256,8 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
     memcpy(own, options, sizeof own);
     if (request->fit)
         adapt_to_fit(own);
-    const struct argp argp = {.options = own, .parser = parse, .args_doc = "MODEL", .doc = doc};
+    const struct argp argp = {
+        .options = own, .parser = parse, .children = arguments_table, .args_doc = "MODEL", .doc = doc};
     arguments_parse(&argp, argc, argv, 0, request);
 }
 

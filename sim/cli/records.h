@@ -17,6 +17,17 @@ struct records {
     int n;                      /* rows so far */
 };
 
+/* The row of an initialiser list of cells. */
+#define RECORDS_ROW(records, ...)                                                                                      \
+    records_row((records), (const struct record_cell[]){__VA_ARGS__},                                                  \
+        (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)))
+
+/* The option --format of commands that print a table, or this. */
+#define RECORDS_OPTION(key)                                                                                            \
+    {                                                                                                                  \
+        "format", (key), "FORMAT", 0, "table (default), csv or json", 0                                                \
+    }
+
 struct records records_begin(FILE *out, enum records_format format);
 /* All rows have the same names in the same order; the first brings the head of the CSV. */
 void records_row(struct records *records, const struct record_cell *cells, int n);

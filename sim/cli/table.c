@@ -156,17 +156,17 @@ static int count_lines(const char *text, int width)
     return lines;
 }
 
-/* is_last: nothing follows on the line. mark: of the cell. */
-static void print_text(const struct layout *layout, FILE *out, int c, const char *text, int n, bool is_last, char mark)
+/* mark: of the cell. *blanks: those that the line owes, which nothing that is printed ends with. */
+static void print_text(const struct layout *layout, FILE *out, int c, const char *text, int n, char mark, int *blanks)
 {
     int width = layout->width[c];
     bool is_text = layout->table->columns.at[c].is_text, is_cut = n > width;
     const char *colour = !layout->colour || mark == TABLE_PLAIN ? "" : mark == TABLE_BAD ? SCREEN_RED : SCREEN_YELLOW;
-    int shown = is_cut ? width - (int)strlen(cut) : n;
-    fprintf(out, "%*s%s%.*s%s%s", is_text ? 0 : width - n, "", colour, shown, text, is_cut ? cut : "",
-        *colour ? SCREEN_PLAIN : "");
-    if (!is_last)
-        fprintf(out, "%*s", (is_text && !is_cut ? width - n : 0) + GAP, "");
+    int shown = is_cut ? width - (int)strlen(cut) : n, left = is_cut ? 0 : width - n;
+    if (n > 0)
+        fprintf(out, "%*s%s%.*s%s%s", *blanks + (is_text ? 0 : left), "", colour, shown, text, is_cut ? cut : "",
+            *colour ? SCREEN_PLAIN : "");
+    *blanks = n > 0 ? (is_text ? left : 0) + GAP : *blanks + width + GAP;
 }
 
 static int last_shown(const struct layout *layout)
@@ -187,6 +187,7 @@ static void print_head(const struct layout *layout, FILE *out, bool units)
         lines = layout->shown[c] && n > lines ? n : lines;
     }
     for (int line = 0; line < lines; line++) {
+        int blanks = 0;
         for (int c = 0; c <= last; c++) {
             const struct table_column *column = &layout->table->columns.at[c];
             const char *text = units ? column->unit : column->name;
@@ -194,7 +195,7 @@ static void print_head(const struct layout *layout, FILE *out, bool units)
             int own = count_lines(text, width), skipped = units ? 0 : lines - own;
             const char *part = line >= skipped ? broken_line(text, width, line - skipped, &n) : NULL;
             if (layout->shown[c])
-                print_text(layout, out, c, part ? part : "", n, c == last, TABLE_PLAIN);
+                print_text(layout, out, c, part ? part : "", n, TABLE_PLAIN, &blanks);
         }
         fputc('\n', out);
     }
@@ -206,6 +207,7 @@ static void print_shown(const struct layout *layout, FILE *out)
     print_head(layout, out, false);
     print_head(layout, out, true);
     for (int r = 0; r < layout->n_rows; r++) {
+        int blanks = 0;
         for (int c = 0; c <= last; c++) {
             const char *text = cell(layout, r, c);
             int at = r * layout->n_columns + c;
@@ -213,7 +215,7 @@ static void print_shown(const struct layout *layout, FILE *out)
             if (at < layout->table->marks.n)
                 mark = layout->table->marks.at[at];
             if (layout->shown[c])
-                print_text(layout, out, c, text, (int)strlen(text), c == last, mark);
+                print_text(layout, out, c, text, (int)strlen(text), mark, &blanks);
         }
         fputc('\n', out);
     }

@@ -1,6 +1,8 @@
 #include "cli/cli.h"
 #include "cli/one_file.h"
+#include "cli/records.h"
 #include "cli/topology.h"
+#include "cli/words.h"
 
 #include "base/files.h"
 #include "coll/coll.h"
@@ -8,6 +10,7 @@
 #include "hw/override.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,6 +79,57 @@ static void print_channels(FILE *out, const struct hw *hw)
             quantity_format(carried, sizeof carried, coll_node_Bps(hw), DIM_BYTES_PER_S), there);
 }
 
+/* A row a number or choice of one file. part: "cluster", "node", "gpu". */
+static void add_records(struct records *records, const char *part, const char *name, const char *prefix,
+    const struct config_table *table, const void *from, struct arena *arena)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        const void *at = (const char *)from + field->offset;
+        const char *key = arena_printf(arena, "%s%s", prefix, field->key);
+        struct quantity q = {0};
+        if (field->type == FIELD_SECTION)
+            add_records(records, part, name, arena_printf(arena, "%s.", key), field->section, at, arena);
+        if (field->type == FIELD_SOURCED)
+            q = *(const struct quantity *)at;
+        const char *choice = field->type == FIELD_ENUM ? field->names[*(const int *)at] : NULL;
+        if (!choice && !quantity_is_set(q))
+            continue;
+        const char *unit = dimension_unit(field->dimension);
+        RECORDS_ROW(records, cell_text("part", part), cell_text("name", name), cell_text("key", key),
+            cell_real("value", !choice, q.value), cell_text("choice", choice),
+            cell_text("unit", !choice && *unit ? unit : NULL), cell_text("kind", choice ? NULL : hw_kind_name(q.kind)),
+            cell_real("std_error", q.std_error > 0, q.std_error), cell_text("source", choice ? NULL : q.source));
+    }
+}
+
+/* Of a node's file there is no cluster, of a GPU's no node. */
+static void print_records(FILE *out, const struct hw *hw, enum records_format format)
+{
+    struct arena arena = ARENA_INIT;
+    struct records records = records_begin(out, format);
+    if (hw->cluster.name)
+        add_records(&records, "cluster", hw->cluster.name, "", &hw_cluster_table, &hw->cluster, &arena);
+    if (hw->node.name)
+        add_records(&records, "node", hw->node.name, "", &hw_node_table, &hw->node, &arena);
+    add_records(&records, "gpu", hw->gpu.name, "", &hw_gpu_table, &hw->gpu, &arena);
+    records_end(&records);
+    arena_release(&arena);
+}
+
+/* Each number's source ends where the terminal does. */
+static void print_table(FILE *out, const struct hw *hw, const struct hw_sources *sources)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *lines = open_memstream(&text, &n);
+    BUG_IF(!lines, "open_memstream failed");
+    hw_print(lines, hw, sources);
+    fclose(lines);
+    words_lines(out, text);
+    free(text);
+}
+
 int cmd_topology(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "import") == 0) {
@@ -83,7 +137,7 @@ int cmd_topology(int argc, char **argv)
         argv[1] = whole;
         return topology_import(argc - 1, argv + 1);
     }
-    const char *named = one_file_parse(argc, argv,
+    const struct one_file file = one_file_parse(argc, argv,
         "Show a cluster, node or GPU with what it is made of: every number with its unit, kind and source. FILE is one "
         "of topologies/clusters, nodes or gpus.\v'flopcast topology import --help': a node from what a machine says "
         "about itself.");
@@ -91,9 +145,12 @@ int cmd_topology(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct hw hw;
     struct hw_sources sources;
-    if (load(&hw, &sources, files_find(&arena, named), &arena, &diag) == STATUS_OK)
-        hw_print(stdout, &hw, &sources);
-    if (diag.worst == STATUS_OK && hw.cluster.nodes.value > 1)
+    bool table = file.format == RECORDS_TABLE;
+    if (load(&hw, &sources, files_find(&arena, file.path), &arena, &diag) == STATUS_OK && table)
+        print_table(stdout, &hw, &sources);
+    else if (diag.worst == STATUS_OK)
+        print_records(stdout, &hw, file.format);
+    if (diag.worst == STATUS_OK && table && hw.cluster.nodes.value > 1)
         print_channels(stdout, &hw);
     hw_sources_free(&sources);
     arena_release(&arena);

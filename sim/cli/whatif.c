@@ -3,10 +3,10 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/evidence.h"
+#include "cli/records.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
-#include "config/csv.h"
 #include "store/record.h"
 
 #include <inttypes.h>
@@ -14,8 +14,6 @@
 #include <string.h>
 
 enum { KEY_SET = 256, KEY_OR, KEY_BASE, KEY_FORMAT };
-
-static const char *const format_names[] = {"table", "csv", NULL};
 
 /* Overrides of the scenario as it is, or of one changed one on top of them. */
 struct variant {
@@ -28,7 +26,7 @@ struct variant {
 
 struct whatif {
     const char *file;
-    bool csv;
+    enum records_format format;
     VEC(struct variant) variants; /* the first is the scenario as it is */
     struct arena arena;
 };
@@ -38,7 +36,7 @@ static const struct argp_option options[] = {
     {"or", KEY_OR, NULL, OPTION_LIST | OPTION_NEXT, "What is set from here on is another changed scenario", 0},
     {"base", KEY_BASE, "KEY=VALUE", OPTION_KEYS,
         "Set it in the scenario and so in all changed ones, as in cluster.gpus=64", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "table (default) or csv", 0},
+    RECORDS_OPTION(KEY_FORMAT),
     {0},
 };
 
@@ -72,7 +70,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         vec_push(&whatif->variants.at[0].overrides, argument_override("base", arg, &whatif->arena, state));
         return 0;
     case KEY_FORMAT:
-        whatif->csv = argument_name("format", arg, format_names, state) == 1;
+        whatif->format = (enum records_format)argument_name("format", arg, records_format_names, state);
         return 0;
     case ARGP_KEY_ARG:
         if (whatif->file)
@@ -271,19 +269,12 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
     }
 }
 
-static void csv_value(FILE *out, bool known, double value)
-{
-    fputc(',', out);
-    if (known)
-        fprintf(out, "%.15g", value);
-}
-
-/* RFC 4180; in base SI, empty where a point is out of memory. */
-static void print_csv(FILE *out, struct whatif *whatif, struct diag *diag)
+/* In base SI, empty where a point is out of memory. */
+static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
-    fputs("point,change,status,quantity,as_it_is,changed,difference,ratio\r\n", out);
+    struct records records = records_begin(out, whatif->format);
     for (int i = 0; i < n * base->set.n_points; i++)
         for (int q = 0; quantity(q); q++) {
             int point = i / n;
@@ -292,16 +283,14 @@ static void print_csv(FILE *out, struct whatif *whatif, struct diag *diag)
             row.scale = 1;
             double before = 0, after = 0;
             bool had = value_of(&before, base, point, &row), has = value_of(&after, changed, point, &row);
-            csv_write_text(out, words_point(&base->set.points[point], &whatif->arena));
-            fputc(',', out);
-            csv_write_text(out, changed->label);
-            fprintf(out, ",%s,%s", exec_status_names[changed->results[point].exec.status], row.cell);
-            csv_value(out, had, before);
-            csv_value(out, has, after);
-            csv_value(out, had && has, after - before);
-            csv_value(out, had && has && before != 0, after / before);
-            fputs("\r\n", out);
+            RECORDS_ROW(&records, cell_text("point", words_point(&base->set.points[point], &whatif->arena)),
+                cell_text("change", changed->label),
+                cell_text("status", exec_status_names[changed->results[point].exec.status]),
+                cell_text("quantity", row.cell), cell_real("as_it_is", had, before), cell_real("changed", has, after),
+                cell_real("difference", had && has, after - before),
+                cell_real("ratio", had && has && before != 0, had && before != 0 ? after / before : 0));
         }
+    records_end(&records);
     for (int i = 0; i < base->set.n_points; i++)
         tell_evidence(NULL, whatif, i, diag);
 }
@@ -326,8 +315,8 @@ int cmd_whatif(int argc, char **argv)
         load(&whatif, v, &diag);
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)
         simulate(&whatif.variants.at[v], &diag);
-    if (diag.worst == STATUS_OK && whatif.csv)
-        print_csv(stdout, &whatif, &diag);
+    if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
+        print_records(stdout, &whatif, &diag);
     else if (diag.worst == STATUS_OK)
         print_table(stdout, &whatif, &diag);
     release(&whatif);

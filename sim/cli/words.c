@@ -1,5 +1,7 @@
 #include "cli/words.h"
 
+#include "cli/screen.h"
+
 #include <inttypes.h>
 #include <string.h>
 
@@ -35,6 +37,17 @@ const char *words_point(const struct scenario_point *point, struct arena *arena)
         point->options.cluster.gpus, plural(point->options.cluster.gpus));
 }
 
+void words_lines(FILE *out, char *text)
+{
+    static const char cut[] = "..";
+    int width = screen_width(out);
+    for (char *line; (line = strsep(&text, "\n"));) {
+        int n = (int)strlen(line);
+        bool is_cut = width > 0 && n > width;
+        fprintf(out, "%.*s%s%s", is_cut ? width - (int)strlen(cut) : n, line, is_cut ? cut : "", text ? "\n" : "");
+    }
+}
+
 void words_oom(FILE *out, const struct exec_memory *memory)
 {
     double short_bytes = memory->required_bytes - memory->capacity_bytes;
@@ -63,10 +76,11 @@ enum { LINE = 100 };
 
 void words_paragraph(FILE *out, const char *text)
 {
+    size_t screen = (size_t)screen_width(out), line = screen > 0 && screen < LINE ? screen : LINE;
     while (*text) {
         size_t n = strlen(text);
-        if (n > LINE) {
-            n = LINE;
+        if (n > line) {
+            n = line;
             while (n > 0 && text[n] != ' ')
                 n--;
             n = n > 0 ? n : strcspn(text, " ");

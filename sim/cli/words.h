@@ -22,6 +22,9 @@ void words_paragraph(FILE *out, const char *text);
 /* "gpt2 DDP, batch 8, 16 GPUs". */
 const char *words_point(const struct scenario_point *point, struct arena *arena);
 
+/* Lines that are longer than the screen is wide end there, in "..". text is taken apart. */
+void words_lines(FILE *out, char *text);
+
 /* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category. Two
  * indented lines. */
 void words_oom(FILE *out, const struct exec_memory *memory);

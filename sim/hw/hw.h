@@ -171,6 +171,7 @@ struct hw_sources;
  * source; of a file that extends another also where it stands. A cluster or node without a name is left out: a GPU or
  * node can be looked at alone. */
 void hw_print(FILE *out, const struct hw *hw, const struct hw_sources *sources);
+const char *hw_kind_name(enum quantity_kind kind); /* "datasheet" ..., "unset" */
 
 /* A sourced number as files have it: {value: 0.93, kind: fitted, std_error: 0.015, source: "..."}. */
 void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);

@@ -44,9 +44,6 @@ struct source_pos hw_place(const struct hw_source *source, const char *key);
 /* A count: an error unless it is whole. */
 enum status hw_whole(const struct hw_source *source, const char *key, struct quantity q, struct diag *diag);
 
-/* "measured" and so on, as files spell it. */
-const char *hw_kind_name(enum quantity_kind kind);
-
 /* What the table of a network cannot say: which counts belong to which kind. */
 extern const struct config_table hw_network_table;
 enum status hw_check_network(

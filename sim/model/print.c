@@ -41,7 +41,7 @@ static const char *grouped(char *text, size_t n, int64_t value)
 static void print_layers(FILE *out, const struct model *model)
 {
     char params[48], total[48];
-    fprintf(out, "\n%6s  %-24s %8s %18s %20s\n", "count", "layer", "tensors", "parameters each", "together");
+    fprintf(out, "\n%6s  %-24s %8s %18s %19s\n", "count", "layer", "tensors", "parameters each", "together");
     for (int i = 0; i < model->n_layers; i++) {
         const struct model_layer *layer = &model->layers[i];
         if (layer->alike != i)
@@ -49,7 +49,7 @@ static void print_layers(FILE *out, const struct model *model)
         int count = 0;
         for (int j = i; j < model->n_layers; j++)
             count += model->layers[j].alike == i;
-        fprintf(out, "%6d  %-24s %8d %18s %20s\n", count, layer->name, layer->n_tensors,
+        fprintf(out, "%6d  %-24s %8d %18s %19s\n", count, layer->name, layer->n_tensors,
             grouped(params, sizeof params, layer->params), grouped(total, sizeof total, layer->params * count));
         for (int j = 0; j < layer->n_tensors; j++) {
             const struct model_tensor *tensor = &model->tensors[layer->first_tensor + j];

@@ -14,6 +14,16 @@ large=$(sed -n 's/^left out, >= 1 MiB: \([0-9]* of [0-9]*\) tables within 10 %$/
 expect 0 "$FLOPCAST" calibrate show --db a.db
 says out "rests on tables" "nccl_channel_bandwidth  NVL72 racks"
 
+# For programs in base SI, with the unit beside.
+cp out table
+expect 0 "$FLOPCAST" calibrate show --db a.db --format csv
+[[ $(head -n 1 out) == $'parameter,family,value,std_error,unit,sizes,rests_on_tables\r' ]] || fail "CSV: $(head -n 1 out)"
+[[ $(awk '/^nccl_|^nvls_/' table | wc -l) == $(($(wc -l <out) - 1)) ]] || fail "as many rows as the table: $(<out)"
+grep -qE '^nccl_ring_post_latency,"rings, TCPXO",[1-9][.0-9]*e-06,[1-9][.0-9]*e-0[67],s,' out || fail "a latency in seconds: $(<out)"
+expect 0 "$FLOPCAST" calibrate show --db a.db --format json
+says out '"parameter": "nccl_ring_post_latency"'
+cp table out
+
 # The reviewed file has the same parameters, resting on the same tables (their numbers: tests/calibrate/test_fit_nccl.c).
 parameters() { awk '/^nccl_|^nvls_/ { print $1, $NF }' "$1"; }
 diff <(parameters "$FLOPCAST_SOURCE_DIR/topologies/fitted/nccl.txt") <(parameters out) || fail "topologies/fitted/nccl.txt is old"

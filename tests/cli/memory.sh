@@ -8,7 +8,7 @@ models=$FLOPCAST_SOURCE_DIR/scenarios/models
 row() {
     local name=$1 rule=$2 modelled=$3
     shift 3
-    "$FLOPCAST" memory "$@" >out
+    "$FLOPCAST" memory --teach "$@" >out
     awk -v name="$name" -v rule="$rule" -v modelled="$modelled" '
         index($0, name " ") == 1 { rest = substr($0, length(name) + 1); split(rest, f, " "); found = f[1] == rule && f[2] == modelled }
         END { exit !found }' out || { echo "memory $*: '$name' is not $rule $modelled:"; cat out; failed=1; }
@@ -26,6 +26,15 @@ row "KV cache, 16 bit" 17.180 17.180 "$models/llama2-7b.yaml" --micro-batch 8 --
 row "KV cache, 8 bit" 8.590 8.590 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
 row "inference, 16 bit: 2 P + cache" 30.657 30.657 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
 row "inference, 8 bit: P + cache" 15.328 15.328 "$models/llama2-7b.yaml" --micro-batch 8 --seq-len 4096
+
+# Rules of thumb are for those who ask for them.
+"$FLOPCAST" memory 70B >out
+if grep -q "rules of thumb\|ZeRO-3" out; then cat out; failed=1; fi
+[[ $(wc -l <out) -le 32 ]] || { cat out; failed=1; }
+"$FLOPCAST" memory 70B --format csv >out
+if grep -q "^rule" out; then cat out; failed=1; fi
+"$FLOPCAST" memory 70B --format csv --teach >out
+[[ $(grep -c "^rule," out) -ge 15 ]] || { cat out; failed=1; }
 
 # In GiB, too, as `run` counts: 560e9 / 2^30.
 "$FLOPCAST" memory 70B --dtype bf16 >out
@@ -63,10 +72,10 @@ if grep -q "no matrix products" out; then cat out; failed=1; fi
 grep -q "makes it fit: --strategy fsdp" out || { cat out; failed=1; }
 
 # Tables of embeddings are no parameters: 550B of 2 bytes and a float a row of 128 over 64 GPUs; images have no KV cache.
-"$FLOPCAST" memory "$models/dhen-550m.yaml" --strategy fsdp --gpus 64 --micro-batch 1024 >out
+"$FLOPCAST" memory "$models/dhen-550m.yaml" --strategy fsdp --gpus 64 --micro-batch 1024 --teach >out
 grep -q "^tables  *17.456 " out || { cat out; failed=1; }
 grep -q "^training, FP32: 80 P  *44.063  *8.813 " out || { cat out; failed=1; }
-"$FLOPCAST" memory "$models/vit_b_16.yaml" --micro-batch 4 >out
+"$FLOPCAST" memory "$models/vit_b_16.yaml" --micro-batch 4 --teach >out
 grep -q ", micro-batch 4 images, naive attention, no checkpointing" out || { cat out; failed=1; }
 if grep -q "KV cache\|NEFTune" out; then cat out; failed=1; fi
 "$FLOPCAST" memory "$models/resnet50.yaml" --micro-batch 1 >out
@@ -137,7 +146,7 @@ refused "bf16_mixed multiplies in bf16" "$models/gpt2.yaml" --gpu "$FLOPCAST_SOU
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
 refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
 refused "'24' is no file and no size of memory; write one as 24GiB" "$models/llama2-7b.yaml" --gpu 24 --seq-len 2048
-refused "fit prints a table" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --format csv
+refused "--teach is for memory" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --teach
 refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
 # Any card by its memory: what QLoRA is for. It multiplies in what it is asked to.

@@ -7,7 +7,7 @@ expect 0 "$FLOPCAST" model "$FLOPCAST_SOURCE_DIR/scenarios/models/t5-11b.yaml"
 says out "11,307,321,344"
 # GPT-2: 12 blocks of 12 d^2 + 13 d parameters; 24 d^2 + 4 s d flop of a block and 2 d v of the head for each of s tokens.
 expect 0 "$FLOPCAST" model "$FLOPCAST_SOURCE_DIR/scenarios/models/gpt2.yaml"
-says out "124,439,808" "forward     0.2848 GFLOP a token at length 1024" "    12  transformer.h.0                12          7,087,872           85,054,464"
+says out "124,439,808" "forward     0.2848 GFLOP a token at length 1024" "    12  transformer.h.0                12          7,087,872          85,054,464"
 topologies=$FLOPCAST_SOURCE_DIR/topologies
 expect 0 "$FLOPCAST" topology "$topologies/clusters/dgx-1v-ib.yaml"
 says out "cluster DGX-1V" "node DGX-1V" "gpu V100"

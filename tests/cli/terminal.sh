@@ -57,6 +57,15 @@ says out $':\033[33m warning: \033[0m'
 
 # Other tables.
 for columns in 80 120; do
+    on $columns "$FLOPCAST" topology topologies/clusters/h100-8x400g.yaml
+    sed -i '/^collectives across nodes/,$d' out # sentences
+    fits $columns
+    says out "  hbm_bandwidth " "datasheet"
+    on $columns "$FLOPCAST" model scenarios/models/gpt2.yaml
+    sed -i '/^[a-z]/d' out # what it is, in words
+    fits $columns
+    on $columns "$FLOPCAST" memory 70B --teach
+    fits $columns
     on $columns "$FLOPCAST" files
     fits $columns
     on $columns "$FLOPCAST" whatif a.yaml --base train.micro_batch=2 --base ddp.gradient_as_bucket_view=true --set cluster.gpus=16 --or --set cluster.gpus=32

@@ -238,7 +238,7 @@ static void print_tells_the_shape(void **state)
      * 284,812,800 */
     assert_non_null(strstr(text, "forward     0.2848 GFLOP a token at length 1024"));
     assert_non_null(strstr(text, "transformer.wte.weight"));
-    assert_non_null(strstr(text, "    12  transformer.h.0                12          7,087,872           85,054,464"));
+    assert_non_null(strstr(text, "    12  transformer.h.0                12          7,087,872          85,054,464"));
     free(text);
     arena_release(&arena);
 }
