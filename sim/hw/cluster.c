@@ -144,6 +144,8 @@ void hw_print(FILE *out, const struct hw *hw, const struct hw_sources *sources)
         snprintf(what, sizeof what, "node %s", hw->node.name);
         print_file(out, what, hw->node.extends, &hw_node_table, &hw->node, &sources->node);
     }
-    snprintf(what, sizeof what, "gpu %s (%s)", hw->gpu.name, hw->gpu.arch);
+    const char *silicon = hw->gpu.silicon;
+    snprintf(
+        what, sizeof what, "gpu %s (%s%s%s)", hw->gpu.name, hw->gpu.arch, silicon ? ", " : "", silicon ? silicon : "");
     print_file(out, what, hw->gpu.extends, &hw_gpu_table, &hw->gpu, &sources->gpu);
 }

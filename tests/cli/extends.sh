@@ -20,7 +20,7 @@ name: ours
 node: node.yaml
 YAML
 expect 0 "$FLOPCAST" topology mine/cluster.yaml
-says out "cluster ours, extends " "node DGX-1V" "gpu V100-ours (Volta), extends " "topologies/gpus/v100-sxm2-32gb.yaml" \
+says out "cluster ours, extends " "node DGX-1V" "gpu V100-ours (Volta, GV100), extends " "topologies/gpus/v100-sxm2-32gb.yaml" \
     "ours  [mine/gpu.yaml:4]" "/topologies/nodes/dgx-1v-like.yaml:"
 expect 0 "$FLOPCAST" topology mine/node.yaml
 says out "node DGX-1V" "gpu V100-ours"

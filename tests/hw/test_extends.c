@@ -113,7 +113,7 @@ static void a_cluster_of_extended_files(void **state)
     fclose(out);
     static const char *const parts[] = {"cluster C, extends ", "/topologies/clusters/h100-8x400g-rail.yaml\n",
         "test  [cluster.yaml:5]\n", "test  [node.yaml:4]\n",
-        "/topologies/gpus/h100-sxm5-80gb.yaml:", "node N, extends ", "gpu G (Hopper), extends "};
+        "/topologies/gpus/h100-sxm5-80gb.yaml:", "node N, extends ", "gpu G (Hopper, GH100), extends "};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strstr(text, parts[i]))
             fail_msg("no '%s' in %s", parts[i], text);
