@@ -64,6 +64,28 @@ expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --set cluster.gpus=8 \
 says err "the trace's GPU is NVIDIA A100-PG509-200, the scenario's V100" "is --scenario the right one?" \
     "the trace is of 2 ranks, the scenario of 8: --set cluster.gpus=2"
 
+# A profile of Nsight Systems, of two GPUs: four loops of two products of 30 us and a reduction beside the second of them, 100 us apart, so
+# that 10 us of every step are exposed; times are nanoseconds, and no steps are marked. The rarest kernel begins them: three are whole.
+sqlite3 nsys.sqlite <<'SQL'
+CREATE TABLE StringIds (id INTEGER, value TEXT);
+INSERT INTO StringIds VALUES (1, 'sm80_xmma_gemm'), (2, 'ncclDevKernel_AllReduce_Sum_f32_RING_LL'), (3, 'multi_tensor_apply_kernel');
+CREATE TABLE TARGET_INFO_GPU (name TEXT);
+INSERT INTO TARGET_INFO_GPU VALUES ('NVIDIA A100-SXM4-80GB');
+CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start INTEGER, end INTEGER, deviceId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, shortName INTEGER);
+WITH RECURSIVE loop(t) AS (SELECT 1000000 UNION ALL SELECT t + 100000 FROM loop WHERE t < 1300000), device(d) AS (VALUES (0), (1))
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL
+  SELECT t, t + 30000, d, 7, 0, (1 + d) << 24, 1 FROM loop, device
+  UNION ALL SELECT t + 30000, t + 60000, d, 7, 0, (1 + d) << 24, 1 FROM loop, device
+  UNION ALL SELECT t + 40000, t + 70000, d, 20, 0, (1 + d) << 24, 2 FROM loop, device
+  UNION ALL SELECT t + 70000, t + 80000, d, 7, 0, (1 + d) << 24, 3 FROM loop, device;
+SQL
+expect 0 "${check[@]}" nsys.sqlite --device 1
+says out "nsys.sqlite: NVIDIA A100-SXM4-80GB, GPU 1 of 2 in the file" "copies by memcpy and memset are not read" \
+    "3 steps, found by repetition: every 3 kernels, 100.0 % of them alike: 0.100 to 0.100 ms"
+grep -qE "^gemm +2 +0.060$" out || fail "products: $(<out)"
+grep -qE "^  exposed communication +0.010 " out || fail "exposed: $(<out)"
+grep -qE "^all_reduce +- +- +1 +30.0 +- +-$" out || fail "sizes that the profile does not tell: $(grep all_reduce out)"
+
 refused() { # refused TEXT ARGUMENT...
     local text=$1
     shift

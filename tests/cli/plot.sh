@@ -104,7 +104,8 @@ says timeline.svg "a: tiny.json, DDP, batch 2, 8 GPUs"
 expect 0 "$FLOPCAST" plot waterfall --db e.db --scenario a --out waterfall.svg
 says waterfall.svg "a; axes do not start at 0" "tiny.json DDP"
 # A part of a step: rows without anything in it are left out, and so are names that nothing drawn has.
-says timeline.svg "rank 0 compute" "rank 0 comm" "<text>forward<" "<text>backward<" "<text>collective<"
+says timeline.svg "rank 0 host" "rank 0 compute" "rank 0 comm" "<text>forward<" "<text>backward<" "<text>collective<"
+! grep -q measured timeline.svg || fail "a measurement that nobody made"
 ! grep -q recompute timeline.svg || fail "the legend names what is not drawn"
 step=$(ask "SELECT 1e6 * max(start_s) FROM span WHERE phase = 'forward' AND point_id = 1" d.db) # the last kernel of forward: no collective yet
 expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --from 0s --to "${step}us" --out cut.svg
