@@ -131,7 +131,7 @@ static bool could_win(const struct tune *tune, enum tune_order by, int rows, con
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = rank(order, tune, by, true);
-    double least_loss = INFINITY; /* the step's time with noise over that without */
+    double least_loss = HUGE_VAL; /* the step's time with noise over that without */
     for (int i = 0; i < n; i++) {
         const struct tune_candidate *final = &tune->candidates.at[order[i]];
         least_loss = fmin(least_loss, final->noisy.step_time_s / final->quiet.step_time_s);
