@@ -139,7 +139,7 @@ static void find_differences(struct trace_check *check)
         simulated->exposed_s, "");
     differ(check, "copies from or to the host that nothing hides take", measured->copies_s, simulated->copies_s, "");
     differ(check, "the GPU is idle", measured->idle_s, simulated->idle_s,
-        "; it waits for the host: launches, Python, the next batch");
+        "; nothing runs, mostly because the host has launched nothing yet");
     if (check->differences.n > 0)
         qsort(check->differences.at, (size_t)check->differences.n, sizeof *check->differences.at, largest_first);
 }

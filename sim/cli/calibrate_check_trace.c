@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
+#include "cli/records.h"
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
@@ -11,13 +12,14 @@
 #include <limits.h>
 #include <math.h>
 
-enum { KEY_SCENARIO = 256, KEY_SET, KEY_DB, KEY_DEVICE, KEY_TOP };
+enum { KEY_SCENARIO = 256, KEY_SET, KEY_DB, KEY_DEVICE, KEY_TOP, KEY_FORMAT };
 enum { MOST_ROWS = 1000000, MOST_DEVICES = 1 << 20 };
 static const double ms = 1e3, us = 1e6, GB = 1e-9;
 
 struct check_command {
     const char *file, *scenario, *db;
     int device, top;
+    enum records_format format;
     VEC(struct scenario_override) overrides;
     struct arena arena;
 };
@@ -29,6 +31,7 @@ static const struct argp_option options[] = {
         "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", 0},
     {"device", KEY_DEVICE, "N", 0, "Of several GPUs in a file: which one (default: the one of the lowest number)", 0},
     {"top", KEY_TOP, "N", 0, "Show the N longest collectives, kernels and differences (default: 12)", 0},
+    RECORDS_OPTION(KEY_FORMAT),
     {"db", KEY_DB, "PATH", 0,
         "Store the measured and the simulated step in this database, for `flopcast plot timeline`", 0},
     {0},
@@ -62,6 +65,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->device = (int)strtol(arg, &end, 10);
         if (*arg < '0' || *arg > '9' || *end || command->device > MOST_DEVICES)
             argp_error(state, "--device %s: the number of a GPU is wanted, as in 0", arg);
+        return 0;
+    case KEY_FORMAT:
+        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
         return 0;
     case KEY_TOP:
         command->top = argument_count("top", arg, MOST_ROWS, state);
@@ -310,6 +316,54 @@ static void print(FILE *out, const struct check_command *command, const struct t
     arena_release(&arena);
 }
 
+/* ---- for programs ---- */
+
+/* of: "step" (it and its parts), "class". measured, simulated: how many (0: not counted), seconds. */
+static void part_row(struct records *records, const char *of, const char *name, const struct trace_check *check,
+    const double measured[2], const double simulated[2])
+{
+    bool compared = check->compared, counted = measured[0] + simulated[0] > 0;
+    RECORDS_ROW(records, cell_text("of", of), cell_text("name", name), cell_text("ranks", NULL),
+        cell_text("bytes", NULL), cell_text("bus_bytes", NULL), cell_real("count", counted, measured[0]),
+        cell_real("time_s", true, measured[1]), cell_real("simulated_count", counted && compared, simulated[0]),
+        cell_real("simulated_time_s", compared, simulated[1]));
+}
+
+static void collective_row(struct records *records, const struct trace_pair *pair)
+{
+    const struct trace_group *m = pair->measured, *s = pair->simulated, *any = m ? m : s;
+    BUG_IF(!any, "a pair of nothing");
+    double bus_bytes = trace_bus_bytes(any);
+    RECORDS_ROW(records, cell_text("of", "collective"),
+        cell_text("name", any->kind == TRACE_UNKNOWN_KIND ? NULL : coll_kind_names[any->kind]),
+        cell_real("ranks", any->ranks > 0, any->ranks), cell_real("bytes", any->bytes > 0, any->bytes),
+        cell_real("bus_bytes", bus_bytes > 0, bus_bytes), cell_real("count", m != NULL, m ? m->count : 0),
+        cell_real("time_s", m != NULL, m ? m->time_s : 0), cell_real("simulated_count", s != NULL, s ? s->count : 0),
+        cell_real("simulated_time_s", s != NULL, s ? s->time_s : 0));
+}
+
+static void print_records(FILE *out, const struct trace_check *check, enum records_format format)
+{
+    const struct trace_sum *m = &check->measured, *s = &check->simulated;
+    const struct {
+        const char *name;
+        double measured_s, simulated_s;
+    } parts[] = {{"step", m->step_s, s->step_s}, {"compute", m->compute_s, s->compute_s},
+        {"exposed_comm", m->exposed_s, s->exposed_s}, {"host_copy", m->copies_s, s->copies_s},
+        {"idle", m->idle_s, s->idle_s}, {"hidden_comm", m->hidden_s, s->hidden_s}};
+    struct records records = records_begin(out, format);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        part_row(&records, "step", parts[i].name, check, (const double[]){0, parts[i].measured_s},
+            (const double[]){0, parts[i].simulated_s});
+    for (int c = 0; c < TRACE_CLASS_COUNT; c++)
+        if (m->class_count[c] + s->class_count[c] > 0)
+            part_row(&records, "class", trace_class_name(c), check, (const double[]){m->class_count[c], m->class_s[c]},
+                (const double[]){s->class_count[c], s->class_s[c]});
+    for (int i = 0; i < check->pairs.n; i++)
+        collective_row(&records, &check->pairs.at[i]);
+    records_end(&records);
+}
+
 /* ---- command ---- */
 
 static enum status compare(struct check_command *command, struct trace_check *check, struct diag *diag)
@@ -346,7 +400,9 @@ int calibrate_check_trace(int argc, char **argv)
     enum status status = trace_check_load(&check, command.file, command.device, &diag);
     if (status == STATUS_OK && command.scenario)
         status = compare(&command, &check, &diag);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && command.format != RECORDS_TABLE)
+        print_records(stdout, &check, command.format);
+    else if (status == STATUS_OK)
         print(stdout, &command, &check);
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &diag);

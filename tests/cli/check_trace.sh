@@ -58,6 +58,16 @@ expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --set train.precision=bf1
 grep -qE "^all_reduce +2 +31502336 +1 +- +3693.8 +- " out || fail "a bucket that is not simulated: $(grep all_reduce out)"
 grep -qE "^all_reduce +2 +[0-9]+ +- +1 +- +[0-9.]+ " out || fail "a bucket that was not measured: $(grep all_reduce out)"
 
+# For programs: a row a part, class and collective; without a scenario that side is empty.
+expect 0 "${check[@]}" "$trace" --format csv
+tr -d '\r' <out >rows
+[[ $(head -n 1 rows) == "of,name,ranks,bytes,bus_bytes,count,time_s,simulated_count,simulated_time_s" ]] || fail "head: $(head -n 1 rows)"
+grep -qE '^step,exposed_comm,,,,,0.0130635563[0-9]*,,$' rows || fail "exposed: $(grep exposed rows)"
+grep -qE '^class,gemm,,,,204,0.0132776[0-9]*,,$' rows || fail "products: $(grep gemm rows)"
+grep -qE '^collective,all_reduce,2,8196000,8196000,1,0.0039403[0-9]*,,$' rows || fail "a bucket: $(grep all_reduce rows)"
+expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --format json
+says out '"of": "collective", "name": "all_reduce", "ranks": 2, "bytes": 8196000, "bus_bytes": 8196000, "count": 1, "time_s": 0.0039403' '"simulated_count": 1'
+
 # What speaks against the scenario is warned of.
 expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --set cluster.gpus=8 \
     --set "cluster.topology=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" --set train.precision=fp32
