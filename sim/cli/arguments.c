@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 
+#include "base/threads.h"
 #include "base/vec.h"
 #include "cli/cli.h"
 
@@ -150,6 +151,21 @@ static const struct argp_option wide_options[] = {
 };
 static const struct argp wide_argp = {.options = wide_options, .parser = parse_wide};
 const struct argp_child arguments_table[] = {{&wide_argp, 0, NULL, 0}, {0}};
+
+static error_t parse_jobs(int key, char *arg, struct argp_state *state)
+{
+    if (key != 'j')
+        return ARGP_ERR_UNKNOWN;
+    threads_limit(argument_count("jobs", arg, THREADS_MAX, state));
+    return 0;
+}
+
+static const struct argp_option jobs_options[] = {
+    {"jobs", 'j', "N", 0, "Simulate N points at a time (default: as many as there are cores)", 0},
+    {0},
+};
+static const struct argp jobs_argp = {.options = jobs_options, .parser = parse_jobs};
+const struct argp_child arguments_simulate[] = {{&wide_argp, 0, NULL, 0}, {&jobs_argp, 0, NULL, 0}, {0}};
 
 static int count(const char *option, const char *text, int least, int most, struct argp_state *state)
 {

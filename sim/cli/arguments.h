@@ -12,6 +12,8 @@ enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 
 /* --wide, as .children of the struct argp of a command that prints tables (cli/table.h). */
 extern const struct argp_child arguments_table[];
+/* The same with --jobs N, of a command that simulates several points. */
+extern const struct argp_child arguments_simulate[];
 
 /* argp_parse(), for all commands: what is given once too often is a usage error, not a silent choice of the last. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);

@@ -305,7 +305,7 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
 int cmd_explain(int argc, char **argv)
 {
     const struct argp argp = {
-        .options = options, .parser = parse, .children = arguments_table, .args_doc = "SCENARIO", .doc = doc};
+        .options = options, .parser = parse, .children = arguments_simulate, .args_doc = "SCENARIO", .doc = doc};
     struct explain explain = {.top = 12};
     arguments_parse(&argp, argc, argv, 0, &explain);
     struct diag diag = DIAG_INIT;

@@ -397,7 +397,7 @@ int cmd_run(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .children = arguments_table,
+        .children = arguments_simulate,
         .args_doc = "FILE...",
         .doc =
             "Simulate all points of the scenarios and print what comes out.\v"

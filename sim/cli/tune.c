@@ -197,7 +197,7 @@ int cmd_tune(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .children = arguments_table,
+        .children = arguments_simulate,
         .args_doc = "SCENARIO",
         .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
                "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost.\v"

@@ -472,7 +472,7 @@ static void validate(const struct validate_command *command, struct arena *arena
 
 int cmd_validate(int argc, char **argv)
 {
-    const struct argp argp = {.options = options, .parser = parse, .children = arguments_table, .doc = doc};
+    const struct argp argp = {.options = options, .parser = parse, .children = arguments_simulate, .doc = doc};
     struct arena arena = ARENA_INIT;
     const char *own_base = files_own(&arena, "results/measured/training.yaml");
     struct validate_command command = {

@@ -299,7 +299,7 @@ int cmd_whatif(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
         .parser = parse,
-        .children = arguments_table,
+        .children = arguments_simulate,
         .args_doc = "SCENARIO",
         .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
                "Points of a sweep are compared one by one, in order. The HBM peak of a point that is out of memory is "

@@ -157,3 +157,23 @@ fi
 # Every file of scenarios/ is one, and has nothing that its job does not read.
 "$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --explain >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --explain"
 [[ ! -s err ]] || fail "run scenarios/*.yaml --explain: $(<err)"
+
+# --jobs says how many threads there are; what comes out is the same.
+expect 0 "$FLOPCAST" run a.yaml --format csv --jobs 1
+cp out one
+expect 0 "$FLOPCAST" run a.yaml --format csv -j 3
+cmp out one || fail "three jobs print other numbers than one"
+expect 2 "$FLOPCAST" run a.yaml --jobs 0
+says err "--jobs 0: a number from 1 to 1024 is wanted"
+threads() { # threads N: the most that a sweep with --jobs N has at any time
+    local most=0 now
+    "$FLOPCAST" run a.yaml --quiet --jobs "$1" --set "run.seed=[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" --set cluster.gpus=512 &
+    while now=$(sed -n 's/^Threads:[[:space:]]*//p' /proc/$!/status 2>/dev/null) && [[ -n $now ]]; do
+        ((now <= most)) || most=$now
+    done
+    wait $!
+    echo "$most"
+}
+if ldd "$FLOPCAST" | grep -q omp; then # built with OpenMP
+    [[ $(threads 1) == 1 && $(threads 5) == 5 ]] || fail "threads of --jobs 1 and 5: $(threads 1), $(threads 5)"
+fi

@@ -1,0 +1,14 @@
+#include "base/threads.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+void threads_limit(int n)
+{
+#ifdef _OPENMP
+    omp_set_num_threads(n);
+#else
+    (void)n;
+#endif
+}
