@@ -1,5 +1,49 @@
 #include "scenario/jobs.h"
 
+#include <stdlib.h>
+
+struct weighed {
+    double weight;
+    int point;
+};
+
+/* About what a point costs: ranks that are simulated, times the blocks that each goes through. */
+static double weigh(const struct scenario_point *point)
+{
+    const struct exec_options *exec = &point->options.exec;
+    const struct noise_options *noise = &exec->noise;
+    const struct model_shape *shape = &point->model.shape;
+    bool noisy = noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||
+                 noise->host_jitter > 0 || exec->fold == FOLD_OFF;
+    double ranks = noisy ? (double)point->options.cluster.gpus : 1;
+    double blocks = 1 + (double)(shape->n_layers + shape->n_decoder_layers); /* images: alike */
+    return ranks * blocks * (double)strategy_micro_steps(&point->options.strategy.train) *
+           (double)(exec->warmup_steps + exec->steps);
+}
+
+/* Of alike ones the last first: sweeps mostly grow. */
+static int heavier(const void *a, const void *b)
+{
+    const struct weighed *one = a, *two = b;
+    if (one->weight != two->weight)
+        return one->weight < two->weight ? 1 : -1;
+    return one->point < two->point ? 1 : -1;
+}
+
+int *jobs_order(const struct scenario_set *set)
+{
+    size_t n = (size_t)set->n_points;
+    struct weighed *weighed = xcalloc(n, sizeof *weighed);
+    int *order = xcalloc(n, sizeof *order);
+    for (int i = 0; i < set->n_points; i++)
+        weighed[i] = (struct weighed){weigh(&set->points[i]), i};
+    qsort(weighed, n, sizeof *weighed, heavier);
+    for (size_t i = 0; i < n; i++)
+        order[i] = weighed[i].point;
+    free(weighed);
+    return order;
+}
+
 struct jobs jobs_begin(int n, const struct scenario_work *work)
 {
     struct jobs jobs = {.work = work, .told = told_begin(n), .n = n};

@@ -14,6 +14,10 @@ struct jobs {
     atomic_bool ended;
 };
 
+/* The points of a set, largest first: one that is begun last and takes long leaves the other threads idle. An array of
+ * set->n_points, for free(). */
+int *jobs_order(const struct scenario_set *set);
+
 struct jobs jobs_begin(int n, const struct scenario_work *work);
 /* Whether this one is to be done. From any thread, as the next. */
 bool jobs_wants(struct jobs *jobs, int job);

@@ -8,6 +8,7 @@
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *const scenario_sampled_names[SAMPLED_COUNT + 1] = {[SAMPLED_TFLOPS] = "tflops_per_gpu",
@@ -125,18 +126,20 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
     struct jobs jobs = jobs_begin(n * k, work);
     if (!results[0].samples)
         scenario_sample_prepare(results, arenas, set, doubt, k);
-        /* As in scenario_simulate_some: the largest points mostly come last, and should start first. */
+    int *order = jobs_order(set);
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int job = n * k - 1; job >= 0; job--) {
+    for (int next = 0; next < n * k; next++) {
         struct diag own = DIAG_INIT;
+        int job = order[next / k] * k + next % k;
         if (!jobs_wants(&jobs, job))
             continue;
         struct scenario_point point = drawn(&set->points[job / k], doubt, job % k);
         enum status status = sample(&results[job / k].samples[job % k], &point, &own);
         jobs_end_one(&jobs, job, status, &own);
     }
+    free(order);
     return jobs_end(&jobs, diag);
 }
 

@@ -2,6 +2,7 @@
 
 #include "scenario/jobs.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -78,17 +79,19 @@ enum status scenario_simulate_some(struct scenario_result *results, struct arena
     const struct scenario_set *set, const struct scenario_work *work, struct diag *diag)
 {
     struct jobs jobs = jobs_begin(set->n_points, work);
-    /* Last point first: sweeps mostly grow, and a long job that starts last would leave the other threads idle. */
+    int *order = jobs_order(set);
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
-    for (int i = set->n_points - 1; i >= 0; i--) {
+    for (int k = 0; k < set->n_points; k++) {
         struct diag own = DIAG_INIT;
+        int i = order[k];
         if (!jobs_wants(&jobs, i))
             continue;
         enum status status = scenario_simulate(&results[i], &set->points[i], &arenas[i], &own);
         jobs_end_one(&jobs, i, status, &own);
     }
+    free(order);
     return jobs_end(&jobs, diag);
 }
 

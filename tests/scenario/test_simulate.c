@@ -1,5 +1,7 @@
 #include "workspace.h"
 
+#include "base/threads.h"
+
 #include <math.h>
 
 #define SWEPT                                                                                                          \
@@ -51,6 +53,56 @@ static void threads_do_not_change_results(void **state)
     }
     free(arenas);
     free(results);
+    unload(loaded);
+}
+
+struct kept {
+    const struct scenario_set *set;
+    int points[8], n, enough;
+};
+
+static bool keep(void *self, int point)
+{
+    struct kept *kept = self;
+    kept->points[kept->n++] = point;
+    return kept->n < kept->enough;
+}
+
+/* On one thread: the largest first (SWEPT has 1, 8, 16 GPUs of two strategies), not what is known, and none after the
+ * one that is enough. */
+static void a_loop_leaves_out_what_is_known_and_may_be_ended(void **state)
+{
+    (void)state;
+    enum { N = 6 };
+    static const bool known[N] = {false, true, false, false, false, true};
+    static const int expected[] = {2, 4, 3};
+    struct loaded *loaded = load_text(SWEPT, NULL, 0);
+    assert_int_equal(loaded->set.n_points, N);
+    struct scenario_result results[N];
+    struct arena arenas[N] = {0};
+    struct kept kept = {.set = &loaded->set, .enough = 3};
+    struct counted counted = {.last = 2}; /* those known are done */
+    struct scenario_work work = {.known = known, .keep = keep, .self = &kept};
+    memset(results, 0xff, sizeof results);
+    threads_limit(1);
+    assert_int_equal(scenario_simulate_some(results, arenas, &loaded->set, &work, &loaded->diag), STATUS_OK);
+    assert_int_equal(kept.n, 3);
+    for (int i = 0; i < kept.n; i++) {
+        assert_int_equal(kept.points[i], expected[i]);
+        assert_true(results[expected[i]].exec.step_time_s > 0);
+    }
+    struct scenario_result untouched;
+    memset(&untouched, 0xff, sizeof untouched);
+    static const int others[] = {0, 1, 5};
+    for (int i = 0; i < 3; i++)
+        assert_memory_equal(&results[others[i]], &untouched, sizeof untouched);
+    work = (struct scenario_work){.known = known, .progress = count_progress, .self = &counted};
+    scenario_simulate_some(results, arenas, &loaded->set, &work, &loaded->diag);
+    assert_int_equal(counted.calls, 4);
+    assert_int_equal(counted.last, N);
+    threads_limit(2);
+    for (int i = 0; i < N; i++)
+        arena_release(&arenas[i]);
     unload(loaded);
 }
 
@@ -183,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_do_not_change_results),
+        cmocka_unit_test(a_loop_leaves_out_what_is_known_and_may_be_ended),
         cmocka_unit_test(rates_follow_from_the_step),
         cmocka_unit_test(a_pause_comes_on_top_of_the_step),
         cmocka_unit_test(steps_wait_for_the_batch),
