@@ -51,9 +51,12 @@ static gsl_rng as_gsl(struct rng_stream *stream)
     return (gsl_rng){&stream_type, stream};
 }
 
+/* To a multiple of 2^-30, ties to even, as nearbyint() would, for |x| below 2^21: at the magnitude of `unit` doubles
+ * are 2^-30 apart. Larger ones have no such digits to lose, or few: they go the long way. */
 static double rounded(double x)
 {
-    return nearbyint(x * 0x1p30) * 0x1p-30;
+    static const double unit = 0x1.8p22;
+    return fabs(x) < 0x1p21 ? (x + unit) - unit : nearbyint(x * 0x1p30) * 0x1p-30;
 }
 
 double rng_gaussian(struct rng_stream *stream, double sigma)

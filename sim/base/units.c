@@ -6,15 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-ps_t ps_round(double ps)
-{
-    BUG_IF(!(ps >= 0), "span of %g ps", ps);
-    if (ps >= (double)PS_OVERLONG)
-        return PS_OVERLONG;
-    ps_t whole = (ps_t)ps; /* and the rest is exact: what llround() does, without a call for every kernel */
-    return whole + (ps - (double)whole >= 0.5);
-}
-
 ps_t ps_from_s(double seconds)
 {
     return ps_round(seconds * (double)PS_PER_S);
