@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/comm.h"
 #include "cli/records.h"
 #include "cli/table.h"
 #include "cli/vary.h"
@@ -37,7 +38,7 @@ static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
     {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
-    {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path (default: 12)", 0},
+    {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path, and of collectives (default: 12)", 0},
     RECORDS_OPTION(KEY_FORMAT),
     {0},
 };
@@ -161,6 +162,16 @@ static void print_curve(struct explain *explain, const struct scenario_point *sm
     scenario_path(&path, result, &arena);
     printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);
     print_path(stdout, &path, explain->top, &arena);
+    struct scenario_comm comm;
+    scenario_comm(&comm, result, &arena);
+    if (comm.n_items > 0) {
+        puts("\nits collectives, from when the last member has arrived:\n");
+        comm_table(stdout, &(struct comm_side){"", &comm}, 1, explain->top, &arena);
+        putchar('\n');
+        words_paragraph(stdout, scenario_comm_sentence(&arena, point, &comm, &large->hw));
+        const char *channels = scenario_channels_sentence(&arena, &comm, &large->hw);
+        words_paragraph(stdout, channels ? channels : "");
+    }
     explain->explained = true;
     vec_free(&path.items);
     arena_release(&arena);

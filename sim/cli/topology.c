@@ -56,18 +56,9 @@ static enum status load(
 /* How many channels NCCL lays across nodes and why, and whether they fill the NICs. */
 static void print_channels(FILE *out, const struct hw *hw)
 {
-    char speed[64], nic[64], links[64], carried[64], there[64];
-    struct coll_search search = coll_search(hw);
+    char words[256], carried[64], there[64];
+    fprintf(out, "collectives across nodes\n  NCCL lays %s\n", coll_channels_words(words, sizeof words, hw));
     double channels = coll_channels(true, hw);
-    fprintf(out, "collectives across nodes\n  NCCL lays %g channels: ", channels);
-    if (quantity_is_set(hw->cluster.nccl_channels))
-        fputs("nccl_channels\n", out);
-    else
-        fprintf(out, "its search finds %d of %s%s, doubled (to it a NIC is %s%s, a GPU's links in the node %s)\n",
-            search.found, quantity_format(speed, sizeof speed, search.speed_Bps, DIM_BYTES_PER_S),
-            search.split ? ", split in two" : "", quantity_format(nic, sizeof nic, search.nic_Bps, DIM_BYTES_PER_S),
-            search.pcie ? " by its PCIe slot" : "",
-            quantity_format(links, sizeof links, search.gpu_Bps, DIM_BYTES_PER_S));
     double channels_Bps = channels * hw->cluster.nccl_channel_bandwidth.value;
     double nics_Bps = hw->node.nics.value * hw->node.nic_bandwidth.value;
     quantity_format(there, sizeof there, nics_Bps, DIM_BYTES_PER_S);

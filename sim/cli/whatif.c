@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "cli/arguments.h"
+#include "cli/comm.h"
 #include "cli/evidence.h"
 #include "cli/records.h"
 #include "cli/table.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 enum { KEY_SET = 256, KEY_OR, KEY_BASE, KEY_FORMAT };
+enum { MOST_COLLECTIVES = 6 }; /* of a side, in a table */
 
 /* Overrides of the scenario as it is, or of one changed one on top of them. */
 struct variant {
@@ -22,6 +24,7 @@ struct variant {
     struct scenario_set set;
     struct scenario_result *results;
     struct arena *arenas;
+    struct scenario_comm *comms; /* a point each; in the arena */
 };
 
 struct whatif {
@@ -135,11 +138,19 @@ static void load(struct whatif *whatif, int v, struct diag *diag)
         base->set.n_points, plural(base->set.n_points), variant->set.n_points, variant->label, keys);
 }
 
-static void simulate(struct variant *variant, struct diag *diag)
+static void simulate(struct variant *variant, struct arena *arena, struct diag *diag)
 {
+    static const int rank_0 = 0; /* whose collectives are looked at; that changes nothing */
+    for (int i = 0; i < variant->set.n_points; i++) {
+        variant->set.points[i].options.exec.trace_ranks = &rank_0;
+        variant->set.points[i].options.exec.n_trace_ranks = 1;
+    }
     variant->results = xcalloc((size_t)variant->set.n_points, sizeof *variant->results);
     variant->arenas = xcalloc((size_t)variant->set.n_points, sizeof *variant->arenas);
     scenario_simulate_all(variant->results, variant->arenas, &variant->set, NULL, NULL, diag);
+    variant->comms = ARENA_ARRAY(arena, struct scenario_comm, variant->set.n_points);
+    for (int i = 0; i < variant->set.n_points && diag->worst == STATUS_OK; i++)
+        scenario_comm(&variant->comms[i], &variant->results[i].exec, arena);
 }
 
 static void release(struct whatif *whatif)
@@ -156,29 +167,60 @@ static void release(struct whatif *whatif)
     arena_release(&whatif->arena);
 }
 
-/* One line of the comparison: a cell of record.h in a unit for people. */
+/* One line of the comparison: a cell of record.h in a unit for people, or a time of collectives. */
 struct quantity_row {
     const char *cell, *or_cell; /* or_cell: where cell is NULL, what an OOM point has instead */
     const char *name, *unit;
     double scale;
     int digits;
+    size_t offset; /* of a time in struct scenario_comm; 0: a cell of record.h */
 };
 static const double MS = 1e3, PERCENT = 100, GIB = 1 / 0x1p30;
 
-static const struct quantity_row *quantity(int i)
+struct quantity_rows {
+    VEC(struct quantity_row) list;
+};
+
+static double comm_value(const struct variant *variant, int point, size_t offset)
 {
-    static const struct quantity_row rows[] = {
-        {"step_time_s", NULL, "step", "s", 1, 4},
-        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2},
-        {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0}, /* or images, samples */
-        {"mfu", NULL, "MFU", "%", PERCENT, 2},
-        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1},
-        {"contention_s", NULL, "slower by comm", "ms", MS, 1},
-        {"host_bound_s", NULL, "host-bound", "ms", MS, 1},
-        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2},
-        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 2},
+    return *(const double *)(const void *)((const char *)&variant->comms[point] + offset);
+}
+
+/* A time of collectives, where some variant has one. */
+static void add_comm_row(struct quantity_rows *rows, const struct whatif *whatif, int point, const char *cell,
+    const char *name, size_t offset)
+{
+    bool any = false;
+    for (int v = 0; v < whatif->variants.n; v++)
+        any = any || comm_value(&whatif->variants.at[v], point, offset) > 0;
+    if (any)
+        vec_push(&rows->list, (struct quantity_row){cell, NULL, name, "ms", MS, 1, offset});
+}
+
+/* What is compared of a point; free the list. */
+static struct quantity_rows quantities(struct whatif *whatif, int point)
+{
+    static const struct quantity_row records[] = {
+        {"step_time_s", NULL, "step", "s", 1, 4, 0},
+        {"tflops_per_gpu", NULL, "TFLOPS/GPU", "", 1, 2, 0},
+        {"tokens_per_s_per_gpu", NULL, NULL, "", 1, 0, 0}, /* or images, samples */
+        {"mfu", NULL, "MFU", "%", PERCENT, 2, 0},
+        {"exposed_comm_s", NULL, "exposed comm", "ms", MS, 1, 0},
+        {"contention_s", NULL, "slower by comm", "ms", MS, 1, 0},
+        {"host_bound_s", NULL, "host-bound", "ms", MS, 1, 0},
+        {"peak_allocated_bytes", "required_bytes", "HBM peak", "GiB", GIB, 2, 0},
+        {"peak_reserved_bytes", NULL, "reserved", "GiB", GIB, 2, 0},
     };
-    return i < (int)(sizeof rows / sizeof *rows) ? &rows[i] : NULL;
+    struct arena *arena = &whatif->arena;
+    struct quantity_rows rows = {0};
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++)
+        vec_push(&rows.list, records[i]);
+    add_comm_row(&rows, whatif, point, "collectives_s", "collectives", offsetof(struct scenario_comm, moving_s));
+    for (int b = 0; b < COLL_BOUND_COUNT; b++)
+        add_comm_row(&rows, whatif, point, arena_printf(arena, "bound_by_%s_s", coll_bound_names[b]),
+            arena_printf(arena, "  bound by %s", coll_bound_names[b]),
+            offsetof(struct scenario_comm, bound_s) + sizeof(double) * (size_t)b);
+    return rows;
 }
 
 static const struct record_cell *find_cell(const struct record *record, const char *name)
@@ -192,6 +234,10 @@ static const struct record_cell *find_cell(const struct record *record, const ch
 /* False where the point has no such value. */
 static bool value_of(double *value, const struct variant *variant, int point, const struct quantity_row *row)
 {
+    if (row->offset > 0) {
+        *value = comm_value(variant, point, row->offset) * row->scale;
+        return variant->results[point].exec.status == EXEC_OK;
+    }
     struct record record;
     record_fill(&record, &variant->set.points[point], &variant->results[point]);
     const struct record_cell *cell = find_cell(&record, row->cell);
@@ -245,6 +291,48 @@ static void tell_evidence(FILE *out, struct whatif *whatif, int point, struct di
     }
 }
 
+/* What binds the collectives of each side, and what that has to do with the change. */
+static void print_comm(FILE *out, struct whatif *whatif, int point)
+{
+    struct arena *arena = &whatif->arena;
+    const struct variant *base = &whatif->variants.at[0];
+    int n = 0, shown = 0;
+    struct comm_side *sides = ARENA_ARRAY(arena, struct comm_side, whatif->variants.n);
+    for (int v = 0; v < whatif->variants.n; v++) {
+        const struct scenario_comm *comm = &whatif->variants.at[v].comms[point];
+        shown += comm->n_items;
+        if (whatif->variants.at[v].results[point].exec.status == EXEC_OK)
+            sides[n++] = (struct comm_side){v ? arena_printf(arena, "(%d)", v) : "as it is", comm};
+    }
+    if (n == 0 || shown == 0)
+        return;
+    fputc('\n', out);
+    comm_table(out, sides, n, MOST_COLLECTIVES, arena);
+    const char *channels = "";
+    for (int v = 0; v < whatif->variants.n; v++) {
+        const struct variant *variant = &whatif->variants.at[v];
+        const struct hw *hw = &variant->set.points[point].hw;
+        if (variant->results[point].exec.status != EXEC_OK)
+            continue;
+        const char *label = v ? arena_printf(arena, "(%d)", v) : "as it is";
+        fputc('\n', out);
+        words_paragraph(out, scenario_comm_sentence(arena, label, &variant->comms[point], hw));
+        const char *now = scenario_channels_sentence(arena, &variant->comms[point], hw);
+        if (now && strcmp(now, channels) != 0)
+            words_paragraph(out, channels = now);
+    }
+    double before_s = base->results[point].exec.step_time_s;
+    for (int v = 1; v < whatif->variants.n && before_s > 0; v++) {
+        const struct variant *variant = &whatif->variants.at[v];
+        if (variant->results[point].exec.status != EXEC_OK)
+            continue;
+        fputc('\n', out);
+        words_paragraph(
+            out, scenario_comm_change(arena, arena_printf(arena, "(%d) %s", v, variant->label), &base->comms[point],
+                     &variant->comms[point], variant->results[point].exec.step_time_s / before_s));
+    }
+}
+
 static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
@@ -260,10 +348,13 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
             table_column(&table, "difference", "", false);
             table_column(&table, "ratio", "", false);
         }
-        for (int q = 0; quantity(q); q++)
-            print_cells(&table, whatif, i, quantity(q));
+        struct quantity_rows rows = quantities(whatif, i);
+        for (int q = 0; q < rows.list.n; q++)
+            print_cells(&table, whatif, i, &rows.list.at[q]);
         table_print(out, &table);
         table_free(&table);
+        vec_free(&rows.list);
+        print_comm(out, whatif, i);
         print_ooms(out, whatif, i);
         tell_evidence(out, whatif, i, diag);
     }
@@ -275,11 +366,12 @@ static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
     const struct variant *base = &whatif->variants.at[0];
     int n = whatif->variants.n - 1;
     struct records records = records_begin(out, whatif->format);
-    for (int i = 0; i < n * base->set.n_points; i++)
-        for (int q = 0; quantity(q); q++) {
-            int point = i / n;
+    for (int i = 0; i < n * base->set.n_points; i++) {
+        int point = i / n;
+        struct quantity_rows rows = quantities(whatif, point);
+        for (int q = 0; q < rows.list.n; q++) {
             const struct variant *changed = &whatif->variants.at[1 + i % n];
-            struct quantity_row row = *quantity(q);
+            struct quantity_row row = rows.list.at[q];
             row.scale = 1;
             double before = 0, after = 0;
             bool had = value_of(&before, base, point, &row), has = value_of(&after, changed, point, &row);
@@ -290,6 +382,8 @@ static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
                 cell_real("difference", had && has, after - before),
                 cell_real("ratio", had && has && before != 0, had && before != 0 ? after / before : 0));
         }
+        vec_free(&rows.list);
+    }
     records_end(&records);
     for (int i = 0; i < base->set.n_points; i++)
         tell_evidence(NULL, whatif, i, diag);
@@ -302,10 +396,12 @@ int cmd_whatif(int argc, char **argv)
         .children = arguments_simulate,
         .args_doc = "SCENARIO",
         .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
+               "Then come the collectives of rank 0's last step on either side, by what binds them (latency, protocol, "
+               "channels, NVLink, PCIe, NIC, network, host memory, or shared links: what else moves on them). "
                "Points of a sweep are compared one by one, in order. The HBM peak of a point that is out of memory is "
                "what it would need, CUDA context and NCCL included. Of two clusters it is said which numbers are known "
-               "for one "
-               "alone (measured, fitted) and what they make of the difference."};
+               "for one alone "
+               "(measured, fitted) and what they make of the difference."};
     struct whatif whatif = {0};
     begin_variant(&whatif, "");
     arguments_parse(&argp, argc, argv, 0, &whatif);
@@ -314,7 +410,7 @@ int cmd_whatif(int argc, char **argv)
     for (int v = 0; v < whatif.variants.n; v++)
         load(&whatif, v, &diag);
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)
-        simulate(&whatif.variants.at[v], &diag);
+        simulate(&whatif.variants.at[v], &whatif.arena, &diag);
     if (diag.worst == STATUS_OK && whatif.format != RECORDS_TABLE)
         print_records(stdout, &whatif, &diag);
     else if (diag.worst == STATUS_OK)

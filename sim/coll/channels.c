@@ -4,9 +4,10 @@
  * bandwidths), 2.27.7, restated; checked against logs of NCCL (header). */
 #include "coll/coll.h"
 
-#include "base/status.h"
+#include "base/units.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define GB 1e9
@@ -93,6 +94,22 @@ double coll_channels(bool across, const struct hw *hw)
         return hw->node.nccl_channels.value;
     const struct quantity *stated = &hw->cluster.nccl_channels;
     return quantity_is_set(*stated) ? stated->value : coll_search(hw).channels;
+}
+
+const char *coll_channels_words(char *buffer, size_t n, const struct hw *hw)
+{
+    char speed[64], nic[64], links[64];
+    struct coll_search search = coll_search(hw);
+    if (quantity_is_set(hw->cluster.nccl_channels))
+        snprintf(buffer, n, "%g channels, as nccl_channels says", hw->cluster.nccl_channels.value);
+    else
+        snprintf(buffer, n,
+            "%d channels: its search finds %d of %s%s, doubled (to it a NIC is %s%s, a GPU's links in the node %s)",
+            search.channels, search.found, quantity_format(speed, sizeof speed, search.speed_Bps, DIM_BYTES_PER_S),
+            search.split ? ", split in two" : "", quantity_format(nic, sizeof nic, search.nic_Bps, DIM_BYTES_PER_S),
+            search.pcie ? " by its PCIe slot" : "",
+            quantity_format(links, sizeof links, search.gpu_Bps, DIM_BYTES_PER_S));
+    return buffer;
 }
 
 /* The fastest of all, whatever NCCL's estimate says. */

@@ -147,9 +147,16 @@ struct coll_search {
 };
 struct coll_search coll_search(const struct hw *hw);
 
+/* How many channels NCCL lays across nodes and why, into buffer, which it returns: "16 channels: its search finds 8 of
+ * 48 GB/s, doubled (to it a NIC is 48 GB/s by its PCIe slot, a GPU's links in the node 370.8 GB/s)". */
+const char *coll_channels_words(char *buffer, size_t n, const struct hw *hw);
+
 /* Channels of a collective of whole nodes: the node's inside one, across nodes the cluster's, or what the search finds.
  */
 double coll_channels(bool across, const struct hw *hw);
+
+/* Whether the channels across nodes pass all data from GPU to GPU inside a node too, and so bound it there. */
+bool coll_by_channels(enum coll_algorithm algorithm);
 
 /* A group's channels, each of which holds an SM on each GPU (NVLS has channels of its own: coll_cost.sms): the node's
  * inside it, those across nodes otherwise, of which NCCL lays as many for each NIC; a group that reaches some of the

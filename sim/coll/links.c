@@ -88,7 +88,7 @@ static double mesh_share(struct coll_shape shape, const struct hw *hw)
 }
 
 /* In a node data of these passes from GPU to GPU, so the channels laid across nodes carry all of it in there, too. */
-static bool passes_from_gpu_to_gpu(enum coll_algorithm algorithm)
+bool coll_by_channels(enum coll_algorithm algorithm)
 {
     return algorithm == COLL_RING || algorithm == COLL_TREE || algorithm == COLL_PAT;
 }
@@ -101,7 +101,7 @@ struct coll_rate coll_inside(const struct coll_cost *cost, const struct coll_que
     if (cost->gpu_out_factor == 0)
         return (struct coll_rate){HUGE_VAL, COLL_BOUND_NONE};
     struct coll_rate rate = {coll_gpu_Bps(hw) * mesh_share(query->shape, hw), coll_link_bound(hw, false)};
-    if (cost->node_out_factor > 0 && passes_from_gpu_to_gpu(cost->algorithm) &&
+    if (cost->node_out_factor > 0 && coll_by_channels(cost->algorithm) &&
         quantity_is_set(hw->cluster.nccl_channel_bandwidth)) {
         double channels_Bps = coll_channels(true, hw) * hw->cluster.nccl_channel_bandwidth.value;
         rate.Bps = hw->node.gpu_bandwidth.value;

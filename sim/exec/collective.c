@@ -188,6 +188,21 @@ void collective_on_latency(void *self, const struct event *event)
         instance->n_uses, (struct net_listener){sim->ev_collective_end, event->target});
 }
 
+/* What has limited an instance's collective, which took so long from its last arrival on. */
+static enum coll_bound bound_of(const struct sim *sim, const struct instance *instance, double taken_s)
+{
+    static const double longer = 1.05; /* than alone: other collectives took part of its links */
+    struct coll_cost alone = instance->cost;
+    for (int i = 0; i < instance->n_uses; i++) {
+        double link_Bps = sim->fabric.capacity_Bps[instance->uses[i].link] / instance->uses[i].weight;
+        if (link_Bps < alone.max_rate_Bps) {
+            alone.max_rate_Bps = link_Bps;
+            alone.rate_bound = fabric_link_bound(&sim->fabric, instance->uses[i].link);
+        }
+    }
+    return taken_s > longer * coll_alone_s(alone) ? COLL_BOUND_SHARED_LINKS : coll_bound(&alone);
+}
+
 void collective_on_end(void *self, const struct event *event)
 {
     struct sim *sim = self;
@@ -212,6 +227,8 @@ void collective_on_end(void *self, const struct event *event)
             trace_record(sim, rank_index, op->stream,
                 (struct exec_span){.start = stream->started,
                     .moving = instance->start,
+                    .bus_bytes = instance->cost.bus_bytes,
+                    .bound = bound_of(sim, instance, moving_s),
                     .algorithm = (int)instance->cost.algorithm,
                     .protocol = (int)instance->cost.protocol});
         stream_finish(sim, rank_index, op->stream);

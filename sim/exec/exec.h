@@ -131,6 +131,9 @@ struct exec_span {
     int kernel;              /* enum kernel_kind */
     int algorithm, protocol; /* of a collective: enum coll_algorithm, enum coll_protocol */
     int collective;          /* enum coll_kind */
+    double bus_bytes;        /* of the message, see coll.h */
+    enum coll_bound bound;   /* what limits it, from when its last member has arrived; COLL_BOUND_SHARED_LINKS: what
+                                else moved on its links, by which it took longer than alone */
     double bytes;            /* whole message, see coll.h */
     int group_size;
     int32_t waits_for; /* an op of the same step, on another stream, that had to be done before; -1: none */

@@ -29,17 +29,60 @@ static void print_kernel(FILE *out, const struct kernel_work *work, const struct
         size_text(written, sizeof written, work->write_bytes));
 }
 
+static struct coll_cost cost_of(
+    const struct plan *plan, const struct plan_collective *collective, const struct hw *hw, struct coll_shape *shape)
+{
+    const struct plan_group *group = &plan->groups.at[collective->group];
+    *shape = coll_shape((struct coll_group){0, group->stride, group->size}, hw_gpus_per_node(hw));
+    return coll_choose(collective->kind, collective->bytes, *shape, hw, COLL_FREE);
+}
+
 static void print_collective(
     FILE *out, const struct plan *plan, const struct plan_collective *collective, const struct hw *hw)
 {
     const struct plan_group *group = &plan->groups.at[collective->group];
-    struct coll_shape shape = coll_shape((struct coll_group){0, group->stride, group->size}, hw_gpus_per_node(hw));
-    struct coll_cost cost = coll_choose(collective->kind, collective->bytes, shape, hw, COLL_FREE);
+    struct coll_shape shape;
+    struct coll_cost cost = cost_of(plan, collective, hw, &shape);
     char duration[32], latency[32], bytes[32];
-    fprintf(out, "%-14s %9s  %s on %s of %d (%d node%s), %s, latency %s", coll_kind_names[collective->kind],
-        quantity_format(duration, sizeof duration, coll_alone_s(cost), DIM_SECONDS),
+    fprintf(out, "%-14s %9s  %s on %s of %d (%d node%s), %s, latency %s, bound by %s",
+        coll_kind_names[collective->kind], quantity_format(duration, sizeof duration, coll_alone_s(cost), DIM_SECONDS),
         size_text(bytes, sizeof bytes, collective->bytes), group->name, group->size, shape.nodes, plural(shape.nodes),
-        coll_algorithm_names[cost.algorithm], quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS));
+        coll_algorithm_names[cost.algorithm], quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS),
+        coll_bound_names[coll_bound(&cost)]);
+}
+
+static bool alike(const struct plan_collective *a, const struct plan_collective *b)
+{
+    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group;
+}
+
+/* Those of one kind, size and group together, in the order of the first of them. */
+static void print_collectives(FILE *out, const struct plan *plan, const struct hw *hw)
+{
+    if (plan->collectives.n > 0)
+        fputs("collectives of the step, alone on their links:\n", out);
+    for (int i = 0; i < plan->collectives.n; i++) {
+        const struct plan_collective *collective = &plan->collectives.at[i];
+        int times = 0;
+        bool first = true;
+        for (int j = 0; j < plan->collectives.n && first; j++)
+            if (alike(collective, &plan->collectives.at[j])) {
+                first = j >= i;
+                times++;
+            }
+        if (!first)
+            continue;
+        struct coll_shape shape;
+        struct coll_cost cost = cost_of(plan, collective, hw, &shape);
+        char each[32], bytes[32], busbw[32];
+        fprintf(out, "  %5d x %-14s of %-10s on %s of %d (%d node%s): %s each, busbw %s, %s %s, bound by %s\n", times,
+            coll_kind_names[collective->kind], size_text(bytes, sizeof bytes, collective->bytes),
+            plan->groups.at[collective->group].name, shape.ranks, shape.nodes, plural(shape.nodes),
+            quantity_format(each, sizeof each, coll_alone_s(cost), DIM_SECONDS),
+            quantity_format(busbw, sizeof busbw, cost.bus_bytes / coll_alone_s(cost), DIM_BYTES_PER_S),
+            coll_algorithm_names[cost.algorithm], coll_protocol_names[cost.protocol],
+            coll_bound_names[coll_bound(&cost)]);
+    }
 }
 
 static void print_detail(FILE *out, const struct plan *plan, const struct plan_op *op, const struct hw *hw)
@@ -94,4 +137,5 @@ void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
         }
         fputc('\n', out);
     }
+    print_collectives(out, plan, hw);
 }

@@ -161,7 +161,8 @@ void plan_release(struct plan *plan); /* the arrays */
  * communicator runs one after the other. On a breach false and why. */
 bool plan_check(const struct plan *plan, char *why, size_t n);
 
-/* Like SQLite's EXPLAIN: one op a line. */
+/* Like SQLite's EXPLAIN: one op a line. Then the collectives that are alike together, alone on their links, with what
+ * binds them. */
 void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw);
 
 uint64_t plan_digest(const struct plan *plan);

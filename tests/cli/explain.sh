@@ -19,6 +19,10 @@ awk 'function off(a, b, by) { return a - b > by || b - a > by }
     /^the last step on/ { step_ms = 1000 * $(NF - 1) }
     /^(transformer|waits)/ { items++; bad += off(100 * $(NF - 2) / step_ms, $(NF - 1), 0.06 + 0.02 * $(NF - 1)) }
     END { exit bad || n != 2 || items < 10 }' out || fail "sums and shares: $(<out)"
+# The collectives of the large end, and what binds them; each's time is part of the step.
+says out "its collectives, from when the last member has arrived:" "all_reduce of" "bound by" "hidden behind compute. They are bound by"
+awk '/^the last step on/ { step_ms = 1000 * $(NF - 1) } /^all_reduce of/ { n++; off = 100 * $(7) * $(8) / step_ms - $(9); bad += off > 0.1 || off < -0.1 }
+    END { exit bad || n < 2 }' out || fail "collectives: $(<out)"
 sums=$(ask "SELECT count(*) || ' explanations off by ' || max(abs(lost - small_tflops_per_gpu + large_tflops_per_gpu) > 1e-9) AS n
   FROM (SELECT sum(lost_tflops_per_gpu) AS lost, small_tflops_per_gpu, large_tflops_per_gpu
     FROM explanation_part JOIN explanation ON id = explanation_id GROUP BY id)")

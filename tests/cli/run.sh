@@ -103,7 +103,10 @@ cmp out seed || fail "--seed 7 is not --set run.seed=7"
 
 # --explain prints plans and runs nothing; --quiet prints nothing.
 expect 0 "$FLOPCAST" run a.yaml --explain
-if grep -qE "[0-9] [kMG]B" out; then fail "bytes in two kinds of units: $(grep -E "[0-9] [kMG]B" out | head -n 1)"; fi
+# Each collective says what binds it, and those that are alike are listed once: two buckets a step.
+[[ $(grep -c 'all_reduce .* latency .*, bound by ' out) == "$(grep -c ' x all_reduce .* on world of .* each, busbw .*, bound by ' out)" ]] || fail "$(<out)"
+says out "collectives of the step, alone on their links:"
+if grep -qE "[0-9] [kMG]B([^/]|$)" out; then fail "bytes in two kinds of units: $(grep -E "[0-9] [kMG]B([^/]|$)" out | head -n 1)"; fi
 says out "a: tiny.json DDP, batch 2, 8 GPUs" "all_reduce"
 expect 0 "$FLOPCAST" run a.yaml --quiet
 [[ ! -s out ]] || fail "--quiet prints: $(<out)"

@@ -28,12 +28,42 @@ done
 
 # The table has the CSV's numbers in units for people.
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=512
-awk '/ as it is / { on = 1; next } on && NF { print $(NF - 3), $(NF - 2), $NF }' out >shown
+awk '/ as it is / && !table { table = on = 1; next } !NF { on = 0 } on { print $(NF - 3), $(NF - 2), $NF }' out >shown
 expect 0 "$FLOPCAST" whatif a.yaml --set train.micro_batch=512 --format csv
 tr -d '\r' <out | awk -F, 'BEGIN { n = split("1 1 1 100 1e3 1e3 1e3 GiB GiB", scale, " "); split("4 2 0 2 1 1 1 2 2", digits, " ") }
+    NR > n + 1 { scale[NR - 1] = 1e3; digits[NR - 1] = 1 } # times of collectives
     NR > 1 { by = scale[NR - 1] == "GiB" ? 2 ^ -30 : scale[NR - 1]; form = "%." digits[NR - 1] "f "
-        printf form form "%.3f\n", by * $(NF - 3), by * $(NF - 2), $NF } END { exit NR != n + 1 }' >meant
+        printf form form "%.3f\n", by * $(NF - 3), by * $(NF - 2), $NF } END { exit NR < n + 3 }' >meant
 cmp shown meant || fail "the table shows $(<shown), the CSV $(<meant)"
+
+# What binds the collectives of each side. Two nodes with 4 NICs, 100 Gb/s of each behind a PCIe slot of 12 GB/s: at 4 Gb/s NICs bind and
+# twice as fast ones shorten collectives to about half, until PCIe does, which 800 Gb/s then leave as it is. The parts add up to all.
+expect 0 "$FLOPCAST" whatif a.yaml --base cluster.gpus=16 --base train.micro_batch=64 --base cluster.node.nic_bandwidth=4Gb/s \
+    --set cluster.node.nic_bandwidth=8Gb/s --or --set cluster.node.nic_bandwidth=800Gb/s
+tr '\n' ' ' <out | tr -s ' ' >line
+says line "They are bound by NIC (4 x 500 MB/s, assumed)" "They are bound by NIC (4 x 1 GB/s, assumed)" "of rank 0's last step of" \
+    "(1) cluster.node.nic_bandwidth=8Gb/s shortens the step (-" "What binds most of that time is NIC before and after" \
+    "(2) cluster.node.nic_bandwidth=800Gb/s shortens the step (-" "What binds most of that time is NIC before, " "bound by"
+expect 0 "$FLOPCAST" whatif a.yaml --base cluster.gpus=16 --base train.micro_batch=64 --base cluster.node.nic_bandwidth=4Gb/s \
+    --set cluster.node.nic_bandwidth=8Gb/s --format csv
+tr -d '\r' <out | awk -F, '$(NF - 4) == "collectives_s" { all = $(NF - 3); ratio = $NF } $(NF - 4) ~ /^bound_by_/ { sum += $(NF - 3) }
+    $(NF - 4) == "bound_by_NIC_s" { nic = $(NF - 3) } END { exit !((all - sum) ^ 2 < 1e-18 && nic > all / 2 && ratio > 0.45 && ratio < 0.67) }' ||
+    fail "times by bounds: $(<out)"
+# The NIC of 256 H100 twice as fast, under FSDP and DDP: what binds before and after, and why nothing is gained.
+h100=$FLOPCAST_SOURCE_DIR/scenarios/llama2_7b_h100_fsdp.yaml
+expect 0 "$FLOPCAST" whatif "$h100" --base cluster.gpus=256 --base fsdp.sharding_strategy=FULL_SHARD --base run.steps=1 --set cluster.node.nic_bandwidth=800Gb/s
+tr '\n' ' ' <out | tr -s ' ' >line
+says out "all_gather of 386 MiB on 256"
+says line "They are bound by channels (16 x 20 GB/s, assumed) 100 %." "Across nodes NCCL lays 16 channels: its search finds 8 of 48 GB/s, doubled" \
+    "(1) cluster.node.nic_bandwidth=800Gb/s leaves the step as it is: its collectives take 0.4 % less time" "hidden behind compute already. What binds most of that time is channels before and after."
+expect 0 "$FLOPCAST" whatif "$h100" --base cluster.gpus=256 --base strategy=ddp --base "model=$FLOPCAST_SOURCE_DIR/scenarios/models/gpt2-xl.yaml" \
+    --base train.seq_len=1024 --base fsdp.sharding_strategy=FULL_SHARD --base run.steps=1 --set cluster.node.nic_bandwidth=800Gb/s
+tr '\n' ' ' <out | tr -s ' ' >line
+says line "They are bound by channels (of trees, as NCCL's tuner bounds them) 100 %." "leaves the step as it is: its collectives take as long" \
+    "100.0 % of their time was hidden behind compute already. What binds most of that time is channels before and after."
+# One GPU has no collectives, which needs no words.
+expect 0 "$FLOPCAST" whatif a.yaml --base cluster.gpus=1 --set train.micro_batch=4
+if grep -q collectives out; then fail "collectives of one GPU: $(<out)"; fi
 
 # The table names the changes; every point of a sweep has its own.
 expect 0 "$FLOPCAST" whatif swept.yaml --set train.micro_batch=4 --or --set train.micro_batch=8

@@ -70,7 +70,8 @@ static void one_step(void **state)
     assert_true(spans[1].is_collective && !spans[0].is_collective);
     assert_int_equal(spans[1].collective, COLL_ALL_GATHER);
     assert_int_equal(spans[1].group_size, 2);
-    assert_true(spans[1].bytes == 1e9);
+    assert_true(spans[1].bytes == 1e9 && spans[1].bus_bytes == 0.5e9);
+    assert_int_equal(spans[1].bound, COLL_BOUND_PCIE); /* of 5.11 ms 5 are bytes, inside a node without NVLink */
     assert_int_equal(spans[1].moving, spans[1].start);
     /* off: nothing recorded, and the same run */
     options.n_trace_ranks = 0;
@@ -195,9 +196,40 @@ static void a_full_queue(void **state)
     arena_release(&arena);
 }
 
+/* What binds each. An all-gather of 10 KB: LL's 6.6 us, beside which its bytes take less than one. Two of 1 GB at a
+ * time, one over two nodes at 100 GB/s and one inside a node: the GPU's links, of which each gets half. One over two
+ * nodes: the NICs, two of 25 GB/s beside 100 inside. */
+static void spans_say_what_binds(void **state)
+{
+    (void)state;
+    static const enum coll_bound expected[] = {COLL_BOUND_LATENCY, COLL_BOUND_SHARED_LINKS, COLL_BOUND_NIC};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct fixture f;
+        const int rank = 0;
+        int ranks = i == 0 ? 2 : 4;
+        begin(&f, ranks);
+        f.options.trace_ranks = &rank;
+        f.options.n_trace_ranks = 1;
+        if (i == 2)
+            f.hw.node.nic_bandwidth.value = 25e9;
+        int world = plan_group(&f.builder, "world", ranks, 1);
+        plan_collective(&f.builder, STREAM_COMM, "one", COLL_ALL_GATHER, i == 0 ? 1e4 : 1e9, world, 0);
+        if (i == 1) {
+            int node = plan_group(&f.builder, "node", 2, 1);
+            plan_collective(&f.builder, STREAM_REPLICATE, "two", COLL_ALL_GATHER, 1e9, node, 0);
+        }
+        computer(&f, 1);
+        run(&f);
+        assert_int_equal(f.result.n_spans, i == 1 ? 3 : 2);
+        for (int s = 0; s < f.result.n_spans; s++)
+            assert_int_equal(f.result.spans[s].bound, f.result.spans[s].is_collective ? expected[i] : COLL_BOUND_NONE);
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_step), cmocka_unit_test(several_ranks),
-        cmocka_unit_test(the_host), cmocka_unit_test(a_full_queue)};
+        cmocka_unit_test(the_host), cmocka_unit_test(a_full_queue), cmocka_unit_test(spans_say_what_binds)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

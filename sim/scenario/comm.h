@@ -1,0 +1,64 @@
+/* What the collectives of a step do, and what binds them (coll_bound): those that are alike together, and all by what
+ * binds them. From the spans of one rank (exec_options.trace_ranks) in the last measured step.
+ *
+ * Exposed: the compute stream was idle, not for the host, while the collective was under way; where several were, the
+ * one that ended first. Exposed time before the last member had arrived is waiting for other ranks, which no link
+ * binds. */
+#ifndef FLOPCAST_SCENARIO_COMM_H
+#define FLOPCAST_SCENARIO_COMM_H
+
+#include "base/arena.h"
+#include "coll/coll.h"
+#include "exec/exec.h"
+
+/* Collectives of one kind, size and group. */
+struct scenario_comm_item {
+    enum coll_kind kind;
+    double bytes;
+    int group_size;
+    enum coll_algorithm algorithm;
+    enum coll_protocol protocol;
+    int times;
+    double moving_s; /* all of them, each from the arrival of its last member on */
+    double exposed_s, bus_bytes;
+    double bound_s[COLL_BOUND_COUNT]; /* parts of moving_s */
+};
+
+struct scenario_comm {
+    struct scenario_comm_item *items; /* longest moving_s first; in the arena */
+    int n_items;
+    double step_s;
+    double moving_s;                          /* of all; of two at a time both count */
+    double exposed_s, exposed_wait_s;         /* all that is exposed; part of it: waiting for other ranks */
+    double bound_s[COLL_BOUND_COUNT];         /* parts of moving_s */
+    double exposed_bound_s[COLL_BOUND_COUNT]; /* parts of exposed_s, without the waiting */
+};
+
+/* All 0 for a run without spans (out of memory). */
+void scenario_comm(struct scenario_comm *out, const struct exec_result *result, struct arena *arena);
+
+/* "all_gather of 386.1 MiB on 256" */
+const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_item *item);
+
+/* What binds most of a time by bounds; COLL_BOUND_NONE: nothing does. */
+enum coll_bound scenario_comm_most(const double bound_s[COLL_BOUND_COUNT]);
+
+/* What binds an algorithm with the numbers of this hardware that say so, and what kind they are: "channels (16 x 20
+ * GB/s, assumed)". */
+const char *scenario_bound_words(
+    struct arena *arena, enum coll_bound bound, enum coll_algorithm algorithm, const struct hw *hw);
+
+/* In plain words: how long collectives take, how much of that is hidden behind compute, and what binds them and what is
+ * exposed of them. label: whose step. */
+const char *scenario_comm_sentence(
+    struct arena *arena, const char *label, const struct scenario_comm *comm, const struct hw *hw);
+
+/* In plain words: where channels across nodes bind most, how many NCCL lays and why; NULL where they do not. */
+const char *scenario_channels_sentence(struct arena *arena, const struct scenario_comm *comm, const struct hw *hw);
+
+/* In plain words: what a change of the step by so much (after / before) has to do with its collectives, with what binds
+ * them before and after. label: of the change. */
+const char *scenario_comm_change(struct arena *arena, const char *label, const struct scenario_comm *before,
+    const struct scenario_comm *after, double step_ratio);
+
+#endif

@@ -1,0 +1,170 @@
+/* Collectives of a step by what binds them: times add up, what is exposed is what the compute stream waits for. */
+#include "workspace.h"
+
+#include "../near.h"
+#include "scenario/comm.h"
+
+#include <math.h>
+
+#define MS ((ps_t)1000000000)
+
+static struct exec_span kernel(enum plan_stream stream, double start_ms, double end_ms)
+{
+    return (struct exec_span){.start = (ps_t)(start_ms * MS),
+        .moving = (ps_t)(start_ms * MS),
+        .end = (ps_t)(end_ms * MS),
+        .stream = stream,
+        .name = "kernel"};
+}
+
+static struct exec_span collective(
+    enum plan_stream stream, double bytes, double start_ms, double moving_ms, double end_ms, enum coll_bound bound)
+{
+    struct exec_span span = kernel(stream, start_ms, end_ms);
+    span.moving = (ps_t)(moving_ms * MS);
+    span.is_collective = true;
+    span.collective = COLL_ALL_GATHER;
+    span.bytes = bytes;
+    span.bus_bytes = bytes / 2;
+    span.group_size = 16;
+    span.algorithm = COLL_RING;
+    span.protocol = COLL_SIMPLE;
+    span.bound = bound;
+    return span;
+}
+
+/* From 0 to 40 ms. The compute stream works to 10, waits to 14 for the second collective, whose last member comes at
+ * 12, works to 20, waits to 22 for the host (the third collective goes on), works to 24, waits to 30 for a cast on
+ * another stream that waits for that collective itself, which ends at 29: 5 ms. Collectives move 5, 2 and 8 ms. */
+static void times_add_up(void **state)
+{
+    (void)state;
+    struct exec_span spans[] = {
+        collective(STREAM_COMM, 2e9, 2, 3, 8, COLL_BOUND_CHANNELS),
+        kernel(STREAM_COMPUTE, 0, 10),
+        collective(STREAM_COMM, 1e6, 9, 12, 14, COLL_BOUND_LATENCY),
+        kernel(STREAM_COMPUTE, 14, 20),
+        kernel(STREAM_COMPUTE, 22, 24),
+        collective(STREAM_REPLICATE, 2e9, 21, 21, 29, COLL_BOUND_NIC),
+        kernel(STREAM_REPLICATE, 29, 30),
+        kernel(STREAM_COMPUTE, 30, 40),
+    };
+    const struct exec_result result = {
+        .spans = spans, .n_spans = sizeof spans / sizeof *spans, .last_step_start = 0, .last_step_end = 40 * MS};
+    struct arena arena = ARENA_INIT;
+    struct scenario_comm comm;
+    scenario_comm(&comm, &result, &arena);
+    assert_near(comm.step_s, 40e-3, 1e-12);
+    assert_near(comm.moving_s, 15e-3, 1e-12);
+    assert_near(comm.bound_s[COLL_BOUND_CHANNELS], 5e-3, 1e-12);
+    assert_near(comm.bound_s[COLL_BOUND_LATENCY], 2e-3, 1e-12);
+    assert_near(comm.bound_s[COLL_BOUND_NIC], 8e-3, 1e-12);
+    assert_near(comm.exposed_s, 9e-3, 1e-12);
+    assert_near(comm.exposed_wait_s, 2e-3, 1e-12);
+    assert_near(comm.exposed_bound_s[COLL_BOUND_LATENCY], 2e-3, 1e-12);
+    assert_near(comm.exposed_bound_s[COLL_BOUND_NIC], 5e-3, 1e-12);
+    assert_near(comm.exposed_bound_s[COLL_BOUND_CHANNELS], 0, 0);
+    /* The two of 2 GB are of one kind, size and group; NICs bind them for longer. */
+    assert_int_equal(comm.n_items, 2);
+    assert_string_equal(scenario_comm_name(&arena, &comm.items[0]), "all_gather of 1.863 GiB on 16");
+    assert_int_equal(comm.items[0].times, 2);
+    assert_near(comm.items[0].moving_s, 13e-3, 1e-12);
+    assert_near(comm.items[0].bus_bytes, 2e9, 1e-12);
+    assert_int_equal(scenario_comm_most(comm.items[0].bound_s), COLL_BOUND_NIC);
+    assert_near(comm.items[1].exposed_s, 4e-3, 1e-12);
+    arena_release(&arena);
+}
+
+/* 8 of 15 ms are 53 %, 5 are 33 %, 2 are 13 %; of these 7 are exposed, so 53.3 % hidden. Of 9 ms exposed 5, 2 and 2 are
+ * 56, 22 and 22 %. */
+static void it_is_said_in_words(void **state)
+{
+    (void)state;
+    struct scenario_comm_item items[] = {
+        {COLL_ALL_GATHER, 2e9, 16, COLL_RING, COLL_SIMPLE, 2, 13e-3, 0, 0,
+            {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3}},
+        {COLL_ALL_GATHER, 1e6, 16, COLL_RING, COLL_SIMPLE, 1, 2e-3, 0, 0, {[COLL_BOUND_LATENCY] = 2e-3}},
+    };
+    struct scenario_comm comm = {.items = items,
+        .n_items = 2,
+        .step_s = 40e-3,
+        .moving_s = 15e-3,
+        .exposed_s = 9e-3,
+        .exposed_wait_s = 2e-3,
+        .bound_s = {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3},
+        .exposed_bound_s = {[COLL_BOUND_NIC] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3}};
+    struct hw hw = {.gpu.arch = "Hopper",
+        .node = {.gpus = {.value = 8}, .nics = {.value = 8}, .nic_bandwidth = {50e9, 0, QUANTITY_DATASHEET, "test"}},
+        .cluster = {.nccl_channels = {16, 0, QUANTITY_ASSUMED, "test"},
+            .nccl_channel_bandwidth = {20e9, 0, QUANTITY_ASSUMED, "test"}}};
+    const struct scenario_comm none = {0};
+    struct arena arena = ARENA_INIT;
+    assert_string_equal(scenario_comm_sentence(&arena, "as it is", &comm, &hw),
+        "as it is: collectives take 15.0 ms of rank 0's last step of 40.0 ms, and 53.3 % of that is hidden behind "
+        "compute. They are bound by NIC (8 x 50 GB/s, datasheet) 53 %, channels (16 x 20 GB/s, assumed) 33 %, latency "
+        "13 %. Of the 9.0 ms that are exposed: NIC 56 %, latency 22 %, waiting for other ranks 22 %.");
+    assert_null(scenario_channels_sentence(&arena, &comm, &hw)); /* NICs bind most */
+    struct scenario_comm faster = comm;
+    faster.moving_s = 12e-3;
+    faster.bound_s[COLL_BOUND_NIC] = 0;
+    faster.bound_s[COLL_BOUND_CHANNELS] = 10e-3;
+    faster.exposed_s = 6e-3;
+    faster.exposed_bound_s[COLL_BOUND_NIC] = 1e-3;
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &comm, &faster, 0.95),
+        "(1) shortens the step (-5.0 %): its collectives take 20.0 % less time, and 53.3 % of their time was hidden "
+        "behind compute already. What binds most of that time is NIC before, channels after. Of what is exposed (9.0 "
+        "ms "
+        "before, 6.0 ms after) it is NIC before, latency after.");
+    assert_string_equal(scenario_comm_change(&arena, "(1)", &none, &comm, 1.0001), "(1) leaves the step as it is.");
+    assert_string_equal(scenario_channels_sentence(&arena, &faster, &hw),
+        "Across nodes NCCL lays 16 channels, as nccl_channels says. NCCL_MIN_CTAS lays more (here: "
+        "cluster.nccl_channels).");
+    assert_string_equal(scenario_comm_sentence(&arena, "as it is", &none, &hw), "as it is: no collectives.");
+    assert_string_equal(
+        scenario_comm_change(&arena, "(1)", &none, &comm, 1.001), "(1) hardly changes the step (+0.1 %).");
+    arena_release(&arena);
+}
+
+/* Of a run: what is exposed in the last step is what the run says of its steps, all alike without noise; every
+ * collective is bound by something; and NICs of 1 Gb/s bind, those of 400 are behind PCIe slots that bind first. */
+static void a_run_agrees(void **state)
+{
+    (void)state;
+    for (int slow = 0; slow < 2; slow++) {
+        const struct scenario_override set[] = {{"cluster.gpus", "32"}, {"noise.kernel_jitter", "0"},
+            {"noise.host_jitter", "0"}, {"train.micro_batch", "64"}, {"run.warmup_steps", "2"},
+            {"cluster.node.nic_bandwidth", slow ? "1 Gb/s" : "400 Gb/s"}};
+        struct loaded *loaded = load_text(BASE, set, (int)(sizeof set / sizeof *set));
+        assert_string_equal(loaded->diag.text, "");
+        struct scenario_point *point = &loaded->set.points[0];
+        const int rank = 0;
+        point->options.exec.trace_ranks = &rank;
+        point->options.exec.n_trace_ranks = 1;
+        struct scenario_result result;
+        assert_int_equal(scenario_simulate(&result, point, &loaded->arena, &loaded->diag), STATUS_OK);
+        struct scenario_comm comm;
+        scenario_comm(&comm, &result.exec, &loaded->arena);
+        assert_true(comm.n_items > 0);
+        assert_near(comm.moving_s, result.exec.breakdown.comm_s, 1e-9);
+        assert_true(fabs(comm.exposed_s - result.exec.breakdown.exposed_comm_s) <= 0.02 * comm.step_s);
+        double by_bounds = 0;
+        for (int b = 0; b < COLL_BOUND_COUNT; b++)
+            by_bounds += comm.bound_s[b];
+        assert_near(by_bounds, comm.moving_s, 1e-9);
+        assert_near(comm.bound_s[COLL_BOUND_NONE], 0, 0);
+        enum coll_bound most = scenario_comm_most(comm.bound_s);
+        if (slow ? most != COLL_BOUND_NIC : most == COLL_BOUND_NIC)
+            fail_msg("bound by %s", coll_bound_names[most]);
+        unload(loaded);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_add_up),
+        cmocka_unit_test(it_is_said_in_words),
+        cmocka_unit_test(a_run_agrees),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
