@@ -178,7 +178,7 @@ static void print_curve(struct explain *explain, const struct scenario_point *sm
 }
 
 /* A curve and what a row of it says: of the waterfall the change of a cause (and their sum), of the compute stream the
- * time of an item in the last step of the large cluster. */
+ * time of an item in the last step of the large cluster, and of its collectives that of those which are alike. */
 struct explained {
     struct records *records;
     const char *label;
@@ -191,7 +191,8 @@ static void add_cause(struct explained *e, const char *cause, double change, dou
         cell_int("large_gpus", e->large_gpus), cell_text("table", "waterfall"), cell_text("item", cause),
         cell_real("change_tflops_per_gpu", true, change), cell_real("change_of_small", true, of_small),
         cell_text("times", NULL), cell_real("time_s", false, 0), cell_real("of_step", false, 0),
-        cell_real("by_collectives_s", false, 0));
+        cell_real("by_collectives_s", false, 0), cell_real("exposed_s", false, 0), cell_real("busbw_Bps", false, 0),
+        cell_text("bound_by", NULL));
 }
 
 static void add_item(struct explained *e, const struct scenario_path_item *item, double step_s, struct arena *arena)
@@ -201,7 +202,21 @@ static void add_item(struct explained *e, const struct scenario_path_item *item,
         cell_text("item", item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name),
         cell_real("change_tflops_per_gpu", false, 0), cell_real("change_of_small", false, 0),
         cell_int("times", item->times), cell_real("time_s", true, item->seconds),
-        cell_real("of_step", true, item->seconds / step_s), cell_real("by_collectives_s", true, item->beside_s));
+        cell_real("of_step", true, item->seconds / step_s), cell_real("by_collectives_s", true, item->beside_s),
+        cell_real("exposed_s", false, 0), cell_real("busbw_Bps", false, 0), cell_text("bound_by", NULL));
+}
+
+static void add_collective(
+    struct explained *e, const struct scenario_comm_item *item, double step_s, struct arena *arena)
+{
+    RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
+        cell_int("large_gpus", e->large_gpus), cell_text("table", "collectives"),
+        cell_text("item", scenario_comm_name(arena, item)), cell_real("change_tflops_per_gpu", false, 0),
+        cell_real("change_of_small", false, 0), cell_int("times", item->times),
+        cell_real("time_s", true, item->moving_s), cell_real("of_step", true, item->moving_s / step_s),
+        cell_real("by_collectives_s", false, 0), cell_real("exposed_s", true, item->exposed_s),
+        cell_real("busbw_Bps", true, item->bus_bytes / item->moving_s),
+        cell_text("bound_by", coll_bound_names[scenario_comm_most(item->bound_s)]));
 }
 
 static void add_records(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
@@ -218,6 +233,10 @@ static void add_records(struct explain *explain, const struct scenario_point *sm
     scenario_path(&path, result, &arena);
     for (int i = 0; i < path.items.n && i < explain->top; i++)
         add_item(&e, &path.items.at[i], path.step_s, &arena);
+    struct scenario_comm comm;
+    scenario_comm(&comm, result, &arena);
+    for (int i = 0; i < comm.n_items && i < explain->top; i++)
+        add_collective(&e, &comm.items[i], comm.step_s, &arena);
     explain->explained = true;
     vec_free(&path.items);
     arena_release(&arena);

@@ -19,6 +19,10 @@ awk 'function off(a, b, by) { return a - b > by || b - a > by }
     /^the last step on/ { step_ms = 1000 * $(NF - 1) }
     /^(transformer|waits)/ { items++; bad += off(100 * $(NF - 2) / step_ms, $(NF - 1), 0.06 + 0.02 * $(NF - 1)) }
     END { exit bad || n != 2 || items < 10 }' out || fail "sums and shares: $(<out)"
+expect 0 "$FLOPCAST" explain a.yaml --set train.micro_batch=32 --format csv
+tr -d '\r' <out | awk -F, 'NR == 1 { head = $(NF - 5) $(NF - 1) $NF } /,collectives,/ { n++; bad += $NF !~ /^(latency|NIC|NVLink|channels)$/ || !($(NF - 5) > 0) || !($(NF - 1) > 0) }
+    END { exit bad || n < 1 || head != "time_sbusbw_Bpsbound_by" }' || fail "collectives as CSV: $(<out)"
+expect 0 "$FLOPCAST" explain a.yaml --db b.db
 # The collectives of the large end, and what binds them; each's time is part of the step.
 says out "its collectives, from when the last member has arrived:" "all_reduce of" "bound by" "hidden behind compute. They are bound by"
 awk '/^the last step on/ { step_ms = 1000 * $(NF - 1) } /^all_reduce of/ { n++; off = 100 * $(7) * $(8) / step_ms - $(9); bad += off > 0.1 || off < -0.1 }
