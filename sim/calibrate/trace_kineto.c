@@ -440,6 +440,8 @@ enum status trace_read_kineto(
             diag, (struct source_pos){.file = r.file}, "no GPU kernels in it; profile with ProfilerActivity.CUDA");
     if (status == STATUS_OK)
         status = finish(&r, device, diag);
+    if (out->devices > 1)
+        out->rank = -1; /* it is that of one of them */
     vec_free(&r.origins);
     vec_free(&r.calls);
     vec_free(&r.intents);

@@ -135,6 +135,11 @@ static const char *time_ms(struct arena *arena, double seconds)
     return arena_printf(arena, "%.3f", seconds * ms);
 }
 
+static const char *share(struct arena *arena, double seconds, double step_s)
+{
+    return step_s > 0 ? arena_printf(arena, "%.1f", 100 * seconds / step_s) : "-";
+}
+
 /* Columns of both sides, or of the measured one alone. */
 static void two_sides(struct table *table, bool compared, const char *unit)
 {
@@ -168,10 +173,10 @@ static void print_parts(FILE *out, const struct trace_check *check, struct arena
         table_cell(&table, time_ms(arena, parts[i].measured_s));
         if (check->compared)
             table_cell(&table, time_ms(arena, parts[i].simulated_s));
-        table_cell(&table, arena_printf(arena, "%.1f", 100 * parts[i].measured_s / m->step_s));
+        table_cell(&table, share(arena, parts[i].measured_s, m->step_s));
         if (!check->compared)
             continue;
-        table_cell(&table, arena_printf(arena, "%.1f", 100 * parts[i].simulated_s / s->step_s));
+        table_cell(&table, share(arena, parts[i].simulated_s, s->step_s));
         table_cell(&table, words_number(arena, (parts[i].measured_s - parts[i].simulated_s) * ms, 3, true));
     }
     fputc('\n', out);

@@ -74,6 +74,12 @@ expect 0 "${check[@]}" "$trace" --scenario resnet.yaml --set cluster.gpus=8 \
 says err "the trace's GPU is NVIDIA A100-PG509-200, the scenario's V100" "is --scenario the right one?" \
     "the trace is of 2 ranks, the scenario of 8: --set cluster.gpus=2"
 
+# A step of no time has no shares.
+printf '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "ts": 5, "dur": 0},
+    {"ph": "X", "cat": "kernel", "name": "k", "ts": 5, "dur": 0}]}' >nothing.json
+expect 0 "${check[@]}" nothing.json
+grep -qE "^step +0.000 +-$" out || fail "shares of nothing: $(<out)"
+
 # A profile of Nsight Systems, of two GPUs: four loops of two products of 30 us and a reduction beside the second of them, 100 us apart, so
 # that 10 us of every step are exposed; times are nanoseconds, and no steps are marked. The rarest kernel begins them: three are whole.
 sqlite3 nsys.sqlite <<'SQL'

@@ -16,6 +16,14 @@ says out "$((2 * collectives)) collectives"
 [[ $(ask "SELECT count(*), min(ranks), max(ranks) FROM v_collective_measurement WHERE collective = 'all_reduce'" b.db) == "$((2 * collectives)) 8 8" ]] ||
     fail "collectives"
 
+# Each of them read back alone is the step that was simulated (law.trace has it to the nanosecond).
+step=$(ask "SELECT printf('%.3f', 1e3 * step_time_s) FROM point")
+for gpu in 0 5; do
+    expect 0 "$FLOPCAST" calibrate check trace t.json.gz --device $gpu
+    says out "GPU $gpu of 2 in the file" "1 step, found by ProfilerStep annotations"
+    grep -qE "^step +$step +100.0$" out || fail "GPU $gpu: $(grep ^step out), not $step"
+done
+
 gunzip -c t.json.gz >t.json
 says t.json '"name": "rank 5 / node 0 GPU 5 (V100-SXM2-32GB)"' '"name": "stream 20 comm"' '"name": "HBM (GiB)"' \
     '"Collective name": "allreduce"' '"name": "ProfilerStep#0"' '"world_size": 8'
