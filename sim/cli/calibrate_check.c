@@ -92,7 +92,6 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
 static void print_table(FILE *out, const struct nccl_check *check, const char *gpu, struct arena *arena)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
-    static const double far_off = 0.1; /* beyond it a table of results/measured counts as missed, too */
     struct table table = {0};
     table_column(&table, "bytes", "", false);
     table_column(&table, "measured", "us", false);
@@ -109,6 +108,8 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
         table_cell(&table, arena_printf(arena, "%.1f", row->measured_s * 1e6));
         table_cell(&table, arena_printf(arena, "%.1f", predicted_s * 1e6));
         table_cell(&table, words_number(arena, 100 * (predicted_s / row->measured_s - 1), 1, true));
+        if (fabs(predicted_s / row->measured_s - 1) > TABLE_FAR_OFF)
+            table_mark(&table, TABLE_DOUBTFUL);
         table_cell(&table, arena_printf(arena, "%.2f", row->predicted.bus_bytes / row->measured_s * 1e-9));
         table_cell(&table, arena_printf(arena, "%.2f", row->predicted.bus_bytes / predicted_s * 1e-9));
         table_cell(&table, coll_algorithm_names[row->predicted.algorithm]);
@@ -123,7 +124,7 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
     print_median(out, "of 1 MiB and more", check, MiB, HUGE_VAL);
     print_median(out, "below 64 KiB", check, 0, 64 * KiB);
     double large;
-    if (!check->other_gpu && nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > far_off)
+    if (!check->other_gpu && nccl_check_median(check, MiB, HUGE_VAL, &large) > 0 && large > TABLE_FAR_OFF)
         fputs(
             "to bring the cluster nearer: `flopcast calibrate fit nccl LOG... --topology FILE --out MINE.yaml`\n", out);
 }

@@ -29,6 +29,14 @@ void table_spare(struct table *table, int rank)
     table->spare.at[table->spare.n - 1] = (char)rank;
 }
 
+void table_columns(struct table *table, const struct table_column *columns, const int *ranks, int n)
+{
+    for (int i = 0; i < n; i++) {
+        table_column(table, columns[i].name, columns[i].unit, columns[i].is_text);
+        table_spare(table, ranks ? ranks[i] : 0);
+    }
+}
+
 void table_cell(struct table *table, const char *text)
 {
     vec_push(&table->cells, text);
@@ -47,11 +55,20 @@ static int wider(int width, const char *text)
     return n > width ? n : width;
 }
 
-/* Characters up to where a line may be broken: before a blank, or behind what joins words ("fsdp.", "limit_"). */
+/* Characters up to where a line may be broken: before a blank, or behind what joins words ("fsdp.", "limit_",
+ * "TFLOPS/", but not "tokens/" of "tokens/s"). */
 static int piece(const char *text)
 {
-    int n = (int)strcspn(text, " ._/");
-    return text[n] && text[n] != ' ' ? n + 1 + (n == 0 ? piece(text + 1) : 0) : n;
+    enum { LEAST = 3 };
+    static const char ends[] = " ._/";
+    for (int n = 0;;) {
+        n += (int)strcspn(text + n, ends);
+        if (!text[n] || text[n] == ' ')
+            return n;
+        n++;
+        if (n > 1 && (text[n - 1] != '/' || strcspn(text + n, ends) >= LEAST))
+            return n;
+    }
 }
 
 static int longest_piece(const char *text)
@@ -230,6 +247,8 @@ static void print_parts(struct layout *layout, FILE *out, int width)
     memcpy(wanted, layout->shown, sizeof *wanted * (size_t)n);
     while (head < n - 1 && !wanted[head])
         head++;
+    if (layout->table->columns.at[head].is_text && layout->width[head] > width / 2 && width / 2 > SHORTEST)
+        layout->width[head] = width / 2;
     for (int next = head + 1, part = 0; next < n; part++) {
         for (int c = 0; c < n; c++)
             layout->shown[c] = c == head;

@@ -31,6 +31,8 @@ void table_column(
     struct table *table, const char *name, const char *unit, bool is_text); /* all before the first cell */
 /* The last column may be left out where there is no room; the highest rank goes first. 0: it stays. */
 void table_spare(struct table *table, int rank);
+/* Several columns with their ranks, which may be NULL. */
+void table_columns(struct table *table, const struct table_column *columns, const int *ranks, int n);
 void table_cell(struct table *table, const char *text);
 void table_mark(struct table *table, enum table_mark mark); /* the last cell */
 void table_print(FILE *out, const struct table *table);

@@ -24,8 +24,6 @@ enum {
     MAX_COUNT = 1 << 20
 };
 
-static const char *const format_names[] = {"table", "csv", NULL};
-
 static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
         "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
@@ -44,7 +42,7 @@ static const struct argp_option options[] = {
     {"limit", KEY_LIMIT, "N", 0, "Simulate at most N candidates, large micro-batches first (default: 1000)", 0},
     {"top", KEY_TOP, "N", 0,
         "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), or csv: every candidate", 0},
+    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), or csv or json: every candidate", 0},
     {0},
 };
 
@@ -92,7 +90,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->top = argument_count("top", arg, MAX_COUNT, state);
         return 0;
     case KEY_FORMAT:
-        command->csv = argument_name("format", arg, format_names, state) == 1;
+        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
         return 0;
     case ARGP_KEY_ARG:
         if (command->file)
@@ -207,6 +205,7 @@ int cmd_tune(int argc, char **argv)
                "Price and power are those of the GPU's topology file, or --price's."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
     arguments_parse(&argp, argc, argv, 0, &command);
+    bool table = command.format == RECORDS_TABLE;
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct tune tune = {0};
@@ -220,9 +219,9 @@ int cmd_tune(int argc, char **argv)
             tell_none(&command, &set, &tune, &diag);
     }
     if (diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK)
-        (command.csv ? tune_print_csv : tune_print_table)(stdout, &command, &set, &tune, &command.arena);
+        (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
     if (diag.worst == STATUS_OK)
-        evidence_tell_search(command.csv ? NULL : stdout, &tune, command.file, &diag);
+        evidence_tell_search(table ? stdout : NULL, &tune, command.file, &diag);
     vec_free(&tune.candidates);
     vec_free(&command.overrides);
     vec_free(&command.prices);

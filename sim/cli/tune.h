@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_CLI_TUNE_H
 #define FLOPCAST_CLI_TUNE_H
 
+#include "cli/records.h"
 #include "scenario/tune.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ struct tune_price {
 struct tune_command {
     const char *file;
     int by, top; /* enum tune_order */
-    bool csv;
+    enum records_format format;
     double tokens; /* to train on; 0: not said */
     const char *tokens_text;
     struct tune_options options;
@@ -29,7 +30,7 @@ struct tune_command {
 void tune_print_table(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena);
 /* Every candidate. */
-void tune_print_csv(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena);
 
 #endif

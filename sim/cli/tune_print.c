@@ -3,7 +3,6 @@
 #include "cli/table.h"
 #include "cli/vary.h"
 #include "cli/words.h"
-#include "config/csv.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -71,35 +70,64 @@ static void number(const struct print *print, struct table *table, int digits, d
     table_cell(table, arena_printf(print->arena, "%.*f", digits, value));
 }
 
+/* What a terminal without room leaves out last, first: how a column is ranked for table_spare(). */
+enum {
+    SPARE_GPU = 1,
+    SPARE_GROUP,
+    SPARE_ACCUM,
+    SPARE_QUIET,
+    SPARE_PREFETCH,
+    SPARE_RETRIES,
+    SPARE_GPU_HOURS,
+    SPARE_ENERGY
+};
+
+/* All candidates are on the same card. */
+static bool one_gpu(const struct tune *tune)
+{
+    for (int i = 1; i < tune->candidates.n; i++)
+        if (strcmp(tune->candidates.at[i].point.hw.gpu.name, tune->candidates.at[0].point.hw.gpu.name) != 0)
+            return false;
+    return true;
+}
+
+static void spare_column(struct table *table, const char *name, const char *unit, int rank)
+{
+    table_column(table, name, unit, false);
+    table_spare(table, rank);
+}
+
 static void columns(const struct print *print, struct table *table)
 {
     const char *counted = words_counted_all(print->set);
     table_column(table, "GPU", "", true);
+    table_spare(table, one_gpu(print->tune) ? SPARE_GPU : 0);
     table_column(table, "GPUs", "", false);
     table_column(table, "strategy", "", true);
     for (int i = 0; i < print->swept.options.n; i++)
         table_column(table, print->swept.options.at[i].path, "", true);
-    table_column(table, "group", "GPUs", false);
+    spare_column(table, "group", "GPUs", SPARE_GROUP);
     table_column(table, "prefetch", "", true);
+    table_spare(table, SPARE_PREFETCH);
     table_column(table, "checkpoint", "", true);
     table_column(table, "batch", "/GPU", false);
-    table_column(table, "accum", "", false);
+    spare_column(table, "accum", "", SPARE_ACCUM);
     table_column(table, arena_printf(print->arena, "%s/s", counted), "of the job", false);
     table_column(table, "TFLOPS", "/GPU", false);
     if (print->noise)
-        table_column(table, "no noise", "TFLOPS", false);
+        spare_column(table, "no noise", "TFLOPS", SPARE_QUIET);
     if (print->retries)
-        table_column(table, "retries", "/step", false);
+        spare_column(table, "retries", "/step", SPARE_RETRIES);
     table_column(table, "HBM peak", "GiB", false);
     if (print->tokens) {
         table_column(table, "time", "days", false);
-        table_column(table, "GPU-h", "", false);
+        spare_column(table, "GPU-h", "", SPARE_GPU_HOURS);
         table_column(table, "cost", "$", false);
-        table_column(table, "energy", "MWh", false);
+        spare_column(table, "energy", "MWh", SPARE_ENERGY);
     } else {
-        table_column(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), false);
+        spare_column(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), SPARE_GPU_HOURS);
         table_column(table, "cost", "$/10^9", false);
-        table_column(table, "energy", "kWh/10^9", false);
+        spare_column(table, "energy", "kWh/10^9", SPARE_ENERGY);
     }
 }
 
@@ -337,69 +365,84 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
     free(order);
 }
 
-static void print_csv_number(FILE *out, bool known, double value)
+/* A row under way. */
+struct cells {
+    struct record_cell at[RECORD_MAX_CELLS];
+    int n;
+};
+
+static void add_cell(struct cells *cells, struct record_cell cell)
 {
-    fputc(',', out);
-    if (known)
-        fprintf(out, "%.15g", value);
+    BUG_IF(cells->n == RECORD_MAX_CELLS, "no room for %s", cell.name);
+    cells->at[cells->n++] = cell;
 }
 
-static void csv_rates(const struct print *print, bool known, const struct tune_rates *rates)
+enum { RATES = 9 };
+static const char *const rate_names[2][RATES] = {
+    {"step_time_s", "tflops_per_gpu", "tokens_per_s", "gpu_hours_per_gtokens", "usd_per_gtokens", "kwh_per_gtokens",
+        "alloc_retries_a_step", "days", "usd"},
+    {"noisy_step_time_s", "noisy_tflops_per_gpu", "noisy_tokens_per_s", "noisy_gpu_hours_per_gtokens",
+        "noisy_usd_per_gtokens", "noisy_kwh_per_gtokens", "noisy_alloc_retries_a_step", "noisy_days", "noisy_usd"},
+};
+
+static void add_rates(
+    const struct print *print, struct cells *cells, int noisy, bool known, const struct tune_rates *rates)
 {
-    print_csv_number(print->out, known, rates->step_time_s);
-    print_csv_number(print->out, known, rates->tflops_per_gpu);
-    print_csv_number(print->out, known, rates->tokens_per_s);
-    print_csv_number(print->out, known, rates->gpu_hours_per_gtokens);
-    print_csv_number(print->out, known && rates->usd_per_gtokens > 0, rates->usd_per_gtokens);
-    print_csv_number(print->out, known, rates->kwh_per_gtokens);
-    print_csv_number(print->out, known, rates->retries);
+    const char *const *names = rate_names[noisy];
+    bool priced = known && rates->usd_per_gtokens > 0;
+    add_cell(cells, cell_real(names[0], known, rates->step_time_s));
+    add_cell(cells, cell_real(names[1], known, rates->tflops_per_gpu));
+    add_cell(cells, cell_real(names[2], known, rates->tokens_per_s));
+    add_cell(cells, cell_real(names[3], known, rates->gpu_hours_per_gtokens));
+    add_cell(cells, cell_real(names[4], priced, rates->usd_per_gtokens));
+    add_cell(cells, cell_real(names[5], known, rates->kwh_per_gtokens));
+    add_cell(cells, cell_real(names[6], known, rates->retries));
     if (print->tokens) {
-        print_csv_number(print->out, known, days(print, rates));
-        print_csv_number(print->out, known && rates->usd_per_gtokens > 0, of_all(print, rates->usd_per_gtokens));
+        add_cell(cells, cell_real(names[7], known, known ? days(print, rates) : 0));
+        add_cell(cells, cell_real(names[8], priced, priced ? of_all(print, rates->usd_per_gtokens) : 0));
     }
 }
 
-static void csv_row(const struct print *print, const struct tune_candidate *candidate)
+static void add_candidate(const struct print *print, struct cells *cells, const struct tune_candidate *candidate)
 {
     const struct scenario_point *point = &candidate->point;
     const struct strategy_options *strategy = &point->options.strategy;
-    bool fsdp = strategy->kind == STRATEGY_FSDP, ran = candidate->state == TUNE_RAN;
-    FILE *out = print->out;
-    csv_write_text(out, point->model.shape.name);
-    fputc(',', out);
-    csv_write_text(out, point->hw.cluster.name);
-    fputc(',', out);
-    csv_write_text(out, vary_assignments(&print->swept, point, print->arena));
-    fprintf(out, ",%" PRId64 ",%s,%" PRId64 ",%s,%s,%s,%" PRId64 ",%" PRId64 ",%s", point->options.cluster.gpus,
-        strategy_label(strategy), fsdp ? strategy->fsdp.sharding_group_size : 0,
-        fsdp ? backward_prefetch_names[strategy->fsdp.backward_prefetch] : "",
-        fsdp ? strategy->fsdp.forward_prefetch ? "true" : "false" : "",
-        checkpointing_names[strategy->train.activation_checkpointing], strategy->train.micro_batch,
-        strategy_micro_steps(&strategy->train), tune_state_names[candidate->state]);
-    print_csv_number(out, true, candidate->least_bytes);
-    print_csv_number(out, ran, candidate->quiet.peak_bytes);
-    csv_rates(print, ran, &candidate->quiet);
-    csv_rates(print, ran && candidate->finalist, &candidate->noisy);
-    fputs("\r\n", out);
+    const struct fsdp_options *fsdp = strategy->kind == STRATEGY_FSDP ? &strategy->fsdp : NULL;
+    bool ran = candidate->state == TUNE_RAN;
+    add_cell(cells, cell_text("model", point->model.shape.name));
+    add_cell(cells, cell_text("cluster", point->hw.cluster.name));
+    add_cell(cells, cell_text("swept", vary_assignments(&print->swept, point, print->arena)));
+    add_cell(cells, cell_int("gpus", point->options.cluster.gpus));
+    add_cell(cells, cell_text("strategy", strategy_label(strategy)));
+    add_cell(cells, cell_int("sharding_group_size", fsdp ? fsdp->sharding_group_size : 0));
+    add_cell(cells, cell_text("backward_prefetch", fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL));
+    add_cell(cells, cell_text("forward_prefetch", !fsdp ? NULL : fsdp->forward_prefetch ? "true" : "false"));
+    add_cell(
+        cells, cell_text("activation_checkpointing", checkpointing_names[strategy->train.activation_checkpointing]));
+    add_cell(cells, cell_int("micro_batch", strategy->train.micro_batch));
+    add_cell(cells, cell_int("grad_accum", strategy_micro_steps(&strategy->train)));
+    add_cell(cells, cell_text("status", tune_state_names[candidate->state]));
+    add_cell(cells, cell_real("least_bytes", true, candidate->least_bytes));
+    add_cell(cells, cell_real("peak_allocated_bytes", ran, candidate->quiet.peak_bytes));
+    add_rates(print, cells, 0, ran, &candidate->quiet);
+    add_rates(print, cells, 1, ran && candidate->finalist, &candidate->noisy);
+    for (int i = 0; i < print->swept.options.n; i++)
+        add_cell(cells, vary_cell(&print->swept.options.at[i], &point->options));
 }
 
-void tune_print_csv(FILE *out, const struct tune_command *command, const struct scenario_set *set,
+void tune_print_records(FILE *out, const struct tune_command *command, const struct scenario_set *set,
     const struct tune *tune, struct arena *arena)
 {
-    static const char *const rates[] = {"step_time_s", "tflops_per_gpu", "tokens_per_s", "gpu_hours_per_gtokens",
-        "usd_per_gtokens", "kwh_per_gtokens", "alloc_retries_a_step", "days", "usd"};
     struct print print = {
         .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens > 0, .arena = arena};
     if (tune->candidates.n > 0)
         find_swept(&print.swept, set, &tune->candidates.at[0], arena);
-    fputs("model,cluster,swept,gpus,strategy,sharding_group_size,backward_prefetch,forward_prefetch,activation_"
-          "checkpointing,micro_batch,grad_accum,status,least_bytes,peak_allocated_bytes",
-        out);
-    for (int noise = 0; noise < 2; noise++)
-        for (size_t i = 0; i < sizeof rates / sizeof *rates - (print.tokens ? 0 : 2); i++)
-            fprintf(out, ",%s%s", noise ? "noisy_" : "", rates[i]);
-    fputs("\r\n", out);
-    for (int i = 0; i < tune->candidates.n; i++)
-        csv_row(&print, &tune->candidates.at[i]);
+    struct records records = records_begin(out, command->format);
+    for (int i = 0; i < tune->candidates.n; i++) {
+        struct cells cells = {.n = 0};
+        add_candidate(&print, &cells, &tune->candidates.at[i]);
+        records_row(&records, cells.at, cells.n);
+    }
+    records_end(&records);
     vec_free(&print.swept.options);
 }

@@ -13,6 +13,7 @@
 
 #include <argp.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,8 +169,8 @@ static void print_groups(FILE *out, const struct validate_table *rows)
         {"rows", "", false}, {"speeds", "", false}, {"bias", "%", false}, {"median", "%", false}, {"p90", "%", false},
         {"mean", "%", false}, {"ratios", "", false}, {"mean", "points", false}, {"most", "points", false},
         {"peaks", "", false}, {"median", "%", false}, {"OOM wrong", "", false}};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    static const int spare[sizeof columns / sizeof *columns] = {0, 0, 0, 2, 0, 0, 0, 0, 7, 4, 5, 6, 3, 3, 1};
+    table_columns(&table, columns, spare, sizeof columns / sizeof *columns);
     for (int i = 0; i < rows->rows.n; i++)
         for (int fitted = 1; fitted >= 0 && opens_group(rows, i); fitted--) {
             struct group group = {rows->rows.at[i].source, rows->rows.at[i].gpu, NULL, fitted};
@@ -207,8 +208,8 @@ static void print_rows(FILE *out, const struct validate_table *rows)
         {"strategy", "", true}, {"GPUs", "", false}, {"in fit", "", true}, {"measured", unit, false},
         {"predicted", unit, false}, {"error", "%", false}, {"ratio", "points", false}, {"measured peak", "GB", false},
         {"predicted peak", "GB", false}, {"status", "", true}};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    static const int spare[sizeof columns / sizeof *columns] = {0, 0, 1, 0, 0, 2, 0, 0, 0, 3, 4, 4, 0};
+    table_columns(&table, columns, spare, sizeof columns / sizeof *columns);
     for (int i = 0; i < rows->rows.n; i++) {
         const struct validate_row *row = &rows->rows.at[i];
         if (row->status == VALIDATE_NOT_SIMULATED)
@@ -222,6 +223,8 @@ static void print_rows(FILE *out, const struct validate_table *rows)
         for (int k = 0; k < 2; k++)
             table_cell(&table, figures[k] > 0 ? arena_printf(&arena, "%.1f", figures[k]) : "-");
         table_cell(&table, row->has_error ? words_number(&arena, 100 * row->error, 1, true) : "-");
+        if (row->has_error && fabs(row->error) > TABLE_FAR_OFF)
+            table_mark(&table, TABLE_DOUBTFUL);
         table_cell(&table,
             row->has_ratio ? words_number(&arena, 100 * (row->predicted_ratio - row->measured_ratio), 1, true) : "-");
         for (int k = 0; k < 2; k++)
@@ -302,8 +305,7 @@ static void print_coverage(FILE *out, const struct validate_table *rows)
     struct table table = {0};
     static const struct table_column columns[] = {{"source", "", true}, {"GPU", "", true}, {"model", "", true},
         {"speeds", "", false}, {"covered", "%", false}, {"ratios", "", false}, {"covered", "%", false}};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
     for (int i = 0; i < rows->rows.n; i++) {
         const struct validate_row *row = &rows->rows.at[i];
         struct group group = {row->source, row->gpu, row->model, 0};

@@ -74,8 +74,7 @@ void validate_node_print(FILE *out, const struct validate_table *rows)
     struct table table = {0};
     static const struct table_column columns[] = {{"stack", "", true}, {"source", "", true}, {"in fit", "", true},
         {"rows", "", false}, {"bias", "%", false}, {"median", "%", false}, {"most", "%", false}};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
     bool any = false;
     for (int i = 0; i < rows->rows.n; i++)
         if (opens_framework(rows, i)) {

@@ -31,8 +31,7 @@ static void print_cause(FILE *out, const struct validate_table *rows, int first)
     static const struct table_column columns[] = {{"id", "", true}, {"model", "", true}, {"GPU", "", true},
         {"strategy", "", true}, {"GPUs", "", false}, {"speed", "%", false}, {"ratio", "points", false},
         {"memory", "%", false}, {"", "", true}};
-    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        table_column(&table, columns[i].name, columns[i].unit, columns[i].is_text);
+    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
     const char *cause = rows->rows.at[first].suspected_cause;
     for (int i = first; i < rows->rows.n; i++)
         if (rows->rows.at[i].open && strcmp(rows->rows.at[i].suspected_cause, cause) == 0)

@@ -57,6 +57,8 @@ both run a.yaml
 has step_time_s peak_allocated_bytes cluster.gpus tflops_deviation
 both whatif a.yaml --set train.micro_batch=4
 has point quantity as_it_is changed ratio
+both tune a.yaml --set strategy=ddp --set run.seed='[1, 2]' --max-batch 2 --top 2
+has model swept gpus least_bytes step_time_s noisy_step_time_s run.seed
 both validate --where "id = 'FSDP-7C-001' OR gpus = 8 AND model LIKE '%t5-11b%'"
 both files
 has file what_it_is

@@ -38,6 +38,9 @@ tr -d '\r' <out | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) { at[$i] = i; bac
       printf "%.6f %.6f %.6f\n", $(NF - back["tflops_deviation"]), $(NF - back["peak_allocated_deviation"]), $(NF - back["peak_reserved_deviation"]); exit }' >deviations
 [[ $(sort -u deviations | wc -l) == 1 ]] || fail "deviations: $(<deviations)"
 sed -n 3p out | grep -q ',cluster.gpus=16,,,,16' || fail "deviations of what is not published: $(sed -n 3p out)"
+expect 0 "$FLOPCAST" run published.yaml --db published.db
+[[ $(ask "SELECT printf('%.6f %.6f %.6f', deviation, peak_allocated_deviation, peak_reserved_deviation) AS d FROM v_scaling JOIN v_memory USING (point_id) WHERE v_scaling.gpus = 8" published.db) == "$(head -n 1 deviations)" ]] ||
+    fail "deviations in the database: $(ask 'SELECT * FROM v_memory' published.db)"
 expect 0 "$FLOPCAST" run published.yaml
 says out "published  deviation" "% of peak" "% of reserved" "published peaks of memory: the peak beside HBM peak"
 [[ $(awk '/^tiny.json/ { print $7, $(NF - 2), $NF; exit }' out) == "$(awk '{ printf "%+.1f %+.1f %+.1f", 100 * $1, 100 * $2, 100 * $3; exit }' deviations)" ]] ||
