@@ -108,10 +108,10 @@ static enum fit_verdict strict_verdict(const struct scenario_point *point)
     return verdict == FIT_RETRIES ? FIT_FRAGMENTED : verdict;
 }
 
-/* Every rank's allocator instead of one's: so many ops of all ranks together take about a second (measured). */
+/* Every rank's allocator instead of one's: so many ops of all ranks together take about half a second (measured). */
 static bool costs_much(const struct scenario_point *point)
 {
-    static const double MOST_OPS = 5e6;
+    static const double MOST_OPS = 2e6;
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct plan plan = {0};

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # `flopcast fit` against `flopcast run`: what the one says fits, the other runs, and a larger micro-batch is out of memory there.
-# FIT_CELLS=all: every cell, some minutes with the release build; else a sample.
+# FIT_CELLS=all: every cell, a minute or two of the release build; else a sample. FIT_BEYOND: how many larger micro-batches are tried (2).
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 
-# cells NUMBER MODEL CLUSTER STRATEGY GPUS: the three kinds of checkpointing. A line each into cells.txt: how many steps of micro-batch
+# cells MODEL CLUSTER STRATEGY GPUS: the three kinds of checkpointing. A line each into cells.txt: how many steps of micro-batch
 # fit is too careful at least (0, 1, 2: so large a batch more runs, too), or "wrong" where run finds it out of memory.
 beyond=${FIT_BEYOND:-2}
 cells() {
@@ -59,6 +59,9 @@ if [[ ${FIT_CELLS:-} == all ]]; then
             done
             n=$((n + 1)) # so that a strategy meets every number of GPUs
         done
+    done
+    for strategy in ddp zero1 zero3 fsdp; do
+        cells llama3.2-1b h100-8x400g "$strategy" 512
     done
 else
     cells gpt2 dgx-1v-ib ddp 8
