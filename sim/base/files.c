@@ -1,9 +1,12 @@
 #include "base/files.h"
 
+#include "base/names.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static bool holds(const char *folder, const char *name, struct arena *arena)
@@ -35,17 +38,22 @@ const char *files_own(struct arena *arena, const char *name)
     return arena_printf(arena, "%s/%s", files_folder(arena), name);
 }
 
-const char *files_find_from(struct arena *arena, const char *joined, const char *path)
+const char *files_find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path)
 {
-    if (!*path || *path == '/' || access(joined, F_OK) == 0)
+    struct stat there;
+    bool is_short = kind != FILES_ANY && files_is_short(path);
+    if (!*path || *path == '/' || (stat(joined, &there) == 0 && !(is_short && S_ISDIR(there.st_mode))))
         return joined;
     const char *own = files_own(arena, path);
-    return access(own, R_OK) == 0 ? own : joined;
+    if (!is_short)
+        return access(own, R_OK) == 0 ? own : joined;
+    const char *name = files_short(arena, kind, path);
+    return name ? files_own(arena, name) : joined;
 }
 
-const char *files_find(struct arena *arena, const char *path)
+const char *files_find(struct arena *arena, enum files_kind kind, const char *path)
 {
-    return files_find_from(arena, path, path);
+    return files_find_from(arena, kind, path, path);
 }
 
 /* What follows folder and '/' in path, or NULL: it is not inside. */
@@ -77,19 +85,4 @@ const char *files_name_from(struct arena *arena, const char *from, const char *p
         below = inside(file, folder);
     }
     return below ? arena_printf(arena, "../%s", below) : arena_strdup(arena, file);
-}
-
-const char *files_namesake(struct arena *arena, const char *path)
-{
-    static const char *const folders[] = {"scenarios", "scenarios/models", "scenarios/stacks", "topologies/clusters",
-        "topologies/gpus", "topologies/nodes"};
-    const char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
-    const char *dot = strrchr(last, '.'), *ending = dot && strcmp(dot, ".yaml") == 0 ? "" : ".yaml";
-    const char *root = files_folder(arena);
-    for (size_t i = 0; *last && i < sizeof folders / sizeof *folders; i++) {
-        const char *name = arena_printf(arena, "%s/%s%s", folders[i], last, ending);
-        if (holds(root, name, arena))
-            return name;
-    }
-    return NULL;
 }

@@ -15,21 +15,54 @@ const char *files_folder(struct arena *arena);
 /* The file `name` of that folder, as in files_own(arena, "topologies/gpus/a.yaml"); it need not be there. */
 const char *files_own(struct arena *arena, const char *name);
 
+/* What kind of file is asked for, as `flopcast files` groups them. */
+enum files_kind {
+    FILES_ANY,
+    FILES_SCENARIOS,
+    FILES_MODELS,
+    FILES_STACKS,
+    FILES_CLUSTERS,
+    FILES_NODES,
+    FILES_GPUS,
+    FILES_HARDWARE, /* clusters, nodes and GPUs */
+    FILES_KIND_COUNT
+};
+
+/* The groups of `flopcast files`, of the kinds up to FILES_GPUS, and their folders. */
+struct files_group {
+    const char *name, *folder; /* "gpus", "topologies/gpus" */
+    enum files_kind kind;
+};
+enum { FILES_GROUPS = 6 };
+extern const struct files_group files_groups[FILES_GROUPS];
+
 /* A file that the user names: as it is where there is such a file, or where no file of that folder is called so either
  * (whoever opens it then tells that it is missing); else that one, so that `flopcast run scenarios/t5_scaling.yaml`
- * works from everywhere. */
-const char *files_find(struct arena *arena, const char *path);
+ * works from everywhere.
+ *
+ * A name without a folder and an ending is short: "llama2-7b", "h100". It stands for a file of the kind's folder, in
+ * which case does not count: the one that is called so; else the only one of which it is the beginning, up to a '-',
+ * '_' or '.' ("h200" is h200-sxm-141gb; "llama3.1-7" is nothing, not llama3.1-70b); else the one that aliases.txt of
+ * the folder gives it to (lines of a short name and a file's, "h100 h100-sxm5-80gb"). */
+const char *files_find(struct arena *arena, enum files_kind kind, const char *path);
 
 /* The same of a path that a file names: joined is what it is from the folder of that file. */
-const char *files_find_from(struct arena *arena, const char *joined, const char *path);
+const char *files_find_from(struct arena *arena, enum files_kind kind, const char *joined, const char *path);
+
+/* The end of a message about a path that is not there, as files_find() left it: "; did you mean 'llama2-7b'?", or which
+ * files a short name could stand for, or where its namesake is, or what lists the names; "" where nothing is known. */
+const char *files_hint(struct arena *arena, enum files_kind kind, const char *path);
+
+/* The file of a kind that a short name stands for, as `flopcast files` lists it; NULL: none, or more than one. */
+const char *files_short(struct arena *arena, enum files_kind kind, const char *name);
+
+/* The short names that aliases.txt of the group gives to a file (its name without ending): "h100, h100-sxm"; "": none.
+ */
+const char *files_aliases(struct arena *arena, const struct files_group *group, const char *name);
 
 /* How a file that is written to `from` names the file at path, which exists: flopcast's own by its name, but from
  * inside that folder; relative where one folder up holds both, so that it can move; else absolute. from NULL: not known
  * where it will lie. */
 const char *files_name_from(struct arena *arena, const char *from, const char *path);
-
-/* A file of that folder that is called as the last part of path, .yaml or not, by the name that files_find() takes
- * (of several folders' the first by alphabet); NULL: there is none. For messages about a path that is not there. */
-const char *files_namesake(struct arena *arena, const char *path);
 
 #endif

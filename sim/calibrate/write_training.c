@@ -105,7 +105,7 @@ static enum status write_file(struct writing *w, const char *file, const char *f
     enum status status = config_load(&doc, file, diag);
     const char *extends = NULL;
     if (status == STATUS_OK)
-        status = hw_extended(&extends, config_root(doc), &w->arena, diag);
+        status = hw_extended(&extends, FILES_GPUS, config_root(doc), &w->arena, diag);
     if (status == STATUS_OK && extends) { /* its numbers may be those of that file */
         status = write_file(w, extends, folder, diag);
         w->changes.n = 0;

@@ -161,7 +161,7 @@ int calibrate_check(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct hw hw;
     struct nccl_check check = {0};
-    command.topology = files_find(&arena, command.topology);
+    command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     enum status status = hw_load(&hw, command.topology, &arena, &diag);
     if (status == STATUS_OK)
         status = nccl_check(&check, command.log, &command.nccl, &hw, command.force, &arena, &diag);

@@ -374,7 +374,7 @@ static void print_records(FILE *out, const struct trace_check *check, enum recor
 static enum status compare(struct check_command *command, struct trace_check *check, struct diag *diag)
 {
     struct arena *arena = &command->arena;
-    command->scenario = files_find(arena, command->scenario);
+    command->scenario = files_find(arena, FILES_SCENARIOS, command->scenario);
     enum status status =
         scenario_load(&check->set, command->scenario, command->overrides.at, command->overrides.n, arena, diag);
     if (status == STATUS_OK)

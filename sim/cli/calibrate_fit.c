@@ -167,7 +167,7 @@ static void fit_measured(const struct fit_command *command, struct arena *arena,
     struct hw_gpu filed;
     struct measured_file file = {0};
     struct measure_fit fit;
-    const char *gpu = files_find(arena, command->gpu);
+    const char *gpu = files_find(arena, FILES_GPUS, command->gpu);
     enum status status = hw_load_gpu(&filed, gpu, arena, diag);
     if (status != STATUS_OK || measured_read(&file, command->files.at[0], diag) != STATUS_OK) {
         measured_file_free(&file);
@@ -205,7 +205,7 @@ static void fit_nccl(const struct fit_command *command, struct arena *arena, str
 
 static void fit_logs(const struct fit_command *command, struct arena *arena, struct diag *diag)
 {
-    const struct logs_request request = {.topology = files_find(arena, command->topology),
+    const struct logs_request request = {.topology = files_find(arena, FILES_CLUSTERS, command->topology),
         .logs = command->files.at,
         .n_logs = command->files.n,
         .nccl = command->nccl};

@@ -354,7 +354,7 @@ int cmd_collective(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
-    if (hw_load(&hw, files_find(&arena, command.topology), &arena, &diag) == STATUS_OK) {
+    if (hw_load(&hw, files_find(&arena, FILES_CLUSTERS, command.topology), &arena, &diag) == STATUS_OK) {
         if (command.nodes == 0)
             command.nodes = alone_fewest_nodes(&hw, command.gpus);
         print_sizes(&command, &hw, &arena, &diag);

@@ -2,6 +2,7 @@
 #include "cli/screen.h"
 #include "cli/arguments.h"
 
+#include "cli/models.h"
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
 
@@ -149,7 +150,8 @@ static void print_reference(const struct reference *reference)
            "network.kind, it needs where there is the section.\n\n",
         reference->table->what, reference->folder, reference->name);
     if (reference->setting)
-        printf("A scenario, --set too, may give any of these numbers for itself, and sweep them: %s.KEY=VALUE.\n\n",
+        printf("A file that says 'extends: NAME', another one of its kind, needs only what differs.\n"
+               "A scenario, --set too, may give any of these numbers for itself, and sweep them: %s.KEY=VALUE.\n\n",
             reference->setting);
     config_print_reference(stdout, reference->table, &defaults);
 }
@@ -157,7 +159,7 @@ static void print_reference(const struct reference *reference)
 struct help {
     const struct command *command;
     const struct reference *reference;
-    bool settings;
+    bool settings, models;
 };
 
 static error_t parse_help(int key, char *arg, struct argp_state *state)
@@ -168,24 +170,25 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     if (help->command)
         argp_error(
             state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
-    if (help->settings)
-        argp_error(state, "'settings' stands alone, without '%s'", arg);
+    if (help->settings || help->models)
+        argp_error(state, "'%s' stands alone, without '%s'", help->settings ? "settings" : "models", arg);
     if (help->reference)
         argp_error(state, "'%s' stands alone, without '%s'", help->reference->name, arg);
     for (int i = 0; i < N_REFERENCES; i++)
         if (strcmp(arg, references[i].name) == 0)
             help->reference = &references[i];
     help->settings = strcmp(arg, "settings") == 0;
-    const char *topics[N_REFERENCES + 1] = {"settings"};
+    help->models = strcmp(arg, "models") == 0;
+    const char *topics[N_REFERENCES + 2] = {"settings", "models"};
     for (int i = 0; i < N_REFERENCES; i++)
-        topics[i + 1] = references[i].name;
-    const char *near = nearest_name(arg, topics, N_REFERENCES + 1);
+        topics[i + 2] = references[i].name;
+    const char *near = nearest_name(arg, topics, N_REFERENCES + 2);
     bool is_command = false;
     for (int i = 0; i < N_COMMANDS; i++)
         is_command = is_command || strcmp(arg, commands[i].name) == 0;
     if (near && strcmp(near, arg) != 0 && !is_command)
         argp_error(state, "there is no '%s' to explain; did you mean '%s'?", arg, near);
-    help->command = help->settings || help->reference ? NULL : find(arg, state);
+    help->command = help->settings || help->models || help->reference ? NULL : find(arg, state);
     return 0;
 }
 
@@ -194,15 +197,17 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
 static int cmd_help(int argc, char **argv)
 {
     const struct argp argp = {.parser = parse_help,
-        .args_doc = "[COMMAND|settings|clusters|nodes|gpus|stacks]",
-        .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, or what files of "
-               "clusters, nodes, GPUs and stack profiles hold."};
+        .args_doc = "[COMMAND|settings|models|clusters|nodes|gpus|stacks]",
+        .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, the models that "
+               "come along, or what files of models, clusters, nodes, GPUs and stack profiles hold."};
     struct help help = {0};
     arguments_parse(&argp, argc, argv, 0, &help);
     if (help.settings) {
         print_settings();
         return CLI_OK;
     }
+    if (help.models)
+        return models_help();
     if (help.reference) {
         print_reference(help.reference);
         return CLI_OK;
@@ -222,7 +227,7 @@ int cli_main(int argc, char **argv)
         n += (size_t)snprintf(doc + n, sizeof doc - n, "  %-12s%s\n", commands[i].name, commands[i].summary);
     n += (size_t)snprintf(doc + n, sizeof doc - n,
         "\n'flopcast COMMAND --help' explains each; 'flopcast help settings' lists what\na scenario can set, 'help "
-        "clusters' what a cluster file holds (nodes, gpus, stacks).");
+        "models' the models, 'help clusters' what a cluster file holds (nodes, gpus, stacks).");
     BUG_IF(n >= sizeof doc, "the list of commands needs more room");
     char name[] = "flopcast";
     argv[0] = name;

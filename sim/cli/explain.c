@@ -308,7 +308,7 @@ static void explain_curves(struct explain *explain, const struct scenario_set *s
 static void load(struct scenario_set *set, struct explain *explain, struct diag *diag)
 {
     struct arena *arena = &explain->arena;
-    explain->file = files_find(arena, explain->file);
+    explain->file = files_find(arena, FILES_SCENARIOS, explain->file);
     if (!explain->from != !explain->to &&
         scenario_load(set, explain->file, explain->overrides.at, explain->overrides.n, arena, diag) == STATUS_OK) {
         int64_t least = set->points[0].options.cluster.gpus, most = least;

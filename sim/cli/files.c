@@ -10,18 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name, *folder;
-} groups[] = {
-    {"scenarios", "scenarios"},
-    {"models", "scenarios/models"},
-    {"stacks", "scenarios/stacks"},
-    {"clusters", "topologies/clusters"},
-    {"nodes", "topologies/nodes"},
-    {"gpus", "topologies/gpus"},
-};
-enum { N_GROUPS = sizeof groups / sizeof *groups };
-
 /* The first sentence of the comment that a file begins with: up to a period before a blank or an end of line. */
 static const char *first_sentence(const char *path, struct arena *arena)
 {
@@ -45,12 +33,16 @@ static const char *first_sentence(const char *path, struct arena *arena)
     return sentence;
 }
 
-static void print_group(const char *root, const char *folder, struct table *table, struct arena *arena)
+static void print_group(const char *root, const struct files_group *group, struct table *table, struct arena *arena)
 {
+    static const char ending[] = ".yaml";
     glob_t found = {0};
-    if (glob(arena_printf(arena, "%s/%s/*.yaml", root, folder), 0, NULL, &found) == 0)
+    if (glob(arena_printf(arena, "%s/%s/*%s", root, group->folder, ending), 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++) {
+            const char *name = strrchr(found.gl_pathv[i], '/') + 1;
+            name = arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(ending)), name);
             table_cell(table, arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
+            table_cell(table, files_aliases(arena, group, name));
             table_cell(table, first_sentence(found.gl_pathv[i], arena));
         }
     globfree(&found);
@@ -59,8 +51,9 @@ static void print_group(const char *root, const char *folder, struct table *tabl
 static void print_records(FILE *out, const struct table *table, enum records_format format)
 {
     struct records records = records_begin(out, format);
-    for (int i = 0; i + 1 < table->cells.n; i += 2)
-        RECORDS_ROW(&records, cell_text("file", table->cells.at[i]), cell_text("what_it_is", table->cells.at[i + 1]));
+    for (int i = 0; i + 2 < table->cells.n; i += 3)
+        RECORDS_ROW(&records, cell_text("file", table->cells.at[i]), cell_text("also", table->cells.at[i + 1]),
+            cell_text("what_it_is", table->cells.at[i + 2]));
     records_end(&records);
 }
 
@@ -81,10 +74,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
     if (key != ARGP_KEY_ARG)
         return key == KEY_FORMAT ? 0 : ARGP_ERR_UNKNOWN;
-    if (*group < N_GROUPS)
+    if (*group < FILES_GROUPS)
         argp_error(state, "one group at a time; '%s' is a second one", arg);
-    for (*group = 0; *group < N_GROUPS; ++*group)
-        if (strcmp(groups[*group].name, arg) == 0)
+    for (*group = 0; *group < FILES_GROUPS; ++*group)
+        if (strcmp(files_groups[*group].name, arg) == 0)
             return 0;
     argp_error(state, "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus", arg);
     return 0; /* argp_error exits */
@@ -99,19 +92,23 @@ int cmd_files(int argc, char **argv)
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
                "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', and "
                "in your own files, as in 'model: scenarios/models/llama2-7b.yaml', unless a file of that name lies "
-               "where you are, or beside the file that names it. Copy one to change it; its paths are relative to it, "
+               "where you are, or beside the file that names it. Where a file of one kind is asked for, the name "
+               "without folder and ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or as much of it as "
+               "no other begins with, up to a '-', '_' or '.' ('--gpu h200'), or what stands under 'also'. Copy one to "
+               "change it, or write a file that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, "
                "so write these names for them. FLOPCAST_DATA names another folder of the same layout."};
-    struct files_command command = {.group = N_GROUPS};
+    struct files_command command = {.group = FILES_GROUPS};
     arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     const char *root = files_folder(&arena);
     struct table table = {0};
     table_column(&table, "file", "", true);
+    table_column(&table, "also", "", true);
     table_column(&table, "what it is", "", true);
-    for (int i = 0; i < N_GROUPS; i++)
-        if (command.group == i || command.group == N_GROUPS)
-            print_group(root, groups[i].folder, &table, &arena);
+    for (int i = 0; i < FILES_GROUPS; i++)
+        if (command.group == i || command.group == FILES_GROUPS)
+            print_group(root, &files_groups[i], &table, &arena);
     if (table.cells.n > 0 && command.format != RECORDS_TABLE) {
         print_records(stdout, &table, command.format);
     } else if (table.cells.n > 0) {

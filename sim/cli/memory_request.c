@@ -291,7 +291,7 @@ static enum status make_card(struct memory_request *request, struct arena *arena
 
 static enum status load_cluster(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    request->cluster_path = files_find(arena, request->cluster_path);
+    request->cluster_path = files_find(arena, FILES_CLUSTERS, request->cluster_path);
     enum status status = hw_load(&request->cluster, request->cluster_path, arena, diag);
     request->n_gpus = 1;
     request->gpus = &request->cluster.gpu;
@@ -307,7 +307,7 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
     if (request->cluster_path)
         return load_cluster(request, arena, diag);
     if (request->gpu_path)
-        request->gpu_path = files_find(arena, request->gpu_path);
+        request->gpu_path = files_find(arena, FILES_GPUS, request->gpu_path);
     if (request->gpu_path && isdigit((unsigned char)*request->gpu_path) && access(request->gpu_path, F_OK) != 0)
         return make_card(request, arena, diag);
     if (!request->gpu_path && glob(all, 0, NULL, &found) != 0)
@@ -372,13 +372,13 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
 {
     struct model_shape shape = {0};
     struct source_pos at = {.file = request->name};
-    request->name = files_find(arena, request->name);
+    request->name = files_find(arena, FILES_MODELS, request->name);
     if (access(request->name, R_OK) != 0) {
         int reason = errno;
-        const char *own = files_namesake(arena, request->name);
         return diag_input(diag, at,
-            "cannot open: %s; MODEL is a model file, as %s, or a number of parameters, as in 11.3B", strerror(reason),
-            own ? own : "scenarios/models/t5-11b.yaml");
+            "cannot open: %s; MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, or a number "
+            "of parameters, as in 11.3B%s",
+            strerror(reason), files_hint(arena, FILES_MODELS, request->name));
     }
     enum status status = model_load(&shape, request->name, arena, diag);
     if (status != STATUS_OK)

@@ -34,7 +34,7 @@ int cmd_model(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct model_shape shape;
-    if (model_load(&shape, files_find(&arena, file.path), &arena, &diag) == STATUS_OK) {
+    if (model_load(&shape, files_find(&arena, FILES_MODELS, file.path), &arena, &diag) == STATUS_OK) {
         struct model model;
         model_build(&model, &shape, &arena);
         if (file.format == RECORDS_TABLE)

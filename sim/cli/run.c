@@ -162,7 +162,7 @@ static int load_all(struct run *run)
     run->sets = ARENA_ARRAY(&run->arena, struct scenario_set, run->files.n);
     for (int i = 0; i < run->files.n; i++) {
         struct diag diag = DIAG_INIT;
-        run->files.at[i] = files_find(&run->arena, run->files.at[i]);
+        run->files.at[i] = files_find(&run->arena, FILES_SCENARIOS, run->files.at[i]);
         scenario_load(&run->sets[i], run->files.at[i], run->overrides.at, run->overrides.n, &run->arena, &diag);
         int status = cli_report(&diag);
         if (status != CLI_OK && worst != CLI_WORLD)

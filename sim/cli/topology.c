@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "hw/override.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +23,18 @@ static enum status find_kind(enum kind *kind, const char *path, int links, struc
 {
     struct config_doc *doc = NULL;
     const char *extends = NULL;
-    enum status status = config_load(&doc, path, diag);
+    enum status status = config_load_kind(&doc, FILES_HARDWARE, path, diag);
     if (status != STATUS_OK)
         return status;
     struct config_node root = config_root(doc);
     *kind = config_find(root, "node").doc ? CLUSTER : config_find(root, "gpu").doc ? NODE : GPU;
     if (*kind == GPU && !config_find(root, "gemm").doc && links > 0)
-        status = hw_extended(&extends, root, arena, diag);
+        status = hw_extended(&extends, FILES_HARDWARE, root, arena, diag);
+    if (extends && access(extends, R_OK) != 0) /* told here: of which kind it should be is not known */
+        status = diag_input(diag, config_pos(config_find(root, "extends")), "cannot open '%s': %s%s", extends,
+            strerror(errno), files_hint(arena, FILES_HARDWARE, extends));
     config_free(doc);
-    if (status == STATUS_OK && extends && access(extends, R_OK) == 0) /* the loader tells of one that is not there */
+    if (status == STATUS_OK && extends)
         status = find_kind(kind, extends, links - 1, arena, diag);
     return status;
 }
@@ -137,7 +141,7 @@ int cmd_topology(int argc, char **argv)
     struct hw hw;
     struct hw_sources sources;
     bool table = file.format == RECORDS_TABLE;
-    if (load(&hw, &sources, files_find(&arena, file.path), &arena, &diag) == STATUS_OK && table)
+    if (load(&hw, &sources, files_find(&arena, FILES_HARDWARE, file.path), &arena, &diag) == STATUS_OK && table)
         print_table(stdout, &hw, &sources);
     else if (diag.worst == STATUS_OK)
         print_records(stdout, &hw, file.format);

@@ -111,7 +111,7 @@ static enum status choose_gpu(struct import *import, const struct topology_dump 
 {
     const char *known = topology_gpu(dump, &import->certain);
     if (import->gpu) {
-        import->gpu = files_find(&import->arena, import->gpu);
+        import->gpu = files_find(&import->arena, FILES_GPUS, import->gpu);
         import->certain = true;
     } else if (known)
         import->gpu = files_own(&import->arena, arena_printf(&import->arena, "topologies/gpus/%s.yaml", known));

@@ -209,7 +209,7 @@ int cmd_tune(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct tune tune = {0};
-    command.file = files_find(&command.arena, command.file);
+    command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
     scenario_load(&set, command.file, command.overrides.at, command.overrides.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
         diag = DIAG_INIT;

@@ -480,8 +480,8 @@ int cmd_validate(int argc, char **argv)
     struct validate_command command = {
         .measurements = files_own(&arena, "results/measured/training.csv"), .base = own_base, .own_base = own_base};
     arguments_parse(&argp, argc, argv, 0, &command);
-    command.measurements = files_find(&arena, command.measurements);
-    command.base = files_find(&arena, command.base);
+    command.measurements = files_find(&arena, FILES_ANY, command.measurements);
+    command.base = files_find(&arena, FILES_SCENARIOS, command.base);
     struct diag diag = DIAG_INIT;
     validate(&command, &arena, &diag);
     arena_release(&arena);

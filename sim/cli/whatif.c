@@ -406,7 +406,7 @@ int cmd_whatif(int argc, char **argv)
     begin_variant(&whatif, "");
     arguments_parse(&argp, argc, argv, 0, &whatif);
     struct diag diag = DIAG_INIT;
-    whatif.file = files_find(&whatif.arena, whatif.file);
+    whatif.file = files_find(&whatif.arena, FILES_SCENARIOS, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)
         load(&whatif, v, &diag);
     for (int v = 0; v < whatif.variants.n && diag.worst == STATUS_OK; v++)

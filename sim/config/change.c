@@ -239,7 +239,7 @@ enum status config_write_changed(
 {
     char *text = NULL;
     size_t bytes = 0;
-    enum status status = config_read_file(&text, &bytes, path, diag);
+    enum status status = config_read_file(&text, &bytes, FILES_ANY, path, diag);
     if (status == STATUS_OK)
         status = config_change_text(out, path, text, bytes, changes, n, diag);
     free(text);

@@ -14,6 +14,7 @@
 #define FLOPCAST_CONFIG_CONFIG_H
 
 #include "base/arena.h"
+#include "base/files.h"
 #include "base/quantity.h"
 #include "base/status.h"
 #include "base/units.h"
@@ -39,6 +40,8 @@ enum config_kind { CONFIG_NONE, CONFIG_NULL, CONFIG_SCALAR, CONFIG_SEQUENCE, CON
 /* On success *out owns everything (free with config_free). On failure *out is NULL and diag says why. path is used as
  * given in messages; "name" stands for the file where the text comes from elsewhere. An empty document is an error. */
 enum status config_load(struct config_doc **out, const char *path, struct diag *diag);
+/* The same of a file of this kind: where there is none, the message names the one that may have been meant. */
+enum status config_load_kind(struct config_doc **out, enum files_kind kind, const char *path, struct diag *diag);
 enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag);
 void config_free(struct config_doc *doc);
 
@@ -59,7 +62,7 @@ enum field_type {
     FIELD_STRING, /* const char *, never NULL after a read when required; default NULL */
     FIELD_PATH,   /* const char *, joined to the folder of the file that names it; kept when absolute, and in a document
                      whose name starts with "--" (the command line); where there is no such file, flopcast's own of that
-                     name (base/files.h) */
+                     name, or short name of its kind (base/files.h) */
     FIELD_INT,    /* int64_t; "8", "1e6" no: plain digits, optional sign, optional _ between digits */
     FIELD_NUMBER, /* double in base SI, written with the unit of dimension, then also in quotes (as JSON must) */
     FIELD_BOOL,   /* bool */
@@ -80,6 +83,7 @@ struct config_table;
 struct config_field {
     const char *key;
     enum field_type type;
+    enum files_kind files;    /* FIELD_PATH: what kind of file it is; FILES_ANY: no short names */
     size_t offset;            /* offsetof in the struct */
     const char *help;         /* one sentence, for the reference */
     enum dimension dimension; /* FIELD_NUMBER, FIELD_SOURCED */
@@ -165,7 +169,7 @@ enum status config_change_text(FILE *out, const char *name, const char *text, si
     const struct config_change *changes, int n_changes, struct diag *diag);
 
 /* Every setting of the table by its dotted path, with its default ("-": not set; or "needed"), its sentence and what is
- * allowed. Every field must have its sentence. */
+ * allowed. Every field must have its sentence. defaults NULL: the sentences say them. */
 void config_print_reference(FILE *out, const struct config_table *table, const void *defaults);
 
 /* text as a JSON string, quotes included. */

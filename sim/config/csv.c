@@ -158,7 +158,7 @@ enum status csv_load(struct csv_table **out, const char *path, struct diag *diag
     char *text = NULL;
     size_t n = 0;
     *out = NULL;
-    enum status status = config_read_file(&text, &n, path, diag);
+    enum status status = config_read_file(&text, &n, FILES_ANY, path, diag);
     if (status == STATUS_OK)
         status = csv_load_text(out, path, text, n, diag);
     free(text);

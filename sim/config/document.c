@@ -5,10 +5,15 @@
 
 enum status config_load(struct config_doc **out, const char *path, struct diag *diag)
 {
+    return config_load_kind(out, FILES_ANY, path, diag);
+}
+
+enum status config_load_kind(struct config_doc **out, enum files_kind kind, const char *path, struct diag *diag)
+{
     *out = NULL;
     char *text = NULL;
     size_t n = 0;
-    enum status status = config_read_file(&text, &n, path, diag);
+    enum status status = config_read_file(&text, &n, kind, path, diag);
     if (status == STATUS_OK)
         status = config_parse(out, path, text, n, diag);
     free(text);

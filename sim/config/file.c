@@ -1,29 +1,27 @@
 #include "config/file.h"
-#include "base/files.h"
 #include "config/config.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* Naming a file that is not there is a mistake of the input, as any other in it. */
-static enum status tell_missing(struct source_pos at, struct diag *diag)
+static enum status tell_missing(enum files_kind kind, struct source_pos at, struct diag *diag)
 {
     int reason = errno;
     struct arena arena = ARENA_INIT;
-    const char *own = files_namesake(&arena, at.file);
-    enum status status = diag_input(diag, at, "cannot open: %s; name a file that exists and can be read%s%s",
-        strerror(reason), own ? ", or flopcast's own, " : "", own ? own : "");
+    enum status status = diag_input(diag, at, "cannot open: %s; name a file that exists and can be read%s",
+        strerror(reason), files_hint(&arena, kind, at.file));
     arena_release(&arena);
     return status;
 }
 
-enum status config_read_file(char **out, size_t *n, const char *path, struct diag *diag)
+enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag)
 {
     struct source_pos whole_file = {.file = path}, start = {path, 1, 1};
     *out = NULL;
     FILE *file = fopen(path, "rb");
     if (!file)
-        return tell_missing(start, diag);
+        return tell_missing(kind, start, diag);
     char *text = NULL;
     size_t used = 0, room = 0;
     do {

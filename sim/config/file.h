@@ -3,9 +3,10 @@
 #ifndef FLOPCAST_CONFIG_FILE_H
 #define FLOPCAST_CONFIG_FILE_H
 
+#include "base/files.h"
 #include "base/status.h"
 
 /* On success *out holds the *n bytes (free() it). On failure *out is NULL. */
-enum status config_read_file(char **out, size_t *n, const char *path, struct diag *diag);
+enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag);
 
 #endif

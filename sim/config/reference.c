@@ -16,6 +16,8 @@ static const char *default_text(char *out, size_t n, const struct config_field *
 {
     if (field->required)
         return "needed";
+    if (!at)
+        return "-";
     switch (field->type) {
     case FIELD_STRING:
     case FIELD_PATH: {
@@ -71,7 +73,7 @@ static void print_section(
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        const void *at = (const unsigned char *)defaults + field->offset;
+        const void *at = defaults ? (const unsigned char *)defaults + field->offset : NULL;
         const char *path = arena_printf(scratch, "%s%s", prefix, field->key);
         if (field->type == FIELD_SECTION) {
             print_section(out, field->section, at, arena_printf(scratch, "%s.", path), scratch);

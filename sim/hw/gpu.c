@@ -57,7 +57,7 @@ static const struct config_field gpu_fields[] = {
         .offset = offsetof(struct hw_gpu, name),
         .help = "What it is called.",
         .required = true},
-    HW_EXTENDS(struct hw_gpu),
+    HW_EXTENDS(struct hw_gpu, FILES_GPUS),
     {.key = "arch",
         .type = FIELD_STRING,
         .offset = offsetof(struct hw_gpu, arch),

@@ -38,8 +38,9 @@ enum status hw_load_gpu_from(
 enum status hw_load_node_from(
     struct hw_node *out, struct hw_source *source, const char *path, struct arena *arena, struct diag *diag);
 
-/* The path of the file that a document of these kinds extends into *out; NULL: it extends none. */
-enum status hw_extended(const char **out, struct config_node root, struct arena *arena, struct diag *diag);
+/* The path of the file that a document of this kind extends into *out; NULL: it extends none. */
+enum status hw_extended(
+    const char **out, enum files_kind kind, struct config_node root, struct arena *arena, struct diag *diag);
 
 struct hw hw_nothing_given(void);
 bool hw_is_given(const struct hw *given);

@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status tell_unreadable(const char *path, struct source_pos at, struct arena *arena, struct diag *diag)
+static enum status tell_unreadable(
+    const char *path, enum files_kind kind, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     int reason = errno;
-    const char *own = files_namesake(arena, path);
-    return diag_input(diag, at, "cannot open '%s': %s; paths are relative to the file that they stand in%s%s", path,
-        strerror(reason), own ? "; flopcast's own is " : "", own ? own : "");
+    return diag_input(diag, at, "cannot open '%s': %s; paths are relative to the file that they stand in%s", path,
+        strerror(reason), files_hint(arena, kind, path));
 }
 
 /* The files that it names: told here, where the place is known, when they are not there. */
@@ -27,17 +27,18 @@ static enum status can_open(const struct hw_source *source, const struct config_
             continue;
         const char *path = *(const char *const *)(const void *)((const char *)from + field->offset);
         if (path && access(path, R_OK) != 0)
-            status = tell_unreadable(path, hw_place(source, field->key), arena, diag);
+            status = tell_unreadable(path, field->files, hw_place(source, field->key), arena, diag);
     }
     return status;
 }
 
-enum status hw_extended(const char **out, struct config_node root, struct arena *arena, struct diag *diag)
+enum status hw_extended(
+    const char **out, enum files_kind kind, struct config_node root, struct arena *arena, struct diag *diag)
 {
     struct extending {
         const char *extends;
     } read = {NULL};
-    const struct config_field field = HW_EXTENDS(struct extending);
+    const struct config_field field = HW_EXTENDS(struct extending, kind);
     const struct config_table table = {.what = "a file", .fields = &field, .n_fields = 1};
     struct config_node named = config_find(root, "extends");
     enum status status = STATUS_OK;
@@ -73,14 +74,17 @@ static enum status read_over(const struct chain *chain, const char *path, const 
     struct config_doc *doc = NULL;
     const char *extends = NULL;
     const struct link link = {below, path};
-    enum status status = config_load(&doc, path, chain->diag);
+    enum files_kind kind = chain->table == &hw_gpu_table    ? FILES_GPUS
+                           : chain->table == &hw_node_table ? FILES_NODES
+                                                            : FILES_CLUSTERS;
+    enum status status = config_load_kind(&doc, kind, path, chain->diag);
     if (status != STATUS_OK)
         return status;
     struct config_node root = config_root(doc);
-    status = hw_extended(&extends, root, chain->arena, chain->diag);
+    status = hw_extended(&extends, kind, root, chain->arena, chain->diag);
     struct source_pos at = config_pos(config_find(root, "extends"));
     if (extends && access(extends, R_OK) != 0)
-        status = tell_unreadable(extends, at, chain->arena, chain->diag);
+        status = tell_unreadable(extends, kind, at, chain->arena, chain->diag);
     for (const struct link *file = &link; file && extends && status == STATUS_OK; file = file->below)
         if (same_file(file->path, extends))
             status = diag_input(chain->diag, at, "'extends' leads back to '%s'; name a file that does not extend '%s'",

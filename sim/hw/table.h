@@ -25,9 +25,9 @@
 #define HW_PRICE .dimension = DIM_USD_PER_HOUR, .min = 1e-3, .max = 1e3
 
 /* Of a file: the one that it extends. */
-#define HW_EXTENDS(owner)                                                                                              \
+#define HW_EXTENDS(owner, kind)                                                                                        \
     {                                                                                                                  \
-        .key = "extends", .type = FIELD_PATH, .offset = offsetof(owner, extends),                                      \
+        .key = "extends", .type = FIELD_PATH, .offset = offsetof(owner, extends), .files = kind,                       \
         .help = "Another file of this kind, which says what this one leaves out; relative to it, or a name that "      \
                 "`flopcast files` lists."                                                                              \
     }

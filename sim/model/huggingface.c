@@ -195,7 +195,6 @@ static const struct model_type model_types[] = {
              .biases = true}}},
 };
 enum { MODEL_TYPES = sizeof model_types / sizeof *model_types };
-#define MODEL_TYPE_NAMES "t5, gpt2, llama, mistral, qwen2, bert, vit"
 
 static const struct model_type *find_type(struct config_node type, struct diag *diag)
 {

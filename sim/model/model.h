@@ -284,6 +284,9 @@ struct model_stages {
 
 extern const struct config_table model_shape_table;
 
+/* model_type of the config.json that are read (model/huggingface.c). */
+#define MODEL_TYPE_NAMES "t5, gpt2, llama, mistral, qwen2, bert, vit"
+
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type": t5, gpt2, llama,
  * mistral, qwen2, bert, vit), absent keys by that family's defaults in the transformers library. */
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);

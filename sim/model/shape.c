@@ -266,7 +266,7 @@ static enum status read_document(
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
-    enum status status = config_load(&doc, path, diag);
+    enum status status = config_load_kind(&doc, FILES_MODELS, path, diag);
     if (status)
         return status;
     status = read_document(out, config_root(doc), arena, diag);

@@ -20,15 +20,13 @@ static bool can_open(
 {
     if (access(input->path, R_OK) == 0)
         return true;
-    const char *slash = strrchr(input->path, '/');
-    bool bare = input->kind == INPUT_STACK && !strchr(slash ? slash : input->path, '.');
+    static const enum files_kind kinds[] = {[INPUT_HW] = FILES_CLUSTERS,
+        [INPUT_MODEL] = FILES_MODELS,
+        [INPUT_STACK] = FILES_STACKS,
+        [INPUT_PUBLISHED] = FILES_ANY};
     int reason = errno;
-    const char *own = files_namesake(arena, input->path);
-    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s%s%s", input->path, strerror(reason),
-        base_of(at, file), own ? "; flopcast's own is " : "",
-        own    ? own
-        : bare ? "; a stack is a file, as scenarios/stacks/torchtitan.yaml"
-               : "");
+    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s%s", input->path, strerror(reason),
+        base_of(at, file), files_hint(arena, kinds[input->kind], input->path));
     return false;
 }
 

@@ -81,7 +81,7 @@ static bool is_other_file(struct config_node root, struct diag *diag)
 static void read_file(struct loader *loader)
 {
     struct config_doc *doc = NULL;
-    if (config_load(&doc, loader->file, &loader->diag) != STATUS_OK)
+    if (config_load_kind(&doc, FILES_SCENARIOS, loader->file, &loader->diag) != STATUS_OK)
         return;
     vec_push(&loader->docs, doc);
     if (is_other_file(config_root(doc), &loader->diag))

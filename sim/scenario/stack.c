@@ -144,7 +144,7 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
 {
     *out = stack_default();
     struct config_doc *doc = NULL;
-    enum status status = config_load(&doc, path, diag);
+    enum status status = config_load_kind(&doc, FILES_STACKS, path, diag);
     if (status == STATUS_OK)
         status = config_read(config_root(doc), &stack_table, out, arena, NULL, diag);
     config_free(doc);

@@ -20,8 +20,9 @@ enum {
     const struct config_table name = {.what = (what_), .fields = (list), .n_fields = sizeof(list) / sizeof *(list)}
 
 static const struct config_field cluster_fields[] = {
-    {FIELD(
-        "topology", FIELD_PATH, struct scenario_cluster_options, topology, "cluster file under topologies/clusters")},
+    {FIELD("topology", FIELD_PATH, struct scenario_cluster_options, topology,
+         "cluster file under topologies/clusters, or the name of one, as h100-8x400g"),
+        .files = FILES_CLUSTERS},
     {FIELD("gpus", FIELD_INT, struct scenario_cluster_options, gpus, "GPUs of the job, whole nodes beyond the first"),
         .min = 1, .max = MAX_GPUS},
     {FIELD("degraded_links", FIELD_STRING, struct scenario_cluster_options, degraded_links,
@@ -237,11 +238,15 @@ static const struct config_field fields[] = {
     {FIELD("assumptions", FIELD_NODE, struct scenario_file, assumptions, "what the source leaves open, in words")},
     {FIELD("name", FIELD_STRING, struct scenario, name, "of the scenario"), .required = true},
     {FIELD("description", FIELD_STRING, struct scenario, description, "what it is for")},
-    {FIELD("model", FIELD_PATH, struct scenario, model_path, "model file or Hugging Face config.json")},
+    {FIELD("model", FIELD_PATH, struct scenario, model_path,
+         "model file, or the name of one of scenarios/models, as llama3.1-8b, or Hugging Face config.json"),
+        .files = FILES_MODELS},
     {FIELD("max_positions", FIELD_INT, struct scenario, max_positions,
          "rows of learned positions, in place of the model file's"),
         .min = 1, .max = 1 << 20},
-    {FIELD("stack", FIELD_PATH, struct scenario, stack_path, "stack profile of the framework, under scenarios/stacks")},
+    {FIELD("stack", FIELD_PATH, struct scenario, stack_path,
+         "stack profile of the framework, under scenarios/stacks, or the name of one, as torchtitan"),
+        .files = FILES_STACKS},
     SECTION("cluster", cluster, cluster_table, "hardware"),
     {FIELD("gpu", FIELD_OVERRIDES, struct scenario, cluster.given.gpu,
          "every number of the GPU's file, as in gpu.hbm_capacity=96GiB: see 'flopcast help gpus'"),

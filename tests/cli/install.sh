@@ -16,7 +16,7 @@ cd elsewhere
 # Every file that comes along is listed, each with its first sentence.
 expect 0 "$installed" files
 says out "in $share" "scenarios/t5_scaling.yaml"
-grep -q "^topologies/gpus/h100-sxm5-80gb.yaml  *H100-SXM5-80GB$" out || fail "the first sentence is not told: $(grep h100 out)"
+grep -q "^topologies/gpus/h100-sxm5-80gb.yaml  *h100, h100-sxm, h100-sxm5  *H100-SXM5-80GB$" out || fail "the first sentence is not told: $(grep h100 out)"
 listed=$(grep -c '\.yaml ' out)
 there=$(cd "$share" && find scenarios topologies/clusters topologies/nodes topologies/gpus -name '*.yaml' | wc -l)
 [[ $listed == "$there" ]] || fail "$listed files are listed, $there are there"
@@ -28,7 +28,8 @@ expect 2 "$installed" files gpu
 says err "there is no group 'gpu'; there are: scenarios, models"
 expect 2 "$installed" files gpus nodes
 
-# Their names work from everywhere, in every command.
+# Their names work from everywhere, in every command; short ones, too, and what aliases.txt says.
+expect 0 "$installed" memory llama2-7b --gpu h100
 expect 0 "$installed" run scenarios/gpt2_ddp_v100.yaml --db a.db --set run.steps=1
 expect 0 "$installed" plot scaling --db a.db --out a.svg
 expect 0 "$installed" run scenarios/gpt2_ddp_v100.yaml --set cluster.gpus=8 --set run.steps=1 --samples 2

@@ -121,7 +121,7 @@ refused "give --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
 refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
 refused "as in 11.3B" 70
-refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, or a number" 5Q
+refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, or a number" 5Q
 refused "one MODEL at a time" 1B 2B
 refused "--lora RANK, which is missing" 1B --qlora
 refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8

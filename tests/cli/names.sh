@@ -41,10 +41,65 @@ says err "copy.yaml:3:7: error: cannot open '../nodes/dgx-1v-like.yaml': No such
 cp "$FLOPCAST_SOURCE_DIR/scenarios/gpt2_ddp_v100.yaml" copy.yaml
 expect 2 "$FLOPCAST" run copy.yaml
 says err "cannot open 'models/gpt2.yaml': No such file or directory; paths are relative to the scenario file; flopcast's own is scenarios/models/gpt2.yaml"
-expect 2 "$FLOPCAST" run gpt2_ddp_v100
-says err "gpt2_ddp_v100:1:1: error: cannot open" "flopcast's own, scenarios/gpt2_ddp_v100.yaml"
-expect 2 "$FLOPCAST" memory gpt2-xl
-says err "MODEL is a model file, as scenarios/models/gpt2-xl.yaml"
+expect 2 "$FLOPCAST" run gpt2_ddp_v100.yaml
+says err "gpt2_ddp_v100.yaml:1:1: error: cannot open" "flopcast's own is scenarios/gpt2_ddp_v100.yaml"
 expect 2 "$FLOPCAST" run nowhere.yaml
 says err "name a file that exists and can be read"
 if grep -q "own" err; then fail "a namesake of nowhere: $(<err)"; fi
+
+# A short name is enough where a file of one kind is asked for: all of it, what no other begins with, or an alias; in any case of letters.
+expect 0 "$FLOPCAST" run gpt2_ddp_v100 --set cluster.gpus=8 --set model=GPT2-medium --set cluster.topology=dgx-1v --set stack=torchtitan --format csv
+says out ",354823168," "DGX-1V"
+sed -e 's#scenarios/models/gpt2.yaml#gpt2#; s#topologies/clusters/dgx-1v-ib.yaml#dgx-1v-ib#' mine/a.yaml >mine/short.yaml
+rm -r mine/topologies
+expect 0 "$FLOPCAST" run mine/short.yaml --format csv
+says out "DGX-1V"
+printf 'extends: dgx-1v-ib\nname: own\nnode: dgx-2\n' >mine/own.yaml
+expect 0 "$FLOPCAST" topology mine/own.yaml
+says out "cluster own, extends $FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml" "node DGX-2"
+expect 0 "$FLOPCAST" topology dgx-1v-ib
+says out "cluster DGX-1V"
+expect 0 "$FLOPCAST" topology dgx-h100
+says out "node DGX-H100-like"
+expect 0 "$FLOPCAST" model llama3.1-8b
+says out "llama3.1-8b"
+expect 0 "$FLOPCAST" memory gpt2-xl
+expect 0 "$FLOPCAST" collective all_reduce --topology h100-8x400g --gpus 16 --bytes 1M
+expect 0 "$FLOPCAST" fit gpt2 --gpu V100 --seq-len 512 --dtype fp16_mixed --gpus 8
+says out "V100-SXM2-32GB"
+for gpu in h100:H100-SXM5-80GB h200:H200-SXM-141GB a100:A100-SXM4-80GB a100-40gb:A100-SXM4-40GB 4090:RTX-4090-24GB; do
+    expect 0 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/topologies/gpus/$(basename "$("$FLOPCAST" files gpus | awk -v name="${gpu%:*}" '
+        { for (i = 2; i <= NF; i++) if ($i == name || $i == name ",") file = $1 } $1 ~ "/" name "-" { any = $1 } END { print file ? file : any }')")"
+    says out "gpu ${gpu#*:} ("
+    expect 0 "$FLOPCAST" memory 1B --gpu "${gpu%:*}"
+done
+
+# What several files begin with is none of them unless an alias says so; a number is not cut in two; a folder is not a file.
+expect 2 "$FLOPCAST" model llama2
+says err "llama2:1:1: error: cannot open" "; 'llama2' could be llama2-13b, llama2-70b, llama2-7b; write one of them"
+expect 2 "$FLOPCAST" model llama3.1-7
+says err "did you mean 'llama3.1-70b'?"
+expect 2 "$FLOPCAST" memory 1B --gpu h10
+says err "h10:1:1: error: cannot open" "'h10' could be h100-sxm5-80gb, h100-sxm5-96gb-hbm2e; write one of them"
+expect 2 "$FLOPCAST" run t5_scalin
+says err "did you mean 't5_scaling'?"
+expect 2 "$FLOPCAST" run mine/short.yaml --set model=lama2-7b --set cluster.topology=h100-8x40g --set stack=torchtian
+says err "--set model:1:1: error: cannot open 'lama2-7b'" "did you mean 'llama2-7b'?" "did you mean 'h100-8x400g'?" "did you mean 'torchtitan'?"
+expect 2 "$FLOPCAST" run mine/short.yaml --set model=h100-8x400g
+says err "cannot open 'h100-8x400g'" "flopcast's own is topologies/clusters/h100-8x400g.yaml"
+expect 2 "$FLOPCAST" run mine/short.yaml --set model=xyz
+says err "\`flopcast files models\` lists the names that come along"
+printf 'extends: h100-8x400\n' >mine/own.yaml
+expect 2 "$FLOPCAST" topology mine/own.yaml
+says err "mine/own.yaml:1:10: error: cannot open 'mine/h100-8x400'" "'h100-8x400' could be h100-8x400g, h100-8x400g-rail"
+mkdir gpt2 t5_scaling
+expect 0 "$FLOPCAST" model gpt2
+expect 2 "$FLOPCAST" model llama2-7b.yaml
+says err "flopcast's own is scenarios/models/llama2-7b.yaml"
+
+expect 0 "$FLOPCAST" files gpus
+says out "h100, h100-sxm, h100-sxm5"
+expect 0 "$FLOPCAST" help models
+says out "llama3.1-8b" "8030261248" "family: needed" "n_heads: -" "of model_type"
+[[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|bert|vit|convnet|dhen) ' out) == $(find "$FLOPCAST_SOURCE_DIR/scenarios/models" -name '*.yaml' | wc -l) ]] \
+    || fail "not every model: $(<out)"

@@ -22,7 +22,7 @@ expect 0 "$FLOPCAST" run a.yaml --set cluster.gpus=16 --set 'node.nic_bandwidth=
 says out "cluster.node.nic_bandwidth" "125 MB/s" "12.5 GB/s"
 [[ $(ask 'SELECT count(*), count(DISTINCT varied) FROM v_varied' | tr '\t' ' ') == "2 2" ]] || fail "v_varied: $(ask 'SELECT * FROM v_varied')"
 origin=$(ask "SELECT config ->> '$.cluster.node.nic_bandwidth.origin' || ', ' || (json ->> '$.node.nic_bandwidth.source') AS seen
-    FROM point JOIN document ON document.id = hardware_id ORDER BY point.id LIMIT 1")
+    FROM point JOIN document ON document.id = hardware_id ORDER BY position LIMIT 1")
 [[ $origin == "--set node.nic_bandwidth:1:2, --set node.nic_bandwidth" ]] || fail "origin in the database: $origin"
 expect 0 "$FLOPCAST" run a.yaml --set gpu.hbm_capacity=3GiB --format json
 says out '"hbm_capacity": {"value": 3221225472, "unit": "B", "kind": "assumed", "source": "--set gpu.hbm_capacity"'

@@ -1,0 +1,244 @@
+/* Short names of the files that come with flopcast. */
+#include "base/names.h"
+
+#include "base/files.h"
+#include "base/status.h"
+#include "base/vec.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char ending[] = ".yaml";
+
+const struct files_group files_groups[FILES_GROUPS] = {
+    {"scenarios", "scenarios", FILES_SCENARIOS},
+    {"models", "scenarios/models", FILES_MODELS},
+    {"stacks", "scenarios/stacks", FILES_STACKS},
+    {"clusters", "topologies/clusters", FILES_CLUSTERS},
+    {"nodes", "topologies/nodes", FILES_NODES},
+    {"gpus", "topologies/gpus", FILES_GPUS},
+};
+
+/* A file: its group, and its name without ending. */
+struct named {
+    const struct files_group *group;
+    const char *name;
+};
+struct names {
+    VEC(struct named) list;
+};
+
+static bool belongs(const struct files_group *group, enum files_kind kind)
+{
+    bool hardware = group->kind == FILES_CLUSTERS || group->kind == FILES_NODES || group->kind == FILES_GPUS;
+    return kind == FILES_ANY || group->kind == kind || (kind == FILES_HARDWARE && hardware);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct named *one = a, *other = b;
+    int order = one->group < other->group ? -1 : one->group > other->group;
+    return order ? order : strcmp(one->name, other->name);
+}
+
+/* All files of the kind, by group and name. */
+static struct names names_of(struct arena *arena, enum files_kind kind)
+{
+    struct names names = {0};
+    for (int g = 0; g < FILES_GROUPS; g++) {
+        DIR *folder = belongs(&files_groups[g], kind) ? opendir(files_own(arena, files_groups[g].folder)) : NULL;
+        for (const struct dirent *entry; folder && (entry = readdir(folder));) {
+            size_t n = strlen(entry->d_name), tail = sizeof ending - 1;
+            if (n > tail && strcmp(entry->d_name + n - tail, ending) == 0)
+                vec_push(&names.list,
+                    (struct named){&files_groups[g], arena_printf(arena, "%.*s", (int)(n - tail), entry->d_name)});
+        }
+        if (folder)
+            closedir(folder);
+    }
+    if (names.list.n)
+        qsort(names.list.at, (size_t)names.list.n, sizeof *names.list.at, by_name);
+    return names;
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool files_is_short(const char *path)
+{
+    size_t n = strlen(path);
+    bool yaml = n >= sizeof ending - 1 && strcmp(path + n - (sizeof ending - 1), ending) == 0;
+    bool json = n >= 5 && strcmp(path + n - 5, ".json") == 0;
+    return n > 0 && !strchr(path, '/') && !yaml && !json && *path != '.';
+}
+
+static bool begins(const char *name, const char *with)
+{
+    return strncasecmp(name, with, strlen(with)) == 0;
+}
+
+/* Up to where a part of the name ends: what follows is no more of a number or a word. */
+static bool begins_whole(const char *name, const char *with)
+{
+    size_t n = strlen(with);
+    return begins(name, with) && (name[n] == '\0' || strchr("-_.", name[n]));
+}
+
+/* Called with each line of the group's aliases.txt: a short name, a file's. Not with comments. */
+typedef void (*on_alias)(void *self, const char *name, const char *file);
+
+static void read_aliases(struct arena *arena, const struct files_group *group, on_alias call, void *self)
+{
+    FILE *in = fopen(files_own(arena, arena_printf(arena, "%s/aliases.txt", group->folder)), "r");
+    char *line = NULL, *rest = NULL;
+    size_t room = 0;
+    while (in && getline(&line, &room, in) > 0) {
+        const char *name = strtok_r(line, " \t\r\n", &rest), *file = strtok_r(NULL, " \t\r\n", &rest);
+        if (name && *name != '#' && file)
+            call(self, name, file);
+    }
+    free(line);
+    if (in)
+        fclose(in);
+}
+
+struct wanted {
+    struct arena *arena;
+    const char *name, *file; /* file: found */
+};
+
+static void compare_alias(void *self, const char *name, const char *file)
+{
+    struct wanted *wanted = self;
+    if (!wanted->file && strcasecmp(name, wanted->name) == 0)
+        wanted->file = arena_strdup(wanted->arena, file);
+}
+
+static const char *listed(struct arena *arena, const struct files_group *group, const char *name)
+{
+    return arena_printf(arena, "%s/%s%s", group->folder, name, ending);
+}
+
+const char *files_short(struct arena *arena, enum files_kind kind, const char *name)
+{
+    struct names names = names_of(arena, kind);
+    const struct named *exact = NULL, *part = NULL;
+    int parts = 0;
+    for (int i = names.list.n - 1; i >= 0; i--) { /* of several kinds the first group wins */
+        const struct named *file = &names.list.at[i];
+        if (strcasecmp(file->name, name) == 0)
+            exact = file;
+        if (begins_whole(file->name, name)) {
+            part = file;
+            parts++;
+        }
+    }
+    const struct named *found = exact ? exact : parts == 1 ? part : NULL;
+    const char *path = found ? listed(arena, found->group, found->name) : NULL;
+    for (int g = 0; g < FILES_GROUPS && !path; g++) {
+        struct wanted wanted = {arena, name, NULL};
+        if (belongs(&files_groups[g], kind))
+            read_aliases(arena, &files_groups[g], compare_alias, &wanted);
+        if (wanted.file)
+            path = listed(arena, &files_groups[g], wanted.file);
+    }
+    vec_free(&names.list);
+    return path;
+}
+
+struct aliases {
+    struct arena *arena;
+    const char *file, *text;
+};
+
+static void add_alias(void *self, const char *name, const char *file)
+{
+    struct aliases *all = self;
+    if (strcmp(file, all->file) == 0)
+        all->text = arena_printf(all->arena, "%s%s%s", all->text, *all->text ? ", " : "", name);
+}
+
+const char *files_aliases(struct arena *arena, const struct files_group *group, const char *name)
+{
+    struct aliases all = {arena, name, ""};
+    read_aliases(arena, group, add_alias, &all);
+    return all.text;
+}
+
+/* What is asked for by a short name: the name alone where the kind says in which folder it is. */
+static const char *as_named(struct arena *arena, const struct named *file, enum files_kind kind)
+{
+    return kind == FILES_ANY ? listed(arena, file->group, file->name) : file->name;
+}
+
+static const char *several(struct arena *arena, const struct names *names, enum files_kind kind, const char *name)
+{
+    enum { MOST = 12 };
+    const char *text = arena_printf(arena, "; '%s' could be ", name);
+    int n = 0;
+    for (int i = 0; i < names->list.n; i++) {
+        const struct named *file = &names->list.at[i];
+        if (begins(file->name, name) && n++ < MOST)
+            text = arena_printf(arena, "%s%s%s", text, n > 1 ? ", " : "", as_named(arena, file, kind));
+    }
+    return arena_printf(arena, "%s%s; write one of them", text, n > MOST ? ", ..." : "");
+}
+
+static const char *nearest(struct arena *arena, const struct names *names, enum files_kind kind, const char *name)
+{
+    const char **all = ARENA_ARRAY(arena, const char *, names->list.n);
+    for (int i = 0; i < names->list.n; i++)
+        all[i] = names->list.at[i].name;
+    const char *near = nearest_name(name, all, (size_t)names->list.n);
+    for (int i = 0; near && i < names->list.n; i++)
+        if (all[i] == near)
+            return arena_printf(arena, "; did you mean '%s'?", as_named(arena, &names->list.at[i], kind));
+    return NULL;
+}
+
+/* The file of any folder that is called so, with ending or without. */
+static const char *namesake(struct arena *arena, const struct names *names, const char *last)
+{
+    for (int i = 0; i < names->list.n; i++) {
+        const struct named *file = &names->list.at[i];
+        if (strcmp(file->name, last) == 0 || strcmp(arena_printf(arena, "%s%s", file->name, ending), last) == 0)
+            return arena_printf(arena, "; flopcast's own is %s", listed(arena, file->group, file->name));
+    }
+    return NULL;
+}
+
+static const char *lists(struct arena *arena, enum files_kind kind)
+{
+    for (int g = 0; g < FILES_GROUPS; g++)
+        if (files_groups[g].kind == kind)
+            return arena_printf(arena, "; `flopcast files %s` lists the names that come along", files_groups[g].name);
+    return kind == FILES_HARDWARE ? "; `flopcast files` lists the names that come along" : "";
+}
+
+const char *files_hint(struct arena *arena, enum files_kind kind, const char *path)
+{
+    const char *last = last_part(path);
+    struct names all = names_of(arena, FILES_ANY), names = names_of(arena, kind);
+    const char *hint = *last ? namesake(arena, &all, last) : "";
+    int beginning = 0;
+    for (int i = 0; i < names.list.n && files_is_short(last); i++)
+        beginning += begins(names.list.at[i].name, last);
+    if (!hint && beginning > 1)
+        hint = several(arena, &names, kind, last);
+    for (int i = 0; i < names.list.n && !hint && beginning == 1; i++)
+        if (begins(names.list.at[i].name, last))
+            hint = arena_printf(arena, "; did you mean '%s'?", as_named(arena, &names.list.at[i], kind));
+    if (!hint && files_is_short(last))
+        hint = nearest(arena, &names, kind, last);
+    if (!hint)
+        hint = files_is_short(last) ? lists(arena, kind) : "";
+    vec_free(&all.list);
+    vec_free(&names.list);
+    return hint;
+}

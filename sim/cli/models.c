@@ -1,0 +1,78 @@
+#include "cli/models.h"
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "cli/table.h"
+#include "config/config.h"
+#include "model/model.h"
+
+#include <glob.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* "7.0B", "124M": as models are called by their size. */
+static const char *size_text(struct arena *arena, int64_t params)
+{
+    static const struct {
+        double factor;
+        const char *suffix;
+    } sizes[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}};
+    size_t i = 0, last = sizeof sizes / sizeof *sizes - 1;
+    while (i < last && (double)params < sizes[i].factor)
+        i++;
+    return arena_printf(arena, "%.3g%s", (double)params / sizes[i].factor, sizes[i].suffix);
+}
+
+static void add_model(struct table *table, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct model_shape shape = {0};
+    struct model model;
+    if (model_load(&shape, path, arena, diag) != STATUS_OK)
+        return;
+    model_build(&model, &shape, arena);
+    const char *name = strrchr(path, '/') + 1;
+    table_cell(table, arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(".yaml")), name));
+    table_cell(table, model_family_names[shape.family]);
+    table_cell(table, size_text(arena, model.params));
+    table_cell(table, arena_printf(arena, "%" PRId64, model.params));
+    table_cell(table, arena_printf(arena, "%" PRId64, shape.n_layers + shape.n_decoder_layers));
+    table_cell(table, shape.d_model > 0 ? arena_printf(arena, "%" PRId64, shape.d_model) : "-");
+    table_cell(table, shape.max_positions > 0 ? arena_printf(arena, "%" PRId64, shape.max_positions) : "-");
+}
+
+static void print_models(struct arena *arena, struct diag *diag)
+{
+    struct table table = {0};
+    glob_t found = {0};
+    table_column(&table, "model", "", true);
+    table_column(&table, "family", "", true);
+    table_column(&table, "size", "", false);
+    table_column(&table, "parameters", "", false);
+    table_column(&table, "blocks", "", false);
+    table_column(&table, "width", "", false);
+    table_column(&table, "positions", "", false);
+    if (glob(files_own(arena, "scenarios/models/*.yaml"), 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            add_model(&table, found.gl_pathv[i], arena, diag);
+    globfree(&found);
+    if (table.cells.n > 0)
+        table_print(stdout, &table);
+    table_free(&table);
+}
+
+int models_help(void)
+{
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    puts("The models that come along. Their names stand for them wherever a model is asked for: 'model: llama3.1-8b' "
+         "in a\n"
+         "scenario, --set model=llama3.1-8b, 'flopcast model llama3.1-8b', which shows layers and tensors.\n");
+    print_models(&arena, &diag);
+    puts("\nWhat a model file holds: needed or not (-), what it is with its default, what is allowed. A family that "
+         "needs "
+         "more\nsays so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
+         "model_type\n" MODEL_TYPE_NAMES ".\n");
+    config_print_reference(stdout, &model_shape_table, NULL);
+    arena_release(&arena);
+    return cli_report(&diag);
+}
