@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/force.h"
+#include "cli/given.h"
 #include "cli/records.h"
 #include "cli/table.h"
 
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED, KEY_FORMAT };
+enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED, KEY_SET, KEY_FORMAT };
 enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
 enum { LISTED_GPUS = 64 };                                         /* more are not listed one by one */
 enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
@@ -23,6 +24,8 @@ struct collective_command {
     double min_bytes, max_bytes, factor;
     struct coll_force force;
     enum format format;
+    VEC(struct scenario_override) overrides;
+    struct arena arena; /* their texts */
 };
 
 /* What is printed of a size in a table or as CSV. */
@@ -41,6 +44,8 @@ static const struct argp_option options[] = {
         0},
     {"degraded-links", KEY_DEGRADED, "LIST", 0,
         "What is left of links, as a scenario's cluster.degraded_links has it: node0.nic*.out=50 %", 0},
+    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
+        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
         "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size", 0},
     FORCE_OPTIONS,
@@ -106,6 +111,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         return 0;
     case KEY_DEGRADED:
         command->degraded = arg;
+        return 0;
+    case KEY_SET:
+        vec_push(&command->overrides, argument_override("set", arg, &command->arena, state));
         return 0;
     case KEY_FORMAT:
         command->format = (enum format)argument_name("format", arg, format_names, state);
@@ -354,11 +362,17 @@ int cmd_collective(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
-    if (hw_load(&hw, files_find(&arena, FILES_CLUSTERS, command.topology), &arena, &diag) == STATUS_OK) {
+    struct hw_sources sources;
+    command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
+    if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
+        given_cluster(&hw, &sources, command.overrides.at, command.overrides.n, &arena, &diag) == STATUS_OK) {
         if (command.nodes == 0)
             command.nodes = alone_fewest_nodes(&hw, command.gpus);
         print_sizes(&command, &hw, &arena, &diag);
     }
+    hw_sources_free(&sources);
+    vec_free(&command.overrides);
+    arena_release(&command.arena);
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -67,8 +67,13 @@ static enum status choose_cluster(struct fit *fit, struct arena *arena, struct d
     const struct hw_gpu *gpu = &request->gpus[0];
     if (request->cluster_path)
         fit->hw = request->cluster;
-    if (request->cluster_path || find_cluster(fit, gpu, arena))
+    if (request->cluster_path)
         return STATUS_OK;
+    if (find_cluster(fit, gpu, arena)) {
+        fit->hw.gpu = *gpu; /* a file of one's own may have that name, and --set another memory */
+        hw_derive(&fit->hw);
+        return STATUS_OK;
+    }
     enum status status = hw_load(&fit->hw, files_own(arena, "topologies/clusters/h100-8x400g.yaml"), arena, diag);
     if (request->any_math) {
         fit->hw.gpu.name = gpu->name;
@@ -280,6 +285,7 @@ int cmd_fit(int argc, char **argv)
         else if (diag.worst == STATUS_OK)
             print(stdout, fit);
     }
+    memory_free(&request);
     arena_release(&arena);
     return cli_report(&diag);
 }

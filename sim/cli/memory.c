@@ -16,6 +16,7 @@ int cmd_memory(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK)
         memory_print(stdout, &request, &arena);
+    memory_free(&request);
     arena_release(&arena);
     return cli_report(&diag);
 }

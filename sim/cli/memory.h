@@ -5,6 +5,7 @@
 
 #include "hw/hw.h"
 #include "model/model.h"
+#include "scenario/scenario.h"
 #include "strategy/footprint.h"
 
 #include <stdio.h>
@@ -25,14 +26,18 @@ struct memory_request {
     struct hw cluster;        /* with cluster_path */
     struct hw_gpu *gpus;
     int n_gpus;
-    bool any_math; /* --gpu SIZE: a card of which only the memory is known */
-    int format;    /* enum memory_format */
+    bool any_math;                           /* --gpu SIZE: a card of which only the memory is known */
+    int format;                              /* enum memory_format */
+    VEC(struct scenario_override) overrides; /* numbers of the GPU, with cluster_path of the cluster, too */
+    struct arena texts;                      /* theirs */
 };
 
 /* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what `run` would: what the
  * strategy cannot do, a GPU given that cannot multiply in the number format. */
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc);
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag);
+
+void memory_free(struct memory_request *request);
 
 /* The model's shape, or NULL; bytes of a GPU that CUDA leaves to training. */
 const struct model *memory_model(const struct memory_request *request);

@@ -1,5 +1,6 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
 #include "cli/arguments.h"
+#include "cli/given.h"
 #include "cli/memory.h"
 
 #include "base/files.h"
@@ -32,7 +33,8 @@ enum {
     KEY_LORA,
     KEY_LORA_TARGETS,
     KEY_LORA_BASE,
-    KEY_QLORA
+    KEY_QLORA,
+    KEY_SET
 };
 
 static const struct argp_option options[] = {
@@ -91,6 +93,11 @@ static const struct argp_option options[] = {
         .doc = "instead of --gpu: the cluster file (topologies/clusters/...) whose GPUs these are (default: one of "
                "flopcast's that has the GPU)",
         .flags = OPTION_HIDDEN},
+    {.name = "set",
+        .key = KEY_SET,
+        .arg = "KEY=VALUE",
+        .flags = OPTION_KEYS,
+        .doc = "with --gpu: a number of that GPU, as gpu.hbm_capacity=96GiB (with --topology also of its cluster)"},
     {0},
 };
 
@@ -160,6 +167,8 @@ static void check(const struct memory_request *request, struct argp_state *state
     if (request->fit && !request->gpu_path && !request->cluster_path)
         argp_error(
             state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
+    if (request->overrides.n > 0 && !request->gpu_path && !request->cluster_path)
+        argp_error(state, "--set is for one GPU; name it by --gpu");
     if (request->gpu_path && request->cluster_path)
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
     if (request->fit && footprint->micro_batch)
@@ -180,6 +189,9 @@ static error_t parse(int key, char *text, struct argp_state *state)
         return 0;
     case KEY_GPU:
         request->gpu_path = text;
+        return 0;
+    case KEY_SET:
+        vec_push(&request->overrides, argument_override("set", text, &request->texts, state));
         return 0;
     case KEY_TOPOLOGY:
         if (!request->fit)
@@ -286,13 +298,31 @@ static enum status make_card(struct memory_request *request, struct arena *arena
     request->gpus[0] = (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
         .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
         .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
+    if (request->overrides.n > 0)
+        return diag_input(diag, (struct source_pos){.file = "--set"},
+            "of a card of %s only the memory is known; name a GPU file by --gpu", request->gpu_path);
     return STATUS_OK;
+}
+
+static enum status load_gpu(
+    struct memory_request *request, struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
+{
+    struct hw_source source;
+    enum status status = hw_load_gpu_from(out, &source, path, arena, diag);
+    if (status == STATUS_OK)
+        status = given_gpu(out, &source, request->overrides.at, request->overrides.n, arena, diag);
+    vec_free(&source.keys.list);
+    return status;
 }
 
 static enum status load_cluster(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
     request->cluster_path = files_find(arena, FILES_CLUSTERS, request->cluster_path);
-    enum status status = hw_load(&request->cluster, request->cluster_path, arena, diag);
+    struct hw_sources sources;
+    enum status status = hw_load_from(&request->cluster, &sources, request->cluster_path, arena, diag);
+    if (status == STATUS_OK)
+        status = given_cluster(&request->cluster, &sources, request->overrides.at, request->overrides.n, arena, diag);
+    hw_sources_free(&sources);
     request->n_gpus = 1;
     request->gpus = &request->cluster.gpu;
     request->gpu_path = request->cluster.node.gpu_path;
@@ -316,7 +346,8 @@ static enum status load_known_gpus(struct memory_request *request, struct arena 
     request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
     request->gpus = ARENA_ARRAY(arena, struct hw_gpu, request->n_gpus);
     for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++)
-        status = hw_load_gpu(&request->gpus[i], request->gpu_path ? request->gpu_path : found.gl_pathv[i], arena, diag);
+        status = load_gpu(
+            request, &request->gpus[i], request->gpu_path ? request->gpu_path : found.gl_pathv[i], arena, diag);
     globfree(&found);
     return status;
 }
@@ -446,4 +477,10 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
     status = check_adapters(request, arena, diag);
     status = status == STATUS_OK ? load_known_gpus(request, arena, diag) : status;
     return status == STATUS_OK ? check_job(request, diag) : status;
+}
+
+void memory_free(struct memory_request *request)
+{
+    vec_free(&request->overrides);
+    arena_release(&request->texts);
 }

@@ -54,8 +54,13 @@ void hw_override(struct hw *hw, const struct hw *given)
 {
     config_take_given(&hw->cluster, &given->cluster, &hw_cluster_table);
     config_take_given(&hw->node, &given->node, &hw_node_table);
-    config_take_given(&hw->gpu, &given->gpu, &hw_gpu_table);
+    hw_override_gpu(&hw->gpu, given);
     hw_derive(hw);
+}
+
+void hw_override_gpu(struct hw_gpu *gpu, const struct hw *given)
+{
+    config_take_given(gpu, &given->gpu, &hw_gpu_table);
 }
 
 static struct hw_source with(struct hw_source source, const struct config_origins *given, const char *prefix)
@@ -73,6 +78,13 @@ enum status hw_check_given(
     enum status of_gpu = hw_check_gpu(&hw->gpu, &gpu, diag), of_node = hw_check_node(&hw->node, &node, diag);
     enum status of_cluster = hw_check_cluster(hw, &cluster, diag);
     return of_gpu ? of_gpu : of_node ? of_node : of_cluster;
+}
+
+enum status hw_check_given_gpu(
+    const struct hw_gpu *gpu, const struct hw_source *source, const struct config_origins *origins, struct diag *diag)
+{
+    struct hw_source both = with(*source, origins, "gpu.");
+    return hw_check_gpu(gpu, &both, diag);
 }
 
 const char *hw_override_path(const char *path, struct arena *arena)

@@ -45,12 +45,17 @@ enum status hw_extended(
 struct hw hw_nothing_given(void);
 bool hw_is_given(const struct hw *given);
 
-/* Put what is given into hw. */
+/* Put what is given into hw, or into a GPU alone. */
 void hw_override(struct hw *hw, const struct hw *given);
+void hw_override_gpu(struct hw_gpu *gpu, const struct hw *given);
 
 /* Whether hw with what was put in still makes sense. origins: of what is given, by the paths above. */
 enum status hw_check_given(
     const struct hw *hw, const struct hw_sources *sources, const struct config_origins *origins, struct diag *diag);
+
+/* The same of a GPU alone. */
+enum status hw_check_given_gpu(
+    const struct hw_gpu *gpu, const struct hw_source *source, const struct config_origins *origins, struct diag *diag);
 
 /* "cluster.node.nic_bandwidth" of a path that begins with node, and "gpu.sms" of cluster.gpu or cluster.node.gpu; other
  * paths as they are. */

@@ -93,22 +93,27 @@ static void read_file(struct loader *loader)
         loader->read.options.assumptions = join_assumptions(loader->read.assumptions, loader->arena, &loader->diag);
 }
 
+enum status scenario_override_parse(
+    struct config_doc **out, const struct scenario_override *override, const char *name, struct diag *diag)
+{
+    *out = NULL;
+    if (!*override->value)
+        return diag_input(diag, (struct source_pos){.file = name}, "no value; write one behind '='");
+    enum status status = config_parse(out, name, override->value, strlen(override->value), diag);
+    if (status != STATUS_OK && strchr("*&!%@`", *override->value)) /* what YAML has a use of its own for */
+        diag_input(diag, (struct source_pos){.file = name},
+            "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'", *override->value,
+            override->key, override->value);
+    return status;
+}
+
 static void apply_override(struct loader *loader, const struct scenario_override *override, const char *from)
 {
     struct config_doc *doc = NULL;
     const char *name =
         from ? arena_strdup(loader->arena, from) : arena_printf(loader->arena, "--set %s", override->key);
-    if (!*override->value) {
-        diag_input(&loader->diag, (struct source_pos){.file = name}, "no value; write one behind '='");
+    if (scenario_override_parse(&doc, override, name, &loader->diag) != STATUS_OK)
         return;
-    }
-    if (config_parse(&doc, name, override->value, strlen(override->value), &loader->diag) != STATUS_OK) {
-        if (strchr("*&!%@`", *override->value)) /* what YAML has a use of its own for */
-            diag_input(&loader->diag, (struct source_pos){.file = name},
-                "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'",
-                *override->value, override->key, override->value);
-        return;
-    }
     vec_push(&loader->docs, doc);
     struct sweep_key key = {.path = hw_override_path(arena_strdup(loader->arena, override->key), loader->arena),
         .at = {.file = name},

@@ -100,6 +100,10 @@ struct scenario_override { /* one --set key=value */
     const char *key, *value;
 };
 
+/* The value as a document that messages call name; what YAML would misread is told. *out is NULL after an error. */
+enum status scenario_override_parse(
+    struct config_doc **out, const struct scenario_override *override, const char *name, struct diag *diag);
+
 /* Load a scenario file, apply overrides, expand the sweep, load models and topologies (each file once), look up
  * published figures, check everything that can be checked before simulating. On failure diag holds every mistake found;
  * nothing is returned. Settings that no point reads (another strategy's, say) are warnings in diag. */

@@ -56,3 +56,38 @@ says err "warning: a NIC of 800 GB/s is one of 6400 Gb/s; bytes have a capital B
 
 expect 0 "$FLOPCAST" help settings
 says out "cluster.KEY: -" "cluster.node.KEY: -" "gpu.KEY: -" "as in cluster.node.nic_bandwidth=800Gb/s: see 'flopcast help nodes'"
+
+# Commands without a scenario.
+fast() { # fast KEY=VALUE...: the last time of a large all_reduce on 16 GPUs, us
+    local set=()
+    for key; do set+=(--set "$key"); done
+    expect 0 "$FLOPCAST" collective all_reduce --topology dgx-1v-ib --gpus 16 --bytes 1G --format csv "${set[@]}"
+    tr -d '\r' <out | awk -F, 'NR == 2 { print $2 }'
+}
+as_is=$(fast) slow=$(fast cluster.node.nic_bandwidth=10Gb/s) same=$(fast node.nic_bandwidth=100Gb/s)
+[[ $same == "$as_is" ]] || fail "with what the file says: $same, not $as_is us"
+awk -v slow="$slow" -v fast="$as_is" 'BEGIN { exit !(slow > 5 * fast) }' || fail "with a tenth of the NICs $slow, else $as_is us"
+expect 2 "$FLOPCAST" collective all_reduce --topology dgx-1v-ib --gpus 16 --bytes 1G --set cluster.node.nic_bandwith=1Gb/s
+says err "did you mean 'nic_bandwidth'?"
+expect 2 "$FLOPCAST" collective all_reduce --topology dgx-1v-ib --gpus 16 --bytes 1G --set train.seq_len=4
+says err "--set train.seq_len: error: unknown key 'train' in the hardware"
+expect 2 "$FLOPCAST" collective all_reduce --topology dgx-1v-ib --gpus 16 --bytes 1G --set 'node.nics=[1, 2]'
+says err "'nics' is a list; a number is wanted"
+expect 2 "$FLOPCAST" collective all_reduce --topology dgx-1v-ib --gpus 16 --bytes 1G --set node.nics=
+says err "no value"
+expect 0 "$FLOPCAST" memory 7B --gpu h100 --set gpu.hbm_capacity=120GiB
+says out "H100-SXM5-80GB"
+expect 2 "$FLOPCAST" memory 7B --set gpu.hbm_capacity=120GiB
+says err "--set is for one GPU; name it by --gpu"
+expect 2 "$FLOPCAST" memory 7B --gpu h100 --set cluster.nodes=4
+says err "--set cluster.nodes: error: there is a GPU here and no cluster; set gpu.KEY"
+expect 2 "$FLOPCAST" memory 7B --gpu 24GiB --set gpu.sms=4
+says err "of a card of 24GiB only the memory is known"
+expect 2 "$FLOPCAST" memory 7B --gpu h100 --set gpu.memory_sms=200
+says err "--set gpu.memory_sms:1:1: error: memory_sms is 200 of 132 SMs"
+batch() { # batch ARGUMENT...: the largest micro-batch of GPT-2 on one V100 without checkpointing
+    expect 0 "$FLOPCAST" fit gpt2 --seq-len 512 --dtype fp16_mixed --gpus 1 "$@"
+    awk '$1 == "1" { print $2 + 0; exit }' out
+}
+full=$(batch --gpu v100) half=$(batch --gpu v100 --set gpu.hbm_capacity=16GiB) cluster=$(batch --topology dgx-1v-ib --set gpu.hbm_capacity=16GiB)
+[[ $half -gt 0 && $half -lt $full && $half == "$cluster" ]] || fail "fit: $full with 32 GB, $half and $cluster with half of it"
