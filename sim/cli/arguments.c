@@ -3,6 +3,7 @@
 #include "base/threads.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "hw/override.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -66,10 +67,15 @@ static const struct argp_option *find(const struct scan *scan, int found, int in
     return NULL;
 }
 
+/* node.nics and cluster.node.nics are one key. */
 static bool same_key(const char *a, const char *b)
 {
-    size_t n = strcspn(a, "=");
-    return n == strcspn(b, "=") && strncmp(a, b, n) == 0;
+    struct arena arena = ARENA_INIT;
+    const char *one = hw_override_path(arena_printf(&arena, "%.*s", (int)strcspn(a, "="), a), &arena);
+    const char *other = hw_override_path(arena_printf(&arena, "%.*s", (int)strcspn(b, "="), b), &arena);
+    bool same = strcmp(one, other) == 0;
+    arena_release(&arena);
+    return same;
 }
 
 static _Noreturn void given_twice(const struct argp *argp, char *program, const struct given *given)
