@@ -228,6 +228,7 @@ void collective_on_end(void *self, const struct event *event)
                 (struct exec_span){.start = stream->started,
                     .moving = instance->start,
                     .bus_bytes = instance->cost.bus_bytes,
+                    .latency_s = latency_s,
                     .bound = bound_of(sim, instance, moving_s),
                     .algorithm = (int)instance->cost.algorithm,
                     .protocol = (int)instance->cost.protocol});

@@ -132,6 +132,7 @@ struct exec_span {
     int algorithm, protocol; /* of a collective: enum coll_algorithm, enum coll_protocol */
     int collective;          /* enum coll_kind */
     double bus_bytes;        /* of the message, see coll.h */
+    double latency_s;        /* part of its time: hops and steps, before bytes move */
     enum coll_bound bound;   /* what limits it, from when its last member has arrived; COLL_BOUND_SHARED_LINKS: what
                                 else moved on its links, by which it took longer than alone */
     double bytes;            /* whole message, see coll.h */

@@ -84,6 +84,7 @@ void scenario_comm(struct scenario_comm *out, const struct exec_result *result, 
             item->bus_bytes += span->bus_bytes;
             item->bound_s[span->bound] += moving_s;
             out->moving_s += moving_s;
+            out->latency_s += span->latency_s;
             out->bound_s[span->bound] += moving_s;
         } else if (span->stream == STREAM_COMPUTE) {
             if (span->start > idle_since)

@@ -29,6 +29,7 @@ struct scenario_comm {
     int n_items;
     double step_s;
     double moving_s;                          /* of all; of two at a time both count */
+    double latency_s;                         /* part of moving_s: hops and steps, whatever binds */
     double exposed_s, exposed_wait_s;         /* all that is exposed; part of it: waiting for other ranks */
     double bound_s[COLL_BOUND_COUNT];         /* parts of moving_s */
     double exposed_bound_s[COLL_BOUND_COUNT]; /* parts of exposed_s, without the waiting */

@@ -104,8 +104,9 @@ const char *scenario_comm_sentence(
         return arena_printf(arena, "%s: no collectives.", label);
     const char *text = arena_printf(arena,
         "%s: collectives take %.1f ms of rank 0's last step of %.1f ms, and %.1f %% of that is hidden behind compute. "
-        "They are bound by %s.",
-        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), shares(arena, comm, false, hw));
+        "They are bound by %s; hops and steps are %.0f %% of their time.",
+        label, MS * comm->moving_s, MS * comm->step_s, hidden(comm), shares(arena, comm, false, hw),
+        PERCENT * comm->latency_s / comm->moving_s);
     return comm->exposed_s > 0 ? arena_printf(arena, "%s Of the %.1f ms that are exposed: %s.", text,
                                      MS * comm->exposed_s, shares(arena, comm, true, hw))
                                : text;

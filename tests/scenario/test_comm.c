@@ -26,6 +26,7 @@ static struct exec_span collective(
     span.collective = COLL_ALL_GATHER;
     span.bytes = bytes;
     span.bus_bytes = bytes / 2;
+    span.latency_s = 1e-3;
     span.group_size = 16;
     span.algorithm = COLL_RING;
     span.protocol = COLL_SIMPLE;
@@ -57,6 +58,7 @@ static void times_add_up(void **state)
     assert_near(comm.step_s, 40e-3, 1e-12);
     assert_near(comm.moving_s, 15e-3, 1e-12);
     assert_near(comm.bound_s[COLL_BOUND_CHANNELS], 5e-3, 1e-12);
+    assert_near(comm.latency_s, 3e-3, 1e-12); /* 1 ms of each */
     assert_near(comm.bound_s[COLL_BOUND_LATENCY], 2e-3, 1e-12);
     assert_near(comm.bound_s[COLL_BOUND_NIC], 8e-3, 1e-12);
     assert_near(comm.exposed_s, 9e-3, 1e-12);
@@ -89,6 +91,7 @@ static void it_is_said_in_words(void **state)
         .n_items = 2,
         .step_s = 40e-3,
         .moving_s = 15e-3,
+        .latency_s = 6e-3,
         .exposed_s = 9e-3,
         .exposed_wait_s = 2e-3,
         .bound_s = {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3},
@@ -102,7 +105,8 @@ static void it_is_said_in_words(void **state)
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &comm, &hw),
         "as it is: collectives take 15.0 ms of rank 0's last step of 40.0 ms, and 53.3 % of that is hidden behind "
         "compute. They are bound by NIC (8 x 50 GB/s, datasheet) 53 %, channels (16 x 20 GB/s, assumed) 33 %, latency "
-        "13 %. Of the 9.0 ms that are exposed: NIC 56 %, latency 22 %, waiting for other ranks 22 %.");
+        "13 %; hops and steps are 40 % of their time. Of the 9.0 ms that are exposed: NIC 56 %, latency 22 %, waiting "
+        "for other ranks 22 %.");
     assert_null(scenario_channels_sentence(&arena, &comm, &hw)); /* NICs bind most */
     struct scenario_comm faster = comm;
     faster.moving_s = 12e-3;
@@ -146,6 +150,7 @@ static void a_run_agrees(void **state)
         scenario_comm(&comm, &result.exec, &loaded->arena);
         assert_true(comm.n_items > 0);
         assert_near(comm.moving_s, result.exec.breakdown.comm_s, 1e-9);
+        assert_near(comm.latency_s, result.exec.breakdown.comm_latency_s, 1e-9);
         assert_true(fabs(comm.exposed_s - result.exec.breakdown.exposed_comm_s) <= 0.02 * comm.step_s);
         double by_bounds = 0;
         for (int b = 0; b < COLL_BOUND_COUNT; b++)
