@@ -1,23 +1,35 @@
--- Where the time of a step goes, of the newest `flopcast run SCENARIO --db`.
+-- Where the time of a step goes, of the newest `flopcast run SCENARIO --db` that is not all out of memory: a bar a point; with --x columns over a setting, a panel a curve.
 
 -- name: bars
 SELECT
-  row_number() OVER (ORDER BY position) AS place,
+  row_number() OVER (ORDER BY place) AS place,
   printf('%s %s, batch %d, %d GPU%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's')) AS label,
   coalesce(varied, '-') AS varied,
   part_1_s, part_2_s, part_3_s, part_4_s, part_5_s, part_6_s, part_7_s,
-  step_time_s AS step
-FROM v_step LEFT JOIN v_varied USING (run_id, point_id)
-WHERE run_id = (SELECT max(run_id) FROM v_breakdown)
-ORDER BY position
+  step_time_s AS step,
+  shown.curve, dense_rank() OVER (ORDER BY x) AS x
+FROM shown JOIN v_step USING (point_id), shown_axis
+WHERE iif(asked, figure_room((SELECT max(curve) FROM shown), 24, 'panels', ', or another axis with --x'), figure_room((SELECT count(*) FROM shown), 100, 'bars', ', or another axis with --x'))
+ORDER BY place
 
+-- name: panels
+SELECT DISTINCT curve, panel_label || iif(panel_label = '' OR curve_label = '', '', ', ') || curve_label AS label FROM shown ORDER BY curve
+
+-- name: ticks
+SELECT DISTINCT dense_rank() OVER (ORDER BY x) AS x, x_text AS text FROM shown JOIN v_step USING (point_id)
+
+-- Of what no bar shows there is no name.
 -- name: parts
-SELECT name FROM step_part ORDER BY part
+SELECT part, name, (SELECT max(CASE part WHEN 1 THEN part_1_s WHEN 2 THEN part_2_s WHEN 3 THEN part_3_s WHEN 4 THEN part_4_s
+    WHEN 5 THEN part_5_s WHEN 6 THEN part_6_s ELSE part_7_s END / step_time_s) > 5e-4 FROM shown JOIN v_step USING (point_id)) AS seen
+FROM step_part ORDER BY part
 
 -- name: heading
 SELECT
-  scenario || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) AS setting,
+  replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '') || coalesce('; where ' || condition, '') AS setting,
   -- of the point whose kernels have the smallest share of their step
-  (SELECT sentence FROM v_step WHERE v_step.run_id = v_scaling.run_id ORDER BY part_1_s / step_time_s, position LIMIT 1) AS sentence
-FROM v_scaling
-WHERE run_id = (SELECT max(run_id) FROM v_breakdown)
+  (SELECT printf('%s %s, batch %d, %d GPU%s%s: %s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'), coalesce(', ' || varied, ''), sentence)
+    FROM shown JOIN v_step USING (point_id) ORDER BY part_1_s / step_time_s, place LIMIT 1) AS sentence,
+  asked, title,
+  count(*) FILTER (WHERE status = 'oom') AS ooms
+FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id, shown_axis

@@ -6,6 +6,9 @@ panels = |$panels| - 1
 columns = panels == 1 ? 1 : panels > 42 ? 8 : ceil(sqrt(1.5 * panels))
 lines = (panels + columns - 1) / columns
 of(panel, name) = column("panel") == panel ? column(name) : NaN
+height = canvas(lines < 8 ? 800 : 112 + 100 * lines)
+eval terminal(height)
+down(n) = 1 - n / (1.0 * height) # pixels from above
 
 set border 3 linecolor rgb grey linewidth 0.5
 set tics nomirror scale 0.3 textcolor rgb grey font ',7'
@@ -16,9 +19,9 @@ set ytics offset 0.8,0 ('0.01' 0.01, '1' 1, '100' 100)
 set xrange [8 : 4e10]
 set yrange [0.001 : 3000]
 unset key
-set multiplot layout lines, columns margins screen 0.035, 0.99, 0.03, 0.86 spacing screen 0.022, 0.07
-set label 1 'Bus bandwidth of collectives by message size, GB/s: nccl-tests (points) and predicted (lines)' at screen 0.5,0.97 center font ',16'
-set label 2 word($heading[2], 1) at screen 0.5,0.935 center textcolor rgb grey
+set multiplot layout lines, columns margins screen 0.035, 0.99, 24.0 / height, down(112) spacing screen 0.022, 56.0 / height
+set label 1 'Bus bandwidth of collectives by message size, GB/s: nccl-tests (points) and predicted (lines)' at screen 0.5,down(24) center font ',16'
+set label 2 word($heading[2], 1) at screen 0.5,down(52) center textcolor rgb grey
 do for [p = 1 : panels] {
   set label 3 word($panels[p + 1], 1) at graph 0,1 offset 0,1.5 font ',8' textcolor rgb 'black'
   set label 4 word($panels[p + 1], 2) at graph 0,1 offset 0,0.5 font ',7' textcolor rgb grey

@@ -1,6 +1,7 @@
 -- Bus bandwidth by size, measured by nccl-tests and predicted, one panel a table: the newest `flopcast calibrate fit nccl --db`.
 
 -- name: points
+-- As many tables as can be read beside each other.
 SELECT
   panel, bytes, measured_busbw / 1e9 AS measured, predicted_busbw / 1e9 AS predicted
 FROM v_nccl_point
@@ -8,6 +9,7 @@ JOIN (
   SELECT place, row_number() OVER (ORDER BY use = 'left_out', family, nodes, ranks, place) AS panel
   FROM v_nccl_point WHERE use <> 'bad' GROUP BY place HAVING count(*) >= 4
 ) USING (place)
+WHERE panel <= 96
 ORDER BY panel, bytes
 
 -- name: panels
@@ -18,9 +20,10 @@ SELECT
 FROM v_nccl_table
 WHERE use <> 'bad' AND place IN (SELECT place FROM v_nccl_point GROUP BY place HAVING count(*) >= 4)
 ORDER BY use = 'left_out', family, nodes, ranks, place
+LIMIT 96
 
 -- name: heading
-SELECT printf('nodes x GPUs of a node, cluster, median error from 1 MiB on%s',
+SELECT (SELECT iif(count(*) > 96, printf('96 of %d tables: ', count(*)), '') FROM v_nccl_table WHERE use <> 'bad') || printf('nodes x GPUs of a node, cluster, median error from 1 MiB on%s',
     CASE WHEN count(large_error) > 0
       THEN printf(': at most 10 %% for %d of %d left-out tables', sum(large_error <= 0.1), count(large_error))
       ELSE '' END) AS setting

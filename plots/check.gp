@@ -21,7 +21,7 @@ set format y '%g'
 set ylabel 'bus bandwidth, GB/s'
 set key top left
 plot $points using "bytes":"measured" with points pointtype 7 pointsize 1.2 linecolor rgb blue title 'measured', \
-  $points using "bytes":"predicted" with lines linewidth 2 linecolor rgb orange title 'predicted', \
+  $points using "bytes":"predicted" with linespoints linewidth 2 pointtype 7 pointsize 0.4 linecolor rgb orange title 'predicted', \
   $choices using "bytes":(column("predicted") * 0.35 ** (1 + column("line"))):"choice" with labels left offset 0.3,0 font ',9' textcolor rgb orange notitle
 unset label 1
 unset label 2

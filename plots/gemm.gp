@@ -4,7 +4,9 @@ orange = '#D55E00'
 light = '#aaaaaa'
 grey = '#555555'
 panels = |$panels| - 1
-columns = 2
+columns = panels == 1 ? 1 : 2
+height = canvas(panels < 7 ? 800 : 130 + 220 * ((panels + 1) / 2)) # many GPUs need more
+eval terminal(height)
 lines = (panels + columns - 1) / columns
 of(panel, use, name) = column("panel") == panel && strcol("use") eq use ? column(name) : NaN
 
@@ -13,12 +15,12 @@ set tics nomirror textcolor rgb grey
 set grid linetype -1 linecolor '#dddddd' linewidth 0.5
 set key bottom right
 set logscale xy
-set multiplot layout lines, columns margins screen 0.09, 0.98, 0.09, 0.84 spacing screen 0.09, 0.13
-set label 1 'Matrix products: predicted against measured rate' at screen 0.5,0.965 center font ',18'
-set label 2 word($heading[2], 1) at screen 0.5,0.925 center font ',9' textcolor rgb grey
+set multiplot layout lines, columns margins screen 0.09, 0.98, 72.0 / height, 1 - 128.0 / height spacing screen 0.09, 104.0 / height
+set label 1 'Matrix products: predicted against measured rate' at screen 0.5,1 - 28.0 / height center font ',18'
+set label 2 word($heading[2], 1) at screen 0.5,1 - 60.0 / height center font ',9' textcolor rgb grey
 do for [p = 1 : panels] {
-  set label 3 word($panels[p + 1], 1) at graph 0,1.11
-  set label 4 word($panels[p + 1], 2) at graph 0,1.045 font ',9' textcolor rgb orange
+  set label 3 word($panels[p + 1], 1) at graph 0,1 offset 0,1.6
+  set label 4 word($panels[p + 1], 2) at graph 0,1 offset 0,0.6 font ',9' textcolor rgb orange
   most = real(word($panels[p + 1], 3))
   set xrange [most / 150 : most * 1.3]
   set yrange [most / 150 : most * 1.3]

@@ -21,5 +21,5 @@ SELECT printf('%s, %s', gpu, dtype) AS what,
 FROM ranked GROUP BY gpu, dtype ORDER BY gpu, dtype
 
 -- name: heading
-SELECT printf('%d products, TFLOPS. Held out: every third shape. Narrow, under 64 rows or columns: outside the model', count(*)) AS setting
+SELECT printf('%d product%s, TFLOPS. Held out: every third shape. Narrow, under 64 rows or columns: outside the model', count(*), iif(count(*) = 1, '', 's')) AS setting
 FROM v_gemm_row

@@ -1,8 +1,17 @@
--- HBM of a GPU by category, of the newest `flopcast run SCENARIO --db`.
+-- HBM of a GPU by category, of the newest `flopcast run SCENARIO --db`: a bar a point; the sum over a setting with --x, and of more than 100 points.
+
+-- name: heading
+SELECT
+  replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
+  count(published_peak_allocated_bytes) AS published,
+  asked OR count(*) > 100 AS curves,
+  coalesce(max(published_source), '') || ' (allocated, without context and NCCL)' AS source
+FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id, shown_axis
+HAVING count(*) > 0
 
 -- name: bars
 SELECT
-  row_number() OVER (ORDER BY position) AS place,
+  place,
   printf('%s %s, batch %d, %d GPU%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's')) AS label,
   coalesce(varied, '-') AS varied,
   parameters_bytes / 0x40000000 AS parameters,
@@ -17,13 +26,28 @@ SELECT
   published_peak_allocated_bytes / 0x40000000 AS published,
   CASE status WHEN 'oom' THEN iif(shortfall_bytes > 0x6666666, printf('OOM: %.1f GiB short', shortfall_bytes / 0x40000000),
     iif(shortfall_bytes > 0, printf('OOM: %.0f MiB short', shortfall_bytes / 0x100000), 'OOM: gaps')) ELSE '' END AS note
-FROM v_memory LEFT JOIN v_varied USING (run_id, point_id)
-WHERE run_id = (SELECT max(run_id) FROM v_memory)
-ORDER BY position
+FROM shown JOIN v_memory USING (point_id)
+WHERE (SELECT count(*) FROM shown) <= 100
+ORDER BY place
 
--- name: heading
-SELECT
-  scenario || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) AS setting,
-  (SELECT count(published_peak_allocated_bytes) FROM v_memory WHERE v_memory.run_id = v_scaling.run_id) AS published
-FROM v_scaling
-WHERE run_id = (SELECT max(run_id) FROM v_memory)
+-- name: points
+-- The cross of a point out of memory stands at what it would need.
+SELECT panel, shown.curve, color, x, iif(status = 'ok', whole, NULL) AS y, iif(status = 'oom', whole, NULL) AS oom,
+  published_peak_allocated_bytes / 0x40000000 AS published, hbm_capacity_bytes / 0x40000000 AS capacity,
+  NULL AS low, NULL AS high, NULL AS lowest, NULL AS highest
+FROM shown JOIN point ON point.id = point_id
+  JOIN (SELECT point_id, sum(coalesce(peak_bytes, required_bytes)) / 0x40000000 AS whole FROM memory GROUP BY point_id) USING (point_id), shown_axis
+WHERE (asked OR (SELECT count(*) FROM shown) > 100) AND figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')
+ORDER BY panel, shown.curve, x, place
+
+-- name: legend
+SELECT color, iif(min(curve_label) = '', 'all', min(curve_label)) AS label FROM shown GROUP BY color
+
+-- name: panels
+SELECT panel, min(panel_label) AS label FROM shown GROUP BY panel
+
+-- name: ticks
+SELECT x, text FROM shown_tick
+
+-- name: axis
+SELECT title, low, high, logarithmic, number, n FROM shown_axis

@@ -20,9 +20,16 @@ set yrange [0.15 : 4]
 set xrange [6 : 5e10]
 set object 1 rectangle from graph 0, first 0.9 to graph 1, first 1.1 fillcolor rgb '#f0f0f0' fillstyle solid noborder behind
 set key top right
-left_out = strstrt($heading[2], 'left out') > 0 ? 'left out' : '' # none: not in the key
-plot 1 with lines linecolor rgb grey notitle, \
-  $points using (of(0, "bytes")):(of(0, "ratio")) with points pointtype 6 pointsize 0.6 linecolor rgb orange title left_out, \
-  $points using (of(1, "bytes")):(of(1, "ratio")) with points pointtype 7 pointsize 0.6 linecolor rgb blue title 'fitted', \
-  $medians using (of(0, "bytes")):(of(0, "ratio")) with lines linewidth 3 linecolor rgb orange notitle, \
-  $medians using (of(1, "bytes")):(of(1, "ratio")) with lines linewidth 3 linecolor rgb blue notitle
+left = 0
+fit = 0
+median_left = 0
+median_fit = 0
+do for [i = 2 : |$points|] { if (int(word($points[i], 1))) { fit = 1 } else { left = 1 } }
+do for [i = 2 : |$medians|] { if (int(word($medians[i], 1))) { median_fit = 1 } else { median_left = 1 } }
+# gnuplot warns of a series without points.
+drawn = '1 with lines linecolor rgb grey notitle'
+if (left) { drawn = drawn.', $points using (of(0, "bytes")):(of(0, "ratio")) with points pointtype 6 pointsize 0.6 linecolor rgb orange title "left out"' }
+if (fit) { drawn = drawn.', $points using (of(1, "bytes")):(of(1, "ratio")) with points pointtype 7 pointsize 0.6 linecolor rgb blue title "fitted"' }
+if (median_left) { drawn = drawn.', $medians using (of(0, "bytes")):(of(0, "ratio")) with lines linewidth 3 linecolor rgb orange notitle' }
+if (median_fit) { drawn = drawn.', $medians using (of(1, "bytes")):(of(1, "ratio")) with lines linewidth 3 linecolor rgb blue notitle' }
+eval 'plot '.drawn

@@ -1,51 +1,39 @@
--- TFLOPS per GPU against the number of GPUs: the curves of the newest `flopcast run SCENARIO --db`, and published ones that it names.
+-- TFLOPS per GPU against the number of GPUs (--x: another setting): the newest `flopcast run SCENARIO --db`, and published ones that it names.
 
 -- name: points
 SELECT
-  dense_rank() OVER (ORDER BY first) AS curve,
-  gpus,
-  tflops_per_gpu AS simulated,
-  published_tflops_per_gpu AS published
-FROM (
-  SELECT *, min(position) OVER (PARTITION BY curve) AS first
-  FROM v_scaling
-  WHERE run_id = (SELECT max(run_id) FROM v_scaling) AND tflops_per_gpu IS NOT NULL
-)
-ORDER BY 1, gpus
+  panel, shown.curve, color, x, tflops_per_gpu AS y, iif(status = 'oom', 0, NULL) AS oom, published_tflops_per_gpu AS published, NULL AS capacity,
+  tflops_per_gpu_p05 AS low, tflops_per_gpu_p95 AS high,
+  coalesce(tflops_per_gpu_low, tflops_per_gpu_p05) AS lowest, coalesce(tflops_per_gpu_high, tflops_per_gpu_p95) AS highest
+FROM shown JOIN point ON point.id = point_id LEFT JOIN band USING (point_id)
+WHERE figure_room((SELECT max(panel) FROM shown), 36, 'panels of curves', ', or another axis with --x')
+ORDER BY panel, shown.curve, x, place
 
--- name: bands
-SELECT
-  dense_rank() OVER (ORDER BY first) AS curve,
-  gpus,
-  tflops_per_gpu_p05 AS low,
-  tflops_per_gpu_p95 AS high,
-  coalesce(tflops_per_gpu_low, tflops_per_gpu_p05) AS lowest,
-  coalesce(tflops_per_gpu_high, tflops_per_gpu_p95) AS highest
+-- name: legend
+-- Of one panel with the change from the first to the last value of the x axis.
+SELECT color, iif(curve_label = '', 'all', curve_label)
+  || iif(panels = 1 AND number AND with_value > 1 AND first > 0, printf(': %+.1f %%', 100 * (last / first - 1)), '') AS label
 FROM (
-  SELECT v_band.*, min(position) OVER (PARTITION BY curve) AS first
-  FROM v_band
-  WHERE run_id = (SELECT max(run_id) FROM v_scaling) AND tflops_per_gpu IS NOT NULL
-)
-ORDER BY 1, gpus
+  SELECT color, curve_label, max(panel) OVER () AS panels, count(tflops_per_gpu) OVER same AS with_value,
+    first_value(tflops_per_gpu) OVER same AS first, last_value(tflops_per_gpu) OVER same AS last
+  FROM shown JOIN point ON point.id = point_id
+  WINDOW same AS (PARTITION BY color, panel, tflops_per_gpu IS NULL ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+  ORDER BY tflops_per_gpu IS NULL
+), shown_axis
+GROUP BY color
 
--- What all curves have in common is left out of their names.
--- name: curves
-WITH drawn AS (
-  SELECT *, min(position) OVER same AS first, min(gpus) OVER same AS smallest, max(gpus) OVER same AS largest
-  FROM v_scaling
-  WHERE run_id = (SELECT max(run_id) FROM v_scaling) AND tflops_per_gpu IS NOT NULL
-  WINDOW same AS (PARTITION BY curve)
-)
-SELECT
-  printf('%s %s, batch %d%s', model, strategy, micro_batch, coalesce(', ' || varied, ''))
-  || iif(smallest < largest, printf(': %+.1f %%', -100 * loss), '') AS label
-FROM drawn LEFT JOIN v_varied USING (run_id, point_id)
-WHERE gpus = largest
-ORDER BY first
+-- name: panels
+SELECT panel, min(panel_label) AS label FROM shown GROUP BY panel
+
+-- name: ticks
+SELECT x, text FROM shown_tick
+
+-- name: axis
+SELECT title, low, high, logarithmic, number, n FROM shown_axis
 
 -- name: heading
-SELECT
-  scenario || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) AS setting,
+SELECT replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '')
+    || coalesce('; where ' || condition, '') AS setting,
   coalesce(max(published_source), '') AS source
-FROM v_scaling
-WHERE run_id = (SELECT max(run_id) FROM v_scaling)
+FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id, shown_axis
+HAVING count(*) > 0

@@ -10,7 +10,9 @@ SELECT
   published_tflops_per_gpu AS published,
   CASE WHEN published_oom THEN 'OOM' ELSE coalesce(printf('%.1f', published_tflops_per_gpu), '') END AS published_label
 FROM v_scaling
-WHERE scenario = 't5_model_scale'
+WHERE scenario = 't5_model_scale' AND figure_room( -- a bar shows one point
+  (SELECT max(n) FROM (SELECT count(*) AS n FROM v_scaling WHERE scenario = 't5_model_scale' GROUP BY model_params, strategy)),
+  1, 'points of a model and strategy', ', or draw another figure')
 ORDER BY strategy, model
 
 -- name: strategies

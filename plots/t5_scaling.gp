@@ -27,7 +27,8 @@ set xrange [*:*] noextend
 stats $points using "gpus" name 'gpus' nooutput
 set xrange [gpus_min / 1.15 : gpus_max * 1.15]
 set yrange [*:*]
-set offsets 0, 0, graph 0.05, graph 0.3
+entries = 2 * (|$curves| - 1)
+set offsets 0, 0, graph 0.05, graph (entries < 5 ? 0.3 : 0.08 * entries) # for the legend
 set key bottom left reverse Left spacing 1.5 samplen 3
 
 of(curve, name) = column("curve") == curve ? column(name) : NaN

@@ -1,7 +1,7 @@
 # One row a stream, a box a kernel or collective; grey: a collective that waits for its last member, the host that is blocked. Colours: Okabe and Ito.
 grey = '#555555'
 lanes = |$lanes| - 1
-height = 260 + 70 * (lanes < 3 ? 3 : lanes)
+height = canvas(260 + 70 * (lanes < 3 ? 3 : lanes))
 eval terminal(height)
 from_ms = real(word($heading[2], 2))
 to_ms = real(word($heading[2], 3))
@@ -25,11 +25,16 @@ half = 0.35
 is(kind) = column("kind") == kind ? column("lane") : NaN
 array names = ['forward', 'recompute', 'backward', 'optimizer and other', 'collective', 'waiting or blocked']
 array colors = [0x0072B2, 0xF0E442, 0x009E73, 0xCC79A7, 0xD55E00, 0xBBBBBB]
-array seen[6]
-do for [k = 1:6] { seen[k] = 0 }
-do for [s = 2:|$spans|] { seen[int(word($spans[s], 4))] = 1 } # the legend has what is drawn
-plot for [k = 1:6] $spans using "start_ms":(is(k)):"start_ms":"end_ms":(column("lane") - half):(column("lane") + half) \
-    with boxxyerror linecolor rgb colors[k] title (seen[k] ? names[k] : ''), \
-  $names using "middle_ms":"lane":"name" with labels font ',8' textcolor rgb 'black' notitle, \
-  $lanes using (from_ms):"lane":yticlabels(stringcolumn("label")) with points pointtype -1 notitle, \
-  $lanes using (to_ms):"lane":(sprintf('%.1f %% busy', 1e5 * column("busy_s") / (to_ms - from_ms))) with labels left offset 1 textcolor rgb grey notitle
+seen = ' ' # the legend has what is drawn
+do for [s = 2:|$spans|] { seen = strstrt(seen, word($spans[s], 4)) > 0 ? seen : seen.word($spans[s], 4).' ' }
+# gnuplot warns of a series without points.
+named = |$names| > 1 ? '$names using "middle_ms":"lane":"name" with labels font ",8" textcolor rgb "black" notitle,' : ''
+boxes = ''
+do for [k in seen] {
+  boxes = boxes.sprintf('$spans using "start_ms":(is(%s)):"start_ms":"end_ms":(column("lane") - half):(column("lane") + half) ', k) \
+    .sprintf('with boxxyerror linecolor rgb colors[%s] title names[%s], ', k, k)
+}
+eval 'plot '.boxes.named \
+  .'$lanes using (from_ms):"lane":yticlabels(stringcolumn("label")) with points pointtype -1 notitle, ' \
+  .'$lanes using (to_ms):"lane":(sprintf("%.1f %% busy", 1e5 * column("busy_s") / (to_ms - from_ms))) with labels ' \
+  .'left offset 1 textcolor rgb grey notitle'

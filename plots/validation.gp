@@ -26,6 +26,38 @@ set bmargin 4.6 + 1.13 * rows
 set lmargin 11
 set rmargin 3
 
+# Axes that fit what there is, be it a few runs that are alike: $runs has 3 measured, 4 predicted, 5 error, 6 and 7 low and high, 8 and 9 of the error.
+stats $runs using "gpus" name 'gpus' nooutput # before there is a range, which it would obey
+least = 1e300
+most = 0
+off = 0
+do for [r = 2 : |$runs|] {
+  do for [k in "3 4 6 7"] {
+    if (word($runs[r], int(k)) ne 'NaN') {
+      value = real(word($runs[r], int(k)))
+      least = value < least ? value : least
+      most = value > most ? value : most
+    }
+  }
+  do for [k in "5 8 9"] { if (word($runs[r], int(k)) ne 'NaN') { value = abs(real(word($runs[r], int(k)))); off = value > off ? value : off } }
+}
+least = least / 1.25
+most = most * 1.25
+set xrange [least : most]
+set yrange [least : most]
+if (most / least < 30) { # decades are too far apart: 1, 2, 3, 5, 7 of each
+  set xtics ()
+  set ytics ()
+  do for [decade = floor(log10(least)) : ceil(log10(most))] {
+    do for [k in (most / least < 4 ? "1 1.2 1.5 2 2.5 3 4 5 6 7 8" : "1 2 5")] {
+      tick = real(k) * 10.0 ** decade
+      if (tick >= least && tick <= most) {
+        set xtics add ((tick < 1000 ? sprintf('%g', tick) : sprintf('%gk', tick / 1000)) tick)
+        set ytics add ((tick < 1000 ? sprintf('%g', tick) : sprintf('%gk', tick / 1000)) tick)
+      }
+    }
+  }
+}
 set xlabel 'measured tokens/s per GPU  (dashed: 10 % off)'
 set ylabel 'predicted tokens/s per GPU'
 set logscale xy
@@ -39,11 +71,13 @@ plot x with lines linecolor rgb grey notitle, \
 
 unset label 1
 unset logscale y
+set xtics autofreq
+set ytics autofreq
+set yrange [-1.15 * (off > 0 ? off : 1) : 1.15 * (off > 0 ? off : 1)]
 set format '%g'
 set xlabel 'GPUs'
 set ylabel 'predicted / measured - 1  (%)'
 set logscale x 2
-stats $runs using "gpus" name 'gpus' nooutput
 set xrange [gpus_min / 1.3 : gpus_max * 1.3]
 set key at screen 0.5,(0.03 + 0.02 * rows) center top maxrows 11 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \

@@ -26,7 +26,7 @@ ORDER BY used_in_fit = '', name
 
 -- name: heading
 WITH unseen AS (SELECT * FROM v_validation WHERE error IS NOT NULL AND used_in_fit = '')
-SELECT printf('%d runs', (SELECT count(*) FROM v_validation WHERE error IS NOT NULL))
+SELECT (SELECT printf('%d run%s', count(*), iif(count(*) = 1, '', 's')) FROM v_validation WHERE error IS NOT NULL)
   || (SELECT CASE count(*) WHEN 0 THEN '' ELSE printf('; median |error| of those that no fit rests on: %.1f %%', 100 * avg(e)) END
     FROM (SELECT abs(error) AS e FROM unseen ORDER BY e   -- the middle one, or the middle two
       LIMIT (SELECT 2 - count(*) % 2 FROM unseen) OFFSET (SELECT (count(*) - 1) / 2 FROM unseen)))

@@ -157,7 +157,7 @@ static void print_curve(struct explain *explain, const struct scenario_point *sm
     struct scenario_step step = scenario_step(&result->breakdown, result->memory.alloc_stall_s);
     const char *point = arena_printf(&arena, "%s, %" PRId64 " GPU%s", label, gpus, plural(gpus));
     putchar('\n');
-    words_paragraph(stdout, scenario_step_sentence(&arena, point, &step));
+    words_paragraph(stdout, arena_printf(&arena, "%s: %s", point, scenario_step_sentence(&arena, &step)));
     struct scenario_path path;
     scenario_path(&path, result, &arena);
     printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);

@@ -89,18 +89,41 @@ static void flatten(char *text)
     *to = '\0';
 }
 
+/* Without the lines about a series that has nothing to draw: all but the first may be empty (report.h). */
+static void drop_empty_series(char *text)
+{
+    static const char empty[] = "warning: Skipping data file with no valid points";
+    char *to = text;
+    for (const char *line = text; *line;) {
+        size_t n = strcspn(line, "\n");
+        n += line[n] == '\n';
+        const char *found = strstr(line, empty);
+        if (!found || found >= line + n) {
+            memmove(to, line, n);
+            to += n;
+        }
+        line += n;
+    }
+    *to = '\0';
+}
+
 static enum status judge(int wait_status, size_t n, int complaints, struct diag *diag)
 {
-    if (WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && n > 0)
-        return STATUS_OK;
-    char text[1024] = "it drew nothing";
+    bool drawn = WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 && n > 0;
+    char text[4096] = "";
     if (lseek(complaints, 0, SEEK_SET) == 0) {
         ssize_t got = read(complaints, text, sizeof text - 1);
         if (got > 0)
             text[got] = '\0';
     }
+    if (drawn)
+        drop_empty_series(text);
     flatten(text);
-    return diag_io(diag, (struct source_pos){0}, "gnuplot failed: %s", text);
+    if (!drawn)
+        return diag_io(diag, (struct source_pos){0}, "gnuplot failed: %s", *text ? text : "it drew nothing");
+    if (*text)
+        diag_warn(diag, (struct source_pos){0}, "gnuplot says of the picture that it drew: %s", text);
+    return STATUS_OK;
 }
 
 enum status gnuplot_run(char **picture, size_t *n, const char *script, struct diag *diag)

@@ -6,7 +6,8 @@
 
 #include <stddef.h>
 
-/* what gnuplot writes to stdout; free() *picture. */
+/* what gnuplot writes to stdout; free() *picture. What it complains of is an error, or a warning where it draws all the
+ * same. */
 enum status gnuplot_run(char **picture, size_t *n, const char *script, struct diag *diag);
 
 #endif

@@ -56,12 +56,28 @@ static enum status keep_script(const char *out_path, const char *script, struct 
     return status;
 }
 
+/* gnuplot scales neither points nor lines of an SVG; a viewer scales all of it. */
+static void set_svg_size(char **svg, size_t *n, struct report_size size)
+{
+    char *at = strstr(*svg, "<svg "), *scaled = NULL;
+    if (!at)
+        return;
+    FILE *out = open_memstream(&scaled, n);
+    BUG_IF(!out, "open_memstream failed");
+    at += strlen("<svg");
+    fprintf(out, "%.*s width=\"%.6g\" height=\"%.6g\"%s", (int)(at - *svg), *svg, size.width, size.height, at);
+    fclose(out);
+    free(*svg);
+    *svg = scaled;
+}
+
 enum status report_plot(const struct report_plot *plot, struct diag *diag)
 {
     bool to_stdout = strcmp(plot->out, "-") == 0;
-    if (!script_terminal(plot->out))
+    enum script_kind kind;
+    if (!script_draws(plot->out, &kind))
         return diag_input(diag, (struct source_pos){.file = plot->out},
-            "cannot tell what to draw from this name; it must end in .png or .svg, or be -");
+            "cannot tell what to draw from this name; it must end in .png, .svg or .pdf, or be -");
     if (strchr(plot->figure, '/'))
         return diag_input(diag, (struct source_pos){0},
             "'%s' is no figure; give a name as in: flopcast plot t5_scaling", plot->figure);
@@ -75,6 +91,8 @@ enum status report_plot(const struct report_plot *plot, struct diag *diag)
         status = keep_script(plot->out, script, diag);
     if (status == STATUS_OK)
         status = gnuplot_run(&picture, &n, script, diag);
+    if (status == STATUS_OK && kind == SCRIPT_SVG && plot->size.width > 0)
+        set_svg_size(&picture, &n, plot->size);
     if (status == STATUS_OK && to_stdout)
         fwrite(picture, 1, n, stdout); /* the caller sees to errors of stdout when it closes it */
     else if (status == STATUS_OK)

@@ -11,24 +11,67 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As an expression of gnuplot's in the height, which is in pixels: 20 to a line of characters. */
-static const struct {
-    const char *suffix, *terminal;
-} terminals[] = {
-    {".png", "\"pngcairo noenhanced size 1200,\".height.\" font 'DejaVu Sans,13' linewidth 1.5\""},
-    {".svg", "\"svg noenhanced size 1200,\".height.\" dynamic font 'DejaVu Sans,13' linewidth 1.5\""},
-    {"-", "'dumb noenhanced size 120,'.(height / 20)"},
-};
+enum { WIDTH = 1200, HEIGHT = 800, COLUMNS = 120, LINE = 20 /* pixels to a line of characters */ };
+static const double INCH = 96; /* pixels */
 
-const char *script_terminal(const char *path)
+static const char *const suffixes[SCRIPT_KIND_COUNT] = {".png", ".svg", ".pdf", "-"};
+
+bool script_draws(const char *path, enum script_kind *kind)
 {
-    for (size_t i = 0; i < sizeof terminals / sizeof *terminals; i++) {
-        size_t n = strlen(path), m = strlen(terminals[i].suffix);
-        bool whole = terminals[i].suffix[0] != '.';
-        if (n >= m && (!whole || n == m) && strcmp(path + n - m, terminals[i].suffix) == 0)
-            return terminals[i].terminal;
+    size_t n = strlen(path);
+    for (int i = 0; i < SCRIPT_KIND_COUNT; i++) {
+        size_t m = strlen(suffixes[i]);
+        bool whole = suffixes[i][0] != '.';
+        if (n >= m && (!whole || n == m) && strcmp(path + n - m, suffixes[i]) == 0) {
+            *kind = (enum script_kind)i;
+            return true;
+        }
     }
-    return NULL;
+    return false;
+}
+
+/* What a script begins with: the canvas, and the function that sets the terminal for a height of it. A size scales all
+ * of the canvas, letters too, so that every figure looks alike at every size. */
+static void write_canvas(FILE *out, enum script_kind kind, struct report_size size)
+{
+    bool text = kind == SCRIPT_TEXT, sized = size.height > 0;
+    double scale = text || size.width == 0 ? 1 : size.width / WIDTH;
+    double height = sized ? (text ? size.height * LINE : size.height / scale) : HEIGHT;
+    double inches = scale / INCH;
+    fprintf(out, "plain = %d\n", text);
+    if (sized)
+        fprintf(out, "canvas(wanted) = %.0f\n", height);
+    else
+        fputs("canvas(wanted) = wanted > 16000 ? 16000 : int(wanted)\n", out); /* Cairo ends at 32767 pixels */
+    switch (kind) {
+    case SCRIPT_PNG:
+        fprintf(out,
+            "terminal(height) = sprintf(\"set terminal pngcairo noenhanced size %.0f,%%.0f font 'DejaVu Sans,13' "
+            "fontscale "
+            "%g linewidth %g pointscale %g\", height * %.17g)\n",
+            WIDTH * scale, scale, 1.5 * scale, scale, scale);
+        break;
+    case SCRIPT_SVG: /* report.c scales it */
+        fprintf(out,
+            "terminal(height) = sprintf(\"set terminal svg noenhanced size %d,%%.0f dynamic font 'DejaVu Sans,13' "
+            "linewidth 1.5\", height)\n",
+            WIDTH);
+        break;
+    case SCRIPT_PDF: /* in inches; its lines are counted in half points */
+        fprintf(out,
+            "terminal(height) = sprintf(\"set terminal pdfcairo noenhanced size %.4f,%%.4f font 'DejaVu Sans,13' "
+            "fontscale "
+            "%g linewidth %g pointscale %g\", height * %.17g)\n",
+            WIDTH * inches, scale, 2.25 * scale, scale, inches);
+        break;
+    case SCRIPT_TEXT:
+        fprintf(out, "terminal(height) = sprintf('set terminal dumb noenhanced size %.0f,%%.0f', height / %d)\n",
+            size.width > 0 ? size.width : COLUMNS, LINE);
+        break;
+    case SCRIPT_KIND_COUNT:
+        break;
+    }
+    fprintf(out, "height = canvas(%d)\neval terminal(height)\nset encoding utf8\nset datafile columnheaders\n", HEIGHT);
 }
 
 /* wrap(text, n): the text in lines of at most n characters. */
@@ -88,6 +131,36 @@ static enum status read_part(
     return status;
 }
 
+static const char include[] = "#include \"";
+
+enum { MOST_INCLUDED = 8 }; /* in each other */
+
+/* The .gp at this path, with files in place of the lines that include them. */
+static enum status write_gp(
+    FILE *out, const struct report_plot *plot, const char *gp, struct source_pos at, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (at.line > MOST_INCLUDED)
+        return diag_input(diag, (struct source_pos){.file = at.file}, "files include each other");
+    for (const char *line = gp ? gp : ""; *line && status == STATUS_OK;) {
+        size_t n = strcspn(line, "\n"), prefix = strlen(include);
+        if (strncmp(line, include, prefix) == 0) {
+            char name[64], path[4096], *text = NULL;
+            struct report_plot part = *plot;
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(line + prefix, ".\"\n"), line + prefix);
+            part.figure = name;
+            status = read_part(&text, path, sizeof path, &part, "gp", diag);
+            if (status == STATUS_OK)
+                status = write_gp(out, &part, text, (struct source_pos){path, at.line + 1, 1}, diag);
+            free(text);
+        } else {
+            fprintf(out, "%.*s\n", (int)n, line);
+        }
+        line += n + (line[n] == '\n');
+    }
+    return status;
+}
+
 struct block {
     FILE *out;
     int rows; /* the line of names included */
@@ -124,14 +197,18 @@ static const char name_mark[] = "-- name:";
 /* What a figure shows, and where it looks for it. */
 struct shown {
     const char *figure, *db;
-    bool cut; /* a part of its time */
+    bool cut;    /* a part of its time */
+    bool chosen; /* some of the database's points */
     char about[256];
 };
 
 /* What a figure shows: the comment that its SQL begins with. */
 static struct shown shown_by(const struct report_plot *plot, const char *sql)
 {
-    struct shown shown = {.figure = plot->figure, .db = plot->db, .cut = plot->from.given || plot->to.given};
+    struct shown shown = {.figure = plot->figure,
+        .db = plot->db,
+        .cut = plot->from.given || plot->to.given,
+        .chosen = plot->show.n_choices > 0 || plot->show.where};
     bool says = sql && strncmp(sql, "-- ", 3) == 0 && strncmp(sql, name_mark, strlen(name_mark)) != 0;
     const char *text = says ? sql + 3 : "what its SQL selects.";
     snprintf(shown.about, sizeof shown.about, "%.*s", (int)strcspn(text, "\n"), text);
@@ -156,6 +233,10 @@ static enum status write_block(FILE *out, struct store *store, char *name, const
     if (status == STATUS_OK && shown && block.rows < 2 && shown->cut)
         return diag_input(diag, (struct source_pos){0},
             "figure '%s' has nothing between --from and --to; without them it shows all", shown->figure);
+    if (status == STATUS_OK && shown && block.rows < 2 && shown->chosen)
+        return diag_input(diag, (struct source_pos){.file = shown->db},
+            "nothing of what --scenario, --run and --where choose is for figure '%s', which shows: %s", shown->figure,
+            shown->about);
     if (status == STATUS_OK && shown && block.rows < 2)
         return diag_input(diag, (struct source_pos){.file = shown->db},
             "nothing in this database is for figure '%s', which shows: %s Store that first, with --db %s",
@@ -195,49 +276,81 @@ static enum status write_blocks(
     return status;
 }
 
+/* What was asked for, and no query of the figure has used, is told, not left out in silence. */
+static enum status check_used(
+    const struct report_plot *plot, unsigned reads, const struct store_parameter *cut, int n, struct diag *diag)
+{
+    const struct source_pos nowhere = {0};
+    for (int i = 0; i < n; i++)
+        if (cut[i].given && !cut[i].used)
+            return diag_input(diag, nowhere, "figure '%s' cannot be cut; leave out --from and --to", plot->figure);
+    if (plot->show.where && !(reads & STORE_READS_POINTS))
+        return diag_input(diag, nowhere, "figure '%s' shows no points; leave out --where", plot->figure);
+    for (int i = 0; i < plot->show.n_choices; i++) {
+        const char *scenario = plot->show.choices[i].scenario;
+        if (scenario && !(reads & (STORE_READS_POINTS | STORE_READS_EXPLANATIONS)))
+            return diag_input(
+                diag, nowhere, "figure '%s' shows no scenario's runs; leave out --scenario %s", plot->figure, scenario);
+        if (!scenario && !(reads & STORE_READS_POINTS))
+            return diag_input(diag, nowhere, "figure '%s' shows no runs; leave out --run", plot->figure);
+    }
+    if (plot->show.x && !(reads & STORE_READS_X))
+        return diag_input(diag, nowhere, "figure '%s' has no setting on its x axis; leave out --x", plot->figure);
+    if (plot->show.facet && !(reads & STORE_READS_PANELS))
+        return diag_input(diag, nowhere, "figure '%s' has no panels of settings; leave out --facet", plot->figure);
+    return STATUS_OK;
+}
+
+/* The database's part of a script: a data block for each series. */
+static enum status write_data(
+    FILE *script, const struct report_plot *plot, char *sql, const char *sql_path, struct diag *diag)
+{
+    struct store *store = NULL;
+    struct shown shown = shown_by(plot, sql);
+    struct store_parameter cut[] = {
+        {":from_s", plot->from.given, plot->from.s, false}, {":to_s", plot->to.given, plot->to.s, false}};
+    enum { CUTS = sizeof cut / sizeof *cut };
+    bool is_path = *plot->db && strncmp(plot->db, "file:", strlen("file:")) != 0; /* and no URI of SQLite's */
+    if (is_path && access(plot->db, F_OK) != 0)
+        return diag_io(diag, (struct source_pos){.file = plot->db},
+            "cannot open the database: %s; figure '%s' shows: %s Store that first, with --db %s", strerror(errno),
+            shown.figure, shown.about, shown.db);
+    enum status status = store_open(&store, plot->db, STORE_READ, diag);
+    const struct store_show *show = &plot->show;
+    bool reads =
+        strstr(sql, "shown") || strstr(sql, "figure_room"); /* a figure of something else need not wait for it */
+    if (status == STATUS_OK && (reads || show->n_choices || show->where || show->x || show->facet))
+        status = store_show(store, show, diag);
+    if (status == STATUS_OK) {
+        store_parameters(store, cut, CUTS);
+        status = write_blocks(script, store, sql, sql_path, &shown, diag);
+    }
+    if (status == STATUS_OK)
+        status = check_used(plot, store_reads(store), cut, CUTS, diag);
+    store_close(store);
+    return status;
+}
+
 enum status script_make(char **out, const struct report_plot *plot, struct diag *diag)
 {
     char sql_path[4096], gp_path[4096];
     char *sql = NULL, *gp = NULL;
-    struct store *store = NULL;
     size_t n = 0;
+    enum script_kind kind;
     *out = NULL;
+    BUG_IF(!script_draws(plot->out, &kind), "%s", plot->out);
     FILE *script = open_memstream(out, &n);
     BUG_IF(!script, "open_memstream failed");
+    write_canvas(script, kind, plot->size);
+    fputs(wrap, script);
     enum status status = read_part(&sql, sql_path, sizeof sql_path, plot, "sql", diag);
     if (status == STATUS_OK)
         status = read_part(&gp, gp_path, sizeof gp_path, plot, "gp", diag);
-    struct shown shown = {0};
     if (status == STATUS_OK)
-        shown = shown_by(plot, sql);
-    bool is_path = *plot->db && strncmp(plot->db, "file:", strlen("file:")) != 0; /* and no URI of SQLite's */
-    if (status == STATUS_OK && is_path && access(plot->db, F_OK) != 0)
-        status = diag_io(diag, (struct source_pos){.file = plot->db},
-            "cannot open the database: %s; figure '%s' shows: %s Store that first, with --db %s", strerror(errno),
-            shown.figure, shown.about, shown.db);
+        status = write_data(script, plot, sql, sql_path, diag);
     if (status == STATUS_OK)
-        status = store_open(&store, plot->db, STORE_READ, diag);
-    if (status == STATUS_OK && plot->scenario)
-        status = store_narrow(store, plot->scenario, diag);
-    struct store_parameter cut[] = {
-        {":from_s", plot->from.given, plot->from.s, false}, {":to_s", plot->to.given, plot->to.s, false}};
-    if (status == STATUS_OK) {
-        store_parameters(store, cut, sizeof cut / sizeof *cut);
-        fprintf(script, "terminal(height) = 'set terminal '.%s\neval terminal(800)\n", script_terminal(plot->out));
-        fputs("set encoding utf8\nset datafile columnheaders\n", script);
-        fputs(wrap, script);
-        status = write_blocks(script, store, sql, sql_path, &shown, diag);
-        fputs(gp, script);
-    }
-    if (status == STATUS_OK && plot->scenario && !store_narrow_counted(store))
-        status = diag_input(diag, (struct source_pos){0},
-            "figure '%s' shows no scenario's runs; leave out --scenario %s", plot->figure, plot->scenario);
-    for (size_t i = 0; i < sizeof cut / sizeof *cut && status == STATUS_OK; i++)
-        if (cut[i].given && !cut[i].used)
-            status = diag_input(
-                diag, (struct source_pos){0}, "figure '%s' cannot be cut; leave out --from and --to", plot->figure);
+        status = write_gp(script, plot, gp, (struct source_pos){gp_path, 1, 1}, diag);
     fclose(script);
-    store_close(store);
     free(sql);
     free(gp);
     if (status != STATUS_OK) {

@@ -9,7 +9,8 @@
 /* Settings, data blocks, then the .gp: everything but `set output`. free() *out. */
 enum status script_make(char **out, const struct report_plot *plot, struct diag *diag);
 
-/* The terminal that draws a file with this name, an expression of gnuplot's in `height`; NULL when there is none. */
-const char *script_terminal(const char *path);
+/* Is there something to draw a file of this name with? */
+enum script_kind { SCRIPT_PNG, SCRIPT_SVG, SCRIPT_PDF, SCRIPT_TEXT, SCRIPT_KIND_COUNT };
+bool script_draws(const char *path, enum script_kind *kind);
 
 #endif

@@ -67,7 +67,7 @@ static const char *part_words(struct arena *arena, int part, double share)
         arena, " %.1f %% go to %s: %s.", 100 * share, scenario_step_parts[part].name, scenario_step_parts[part].means);
 }
 
-const char *scenario_step_sentence(struct arena *arena, const char *label, const struct scenario_step *step)
+const char *scenario_step_sentence(struct arena *arena, const struct scenario_step *step)
 {
     const double *part = step->part_s;
     double whole = 0, collectives = step->slowed_s + step->waited_s;
@@ -75,8 +75,8 @@ const char *scenario_step_sentence(struct arena *arena, const char *label, const
         whole += part[i];
     int first = largest(part, STEP_KERNELS + 1, STEP_PART_COUNT, -1);
     int second = largest(part, STEP_KERNELS + 1, STEP_PART_COUNT, first);
-    const char *kernels = arena_printf(
-        arena, "%s: kernels alone take %.1f %% of a step of %.4g s", label, 100 * part[STEP_KERNELS] / whole, whole);
+    const char *kernels =
+        arena_printf(arena, "kernels alone take %.1f %% of a step of %.4g s", 100 * part[STEP_KERNELS] / whole, whole);
     if (first < 0 || part[first] < NOTHING * whole)
         return arena_printf(arena, "%s; nothing else takes a share worth naming.", kernels);
     bool two = second >= 0 && part[second] > SECOND * part[first];

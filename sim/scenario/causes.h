@@ -55,9 +55,9 @@ struct scenario_step {
 /* alloc_stall_s: as in exec_memory; the host's idle time is the allocator's up to that. */
 struct scenario_step scenario_step(const struct exec_breakdown *breakdown, double alloc_stall_s);
 
-/* In plain words, of one point: what a step's time goes to. label: which point, "t5-11b FULL_SHARD, batch 8, 512 GPUs".
- * In the arena. */
-const char *scenario_step_sentence(struct arena *arena, const char *label, const struct scenario_step *step);
+/* In plain words what a step's time goes to: "kernels alone take 87.8 % of a step ...", to stand behind which point
+ * that is and a colon. In the arena. */
+const char *scenario_step_sentence(struct arena *arena, const struct scenario_step *step);
 
 struct scenario_loss {
     long long small_gpus, large_gpus;

@@ -33,15 +33,13 @@ static void step_part(sqlite3_context *context, int n, sqlite3_value **values)
     sqlite3_result_double(context, step.part_s[sqlite3_value_int(values[0])]);
 }
 
-/* step_sentence(label, columns) */
+/* step_sentence(columns) */
 static void step_sentence(sqlite3_context *context, int n, sqlite3_value **values)
 {
     (void)n;
     struct arena arena = ARENA_INIT;
-    struct scenario_step step = step_of(values + 1);
-    const char *label = (const char *)sqlite3_value_text(values[0]);
-    const char *text = scenario_step_sentence(&arena, label ? label : "", &step);
-    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+    struct scenario_step step = step_of(values);
+    sqlite3_result_text(context, scenario_step_sentence(&arena, &step), -1, SQLITE_TRANSIENT);
     arena_release(&arena);
 }
 
@@ -71,9 +69,7 @@ static char *views(void)
     for (int i = 0; i < STEP_PART_COUNT; i++)
         sqlite3_str_appendf(sql, ", step_part(%d, %s) AS part_%d_s", i, step_columns, i + 1);
     sqlite3_str_appendf(sql,
-        ", step_sentence(printf('%%s %%s, batch %%d, %%d GPU%%s', model, strategy, micro_batch, gpus, iif(gpus = 1, "
-        "'', "
-        "'s')), %s) AS sentence FROM v_breakdown JOIN (SELECT id, alloc_stall_s FROM point) ON id = point_id; "
+        ", step_sentence(%s) AS sentence FROM v_breakdown JOIN (SELECT id, alloc_stall_s FROM point) ON id = point_id; "
         "CREATE TEMP VIEW v_loss AS SELECT v.*, loss_sentence(small_gpus, large_gpus, small_tflops_per_gpu, "
         "large_tflops_per_gpu",
         step_columns);
@@ -89,7 +85,7 @@ enum status database_causes(struct store *store, struct diag *diag)
 {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     sqlite3_create_function(store->db, "step_part", 1 + STEP_COLUMNS, flags, NULL, step_part, NULL, NULL);
-    sqlite3_create_function(store->db, "step_sentence", 1 + STEP_COLUMNS, flags, NULL, step_sentence, NULL, NULL);
+    sqlite3_create_function(store->db, "step_sentence", STEP_COLUMNS, flags, NULL, step_sentence, NULL, NULL);
     sqlite3_create_function(store->db, "loss_sentence", 5 + CAUSE_COUNT, flags, NULL, loss_sentence, NULL, NULL);
     char *sql = views();
     enum status status = database_exec(store, sql, "set up the words of causes", diag);

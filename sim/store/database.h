@@ -9,8 +9,9 @@
 struct store {
     sqlite3 *db;
     const char *path;
-    const char *scenario; /* the only one whose results are seen, or NULL */
-    bool scenario_read;   /* since then a statement has asked which it is */
+    unsigned reads;    /* what statements have read (store/shown.h) */
+    bool reading_only; /* the statement that is prepared may do nothing else */
+    bool refused;      /* by figure_room(): the error is a sentence for the user */
     struct store_parameter *parameters;
     int n_parameters;
 };
@@ -20,6 +21,13 @@ enum status database_fail(struct store *store, const char *what, struct diag *di
 
 /* One or more statements without results; what as above. */
 enum status database_exec(struct store *store, const char *sql, const char *what, struct diag *diag);
+
+/* The first column of the statement, "a, b, c", or each put into the format; NULL when there is no row. For
+ * sqlite3_free(). */
+enum status database_join(char **out, struct store *store, const char *sql, const char *format, struct diag *diag);
+
+/* A statement with one integer. */
+enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag);
 
 /* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
@@ -32,5 +40,8 @@ enum status database_causes(struct store *store, struct diag *diag);
 extern const char database_schema[], database_schema_2[], database_schema_3[], database_schema_4[], database_schema_5[],
     database_schema_6[], database_schema_7[], database_schema_8[], database_schema_9[], database_schema_10[],
     database_schema_11[], database_schema_12[], database_schema_13[], database_schema_14[];
+
+/* The same: the temporary tables of store/shown.h, in this order. */
+extern const char database_shown[], database_shown_names[], database_shown_x[], database_shown_figure[];
 
 #endif

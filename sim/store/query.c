@@ -34,12 +34,12 @@ static enum status step_all(struct store *store, sqlite3_stmt *statement, store_
         row_values(statement, n, values);
         row(self, n, values);
     }
+    if (code != SQLITE_DONE && store->refused)
+        return diag_input(diag, (struct source_pos){0}, "%s", sqlite3_errmsg(store->db));
     return code == SQLITE_DONE ? STATUS_OK : database_fail(store, reading, diag);
 }
 
-/* The first column of the statement, "a, b, c", or with each name put into the format, twice; NULL when there is no
- * row. For sqlite3_free(). */
-static enum status join(char **out, struct store *store, const char *sql, const char *format, struct diag *diag)
+enum status database_join(char **out, struct store *store, const char *sql, const char *format, struct diag *diag)
 {
     sqlite3_str *text = sqlite3_str_new(store->db);
     sqlite3_stmt *statement = NULL;
@@ -50,67 +50,13 @@ static enum status join(char **out, struct store *store, const char *sql, const 
             break;
         const char *name = (const char *)sqlite3_column_text(statement, 0);
         if (format)
-            sqlite3_str_appendf(text, format, name, name);
+            sqlite3_str_appendf(text, format, name);
         else
             sqlite3_str_appendf(text, "%s%s", sqlite3_str_length(text) ? ", " : "", name);
     }
     enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(store, reading, diag);
     sqlite3_finalize(statement);
     *out = sqlite3_str_finish(text);
-    return status;
-}
-
-static const char all_scenarios[] = "SELECT scenario FROM run UNION SELECT scenario FROM explanation ORDER BY 1";
-
-static enum status check_known(struct store *store, const char *scenario, struct diag *diag)
-{
-    char *sql = sqlite3_mprintf("SELECT 1 FROM (%s) WHERE scenario = %Q", all_scenarios, scenario);
-    char *found = NULL, *all = NULL;
-    enum status status = join(&found, store, sql, NULL, diag);
-    if (status == STATUS_OK && !found)
-        status = join(&all, store, all_scenarios, NULL, diag);
-    if (status == STATUS_OK && !found)
-        status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run of scenario '%s'%s%s",
-            scenario, all ? "; there are: " : " and of no other", all ? all : "");
-    sqlite3_free(all);
-    sqlite3_free(found);
-    sqlite3_free(sql);
-    return status;
-}
-
-/* The SQL function that the narrowed views call, so that it is known whether any was read. */
-static void narrowed_to(sqlite3_context *context, int n, sqlite3_value **values)
-{
-    (void)n, (void)values;
-    struct store *store = sqlite3_user_data(context);
-    store->scenario_read = true;
-    sqlite3_result_text(context, store->scenario, -1, SQLITE_STATIC);
-}
-
-bool store_narrow_counted(const struct store *store)
-{
-    return store->scenario_read;
-}
-
-enum status store_narrow(struct store *store, const char *scenario, struct diag *diag)
-{
-    /* A temporary view hides what it is called after from statements, not from the views of the database. */
-    char *views = NULL;
-    enum status status = check_known(store, scenario, diag);
-    if (status == STATUS_OK)
-        status = join(&views, store,
-            "SELECT m.name FROM sqlite_schema AS m JOIN pragma_table_info(m.name) AS c "
-            "WHERE m.type IN ('table', 'view') AND c.name = 'scenario'",
-            "CREATE TEMP VIEW \"%w\" AS SELECT * FROM main.\"%w\" WHERE scenario = narrowed_to();", diag);
-    store->scenario = scenario;
-    sqlite3_create_function(store->db, "narrowed_to", 0, SQLITE_UTF8, store, narrowed_to, NULL, NULL);
-    if (status == STATUS_OK)
-        status = database_exec(store, "PRAGMA query_only = 0", "configure the connection", diag);
-    if (status == STATUS_OK)
-        status = database_exec(store, views, "narrow the results", diag);
-    if (status == STATUS_OK)
-        status = database_exec(store, "PRAGMA query_only = 1", "configure the connection", diag);
-    sqlite3_free(views);
     return status;
 }
 

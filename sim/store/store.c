@@ -57,7 +57,7 @@ enum status database_end(struct store *store, enum status status, const char *wh
     return status;
 }
 
-static enum status read_int(struct store *store, const char *sql, int *out, struct diag *diag)
+enum status database_int(struct store *store, const char *sql, int *out, struct diag *diag)
 {
     sqlite3_stmt *statement = NULL;
     bool ok =
@@ -73,11 +73,11 @@ static enum status read_int(struct store *store, const char *sql, int *out, stru
 static enum status read_version(struct store *store, int *version, struct diag *diag)
 {
     int application = 0, objects = 0;
-    enum status status = read_int(store, "PRAGMA application_id", &application, diag);
+    enum status status = database_int(store, "PRAGMA application_id", &application, diag);
     if (status == STATUS_OK)
-        status = read_int(store, "PRAGMA user_version", version, diag);
+        status = database_int(store, "PRAGMA user_version", version, diag);
     if (status == STATUS_OK)
-        status = read_int(store, "SELECT count(*) FROM sqlite_schema", &objects, diag);
+        status = database_int(store, "SELECT count(*) FROM sqlite_schema", &objects, diag);
     if (status != STATUS_OK)
         return status;
     if (application != STORE_APPLICATION_ID && (application != 0 || *version != 0 || objects != 0))
@@ -144,6 +144,8 @@ static enum status set_up(struct store *store, enum store_mode mode, struct diag
         status = copy_to_memory(store, diag);
     if (version < SCHEMA_VERSION && status == STATUS_OK)
         status = migrate(store, version, diag);
+    if (status == STATUS_OK && mode == STORE_READ) /* before there is anything temporary, which it takes away */
+        status = database_exec(store, "PRAGMA temp_store = MEMORY", "configure the connection", diag);
     if (status == STATUS_OK && mode == STORE_READ)
         status = database_causes(store, diag);
     if (status == STATUS_OK)

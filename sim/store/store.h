@@ -37,14 +37,6 @@ struct store_value {
 /* Called first with the names of the columns (as texts), then with every row. */
 typedef void (*store_row)(void *self, int n, const struct store_value *values);
 
-/* From now on store_query() sees results of this scenario alone in every table and view that has a column scenario, so
- * that what is newest there is its newest. An error when the database has no run and no explanation of it. The name is
- * borrowed until store_close(). */
-enum status store_narrow(struct store *store, const char *scenario, struct diag *diag);
-
-/* Has any statement since then read what was narrowed? One that reads fits or measurements alone has not. */
-bool store_narrow_counted(const struct store *store);
-
 /* A parameter of statements, a number: ":from_s". */
 struct store_parameter {
     const char *name;

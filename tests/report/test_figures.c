@@ -1,4 +1,5 @@
-/* Every figure of plots/ draws, without a complaint, whatever the newest run is. */
+/* Every figure of plots/ draws at 1, 10 and 1,000 points, or says in a sentence how to choose fewer; gnuplot has
+ * nothing to complain of. FLOPCAST_TEST_PICTURES=folder keeps the pictures, to look at them. */
 #include "report/report.h"
 
 #include "../store/check.h"
@@ -8,145 +9,248 @@
 #include "store/explanation.h"
 #include "store/fit.h"
 #include "store/insert.h"
+#include "store/run.h"
 #include "store/validation.h"
 
 #include <dirent.h>
+#include <math.h>
 
 #define PUT(table, ...)                                                                                                \
     store_fit_put(fit, table, (const struct record_cell[]){__VA_ARGS__},                                               \
         (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)), diag)
 
-/* Two tables of nccl-tests, one fitted and one left out, of six sizes each. */
-static void put_fit(struct store *store, struct diag *diag)
+/* n tables of nccl-tests, fitted and left out in turn, of six sizes each. */
+static void put_fit(struct store *store, int n, struct diag *diag)
 {
     struct store_fit *fit = NULL;
     store_fit_begin(&fit, store, STORE_FIT_NCCL, "measured", diag);
-    for (int place = 0; place < 2; place++) {
-        PUT(FIT_TABLE, cell_int("place", place), cell_text("use", place ? "left_out" : "fit"), cell_text("family", "f"),
-            cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
+    for (int place = 0; place < n; place++) {
+        PUT(FIT_TABLE, cell_int("place", place), cell_text("use", place % 2 ? "left_out" : "fit"),
+            cell_text("family", "f"), cell_text("source", "s"), cell_text("gpu", "g"), cell_text("topology", "t"),
             cell_text("collective", "all_reduce"), cell_int("nodes", 2), cell_int("ranks", 16), cell_text("note", ""),
             cell_real("large_error", true, 0.1), cell_real("small_error", true, 0.2));
         for (int i = 0; i < 6; i++)
             PUT(FIT_POINT, cell_int("place", place), cell_int("bytes", 1 << (10 + 2 * i)),
-                cell_real("measured_s", true, 1e-5 * (1 + i)), cell_real("predicted_s", true, 1.1e-5 * (1 + i)),
+                cell_real("measured_s", true, 1e-5 * (1 + i)),
+                cell_real("predicted_s", true, (1.1 + 0.0001 * place) * 1e-5 * (1 + i)),
                 cell_real("bus_bytes", true, 2 << (10 + 2 * i)), cell_text("algorithm", "Ring"),
                 cell_text("protocol", "LL"));
     }
     store_fit_end(fit, STATUS_OK, diag);
 }
 
-/* A log of six sizes. */
-static void put_check(struct store *store, struct diag *diag)
+/* A log of n sizes. */
+static void put_check(struct store *store, int n, struct diag *diag)
 {
     struct store_fit *fit = NULL;
     store_fit_begin(&fit, store, STORE_FIT_CHECK, "a log.txt", diag);
     PUT(FIT_CHECK_TABLE, cell_text("topology", "t"), cell_text("gpu", "g"), cell_text("collective", "all_reduce"),
         cell_int("nodes", 2), cell_int("ranks", 16), cell_real("large_error", true, 0.1),
         cell_real("small_error", false, 0));
-    for (int i = 0; i < 6; i++)
-        PUT(FIT_CHECK_POINT, cell_int("bytes", 1 << (10 + 2 * i)), cell_real("measured_s", true, 1e-5 * (1 + i)),
-            cell_real("predicted_s", true, 1.1e-5 * (1 + i)), cell_real("bus_bytes", true, 2 << (10 + 2 * i)),
-            cell_text("algorithm", i < 3 ? "Tree" : "Ring"), cell_text("protocol", "LL"));
+    for (int i = 0; i < n; i++)
+        PUT(FIT_CHECK_POINT, cell_int("bytes", (int64_t)1024 * (1 + 7 * i * i)),
+            cell_real("measured_s", true, 1e-5 * (1 + i)),
+            cell_real("predicted_s", true, (1.1 + 0.1 * (i % 3)) * 1e-5 * (1 + i)),
+            cell_real("bus_bytes", true, 2048.0 * (1 + 7 * i * i)), cell_text("algorithm", 2 * i < n ? "Tree" : "Ring"),
+            cell_text("protocol", "LL"));
     store_fit_end(fit, STATUS_OK, diag);
 }
 
-/* A product of each use. */
-static void put_gemm_fit(struct store *store, struct diag *diag)
+/* n products; of each use where there are enough. */
+static void put_gemm_fit(struct store *store, int n, struct diag *diag)
 {
     static const char *const uses[] = {"fitted", "held out", "narrow"};
     struct store_fit *fit = NULL;
     store_fit_begin(&fit, store, STORE_FIT_GEMM, "measured", diag);
-    for (int i = 0; i < 3; i++)
-        PUT(FIT_GEMM_ROW, cell_text("gpu", "g"), cell_text("dtype", "bf16"), cell_text("use", uses[i]),
-            cell_int("m", 1024), cell_int("n", 1024), cell_int("k", 1024), cell_int("batch", 1 + i),
-            cell_real("row_pieces", true, 0), cell_real("measured_s", true, 1e-5),
-            cell_real("predicted_s", true, 9e-6));
+    for (int i = 0; i < n; i++)
+        PUT(FIT_GEMM_ROW, cell_text("gpu", i < 500 ? "g" : "h"), cell_text("dtype", i % 2 ? "fp16" : "bf16"),
+            cell_text("use", n == 1 ? "held out" : uses[i / 2 % 3]), cell_int("m", 1024), cell_int("n", 1024),
+            cell_int("k", 1024), cell_int("batch", 1 + i), cell_real("row_pieces", true, 0),
+            cell_real("measured_s", true, 1e-5 * sqrt(1 + i)), cell_real("predicted_s", true, 9e-6 * sqrt(1 + i)));
     store_fit_end(fit, STATUS_OK, diag);
 }
 
-static int set_up(void **state)
+/* n published runs of some sources, without intervals. */
+static void put_validation(struct store *store, int n, struct diag *diag)
 {
-    static const char *const scenarios[] = {"t5_scaling", "t5_model_scale"}; /* what the figures ask for by name */
-    struct sample sample;
-    if (enter_folder(state) != 0)
-        return -1;
-    struct diag diag = DIAG_INIT;
-    struct store *store = must_open("sample.db", STORE_WRITE);
-    sample_init(&sample);
-    /* a step of 2 s: a kernel, and a collective that waits for its last member from 0.5 to 1 s */
-    struct exec_span spans[] = {
-        {.end = PS_PER_S, .alone = PS_PER_S, .stream = STREAM_COMPUTE, .name = "k"}, {.start = PS_PER_S / 2,
-                                                                                         .moving = PS_PER_S,
-                                                                                         .end = 2 * PS_PER_S,
-                                                                                         .is_collective = true,
-                                                                                         .stream = STREAM_COMM,
-                                                                                         .name = "c"}};
-    struct scenario_sample samples[] = {{true, {100, 2, 10}}, {true, {110, 1.8, 11}}};
-    sample.results[0].exec.spans = spans;
-    sample.results[0].exec.n_spans = 2;
-    sample.results[0].samples = samples;
-    sample.results[0].n_samples = 2;
-    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
-        sample.points[0].options.name = scenarios[i];
-        sample_put(store, &sample, &diag);
-    }
+    static const char *const sources[] = {"one", "two", "three", "four", "five", "six", "seven"};
     struct validate_table runs = {0};
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < n; i++)
         vec_push(&runs.rows, (struct validate_row){.id = "a",
-                                 .source = i < 2 ? "one" : "two",
+                                 .source = sources[i / 2 % 7],
                                  .model = "m",
                                  .gpu = "g",
                                  .strategy = "s",
-                                 .used_in_fit = i % 2 ? "" : "x.yaml",
+                                 .used_in_fit = i % 2 ? "x.yaml" : "",
                                  .reason = "",
-                                 .gpus = 8 << i,
+                                 .gpus = 8 << i % 6,
                                  .has_error = true,
-                                 .measured.tokens_per_s_per_gpu = 1000 + i,
-                                 .predicted.tokens_per_s_per_gpu = 1100,
-                                 .error = 0.1 - 0.01 * i});
-    store_put_validation(store, &runs, "runs.csv", &diag);
+                                 .measured.tokens_per_s_per_gpu = 1000 + 20 * i,
+                                 .predicted.tokens_per_s_per_gpu = (1000 + 20 * i) * (1.1 - 0.02 * (i % 9)),
+                                 .error = 0.1 - 0.02 * (i % 9)});
+    store_put_validation(store, &runs, "runs.csv", diag);
     vec_free(&runs.rows);
-    const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
-    for (int command = 0; command < 2; command++) { /* the newest has two curves */
-        int64_t first = 0;
-        for (int curve = 0; curve <= command; curve++)
-            store_put_explanation(store, &waterfall, command ? curve ? "c2" : "c1" : "old", &sample.points[0],
-                &sample.points[0], &first, &diag);
-    }
-    put_fit(store, &diag);
-    put_gemm_fit(store, &diag);
-    put_check(store, &diag);
-    store_close(store);
-    assert_string_equal(diag.text, "");
-    return 0;
 }
 
-static void every_figure_draws(void **state)
+/* A step with n kernels, and half as many collectives that wait for their last member. */
+static void put_spans(struct scenario_result *result, int n)
+{
+    int collectives = (n + 1) / 2;
+    struct exec_span *spans = xcalloc((size_t)(n + collectives), sizeof *spans);
+    for (int i = 0; i < n; i++)
+        spans[i] = (struct exec_span){.start = i * PS_PER_S / n,
+            .moving = i * PS_PER_S / n,
+            .end = (i + 1) * PS_PER_S / n,
+            .alone = PS_PER_S / n,
+            .stream = STREAM_COMPUTE,
+            .name = "k"};
+    for (int i = 0; i < collectives; i++)
+        spans[n + i] = (struct exec_span){.start = i * PS_PER_S / collectives,
+            .moving = (2 * i + 1) * PS_PER_S / collectives / 2,
+            .end = (i + 1) * PS_PER_S / collectives,
+            .is_collective = true,
+            .stream = STREAM_COMM,
+            .name = "c"};
+    result->exec.spans = spans;
+    result->exec.n_spans = n + collectives;
+}
+
+/* A scenario of n points: sizes of the cluster, then micro-batches, then sequence lengths; every eleventh is out of
+ * memory. */
+static void put_run(struct store *store, const char *scenario, int n, struct diag *diag)
+{
+    struct sample sample;
+    sample_init(&sample);
+    struct scenario_point *points = xcalloc((size_t)n, sizeof *points);
+    struct scenario_result *results = xcalloc((size_t)n, sizeof *results);
+    struct scenario_sample samples[] = {{true, {100, 2, 10}}, {true, {110, 1.8, 11}}};
+    struct exec_memory_sample timeline[2] = {{.reserved_bytes = 0x1p33}, {.time_s = 1, .reserved_bytes = 0x1p34}};
+    timeline[1].category_bytes[HBM_PARAMETERS] = timeline[0].category_bytes[HBM_PARAMETERS] = 0x1p32;
+    timeline[1].category_bytes[HBM_ACTIVATIONS] = 0x1p33;
+    for (int i = 0; i < n; i++) {
+        int of = i % 11 == 10 ? SAMPLE_OOM : i % 4 % SAMPLE_OOM;
+        points[i] = sample.points[of];
+        results[i] = sample.results[of];
+        points[i].options.name = scenario;
+        points[i].options.cluster.gpus = 8 << i % 4;
+        points[i].options.strategy.train.micro_batch = 1 << i / 4 % 5;
+        points[i].options.strategy.train.seq_len = 128 * (1 + i / 20 % 5);
+        points[i].options.strategy.train.grad_accum = 1 + i / 100 % 10;
+        results[i].tokens_per_s_per_gpu = 1000 + i;
+        results[i].exec.timeline = timeline;
+        results[i].samples = i ? NULL : samples;
+        results[i].n_samples = i ? 0 : 2;
+    }
+    put_spans(&results[0], n);
+    struct scenario_set set = sample.set;
+    set.points = points;
+    set.n_points = n;
+    struct store_run *run = NULL;
+    struct scenario_result *unused = xcalloc((size_t)n, sizeof *unused);
+    struct arena *arenas = xcalloc((size_t)n, sizeof *arenas);
+    bool *known = xcalloc((size_t)n, sizeof *known);
+    const struct scenario_doubt doubt = {0};
+    const struct store_run_options options = {.set = &set, .again = true, .doubt = &doubt, .samples = 2};
+    store_run_begin(&run, store, &options, unused, arenas, known, diag);
+    for (int i = 0; i < n && diag->worst == STATUS_OK; i++)
+        store_run_point(run, i, &results[i], diag);
+    for (int k = 0; k < 2 && diag->worst == STATUS_OK; k++)
+        store_run_sample(run, 0, k, &results[0], diag);
+    store_run_end(run);
+    free(unused);
+    free(arenas);
+    free(known);
+    free((void *)results[0].exec.spans);
+    free(points);
+    free(results);
+}
+
+/* A database with n of everything that figures show. */
+static void put_all(const char *path, int n)
+{
+    static const char *const scenarios[] = {"t5_scaling", "t5_model_scale"}; /* what the figures ask for by name */
+    struct diag diag = DIAG_INIT;
+    struct store *store = must_open(path, STORE_WRITE);
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++)
+        put_run(store, scenarios[i], n, &diag);
+    put_validation(store, n, &diag);
+    struct sample sample;
+    sample_init(&sample);
+    const struct scenario_waterfall waterfall = {.small = {100}, .large = {90}, .part = {2, 5, 0, 4, 0}, .rest = -1};
+    int64_t older = 0, first = 0;
+    store_put_explanation(store, &waterfall, "old", &sample.points[0], &sample.points[0], &older, &diag);
+    for (int curve = 0; curve < n; curve++) {
+        char label[32];
+        snprintf(label, sizeof label, "m DDP, batch %d", curve);
+        store_put_explanation(store, &waterfall, label, &sample.points[0], &sample.points[2], &first, &diag);
+    }
+    put_fit(store, n, &diag);
+    put_gemm_fit(store, n, &diag);
+    put_check(store, n, &diag);
+    store_close(store);
+    assert_string_equal(diag.text, "");
+}
+
+static int by_name(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return dot && strcmp(dot, ".sql") == 0;
+}
+
+static void every_figure_draws(int n)
 {
     static const char folder[] = FLOPCAST_SOURCE_DIR "/plots";
-    int drawn = 0;
-    (void)state;
-    DIR *plots = opendir(folder);
-    assert_non_null(plots);
-    for (struct dirent *entry = readdir(plots); entry; entry = readdir(plots)) {
-        char figure[256];
-        snprintf(figure, sizeof figure, "%s", entry->d_name);
-        char *dot = strrchr(figure, '.');
-        if (!dot || strcmp(dot, ".sql") != 0)
-            continue;
-        *dot = '\0';
+    const char *kept = getenv("FLOPCAST_TEST_PICTURES");
+    char *db = NULL;
+    assert_true(asprintf(&db, "%s/%d.db", kept ? kept : ".", n) > 0);
+    put_all(db, n);
+    struct dirent **entries = NULL;
+    int drawn = 0, count = scandir(folder, &entries, by_name, alphasort);
+    assert_true(count >= 13);
+    for (int i = 0; i < count; i++) {
+        char figure[256], *out = NULL;
+        snprintf(figure, sizeof figure, "%.*s", (int)strcspn(entries[i]->d_name, "."), entries[i]->d_name);
+        assert_true(asprintf(&out, "%s/%s-%d.png", kept ? kept : ".", figure, n) > 0);
         struct diag diag = DIAG_INIT;
-        struct report_plot plot = {.folder = folder, .figure = figure, .db = "sample.db", .out = "figure.svg"};
-        report_plot(&plot, &diag);
-        assert_string_equal(diag.text, "");
-        drawn++;
+        struct report_plot plot = {.folder = folder, .figure = figure, .db = db, .out = out};
+        if (report_plot(&plot, &diag) == STATUS_OK) {
+            if (*diag.text)
+                fail_msg("%s with %d points: %s", figure, n, diag.text);
+            drawn++;
+        } else { /* too many bars, or points of one bar */
+            assert_true(n > 1);
+            assert_non_null(strstr(diag.text, " are more than a figure has room for ("));
+            assert_non_null(strstr(diag.text, "choose points with --where, as in --where \""));
+        }
+        free(out);
+        free(entries[i]);
     }
-    closedir(plots);
-    assert_true(drawn >= 4);
+    free(entries);
+    free(db);
+    assert_true(drawn >= (n > 1 ? count - 2 : count));
+}
+
+static void one_point(void **state)
+{
+    (void)state;
+    every_figure_draws(1);
+}
+
+static void ten_points(void **state)
+{
+    (void)state;
+    every_figure_draws(10);
+}
+
+static void a_thousand_points(void **state)
+{
+    (void)state;
+    every_figure_draws(1000);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_figure_draws)};
-    return cmocka_run_group_tests(tests, set_up, leave_folder);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_point), cmocka_unit_test(ten_points), cmocka_unit_test(a_thousand_points)};
+    return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }

