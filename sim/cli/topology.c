@@ -17,8 +17,26 @@
 
 enum kind { CLUSTER, NODE, GPU };
 
+/* The kind whose table knows most keys of the file; false: two know as many. */
+static bool kind_by_keys(enum kind *kind, struct config_node root)
+{
+    const struct config_table *const tables[] = {
+        [CLUSTER] = &hw_cluster_table, [NODE] = &hw_node_table, [GPU] = &hw_gpu_table};
+    int most = -1;
+    bool alone = false;
+    for (int k = CLUSTER; k <= GPU; k++) {
+        int known = config_fit(root, tables[k]);
+        alone = known > most || (alone && known < most);
+        if (known > most) {
+            most = known;
+            *kind = (enum kind)k;
+        }
+    }
+    return alone;
+}
+
 /* What a file describes is told by what it refers to: a cluster names its node, a node its GPU, a GPU nothing. Where it
- * does not say, by the file that it extends; links: how many more are followed. */
+ * does not say, by its keys, or by the file that it extends; links: how many more are followed. */
 static enum status find_kind(enum kind *kind, const char *path, int links, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
@@ -28,7 +46,8 @@ static enum status find_kind(enum kind *kind, const char *path, int links, struc
         return status;
     struct config_node root = config_root(doc);
     *kind = config_find(root, "node").doc ? CLUSTER : config_find(root, "gpu").doc ? NODE : GPU;
-    if (*kind == GPU && !config_find(root, "gemm").doc && links > 0)
+    bool extending = *kind == GPU && config_find(root, "extends").doc;
+    if (extending && !kind_by_keys(kind, root) && links > 0)
         status = hw_extended(&extends, FILES_HARDWARE, root, arena, diag);
     if (extends && access(extends, R_OK) != 0) /* told here: of which kind it should be is not known */
         status = diag_input(diag, config_pos(config_find(root, "extends")), "cannot open '%s': %s%s", extends,

@@ -30,6 +30,11 @@ expect 0 "$FLOPCAST" topology mine/gpu.yaml
 expect 0 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/topologies/gpus/v100-sxm2-32gb.yaml"
 if grep -q '\.yaml:[0-9]*\]$' out; then fail "places in a file of its own: $(<out)"; fi
 
+# 'h100' is a cluster and a GPU; the keys say which is meant.
+printf 'extends: h100\nhbm_capacity: {value: 94 GiB, kind: assumed, source: ours}\n' >mine/short.yaml
+expect 0 "$FLOPCAST" topology mine/short.yaml
+says out "gpu H100-SXM5-80GB (Hopper, GH100), extends " "ours  [mine/short.yaml:2]"
+
 # A run has the card's memory, and the rest of the file that it extends.
 scenario a.yaml 'stack: stack.yaml'
 printf 'name: none\n' >stack.yaml
