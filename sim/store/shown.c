@@ -247,7 +247,7 @@ static enum status find_facets(struct facets *out, struct store *store, struct d
 static unsigned choose_facets(const struct facets *facets, int n_curves)
 {
     unsigned best = (1U << facets->n) - 1;
-    double fewest = INFINITY;
+    double fewest = HUGE_VAL;
     for (unsigned set = 1; set < 1U << facets->n; set++) {
         double panels = 1;
         for (int i = 0; i < facets->n; i++)
