@@ -171,6 +171,18 @@ static enum status refuse(struct store *store, const char *expression, struct ar
         diag, at(), "'%s' is no condition on points: %s; as in: gpus >= 64 AND train.micro_batch = 8", expression, why);
 }
 
+/* A condition may be any SQL, also one that does not end or that fills the memory; then it is refused. */
+enum {
+    STEPS_AT_ONCE = 1000000,
+    MOST_STEPS = 200 /* times as many: a thousand points take one */,
+    MOST_BYTES = 10000000
+};
+
+static int too_long(void *steps)
+{
+    return ++*(int *)steps > MOST_STEPS;
+}
+
 enum status where_keep(struct store *store, const char *expression, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
@@ -195,8 +207,14 @@ enum status where_keep(struct store *store, const char *expression, struct diag 
     }
     sqlite3_finalize(statement);
     const char *differ = where_differ(store, &arena);
+    int steps = 0, bytes = sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, MOST_BYTES);
+    sqlite3_progress_handler(store->db, STEPS_AT_ONCE, too_long, &steps);
     if (status == STATUS_OK && sqlite3_exec(store->db, take_out, NULL, NULL, NULL) != SQLITE_OK)
-        status = refuse(store, expression, &arena, diag);
+        status = steps > MOST_STEPS
+                     ? diag_input(diag, at(), "'%s' takes too long; write a simpler condition", expression)
+                     : refuse(store, expression, &arena, diag);
+    sqlite3_progress_handler(store->db, 0, NULL, NULL);
+    sqlite3_limit(store->db, SQLITE_LIMIT_LENGTH, bytes);
     if (status == STATUS_OK && sqlite3_changes(store->db) > 0) {
         int left = 0;
         status = database_int(store, "SELECT count(*) FROM shown_setting", &left, diag);

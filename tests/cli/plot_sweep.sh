@@ -76,6 +76,8 @@ gpus = 8) ; DROP TABLE run --|is more than one expression; join conditions with 
 "nosuch" = 8|there is no setting or column 'nosuch'
 gpus = 'unclosed|is no condition on points: 
 (SELECT count(*) FROM pragma_wal_checkpoint) = 0|is no condition on points: 
+(WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n) > 0|takes too long; write a simpler condition
+length(zeroblob(1000000000)) > 0|is no condition on points: string or blob too big
 CASES
 [[ ! -e not.svg && $(ask 'SELECT count(*) FROM run') == 1 ]] || fail "a condition did something"
 expect 2 "$FLOPCAST" plot gemm --db a.db --where 'gpus = 8'
