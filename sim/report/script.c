@@ -327,6 +327,8 @@ static enum status write_data(
     }
     if (status == STATUS_OK)
         status = check_used(plot, store_reads(store), cut, CUTS, diag);
+    if (status == STATUS_OK)
+        store_warn_unfinished(store, diag);
     store_close(store);
     return status;
 }

@@ -1,4 +1,5 @@
 #include "store/database.h"
+#include "store/shown.h"
 
 #include <string.h>
 
@@ -81,6 +82,22 @@ static enum status bind_all(struct store *store, sqlite3_stmt *statement, struct
             sqlite3_bind_double(statement, i, found->value);
     }
     return STATUS_OK;
+}
+
+void store_warn_unfinished(struct store *store, struct diag *diag)
+{
+    static const char sql[] =
+        "SELECT scenario, finished, points FROM v_unfinished WHERE run_id = (SELECT max(id) FROM run)";
+    sqlite3_stmt *statement = NULL;
+    bool found = (store->reads & STORE_READS_POINTS) &&
+                 sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK &&
+                 sqlite3_step(statement) == SQLITE_ROW;
+    if (found)
+        diag_warn(diag, (struct source_pos){.file = store->path},
+            "the newest run of '%s' has %d of %d points; it is under way, or was stopped: the same command goes on",
+            (const char *)sqlite3_column_text(statement, 0), sqlite3_column_int(statement, 1),
+            sqlite3_column_int(statement, 2));
+    sqlite3_finalize(statement);
 }
 
 enum status store_query(

@@ -48,6 +48,10 @@ struct store_parameter {
 /* From now on store_query() binds these, and refuses others. Borrowed until store_close(). */
 void store_parameters(struct store *store, struct store_parameter *parameters, int n);
 
+/* Where a statement has read results of runs, and the newest run (of the scenario, where it is narrowed) has not all of
+ * its points: a warning. */
+void store_warn_unfinished(struct store *store, struct diag *diag);
+
 /* Run one statement that reads. at: where its text stands. */
 enum status store_query(
     struct store *store, const char *sql, struct source_pos at, store_row row, void *self, struct diag *diag);

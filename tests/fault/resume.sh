@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A sweep that is killed with SIGKILL at ten random moments and started again each time ends with the rows of one that was not, bit for
+# A sweep that is killed with SIGKILL at random moments, ten in all, and started again each time ends with the rows of one that was not, bit for
 # bit, and no stored point is simulated again. The same for Ctrl-C and SIGTERM, for a full disk, and for two programs at one sweep.
 # RESUME_POINTS=1008: a sweep of Llama-2 7B on H100 instead of a tiny model's.
 set -euo pipefail
@@ -15,7 +15,7 @@ if [[ ${RESUME_POINTS:-} == 1008 ]]; then
 else
     points=96
     file=a.yaml
-    scenario a.yaml 'sweep: [{train.micro_batch: [1, 2, 4, 4096]}, {ddp.bucket_cap: [1 MiB, 5 MiB, 25 MiB]}, {cluster.gpus: [8, 64, 256, 512]}, {run.seed: [1, 2]}]'
+    scenario a.yaml 'sweep: [{train.micro_batch: [1, 2, 4, 4096]}, {ddp.bucket_cap: [1 MiB, 5 MiB, 25 MiB]}, {cluster.gpus: [8, 64, 128, 256]}, {run.seed: [1, 2]}]'
     sweep=()
 fi
 simulate() { "$FLOPCAST" run "$file" "${sweep[@]}" --format csv "$@"; } # simulate [OPTION...]
@@ -38,40 +38,44 @@ complete() { # complete DATABASE: one run with all points, each simulated once
     cmp whole.rows killed.rows || fail "the rows of $1 differ from those of a run that was not stopped"
 }
 
-expect 0 simulate
-cp out whole.csv
 began=${EPOCHREALTIME/./}
 expect 0 simulate --db whole.db
 took=$((${EPOCHREALTIME/./} - began)) # microseconds
-cmp out whole.csv || fail "a run that is stored prints other numbers"
+cp out whole.csv
 rows whole.db >whole.rows
 [[ $(wc -l <whole.rows) == "$points" ]] || fail "$(wc -l <whole.rows) rows, not $points"
 
-# Ten kills, spread over what is left each time. The next start says how many points it found.
+# Started and killed until a start comes to its end; with further databases until there were ten kills.
 RANDOM=18
-kills=0
 hits=0
-while ((kills < 10)); do
-    "$FLOPCAST" run "$file" "${sweep[@]}" --db killed.db --quiet 2>err & # no function: $! must be the program itself
-    # between a fortieth and a ninth of the whole time, and the time that the program needs to begin
-    microseconds=$((took / 40 + (took / 12) * RANDOM / 32768 + 30000))
-    sleep "$(printf '%d.%06d' $((microseconds / 1000000)) $((microseconds % 1000000)))"
-    kill -9 $! 2>/dev/null && hits=$((hits + 1))
-    wait $! 2>/dev/null || true
-    kills=$((kills + 1))
-    : >"witness.$kills"
-    [[ ! -s killed.db ]] || (witness killed.db) >"witness.$kills" 2>/dev/null || : # killed before there were tables
+killed_until_done() { # killed_until_done DATABASE
+    local status starts=0 microseconds
+    : >witnesses
+    while :; do
+        "$FLOPCAST" run "$file" "${sweep[@]}" --db "$1" --quiet 2>err & # no function: $! must be the program itself
+        microseconds=$((60000 + took * RANDOM / 262144))
+        sleep "$(printf '%d.%06d' $((microseconds / 1000000)) $((microseconds % 1000000)))"
+        kill -9 $! 2>/dev/null || true
+        status=0
+        wait $! 2>/dev/null || status=$?
+        starts=$((starts + 1))
+        [[ $status != 0 ]] || break
+        [[ $status == 137 ]] || fail "exit status $status: $(<err)"
+        hits=$((hits + 1))
+        ((starts < 200)) || fail "200 starts did not come to an end"
+        [[ ! -s $1 ]] || (witness "$1") >>witnesses 2>/dev/null || : # killed before there were tables
+    done
+    complete "$1"
+    witness "$1" | sort >witness.end
+    sort -u witnesses >witness.seen
+    [[ -z $(comm -13 witness.end witness.seen) ]] || fail "simulated again: $(comm -13 witness.end witness.seen | head -n 3)"
+    echo "$1: $starts starts, $(wc -l <witness.seen) of $points points seen between them"
+}
+for ((round = 1; hits < 10; round++)); do
+    ((round <= 10)) || fail "only $hits kills in ten sweeps"
+    killed_until_done killed$round.db
 done
-known=$(wc -l <witness.10)
-expect 0 simulate --db killed.db
-cmp out whole.csv || fail "a run that was stopped ten times prints other numbers"
-((known == 0)) || says err "$known of $points points are in killed.db already and are not simulated again"
-complete killed.db
-witness killed.db >witness.end
-for seen in witness.*; do
-    [[ -z $(comm -13 <(sort witness.end) <(sort "$seen")) ]] || fail "points of $seen were simulated again: $(comm -13 <(sort witness.end) <(sort "$seen"))"
-done
-echo "killed $hits times; $known of $points points were stored before the last start"
+mv killed1.db killed.db
 
 # All there: nothing is simulated, nothing is written.
 sum=$(cksum <killed.db)
@@ -80,9 +84,11 @@ cmp out whole.csv || fail "a run that is taken from the database prints other nu
 says err "$points of $points points are in killed.db already"
 [[ $(cksum <killed.db) == "$sum" && ! -e killed.db-wal ]] || fail "the database was changed"
 
+[[ -z ${RESUME_POINTS:-} ]] || exit 0 # the rest does not depend on the size
+
 # Ctrl-C and SIGTERM: what is finished is kept, and the program ends by the signal.
 stopped() { # stopped SIGNAL STATUS
-    local status=0
+    local status=0 kept
     timeout --preserve-status -s "$1" "$(printf '%d.%06d' $((took / 3 / 1000000)) $((took / 3 % 1000000)))" \
         "$FLOPCAST" run "$file" "${sweep[@]}" --db "$1.db" >out 2>err || status=$?
     if ((status == 0)); then return; fi # it was faster than the first time
@@ -90,13 +96,18 @@ stopped() { # stopped SIGNAL STATUS
     [[ ! -s out ]] || fail "a part of a sweep was printed: $(<out)"
     says err "ending after the points that are being simulated" "stopped; what is finished is in $1.db, and the same command goes on"
     [[ $(ask 'SELECT count(*) > 0 FROM v_unfinished' "$1.db") == 1 ]] || fail "nothing was kept"
+    kept=$(ask 'SELECT finished FROM v_unfinished' "$1.db")
+    expect 0 "$FLOPCAST" plot memory --db "$1.db" --out memory.svg
+    says err "$1.db: warning: the newest run of 'a' has $kept of $points points; it is under way, or was stopped"
     expect 0 simulate --db "$1.db"
     cmp out whole.csv || fail "after SIG$1 other numbers are printed"
     complete "$1.db"
 }
 stopped INT 130
-[[ -z ${RESUME_POINTS:-} ]] || exit 0 # the rest does not depend on the size
 stopped TERM 143
+
+expect 0 simulate
+cmp out whole.csv || fail "a run that is stored prints other numbers than one that is not"
 
 # A full disk (a limit on the size of files, which root cannot pass either) ends the sweep at the first point that it cannot store.
 expect 0 simulate --db full.db --set cluster.gpus=8
