@@ -86,8 +86,9 @@ static enum status bind_all(struct store *store, sqlite3_stmt *statement, struct
 
 void store_warn_unfinished(struct store *store, struct diag *diag)
 {
+    /* main: what the database has, not what a figure's --where leaves of it (temporary tables of the same names) */
     static const char sql[] =
-        "SELECT scenario, finished, points FROM v_unfinished WHERE run_id = (SELECT max(id) FROM run)";
+        "SELECT scenario, finished, points FROM main.v_unfinished WHERE run_id = (SELECT max(id) FROM main.run)";
     sqlite3_stmt *statement = NULL;
     bool found = (store->reads & STORE_READS_POINTS) &&
                  sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK &&

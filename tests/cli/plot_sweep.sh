@@ -25,6 +25,7 @@ draw scaling --db a.db --x attention # by its last name; texts, in the order of 
 says f.svg "tiny.json DDP, batch 2, 8 GPUs" "tiny.json DDP, batch 4, 16 GPUs"
 # Every point stands where its setting says, with its own value.
 draw scaling --db a.db --x micro_batch --where "gpus = 16 AND train.attention = 'flash'"
+[[ ! -s err ]] || fail "a condition makes a finished run look unfinished: $(<err)"
 [[ $(series f.svg points | awk '{print $4, $5}' | tr '\n' ';') == \
     "$(ask "SELECT printf('%.1f', micro_batch), tflops_per_gpu FROM point WHERE gpus = 16 AND json_extract(config, '\$.train.attention.value') = 'flash' ORDER BY 1" | tr '\n' ';')" ]] ||
     fail "points: $(series f.svg points)"
