@@ -7,11 +7,11 @@
  *   a step begins when the host has begun it and the kernels of the step before have ended (collectives and copies from
  *   and to the host may run over). Of the step before the first the trace may show nothing; then a gpu_user_annotation
  * of the step, where there is one, says when the GPU began it;
- * - else by repetition: the sequence of kernels on the busiest stream repeats after so many kernels. The rarest kernel
- *   that repeats marks where a step begins, which may be anywhere in the loop;
+ * - else by repetition: the sequence of kernels on the busiest stream repeats after a fixed number of kernels. The
+ * rarest kernel that repeats marks where a step begins, which may be anywhere in the loop;
  * - else not: the whole trace counts as one.
  *
- * A kernel's class is told by its name (trace_class.c), which is a rule of thumb: what it does not know is `other`. */
+ * A kernel's class follows from its name (trace_class.c), a rule of thumb: a name that it does not know is `other`. */
 #ifndef FLOPCAST_CALIBRATE_TRACE_H
 #define FLOPCAST_CALIBRATE_TRACE_H
 

@@ -44,7 +44,7 @@ static const char doc[] =
     "a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\v"
     "Steps are found by the annotations ProfilerStep#N, else by the repetition of the kernels. All times are those of "
     "the mean step. A collective's time includes that it waits for the last rank. Exposed communication: a collective "
-    "runs and no kernel does. Classes are told by the names of kernels; '-' is not known. A trace of `flopcast run "
+    "runs and no kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run "
     "--trace` can be checked, too.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -211,7 +211,7 @@ static void print_classes(FILE *out, const struct trace_check *check, struct are
     table_free(&table);
 }
 
-/* To so many digits; "-" for what is not known. */
+/* Rounded to a number of digits; "-" for what is not known. */
 static const char *known(struct arena *arena, double value, int digits)
 {
     return value > 0 ? arena_printf(arena, "%.*f", digits, value) : "-";

@@ -12,8 +12,8 @@ struct comm_side {
     const struct scenario_comm *comm;
 };
 
-/* A table of the collectives that take longest, at most so many, and of those of any side; the first side's order.
- * One side alone has busbw and algorithm, too. */
+/* A table of the collectives that take longest, at most `most` of them, and of those of any side; the first side's
+ * order. One side alone has busbw and algorithm, too. */
 void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena);
 
 #endif

@@ -91,7 +91,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* A change to so many digits; what rounds to nothing has no sign. */
+/* A change with a number of digits; what rounds to nothing has no sign. */
 static const char *change(double value, int digits, struct arena *arena)
 {
     double unit = pow(10, -digits);

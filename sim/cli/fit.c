@@ -123,7 +123,7 @@ static void find_batches(struct fit *fit, double room)
     free(searches);
 }
 
-/* One sequence on so many GPUs, known from the table where that says so. */
+/* One sequence on a number of GPUs, known from the table where that says so. */
 static struct answer try_one(struct fit *fit, int64_t gpus, int checkpointing)
 {
     struct footprint_options options = fit->job.options;

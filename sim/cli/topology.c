@@ -35,8 +35,8 @@ static bool kind_by_keys(enum kind *kind, struct config_node root)
     return alone;
 }
 
-/* What a file describes is told by what it refers to: a cluster names its node, a node its GPU, a GPU nothing. Where it
- * does not say, by its keys, or by the file that it extends; links: how many more are followed. */
+/* What a file describes follows from what it refers to: a cluster names its node, a node its GPU, a GPU nothing. Where
+ * it does not say, by its keys, or by the file that it extends; links: how many more are followed. */
 static enum status find_kind(enum kind *kind, const char *path, int links, struct arena *arena, struct diag *diag)
 {
     struct config_doc *doc = NULL;
@@ -61,7 +61,7 @@ static enum status find_kind(enum kind *kind, const char *path, int links, struc
 static enum status load(
     struct hw *hw, struct hw_sources *sources, const char *path, struct arena *arena, struct diag *diag)
 {
-    enum { MOST_LINKS = 16 }; /* a circle is told by the loader */
+    enum { MOST_LINKS = 16 }; /* the loader reports a circle */
     enum kind kind = GPU;
     *hw = (struct hw){0};
     *sources = (struct hw_sources){0};

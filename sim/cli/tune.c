@@ -33,7 +33,8 @@ static const struct argp_option options[] = {
     {"price", KEY_PRICE, "NAME=DOLLARS", OPTION_KEYS,
         "Dollars an hour of a GPU, as in h100=3.2, instead of its file's; may be repeated", 0},
     {"tokens", KEY_TOKENS, "N", 0,
-        "Days and dollars for so many tokens (images, samples) of training, as in 15T; K, M, B and T are powers of "
+        "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
+        "powers of "
         "1000",
         0},
     {"max-batch", KEY_MAX_BATCH, "N", 0, "Largest micro-batch tried (default: 64)", 0},

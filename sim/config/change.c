@@ -60,7 +60,7 @@ static size_t held(const struct config_doc *doc, const char *path, struct arena 
     return n;
 }
 
-/* "a: 1, b: {c: 2, d: 3}" of a, b.c and b.d; skip: so many characters of their paths are written already. */
+/* "a: 1, b: {c: 2, d: 3}" of a, b.c and b.d; skip: the number of characters of their paths that are written already. */
 static void write_additions(FILE *out, const struct additions *added, size_t skip, const char *quote)
 {
     bool *done = xcalloc((size_t)added->n, sizeof *done);

@@ -97,7 +97,7 @@ struct config_table {
     const char *what; /* "a scenario", for messages */
     const struct config_field *fields;
     int n_fields;
-    /* What is told of a key that the table, or a section of it, does not know: a sentence that says why there is no
+    /* The message for a key that the table, or a section of it, does not know: a sentence that says why there is no
      * such key; NULL: nothing. The root table's; may be NULL. */
     const char *(*unmodelled)(const char *key);
 };

@@ -29,7 +29,7 @@ enum status slow_gpus_build(struct slow_gpus *out, const struct hw *hw, int rank
 /* What is left of a rank's speed at a time. */
 double slow_gpus_share(const struct slow_gpus *slow, int rank, ps_t time);
 
-/* Whether the job of so many ranks has a GPU that the list names. */
+/* Whether a job of this number of ranks has a GPU that the list names. */
 bool slow_gpus_concern(const struct hw *hw, int ranks, const char *text);
 
 #endif

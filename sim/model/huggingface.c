@@ -4,7 +4,7 @@
  * are known to change nothing pass, others are errors or warnings (model/huggingface.h). null is the default where
  * transformers takes it so.
  *
- * sliding_window: Mistral's flash attention sees so many keys, 4,096 where the key is absent; Qwen2's only with
+ * sliding_window: Mistral's flash attention sees this number of keys, 4,096 where the key is absent; Qwen2's only with
  * use_sliding_window, in the blocks from max_window_layers on (Qwen2Config.layer_types). */
 #include "model/family.h"
 #include "model/huggingface.h"

@@ -89,7 +89,7 @@ struct model_shape {
     double head_share;        /* BERT: share of the positions whose word the head predicts */
     int64_t sliding_window; /* Llama: keys that a position attends to, itself and those just before it, where attention
                              * is fused (naive attention multiplies all and masks); 0: all before it */
-    int64_t max_window_layers; /* Llama: so many blocks, the first, attend to all all the same (Qwen2) */
+    int64_t max_window_layers; /* Llama: the number of first blocks that attend to all keys nevertheless (Qwen2) */
     bool tied_embeddings;
     bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */

@@ -118,7 +118,7 @@ static const struct config_field fields[] = {
     FIELD(sliding_window, COUNT(1, MODEL_MAX_POSITIONS),
         .help = "Llama: keys that a position attends to with flash attention; default all."),
     FIELD(max_window_layers, COUNT(0, MODEL_MAX_LAYERS),
-        .help = "Llama: the first so many blocks attend to all the same; default 0."),
+        .help = "Llama: the number of first blocks that attend to all keys nevertheless; default 0."),
     FIELD(tied_embeddings, .type = FIELD_BOOL, .help = "The head uses the embedding; default: false for llama only."),
     FIELD(gated_ffn, .type = FIELD_BOOL, .help = "Three matrices in the feed-forward layer; default: llama true."),
     FIELD(biases, .type = FIELD_BOOL, .help = "GPT: all layers (default true). Llama: q, k and v (Qwen2)."),

@@ -276,7 +276,7 @@ static enum status write_blocks(
     return status;
 }
 
-/* What was asked for, and no query of the figure has used, is told, not left out in silence. */
+/* An option that was given, and that no query of the figure has used, is an error. */
 static enum status check_used(
     const struct report_plot *plot, unsigned reads, const struct store_parameter *cut, int n, struct diag *diag)
 {

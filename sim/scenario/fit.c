@@ -108,7 +108,8 @@ static enum fit_verdict strict_verdict(const struct scenario_point *point)
     return verdict == FIT_RETRIES ? FIT_FRAGMENTED : verdict;
 }
 
-/* Every rank's allocator instead of one's: so many ops of all ranks together take about half a second (measured). */
+/* Every rank's allocator instead of one's: this number of ops of all ranks together takes about half a second
+ * (measured). */
 static bool costs_much(const struct scenario_point *point)
 {
     static const double MOST_OPS = 2e6;

@@ -57,7 +57,7 @@ says mine/fitted/gpu.yaml 'extends: "../base.yaml"'
 expect 0 "$FLOPCAST" topology mine/fitted/gpu.yaml
 says out "gpu V100-ours" "[mine/fitted/gpu.yaml:2]"
 
-# Mistakes are told in the file where they stand.
+# A mistake is reported in the file where it stands.
 printf 'extends: gpu.yaml\n' >mine/base.yaml
 expect 2 "$FLOPCAST" topology mine/gpu.yaml
 says err "mine/base.yaml:1:10: error: 'extends' leads back to 'mine/gpu.yaml'; name a file that does not extend 'mine/base.yaml'"
