@@ -1,5 +1,5 @@
-# cmake -D ROOT=<tree> -P layering.cmake: the rules of sim/layers.txt hold in the #include lines of sim/, a library of the outside
-# world is seen by one module only, no file is above 500 lines. Prints one line per violation; exit status 1 if there are any.
+# cmake -D ROOT=<tree> -P layering.cmake: the rules of sim/layers.txt hold in the #include lines of sim/, each permission there is
+# used, a library of the outside world is seen by one module only, no file is above 500 lines. Prints one line per violation; exit status 1 if there are any.
 cmake_minimum_required(VERSION 3.25)
 set(home_yaml.h config)
 set(home_csv.h config)
@@ -46,7 +46,16 @@ foreach(include IN LISTS includes)
   elseif(NOT CMAKE_MATCH_1 STREQUAL module AND NOT CMAKE_MATCH_1 IN_LIST uses_${module})
     list(JOIN uses_${module} " " uses)
     violation("${place}: error: ${module} may not use ${CMAKE_MATCH_1}; it may use: ${uses}")
+  else()
+    list(APPEND used_by_${module} ${CMAKE_MATCH_1})
   endif()
+endforeach()
+foreach(module IN LISTS modules)
+  foreach(used IN LISTS uses_${module})
+    if(NOT used IN_LIST used_by_${module})
+      violation("sim/layers.txt: error: ${module} includes nothing of ${used}; strike ${used} from its line")
+    endif()
+  endforeach()
 endforeach()
 
 execute_process(WORKING_DIRECTORY ${ROOT} OUTPUT_VARIABLE counts COMMAND grep -rc ${c_files} "" sim tests ERROR_QUIET)

@@ -15,8 +15,8 @@ macro(sound_tree)
   file(WRITE ${SCRATCH}/sim/layers.txt "# a comment\nbase:\nengine: base\nconfig: base\nstore: base engine\n")
   file(WRITE ${SCRATCH}/sim/base/base.h "#include <stdint.h>\n")
   file(WRITE ${SCRATCH}/sim/engine/engine.c "#include \"engine/engine.h\"\n\n#  include \"base/base.h\"\nint x;\n")
-  file(WRITE ${SCRATCH}/sim/config/config.c "#include <yaml.h>\n#include <csv.h>\n")
-  file(WRITE ${SCRATCH}/sim/store/store.c "#include <sqlite3.h>\n#include \"engine/engine.h\"\n")
+  file(WRITE ${SCRATCH}/sim/config/config.c "#include <yaml.h>\n#include <csv.h>\n#include \"base/base.h\"\n")
+  file(WRITE ${SCRATCH}/sim/store/store.c "#include <sqlite3.h>\n#include \"engine/engine.h\"\n#include \"base/base.h\"\n")
 endmacro()
 
 # Replace `file` of the sound tree by `text` and expect the sentence.
@@ -38,6 +38,7 @@ plant(sim/engine/engine.c "#include \"engine.h\"\n" "sim/engine/engine.c:1: erro
 plant(sim/gpu/gpu.c "#include \"base/base.h\"\n" "sim/gpu/gpu.c:1: error: gpu is no module")
 plant(sim/layers.txt "base: config\nconfig: base\nengine: base\nstore: engine base\n"
   "sim/layers.txt: error: base uses config, which is not on a line above it")
+plant(sim/config/config.c "#include <yaml.h>\n" "sim/layers.txt: error: config includes nothing of base; strike base from its line")
 plant(sim/layers.txt "base:\nengine: base\n" "sim/config/config.c:1: error: config is no module")
 
 string(REPEAT "\n" 500 lines)
