@@ -26,8 +26,7 @@ static double kernel_ps(
     alone = alone || sim->options->no_contention;
     int holding = alone ? 0 : rank->holding;
     double stretch = alone ? 1 : rank->stretch, slower = holding ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
-    double compute_s = cost->compute_s[holding] / rank->speed, memory_s = cost->memory_s * stretch;
-    double busy_s = (compute_s > memory_s ? compute_s : memory_s) * slower; /* fmax() is a call */
+    double busy_s = fmax(cost->compute_s[holding] / rank->speed, cost->memory_s * stretch) * slower;
     return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
@@ -155,8 +154,7 @@ static void begin_next(struct sim *sim, struct rank *rank)
     stream->jitter = next->jitter;
     stream->duration_ps = next->duration_ps;
     const struct plan_op *op = op_at(sim, STREAM_COMPUTE, stream->position);
-    stream->alone_ps = rank->holding ? ps_round(kernel_ps(sim, &sim->kernel_costs[op->index], rank, true, next->jitter))
-                                     : next->end - stream->started;
+    stream->alone_ps = ps_round(kernel_ps(sim, &sim->kernel_costs[op->index], rank, true, next->jitter));
 }
 
 /* The running op of a stream has ended at `end`. */

@@ -33,7 +33,7 @@ for columns in 60 80 100 120; do
 done
 on 80 bash -c "'$FLOPCAST' run a.yaml 2>err"
 says out "not shown, for want of room (--wide): " $'\033[31mOOM\033[0m' "tokens/s (/GPU)"
-for wide in "$FLOPCAST run a.yaml --wide" "COLUMNS=0 $FLOPCAST run a.yaml" "COLUMNS=1000 $FLOPCAST run a.yaml"; do
+for wide in "'$FLOPCAST' run a.yaml --wide" "COLUMNS=0 '$FLOPCAST' run a.yaml" "COLUMNS=1000 '$FLOPCAST' run a.yaml"; do
     on 80 bash -c "$wide 2>err"
     sed $'s/\033\\[[0-9]*m//g' out | cmp - whole || fail "$wide is not what a pipe gets"
 done

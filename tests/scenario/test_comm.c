@@ -13,7 +13,7 @@ static struct exec_span kernel(enum plan_stream stream, double start_ms, double 
     return (struct exec_span){.start = (ps_t)(start_ms * MS),
         .moving = (ps_t)(start_ms * MS),
         .end = (ps_t)(end_ms * MS),
-        .stream = stream,
+        .stream = (uint8_t)stream,
         .name = "kernel"};
 }
 

@@ -314,15 +314,15 @@ static void a_row_is_named_for_the_base(void **state)
                                        "a,tiny.json,cluster.yaml,8,1,2048,\n"
                                        "b,tiny.json,cluster.yaml,-8,1,128,\n"
                                        "c,tiny.json,none.yaml,8,1,128,\n"
-                                       "d,tiny.json,cluster.yaml,8,1,128,torchtitan\n");
+                                       "d,tiny.json,cluster.yaml,8,1,128,torchtitn\n");
     static const char told[] =
         "runs.csv:2:seq_len:1:1: error: 2048 tokens, but model 'tiny.json' has 1024 learned positions; use at most "
         "that many or give max_positions\n"
         "runs.csv:3:gpus:1:1: error: '-8' is too small; the least allowed is 1\n"
         "runs.csv:4:topology:1:1: error: cannot open 'none.yaml': No such file or directory; paths are relative to the "
         "table\n"
-        "runs.csv:5:stack:1:1: error: cannot open 'torchtitan': No such file or directory; paths are relative to the "
-        "table; flopcast's own is scenarios/stacks/torchtitan.yaml\n";
+        "runs.csv:5:stack:1:1: error: cannot open 'torchtitn': No such file or directory; paths are relative to the "
+        "table; did you mean 'torchtitan'?\n";
     assert_string_equal(loaded->diag.text, told);
     drop(loaded);
     write_text("base.yaml", "name: base\ntrain: {seq_len: 128, precision: bf16_mixed}\nstrategy: ddp\n");
