@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
+#include "read_all.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -159,17 +161,6 @@ static void mistakes_are_told_in_their_file(void **state)
             fail_msg("%s: %d messages: %s", cases[i].text, card->diag.n_errors, card->diag.text);
         release(card);
     }
-}
-
-static char *read_all(const char *path)
-{
-    FILE *in = fopen(path, "rb");
-    assert_non_null(in);
-    char *text = NULL;
-    size_t n = 0;
-    assert_true(getdelim(&text, &n, '\0', in) > 0);
-    fclose(in);
-    return text;
 }
 
 /* What a fit finds goes into the file that extends, and reads back; the other file stays out of it. */

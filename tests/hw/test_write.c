@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "read_all.h"
 
 #include <glob.h>
 #include <stdlib.h>
@@ -13,17 +14,6 @@
 #include <unistd.h>
 
 #define TOPOLOGIES FLOPCAST_SOURCE_DIR "/topologies/"
-
-static char *read_all(const char *path)
-{
-    FILE *in = fopen(path, "rb");
-    assert_non_null(in);
-    char *text = NULL;
-    size_t n = 0;
-    assert_true(getdelim(&text, &n, '\0', in) > 0);
-    fclose(in);
-    return text;
-}
 
 static char *changed(const char *path, const struct config_table *table, const void *now)
 {
