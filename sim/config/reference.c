@@ -79,7 +79,7 @@ static void print_section(
             print_section(out, field->section, at, arena_printf(scratch, "%s.", path), scratch);
             continue;
         }
-        if (field->type == FIELD_OVERRIDES) { /* the reference of its own file lists them */
+        if (field->type == FIELD_OVERRIDES) { /* the reference of that file lists them */
             fprintf(out, "%s%sKEY: -\n    %s\n", path, *field->key ? "." : "", field->help);
             continue;
         }

@@ -22,8 +22,8 @@
  * streams, frees cached segments (cuda_free each) and tries again (CUDACachingAllocator.cpp, release_cached_blocks):
  * the GPU has run dry when the host goes on. Out of memory ends the run and is a result. Ranks that are not folded:
  * first a folded run without noise and slow GPUs is made. Where no cudaMalloc fails in it, every rank stops where that
- * rank stopped, for as long, and memory is told from it; so what noise does to the allocator is ignored then. Where one
- * fails, each rank has a ledger of its own, as what can be used again depends on how far its GPU has come; rank 0's is
+ * rank stopped, for as long, and memory follows from it; what noise does to the allocator is ignored then. Where one
+ * fails, each rank has a separate ledger, as what can be used again depends on how far its GPU has come; rank 0's is
  * told.
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (of their taking turns on

@@ -22,7 +22,7 @@ struct slow_gpus {
 };
 
 /* text may be NULL. Names are those of the cluster's GPUs, so that one list serves jobs of any size; what is wrong with
- * it is told at `at`. Everything lives in the arena. */
+ * it is an error at `at`. Everything lives in the arena. */
 enum status slow_gpus_build(struct slow_gpus *out, const struct hw *hw, int ranks, const char *text,
     struct source_pos at, struct arena *arena, struct diag *diag);
 

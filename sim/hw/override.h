@@ -3,8 +3,8 @@
  * "cluster.node.nic_bandwidth", "gpu.gemm.bf16.peak"). A number stands alone or says kind and source as in a file.
  *
  * What is given is a struct hw of which only that is set: config_give_nothing() made it (FIELD_OVERRIDES). What holds
- * between numbers, which the tables cannot say, is checked again with the given ones; errors are told where they were
- * given. Samples (scenario/sample.h) do not vary what is given: it is a choice, not an estimate. */
+ * between numbers, which the tables cannot say, is checked again with the given ones; errors are reported where they
+ * were given. Samples (scenario/sample.h) do not vary what is given: it is a choice, not an estimate. */
 #ifndef FLOPCAST_HW_OVERRIDE_H
 #define FLOPCAST_HW_OVERRIDE_H
 

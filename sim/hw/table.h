@@ -33,7 +33,7 @@
     }
 
 /* Load the document at source->path, over those that it extends, through the table into `into`; strings go to the
- * arena. Files that it names and nobody can read are told here, where they are named. */
+ * arena. If a file that it names cannot be read, the error stands where it is named. */
 enum status hw_read(
     void *into, const struct config_table *table, struct hw_source *source, struct arena *arena, struct diag *diag);
 

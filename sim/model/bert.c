@@ -1,7 +1,7 @@
 /* BERT: an encoder whose every sublayer ends in dropout, residual and LayerNorm, and a head (enum bert_head): for
  * masked words and the next sentence, for words alone, for classes of sequences, or none. As the classes of Hugging
  * Face transformers run it in eager mode; names as in BertForPreTraining. The decoder of the words' head is the word
- * embedding, with a bias of its own.
+ * embedding, with a separate bias.
  *
  * head_share below 1: the words' head sees the masked positions only, as NVIDIA's DeepLearningExamples have it
  * (sequence_output_is_dense); Hugging Face's sees all.

@@ -48,7 +48,7 @@ struct scenario_step scenario_step(const struct exec_breakdown *breakdown, doubl
     return step;
 }
 
-/* The largest of values from first on but for one of them (-1: none); -1 when none is above 0. */
+/* The largest of values from first on, one of them left out (-1: none); -1 when none is above 0. */
 static int largest(const double *values, int first, int n, int but)
 {
     int found = -1;

@@ -118,7 +118,7 @@ const char *scenario_channels_sentence(struct arena *arena, const struct scenari
     if (comm->n_items == 0 || scenario_comm_most(comm->bound_s) != COLL_BOUND_CHANNELS)
         return NULL;
     enum coll_algorithm algorithm = longest_bound(comm, COLL_BOUND_CHANNELS);
-    if (algorithm == COLL_TREE || !coll_by_channels(algorithm)) /* a tree's have a bound of their own */
+    if (algorithm == COLL_TREE || !coll_by_channels(algorithm)) /* a tree's channels have another bound */
         return NULL;
     return arena_printf(arena, "Across nodes NCCL lays %s. NCCL_MIN_CTAS lays more (here: cluster.nccl_channels).",
         coll_channels_words(words, sizeof words, hw));

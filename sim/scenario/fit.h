@@ -15,7 +15,7 @@
 
 #include "scenario/scenario.h"
 
-/* A point of no file: defaults, but for this strategy, and noise as the cluster has it. STATUS_INPUT: there can be no
+/* A point of no file: defaults with this strategy, and noise as the cluster has it. STATUS_INPUT: there can be no
  * such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why. */
 enum status fit_point(struct scenario_point *out, const struct hw *hw, const struct model *model,
     const struct strategy_options *strategy, int64_t gpus, struct diag *diag);

@@ -14,7 +14,7 @@ struct scenario_identity {
 /* Of the program (base/build.h) and of every value that is put in: settings with the seed, model, cluster, node and GPU
  * with what the stack makes of it. Not of names and places of files: what they hold counts; nor of what only
  * accompanies a result: name, description, assumptions, published figures. The point's exec options are those that
- * scenario_load left, but for what is traced. */
+ * scenario_load left, except what is traced. */
 void scenario_identify(struct scenario_identity *out, const struct scenario_point *point);
 
 /* Beside the identity, what its samples depend on: correlations, what the model leaves out, and which numbers the

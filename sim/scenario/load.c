@@ -100,7 +100,7 @@ enum status scenario_override_parse(
     if (!*override->value)
         return diag_input(diag, (struct source_pos){.file = name}, "no value; write one behind '='");
     enum status status = config_parse(out, name, override->value, strlen(override->value), diag);
-    if (status != STATUS_OK && strchr("*&!%@`", *override->value)) /* what YAML has a use of its own for */
+    if (status != STATUS_OK && strchr("*&!%@`", *override->value)) /* what means something to YAML */
         diag_input(diag, (struct source_pos){.file = name},
             "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'", *override->value,
             override->key, override->value);

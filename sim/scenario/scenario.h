@@ -100,7 +100,7 @@ struct scenario_override { /* one --set key=value */
     const char *key, *value;
 };
 
-/* The value as a document that messages call name; what YAML would misread is told. *out is NULL after an error. */
+/* The value as a document that messages call name; what YAML would misread is an error. *out is NULL after an error. */
 enum status scenario_override_parse(
     struct config_doc **out, const struct scenario_override *override, const char *name, struct diag *diag);
 
@@ -159,7 +159,7 @@ struct scenario_work {
     void *self; /* of both */
 };
 
-/* The same but for those known. When keep ended it, what is missing was not touched. */
+/* The same without those known. When keep ended it, what is missing was not touched. */
 enum status scenario_simulate_some(struct scenario_result *results, struct arena *arenas,
     const struct scenario_set *set, const struct scenario_work *work, struct diag *diag);
 

@@ -9,7 +9,7 @@
  *
  * What is known: results of points with the same identity (scenario/identity.h), of whatever run, are taken from the
  * database. When the newest run of the scenario has the same points in the same order, under the same names, it goes
- * on, or is left as it is where it has them all. Otherwise a run is added, which has rows of its own also for points
+ * on, or is left as it is where it has them all. Otherwise a run is added, which has separate rows also for points
  * whose results were taken; point.simulated_id says where from. A run is never there without a point.
  *
  * While a run is written the database is in SQLite's WAL mode with synchronous = NORMAL, where that works: a commit

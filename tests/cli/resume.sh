@@ -60,7 +60,7 @@ says err "a: 3 of 3 points are in a.db already" "b: 3 of 3 points are in a.db al
 [[ $(ask "SELECT DISTINCT json_extract(config, '\$.name.value') FROM point JOIN run ON run.id = run_id WHERE scenario = 'b'") == b ]] ||
     fail "the name of a point that was taken"
 
-# --again simulates all, in a run of its own.
+# --again simulates all, in a separate run.
 before=$(count run)
 expect 0 "$FLOPCAST" run a.yaml --db a.db --again
 [[ $(count run) == $((before + 1)) && $(ask 'SELECT count(*) FROM point WHERE run_id = (SELECT max(id) FROM run) AND simulated_id IS NULL') == 3 ]] ||

@@ -46,7 +46,7 @@ static void check(const struct machine *machine)
  * 8 4 x 200 Gb/s of 4 GH200: 8 (Slingshot)
  * 9 H20, 2 of the GPUs with a NIC each: 8 (nccl#1189, the search "4 x 24": two a NIC after the split)
  * 10 8 x 400 Gb/s of B200: 16 (MIT, 2 x 8) */
-static void logs_show_so_many(void **state)
+static void counts_of_the_logs(void **state)
 {
     (void)state;
     static const struct machine machines[] = {
@@ -137,7 +137,7 @@ static void a_faster_nic_helps_where_it_binds(void **state)
     assert_int_equal(coll_bound(&after), COLL_BOUND_LATENCY);
 }
 
-/* The other bounds, each of its own making. In a node 100 GB/s of NVLink, or of PCIe. LL's flags. Uplinks of a third of
+/* The other bounds, one by one. In a node 100 GB/s of NVLink, or of PCIe. LL's flags. Uplinks of a third of
  * the NICs. Copies through host memory. Of a group of one: nothing. */
 static void each_bound_has_its_name(void **state)
 {
@@ -170,7 +170,7 @@ static void each_bound_has_its_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logs_show_so_many),
+        cmocka_unit_test(counts_of_the_logs),
         cmocka_unit_test(faster_nics_open_more_where_there_is_room),
         cmocka_unit_test(pcie_bounds_nics),
         cmocka_unit_test(a_faster_nic_helps_where_it_binds),

@@ -179,7 +179,7 @@ static void later_costs_less(void **state)
     assert_true(run_with(&cases[0], "node1.gpu3=50 % at 0 s", &arena).step_time_s == last_s);
     struct exec_result none = run_with(&cases[0], NULL, &arena);
     double end_s = s_from_ps(none.last_step_end);
-    for (int left = 9; left > 0; left--) { /* so many tenths of the two measured steps are left */
+    for (int left = 9; left > 0; left--) { /* tenths of the two measured steps that are left */
         double at_s = end_s - 2 * none.step_time_s * left / 10;
         const char *slow = arena_printf(&arena, "node1.gpu3=50 %% at %g s", at_s);
         double step_s = run_with(&cases[0], slow, &arena).step_time_s;

@@ -76,7 +76,7 @@ static struct sample *sample_init(struct sample *sample)
     return sample;
 }
 
-/* A run of its own, whatever the database has. */
+/* A separate run, whatever the database has. */
 static inline enum status sample_put(struct store *store, const struct sample *sample, struct diag *diag)
 {
     struct store_run *run = NULL;

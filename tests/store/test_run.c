@@ -37,7 +37,7 @@ static void end(struct held *held)
         arena_release(&held->arenas[i]);
 }
 
-/* Every number that a result holds gets a value of its own; what comes back makes the same record. */
+/* Every number that a result holds gets a different value; what comes back makes the same record. */
 static void number_all(struct sample *sample, int i)
 {
     struct scenario_result *result = &sample->results[i];
@@ -129,7 +129,7 @@ static void a_run_goes_on_with_what_is_missing(void **state)
     store_close(store);
 }
 
-/* Another sweep with the same points, here in another order and under another name: rows of its own. */
+/* Another sweep with the same points, here in another order and under another name: separate rows. */
 static void another_run_takes_what_is_alike(void **state)
 {
     (void)state;
