@@ -1,0 +1,122 @@
+#include "mesh/mesh.h"
+
+#include "base/status.h"
+
+#include <string.h>
+
+const char *const mesh_axis_names[] = {"tp", "cp", "ep", "dp_shard", "dp_replicate", "pp", NULL};
+const char *const mesh_order_default = "tp-cp-ep-dp-pp";
+
+/* The axes that a word of an order stands for; 0: none. */
+static unsigned axes_of(const char *word, size_t length)
+{
+    for (int a = 0; a < AXIS_COUNT; a++)
+        if (strlen(mesh_axis_names[a]) == length && strncmp(word, mesh_axis_names[a], length) == 0)
+            return 1U << a;
+    return length == 2 && strncmp(word, "dp", 2) == 0 ? AXES_DP : 0;
+}
+
+bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order, const char **bad)
+{
+    unsigned seen = 0;
+    *out = (struct mesh){.ranks = 1};
+    for (int a = 0; a < AXIS_COUNT; a++)
+        out->size[a] = size[a] > 0 ? size[a] : 1;
+    for (const char *word = order; *word;) {
+        size_t length = strcspn(word, "-");
+        unsigned axes = axes_of(word, length);
+        *bad = word;
+        if (axes == 0 || (axes & seen))
+            return false;
+        seen |= axes;
+        for (int a = 0; a < AXIS_COUNT; a++)
+            if (axes & 1U << a) {
+                out->stride[a] = out->ranks;
+                out->ranks *= out->size[a];
+            }
+        word += length + (word[length] == '-');
+    }
+    *bad = order + strlen(order);
+    for (int a = 0; a < AXIS_COUNT; a++)
+        if (!(seen & 1U << a)) {
+            if (out->size[a] > 1)
+                return false;
+            out->stride[a] = out->ranks;
+        }
+    return true;
+}
+
+struct mesh mesh_data_parallel(int ranks, int shard)
+{
+    BUG_IF(shard < 1 || ranks < 1 || ranks % shard != 0, "%d ranks in shards of %d", ranks, shard);
+    struct mesh mesh;
+    const char *bad;
+    int size[AXIS_COUNT] = {[AXIS_DP_SHARD] = shard, [AXIS_DP_REPLICATE] = ranks / shard};
+    bool built = mesh_build(&mesh, size, mesh_order_default, &bad);
+    BUG_IF(!built, "%s", bad);
+    return mesh;
+}
+
+int mesh_coordinate(const struct mesh *mesh, int rank, enum mesh_axis axis)
+{
+    return rank / mesh->stride[axis] % mesh->size[axis];
+}
+
+int mesh_neighbour(const struct mesh *mesh, int rank, enum mesh_axis axis, int delta)
+{
+    int size = mesh->size[axis], at = mesh_coordinate(mesh, rank, axis), to = ((at + delta) % size + size) % size;
+    return rank + (to - at) * mesh->stride[axis];
+}
+
+struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes)
+{
+    int size = 1, stride = 0, end = 0;
+    for (int a = 0; a < AXIS_COUNT; a++) {
+        if (!(axes & 1U << a) || mesh->size[a] == 1)
+            continue;
+        size *= mesh->size[a];
+        stride = stride == 0 || mesh->stride[a] < stride ? mesh->stride[a] : stride;
+        end = mesh->stride[a] * mesh->size[a] > end ? mesh->stride[a] * mesh->size[a] : end;
+    }
+    if (size == 1)
+        return (struct mesh_group){1, 1, 1, 1, 0};
+    BUG_IF(stride * size != end, "axes %x do not lie side by side", axes);
+    return (struct mesh_group){.size = size, .stride = stride, .width = stride, .period = end};
+}
+
+struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int first, int second)
+{
+    int stride = mesh->stride[axis];
+    BUG_IF(first < 0 || second <= first || second >= mesh->size[axis], "places %d and %d of %d", first, second,
+        mesh->size[axis]);
+    return (struct mesh_group){.size = 2,
+        .stride = (second - first) * stride,
+        .width = stride,
+        .period = stride * mesh->size[axis],
+        .offset = first * stride};
+}
+
+bool mesh_group_is_valid(const struct mesh_group *group, int ranks)
+{
+    return group->size >= 1 && group->stride >= 1 && group->width >= 1 && group->width <= group->stride &&
+           group->offset >= 0 && group->period >= 1 && ranks % group->period == 0 &&
+           group->offset + (group->size - 1) * group->stride + group->width <= group->period;
+}
+
+int mesh_group_instances(const struct mesh_group *group, int ranks)
+{
+    return ranks / group->period * group->width;
+}
+
+int mesh_group_first(const struct mesh_group *group, int instance)
+{
+    return instance / group->width * group->period + group->offset + instance % group->width;
+}
+
+int mesh_group_instance(const struct mesh_group *group, int rank)
+{
+    int place = rank % group->period - group->offset, within = place % group->stride;
+    if (place < 0 || within >= group->width || place / group->stride >= group->size)
+        return -1;
+    return rank / group->period * group->width + within;
+}

@@ -1,0 +1,59 @@
+/* The ranks of a job as a grid of named axes, and the process groups that follow from it.
+ *
+ * rank = sum over axes of coordinate x stride. The order of the axes says which strides: the innermost axis has 1, so
+ * that its groups lie on neighbouring GPUs. It is a setting: Megatron's RankGenerator has "tp-cp-ep-dp-pp", torchtitan
+ * and nanotron put pipeline stages outermost with data parallelism next to them ("tp-cp-dp-pp"), nanotron also
+ * "tp-dp-pp".
+ *
+ * Data parallelism is two axes, as HYBRID_SHARD has it: AXIS_DP_SHARD ranks share one copy of the model,
+ * AXIS_DP_REPLICATE ranks hold copies of the same shard. "dp" in an order stands for both, the sharded one inside.
+ *
+ * A group is a set of axes that lie side by side in the order (axes of size 1 do not count); its members are a constant
+ * stride apart, as coll_group has it. Not modelled: a group over axes with another one between them, and a second grid
+ * for experts (Megatron's expert_decoder_rank_generator). */
+#ifndef FLOPCAST_MESH_MESH_H
+#define FLOPCAST_MESH_MESH_H
+
+#include <stdbool.h>
+
+enum mesh_axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_DP_SHARD, AXIS_DP_REPLICATE, AXIS_PP, AXIS_COUNT };
+extern const char *const mesh_axis_names[AXIS_COUNT + 1]; /* "tp", "cp", "ep", "dp_shard", "dp_replicate", "pp" */
+extern const char *const mesh_order_default;              /* "tp-cp-ep-dp-pp" */
+
+/* All axes of data parallelism. */
+enum { AXES_DP = 1 << AXIS_DP_SHARD | 1 << AXIS_DP_REPLICATE, AXES_ALL = (1 << AXIS_COUNT) - 1 };
+
+struct mesh {
+    int ranks; /* product of the sizes */
+    int size[AXIS_COUNT], stride[AXIS_COUNT];
+};
+
+/* Sizes of 0 mean 1. False: the order has a word that is no axis, has one twice, or lacks an axis larger than 1; then
+ * *bad is where in the order, or its end. */
+bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order, const char **bad);
+/* A mesh of data parallelism only: ranks / shard copies of the model, each over shard ranks. BUG unless shard divides
+ * ranks. */
+struct mesh mesh_data_parallel(int ranks, int shard);
+
+int mesh_coordinate(const struct mesh *mesh, int rank, enum mesh_axis axis);
+/* The rank whose coordinate on the axis is by delta larger, around the end. */
+int mesh_neighbour(const struct mesh *mesh, int rank, enum mesh_axis axis, int delta);
+
+/* Ranks first, first + stride, ..., size of them, for every first that the period has: those r with r % period in
+ * [offset, offset + width). A rank is in one instance of the group at most. */
+struct mesh_group {
+    int size, stride;
+    int width, period, offset;
+};
+
+/* All ranks that differ in these axes only (1 << AXIS_TP | ...). BUG where another axis lies between them. */
+struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes);
+/* The ranks at two places on one axis, as Megatron's embedding group has it: first and last pipeline stage. */
+struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int first, int second);
+
+bool mesh_group_is_valid(const struct mesh_group *group, int ranks);
+int mesh_group_instances(const struct mesh_group *group, int ranks);
+int mesh_group_first(const struct mesh_group *group, int instance); /* its lowest rank */
+int mesh_group_instance(const struct mesh_group *group, int rank);  /* -1: the rank is in none */
+
+#endif
