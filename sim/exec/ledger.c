@@ -1,18 +1,14 @@
-/* The HBM of ranks in host program order, and what the plan would need on a GPU without limit.
- */
+/* The HBM of ranks in host program order. */
+#include "exec/peak.h"
 #include "exec/state.h"
 
-static int communicators(const struct plan *plan)
-{
-    int n = 0;
-    for (int g = 0; g < plan->groups.n; g++)
-        n += plan->groups.at[g].size > 1;
-    return n;
-}
+#include <string.h>
 
 static int64_t fixed_bytes(const struct sim *sim)
 {
-    return (int64_t)(sim->hw->gpu.context_bytes.value + communicators(sim->plan) * sim->hw->node.nccl_bytes.value);
+    double fixed[HBM_CATEGORY_COUNT] = {0};
+    exec_fixed_memory(fixed, sim->plan, sim->hw);
+    return (int64_t)(fixed[HBM_CONTEXT] + fixed[HBM_NCCL]);
 }
 
 static void fail(struct sim *sim, const struct plan_buffer *buffer)
@@ -164,35 +160,12 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     return true;
 }
 
-/* The peak of two steps in program order, if HBM had no end: what is kept from the first one on is there in the second.
- */
 static void required(const struct sim *sim, struct exec_memory *memory)
 {
-    enum { STEPS = 2 };
-    const struct plan *plan = sim->plan;
-    int64_t now[HBM_CATEGORY_COUNT] = {0}, total = 0, peak = -1;
-    for (int i = 0; i < plan->setup.n + STEPS * plan->ops.n; i++) {
-        int32_t past = i - plan->setup.n;
-        const struct plan_op *op = past < 0 ? NULL : &plan->ops.at[past % plan->ops.n];
-        if (op && (!plan_op_is_memory(op) || (op->kind == OP_KEEP && past >= plan->ops.n)))
-            continue;
-        const struct plan_buffer *buffer = &plan->buffers.at[op ? op->index : plan->setup.at[i]];
-        int64_t bytes = hbm_round(buffer->bytes) * (op && op->kind == OP_FREE ? -1 : 1);
-        now[buffer->category] += bytes;
-        total += bytes;
-        if (total > peak) {
-            peak = total;
-            for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-                memory->required_category_bytes[c] = (double)now[c];
-        }
-    }
-    memory->required_bytes = (double)(peak + fixed_bytes(sim));
-}
-
-static void set_fixed(const struct sim *sim, double *category_bytes)
-{
-    category_bytes[HBM_CONTEXT] = sim->hw->gpu.context_bytes.value;
-    category_bytes[HBM_NCCL] = communicators(sim->plan) * sim->hw->node.nccl_bytes.value;
+    struct exec_peak peak;
+    exec_peak(&peak, sim->plan, sim->hw);
+    memory->required_bytes = peak.total_bytes;
+    memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
 }
 
 void ledger_result(struct sim *sim)
@@ -207,9 +180,7 @@ void ledger_result(struct sim *sim)
     memory->alloc_stall_s = s_from_ps(ledger->stall) / (double)sim->options->steps;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
-    set_fixed(sim, memory->peak_category_bytes);
-    if (sim->out_of_memory) {
+    exec_fixed_memory(memory->peak_category_bytes, sim->plan, sim->hw);
+    if (sim->out_of_memory)
         required(sim, memory);
-        set_fixed(sim, memory->required_category_bytes);
-    }
 }
