@@ -2,7 +2,7 @@
 
 #include "calibrate/fit_nccl.h"
 
-#include "exec/alone.h"
+#include "fabric/alone.h"
 #include "store/fit.h"
 
 #include <gsl/gsl_sort.h>

@@ -3,7 +3,7 @@
 #include "calibrate/check_nccl.h"
 #include "calibrate/filed.h"
 
-#include "exec/alone.h"
+#include "fabric/alone.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "cli/table.h"
 
 #include "base/files.h"
-#include "exec/alone.h"
+#include "fabric/alone.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (calibrate/import_nccl.c). */
 static void print_ranks(const struct collective_command *command, const struct hw *hw)
 {
-    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* exec/alone.h */
+    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/alone.h */
     if (command->gpus > LISTED_GPUS) {
         printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
         return;

@@ -14,10 +14,10 @@
  * of a chunk, by LL and LL128, which pass data on line by line, none inside a node and all of them where the proxy
  * sends.
  *
- * exec/detailed.h, cut as NCCL cuts, does the same for Simple. LL and LL128 round the knee between the two, hypot(): in
- * the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100 (NVIDIA/nccl-tests#309,
- * Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left out: 19.4, 20.2, 25.4, 47.1,
- * 93.5 ms from 1 to 16 GiB) would like a sharper one.
+ * fabric/detailed.h, cut as NCCL cuts, does the same for Simple. LL and LL128 round the knee between the two, hypot():
+ * in the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
+ * (NVIDIA/nccl-tests#309, Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left
+ * out: 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB) would like a sharper one.
  *
  * A broadcast's or reduce's pipeline fills once, so nothing hides: all hops and crossings, and at each crossing a slot
  * of every channel, which the proxy sends when it is complete. NCCL's own estimate counts no slots, so they do not

@@ -9,10 +9,10 @@
  * too.
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
- * stream per entity. GPUs may be slow by name, from a time on (exec/slow.h). With all noise off and no GPU slower than
- * another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where links
- * differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job, and
- * without degraded links for groups inside a node; a plan with others is not folded.
+ * stream per entity. GPUs may be slow by name, from a time on (fabric/slow.h). With all noise off and no GPU slower
+ * than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where
+ * links differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job,
+ * and without degraded links for groups inside a node; a plan with others is not folded.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span), and
  * what the host thread did in it (exec_host_span). Off by default; it changes nothing of what is simulated.
@@ -60,8 +60,8 @@ struct exec_options {
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
-    const char *degraded_links; /* as exec/fabric.h has it; NULL: none */
-    const char *slow_gpus;      /* as exec/slow.h has it; NULL: none */
+    const char *degraded_links; /* as fabric/fabric.h has it; NULL: none */
+    const char *slow_gpus;      /* as fabric/slow.h has it; NULL: none */
     bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on the
                                    job's own */

@@ -5,9 +5,9 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 #include "exec/hbm.h"
-#include "exec/slow.h"
+#include "fabric/slow.h"
 #include "net/net.h"
 
 /* Durations of a kernel, seconds: compute by what collectives hold (rank->holding); the rest as in kernel.h. */

@@ -1,6 +1,6 @@
 /* Settings that somebody gave and that the job does not read: those of another strategy, a sharding group where nothing
  * is sharded in groups ... One warning for each kind of them. */
-#include "exec/slow.h"
+#include "fabric/slow.h"
 #include "scenario/file.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Which links a collective loads on a network of switches, and what that does to its time. */
-#include "exec/alone.h"
+#include "fabric/alone.h"
 #include "exec/exec.h"
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "switches.h"
+#include "../fabric/switches.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* GPUs that are slow, by name and from a time on. */
-#include "exec/slow.h"
+#include "fabric/slow.h"
 
 #include <stdarg.h>
 #include <stddef.h>

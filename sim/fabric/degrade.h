@@ -5,8 +5,8 @@
  * Without a time from the start of the run, warm-up steps included. An entry with the same pattern as an earlier one
  * takes its place from its time on ("x=0 at 2 s, x=1 at 5 s" is a link that comes back); different patterns that name
  * one thing multiply. Patterns are the shell's (*, ?, [..]). */
-#ifndef FLOPCAST_EXEC_DEGRADE_H
-#define FLOPCAST_EXEC_DEGRADE_H
+#ifndef FLOPCAST_FABRIC_DEGRADE_H
+#define FLOPCAST_FABRIC_DEGRADE_H
 
 #include "base/arena.h"
 #include "base/units.h"

@@ -1,11 +1,11 @@
 /* One collective alone on a cluster, with nothing else on its links: NCCL's choice and cost (coll/), at the rate that
- * the links of exec/fabric.h carry, as exec_run has it for a collective beside nothing. It matters where links differ:
- * a network of switches, degraded links; elsewhere the rate of coll/ is theirs.
+ * the links of fabric/fabric.h carry, as exec_run has it for a collective beside nothing. It matters where links
+ * differ: a network of switches, degraded links; elsewhere the rate of coll/ is theirs.
  *
  * The choice of algorithm does not see the switches, as NCCL's does not. Ignored: capacities that change during a run;
  * the links are those of its start. */
-#ifndef FLOPCAST_EXEC_ALONE_H
-#define FLOPCAST_EXEC_ALONE_H
+#ifndef FLOPCAST_FABRIC_ALONE_H
+#define FLOPCAST_FABRIC_ALONE_H
 
 #include "base/arena.h"
 #include "coll/coll.h"

@@ -9,18 +9,18 @@
  * them at least. A group's rings (or trees) are rotated over the NICs of its GPUs, each with its part of the data, and
  * stay on their rail; each hop between two nodes is `connections` connections a NIC.
  *
- * Degraded links (exec/degrade.h) by the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled: node<n>.nics.out
+ * Degraded links (fabric/degrade.h) by the names gpu<rank>.nvlink, node<n>.nic<i>.out and .in (pooled: node<n>.nics.out
  * and .in), leaf<l>.up<k> and .down<k>, pod<p>.up<k> and .down<k>. A failed cable between switches is routed around:
  * adaptive routing has one cable less, ECMP hashes anew; in the middle of a run traffic on its way is moved too, at
  * once (no time for routes to settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the
  * job, and so is a failure that leaves two leaves without a way.
  *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
-#ifndef FLOPCAST_EXEC_FABRIC_H
-#define FLOPCAST_EXEC_FABRIC_H
+#ifndef FLOPCAST_FABRIC_FABRIC_H
+#define FLOPCAST_FABRIC_FABRIC_H
 
 #include "coll/coll.h"
-#include "exec/degrade.h"
+#include "fabric/degrade.h"
 #include "hw/hw.h"
 #include "net/maxmin.h"
 

@@ -1,4 +1,4 @@
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* A small network of switches, and what a collective loads of it. Include after cmocka.h. */
-#ifndef FLOPCAST_TESTS_EXEC_SWITCHES_H
-#define FLOPCAST_TESTS_EXEC_SWITCHES_H
+#ifndef FLOPCAST_TESTS_FABRIC_SWITCHES_H
+#define FLOPCAST_TESTS_FABRIC_SWITCHES_H
 
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 
 #include "../near.h"
 

@@ -1,4 +1,4 @@
-/* Fluid against detailed: coll/ prices a collective as latency + bytes / rate; exec/detailed.h sends every message.
+/* Fluid against detailed: coll/ prices a collective as latency + bytes / rate; fabric/detailed.h sends every message.
  *
  * Where both claim the same thing they agree within 2 %, from 2 to 512 ranks. Rings in one node, or with one rank a
  * node, as NCCL cuts too: at every size, to rounding. Rings over whole nodes and trees cut finely: where latency or
@@ -16,8 +16,8 @@
  * - Three nodes: neither tree has a node with two children, so the busiest sends 1.5 S where the fluid mode says 2 S.
  *
  * - A tree limited by NVLink: fluid counts 2 (n - 1) / n S a GPU, the chains send 2 (p - 1) / p S over NVLink. */
-#include "exec/detailed.h"
-#include "exec/fabric.h"
+#include "fabric/detailed.h"
+#include "fabric/fabric.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,12 +120,12 @@ static void rings_as_nccl_cuts_agree(void **state)
         struct pair small = compare(COLL_ALL_GATHER, COLL_RING, 2e3 * group.size, group, &hw, nccl);
         assert_near(small.detailed_s, small.fluid_s + (several ? 26.7e-6 - 3.4e-6 : 0), 0.02 * small.fluid_s);
         AGREE(compare(COLL_ALL_GATHER, COLL_RING, 2e8 * group.size, group, &hw, nccl), 0.02);
-        for (double bytes = 1e5; bytes < 1e8; bytes *= nodes == 64 ? 1000 : 4)
+        for (int kilobytes = 100; kilobytes < 100000; kilobytes *= nodes == 64 ? 1000 : 4)
             if (several) {
-                struct pair p = compare(COLL_ALL_GATHER, COLL_RING, bytes * group.size, group, &hw, nccl);
+                struct pair p = compare(COLL_ALL_GATHER, COLL_RING, 1e3 * kilobytes * group.size, group, &hw, nccl);
                 assert_near(p.detailed_s, p.fluid_s, 0.03 * p.fluid_s + 26.7e-6 - 3.4e-6);
             } else {
-                AGREE(compare(COLL_ALL_GATHER, COLL_RING, bytes * group.size, group, &hw, nccl), 1e-3);
+                AGREE(compare(COLL_ALL_GATHER, COLL_RING, 1e3 * kilobytes * group.size, group, &hw, nccl), 1e-3);
             }
     }
 }

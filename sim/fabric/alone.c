@@ -1,6 +1,6 @@
-#include "exec/alone.h"
+#include "fabric/alone.h"
 
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Detailed mode: every slice of every chunk of every step of one collective is a message of its own over the links of
- * exec/fabric.h, on the engine. The yardstick for the fluid mode of coll/ and collective.c, which prices the same
- * collective as latency + bytes / rate.
+ * fabric/fabric.h, on the engine. The yardstick for the fluid mode of coll/ and exec/collective.c, which prices the
+ * same collective as latency + bytes / rate.
  *
  * A connection from a rank to the next sends its messages in order, one at a time; each takes its links at max-min fair
  * rates and arrives a hop latency after its last byte left, while the connection goes on; inside a node, a ring's hop
@@ -14,8 +14,8 @@
  * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast), double binary tree and CollNetChain (all_reduce),
  * on any regular group; CollNetChain over several nodes of a cluster that has it. Ignored: the end of a buffer's
  * credits (8 steps of a connection), channels that drift apart, other traffic. */
-#ifndef FLOPCAST_EXEC_DETAILED_H
-#define FLOPCAST_EXEC_DETAILED_H
+#ifndef FLOPCAST_FABRIC_DETAILED_H
+#define FLOPCAST_FABRIC_DETAILED_H
 
 #include "coll/coll.h"
 #include "hw/hw.h"
@@ -23,7 +23,7 @@
 struct detailed_options {
     double chunk_bytes;         /* at most, of one channel and step; may be infinite */
     int slices;                 /* messages of a chunk */
-    const char *degraded_links; /* as exec/fabric.h has it, of the start; NULL: none. BUG when it is wrong */
+    const char *degraded_links; /* as fabric/fabric.h has it, of the start; NULL: none. BUG when it is wrong */
 };
 
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */

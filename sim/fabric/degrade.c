@@ -1,4 +1,4 @@
-#include "exec/degrade.h"
+#include "fabric/degrade.h"
 
 #include <fnmatch.h>
 #include <stdio.h>

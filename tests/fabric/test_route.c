@@ -1,5 +1,5 @@
 /* Which of the links of a network of switches collectives take, on networks of any shape. */
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,16 +1,16 @@
 /* GPUs that run slower than their kind, from the start or from a time of the run on.
  *
- * "node3.gpu5=80 %, node7=90 % at 2 s": a list as exec/degrade.h has it. node<n>.gpu<g> is a GPU, counted from 0 as the
- * job's nodes and a node's GPUs are; node<n> stands for all GPUs of that node. The share that is left is that of the
- * SMs' clock, as heat or a power cap lowers it: what a kernel computes (struct kernel_time, compute_s: products,
+ * "node3.gpu5=80 %, node7=90 % at 2 s": a list as fabric/degrade.h has it. node<n>.gpu<g> is a GPU, counted from 0 as
+ * the job's nodes and a node's GPUs are; node<n> stands for all GPUs of that node. The share that is left is that of
+ * the SMs' clock, as heat or a power cap lowers it: what a kernel computes (struct kernel_time, compute_s: products,
  * attention, arithmetic, sums over rows) takes 1 / share as long. It multiplies with the speeds of noise.
  *
  * Ignored: what a lower clock does to HBM, to the floor of a kernel and to collectives, which all keep their speed; and
  * that partial sums of split products (kernel/gemm.h), which are part of compute_s, go through HBM. */
-#ifndef FLOPCAST_EXEC_SLOW_H
-#define FLOPCAST_EXEC_SLOW_H
+#ifndef FLOPCAST_FABRIC_SLOW_H
+#define FLOPCAST_FABRIC_SLOW_H
 
-#include "exec/degrade.h"
+#include "fabric/degrade.h"
 #include "hw/hw.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "coll/hops.h"
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "exec/slow.h"
+#include "fabric/slow.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
-#include "exec/detailed.h"
+#include "fabric/detailed.h"
 
 #include "coll/hops.h"
-#include "exec/fabric.h"
+#include "fabric/fabric.h"
 #include "net/net.h"
 
 #include <math.h>
