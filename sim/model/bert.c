@@ -88,7 +88,7 @@ static int output(struct tape *t, const char *scope, int x, int residual)
     return tape_layer_norm(t, "LayerNorm", tape_add(t, "residual", out, residual));
 }
 
-static int block(const struct stage_context *c)
+static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
@@ -104,7 +104,7 @@ static int block(const struct stage_context *c)
     return output(t, "output", out, x);
 }
 
-static int entry(const struct stage_context *c)
+static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
@@ -117,7 +117,7 @@ static int entry(const struct stage_context *c)
     return tape_dropout(t, "dropout", tape_layer_norm(t, "LayerNorm", x));
 }
 
-static int masked_words(const struct stage_context *c, int x)
+static int masked_words(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     double tokens = (double)(c->workload->micro_batch * c->workload->seq_len);
@@ -130,20 +130,20 @@ static int masked_words(const struct stage_context *c, int x)
     return tape_cross_entropy(t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, TURN_FIRST));
 }
 
-static int pooler(const struct stage_context *c, int x)
+static int pooler(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     x = tape_linear(t, "bert.pooler.dense", tape_select(t, "bert.pooler.first", x, c->workload->micro_batch));
     return tape_map(t, "bert.pooler.tanh", TAPE_TANH, x);
 }
 
-static int next_sentence(const struct stage_context *c, int x)
+static int next_sentence(const struct segment_context *c, int x)
 {
     return tape_cross_entropy(
         c->tape, "next_sentence_loss", tape_linear(c->tape, "cls.seq_relationship", pooler(c, x)));
 }
 
-static int head(const struct stage_context *c, int x)
+static int head(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     if (c->shape->head == BERT_MASKED_LM)
@@ -158,12 +158,12 @@ static int head(const struct stage_context *c, int x)
     return tape_cross_entropy(t, "loss", x);
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
-    BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "BERT has one stack");
-    if (c->kind == STAGE_ENTRY)
+    BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "BERT has one stack");
+    if (c->kind == SEGMENT_ENTRY)
         return entry(c);
-    if (c->kind == STAGE_BLOCK)
+    if (c->kind == SEGMENT_BLOCK)
         return block(c);
     return head(
         c, tape_input(c->tape, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model));

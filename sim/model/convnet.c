@@ -148,7 +148,7 @@ static int squeeze(struct tape *t, int x, int64_t images)
     return tape_mul(t, "se.scale", x, s);
 }
 
-static int block(const struct stage_context *c)
+static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -179,7 +179,7 @@ static int block(const struct stage_context *c)
     return tape_map_in_place(t, "relu", TAPE_RELU, tape_add_in_place(t, "residual", out, x));
 }
 
-static int entry(const struct stage_context *c)
+static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -195,15 +195,15 @@ static int entry(const struct stage_context *c)
     return tape_pool(t, "maxpool", TAPE_POOL_MAX, x, images * size * size);
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
     const struct model_shape *s = c->shape;
     int64_t images = c->workload->micro_batch;
-    if (c->kind == STAGE_ENTRY)
+    if (c->kind == SEGMENT_ENTRY)
         return entry(c);
-    if (c->kind == STAGE_BLOCK)
+    if (c->kind == SEGMENT_BLOCK)
         return block(c);
-    BUG_IF(c->kind != STAGE_EXIT, "a convolution net has one stack");
+    BUG_IF(c->kind != SEGMENT_EXIT, "a convolution net has one stack");
     struct place last = place_of(s, blocks_of(&s->conv));
     int64_t size = last.stride == 2 ? halved(last.size) : last.size;
     int x = tape_input(c->tape, "x", images * size * size, last.shape->width);

@@ -150,7 +150,7 @@ static int cross_module(struct tape *t, const struct sample *s)
     return tape_view(t, "cross.back", crossed, s->samples * s->features, s->d);
 }
 
-static int block(const struct stage_context *c)
+static int block(const struct segment_context *c)
 {
     enum { MODULES = 5 };
     struct tape *t = c->tape;
@@ -177,7 +177,7 @@ static int block(const struct stage_context *c)
     return tape_layer_norm(t, "norm", sum);
 }
 
-static int entry(const struct stage_context *c)
+static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int64_t samples = c->workload->micro_batch;
@@ -187,13 +187,13 @@ static int entry(const struct stage_context *c)
     return tape_join(t, "features", embeddings, x);
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
-    if (c->kind == STAGE_ENTRY)
+    if (c->kind == SEGMENT_ENTRY)
         return entry(c);
-    if (c->kind == STAGE_BLOCK)
+    if (c->kind == SEGMENT_BLOCK)
         return block(c);
-    BUG_IF(c->kind != STAGE_EXIT, "DHEN has one stack");
+    BUG_IF(c->kind != SEGMENT_EXIT, "DHEN has one stack");
     int64_t samples = c->workload->micro_batch, features = c->shape->dhen.features, d = c->shape->d_model;
     int x = tape_input(c->tape, "features", samples * features, d);
     x = tape_view(c->tape, "over.view", x, samples, features * d);

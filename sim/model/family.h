@@ -1,5 +1,5 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
- * of each of its stages, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c, vit.c,
+ * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c, vit.c,
  * convnet.c, dhen.c. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
@@ -24,18 +24,18 @@ void build_tensor(struct model_builder *builder, const char *name, int64_t rows,
 /* Those of an nn.Linear, name.weight (out x in) and name.bias; with in 1 those of a norm. */
 void build_linear(struct model_builder *builder, const char *name, int64_t in, int64_t out);
 
-struct stage_context {
+struct segment_context {
     struct tape *tape;
     const struct model_shape *shape;
     const struct model_workload *workload;
     enum layer_role role;
-    enum stage_kind kind;
+    enum segment_kind kind;
     bool frozen; /* the model is; only adapters beside its matrices are trained */
     int layer;   /* of the model; 0 but for blocks. Alike layers share the program of the first */
 };
 
 /* Every position attends to the positions of its own stack. */
-static inline struct tape_attention self_attention(const struct stage_context *c, bool both_ways)
+static inline struct tape_attention self_attention(const struct segment_context *c, bool both_ways)
 {
     const struct model_workload *w = c->workload;
     return (struct tape_attention){
@@ -43,9 +43,9 @@ static inline struct tape_attention self_attention(const struct stage_context *c
 }
 
 struct model_family_code {
-    struct model_shape defaults;                  /* what a file of ours need not say */
-    void (*layers)(struct model_builder *);       /* root first */
-    int (*forward)(const struct stage_context *); /* the stage's output, or the loss */
+    struct model_shape defaults;                    /* what a file of ours need not say */
+    void (*layers)(struct model_builder *);         /* root first */
+    int (*forward)(const struct segment_context *); /* the segment's output, or the loss */
     /* What is wrong with the shape for this family: a sentence, and the offset in struct model_shape of the field to
      * blame. NULL: nothing. */
     const char *(*check)(const struct model_shape *, size_t *offset);

@@ -55,7 +55,7 @@ static int naive_attention(struct tape *t, const struct tape_attention *a, bool 
     return tape_context(t, a, tape_dropout(t, "attn_dropout", weights), qkv[2]);
 }
 
-static int block(const struct stage_context *c)
+static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -85,7 +85,7 @@ static int block(const struct stage_context *c)
     return x;
 }
 
-static int entry(const struct stage_context *c)
+static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len;
@@ -98,7 +98,7 @@ static int entry(const struct stage_context *c)
     return tape_dropout(t, "drop", x);
 }
 
-static int head(const struct stage_context *c)
+static int head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
@@ -108,10 +108,10 @@ static int head(const struct stage_context *c)
         t, "loss", tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
-    BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "GPT has one stack");
-    return c->kind == STAGE_ENTRY ? entry(c) : c->kind == STAGE_EXIT ? head(c) : block(c);
+    BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "GPT has one stack");
+    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_EXIT ? head(c) : block(c);
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)

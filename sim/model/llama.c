@@ -59,7 +59,7 @@ static int naive_attention(struct tape *t, const struct tape_attention *a, int q
     return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
 }
 
-static int attention(struct tape *t, const struct stage_context *c, int x)
+static int attention(struct tape *t, const struct segment_context *c, int x)
 {
     const struct model_workload *w = c->workload;
     struct tape_attention a = self_attention(c, false);
@@ -78,7 +78,7 @@ static int attention(struct tape *t, const struct stage_context *c, int x)
     return tape_linear(t, "o_proj", naive_attention(t, &a, q, k, v));
 }
 
-static int block(const struct stage_context *c)
+static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
@@ -94,7 +94,7 @@ static int block(const struct stage_context *c)
     return tape_add(t, "residual", x, out);
 }
 
-static int head(const struct stage_context *c)
+static int head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
@@ -104,14 +104,14 @@ static int head(const struct stage_context *c)
         t, "loss", tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
-    BUG_IF(c->kind == STAGE_STACK_EXIT || c->kind == STAGE_DECODER_ENTRY, "Llama has one stack");
-    if (c->kind == STAGE_ENTRY)
+    BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
+    if (c->kind == SEGMENT_ENTRY)
         return tape_neftune(
             c->tape, tape_embedding(c->tape, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
                          c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY));
-    return c->kind == STAGE_EXIT ? head(c) : block(c);
+    return c->kind == SEGMENT_EXIT ? head(c) : block(c);
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)

@@ -4,13 +4,13 @@
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
- * model_stages() turns layers and a batch into programs: the kernels of the forward and backward pass and the tensors
+ * model_segments() turns layers and a batch into programs: the kernels of the forward and backward pass and the tensors
  * that live between them, as eager PyTorch launches and keeps them (the autograd rules are in model/tape.h).
  *
  * Layers are in forward order: layer 0 is the root (shared embedding, final norms, head: what no block owns); its
- * kernels come in two programs, STAGE_ENTRY before the first block (embedding) and STAGE_EXIT after the last (final
+ * kernels come in two programs, SEGMENT_ENTRY before the first block (embedding) and SEGMENT_EXIT after the last (final
  * norm, head, loss). T5's decoder entry (embedding of the decoder) and encoder exit norm run at the stacks' borders:
- * they are blocks' neighbours in the list given by model_stages(). */
+ * they are blocks' neighbours in the list given by model_segments(). */
 #ifndef FLOPCAST_MODEL_MODEL_H
 #define FLOPCAST_MODEL_MODEL_H
 
@@ -242,43 +242,43 @@ struct model_activation {
 };
 
 /* A layer's (or entry's, exit's) kernels and tensors for one micro-batch. The input of the program (the output of the
- * stage before it, whose output_bytes say its size) is not among the tensors: it is the activation checkpoint that the
- * caller keeps until the program's backward is done (but see drops_input). The output is among them.
+ * segment before it, whose output_bytes say its size) is not among the tensors: it is the activation checkpoint that
+ * the caller keeps until the program's backward is done (but see drops_input). The output is among them.
  *
  * Gradients at the borders: the gradient of the output is an activation born at backward kernel 0, that of the input
  * one that lives to the last backward kernel (often the same one: the residual stream). So the caller does nothing to
  * hand it over. T5's tensors that all blocks of a stack share (position bias, its gradient, the gradient of the
  * encoder's output) are listed in the same way in every program of the stack, from first kernel to last; with
  * recomputation they are thus not counted between a stack's forward and its backward pass. The encoder's output itself
- * is the output of the STACK_EXIT stage, which the caller keeps until the backward pass of the stage after it.
+ * is the output of the STACK_EXIT segment, which the caller keeps until the backward pass of the segment after it.
  * Gradients of parameters are the caller's, partial sums of tied ones too. */
 struct model_program {
     struct model_kernel *forward, *backward;
     int n_forward, n_backward;
     struct model_activation *activations;
     int n_activations;
-    int output; /* index of the activation that is handed to the next stage, -1 for the last stage */
+    int output; /* index of the activation that is handed to the next segment, -1 for the last segment */
     int64_t output_bytes;
-    bool takes_input;            /* the output of the stage before it */
+    bool takes_input;            /* the output of the segment before it */
     int input_grad, output_grad; /* indices of the activations that are the gradients of input and output: the one is
-                                  * the other of the stage before; -1: none, or within a fused kernel */
+                                  * the other of the segment before; -1: none, or within a fused kernel */
     bool
-        drops_input; /* backward needs nothing of the input: unless the program is run again, the stage before it can
+        drops_input; /* backward needs nothing of the input: unless the program is run again, the segment before it can
                       * let go of its output when the forward pass is over (a norm that casts to FP32 saves the cast) */
     bool reruns;     /* a block, which full activation checkpointing recomputes */
     int n_rerun;     /* so many forward kernels until everything that backward needs is there again */
 };
 
-/* Stages in forward order: each is a program and the layer whose parameters it uses. */
-enum stage_kind { STAGE_ENTRY, STAGE_BLOCK, STAGE_STACK_EXIT, STAGE_DECODER_ENTRY, STAGE_EXIT };
-struct model_stage {
-    enum stage_kind kind;
+/* Segments in forward order: each is a program and the layer whose parameters it uses. */
+enum segment_kind { SEGMENT_ENTRY, SEGMENT_BLOCK, SEGMENT_STACK_EXIT, SEGMENT_DECODER_ENTRY, SEGMENT_EXIT };
+struct model_segment {
+    enum segment_kind kind;
     int layer;                           /* 0 for entry, exit and the like */
     const struct model_program *program; /* shared between alike layers: param_grad counts from the layer's first */
     int tensor_base;                     /* add to param_grad >= 0 to get the index in model->tensors (0 for layer 0) */
 };
-struct model_stages {
-    struct model_stage *at;
+struct model_segments {
+    struct model_segment *at;
     int n;
 };
 
@@ -315,20 +315,20 @@ enum { MODEL_NF4_MILLIBITS = 4127 };
 /* Bytes that so many elements take in NF4. */
 double model_nf4_bytes(int64_t numel);
 
-/* The stages of one micro-step with their programs. BUG for flash attention where model_takes_flash() says
+/* The segments of one micro-step with their programs. BUG for flash attention where model_takes_flash() says
  * no: Hugging Face's T5 adds a position bias to its scores, DeepViT mixes the heads' maps. */
-void model_stages(
-    struct model_stages *out, const struct model *model, const struct model_workload *workload, struct arena *arena);
+void model_segments(
+    struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena);
 
 /* flop of the forward pass of one micro-step on one rank: GEMMs and attention only, the usual meaning of "model FLOPs";
  * a training step is three times this without recomputation, four times with full recomputation of the blocks (the head
  * is not recomputed). */
-double model_forward_flop(const struct model_stages *stages);
+double model_forward_flop(const struct model_segments *segments);
 /* flop of the forward and the backward pass: three times the forward one where all is trained; a frozen matrix has no
  * gradient, which spares one of its three products. */
-double model_step_flop(const struct model_stages *stages);
+double model_step_flop(const struct model_segments *segments);
 /* The part of model_forward_flop that lies in blocks (what full activation checkpointing runs again). */
-double model_block_forward_flop(const struct model_stages *stages);
+double model_block_forward_flop(const struct model_segments *segments);
 
 /* Name, source, parameters, layers, the tensors of each kind of layer, forward flop per token. */
 void model_print(FILE *out, const struct model *model);

@@ -121,10 +121,10 @@ void model_print(FILE *out, const struct model *model)
     fprintf(out, "parameters  %s (%.4g B)\nlayers      %d and the root\n",
         grouped(params, sizeof params, model->params), (double)model->params / 1e9, model->n_layers - 1);
     struct arena arena = ARENA_INIT;
-    struct model_stages stages;
+    struct model_segments segments;
     struct model_workload workload = typical_workload(s);
-    model_stages(&stages, model, &workload, &arena);
-    double flop = model_forward_flop(&stages), tokens = (double)model_tokens(model, &workload);
+    model_segments(&segments, model, &workload, &arena);
+    double flop = model_forward_flop(&segments), tokens = (double)model_tokens(model, &workload);
     if (model_sample_tokens(s) > 0)
         fprintf(out, "forward     %.4g GFLOP %s (two for a multiply-add)\n", flop / tokens / 1e9,
             s->image_size > 0 ? "an image" : "a sample");

@@ -126,7 +126,7 @@ static int feed_forward(struct tape *t, const struct model_shape *s, const char 
     return residual(t, sublayer, x, out);
 }
 
-static int encoder_block(const struct stage_context *c)
+static int encoder_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -144,7 +144,7 @@ static int encoder_block(const struct stage_context *c)
     return feed_forward(t, s, "layer.1", "layer.1.DenseReluDense", x);
 }
 
-static int decoder_block(const struct stage_context *c)
+static int decoder_block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -170,7 +170,7 @@ static int decoder_block(const struct stage_context *c)
     return feed_forward(t, s, "layer.2", "layer.2.DenseReluDense", x);
 }
 
-static int stack_exit(const struct stage_context *c, const char *stack, int64_t length)
+static int stack_exit(const struct segment_context *c, const char *stack, int64_t length)
 {
     struct tape *t = c->tape;
     int x = tape_input(t, "hidden_states", c->workload->micro_batch * length, c->shape->d_model);
@@ -178,7 +178,7 @@ static int stack_exit(const struct stage_context *c, const char *stack, int64_t 
     return tape_dropout(t, "dropout", tape_rms_norm(t, "final_layer_norm", x, false));
 }
 
-static int head(const struct stage_context *c)
+static int head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     int x = stack_exit(c, "decoder", c->workload->decoder_seq_len);
@@ -189,26 +189,26 @@ static int head(const struct stage_context *c)
     return tape_cross_entropy(t, "loss", tape_linear_shared(t, "shared", x, TURN_FIRST));
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
     BUG_IF(w->attention != ATTENTION_NAIVE, "T5 has no flash attention");
     BUG_IF(w->decoder_seq_len <= 0, "T5 with a decoder of %ld tokens", (long)w->decoder_seq_len);
     switch (c->kind) {
-    case STAGE_ENTRY:
+    case SEGMENT_ENTRY:
         return tape_dropout(
             t, "encoder.dropout", tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->seq_len, TURN_LAST)));
-    case STAGE_BLOCK:
+    case SEGMENT_BLOCK:
         return c->role == LAYER_ENCODER_BLOCK ? encoder_block(c) : decoder_block(c);
-    case STAGE_STACK_EXIT:
+    case SEGMENT_STACK_EXIT:
         return stack_exit(c, "encoder", w->seq_len);
-    case STAGE_DECODER_ENTRY:
+    case SEGMENT_DECODER_ENTRY:
         tape_memory(t, "encoder_hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
         return tape_dropout(t, "decoder.dropout",
             tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->decoder_seq_len,
                                 c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST)));
-    case STAGE_EXIT:
+    case SEGMENT_EXIT:
         break;
     }
     return head(c);

@@ -41,10 +41,10 @@ struct tape;
  * buffer by buffer). Products and fused attention stay as they are. Ignored: choices by measured time, templates and
  * epilogues of Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
 
-/* A tape for the program of one stage. Everything lives in arena but the tape itself, which tape_close() frees. */
+/* A tape for the program of one segment. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
     const struct model *model, int layer, const struct model_workload *workload, struct arena *arena);
-/* output is handed to the next stage; when it is the loss (the last stage), nothing is. */
+/* output is handed to the next segment; when it is the loss (the last segment), nothing is. */
 struct model_program *tape_close(struct tape *tape, int output);
 
 void tape_scope(struct tape *tape, const char *scope);    /* borrowed; "" for none */
@@ -52,7 +52,7 @@ bool tape_has(const struct tape *tape, const char *name); /* the layer has the p
 
 /* ---- tensors that come from outside ---- */
 
-int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols); /* the output of the stage before */
+int tape_input(struct tape *tape, const char *name, int64_t rows, int64_t cols); /* the output of the segment before */
 /* The encoder's output: the caller keeps it; its gradient, a sum over the blocks, is listed by every program. */
 int tape_memory(struct tape *tape, const char *name, int64_t rows, int64_t cols);
 /* What a stack's first block made and every block reads; listed by every program, as is its gradient, a sum over the
@@ -63,8 +63,8 @@ void tape_keep(struct tape *tape, int tensor);  /* a local variable holds it unt
 
 /* ---- multiplying ---- */
 
-/* How a parameter's gradient comes together when several stages use it (tied embeddings), in the order of the backward
- * pass: later shares are added to the first by a kernel each; the gradient is complete with the last. */
+/* How a parameter's gradient comes together when several segments use it (tied embeddings), in the order of the
+ * backward pass: later shares are added to the first by a kernel each; the gradient is complete with the last. */
 enum tape_turn { TURN_ONLY, TURN_FIRST, TURN_MIDDLE, TURN_LAST };
 
 int tape_linear(

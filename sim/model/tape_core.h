@@ -25,7 +25,7 @@ struct tape_value {
     int64_t rows, cols, element_bytes;
     bool needs_grad;
     bool shared;  /* between the blocks of a stack: its gradient exists before the program's backward pass starts */
-    bool foreign; /* made by another stage: its gradient is still needed when the program ends */
+    bool foreign; /* made by another segment: its gradient is still needed when the program ends */
 };
 
 struct tape_op {

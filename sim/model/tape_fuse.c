@@ -266,7 +266,7 @@ void tape_fuse(struct tape *tape, int output_buffer)
     int *group[2], n[2];
     bool was_held = output_buffer != NO_BUFFER && tape->buffers.at[output_buffer].held[FORWARD];
     if (output_buffer != NO_BUFFER)
-        tape->buffers.at[output_buffer].held[FORWARD] = true; /* it goes on to the next stage */
+        tape->buffers.at[output_buffer].held[FORWARD] = true; /* it goes on to the next segment */
     for (int pass = FORWARD; pass <= BACKWARD; pass++) {
         group[pass] = xcalloc((size_t)tape->kernels[pass].n + 1, sizeof *group[pass]);
         n[pass] = group_kernels(tape, pass, group[pass]);

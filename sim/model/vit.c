@@ -66,7 +66,7 @@ static int naive_attention(
     return tape_context(t, a, weights, v);
 }
 
-static int block(const struct stage_context *c)
+static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
@@ -87,7 +87,7 @@ static int block(const struct stage_context *c)
     return tape_add(t, "output.residual", tape_dropout(t, "output.dropout", out), x);
 }
 
-static int entry(const struct stage_context *c)
+static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
@@ -102,14 +102,14 @@ static int entry(const struct stage_context *c)
     return tape_dropout(t, "vit.embeddings.dropout", x);
 }
 
-static int forward(const struct stage_context *c)
+static int forward(const struct segment_context *c)
 {
     const struct model_workload *w = c->workload;
-    if (c->kind == STAGE_ENTRY)
+    if (c->kind == SEGMENT_ENTRY)
         return entry(c);
-    if (c->kind == STAGE_BLOCK)
+    if (c->kind == SEGMENT_BLOCK)
         return block(c);
-    BUG_IF(c->kind != STAGE_EXIT, "ViT has one stack");
+    BUG_IF(c->kind != SEGMENT_EXIT, "ViT has one stack");
     int x = tape_input(c->tape, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
     x = tape_select(c->tape, "class_token", tape_layer_norm(c->tape, "vit.layernorm", x), w->micro_batch);
     return tape_cross_entropy(c->tape, "loss", tape_linear(c->tape, "classifier", x));

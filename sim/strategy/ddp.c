@@ -167,15 +167,15 @@ static void micro_step(struct ddp *ddp)
         copies[u] = PLAN_NO_OP;
     emit->builder.phase = PHASE_FORWARD;
     copies[0] = emit_autocast_weights(emit, 0);
-    for (int s = 0; s < emit->stages.n; s++) {
-        int layer = emit->stages.at[s].layer;
+    for (int s = 0; s < emit->segments.n; s++) {
+        int layer = emit->segments.at[s].layer;
         emit->builder.phase = PHASE_FORWARD;
         if (layer != 0)
             copies[layer] = emit_autocast_weights(emit, layer);
         emit_forward(emit, s);
     }
-    for (int s = emit->stages.n - 1; s >= 0; s--) {
-        int layer = emit->stages.at[s].layer;
+    for (int s = emit->segments.n - 1; s >= 0; s--) {
+        int layer = emit->segments.at[s].layer;
         emit_backward(emit, s);
         if (layer != 0)
             plan_free(&emit->builder, copies[layer], PLAN_NO_OP);

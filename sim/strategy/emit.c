@@ -76,13 +76,13 @@ static void load_batch(struct emit *emit, int64_t batch)
         (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->gpus)}, 0);
 }
 
-/* The stages of a micro-step. Between micro-steps nothing that they keep lives. */
-static void lay_out_stages(struct emit *emit)
+/* The segments of a micro-step. Between micro-steps nothing that they keep lives. */
+static void lay_out_segments(struct emit *emit)
 {
-    model_stages(&emit->stages, emit->model, &emit->workload, emit->arena);
-    emit->saved = ARENA_ARRAY(emit->arena, int *, emit->stages.n);
-    for (int s = 0; s < emit->stages.n; s++) {
-        int n = emit->stages.at[s].program->n_activations;
+    model_segments(&emit->segments, emit->model, &emit->workload, emit->arena);
+    emit->saved = ARENA_ARRAY(emit->arena, int *, emit->segments.n);
+    for (int s = 0; s < emit->segments.n; s++) {
+        int n = emit->segments.at[s].program->n_activations;
         emit->saved[s] = ARENA_ARRAY(emit->arena, int, n);
         for (int a = 0; a < n; a++)
             emit->saved[s][a] = PLAN_NO_OP;
@@ -117,11 +117,11 @@ void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_opti
     if (train->decode_images)
         load_batch(emit, batch);
     plan->samples = (double)batch;
-    lay_out_stages(emit);
-    emit->caches = ARENA_ARRAY(arena, int, emit->stages.n);
-    emit->blocks = ARENA_ARRAY(arena, int, emit->stages.n);
-    for (int s = 0; s < emit->stages.n; s++) {
-        emit->blocks[s] = (s > 0 ? emit->blocks[s - 1] : 0) + emit->stages.at[s].program->reruns;
+    lay_out_segments(emit);
+    emit->caches = ARENA_ARRAY(arena, int, emit->segments.n);
+    emit->blocks = ARENA_ARRAY(arena, int, emit->segments.n);
+    for (int s = 0; s < emit->segments.n; s++) {
+        emit->blocks[s] = (s > 0 ? emit->blocks[s - 1] : 0) + emit->segments.at[s].program->reruns;
         emit->caches[s] = PLAN_NO_OP;
     }
 }
@@ -131,11 +131,11 @@ void emit_micro_step(struct emit *emit, int64_t micro_step)
     struct plan *plan = emit->builder.plan;
     if (micro_step + 1 == emit->micro_steps && emit->last_micro_batch != emit->workload.micro_batch) {
         emit->workload.micro_batch = emit->last_micro_batch;
-        lay_out_stages(emit); /* of other kernels, too: which products take FP8 hangs on the tokens */
-        if (emit->stages_change)
-            emit->stages_change(emit->self);
+        lay_out_segments(emit); /* of other kernels, too: which products take FP8 hangs on the tokens */
+        if (emit->segments_change)
+            emit->segments_change(emit->self);
     }
-    plan->model_flop += model_step_flop(&emit->stages);
+    plan->model_flop += model_step_flop(&emit->segments);
     plan->tokens += (double)model_tokens(emit->model, &emit->workload);
 }
 
@@ -156,23 +156,23 @@ void emit_end(struct emit *emit)
     vec_free(&emit->made);
 }
 
-bool emit_recomputes(const struct emit *emit, int stage)
+bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
-    return train->activation_checkpointing != CHECKPOINT_NONE && emit->stages.at[stage].program->reruns &&
-           emit->blocks[stage] % train->checkpoint_interval == 0;
+    return train->activation_checkpointing != CHECKPOINT_NONE && emit->segments.at[segment].program->reruns &&
+           emit->blocks[segment] % train->checkpoint_interval == 0;
 }
 
-static bool keeps(const struct emit *emit, int stage, int k)
+static bool keeps(const struct emit *emit, int segment, int k)
 {
     return emit->options->train.activation_checkpointing == CHECKPOINT_SELECTIVE &&
-           emit->stages.at[stage].program->forward[k].kept;
+           emit->segments.at[segment].program->forward[k].kept;
 }
 
-bool emit_skips(const struct emit *emit, int stage, int k)
+bool emit_skips(const struct emit *emit, int segment, int k)
 {
-    return (emit->options->train.checkpoint_early_stop && k >= emit->stages.at[stage].program->n_rerun) ||
-           keeps(emit, stage, k);
+    return (emit->options->train.checkpoint_early_stop && k >= emit->segments.at[segment].program->n_rerun) ||
+           keeps(emit, segment, k);
 }
 
 void emit_link_steps(struct emit *emit, plan_wait last)
@@ -183,26 +183,26 @@ void emit_link_steps(struct emit *emit, plan_wait last)
             plan->waits.at[w] = PLAN_PREVIOUS_STEP + last;
 }
 
-static void tell(struct emit *emit, void (*told)(void *, int), const struct model_stage *at, int param)
+static void tell(struct emit *emit, void (*told)(void *, int), const struct model_segment *at, int param)
 {
     if (told && param >= 0)
         told(emit->self, at->tensor_base + param);
 }
 
-static void birth(struct emit *emit, int stage, int activation)
+static void birth(struct emit *emit, int segment, int activation)
 {
-    const struct model_activation *tensor = &emit->stages.at[stage].program->activations[activation];
-    const char *name = emit_name(emit, emit->stages.at[stage].layer, tensor->name);
-    emit->saved[stage][activation] = plan_alloc(&emit->builder, STREAM_COMPUTE, name, tensor->bytes, HBM_ACTIVATIONS);
+    const struct model_activation *tensor = &emit->segments.at[segment].program->activations[activation];
+    const char *name = emit_name(emit, emit->segments.at[segment].layer, tensor->name);
+    emit->saved[segment][activation] = plan_alloc(&emit->builder, STREAM_COMPUTE, name, tensor->bytes, HBM_ACTIVATIONS);
 }
 
-static void death(struct emit *emit, int stage, int activation)
+static void death(struct emit *emit, int segment, int activation)
 {
-    plan_free(&emit->builder, emit->saved[stage][activation], PLAN_NO_OP);
-    emit->saved[stage][activation] = PLAN_NO_OP;
+    plan_free(&emit->builder, emit->saved[segment][activation], PLAN_NO_OP);
+    emit->saved[segment][activation] = PLAN_NO_OP;
 }
 
-static void launch(struct emit *emit, const struct model_stage *at, const struct model_kernel *kernel, double issue_s)
+static void launch(struct emit *emit, const struct model_segment *at, const struct model_kernel *kernel, double issue_s)
 {
     const char *name = emit_name(emit, at->layer, kernel->name);
     if (kernel->awaits_exchange)
@@ -217,7 +217,7 @@ static void launch(struct emit *emit, const struct model_stage *at, const struct
         emit->options->host.collective_issue_s);
 }
 
-static void forward_kernel(struct emit *emit, const struct model_stage *at, const struct model_kernel *kernel)
+static void forward_kernel(struct emit *emit, const struct model_segment *at, const struct model_kernel *kernel)
 {
     tell(emit, emit->param_needed, at, kernel->param_use);
     launch(emit, at, kernel, emit->options->host.kernel_issue_s);
@@ -247,62 +247,62 @@ int emit_autocast_weights(struct emit *emit, int layer)
  * was kept is not computed again; the output has been made before. */
 enum pass { FIRST, RECORDED, AGAIN };
 
-static void forward_kernels(struct emit *emit, int stage, enum pass pass)
+static void forward_kernels(struct emit *emit, int segment, enum pass pass)
 {
-    const struct model_stage *at = &emit->stages.at[stage];
+    const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     bool early = pass == AGAIN && emit->options->train.checkpoint_early_stop;
     for (int k = 0; k < (early ? program->n_rerun : program->n_forward); k++) {
         for (int a = 0; a < program->n_activations; a++)
             if (!program->activations[a].born_in_backward && program->activations[a].born == k &&
-                emit->saved[stage][a] == PLAN_NO_OP)
-                birth(emit, stage, a);
-        if (pass != AGAIN || !emit_skips(emit, stage, k))
+                emit->saved[segment][a] == PLAN_NO_OP)
+                birth(emit, segment, a);
+        if (pass != AGAIN || !emit_skips(emit, segment, k))
             forward_kernel(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
             if (tensor->born_in_backward || tensor->forward_last != k || (pass != AGAIN && a == program->output))
                 continue;
-            bool needed = pass == FIRST ? keeps(emit, stage, tensor->born) : tensor->backward_last >= 0;
+            bool needed = pass == FIRST ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
             if (!needed)
-                death(emit, stage, a);
+                death(emit, segment, a);
         }
     }
 }
 
-/* The output of the stage before goes where nobody will read it again. */
-static void drop_input(struct emit *emit, int stage)
+/* The output of the segment before goes where nobody will read it again. */
+static void drop_input(struct emit *emit, int segment)
 {
-    if (!emit->stages.at[stage].program->drops_input || emit_recomputes(emit, stage))
+    if (!emit->segments.at[segment].program->drops_input || emit_recomputes(emit, segment))
         return;
-    const struct model_program *before = emit->stages.at[stage - 1].program;
-    if (emit_recomputes(emit, stage - 1) || before->activations[before->output].backward_last < 0)
-        death(emit, stage - 1, before->output);
+    const struct model_program *before = emit->segments.at[segment - 1].program;
+    if (emit_recomputes(emit, segment - 1) || before->activations[before->output].backward_last < 0)
+        death(emit, segment - 1, before->output);
 }
 
-void emit_forward(struct emit *emit, int stage)
+void emit_forward(struct emit *emit, int segment)
 {
     emit->builder.phase = PHASE_FORWARD;
-    forward_kernels(emit, stage, emit_recomputes(emit, stage) ? FIRST : RECORDED);
-    drop_input(emit, stage);
-    int layer = emit->stages.at[stage].layer;
-    bool saved = !emit_recomputes(emit, stage) && model_cache_is_saved(emit->model, &emit->workload);
+    forward_kernels(emit, segment, emit_recomputes(emit, segment) ? FIRST : RECORDED);
+    drop_input(emit, segment);
+    int layer = emit->segments.at[segment].layer;
+    bool saved = !emit_recomputes(emit, segment) && model_cache_is_saved(emit->model, &emit->workload);
     if (emit->options->train.use_cache && !saved)
-        emit->caches[stage] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
+        emit->caches[segment] = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "past_key_values"),
             model_cache_bytes(emit->model, &emit->workload, layer), HBM_ACTIVATIONS);
 }
 
 void emit_drop_outputs(struct emit *emit)
 {
-    for (int s = 0; s < emit->stages.n; s++) {
+    for (int s = 0; s < emit->segments.n; s++) {
         plan_free(&emit->builder, emit->caches[s], PLAN_NO_OP);
         emit->caches[s] = PLAN_NO_OP;
     }
 }
 
-static void backward_kernels(struct emit *emit, int stage)
+static void backward_kernels(struct emit *emit, int segment)
 {
-    const struct model_stage *at = &emit->stages.at[stage];
+    const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     for (int k = 0; k < program->n_backward; k++) {
         const struct model_kernel *kernel = &program->backward[k];
@@ -310,46 +310,46 @@ static void backward_kernels(struct emit *emit, int stage)
         tell(emit, emit->grad_begins, at, kernel->param_grad);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].born_in_backward && program->activations[a].born == k &&
-                emit->saved[stage][a] == PLAN_NO_OP)
-                birth(emit, stage, a);
+                emit->saved[segment][a] == PLAN_NO_OP)
+                birth(emit, segment, a);
         launch(emit, at, kernel, emit->options->host.backward_issue_s);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].backward_last == k && a != program->input_grad)
-                death(emit, stage, a);
+                death(emit, segment, a);
         tell(emit, emit->param_used, at, kernel->param_use);
         tell(emit, emit->grad_ready, at, kernel->param_grad);
     }
 }
 
-/* The stage before gets the gradient of its output, which nobody reads any more. */
-static void hand_back(struct emit *emit, int stage)
+/* The segment before gets the gradient of its output, which nobody reads any more. */
+static void hand_back(struct emit *emit, int segment)
 {
-    const struct model_program *program = emit->stages.at[stage].program;
-    const struct model_program *before = emit->stages.at[stage - 1].program;
-    death(emit, stage - 1, before->output);
+    const struct model_program *program = emit->segments.at[segment].program;
+    const struct model_program *before = emit->segments.at[segment - 1].program;
+    death(emit, segment - 1, before->output);
     if (program->input_grad < 0 || before->output_grad < 0)
         return;
-    emit->saved[stage - 1][before->output_grad] = emit->saved[stage][program->input_grad];
-    emit->saved[stage][program->input_grad] = PLAN_NO_OP;
+    emit->saved[segment - 1][before->output_grad] = emit->saved[segment][program->input_grad];
+    emit->saved[segment][program->input_grad] = PLAN_NO_OP;
 }
 
-void emit_backward(struct emit *emit, int stage)
+void emit_backward(struct emit *emit, int segment)
 {
-    const struct model_program *program = emit->stages.at[stage].program;
+    const struct model_program *program = emit->segments.at[segment].program;
     int checkpoint = PLAN_NO_OP; /* the output of the first forward pass; recomputation makes another */
-    if (emit_recomputes(emit, stage)) {
+    if (emit_recomputes(emit, segment)) {
         if (program->output >= 0) {
-            checkpoint = emit->saved[stage][program->output];
-            emit->saved[stage][program->output] = PLAN_NO_OP;
+            checkpoint = emit->saved[segment][program->output];
+            emit->saved[segment][program->output] = PLAN_NO_OP;
         }
         emit->builder.phase = PHASE_RECOMPUTE;
-        forward_kernels(emit, stage, AGAIN);
+        forward_kernels(emit, segment, AGAIN);
     }
     emit->builder.phase = PHASE_BACKWARD;
-    backward_kernels(emit, stage);
+    backward_kernels(emit, segment);
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);
     if (program->takes_input)
-        hand_back(emit, stage);
+        hand_back(emit, segment);
     for (int a = 0; a < program->n_activations; a++)
-        death(emit, stage, a);
+        death(emit, segment, a);
 }

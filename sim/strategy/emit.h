@@ -1,4 +1,4 @@
-/* Private to strategy/: what all strategies share: the kernels of stages with the life of their tensors, and the
+/* Private to strategy/: what all strategies share: the kernels of segments with the life of their tensors, and the
  * optimizer. */
 #ifndef FLOPCAST_STRATEGY_EMIT_H
 #define FLOPCAST_STRATEGY_EMIT_H
@@ -18,7 +18,7 @@ struct emit {
     struct arena *arena;
     int gpus;
     struct model_workload workload; /* of the micro-step that is emitted */
-    struct model_stages stages;
+    struct model_segments segments;
     int64_t micro_steps, last_micro_batch;
     int64_t master_bytes; /* a parameter as it is kept: 4, or 2 in BF16 */
     int64_t step_bytes;   /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
@@ -28,9 +28,9 @@ struct emit {
     enum plan_stream exchange_stream; /* STREAM_COMM, unless the strategy says another */
     struct index names;               /* of what emit_name made */
     VEC(struct emit_name) made;
-    int *caches; /* by stage: past_key_values, see train_options.use_cache */
-    int *blocks; /* by stage: blocks up to this one */
-    int **saved; /* by stage: buffer of each activation that lives now, PLAN_NO_OP for others */
+    int *caches; /* by segment: past_key_values, see train_options.use_cache */
+    int *blocks; /* by segment: blocks up to this one */
+    int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others */
     /* Told before and after a backward kernel that completes the gradient of a parameter tensor (index in
      * model->tensors). */
     void (*grad_begins)(void *self, int tensor);
@@ -38,31 +38,32 @@ struct emit {
     /* Told before and after a kernel that uses such a tensor; NULL: nobody wants to know. */
     void (*param_needed)(void *self, int tensor);
     void (*param_used)(void *self, int tensor);
-    /* Told when a micro-step has other stages than the one before; NULL: nobody wants to know. */
-    void (*stages_change)(void *self);
+    /* Told when a micro-step has other segments than the one before; NULL: nobody wants to know. */
+    void (*segments_change)(void *self);
     void *self;
 };
 
 void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena);
-/* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch), hence stages of
- * its own: smaller, and with other kernels where those depend on the number of tokens (model/tape.h on FP8). */
+/* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch), hence segments
+ * of its own: smaller, and with other kernels where those depend on the number of tokens (model/tape.h on FP8). */
 void emit_micro_step(struct emit *emit, int64_t micro_step);
 /* What hw_gpu.step_pause says stands at both ends: the step begins with the pause and ends with the wait. emit_end also
  * sums up the flop of kernels. */
 void emit_end(struct emit *emit);
 
-/* Activation checkpointing: is the stage a block that runs again; does it leave kernel k of its forward pass out,
+/* Activation checkpointing: is the segment a block that runs again; does it leave kernel k of its forward pass out,
  * because what that computes was kept or comes too late to be needed? */
-bool emit_recomputes(const struct emit *emit, int stage);
-bool emit_skips(const struct emit *emit, int stage, int k);
+bool emit_recomputes(const struct emit *emit, int segment);
+bool emit_skips(const struct emit *emit, int segment, int k);
 
-/* The kernels of a stage's forward pass. With recomputation only its output is kept, and what selective checkpointing
+/* The kernels of a segment's forward pass. With recomputation only its output is kept, and what selective checkpointing
  * keeps. */
-void emit_forward(struct emit *emit, int stage);
-/* Recomputation, where the stage does it, and the kernels of its backward pass; at its end everything that the stage
- * kept, and the output of the stage before it, is freed; the gradient of that output goes to the stage before. */
-void emit_backward(struct emit *emit, int stage);
+void emit_forward(struct emit *emit, int segment);
+/* Recomputation, where the segment does it, and the kernels of its backward pass; at its end everything that the
+ * segment kept, and the output of the segment before it, is freed; the gradient of that output goes to the segment
+ * before. */
+void emit_backward(struct emit *emit, int segment);
 
 /* The model's outputs go out of scope: past_key_values are freed. */
 void emit_drop_outputs(struct emit *emit);

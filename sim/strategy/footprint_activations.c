@@ -55,7 +55,7 @@ static double alive_in_backward(const struct model_program *program, int k)
 }
 
 /* What the forward pass of a stage that is not run again lets go of: the output of the stage before it. */
-static double dropped_bytes(const struct model_stage *before, const struct model_program *program, int checkpointing)
+static double dropped_bytes(const struct model_segment *before, const struct model_program *program, int checkpointing)
 {
     const struct model_program *gave = before->program;
     bool again = checkpointing != CHECKPOINT_NONE && gave->reruns;
@@ -106,21 +106,21 @@ static struct model_workload workload_of(const struct footprint_options *options
 double footprint_activations(const struct model *model, const struct footprint_options *options, struct arena *scratch)
 {
     struct model_workload workload = workload_of(options);
-    struct model_stages stages = {0};
+    struct model_segments segments = {0};
     struct model adapted;
     model_adapt(&adapted, model, options->lora_rank, options->lora_targets, scratch);
-    model_stages(&stages, &adapted, &workload, scratch);
+    model_segments(&segments, &adapted, &workload, scratch);
     double before = 0, peak = 0, own_peak = 0, kept = 0;
-    for (int i = 0; i < stages.n; i++) {
-        const struct model_program *program = stages.at[i].program;
+    for (int i = 0; i < segments.n; i++) {
+        const struct model_program *program = segments.at[i].program;
         bool again = options->checkpointing != CHECKPOINT_NONE && program->reruns;
-        if (i == 0 || program != stages.at[i - 1].program) { /* alike blocks follow each other and share a program */
+        if (i == 0 || program != segments.at[i - 1].program) { /* alike blocks follow each other and share a program */
             kept = again ? checkpoint_bytes(program, options->checkpointing) : kept_bytes(program);
             /* A kept tensor may outlive its use within the block. */
             own_peak = peak_bytes(program) + (again ? kept - (double)program->output_bytes : 0);
         }
         peak = fmax(peak, before + own_peak);
-        before += kept - (i > 0 && !again ? dropped_bytes(&stages.at[i - 1], program, options->checkpointing) : 0);
+        before += kept - (i > 0 && !again ? dropped_bytes(&segments.at[i - 1], program, options->checkpointing) : 0);
     }
     return peak;
 }

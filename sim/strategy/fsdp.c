@@ -200,12 +200,12 @@ static void hook(struct fsdp *fsdp, int layer, const char *name)
     plan_host(&emit->builder, emit_name(emit, layer, name), emit->options->host.unit_hook_s);
 }
 
-/* The next block after the given stage in the given direction, or 0. */
-static int neighbour(const struct emit *emit, int stage, int direction)
+/* The next block after the given segment in the given direction, or 0. */
+static int neighbour(const struct emit *emit, int segment, int direction)
 {
-    for (int s = stage + direction; s >= 0 && s < emit->stages.n; s += direction)
-        if (emit->stages.at[s].layer != 0)
-            return emit->stages.at[s].layer;
+    for (int s = segment + direction; s >= 0 && s < emit->segments.n; s += direction)
+        if (emit->segments.at[s].layer != 0)
+            return emit->segments.at[s].layer;
     return 0;
 }
 
@@ -218,8 +218,8 @@ static void forward(struct fsdp *fsdp)
     unshard(fsdp, 0);
     wait_unsharded(fsdp, 0);
     cast_unit(fsdp, 0);
-    for (int s = 0; s < emit->stages.n; s++) {
-        int layer = emit->stages.at[s].layer;
+    for (int s = 0; s < emit->segments.n; s++) {
+        int layer = emit->segments.at[s].layer;
         if (layer == 0) {
             emit_forward(emit, s);
             continue;
@@ -241,18 +241,18 @@ static void forward(struct fsdp *fsdp)
     let_go_of_gathered(fsdp);
 }
 
-static void backward_block(struct fsdp *fsdp, int stage)
+static void backward_block(struct fsdp *fsdp, int segment)
 {
     struct emit *emit = fsdp->emit;
-    int layer = emit->stages.at[stage].layer, next = neighbour(emit, stage, -1);
+    int layer = emit->segments.at[segment].layer, next = neighbour(emit, segment, -1);
     hook(fsdp, layer, "pre_backward");
     unshard(fsdp, layer);
     wait_unsharded(fsdp, layer);
     if (next && fsdp->options->backward_prefetch == BACKWARD_PRE)
         unshard(fsdp, next);
-    if (emit_recomputes(emit, stage))
+    if (emit_recomputes(emit, segment))
         cast_unit(fsdp, layer);
-    emit_backward(emit, stage);
+    emit_backward(emit, segment);
     drop_cast(fsdp, layer);
     fsdp_join_gradients(fsdp, layer);
     hook(fsdp, layer, "post_backward");
@@ -266,8 +266,8 @@ static void backward(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
     emit->builder.phase = PHASE_BACKWARD;
-    for (int s = emit->stages.n - 1; s >= 0; s--) {
-        if (emit->stages.at[s].layer == 0)
+    for (int s = emit->segments.n - 1; s >= 0; s--) {
+        if (emit->segments.at[s].layer == 0)
             emit_backward(emit, s);
         else
             backward_block(fsdp, s);

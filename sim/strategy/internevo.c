@@ -21,7 +21,7 @@ struct internevo {
     struct emit *emit;
     const struct internevo_options *options;
     int world, zero1;    /* groups */
-    int *stage;          /* by tensor: whose backward pass completes its gradient */
+    int *segment;        /* by tensor: whose backward pass completes its gradient */
     int *owner;          /* by tensor */
     int64_t *owned;      /* elements, by rank of the zero1 group */
     int n_owners;        /* the ranks after these own nothing */
@@ -45,23 +45,23 @@ static void own(struct internevo *self, int tensor, int rank)
 }
 
 /* model.h has a layer's tensors in a row, the root's first; in the order of the modules norm and head come last. */
-static void find_stages(struct internevo *self)
+static void find_segments(struct internevo *self)
 {
-    const struct model_stages *stages = &self->emit->stages;
-    for (int s = 0; s < stages->n; s++)
-        for (int k = 0; k < stages->at[s].program->n_backward; k++) {
-            int param = stages->at[s].program->backward[k].param_grad;
+    const struct model_segments *segments = &self->emit->segments;
+    for (int s = 0; s < segments->n; s++)
+        for (int k = 0; k < segments->at[s].program->n_backward; k++) {
+            int param = segments->at[s].program->backward[k].param_grad;
             if (param >= 0)
-                self->stage[stages->at[s].tensor_base + param] = s;
+                self->segment[segments->at[s].tensor_base + param] = s;
         }
 }
 
 static void share_in_order(struct internevo *self, int ranks)
 {
     int n = self->emit->model->n_tensors, rank = 0, of_rank = 0;
-    for (int s = 0; s < self->emit->stages.n; s++)
+    for (int s = 0; s < self->emit->segments.n; s++)
         for (int t = 0; t < n; t++) {
-            if (self->stage[t] != s)
+            if (self->segment[t] != s)
                 continue;
             if (++of_rank > n / ranks + 1 && rank + 1 < ranks) {
                 rank++;
@@ -111,10 +111,10 @@ static void await_owner(struct internevo *self, int rank)
     self->arrivals[rank] = PLAN_NO_OP;
 }
 
-static void await_stage(struct internevo *self, int stage)
+static void await_segment(struct internevo *self, int segment)
 {
     for (int t = 0; t < self->emit->model->n_tensors; t++)
-        if (self->stage[t] == stage)
+        if (self->segment[t] == segment)
             await_owner(self, self->owner[t]);
 }
 
@@ -182,11 +182,11 @@ static void setup_memory(struct internevo *self)
 static void micro_step(struct internevo *self)
 {
     struct emit *emit = self->emit;
-    for (int s = 0; s < emit->stages.n; s++) {
-        await_stage(self, s);
+    for (int s = 0; s < emit->segments.n; s++) {
+        await_segment(self, s);
         emit_forward(emit, s);
     }
-    for (int s = emit->stages.n - 1; s >= 0; s--)
+    for (int s = emit->segments.n - 1; s >= 0; s--)
         emit_backward(emit, s);
     emit_drop_outputs(emit);
 }
@@ -219,7 +219,7 @@ void compile_internevo(struct emit *emit)
         .options = &emit->options->internevo,
         .world = plan_group(&emit->builder, "world", emit->gpus, 1),
         .zero1 = plan_group(&emit->builder, "zero1", ranks, 1),
-        .stage = ARENA_ARRAY(emit->arena, int, n),
+        .segment = ARENA_ARRAY(emit->arena, int, n),
         .owner = ARENA_ARRAY(emit->arena, int, n),
         .owned = ARENA_ARRAY(emit->arena, int64_t, ranks),
         .arrivals = ARENA_ARRAY(emit->arena, plan_wait, ranks),
@@ -228,7 +228,7 @@ void compile_internevo(struct emit *emit)
     emit->self = &self;
     emit->grad_begins = grad_begins;
     emit->grad_ready = grad_ready;
-    find_stages(&self);
+    find_segments(&self);
     if (self.options->overlap_sync_param)
         share_in_order(&self, ranks);
     else

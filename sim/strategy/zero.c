@@ -309,9 +309,9 @@ static void micro_step(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     zero->at = 0;
-    for (int s = 0; s < emit->stages.n; s++)
+    for (int s = 0; s < emit->segments.n; s++)
         emit_forward(emit, s);
-    for (int s = emit->stages.n - 1; s >= 0; s--)
+    for (int s = emit->segments.n - 1; s >= 0; s--)
         emit_backward(emit, s);
     emit_drop_outputs(emit);
     for (int t = 0; t < emit->model->n_tensors && zero->reduces && !has_hooks(zero); t++)

@@ -150,7 +150,7 @@ static void param_used(void *self, int tensor)
     zero->at++;
 }
 
-/* The order of use, as DeepSpeed records it in its first step: each stage's forward kernels, then backward with
+/* The order of use, as DeepSpeed records it in its first step: each segment's forward kernels, then backward with
  * recomputation. Kernels of a micro-step with fewer sequences may differ; DeepSpeed's modules do not, so the order that
  * it recorded holds there, too, and only what stands for it here is made again. */
 static void trace_uses(void *self)
@@ -159,10 +159,10 @@ static void trace_uses(void *self)
     struct emit *emit = zero->emit;
     zero->uses.n = 0;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < emit->stages.n; i++) {
-            int s = pass ? emit->stages.n - 1 - i : i;
-            const struct model_program *program = emit->stages.at[s].program;
-            int base = emit->stages.at[s].tensor_base;
+        for (int i = 0; i < emit->segments.n; i++) {
+            int s = pass ? emit->segments.n - 1 - i : i;
+            const struct model_program *program = emit->segments.at[s].program;
+            int base = emit->segments.at[s].tensor_base;
             bool forward = pass == 0 || emit_recomputes(emit, s);
             for (int k = 0; k < program->n_forward && forward; k++)
                 if (program->forward[k].param_use >= 0 && !(pass && emit_skips(emit, s, k)))
@@ -202,6 +202,6 @@ void zero_fetch_setup(struct zero *zero)
 {
     zero->emit->param_needed = param_needed;
     zero->emit->param_used = param_used;
-    zero->emit->stages_change = trace_uses;
+    zero->emit->segments_change = trace_uses;
     trace_uses(zero);
 }

@@ -1,4 +1,4 @@
-/* Small models laid out as stages, for tests of programs. Include after cmocka.h. */
+/* Small models laid out as segments, for tests of programs. Include after cmocka.h. */
 #ifndef FLOPCAST_TESTS_MODEL_PROGRAMS_H
 #define FLOPCAST_TESTS_MODEL_PROGRAMS_H
 
@@ -24,7 +24,7 @@ struct run {
     enum kernel_fusion fusion;
     struct arena arena;
     struct model model;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
 enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
@@ -37,7 +37,7 @@ static inline struct run run_as(
     w.fusion = (int)fusion;
     w.autocast = format == FORMAT_AUTOCAST;
     model_build(&r.model, shape, &r.arena);
-    model_stages(&r.stages, &r.model, &w, &r.arena);
+    model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
 }
 

@@ -14,9 +14,9 @@
 
 static const struct model_program *block(const struct run *r, int layer)
 {
-    for (int i = 0; i < r->stages.n; i++)
-        if (r->stages.at[i].kind == STAGE_BLOCK && r->stages.at[i].layer == layer)
-            return r->stages.at[i].program;
+    for (int i = 0; i < r->segments.n; i++)
+        if (r->segments.at[i].kind == SEGMENT_BLOCK && r->segments.at[i].layer == layer)
+            return r->segments.at[i].program;
     fail_msg("no block is layer %d", layer);
     return NULL;
 }
@@ -74,7 +74,7 @@ static void a_window_narrows_flash_attention(void **state)
     shape.sliding_window = 7;
     r = run(&shape, DTYPE_BF16, ATTENTION_NAIVE);
     struct run all = run(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
-    assert_true(model_step_flop(&r.stages) == model_step_flop(&all.stages));
+    assert_true(model_step_flop(&r.segments) == model_step_flop(&all.segments));
     arena_release(&all.arena);
     arena_release(&r.arena);
 }

@@ -18,10 +18,10 @@ enum { BATCH = 2, LENGTH = 24 };
 struct run {
     struct arena arena;
     struct model model;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
-/* head_share: of the positions. The last stage is the head, the one before it a block. */
+/* head_share: of the positions. The last segment is the head, the one before it a block. */
 static struct run run(double head_share, enum attention_kernel attention)
 {
     struct run r = {.arena = ARENA_INIT};
@@ -34,13 +34,13 @@ static struct run run(double head_share, enum attention_kernel attention)
         .attention = (int)attention,
         .loss_fp32 = true};
     model_build(&r.model, &shape, &r.arena);
-    model_stages(&r.stages, &r.model, &w, &r.arena);
+    model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
 }
 
 static const struct model_program *from_the_end(const struct run *r, int back)
 {
-    return r->stages.at[r->stages.n - 1 - back].program;
+    return r->segments.at[r->segments.n - 1 - back].program;
 }
 
 /* Names as in BertForPreTraining().state_dict(), in the order of a block's parameters. */
@@ -83,8 +83,8 @@ static void forward_flop_is_the_closed_form(void **state)
             struct run m = run(share, (enum attention_kernel)attention);
             double blocks = 3 * (24 * b * s * d * d + 4 * b * s * s * d);
             double heads = b * (2 * d * d + 4 * d) + share * b * s * (2 * d * d + 2 * d * v);
-            assert_true(model_block_forward_flop(&m.stages) == blocks);
-            assert_true(model_forward_flop(&m.stages) == blocks + heads);
+            assert_true(model_block_forward_flop(&m.segments) == blocks);
+            assert_true(model_forward_flop(&m.segments) == blocks + heads);
             arena_release(&m.arena);
         }
 }
@@ -130,13 +130,13 @@ static void a_head_multiplies_what_its_class_does(void **state)
         struct arena arena = ARENA_INIT;
         struct model_shape shape = small_bert;
         struct model model;
-        struct model_stages stages;
+        struct model_segments segments;
         struct model_workload w = {.micro_batch = BATCH, .seq_len = LENGTH, .math = DTYPE_BF16, .storage = DTYPE_BF16};
         shape.head = head;
         shape.classes = head == BERT_CLASSIFICATION ? 3 : 0;
         model_build(&model, &shape, &arena);
-        model_stages(&stages, &model, &w, &arena);
-        assert_true(model_forward_flop(&stages) - model_block_forward_flop(&stages) == flop[head]);
+        model_segments(&segments, &model, &w, &arena);
+        assert_true(model_forward_flop(&segments) - model_block_forward_flop(&segments) == flop[head]);
         bool has_pooler = false, has_words = false;
         for (int i = 0; i < model.layers[0].n_tensors; i++) {
             has_pooler |= strcmp(model.tensors[i].name, "bert.pooler.dense.weight") == 0;

@@ -20,7 +20,7 @@ static const double m = 16, d = 32, ff = 48, in = 24, pooling = 10, layers = 3;
 struct run {
     struct arena arena;
     struct model model;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
 static struct run run(const struct model_shape *shape, enum dtype storage, int fusion)
@@ -32,7 +32,7 @@ static struct run run(const struct model_shape *shape, enum dtype storage, int f
         .storage = storage,
         .fusion = fusion};
     model_build(&r.model, shape, &r.arena);
-    model_stages(&r.stages, &r.model, &w, &r.arena);
+    model_segments(&r.segments, &r.model, &w, &r.arena);
     assert_int_equal(model_tokens(&r.model, &w), BATCH); /* throughput is in samples */
     return r;
 }
@@ -66,13 +66,13 @@ static void modules_are_their_closed_forms(void **state)
         shape.dhen.convolution = cases[i].convolution, shape.dhen.cross = cases[i].cross;
         struct run r = run(&shape, DTYPE_BF16, FUSION_EAGER);
         assert_near((double)r.model.params, root + layers * (cases[i].params + 2 * d), 0);
-        assert_near(model_forward_flop(&r.stages), BATCH * (root_flop + layers * cases[i].flop), 0);
+        assert_near(model_forward_flop(&r.segments), BATCH * (root_flop + layers * cases[i].flop), 0);
         params += cases[i].params, flop += cases[i].flop;
         arena_release(&r.arena);
     }
     struct run all = run(&small_dhen, DTYPE_BF16, FUSION_EAGER);
     assert_near((double)all.model.params, root + layers * (params + 2 * d), 0);
-    assert_near(model_block_forward_flop(&all.stages), BATCH * layers * flop, 0);
+    assert_near(model_block_forward_flop(&all.segments), BATCH * layers * flop, 0);
     arena_release(&all.arena);
 }
 
@@ -82,7 +82,7 @@ static void modules_are_their_closed_forms(void **state)
 static void check_tables(enum dtype storage, int fusion)
 {
     struct run r = run(&small_dhen, storage, fusion);
-    const struct model_program *p = r.stages.at[0].program;
+    const struct model_program *p = r.segments.at[0].program;
     const double rows = BATCH * (m - 1) * pooling, pooled = BATCH * (m - 1) * d * (double)dtype_bytes(storage);
     const struct model_kernel *lookup = kernel_named(p->forward, p->n_forward, "tables");
     assert_near(lookup->work.read_bytes, rows * (2 * d + 8), 0);
@@ -94,9 +94,9 @@ static void check_tables(enum dtype storage, int fusion)
     assert_near(update->work.write_bytes, rows * (2 * d + 4), 0);
     assert_true(update->awaits_exchange && update == &p->backward[p->n_backward - 1]);
     double exchanged = 0;
-    for (int i = 0; i < r.stages.n; i++)
-        for (int k = 0; k < r.stages.at[i].program->n_backward; k++)
-            exchanged += r.stages.at[i].program->backward[k].exchange_bytes;
+    for (int i = 0; i < r.segments.n; i++)
+        for (int k = 0; k < r.segments.at[i].program->n_backward; k++)
+            exchanged += r.segments.at[i].program->backward[k].exchange_bytes;
     assert_near(exchanged, pooled, 0);
     arena_release(&r.arena);
 }

@@ -17,7 +17,7 @@ enum { BATCH = 2, BF16_BYTES = 2, WIDTH = 64 };
 struct run {
     struct arena arena;
     struct model model;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
 static struct run run(bool fp8, int64_t length)
@@ -31,7 +31,7 @@ static struct run run(bool fp8, int64_t length)
         .fp8 = fp8,
         .loss_fp32 = true};
     model_build(&r.model, &small_bert, &r.arena);
-    model_stages(&r.stages, &r.model, &w, &r.arena);
+    model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
 }
 
@@ -48,7 +48,7 @@ static void operands_are_cast_with_their_transposes(void **state)
 {
     (void)state;
     struct run r = run(true, 24);
-    const struct model_program *p = r.stages.at[1].program;
+    const struct model_program *p = r.segments.at[1].program;
     const double rows = BATCH * 24, x = rows * WIDTH, y = rows * 256, weight = WIDTH * 256;
     const struct model_kernel *cast = kernel_named(p->forward, p->n_forward, "intermediate.dense.x.cast");
     assert_true(cast->work.read_bytes == BF16_BYTES * x && cast->work.write_bytes == 2 * x);
@@ -74,22 +74,22 @@ static void the_rest_is_as_before(void **state)
 {
     (void)state;
     struct run plain = run(false, 24), fp8 = run(true, 24);
-    assert_true(model_forward_flop(&plain.stages) == model_forward_flop(&fp8.stages));
-    for (int i = 0; i < fp8.stages.n; i++) {
-        const struct model_program *a = plain.stages.at[i].program, *b = fp8.stages.at[i].program;
+    assert_true(model_forward_flop(&plain.segments) == model_forward_flop(&fp8.segments));
+    for (int i = 0; i < fp8.segments.n; i++) {
+        const struct model_program *a = plain.segments.at[i].program, *b = fp8.segments.at[i].program;
         int completed[2] = {0, 0};
         for (int k = 0; k < a->n_backward; k++)
             completed[0] += a->backward[k].param_grad >= 0;
         for (int k = 0; k < b->n_backward; k++)
             completed[1] += b->backward[k].param_grad >= 0;
         assert_int_equal(completed[0], completed[1]);
-        if (fp8.stages.at[i].kind == STAGE_BLOCK)
+        if (fp8.segments.at[i].kind == SEGMENT_BLOCK)
             assert_true(b->n_forward == a->n_forward + 2 * 6); /* q, k, v, output, two of the feed-forward */
         else
             assert_int_equal(b->n_forward, a->n_forward);
     }
     assert_int_equal(
-        kernel_named(fp8.stages.at[1].program->forward, fp8.stages.at[1].program->n_forward, "attention.self.flash")
+        kernel_named(fp8.segments.at[1].program->forward, fp8.segments.at[1].program->n_forward, "attention.self.flash")
             ->work.math,
         DTYPE_BF16);
     arena_release(&plain.arena);
@@ -101,7 +101,7 @@ static void sides_that_fp8_cannot_take_stay(void **state)
 {
     (void)state;
     struct run plain = run(false, 20), fp8 = run(true, 20);
-    assert_int_equal(fp8.stages.at[1].program->n_forward, plain.stages.at[1].program->n_forward);
+    assert_int_equal(fp8.segments.at[1].program->n_forward, plain.segments.at[1].program->n_forward);
     arena_release(&plain.arena);
     arena_release(&fp8.arena);
 }

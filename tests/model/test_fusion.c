@@ -16,7 +16,7 @@ enum { BATCH = 2, LENGTH = 24, ROWS = BATCH * LENGTH, WIDTH = 64, FF = 160, BF16
 
 struct run {
     struct arena arena;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
 static struct run run_adapted(const struct model_shape *shape, enum kernel_fusion fusion, int64_t lora_rank)
@@ -32,7 +32,7 @@ static struct run run_adapted(const struct model_shape *shape, enum kernel_fusio
         .loss_fp32 = true};
     model_build(&model, shape, &r.arena);
     model_adapt(&adapted, &model, lora_rank, NULL, &r.arena);
-    model_stages(&r.stages, &adapted, &w, &r.arena);
+    model_segments(&r.segments, &adapted, &w, &r.arena);
     return r;
 }
 
@@ -72,7 +72,7 @@ static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
 {
     (void)state;
     struct run r = run(&small_llama, FUSION_INDUCTOR);
-    const struct model_program *p = r.stages.at[1].program;
+    const struct model_program *p = r.segments.at[1].program;
     const struct model_kernel *act = before(p->forward, p->n_forward, "mlp.down_proj");
     const double tensor = (double)ROWS * FF * BF16_BYTES;
     assert_true(act->work.kind == KERNEL_ELEMENTWISE);
@@ -92,15 +92,15 @@ static void products_stay_and_the_rest_shrinks(void **state)
 {
     (void)state;
     struct run eager = run(&small_llama, FUSION_EAGER), fused = run(&small_llama, FUSION_INDUCTOR);
-    assert_true(model_forward_flop(&eager.stages) == model_forward_flop(&fused.stages));
-    for (int i = 0; i < eager.stages.n; i++) {
-        const struct model_program *a = eager.stages.at[i].program, *b = fused.stages.at[i].program;
+    assert_true(model_forward_flop(&eager.segments) == model_forward_flop(&fused.segments));
+    for (int i = 0; i < eager.segments.n; i++) {
+        const struct model_program *a = eager.segments.at[i].program, *b = fused.segments.at[i].program;
         assert_true(b->n_forward <= a->n_forward && b->n_backward <= a->n_backward);
         assert_true(bytes(b->forward, b->n_forward) <= bytes(a->forward, a->n_forward));
         assert_true(bytes(b->backward, b->n_backward) <= bytes(a->backward, a->n_backward));
         assert_true(saved(b) <= saved(a));
     }
-    const struct model_program *a = eager.stages.at[1].program, *b = fused.stages.at[1].program;
+    const struct model_program *a = eager.segments.at[1].program, *b = fused.segments.at[1].program;
     assert_true(b->n_forward < a->n_forward / 2);
     assert_true(saved(b) < 0.75 * saved(a));
     arena_release(&eager.arena);
@@ -115,8 +115,8 @@ static void adapters_keep_no_more(void **state)
     static const struct model_shape *const shapes[] = {&small_gpt, &small_llama, &small_bert};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         struct run eager = run_adapted(shapes[s], FUSION_EAGER, 4), fused = run_adapted(shapes[s], FUSION_INDUCTOR, 4);
-        for (int i = 0; i < eager.stages.n; i++)
-            assert_true(saved(fused.stages.at[i].program) <= saved(eager.stages.at[i].program));
+        for (int i = 0; i < eager.segments.n; i++)
+            assert_true(saved(fused.segments.at[i].program) <= saved(eager.segments.at[i].program));
         arena_release(&eager.arena);
         arena_release(&fused.arena);
     }
@@ -128,7 +128,7 @@ static void sums_over_rows_are_eager(void **state)
     (void)state;
     for (int fusion = FUSION_EAGER; fusion <= FUSION_INDUCTOR; fusion++) {
         struct run r = run(&small_gpt, (enum kernel_fusion)fusion);
-        const struct model_program *p = r.stages.at[1].program;
+        const struct model_program *p = r.segments.at[1].program;
         int sums = 0;
         for (int k = 0; k < p->n_backward; k++)
             sums += p->backward[k].work.kind == KERNEL_NORM && p->backward[k].work.m > 0;

@@ -16,7 +16,7 @@ enum { BATCH = 2, LENGTH = 24, BF16_BYTES = 2 };
 struct run {
     struct arena arena;
     struct model model;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
 static const struct model_program *block_in(struct run *r, const struct model_shape *shape, enum dtype dtype)
@@ -29,8 +29,8 @@ static const struct model_program *block_in(struct run *r, const struct model_sh
         .attention = ATTENTION_NAIVE,
         .loss_fp32 = true};
     model_build(&r->model, shape, &r->arena);
-    model_stages(&r->stages, &r->model, &w, &r->arena);
-    return r->stages.at[1].program;
+    model_segments(&r->segments, &r->model, &w, &r->arena);
+    return r->segments.at[1].program;
 }
 
 static const struct model_program *block_of(struct run *r, const struct model_shape *shape)

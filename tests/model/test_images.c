@@ -19,7 +19,7 @@ enum { BATCH = 2 };
 struct run {
     struct arena arena;
     struct model model;
-    struct model_stages stages;
+    struct model_segments segments;
 };
 
 static void lay_out_in(
@@ -32,7 +32,7 @@ static void lay_out_in(
         .channels_last = channels_last,
         .loss_fp32 = true};
     model_build(&r->model, shape, &r->arena);
-    model_stages(&r->stages, &r->model, &w, &r->arena);
+    model_segments(&r->segments, &r->model, &w, &r->arena);
     assert_int_equal(model_tokens(&r->model, &w), images); /* throughput is in images */
 }
 
@@ -79,7 +79,7 @@ static void forward_flop_is_the_published(void **state)
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         struct run r = run_file(expected[i].name);
-        double gmac = model_forward_flop(&r.stages) / 2e9;
+        double gmac = model_forward_flop(&r.segments) / 2e9;
         if (fabs(gmac / expected[i].gmac - 1) > expected[i].tolerance)
             fail_msg("%s: %.3f x 10^9 multiply-adds, published %.2f", expected[i].name, gmac, expected[i].gmac);
         arena_release(&r.arena);
@@ -94,15 +94,15 @@ static void vits_forward_flop_is_the_closed_form(void **state)
     struct run r = {.arena = ARENA_INIT};
     lay_out(&r, &small_vit, BATCH);
     double blocks = 3 * (24 * b * s * d * d + 4 * b * s * s * d);
-    assert_true(model_block_forward_flop(&r.stages) == blocks);
-    assert_true(model_forward_flop(&r.stages) == blocks + 2 * b * n * (4 * 4 * 3) * d + 2 * b * d * 10);
+    assert_true(model_block_forward_flop(&r.segments) == blocks);
+    assert_true(model_forward_flop(&r.segments) == blocks + 2 * b * n * (4 * 4 * 3) * d + 2 * b * d * 10);
     arena_release(&r.arena);
     /* DeepViT: a product of heads x heads for every pair of tokens, and 3 (h^2 + 2 h) parameters more. */
     struct model_shape deep = small_vit;
     deep.mixes_heads = true;
     struct run mixed = {.arena = ARENA_INIT};
     lay_out(&mixed, &deep, BATCH);
-    assert_true(model_block_forward_flop(&mixed.stages) == blocks + 3 * 2 * b * s * s * 4 * 4);
+    assert_true(model_block_forward_flop(&mixed.segments) == blocks + 3 * 2 * b * s * s * 4 * 4);
     assert_int_equal(mixed.model.params - r.model.params, 3 * (4 * 4 + 2 * 4));
     arena_release(&mixed.arena);
 }
@@ -123,7 +123,7 @@ static void convolutions_are_implicit_products(void **state)
     (void)state;
     struct run r = {.arena = ARENA_INIT};
     lay_out(&r, &small_resnet, BATCH);
-    const struct model_program *p = r.stages.at[3].program;
+    const struct model_program *p = r.segments.at[3].program;
     const int64_t in = BATCH * 16 * 16, out = BATCH * 8 * 8, window = 3 * 3 * 8 / 2;
     assert_string_equal(r.model.layers[3].name, "layer2.0");
     const struct model_kernel *forward = kernel_named(p->forward, p->n_forward, "conv2");
@@ -169,7 +169,7 @@ static void layouts_are_changed_for_tensor_cores(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct run r = {.arena = ARENA_INIT};
         lay_out_in(&r, &small_resnet, BATCH, cases[i].math, cases[i].channels_last);
-        const struct model_program *p = r.stages.at[2].program;
+        const struct model_program *p = r.segments.at[2].program;
         assert_true(relayouts(p->forward, p->n_forward, "conv1") == cases[i].bytes * (x + y));
         assert_true(relayouts(p->backward, p->n_backward, "conv1") == cases[i].bytes * (2 * x + 2 * y));
         arena_release(&r.arena);
@@ -186,7 +186,7 @@ static void fp32_windows_run_on_winograd(void **state)
     struct run r = {.arena = ARENA_INIT}, tensor_cores = {.arena = ARENA_INIT};
     lay_out_in(&r, &small_resnet, BATCH, DTYPE_FP32, false);
     lay_out_in(&tensor_cores, &small_resnet, BATCH, DTYPE_TF32, false);
-    const struct model_program *p = r.stages.at[2].program;
+    const struct model_program *p = r.segments.at[2].program;
     const struct model_kernel *forward = kernel_named(p->forward, p->n_forward, "conv2");
     assert_product(forward, positions, 8, 32, 1);
     assert_true(forward->work.gathers);
@@ -194,9 +194,9 @@ static void fp32_windows_run_on_winograd(void **state)
     assert_product(kernel_named(p->backward, p->n_backward, "conv2.dgrad"), positions, 8, 32, 1);
     assert_product(kernel_named(p->backward, p->n_backward, "conv2.wgrad"), 8, 72, positions * 16 / 36, 1);
     assert_product(kernel_named(p->forward, p->n_forward, "conv1"), positions, 8, 16, 1);
-    p = tensor_cores.stages.at[2].program;
+    p = tensor_cores.segments.at[2].program;
     assert_product(kernel_named(p->forward, p->n_forward, "conv2"), positions, 8, 72, 1);
-    p = r.stages.at[3].program;
+    p = r.segments.at[3].program;
     assert_product(kernel_named(p->forward, p->n_forward, "conv2"), half, 4, 36, 2);
     arena_release(&r.arena);
     arena_release(&tensor_cores.arena);
@@ -208,7 +208,7 @@ static void norm_and_pool_move_what_pytorch_moves(void **state)
     (void)state;
     struct run r = {.arena = ARENA_INIT};
     lay_out(&r, &small_resnet, BATCH);
-    const struct model_program *p = r.stages.at[0].program;
+    const struct model_program *p = r.segments.at[0].program;
     const double stem = 2.0 * BATCH * 32 * 32 * 8, pooled = BATCH * 16.0 * 16 * 8, statistics = 2 * 8 * 4;
     assert_true(kernel_named(p->forward, p->n_forward, "bn1.statistics")->work.read_bytes == stem);
     assert_true(kernel_named(p->forward, p->n_forward, "bn1")->work.read_bytes == stem + statistics);
@@ -228,7 +228,7 @@ static void relu_and_sum_in_place_keep_nothing(void **state)
     (void)state;
     struct run r = {.arena = ARENA_INIT};
     lay_out(&r, &small_resnet, BATCH);
-    const struct model_program *p = r.stages.at[2].program; /* layer1.1: no shortcut */
+    const struct model_program *p = r.segments.at[2].program; /* layer1.1: no shortcut */
     double bytes = 0, positions = 2.0 * BATCH * 16 * 16, vectors = 2 * 4 * (8 + 8 + 16);
     for (int i = 0; i < p->n_activations; i++)
         if (!p->activations[i].born_in_backward && p->activations[i].backward_last >= 0)

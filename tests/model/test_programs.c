@@ -1,4 +1,4 @@
-/* Kernels and tensors of whole stages: closed forms for flop and saved bytes, and laws that hold for every model. */
+/* Kernels and tensors of whole segments: closed forms for flop and saved bytes, and laws that hold for every model. */
 #include "model/model.h"
 
 #include <math.h>
@@ -76,9 +76,9 @@ static void for_every_variant(check_run *check)
 
 static const struct model_program *block(const struct run *r, int layer)
 {
-    for (int i = 0; i < r->stages.n; i++)
-        if (r->stages.at[i].kind == STAGE_BLOCK && r->stages.at[i].layer == layer)
-            return r->stages.at[i].program;
+    for (int i = 0; i < r->segments.n; i++)
+        if (r->segments.at[i].kind == SEGMENT_BLOCK && r->segments.at[i].layer == layer)
+            return r->segments.at[i].program;
     fail_msg("no block is layer %d", layer);
     return NULL;
 }
@@ -102,8 +102,8 @@ static void forward_flop_is_the_closed_form(void **state)
         double one = 24 * b * s * d * d + 4 * b * s * s * d;
         const struct model_program *p = block(&g, 1);
         assert_true(flop(p->forward, p->n_forward) == one);
-        assert_true(model_block_forward_flop(&g.stages) == 3 * one);
-        assert_true(model_forward_flop(&g.stages) == 3 * one + 2 * b * s * d * v);
+        assert_true(model_block_forward_flop(&g.segments) == 3 * one);
+        assert_true(model_forward_flop(&g.segments) == 3 * one + 2 * b * s * d * v);
         arena_release(&g.arena);
     }
     /* T5, i = heads x head dimension: encoder block: 4 projections of 2 d i, attention 4 s i, feed-forward 4 d ff a
@@ -114,24 +114,24 @@ static void forward_flop_is_the_closed_form(void **state)
     double encoder = 8 * b * s * d * i + 4 * b * s * s * i + 4 * b * s * d * ff;
     double decoder =
         8 * b * t * d * i + 4 * b * t * t * i + 4 * b * (t + s) * d * i + 4 * b * t * s * i + 4 * b * t * d * ff;
-    assert_true(model_block_forward_flop(&e.stages) == 3 * encoder + 2 * decoder);
-    assert_true(model_forward_flop(&e.stages) == 3 * encoder + 2 * decoder + 2 * b * t * d * v);
+    assert_true(model_block_forward_flop(&e.segments) == 3 * encoder + 2 * decoder);
+    assert_true(model_forward_flop(&e.segments) == 3 * encoder + 2 * decoder + 2 * b * t * d * v);
     arena_release(&e.arena);
     /* Llama: q and o 4 d i, k and v 4 d j with j = key heads x head dimension, three matrices 6 d ff, attention 4 s i a
      * token. */
     struct run l = run(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
     const double li = 4 * 16, lj = 2 * 16, lff = 160;
     double one = b * s * (4 * d * li + 4 * d * lj + 6 * d * lff + 4 * s * li);
-    assert_true(model_forward_flop(&l.stages) == 3 * one + 2 * b * s * d * v);
+    assert_true(model_forward_flop(&l.segments) == 3 * one + 2 * b * s * d * v);
     arena_release(&l.arena);
 }
 
 /* What comes from the loader, an image or dense inputs, needs no gradient: the first product is spared one. */
-static double spared_flop(const struct run *r, int stage)
+static double spared_flop(const struct run *r, int segment)
 {
-    const struct model_program *p = r->stages.at[stage].program;
+    const struct model_program *p = r->segments.at[segment].program;
     int k = 0;
-    if (stage > 0 || model_sample_tokens(&r->model.shape) == 0)
+    if (segment > 0 || model_sample_tokens(&r->model.shape) == 0)
         return 0;
     while (!(p->forward[k].model_flop > 0))
         k++;
@@ -140,8 +140,8 @@ static double spared_flop(const struct run *r, int stage)
 
 static void check_backward_flop(const struct run *r)
 {
-    for (int i = 0; i < r->stages.n; i++) {
-        const struct model_program *p = r->stages.at[i].program;
+    for (int i = 0; i < r->segments.n; i++) {
+        const struct model_program *p = r->segments.at[i].program;
         assert_true(flop(p->backward, p->n_backward) == 2 * flop(p->forward, p->n_forward) - spared_flop(r, i));
     }
 }
@@ -154,8 +154,8 @@ static void backward_flop_is_twice_forward(void **state)
 
 static void check_lives(const struct run *r)
 {
-    for (int i = 0; i < r->stages.n; i++) {
-        const struct model_program *p = r->stages.at[i].program;
+    for (int i = 0; i < r->segments.n; i++) {
+        const struct model_program *p = r->segments.at[i].program;
         assert_true(p->n_forward > 0 && p->n_backward > 0);
         for (int j = 0; j < p->n_activations; j++) {
             const struct model_activation *a = &p->activations[j];
@@ -181,8 +181,8 @@ static bool ends_with(const char *text, const char *end)
     return n >= n_end && strcmp(text + n - n_end, end) == 0;
 }
 
-/* What the kernel writes: not what the stage was handed, and which is listed from its first kernel on, and not the sums
- * of a norm's rows, which it keeps beside its result. */
+/* What the kernel writes: not what the segment was handed, and which is listed from its first kernel on, and not the
+ * sums of a norm's rows, which it keeps beside its result. */
 static double written_by(const struct model_program *p, int kernel)
 {
     static const char *const others[] = {
@@ -201,8 +201,8 @@ static double written_by(const struct model_program *p, int kernel)
 /* What an eager forward kernel writes is a tensor that is there from then on, unless it writes in place. */
 static void check_writes(const struct run *r)
 {
-    for (int i = 0; i < r->stages.n && r->fusion == FUSION_EAGER; i++) {
-        const struct model_program *p = r->stages.at[i].program;
+    for (int i = 0; i < r->segments.n && r->fusion == FUSION_EAGER; i++) {
+        const struct model_program *p = r->segments.at[i].program;
         for (int k = 0; k < p->n_forward; k++) {
             double born = written_by(p, k), writes = p->forward[k].work.write_bytes;
             if (born != 0 && born != writes)
@@ -219,16 +219,16 @@ static void what_kernels_write_is_there(void **state)
 
 static void check_borders(const struct run *r)
 {
-    for (int i = 0; i < r->stages.n; i++) {
-        const struct model_program *p = r->stages.at[i].program;
-        bool last = i + 1 == r->stages.n, blocks = r->stages.at[i].kind == STAGE_BLOCK;
+    for (int i = 0; i < r->segments.n; i++) {
+        const struct model_program *p = r->segments.at[i].program;
+        bool last = i + 1 == r->segments.n, blocks = r->segments.at[i].kind == SEGMENT_BLOCK;
         assert_int_equal(p->output == -1, last);
         assert_int_equal(p->reruns, blocks);
         if (last)
             break;
         assert_int_equal(p->activations[p->output].bytes, p->output_bytes);
-        /* The next stage to begin from this output ends with its gradient; this stage begins with it. */
-        const struct model_stage *next = &r->stages.at[i + 1];
+        /* The next segment to begin from this output ends with its gradient; this segment begins with it. */
+        const struct model_segment *next = &r->segments.at[i + 1];
         int begins = 0, ends = 0;
         for (int j = 0; j < p->n_activations; j++)
             begins += p->activations[j].born_in_backward && p->activations[j].born == 0 &&
@@ -241,7 +241,7 @@ static void check_borders(const struct run *r)
     }
 }
 
-static void gradients_cross_the_borders_of_stages(void **state)
+static void gradients_cross_the_borders_of_segments(void **state)
 {
     (void)state;
     for_every_variant(check_borders);
@@ -250,26 +250,26 @@ static void gradients_cross_the_borders_of_stages(void **state)
 static void check_gradients(const struct run *r)
 {
     int *times = xcalloc((size_t)r->model.n_tensors, sizeof *times);
-    int embedding_stage = -1;
-    for (int i = r->stages.n - 1; i >= 0; i--) {
-        const struct model_stage *stage = &r->stages.at[i];
-        for (int j = 0; j < stage->program->n_forward; j++)
-            assert_int_equal(stage->program->forward[j].param_grad, -1);
-        for (int j = 0; j < stage->program->n_backward; j++) {
-            int param = stage->program->backward[j].param_grad;
+    int embedding_segment = -1;
+    for (int i = r->segments.n - 1; i >= 0; i--) {
+        const struct model_segment *segment = &r->segments.at[i];
+        for (int j = 0; j < segment->program->n_forward; j++)
+            assert_int_equal(segment->program->forward[j].param_grad, -1);
+        for (int j = 0; j < segment->program->n_backward; j++) {
+            int param = segment->program->backward[j].param_grad;
             if (param < 0)
                 continue;
-            assert_true(param < r->model.layers[stage->layer].n_tensors);
-            times[stage->tensor_base + param]++;
-            if (stage->layer == 0 && param == 0)
-                embedding_stage = i; /* of images: the stem's window, the class token */
+            assert_true(param < r->model.layers[segment->layer].n_tensors);
+            times[segment->tensor_base + param]++;
+            if (segment->layer == 0 && param == 0)
+                embedding_segment = i; /* of images: the stem's window, the class token */
         }
     }
     for (int i = 0; i < r->model.n_tensors; i++)
         if (times[i] != 1)
             fail_msg("%s gets its gradient %d times", r->model.tensors[i].name, times[i]);
     assert_int_equal(
-        embedding_stage, 0); /* the shared embedding is complete with the encoder's, the last of the step */
+        embedding_segment, 0); /* the shared embedding is complete with the encoder's, the last of the step */
     free(times);
 }
 
@@ -311,7 +311,7 @@ static double saved_bytes(const struct model_program *p)
 
 /* Korthikanti et al. (arXiv 2205.05198, equation 1) count s b h (34 + 5 a s / h) bytes for a GPT layer in 16 bits. Ours
  * differs by
- *   - 2 s b h: the input of the first LayerNorm is the stage before's output and not listed,
+ *   - 2 s b h: the input of the first LayerNorm is the segment before's output and not listed,
  *   + 16 s b: mean and reciprocal deviation of two LayerNorms in FP32, which they leave out.
  * gelu_new saves x, tanh, x / 2 and 1 + tanh, each 8 s b h, where a fused GELU saves x: + 24 s b h.
  * Flash attention saves no scores (- 5 a s^2 b) but the logarithms of their sums in FP32 (+ 4 a s b). */
@@ -395,15 +395,15 @@ static void first_blocks_make_what_the_others_share(void **state)
     arena_release(&r.arena);
 }
 
-static void stages_come_in_forward_order(void **state)
+static void segments_come_in_forward_order(void **state)
 {
     (void)state;
-    const enum stage_kind expected[] = {STAGE_ENTRY, STAGE_BLOCK, STAGE_BLOCK, STAGE_BLOCK, STAGE_STACK_EXIT,
-        STAGE_DECODER_ENTRY, STAGE_BLOCK, STAGE_BLOCK, STAGE_EXIT};
+    const enum segment_kind expected[] = {SEGMENT_ENTRY, SEGMENT_BLOCK, SEGMENT_BLOCK, SEGMENT_BLOCK,
+        SEGMENT_STACK_EXIT, SEGMENT_DECODER_ENTRY, SEGMENT_BLOCK, SEGMENT_BLOCK, SEGMENT_EXIT};
     struct run r = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
-    assert_int_equal(r.stages.n, sizeof expected / sizeof *expected);
-    for (int i = 0; i < r.stages.n; i++)
-        assert_int_equal(r.stages.at[i].kind, expected[i]);
+    assert_int_equal(r.segments.n, sizeof expected / sizeof *expected);
+    for (int i = 0; i < r.segments.n; i++)
+        assert_int_equal(r.segments.at[i].kind, expected[i]);
     struct model_workload w = workload(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
     assert_int_equal(model_tokens(&r.model, &w), BATCH * (LENGTH + DECODER_LENGTH));
     arena_release(&r.arena);
@@ -433,7 +433,8 @@ static void selective_checkpointing_keeps_every_second_product(void **state)
     }
 }
 
-/* LlamaRMSNorm casts its input and saves the cast, LayerNorm and T5LayerNorm save the input. The first stage has none.
+/* LlamaRMSNorm casts its input and saves the cast, LayerNorm and T5LayerNorm save the input. The first segment has
+ * none.
  */
 static void who_drops_its_input(void **state)
 {
@@ -441,8 +442,8 @@ static void who_drops_its_input(void **state)
     const struct model_shape *const shapes[] = {&small_llama, &small_gpt, &small_t5};
     for (int s = 0; s < 3; s++) {
         struct run r = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
-        for (int i = 0; i < r.stages.n; i++)
-            assert_int_equal(r.stages.at[i].program->drops_input, s == 0 && i > 0);
+        for (int i = 0; i < r.segments.n; i++)
+            assert_int_equal(r.segments.at[i].program->drops_input, s == 0 && i > 0);
         arena_release(&r.arena);
     }
 }
@@ -454,14 +455,14 @@ int main(void)
         cmocka_unit_test(backward_flop_is_twice_forward),
         cmocka_unit_test(every_tensor_is_used_after_its_birth),
         cmocka_unit_test(what_kernels_write_is_there),
-        cmocka_unit_test(gradients_cross_the_borders_of_stages),
+        cmocka_unit_test(gradients_cross_the_borders_of_segments),
         cmocka_unit_test(every_parameter_gets_its_gradient_once),
         cmocka_unit_test(weight_gradients_have_the_weights_shape),
         cmocka_unit_test(gpt_saves_what_korthikanti_counts),
         cmocka_unit_test(t5_saves_fp32_probabilities),
         cmocka_unit_test(t5_attention_passes),
         cmocka_unit_test(first_blocks_make_what_the_others_share),
-        cmocka_unit_test(stages_come_in_forward_order),
+        cmocka_unit_test(segments_come_in_forward_order),
         cmocka_unit_test(selective_checkpointing_keeps_every_second_product),
         cmocka_unit_test(who_drops_its_input),
     };

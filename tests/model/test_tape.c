@@ -67,7 +67,7 @@ static void assert_kernels(const struct model_kernel *kernels, int n, const char
     assert_kernels(                                                                                                    \
         kernels, n, (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* y = relu(x W + b): ReLU saves its result, the layer its input (not listed: it is the stage's), and the layer's own
+/* y = relu(x W + b): ReLU saves its result, the layer its input (not listed: it is the segment's), and the layer's own
  * output is freed once ReLU has read it. */
 static void a_layer_and_its_activation(void **state)
 {

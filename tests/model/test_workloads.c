@@ -16,8 +16,8 @@ static void without_dropout_there_is_no_dropout_kernel(void **state)
     struct model_shape dry = small_t5;
     dry.dropout = 0;
     struct run r = run(&dry, DTYPE_BF16, ATTENTION_NAIVE);
-    for (int i = 0; i < r.stages.n; i++)
-        assert_int_equal(count(r.stages.at[i].program->forward, r.stages.at[i].program->n_forward, "dropout"), 0);
+    for (int i = 0; i < r.segments.n; i++)
+        assert_int_equal(count(r.segments.at[i].program->forward, r.segments.at[i].program->n_forward, "dropout"), 0);
     arena_release(&r.arena);
 }
 
@@ -29,12 +29,12 @@ static void neftune_is_three_kernels_at_the_entry(void **state)
     for (int s = 0; s < 3; s++) {
         struct run plain = run(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
         struct model_workload w = workload(shapes[s], DTYPE_BF16, ATTENTION_NAIVE);
-        struct model_stages noisy = {0};
+        struct model_segments noisy = {0};
         w.neftune = true;
-        model_stages(&noisy, &plain.model, &w, &plain.arena);
+        model_segments(&noisy, &plain.model, &w, &plain.arena);
         for (int i = 0; i < noisy.n; i++) {
-            bool entry = noisy.at[i].kind == STAGE_ENTRY || noisy.at[i].kind == STAGE_DECODER_ENTRY;
-            const struct model_program *with = noisy.at[i].program, *without = plain.stages.at[i].program;
+            bool entry = noisy.at[i].kind == SEGMENT_ENTRY || noisy.at[i].kind == SEGMENT_DECODER_ENTRY;
+            const struct model_program *with = noisy.at[i].program, *without = plain.segments.at[i].program;
             assert_int_equal(with->n_forward - without->n_forward, entry ? 3 : 0);
             assert_int_equal(with->n_backward, without->n_backward);
         }

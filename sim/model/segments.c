@@ -1,4 +1,4 @@
-/* The stages of a micro-step, and what is summed over them. */
+/* The segments of a micro-step, and what is summed over them. */
 #include "model/family.h"
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
@@ -61,19 +61,19 @@ bool model_cache_is_saved(const struct model *model, const struct model_workload
     return workload->attention == ATTENTION_FLASH || workload->micro_batch == 1 || model->shape.sequence_first;
 }
 
-struct stages_builder {
+struct segments_builder {
     const struct model *model;
     const struct model_workload *workload;
     struct arena *arena;
-    VEC(struct model_stage) stages;
+    VEC(struct model_segment) segments;
 };
 
 /* Tensors are found within a layer by name; alike layers have the same programs because a program's indices are
  * relative. */
-static const struct model_program *program(struct stages_builder *b, enum stage_kind kind, int layer)
+static const struct model_program *program(struct segments_builder *b, enum segment_kind kind, int layer)
 {
     struct tape *tape = tape_open(b->model, layer, b->workload, b->arena);
-    struct stage_context context = {
+    struct segment_context context = {
         .tape = tape,
         .shape = &b->model->shape,
         .workload = b->workload,
@@ -85,40 +85,40 @@ static const struct model_program *program(struct stages_builder *b, enum stage_
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
 }
 
-static void add(struct stages_builder *b, enum stage_kind kind, int layer)
+static void add(struct segments_builder *b, enum segment_kind kind, int layer)
 {
     const struct model_program *shared = NULL;
     int alike = b->model->layers[layer].alike;
-    for (int i = 0; kind == STAGE_BLOCK && i < b->stages.n && !shared; i++)
-        if (b->stages.at[i].kind == STAGE_BLOCK && b->stages.at[i].layer == alike)
-            shared = b->stages.at[i].program;
-    struct model_stage stage = {
+    for (int i = 0; kind == SEGMENT_BLOCK && i < b->segments.n && !shared; i++)
+        if (b->segments.at[i].kind == SEGMENT_BLOCK && b->segments.at[i].layer == alike)
+            shared = b->segments.at[i].program;
+    struct model_segment segment = {
         .kind = kind,
         .layer = layer,
         .program = shared ? shared : program(b, kind, layer),
         .tensor_base = b->model->layers[layer].first_tensor,
     };
-    vec_push(&b->stages, stage);
+    vec_push(&b->segments, segment);
 }
 
-void model_stages(
-    struct model_stages *out, const struct model *model, const struct model_workload *workload, struct arena *arena)
+void model_segments(
+    struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena)
 {
-    struct stages_builder builder = {.model = model, .workload = workload, .arena = arena};
-    add(&builder, STAGE_ENTRY, 0);
+    struct segments_builder builder = {.model = model, .workload = workload, .arena = arena};
+    add(&builder, SEGMENT_ENTRY, 0);
     for (int i = 1; i < model->n_layers; i++) {
         if (model->layers[i].role == LAYER_DECODER_BLOCK && model->layers[i - 1].role == LAYER_ENCODER_BLOCK) {
-            add(&builder, STAGE_STACK_EXIT, 0);
-            add(&builder, STAGE_DECODER_ENTRY, 0);
+            add(&builder, SEGMENT_STACK_EXIT, 0);
+            add(&builder, SEGMENT_DECODER_ENTRY, 0);
         }
-        add(&builder, STAGE_BLOCK, i);
+        add(&builder, SEGMENT_BLOCK, i);
     }
-    add(&builder, STAGE_EXIT, 0);
-    out->n = builder.stages.n;
-    out->at = ARENA_ARRAY(arena, struct model_stage, out->n);
+    add(&builder, SEGMENT_EXIT, 0);
+    out->n = builder.segments.n;
+    out->at = ARENA_ARRAY(arena, struct model_segment, out->n);
     for (int i = 0; i < out->n; i++)
-        out->at[i] = builder.stages.at[i];
-    vec_free(&builder.stages);
+        out->at[i] = builder.segments.at[i];
+    vec_free(&builder.segments);
 }
 
 static double kernels_flop(const struct model_kernel *kernels, int n)
@@ -134,27 +134,27 @@ static double program_flop(const struct model_program *program)
     return kernels_flop(program->forward, program->n_forward);
 }
 
-double model_step_flop(const struct model_stages *stages)
+double model_step_flop(const struct model_segments *segments)
 {
-    double flop = model_forward_flop(stages);
-    for (int i = 0; i < stages->n; i++)
-        flop += kernels_flop(stages->at[i].program->backward, stages->at[i].program->n_backward);
+    double flop = model_forward_flop(segments);
+    for (int i = 0; i < segments->n; i++)
+        flop += kernels_flop(segments->at[i].program->backward, segments->at[i].program->n_backward);
     return flop;
 }
 
-double model_forward_flop(const struct model_stages *stages)
+double model_forward_flop(const struct model_segments *segments)
 {
     double flop = 0;
-    for (int i = 0; i < stages->n; i++)
-        flop += program_flop(stages->at[i].program);
+    for (int i = 0; i < segments->n; i++)
+        flop += program_flop(segments->at[i].program);
     return flop;
 }
 
-double model_block_forward_flop(const struct model_stages *stages)
+double model_block_forward_flop(const struct model_segments *segments)
 {
     double flop = 0;
-    for (int i = 0; i < stages->n; i++)
-        if (stages->at[i].kind == STAGE_BLOCK)
-            flop += program_flop(stages->at[i].program);
+    for (int i = 0; i < segments->n; i++)
+        if (segments->at[i].kind == SEGMENT_BLOCK)
+            flop += program_flop(segments->at[i].program);
     return flop;
 }
