@@ -78,6 +78,7 @@ struct model_shape {
     const char *name;                                 /* "t5-11b" */
     const char *source;                               /* where the shape comes from; "assumed ..." where it is */
     int family;                                       /* enum model_family */
+    int head;                                         /* BERT: enum bert_head */
     int64_t d_model, d_ff, d_kv, n_heads, n_kv_heads; /* d_kv: head dimension; n_kv_heads = n_heads without GQA */
     int64_t n_layers;                                 /* T5: encoder layers */
     int64_t n_decoder_layers;                         /* T5 only; 0 for models of one stack */
@@ -85,7 +86,6 @@ struct model_shape {
     int64_t max_positions;    /* rows of a learned position embedding (GPT, BERT), 0 = none */
     int64_t relative_buckets; /* T5: 32 */
     int64_t token_types;      /* BERT: 2, sentences A and B */
-    int head;                 /* BERT: enum bert_head */
     double head_share;        /* BERT: share of the positions whose word the head predicts */
     int64_t sliding_window; /* Llama: keys that a position attends to, itself and those just before it, where attention
                              * is fused (naive attention multiplies all and masks); 0: all before it */

@@ -124,7 +124,7 @@ static void convolutions_are_implicit_products(void **state)
     struct run r = {.arena = ARENA_INIT};
     lay_out(&r, &small_resnet, BATCH);
     const struct model_program *p = r.segments.at[3].program;
-    const int64_t in = BATCH * 16 * 16, out = BATCH * 8 * 8, window = 3 * 3 * 8 / 2;
+    const int64_t in = (int64_t)BATCH * 16 * 16, out = (int64_t)BATCH * 8 * 8, window = 3 * 3 * 8 / 2;
     assert_string_equal(r.model.layers[3].name, "layer2.0");
     const struct model_kernel *forward = kernel_named(p->forward, p->n_forward, "conv2");
     assert_product(forward, out, 4, window, 2);
@@ -182,7 +182,7 @@ static void layouts_are_changed_for_tensor_cores(void **state)
 static void fp32_windows_run_on_winograd(void **state)
 {
     (void)state;
-    const int64_t positions = BATCH * 16 * 16, half = BATCH * 8 * 8;
+    const int64_t positions = (int64_t)BATCH * 16 * 16, half = (int64_t)BATCH * 8 * 8;
     struct run r = {.arena = ARENA_INIT}, tensor_cores = {.arena = ARENA_INIT};
     lay_out_in(&r, &small_resnet, BATCH, DTYPE_FP32, false);
     lay_out_in(&tensor_cores, &small_resnet, BATCH, DTYPE_TF32, false);

@@ -60,7 +60,7 @@ static const struct model_activation *find(const struct model_program *p, const 
 static void assert_kernels(const struct model_kernel *kernels, int n, const char *const *names, int n_names)
 {
     assert_int_equal(n, n_names);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n_names; i++)
         assert_string_equal(kernels[i].name, names[i]);
 }
 #define ASSERT_KERNELS(kernels, n, ...)                                                                                \
