@@ -21,12 +21,12 @@ static const char *prefetch(const struct scenario_point *point)
 static void find_swept(
     struct vary *out, const struct scenario_set *set, const struct tune_candidate *any, struct arena *arena)
 {
-    const char *settings = tune_settings(any, arena);
+    struct tune_settings settings = tune_settings(any, arena);
     struct vary all;
     vary_find_unnamed(&all, set, arena);
     *out = (struct vary){0};
     for (int i = 0; i < all.options.n; i++)
-        if (!strstr(settings, arena_printf(arena, "--set %s=", all.options.at[i].path)))
+        if (!tune_sets(&settings, all.options.at[i].path))
             vec_push(&out->options, all.options.at[i]);
     vec_free(&all.options);
 }
@@ -192,6 +192,11 @@ static const char *shell_word(const char *text, struct arena *arena)
     return arena_printf(arena, "%s'", word);
 }
 
+static void print_set(FILE *out, const char *key, const char *value, struct arena *arena)
+{
+    fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", key, value), arena));
+}
+
 /* The candidate as a command: what --set gave beside the settings searched, these, what the scenario sweeps. */
 static void print_command(const struct print *print, int index)
 {
@@ -199,24 +204,24 @@ static void print_command(const struct print *print, int index)
     struct arena *arena = print->arena;
     const struct tune_command *command = print->command;
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
-    const char *settings = tune_settings(candidate, arena);
+    struct tune_settings settings = tune_settings(candidate, arena);
     struct vary vary;
     vary_find(&vary, print->set, arena);
     fprintf(out, "\nthe first: flopcast run %s", shell_word(command->file, arena));
     for (int i = 0; i < command->overrides.n; i++) {
         const struct scenario_override *given = &command->overrides.at[i];
-        bool is_set = strstr(settings, arena_printf(arena, "--set %s=", given->key)) != NULL;
+        bool is_set = tune_sets(&settings, given->key);
         for (int k = 0; k < vary.options.n && !is_set; k++)
             is_set = strcmp(vary.options.at[k].path, given->key) == 0;
         if (!is_set)
-            fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", given->key, given->value), arena));
+            print_set(out, given->key, given->value, arena);
     }
-    fprintf(out, " %s", settings);
+    for (int i = 0; i < settings.n; i++)
+        print_set(out, settings.list[i].key, settings.list[i].value, arena);
     for (int i = 0; i < vary.options.n; i++) {
         const struct vary_option *option = &vary.options.at[i];
-        const char *value = vary_text(option, &candidate->point.options, arena);
-        if (!strstr(settings, arena_printf(arena, "--set %s=", option->path)))
-            fprintf(out, " --set %s", shell_word(arena_printf(arena, "%s=%s", option->path, value), arena));
+        if (!tune_sets(&settings, option->path))
+            print_set(out, option->path, vary_text(option, &candidate->point.options, arena), arena);
     }
     fputc('\n', out);
     vec_free(&vary.options);

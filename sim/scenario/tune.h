@@ -97,7 +97,13 @@ int tune_rank(int *order, const struct tune *tune, enum tune_order by);
 /* The same of all that ran, by what they give without noise. */
 int tune_rank_quiet(int *order, const struct tune *tune, enum tune_order by);
 
-/* The settings that a candidate replaces, as arguments of `flopcast run`. */
-const char *tune_settings(const struct tune_candidate *candidate, struct arena *arena);
+/* The settings that a candidate replaces, as `flopcast run` takes them with --set. */
+struct tune_settings {
+    struct scenario_override list[16];
+    int n;
+};
+struct tune_settings tune_settings(const struct tune_candidate *candidate, struct arena *arena);
+/* Whether the setting of this path is one of them. */
+bool tune_sets(const struct tune_settings *settings, const char *path);
 
 #endif

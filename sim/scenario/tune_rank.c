@@ -55,17 +55,23 @@ static bool is_near(double a, double b)
     return fabs(a - b) <= little * a;
 }
 
+static bool is_prefetch(const char *path)
+{
+    return strcmp(path, "fsdp.backward_prefetch") == 0 || strcmp(path, "fsdp.forward_prefetch") == 0;
+}
+
 /* They differ in prefetch alone, and it changes next to nothing. */
 static bool is_alike(const struct tune_candidate *a, const struct tune_candidate *b, struct arena *scratch)
 {
     if (a->base != b->base || !is_near(a->quiet.tokens_per_s, b->quiet.tokens_per_s) ||
         !is_near(a->quiet.peak_bytes, b->quiet.peak_bytes) || a->quiet.retries != b->quiet.retries)
         return false;
-    struct tune_candidate other = *b;
-    struct fsdp_options *fsdp = &other.point.options.strategy.fsdp;
-    fsdp->backward_prefetch = a->point.options.strategy.fsdp.backward_prefetch;
-    fsdp->forward_prefetch = a->point.options.strategy.fsdp.forward_prefetch;
-    return strcmp(tune_settings(a, scratch), tune_settings(&other, scratch)) == 0;
+    struct tune_settings of_a = tune_settings(a, scratch), of_b = tune_settings(b, scratch);
+    bool same = of_a.n == of_b.n;
+    for (int i = 0; i < of_a.n && same; i++)
+        same = strcmp(of_a.list[i].key, of_b.list[i].key) == 0 &&
+               (strcmp(of_a.list[i].value, of_b.list[i].value) == 0 || is_prefetch(of_a.list[i].key));
+    return same;
 }
 
 /* Who represents whom: the fastest without noise. */
@@ -177,26 +183,42 @@ enum status tune_finals(
     return status;
 }
 
-const char *tune_settings(const struct tune_candidate *candidate, struct arena *arena)
+static void set(struct tune_settings *settings, const char *path, const char *value)
+{
+    settings->list[settings->n++] = (struct scenario_override){path, value};
+}
+
+struct tune_settings tune_settings(const struct tune_candidate *candidate, struct arena *arena)
 {
     const struct scenario *options = &candidate->point.options;
     const struct strategy_options *strategy = &options->strategy;
-    const char *text = arena_printf(arena,
-        "--set cluster.gpus=%" PRId64 " --set train.micro_batch=%" PRId64 " --set train.grad_accum=%" PRId64
-        " --set train.activation_checkpointing=%s --set strategy=%s",
-        options->cluster.gpus, strategy->train.micro_batch, strategy->train.grad_accum,
-        checkpointing_names[strategy->train.activation_checkpointing], strategy_kind_names[strategy->kind]);
-    if (strategy->train.device_batch > 0)
-        text = arena_printf(arena, "%s --set train.device_batch=%" PRId64, text, strategy->train.device_batch);
+    const struct train_options *train = &strategy->train;
+    const struct fsdp_options *fsdp = &strategy->fsdp;
+    struct tune_settings all = {.n = 0};
+    set(&all, "cluster.gpus", arena_printf(arena, "%" PRId64, options->cluster.gpus));
+    set(&all, "train.micro_batch", arena_printf(arena, "%" PRId64, train->micro_batch));
+    set(&all, "train.grad_accum", arena_printf(arena, "%" PRId64, train->grad_accum));
+    set(&all, "train.activation_checkpointing", checkpointing_names[train->activation_checkpointing]);
+    set(&all, "strategy", strategy_kind_names[strategy->kind]);
+    if (train->device_batch > 0)
+        set(&all, "train.device_batch", arena_printf(arena, "%" PRId64, train->device_batch));
     if (strategy->kind == STRATEGY_DEEPSPEED)
-        return arena_printf(arena, "%s --set deepspeed.zero_optimization.stage=%" PRId64, text, strategy->zero.stage);
+        set(&all, "deepspeed.zero_optimization.stage", arena_printf(arena, "%" PRId64, strategy->zero.stage));
     if (strategy->kind == STRATEGY_INTERNEVO)
-        return arena_printf(arena, "%s --set internevo.zero1=%" PRId64, text, strategy->internevo.zero1);
+        set(&all, "internevo.zero1", arena_printf(arena, "%" PRId64, strategy->internevo.zero1));
     if (strategy->kind != STRATEGY_FSDP)
-        return text;
-    return arena_printf(arena,
-        "%s --set fsdp.sharding_strategy=%s --set fsdp.sharding_group_size=%" PRId64
-        " --set fsdp.backward_prefetch=%s --set fsdp.forward_prefetch=%s",
-        text, sharding_strategy_names[strategy->fsdp.sharding_strategy], strategy->fsdp.sharding_group_size,
-        backward_prefetch_names[strategy->fsdp.backward_prefetch], strategy->fsdp.forward_prefetch ? "true" : "false");
+        return all;
+    set(&all, "fsdp.sharding_strategy", sharding_strategy_names[fsdp->sharding_strategy]);
+    set(&all, "fsdp.sharding_group_size", arena_printf(arena, "%" PRId64, fsdp->sharding_group_size));
+    set(&all, "fsdp.backward_prefetch", backward_prefetch_names[fsdp->backward_prefetch]);
+    set(&all, "fsdp.forward_prefetch", fsdp->forward_prefetch ? "true" : "false");
+    return all;
+}
+
+bool tune_sets(const struct tune_settings *settings, const char *path)
+{
+    for (int i = 0; i < settings->n; i++)
+        if (strcmp(settings->list[i].key, path) == 0)
+            return true;
+    return false;
 }

@@ -129,13 +129,12 @@ static void assert_sound(const char *text, const struct scenario_override *overr
         struct scenario_result result;
         if (candidate->state == TUNE_RAN)
             if (candidate->quiet.peak_bytes < candidate->least_bytes)
-                fail_msg("%s: %g bytes, at least %g", tune_settings(candidate, &scratch), candidate->quiet.peak_bytes,
-                    candidate->least_bytes);
+                fail_msg("candidate %d: %g bytes, at least %g", i, candidate->quiet.peak_bytes, candidate->least_bytes);
         if (candidate->state != TUNE_PRUNED)
             continue;
         assert_int_equal(scenario_simulate(&result, &candidate->point, &scratch, &loaded->diag), STATUS_OK);
         if (result.exec.status != EXEC_OOM)
-            fail_msg("pruned, but runs: %s", tune_settings(candidate, &scratch));
+            fail_msg("pruned, but runs: candidate %d", i);
         arena_release(&scratch);
     }
     vec_free(&tune.candidates);
@@ -202,23 +201,13 @@ static void settings_give_back_the_candidate(void **state)
     struct tune tune = search(loaded, (struct tune_options){2, 64, 1000});
     assert_int_equal(tune.count[TUNE_RAN], 78); /* 13 x 3 x batches 1, 2 */
     for (int i = 0; i < tune.candidates.n; i++) {
-        char *text = strdup(tune_settings(&tune.candidates.at[i], &loaded->arena));
-        struct scenario_override set[16];
-        int n = 0;
-        for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-            char *equals = strchr(word, '=');
-            if (!equals)
-                continue; /* --set */
-            *equals = '\0';
-            set[n++] = (struct scenario_override){word, equals + 1};
-        }
-        struct loaded *again = load_text(BASE QUIET, set, n);
+        struct tune_settings set = tune_settings(&tune.candidates.at[i], &loaded->arena);
+        struct loaded *again = load_text(BASE QUIET, set.list, set.n);
         struct scenario_result result;
         assert_string_equal(again->diag.text, "");
         assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
         assert_near(result.exec.step_time_s, tune.candidates.at[i].quiet.step_time_s, 0);
         unload(again);
-        free(text);
     }
     vec_free(&tune.candidates);
     unload(loaded);
