@@ -329,7 +329,7 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
     const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
     if (explain->from)
         names[n - 1] = "--from, --to";
-    scenario_load_from(set, explain->file, explain->overrides.at, names, n, arena, diag);
+    scenario_load_from(set, explain->file, explain->overrides.at, names, ORIGIN_COMMAND_LINE, n, arena, diag);
 }
 
 int cmd_explain(int argc, char **argv)

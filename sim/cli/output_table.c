@@ -200,11 +200,9 @@ static char *oom_text(struct view *view, int i)
 
 static bool has_overrides(const struct scenario_point *point)
 {
-    for (int i = 0; i < point->origins.list.n; i++) {
-        const char *file = point->origins.list.at[i].at.file;
-        if (file && strncmp(file, "--set", strlen("--set")) == 0)
+    for (int i = 0; i < point->origins.list.n; i++)
+        if (point->origins.list.at[i].kind == ORIGIN_COMMAND_LINE)
             return true;
-    }
     return false;
 }
 

@@ -35,6 +35,16 @@ struct config_node {
     int id;
 };
 
+/* Who gave a value. What a reader takes from a document is from the kind that the document is of. */
+enum origin_kind {
+    ORIGIN_DEFAULT,      /* nobody: it is the program's */
+    ORIGIN_FILE,         /* the file that was asked for */
+    ORIGIN_COMMAND_LINE, /* an option, as --set */
+    ORIGIN_TABLE,        /* a cell of a table */
+    ORIGIN_CLUSTER,      /* the cluster's file */
+    ORIGIN_STACK,        /* a stack profile */
+};
+
 enum config_kind { CONFIG_NONE, CONFIG_NULL, CONFIG_SCALAR, CONFIG_SEQUENCE, CONFIG_MAPPING };
 
 /* On success *out owns everything (free with config_free). On failure *out is NULL and diag says why. path is used as
@@ -45,9 +55,13 @@ enum status config_load_kind(struct config_doc **out, enum files_kind kind, cons
 enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag);
 void config_free(struct config_doc *doc);
 
+/* Documents are of ORIGIN_FILE until this is called. Paths of the command line have no folder. */
+void config_set_origin(struct config_doc *doc, enum origin_kind from);
+
 struct config_node config_root(const struct config_doc *doc);
 enum config_kind config_kind(struct config_node node);
 struct source_pos config_pos(struct config_node node);
+enum origin_kind config_origin_kind(struct config_node node);   /* of its document */
 const char *config_text(struct config_node node);               /* of a scalar; "" for others */
 bool config_quoted(struct config_node node);                    /* a scalar written in quotes: always a string */
 int config_count(struct config_node node);                      /* items of a sequence, pairs of a mapping, else 0 */
@@ -61,8 +75,8 @@ struct config_node config_find(struct config_node mapping, const char *key); /* 
 enum field_type {
     FIELD_STRING, /* const char *, never NULL after a read when required; default NULL */
     FIELD_PATH,   /* const char *, joined to the folder of the file that names it; kept when absolute, and in a document
-                     whose name starts with "--" (the command line); where there is no such file, flopcast's own of that
-                     name, or short name of its kind (base/files.h) */
+                     of ORIGIN_COMMAND_LINE; where there is no such file, flopcast's own of that name, or short name of
+                     its kind (base/files.h) */
     FIELD_INT,    /* int64_t; "8", "1e6" no: plain digits, optional sign, optional _ between digits */
     FIELD_NUMBER, /* double in base SI, written with the unit of dimension, then also in quotes (as JSON must) */
     FIELD_BOOL,   /* bool */
@@ -107,6 +121,7 @@ struct config_table {
 struct config_origin {
     const char *path;
     struct source_pos at;
+    enum origin_kind kind;
 };
 struct config_origins {
     VEC(struct config_origin) list;

@@ -30,6 +30,16 @@ void config_free(struct config_doc *doc)
     free(doc);
 }
 
+void config_set_origin(struct config_doc *doc, enum origin_kind from)
+{
+    doc->origin = from;
+}
+
+enum origin_kind config_origin_kind(struct config_node node)
+{
+    return node.doc ? node.doc->origin : ORIGIN_DEFAULT;
+}
+
 static const struct document_node *at(struct config_node node)
 {
     static const struct document_node none = {.kind = CONFIG_NONE};

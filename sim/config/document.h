@@ -17,6 +17,7 @@ struct document_node {
 struct config_doc {
     struct arena arena; /* name and texts */
     const char *name;
+    enum origin_kind origin;
     VEC(struct document_node) nodes;
     VEC(int) children;
 };

@@ -233,6 +233,7 @@ enum status config_parse(struct config_doc **out, const char *name, const char *
     *out = NULL;
     struct builder b = {.doc = xcalloc(1, sizeof *b.doc), .diag = diag};
     b.doc->name = arena_strdup(&b.doc->arena, name);
+    b.doc->origin = ORIGIN_FILE;
     /* A byte order mark would count as a column of the first line. */
     size_t mark = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
     if (n > CONFIG_MAX_BYTES)

@@ -144,15 +144,16 @@ static enum status unknown_key(struct reader *reader, struct source_pos at, cons
 }
 
 /* Origins outlive the document, so they keep the file's name themselves: one copy for a run of fields of one file. */
-static void record(struct reader *reader, const char *path, struct source_pos at)
+static void record(struct reader *reader, const char *path, struct config_node value)
 {
     if (!reader->origins)
         return;
+    struct source_pos at = config_pos(value);
     int n = reader->origins->list.n;
     const char *last = n > 0 ? reader->origins->list.at[n - 1].at.file : NULL;
-    if (at.file)
-        at.file = last && strcmp(last, at.file) == 0 ? last : arena_strdup(reader->arena, at.file);
-    vec_push(&reader->origins->list, (struct config_origin){arena_strdup(reader->arena, path), at});
+    at.file = last && strcmp(last, at.file) == 0 ? last : arena_strdup(reader->arena, at.file);
+    vec_push(&reader->origins->list,
+        (struct config_origin){arena_strdup(reader->arena, path), at, config_origin_kind(value)});
 }
 
 /* struct quantity as a table: kind as an index into its names. */
@@ -173,7 +174,7 @@ static enum status read_bare(
     enum status status = config_read_scalar(node, &number, &value, reader->arena, reader->diag);
     if (status != STATUS_OK)
         return status;
-    bool option = strncmp(at.file, "--", 2) == 0;
+    bool option = config_origin_kind(node) == ORIGIN_COMMAND_LINE;
     *out = (struct quantity){value, 0, QUANTITY_ASSUMED,
         option ? arena_strdup(reader->arena, at.file) : arena_printf(reader->arena, "%s:%d", at.file, at.line)};
     return STATUS_OK;
@@ -244,7 +245,7 @@ static enum status read_field(
     else
         status = config_read_scalar(node, field, at, reader->arena, reader->diag);
     if (status == STATUS_OK)
-        record(reader, path, config_pos(node));
+        record(reader, path, node);
     return status;
 }
 

@@ -165,14 +165,15 @@ static bool read_null(struct config_node node, const struct config_field *field,
     return false;
 }
 
-/* Text that comes from the command line ("--set") has no folder: its paths stay relative to the working directory. A
- * file that is not there may be one of flopcast's own, which go by the same names everywhere. */
-static const char *path_from(struct source_pos at, enum files_kind kind, const char *path, struct arena *arena)
+/* The command line has no folder: its paths stay relative to the working directory. A file that is not there may be one
+ * of flopcast's own, which go by the same names everywhere. */
+static const char *path_from(struct config_node node, enum files_kind kind, struct arena *arena)
 {
-    const char *slash = at.file && strncmp(at.file, "--", 2) != 0 ? strrchr(at.file, '/') : NULL;
+    const char *path = config_text(node), *file = config_pos(node).file;
+    const char *slash = config_origin_kind(node) != ORIGIN_COMMAND_LINE ? strrchr(file, '/') : NULL;
     if (path[0] == '/' || !slash)
         return files_find(arena, kind, arena_strdup(arena, path));
-    return files_find_from(arena, kind, arena_printf(arena, "%.*s/%s", (int)(slash - at.file), at.file, path), path);
+    return files_find_from(arena, kind, arena_printf(arena, "%.*s/%s", (int)(slash - file), file, path), path);
 }
 
 enum status config_read_scalar(
@@ -189,7 +190,7 @@ enum status config_read_scalar(
     case FIELD_PATH:
         if (!*config_text(node))
             return diag_input(diag, config_pos(node), "'' is not a path");
-        *(const char **)at = path_from(config_pos(node), field->files, config_text(node), arena);
+        *(const char **)at = path_from(node, field->files, arena);
         return STATUS_OK;
     case FIELD_INT:
         return read_int(node, field, at, diag);

@@ -4,12 +4,12 @@
 #include <inttypes.h>
 
 /* Where a value that a message is about was set. */
-static struct source_pos at(const struct scenario_point *point, const char *path, const char *file)
+static struct source_pos at(const struct scenario_point *point, const char *path)
 {
-    return scenario_origin(point, path, file);
+    return scenario_origin(point, path).at;
 }
 
-void check_given(const struct scenario_point *point, const char *file, struct diag *diag)
+void check_given(const struct scenario_point *point, struct diag *diag)
 {
     const struct scenario *options = &point->options;
     const struct {
@@ -22,14 +22,14 @@ void check_given(const struct scenario_point *point, const char *file, struct di
         {"cluster.gpus", "cluster: {gpus: 8}", options->cluster.gpus > 0},
         {"train.micro_batch", "train: {micro_batch: 8}", options->strategy.train.micro_batch > 0},
     };
-    struct source_pos whole = {.file = file};
+    struct source_pos whole = {.file = point->file};
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!needed[i].given)
             diag_input(diag, whole, "'%s' is not given; write it in the file, sweep it or use --set (as in '%s')",
                 needed[i].key, needed[i].example);
     const struct scenario_published_options *published = &options->published;
     if (!published->file != !published->figure)
-        diag_input(diag, at(point, published->file ? "published.file" : "published.figure", file),
+        diag_input(diag, at(point, published->file ? "published.file" : "published.figure"),
             "'published' needs both 'file' and 'figure'");
 }
 
@@ -49,7 +49,7 @@ static void check_gpus(const struct scenario_point *point, struct diag *diag)
             gpus, hw->cluster.name, node, gpus / node * node);
 }
 
-static void check_group(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_group(const struct scenario_point *point, struct diag *diag)
 {
     const struct strategy_options *strategy = &point->options.strategy;
     bool hybrid =
@@ -60,7 +60,7 @@ static void check_group(const struct scenario_point *point, const char *file, st
     bool given = strategy->fsdp.sharding_group_size > 0;
     int64_t gpus = point->options.cluster.gpus;
     int64_t group = given ? strategy->fsdp.sharding_group_size : hw_gpus_per_node(&point->hw);
-    struct source_pos place = given ? at(point, "fsdp.sharding_group_size", file) : point->gpus_at;
+    struct source_pos place = given ? at(point, "fsdp.sharding_group_size") : point->gpus_at;
     if (gpus < group)
         diag_input(diag, place,
             "%s shards over %" PRId64 " GPUs%s, but the job has %" PRId64
@@ -74,71 +74,70 @@ static void check_group(const struct scenario_point *point, const char *file, st
 
 /* An image and a sample of features have the tokens that their model makes of them; a text as many as the scenario
  * says. */
-static void check_sequence(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_sequence(const struct scenario_point *point, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
     int64_t given = point->options.strategy.train.seq_len, of_sample = model_sample_tokens(shape);
     if (of_sample > 0 && given != of_sample)
-        diag_input(diag, at(point, "train.seq_len", file),
+        diag_input(diag, at(point, "train.seq_len"),
             "model '%s' makes %" PRId64 " tokens of a sample; leave 'seq_len' out", shape->name, of_sample);
     else if (given == 0)
-        diag_input(diag, (struct source_pos){.file = file},
+        diag_input(diag, (struct source_pos){.file = point->file},
             "'train.seq_len' is not given; write it in the file, sweep it or use --set (as in 'train: {seq_len: "
             "512}')");
     if (of_sample > 0 && point->options.flops_formula == FLOPS_PARAMETERS)
-        diag_input(diag, at(point, "report.flops_formula", file),
+        diag_input(diag, at(point, "report.flops_formula"),
             "6 x parameters x tokens does not hold for model '%s', whose samples are no texts; use model or hardware",
             shape->name);
 }
 
-static void check_lengths(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_lengths(const struct scenario_point *point, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
     const struct train_options *train = &point->options.strategy.train;
-    check_sequence(point, file, diag);
+    check_sequence(point, diag);
     if (shape->max_positions > 0 && train->seq_len > shape->max_positions)
-        diag_input(diag, at(point, "train.seq_len", file),
+        diag_input(diag, at(point, "train.seq_len"),
             "%" PRId64 " tokens, but model '%s' has %" PRId64
             " learned positions; use at most that many or give max_positions",
             train->seq_len, shape->name, shape->max_positions);
     if (shape->max_positions == 0 && point->options.max_positions > 0)
-        diag_input(
-            diag, at(point, "max_positions", file), "model '%s' has no learned positions; leave it out", shape->name);
+        diag_input(diag, at(point, "max_positions"), "model '%s' has no learned positions; leave it out", shape->name);
     if (shape->family != MODEL_T5 && train->decoder_seq_len != 0)
-        diag_input(diag, at(point, "train.decoder_seq_len", file),
+        diag_input(diag, at(point, "train.decoder_seq_len"),
             "model '%s' has no second stack for decoder tokens; leave 'decoder_seq_len' out", shape->name);
     double bytes = model_largest_tensor_bytes(shape, train->micro_batch, train->seq_len, train->decoder_seq_len);
     if (bytes > MODEL_MAX_TENSOR_BYTES)
-        diag_input(diag, at(point, "train.micro_batch", file),
+        diag_input(diag, at(point, "train.micro_batch"),
             "%" PRId64 " sequences of %" PRId64
             " tokens make a tensor of %.1e bytes; use a smaller batch or shorter sequences",
             train->micro_batch, train->seq_len, bytes);
 }
 
-static void check_attention(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_attention(const struct scenario_point *point, struct diag *diag)
 {
     const struct model_shape *shape = &point->model.shape;
     if (!model_takes_flash(shape) && point->options.strategy.train.attention == ATTENTION_FLASH)
-        diag_input(diag, at(point, "train.attention", file), "model '%s' %s, which flash attention cannot; use naive",
+        diag_input(diag, at(point, "train.attention"), "model '%s' %s, which flash attention cannot; use naive",
             shape->name, shape->mixes_heads ? "mixes the scores of its heads" : "adds a position bias to its scores");
 }
 
-static void check_adapters(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_adapters(const struct scenario_point *point, struct diag *diag)
 {
     const struct strategy_options *strategy = &point->options.strategy;
     const struct train_options *train = &strategy->train;
-    struct source_pos rank = at(point, "train.lora_rank", file);
+    struct source_pos rank = at(point, "train.lora_rank");
     if (train->lora_rank == 0) { /* said so, as one value of a sweep, or forgotten */
         const char *key = train->qlora ? "train.qlora" : "train.lora_targets";
-        if (rank.line == 0 && (train->qlora || train->lora_targets))
+        if (scenario_origin(point, "train.lora_rank").kind == ORIGIN_DEFAULT && (train->qlora || train->lora_targets))
             diag_input(
-                diag, at(point, key, file), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
+                diag, at(point, key), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
         return;
     }
     struct arena scratch = ARENA_INIT;
     const char *unknown = model_unknown_target(&point->model, train->lora_targets, &scratch);
     if (unknown)
-        diag_input(diag, at(point, "train.lora_targets", file),
+        diag_input(diag, at(point, "train.lora_targets"),
             "no linear layer of a block of '%s' is called '%s'; see `flopcast model`", point->model.shape.name,
             unknown);
     arena_release(&scratch);
@@ -149,65 +148,57 @@ static void check_adapters(const struct scenario_point *point, const char *file,
         diag_input(
             diag, rank, "adapters under InternEvo are not simulated; take 'strategy: ddp', 'fsdp' or 'deepspeed'");
     if (train->optimizer == OPTIMIZER_LOMO)
-        diag_input(diag, at(point, "train.optimizer", file), "LOMO is there to train all parameters; take adamw");
+        diag_input(diag, at(point, "train.optimizer"), "LOMO is there to train all parameters; take adamw");
     if (train->qlora && train->precision != PRECISION_BF16_MIXED && train->precision != PRECISION_FP16_MIXED)
-        diag_input(diag, at(point, "train.precision", file),
+        diag_input(diag, at(point, "train.precision"),
             "QLoRA multiplies in 16 bits and trains its adapters in FP32; take bf16_mixed or fp16_mixed");
 }
 
-static void check_steps(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_steps(const struct scenario_point *point, struct diag *diag)
 {
     const struct exec_options *exec = &point->options.exec;
     if (exec->steps + exec->warmup_steps > EXEC_MAX_STEPS)
-        diag_input(diag, at(point, "run.steps", file),
-            "%" PRId64 " steps and %" PRId64 " before them; use at most %d in all", exec->steps, exec->warmup_steps,
-            EXEC_MAX_STEPS);
+        diag_input(diag, at(point, "run.steps"), "%" PRId64 " steps and %" PRId64 " before them; use at most %d in all",
+            exec->steps, exec->warmup_steps, EXEC_MAX_STEPS);
 }
 
 /* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */
-static void check_links(const struct scenario_point *point, const char *file, struct diag *diag)
+static void check_links(const struct scenario_point *point, struct diag *diag)
 {
     const struct scenario_cluster_options *cluster = &point->options.cluster;
     int ranks = (int)cluster->gpus;
     if (cluster->gpus > (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
         return;
     if (cluster->degraded_links)
-        exec_check(&point->hw, ranks, &point->options.exec, at(point, "cluster.degraded_links", file), diag);
+        exec_check(&point->hw, ranks, &point->options.exec, at(point, "cluster.degraded_links"), diag);
     if (cluster->slow_gpus) {
         struct arena scratch = ARENA_INIT;
         struct slow_gpus slow;
-        slow_gpus_build(
-            &slow, &point->hw, ranks, cluster->slow_gpus, at(point, "cluster.slow_gpus", file), &scratch, diag);
+        slow_gpus_build(&slow, &point->hw, ranks, cluster->slow_gpus, at(point, "cluster.slow_gpus"), &scratch, diag);
         arena_release(&scratch);
     }
 }
 
-struct place {
-    const struct scenario_point *point;
-    const char *file;
-};
-
 /* What nobody set is wrong for this strategy: then its name is what was written. */
 static struct source_pos place_of(const void *self, const char *path)
 {
-    const struct place *place = self;
-    struct source_pos found = at(place->point, path, place->file);
-    return found.line > 0 ? found : at(place->point, "strategy", place->file);
+    const struct scenario_point *point = self;
+    struct source_pos found = at(point, path);
+    return found.line > 0 ? found : at(point, "strategy");
 }
 
-void check_point(const struct scenario_point *point, const char *file, struct diag *diag)
+void check_point(const struct scenario_point *point, struct diag *diag)
 {
     int before = diag->n_errors;
-    const struct place place = {point, file};
-    const struct strategy_places places = {place_of, &place};
+    const struct strategy_places places = {place_of, point};
     check_gpus(point, diag);
-    check_group(point, file, diag);
-    check_lengths(point, file, diag);
-    check_attention(point, file, diag);
-    check_adapters(point, file, diag);
+    check_group(point, diag);
+    check_lengths(point, diag);
+    check_attention(point, diag);
+    check_adapters(point, diag);
     strategy_check_precision(&point->options.strategy.train, &point->hw.gpu, &places, diag);
-    check_steps(point, file, diag);
-    check_links(point, file, diag);
+    check_steps(point, diag);
+    check_links(point, diag);
     if (diag->n_errors == before) /* else it would say some of it again */
         strategy_check(
             &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);

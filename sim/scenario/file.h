@@ -19,8 +19,10 @@ extern const struct config_table scenario_file_table;
  * sentence that says so. NULL: it does not. */
 const char *parallelism_unmodelled(const char *key);
 
-/* The place that an origin names for a dotted path (the last one wins); the whole file where it is a default. */
-struct source_pos scenario_origin(const struct scenario_point *point, const char *path, const char *file);
+/* ---- load.c ---- */
+
+/* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
+struct config_origin scenario_origin(const struct scenario_point *point, const char *path);
 
 /* ---- sweep.c ---- */
 
@@ -67,7 +69,6 @@ struct input {
     struct csv_table *csv;
 };
 struct inputs {
-    const char *file; /* the scenario, for messages */
     VEC(struct input) list;
 };
 
@@ -97,10 +98,10 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
 /* ---- check.c ---- */
 
 /* model and topology, batch and length are given: what must be known before anything is loaded. */
-void check_given(const struct scenario_point *point, const char *file, struct diag *diag);
+void check_given(const struct scenario_point *point, struct diag *diag);
 /* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
  * strategy can follow. */
-void check_point(const struct scenario_point *point, const char *file, struct diag *diag);
+void check_point(const struct scenario_point *point, struct diag *diag);
 
 /* ---- unread.c ---- */
 

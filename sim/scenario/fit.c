@@ -44,7 +44,7 @@ enum status fit_point(struct scenario_point *out, const struct hw *hw, const str
     for (int i = 0; i < NOISE_FIELDS; i++)
         if (quantity_is_set(noise[i].cluster))
             *noise[i].value = noise[i].cluster.value;
-    check_point(out, NULL, diag);
+    check_point(out, diag);
     return diag->worst;
 }
 

@@ -6,18 +6,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What a path is relative to, as FIELD_PATH has it; file: the scenario. */
-static const char *base_of(struct source_pos at, const char *file)
-{
-    if (strncmp(at.file, "--", 2) == 0)
-        return "working directory";
-    return strcmp(at.file, file) == 0 ? "scenario file" : "table";
-}
-
 /* The readers name the file that is missing; here the place that asked for it is known too. */
 static bool can_open(
-    const struct input *input, struct source_pos at, const char *file, struct arena *arena, struct diag *diag)
+    const struct input *input, const struct config_origin *origin, struct arena *arena, struct diag *diag)
 {
+    /* What a path is relative to, as FIELD_PATH has it. */
+    static const char *const bases[] = {
+        [ORIGIN_FILE] = "scenario file", [ORIGIN_COMMAND_LINE] = "working directory", [ORIGIN_TABLE] = "table"};
     if (access(input->path, R_OK) == 0)
         return true;
     static const enum files_kind kinds[] = {[INPUT_HW] = FILES_CLUSTERS,
@@ -25,8 +20,8 @@ static bool can_open(
         [INPUT_STACK] = FILES_STACKS,
         [INPUT_PUBLISHED] = FILES_ANY};
     int reason = errno;
-    diag_input(diag, at, "cannot open '%s': %s; paths are relative to the %s%s", input->path, strerror(reason),
-        base_of(at, file), files_hint(arena, kinds[input->kind], input->path));
+    diag_input(diag, origin->at, "cannot open '%s': %s; paths are relative to the %s%s", input->path, strerror(reason),
+        bases[origin->kind], files_hint(arena, kinds[input->kind], input->path));
     return false;
 }
 
@@ -52,9 +47,10 @@ static enum status read_input(struct input *input, struct arena *arena, struct d
     return csv_load(&input->csv, input->path, diag);
 }
 
-/* The input of the wanted kind and path, read when it is new; at: what asked for it. NULL when it could not be read. */
+/* The input of the wanted kind and path, read when it is new; origin: who asked for it. NULL when it could not be read.
+ */
 static const struct input *get_input(
-    struct inputs *inputs, struct input wanted, struct source_pos at, struct arena *arena, struct diag *diag)
+    struct inputs *inputs, struct input wanted, struct config_origin origin, struct arena *arena, struct diag *diag)
 {
     for (int i = 0; i < inputs->list.n; i++) {
         const struct input *known = &inputs->list.at[i];
@@ -65,7 +61,7 @@ static const struct input *get_input(
     wanted.status = STATUS_INPUT;
     vec_push(&inputs->list, wanted);
     struct input *input = &inputs->list.at[inputs->list.n - 1];
-    if (can_open(input, at, inputs->file, arena, diag))
+    if (can_open(input, &origin, arena, diag))
         input->status = read_input(input, arena, diag);
     return input->status == STATUS_OK ? input : NULL;
 }
@@ -89,12 +85,15 @@ static void default_noise(struct scenario_point *point, struct arena *arena)
     struct noise_field fields[NOISE_FIELDS];
     inputs_noise(fields, point);
     for (int i = 0; i < NOISE_FIELDS; i++) {
-        if (scenario_origin(point, fields[i].path, NULL).file || !quantity_is_set(fields[i].cluster))
+        if (scenario_origin(point, fields[i].path).kind != ORIGIN_DEFAULT || !quantity_is_set(fields[i].cluster))
             continue;
         *fields[i].value = fields[i].cluster.value;
-        struct source_pos at = scenario_origin(
-            point, arena_printf(arena, "cluster.%s", strchr(fields[i].path, '.') + 1), point->options.cluster.topology);
-        vec_push(&point->origins.list, (struct config_origin){fields[i].path, at});
+        const char *given = arena_printf(arena, "cluster.%s", strchr(fields[i].path, '.') + 1);
+        struct config_origin origin = scenario_origin(point, given);
+        if (origin.kind == ORIGIN_DEFAULT)
+            origin = (struct config_origin){given, {.file = point->options.cluster.topology}, ORIGIN_CLUSTER};
+        origin.path = fields[i].path;
+        vec_push(&point->origins.list, origin);
     }
 }
 
@@ -128,7 +127,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
     };
     stack_apply(&point->hw.gpu, stack);
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (kernels[i].kernel < 0 || scenario_origin(point, kernels[i].path, NULL).file)
+        if (kernels[i].kernel < 0 || scenario_origin(point, kernels[i].path).kind != ORIGIN_DEFAULT)
             continue;
         if (kernels[i].option)
             *kernels[i].option = kernels[i].kernel;
@@ -137,7 +136,7 @@ static void use_stack(struct scenario_point *point, const struct stack *stack)
         if (kernels[i].number)
             *kernels[i].number = kernels[i].kernel;
         struct source_pos at = {.file = point->options.stack_path};
-        vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at});
+        vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at, ORIGIN_STACK});
     }
 }
 
@@ -156,11 +155,11 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     const struct scenario *options = &point->options;
     const char *topology = options->cluster.topology, *published = options->published.file;
     const char *stack = options->stack_path;
-    struct source_pos topology_at = scenario_origin(point, "cluster.topology", inputs->file);
-    struct source_pos model_at = scenario_origin(point, "model", inputs->file);
-    struct source_pos stack_at = scenario_origin(point, "stack", inputs->file);
-    struct source_pos published_at = scenario_origin(point, "published.file", inputs->file);
-    struct source_pos figure_at = scenario_origin(point, "published.figure", inputs->file);
+    struct config_origin topology_at = scenario_origin(point, "cluster.topology");
+    struct config_origin model_at = scenario_origin(point, "model");
+    struct config_origin stack_at = scenario_origin(point, "stack");
+    struct config_origin published_at = scenario_origin(point, "published.file");
+    struct source_pos figure_at = scenario_origin(point, "published.figure").at;
 
     const struct input *input =
         get_input(inputs, (struct input){.kind = INPUT_HW, .path = topology}, topology_at, arena, diag);

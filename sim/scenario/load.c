@@ -15,12 +15,12 @@ struct loader {
     VEC(struct config_doc *) docs;
 };
 
-struct source_pos scenario_origin(const struct scenario_point *point, const char *path, const char *file)
+struct config_origin scenario_origin(const struct scenario_point *point, const char *path)
 {
     for (int i = point->origins.list.n - 1; i >= 0; i--)
         if (strcmp(point->origins.list.at[i].path, path) == 0)
-            return point->origins.list.at[i].at;
-    return (struct source_pos){.file = file};
+            return point->origins.list.at[i];
+    return (struct config_origin){path, {.file = point->file}, ORIGIN_DEFAULT};
 }
 
 /* What a job is cannot have a default: model, cluster, batch and lengths stay unset until they are given. */
@@ -104,16 +104,19 @@ enum status scenario_override_parse(
         diag_input(diag, (struct source_pos){.file = name},
             "a text that begins with '%c' is quoted twice, for the shell and for YAML: '%s=\"%s\"'", *override->value,
             override->key, override->value);
+    if (status == STATUS_OK)
+        config_set_origin(*out, ORIGIN_COMMAND_LINE);
     return status;
 }
 
-static void apply_override(struct loader *loader, const struct scenario_override *override, const char *from)
+static void apply_override(
+    struct loader *loader, const struct scenario_override *override, const char *name, enum origin_kind kind)
 {
     struct config_doc *doc = NULL;
-    const char *name =
-        from ? arena_strdup(loader->arena, from) : arena_printf(loader->arena, "--set %s", override->key);
+    name = name ? arena_strdup(loader->arena, name) : arena_printf(loader->arena, "--set %s", override->key);
     if (scenario_override_parse(&doc, override, name, &loader->diag) != STATUS_OK)
         return;
+    config_set_origin(doc, kind);
     vec_push(&loader->docs, doc);
     struct sweep_key key = {.path = hw_override_path(arena_strdup(loader->arena, override->key), loader->arena),
         .at = {.file = name},
@@ -145,12 +148,12 @@ static void default_lengths(struct scenario_point *point)
 
 /* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py, which says so in
  * a warning, too. */
-static void fit_micro_batch(struct scenario_point *point, const char *file, struct diag *diag)
+static void fit_micro_batch(struct scenario_point *point, struct diag *diag)
 {
     struct train_options *train = &point->options.strategy.train;
     if (train->device_batch == 0 || train->micro_batch <= train->device_batch)
         return;
-    diag_warn(diag, scenario_origin(point, "train.device_batch", file),
+    diag_warn(diag, scenario_origin(point, "train.device_batch").at,
         "train.micro_batch of %lld is more than train.device_batch, and is taken to be %lld, too",
         (long long)train->micro_batch, (long long)train->device_batch);
     train->micro_batch = train->device_batch;
@@ -158,16 +161,17 @@ static void fit_micro_batch(struct scenario_point *point, const char *file, stru
 
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
 {
+    point->file = loader->file;
     point->options = loader->read.options;
     for (int j = 0; j < loader->origins.list.n; j++)
         vec_push(&point->origins.list, loader->origins.list.at[j]);
     sweep_assign(&loader->sweep, i, &point->options, loader->arena, &point->origins);
-    point->gpus_at = scenario_origin(point, "cluster.gpus", loader->file);
-    check_given(point, loader->file, diag);
+    point->gpus_at = scenario_origin(point, "cluster.gpus").at;
+    check_given(point, diag);
     if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {
         default_lengths(point);
-        fit_micro_batch(point, loader->file, diag);
-        check_point(point, loader->file, diag);
+        fit_micro_batch(point, diag);
+        check_point(point, diag);
     }
     keep_origins(&point->origins, loader->arena);
 }
@@ -176,7 +180,6 @@ static void load_points(struct loader *loader, struct scenario_set *set)
 {
     set->n_points = sweep_points(&loader->sweep);
     set->points = ARENA_ARRAY(loader->arena, struct scenario_point, set->n_points);
-    loader->inputs.file = loader->file;
     for (int i = 0; i < set->n_points && loader->diag.n_errors <= DIAG_MAX_ERRORS; i++) {
         struct diag diag = DIAG_INIT;
         load_point(loader, i, &set->points[i], &diag);
@@ -189,11 +192,11 @@ static void load_points(struct loader *loader, struct scenario_set *set)
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag)
 {
-    return scenario_load_from(out, path, overrides, NULL, n_overrides, arena, diag);
+    return scenario_load_from(out, path, overrides, NULL, ORIGIN_COMMAND_LINE, n_overrides, arena, diag);
 }
 
 enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
-    const char *const *from, int n_overrides, struct arena *arena, struct diag *diag)
+    const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag)
 {
     struct loader *loader = xcalloc(1, sizeof *loader);
     loader->file = arena_strdup(arena, path);
@@ -202,7 +205,7 @@ enum status scenario_load_from(struct scenario_set *out, const char *path, const
     read_file(loader);
     if (loader->docs.n) /* the file could be read */
         for (int i = 0; i < n_overrides; i++)
-            apply_override(loader, &overrides[i], from ? from[i] : NULL);
+            apply_override(loader, &overrides[i], names ? names[i] : NULL, kind);
     sweep_check(&loader->sweep, arena, &loader->diag);
     struct scenario_set set = {.file = loader->file};
     if (loader->diag.n_errors == 0) /* what follows would only repeat what is wrong with the text */

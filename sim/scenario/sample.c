@@ -24,19 +24,13 @@ enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, 
     return fits > discrepancy ? fits : discrepancy;
 }
 
-static bool is_of_cluster(const struct scenario_point *point, const char *path)
-{
-    const char *from = scenario_origin(point, path, NULL).file;
-    return from && strcmp(from, point->options.cluster.topology) == 0;
-}
-
 /* Noise that came from the cluster's file is the cluster's drawn noise. */
 static void draw_noise(struct scenario_point *point)
 {
     struct noise_field fields[NOISE_FIELDS];
     inputs_noise(fields, point);
     for (int i = 0; i < NOISE_FIELDS; i++)
-        if (is_of_cluster(point, fields[i].path))
+        if (scenario_origin(point, fields[i].path).kind == ORIGIN_CLUSTER)
             *fields[i].value = fields[i].cluster.value;
 }
 
@@ -56,7 +50,7 @@ enum { HOST_COSTS = sizeof host_costs / sizeof *host_costs };
 /* A cost that the scenario sets is not drawn. */
 static bool host_is_drawn(const struct scenario_point *point, int cost)
 {
-    return !scenario_origin(point, host_costs[cost].path, NULL).file;
+    return scenario_origin(point, host_costs[cost].path).kind == ORIGIN_DEFAULT;
 }
 
 static void draw_host(struct scenario_point *point, uint64_t seed, uint64_t k)
@@ -74,7 +68,7 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
     struct noise_field fields[NOISE_FIELDS];
     inputs_noise(fields, &scratch);
     for (int i = 0; i < NOISE_FIELDS; i++)
-        digest = digest_word(digest, is_of_cluster(point, fields[i].path));
+        digest = digest_word(digest, scenario_origin(point, fields[i].path).kind == ORIGIN_CLUSTER);
     for (int i = 0; i < HOST_COSTS; i++)
         digest = digest_word(digest, host_is_drawn(point, i));
     return digest;

@@ -82,6 +82,7 @@ struct scenario_published {
 
 /* One point: the scenario with its sweep values put in, its inputs loaded. */
 struct scenario_point {
+    const char *file; /* of the scenario */
     struct scenario options;
     struct config_origins origins;
     struct source_pos gpus_at; /* where the GPU count was set */
@@ -100,7 +101,8 @@ struct scenario_override { /* one --set key=value */
     const char *key, *value;
 };
 
-/* The value as a document that messages call name; what YAML would misread is an error. *out is NULL after an error. */
+/* The value as a document of the command line that messages call name; what YAML would misread is an error. *out is
+ * NULL after an error. */
 enum status scenario_override_parse(
     struct config_doc **out, const struct scenario_override *override, const char *name, struct diag *diag);
 
@@ -110,10 +112,10 @@ enum status scenario_override_parse(
 enum status scenario_load(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
     int n_overrides, struct arena *arena, struct diag *diag);
 
-/* The same, with overrides that stand elsewhere than on the command line: from[i] is the name of override i in messages
- * and origins, "runs.csv:12:gpus" say, and paths are relative to its folder, or names of flopcast's own files. */
+/* The same, with overrides that are not --set's: names[i] is what messages and origins call override i (NULL: "--set
+ * KEY"). Of ORIGIN_TABLE they are cells, "runs.csv:12:gpus" say, and paths are relative to the table's folder. */
 enum status scenario_load_from(struct scenario_set *out, const char *path, const struct scenario_override *overrides,
-    const char *const *from, int n_overrides, struct arena *arena, struct diag *diag);
+    const char *const *names, enum origin_kind kind, int n_overrides, struct arena *arena, struct diag *diag);
 
 struct scenario_sample;
 

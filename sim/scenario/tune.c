@@ -68,11 +68,9 @@ static const char *const searched_paths[SEARCH_COUNT] = {
     [SEARCH_CHECKPOINTING] = "train.activation_checkpointing",
 };
 
-/* --set gave it; the names of such origins are load.c's. */
 static bool is_set(const struct scenario_point *point, const char *path)
 {
-    const char *file = scenario_origin(point, path, NULL).file;
-    return file && strncmp(file, "--set ", strlen("--set ")) == 0;
+    return scenario_origin(point, path).kind == ORIGIN_COMMAND_LINE;
 }
 
 /* What is searched, out of the way: points that differ in nothing else have the same candidates. */
@@ -122,7 +120,6 @@ static char *options_text(const struct scenario_point *point)
 struct search {
     struct tune *out;
     const struct tune_options *options;
-    const char *file;
     struct arena *arena;
     int base;
     bool set[SEARCH_COUNT]; /* by --set: the base point's value is the only one */
@@ -134,7 +131,7 @@ static bool refused(const struct search *search, const struct scenario_point *po
 {
     struct diag diag = DIAG_INIT;
     struct footprint_options options = footprint_options_of(&point->options.strategy, 1);
-    check_point(point, search->file, &diag);
+    check_point(point, &diag);
     if (diag.n_errors == 0 && options.offload) {
         struct arena scratch = ARENA_INIT;
         struct plan plan = {0};
@@ -298,7 +295,7 @@ void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena)
 {
     *out = (struct tune){0};
-    struct search search = {.out = out, .options = options, .file = set->file, .arena = arena};
+    struct search search = {.out = out, .options = options, .arena = arena};
     VEC(struct scenario_point) bases = {0};
     VEC(const char *) texts = {0};
     for (int i = 0; i < set->n_points; i++) {

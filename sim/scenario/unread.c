@@ -97,21 +97,18 @@ static const struct rule {
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 
-/* The file "runs.csv" of "runs.csv:12:gpus"; "--set" of "--set strategy". */
-static size_t folder(const char *name)
+/* Neither a default nor the cluster's or the stack's. */
+static bool is_said(enum origin_kind kind)
 {
-    return strncmp(name, "--", 2) == 0 ? strcspn(name, " ") : strcspn(name, ":");
+    return kind == ORIGIN_FILE || kind == ORIGIN_COMMAND_LINE || kind == ORIGIN_TABLE;
 }
 
 /* Said together with what decides: a file's settings are meant for the strategy that the file itself names, not for one
  * from the command line. */
-static bool is_meant(const struct scenario_point *point, struct source_pos at, const char *decider)
+static bool is_meant(const struct scenario_point *point, enum origin_kind kind, const char *decider)
 {
-    struct source_pos decided = scenario_origin(point, decider, NULL);
-    if (strncmp(at.file, "--", 2) == 0 || !decided.file || decided.line == 0)
-        return true;
-    size_t n = folder(at.file);
-    return n == folder(decided.file) && strncmp(at.file, decided.file, n) == 0;
+    enum origin_kind decided = scenario_origin(point, decider).kind;
+    return is_said(kind) && (kind == ORIGIN_COMMAND_LINE || !is_said(decided) || decided == kind);
 }
 
 /* A list of GPUs none of which any point's job has; the list of a point may differ from another's. */
@@ -127,7 +124,7 @@ static void warn_no_slow_gpu(const struct scenario_point *points, int n, struct 
         given = &points[i];
     }
     if (given)
-        diag_warn(diag, scenario_origin(given, "cluster.slow_gpus", NULL),
+        diag_warn(diag, scenario_origin(given, "cluster.slow_gpus").at,
             "the job has none of the GPUs '%s': its %lld are on node0 to node%lld", given->options.cluster.slow_gpus,
             (long long)given->options.cluster.gpus,
             (long long)(given->options.cluster.gpus - 1) / hw_gpus_per_node(&given->hw));
@@ -144,9 +141,8 @@ void warn_unread(const struct scenario_point *points, int n, struct diag *diag)
             read = rule->reads(&points[i]);
             for (int o = 0; o < points[i].origins.list.n && !given && !read; o++) {
                 const struct config_origin *origin = &points[i].origins.list.at[o];
-                bool told = origin->at.file && origin->at.line > 0; /* else the cluster's or the stack's */
-                if (told && strncmp(origin->path, rule->prefix, strlen(rule->prefix)) == 0 &&
-                    is_meant(&points[i], origin->at, rule->decider))
+                if (strncmp(origin->path, rule->prefix, strlen(rule->prefix)) == 0 &&
+                    is_meant(&points[i], origin->kind, rule->decider))
                     given = origin;
             }
         }

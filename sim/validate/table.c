@@ -219,7 +219,7 @@ static void load_scenario(
         overrides[n++] = (struct scenario_override){key, cell};
     }
     struct diag own = DIAG_INIT;
-    scenario_load_from(&row->set, base, overrides, from, n, &table->arena, &own);
+    scenario_load_from(&row->set, base, overrides, from, ORIGIN_TABLE, n, &table->arena, &own);
     if (own.n_errors == 0 && row->set.n_points != 1)
         diag_input(&own, csv_pos(csv, row->csv_row), "the base scenario sweeps; a row is one point");
     diag_merge_at(diag, &own, base, csv_pos(csv, row->csv_row)); /* a setting of the base that does not suit the row */

@@ -92,6 +92,7 @@ static void assign(struct given *given, const char *path, const char *text)
 {
     struct config_doc *doc = NULL;
     assert_int_equal(config_parse(&doc, "--set x", text, strlen(text), &given->diag), STATUS_OK);
+    config_set_origin(doc, ORIGIN_COMMAND_LINE);
     config_assign(path, (struct source_pos){.file = "--set x"}, config_root(doc), &job_table, &given->job,
         &given->arena, &given->origins, &given->diag);
     config_free(doc);

@@ -130,6 +130,7 @@ static void origins_outlive_the_document(void **state)
         assert_string_equal(got.at.file, "scenarios/x.yaml");
         assert_int_equal(got.at.line, want[i].line);
         assert_int_equal(got.at.column, want[i].column);
+        assert_int_equal(got.kind, ORIGIN_FILE);
     }
     assert_string_equal(r.sample.name, "t5 11b");
     end(&r);
@@ -142,17 +143,20 @@ static void paths_start_where_they_are_written(void **state)
         const char *file, *text, *path;
     } cases[] = {
         {"scenarios/x.yaml", "name: a\ncluster: b.yaml", "scenarios/b.yaml"},
-        {"/abs/x.yaml", "name: a\ncluster: b.yaml", "/abs/b.yaml"},
-        {"/x.yaml", "name: a\ncluster: b.yaml", "/b.yaml"},
+        {"/abs/x.yaml", "name: a\ncluster: b.yaml", "/abs/b.yaml"}, {"/x.yaml", "name: a\ncluster: b.yaml", "/b.yaml"},
         {"x.yaml", "name: a\ncluster: c/b.yaml", "c/b.yaml"},
         {"scenarios/x.yaml", "name: a\ncluster: /etc/b.yaml", "/etc/b.yaml"},
-        {"--set a/b", "name: a\ncluster: b.yaml", "b.yaml"},
+        {"--x/y.yaml", "name: a\ncluster: b.yaml", "--x/b.yaml"}, /* a file, whatever its name */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct result r;
         read_text(&r, cases[i].file, cases[i].text);
         assert_int_equal(r.status, STATUS_OK);
         assert_string_equal(r.sample.cluster, cases[i].path);
+        config_set_origin(r.doc, ORIGIN_COMMAND_LINE); /* has no folder, whatever it is called */
+        const char *written = strchr(cases[i].text, ':') + strlen(": a\ncluster: ");
+        assert_int_equal(config_read(config_root(r.doc), &sample_table, &r.sample, &r.arena, NULL, &r.diag), STATUS_OK);
+        assert_string_equal(r.sample.cluster, written);
         end(&r);
     }
 }
@@ -310,6 +314,7 @@ static enum status assign(struct result *r, const char *path, const char *text)
     if (config_parse(&doc, "--set", text, strlen(text), &r->diag) != STATUS_OK)
         fail_msg("%s", r->diag.text);
     r->diag = DIAG_INIT;
+    config_set_origin(doc, ORIGIN_COMMAND_LINE);
     enum status status = config_assign(path, (struct source_pos){"--set", 1, 1}, config_root(doc), &sample_table,
         &r->sample, &r->arena, &r->origins, &r->diag);
     config_free(doc);
@@ -331,6 +336,7 @@ static void assigns_one_field(void **state)
     const struct config_origin *last = &r.origins.list.at[r.origins.list.n - 1];
     assert_string_equal(last->path, "count");
     assert_string_equal(last->at.file, "--set");
+    assert_int_equal(last->kind, ORIGIN_COMMAND_LINE);
     end(&r);
 }
 

@@ -33,7 +33,8 @@ static void writes_values_with_origins(void **state)
     struct sample sample = {.gpus = 8, .scale = 0.1};
     assert_int_equal(config_parse(&doc, "s/x.yaml", input, strlen(input), &diag), STATUS_OK);
     assert_int_equal(config_read(config_root(doc), &sample_table, &sample, &arena, &origins, &diag), STATUS_OK);
-    vec_push(&origins.list, (struct config_origin){"train.micro_batch", {"--set", 0, 0}}); /* later: wins */
+    vec_push(&origins.list,
+        (struct config_origin){"train.micro_batch", {"--set", 0, 0}, ORIGIN_COMMAND_LINE}); /* later: wins */
     char *text = written(&sample, &origins);
     /* 010 is not a number of JSON; 0.1 is the shortest text that reads back as the same double. */
     assert_string_equal(text,
