@@ -46,7 +46,7 @@ int *jobs_order(const struct scenario_set *set)
 
 struct jobs jobs_begin(int n, const struct scenario_work *work)
 {
-    struct jobs jobs = {.work = work, .told = told_begin(n), .n = n};
+    struct jobs jobs = {.work = work, .diags = diag_set_begin(n), .n = n};
     for (int i = 0; i < n && work->known; i++)
         jobs.done += work->known[i];
     return jobs;
@@ -60,7 +60,7 @@ bool jobs_wants(struct jobs *jobs, int job)
 void jobs_end_one(struct jobs *jobs, int job, enum status status, const struct diag *diag)
 {
     const struct scenario_work *work = jobs->work;
-    told_keep(&jobs->told, job, diag);
+    diag_set_keep(&jobs->diags, job, diag);
 #ifdef _OPENMP
 #pragma omp critical(jobs_end_one)
 #endif
@@ -75,5 +75,5 @@ void jobs_end_one(struct jobs *jobs, int job, enum status status, const struct d
 
 enum status jobs_end(struct jobs *jobs, struct diag *diag)
 {
-    return told_end(&jobs->told, diag);
+    return diag_set_end(&jobs->diags, diag);
 }

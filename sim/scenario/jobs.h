@@ -2,14 +2,14 @@
 #ifndef FLOPCAST_SCENARIO_JOBS_H
 #define FLOPCAST_SCENARIO_JOBS_H
 
-#include "base/told.h"
+#include "base/diag_set.h"
 #include "scenario/scenario.h"
 
 #include <stdatomic.h>
 
 struct jobs {
     const struct scenario_work *work;
-    struct told told;
+    struct diag_set diags;
     int n, done; /* known ones are done */
     atomic_bool ended;
 };

@@ -1,7 +1,7 @@
 /* Rows to predictions, errors, ratios, summaries. */
 #include "validate/validate.h"
 
-#include "base/told.h"
+#include "base/diag_set.h"
 
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
@@ -107,7 +107,7 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
     void *self, struct diag *diag)
 {
     int done = 0, n = table->rows.n;
-    struct told told = told_begin(n);
+    struct diag_set diags = diag_set_begin(n);
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
@@ -115,7 +115,7 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
         struct diag own = DIAG_INIT;
         if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED)
             run_row(&table->rows.at[i], sampling, &own);
-        told_keep(&told, i, &own);
+        diag_set_keep(&diags, i, &own);
 #ifdef _OPENMP
 #pragma omp critical(validate_done)
 #endif
@@ -125,7 +125,7 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
                 progress(self, done, n);
         }
     }
-    told_end(&told, diag);
+    diag_set_end(&diags, diag);
     set_errors(table);
 }
 
