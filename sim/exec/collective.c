@@ -24,7 +24,7 @@ static void set_uses(struct sim *sim, struct instance *instance)
     uint64_t key = (uint64_t)(instance - sim->instances);
     int n = fabric_uses(sim->uses, &sim->fabric, instance->members, cost, key);
     if (n > instance->room_uses) {
-        instance->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, n);
+        instance->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
         instance->room_uses = n;
     }
     memcpy(instance->uses, sim->uses, sizeof *sim->uses * (size_t)n);
@@ -84,7 +84,7 @@ void collective_setup(struct sim *sim)
         for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++)
             sim->instances[i] = (struct instance){.group = g,
                 .members = members_of(&plan->groups.at[g], i - sim->group_first[g]),
-                .slot = net_add_slot(&sim->net),
+                .slot = net_add_flow(&sim->net),
                 .noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i)};
     sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
     for (int c = 0; c < plan->collectives.n; c++) {

@@ -37,7 +37,7 @@ static void setup_links(struct sim *sim)
     status = slow_gpus_build(&sim->slow, sim->hw, sim->plan->ranks, sim->options->slow_gpus,
         (struct source_pos){.file = NULL}, sim->arena, diag);
     BUG_IF(status, "%s", diag->text);
-    sim->uses = ARENA_ARRAY(sim->arena, struct maxmin_use, sim->fabric.n_links);
+    sim->uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
 

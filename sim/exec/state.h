@@ -96,7 +96,7 @@ struct instance {
     ps_t arrived_sum; /* sum of arrival times since the collective began to gather, relative to first */
     ps_t first_arrival, start;
     struct coll_cost cost;
-    struct maxmin_use *uses; /* for collectives that load links as uses_of does */
+    struct link_weight *uses; /* for collectives that load links as uses_of does */
     int n_uses, room_uses;
     struct coll_cost uses_of;
     struct rng_stream noise;
@@ -161,7 +161,7 @@ struct sim {
     struct slow_gpus slow;
     /* links */
     struct fabric fabric;
-    struct maxmin_use *uses; /* scratch: one for each link */
+    struct link_weight *uses; /* scratch: one for each link */
     double *carried_before;
     /* HBM: of each rank a ledger, or NULL; then its host stands still where the allocator did in a run before. */
     struct ledger *ledgers;

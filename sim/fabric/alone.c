@@ -8,8 +8,8 @@ struct alone {
     struct coll_group group;
     struct coll_shape shape;
     struct fabric fabric;
-    struct maxmin_use *uses; /* room for all links */
-    struct coll_cost rated;  /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
+    struct link_weight *uses; /* room for all links */
+    struct coll_cost rated;   /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
     double rate_Bps;
     int slowest;
 };
@@ -48,7 +48,7 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
             per_node, gpus);
         return NULL;
     }
-    alone->uses = ARENA_ARRAY(arena, struct maxmin_use, alone->fabric.n_links);
+    alone->uses = ARENA_ARRAY(arena, struct link_weight, alone->fabric.n_links);
     return alone;
 }
 

@@ -11,7 +11,7 @@
  * what a rank of a ring sends first is its own. */
 struct edge {
     int from, to;
-    struct maxmin_use *uses;
+    struct link_weight *uses;
     int n_uses;
     ps_t wait;    /* before the first slice of a chunk, while the connection is taken */
     ps_t latency; /* from the end of sending to the arrival */
@@ -34,7 +34,7 @@ struct detailed {
     double message_bytes;
     double inside_weight, across_weight; /* of a message on NVLinks, and on NICs and switches */
     double inside_s, across_s;           /* of a hop */
-    struct maxmin_use *scratch;
+    struct link_weight *scratch;
 };
 
 struct detailed_options detailed_as_nccl(enum coll_kind kind)
@@ -68,13 +68,13 @@ static int add_edge(struct detailed *run, int from_member, int to_member)
     edge.wait = waits ? hop : 0;
     edge.latency = waits ? 0 : hop;
     edge.n_uses = fabric_message(run->scratch, &run->fabric, run->group, from, to, 0);
-    edge.uses = ARENA_ARRAY(&run->arena, struct maxmin_use, edge.n_uses);
+    edge.uses = ARENA_ARRAY(&run->arena, struct link_weight, edge.n_uses);
     for (int u = 0; u < edge.n_uses; u++) {
         edge.uses[u] = run->scratch[u];
         edge.uses[u].weight *= inside ? run->inside_weight : run->across_weight;
     }
     vec_push(&run->edges, edge);
-    return net_add_slot(&run->net);
+    return net_add_flow(&run->net);
 }
 
 static void depend(struct detailed *run, int edge, int input)
@@ -252,7 +252,7 @@ static void set_up(struct detailed *run, const struct detailed_options *options)
     run->ev_arrived = engine_register(&run->engine, on_arrived, run);
     for (int l = 0; l < run->fabric.n_links; l++)
         net_add_link(&run->net, run->fabric.capacity_Bps[l]);
-    run->scratch = ARENA_ARRAY(&run->arena, struct maxmin_use, run->fabric.n_links);
+    run->scratch = ARENA_ARRAY(&run->arena, struct link_weight, run->fabric.n_links);
 }
 
 static void tear_down(struct detailed *run)

@@ -48,7 +48,7 @@ void fabric_set_time(struct fabric *fabric, ps_t time);
 
 /* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; uses has
  * room for n_links. key: of the group, for the hash of ECMP. Returns how many. */
-int fabric_uses(struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
+int fabric_uses(struct link_weight *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
     uint64_t key);
 
 /* Whether two collectives of one group load the same links with the same weights. */
@@ -61,7 +61,7 @@ static inline bool fabric_uses_alike(const struct coll_cost *a, const struct col
 /* The links of one message from a rank to another by all NICs of the group that it would use, weights adding to 1 on
  * each way. Returns how many. */
 int fabric_message(
-    struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
+    struct link_weight *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
 
 /* "leaf3.up0" into buffer, which it returns. */
 const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link);

@@ -106,12 +106,12 @@ bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, 
     return ok;
 }
 
-static int collect(struct maxmin_use *uses, struct fabric *fabric)
+static int collect(struct link_weight *uses, struct fabric *fabric)
 {
     int n = 0;
     for (int l = 0; l < fabric->n_links; l++)
         if (fabric->weight[l] > 0) {
-            uses[n++] = (struct maxmin_use){l, fabric->weight[l]};
+            uses[n++] = (struct link_weight){l, fabric->weight[l]};
             fabric->weight[l] = 0;
         }
     return n;
@@ -203,8 +203,8 @@ static void add_all_pairs(
     free(used);
 }
 
-int fabric_uses(
-    struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost, uint64_t key)
+int fabric_uses(struct link_weight *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
+    uint64_t key)
 {
     struct coll_shape shape = coll_shape(group, fabric->gpus);
     if (shape.per_node > 1)
@@ -218,7 +218,7 @@ int fabric_uses(
 }
 
 int fabric_message(
-    struct maxmin_use *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
+    struct link_weight *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
 {
     int from_node = from / fabric->gpus, to_node = to / fabric->gpus;
     if (from_node == to_node) {

@@ -4,13 +4,13 @@
 
 #include <math.h>
 
-/* A link counts as full, and a flow as at its bound, when within this relative distance: rates are sums of up to a few
- * thousand doubles, whose rounding stays far below it. */
+/* A link counts as full, and a flow as at its rate cap, when within this relative distance: rates are sums of up to a
+ * few thousand doubles, whose rounding stays far below it. */
 static const double RELATIVE_SLACK = 1e-12;
 
 static const double UNFIXED = -1;
 
-/* The level to which all open flows can rise: the least of what links and bounds allow. */
+/* The level to which all open flows can rise: the least of what links and rate caps allow. */
 static double next_level(
     const double *rates, const struct maxmin_flow *flows, int n_flows, const double *left, const double *load)
 {
@@ -18,10 +18,10 @@ static double next_level(
     for (int f = 0; f < n_flows; f++) {
         if (rates[f] != UNFIXED)
             continue;
-        if (flows[f].bound < level)
-            level = flows[f].bound;
-        for (int u = 0; u < flows[f].n_uses; u++) {
-            int l = flows[f].uses[u].link;
+        if (flows[f].rate_cap < level)
+            level = flows[f].rate_cap;
+        for (int w = 0; w < flows[f].n_weights; w++) {
+            int l = flows[f].weights[w].link;
             if (left[l] / load[l] < level)
                 level = left[l] / load[l];
         }
@@ -34,18 +34,18 @@ static void set_loads(const double *rates, const struct maxmin_flow *flows, int 
     const double *capacity)
 {
     for (int f = 0; f < n_flows; f++)
-        for (int u = 0; u < flows[f].n_uses; u++) {
-            int l = flows[f].uses[u].link;
+        for (int w = 0; w < flows[f].n_weights; w++) {
+            int l = flows[f].weights[w].link;
             left[l] = capacity[l];
             load[l] = 0;
         }
     for (int f = 0; f < n_flows; f++)
-        for (int u = 0; u < flows[f].n_uses; u++) {
-            const struct maxmin_use *use = &flows[f].uses[u];
+        for (int w = 0; w < flows[f].n_weights; w++) {
+            const struct link_weight *at = &flows[f].weights[w];
             if (rates[f] == UNFIXED)
-                load[use->link] += use->weight;
+                load[at->link] += at->weight;
             else
-                left[use->link] -= use->weight * rates[f];
+                left[at->link] -= at->weight * rates[f];
         }
 }
 
@@ -57,16 +57,16 @@ void maxmin_solve(
     for (int open = n_flows; open > 0;) {
         set_loads(rates, flows, n_flows, left, load, capacity);
         double level = next_level(rates, flows, n_flows, left, load);
-        BUG_IF(isinf(level), "a flow crosses no link and has no bound");
+        BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
         if (level < 0) /* rounding only: left over from links that are exactly full */
             level = 0;
         int fixed = 0;
         for (int f = 0; f < n_flows; f++) {
             if (rates[f] != UNFIXED)
                 continue;
-            bool stops = flows[f].bound <= level * (1 + RELATIVE_SLACK);
-            for (int u = 0; u < flows[f].n_uses && !stops; u++) {
-                int l = flows[f].uses[u].link;
+            bool stops = flows[f].rate_cap <= level * (1 + RELATIVE_SLACK);
+            for (int w = 0; w < flows[f].n_weights && !stops; w++) {
+                int l = flows[f].weights[w].link;
                 stops = left[l] / load[l] <= level * (1 + RELATIVE_SLACK);
             }
             /* load is that of the round's start for every flow, so the order of flows does not matter. */

@@ -1,21 +1,21 @@
 /* Max-min fair rates: pure arrays in, rates out. Knows no network.
  *
- * Flow f uses weight x rate_f of each link that it crosses. Rates are raised together until a link is full or a flow
- * reaches its own bound; those flows stop there, the rest go on (progressive filling; Bertsekas and Gallager, Data
+ * Flow f puts weight x rate_f on each link that it crosses. Rates are raised together until a link is full or a flow
+ * reaches its rate cap; those flows stop there, the rest go on (progressive filling; Bertsekas and Gallager, Data
  * Networks, 6.5.2). The result is the unique allocation where no rate can rise without lowering a smaller or equal one.
- * Cost: O(rounds x uses), rounds <= flows. */
+ * Cost: O(rounds x weights), rounds <= flows. */
 #ifndef FLOPCAST_NET_MAXMIN_H
 #define FLOPCAST_NET_MAXMIN_H
 
-struct maxmin_use {
+struct link_weight {
     int link;
     double weight; /* > 0 */
 };
 
 struct maxmin_flow {
-    double bound; /* the rate that the flow would reach alone, > 0; may be infinite when it crosses a link */
-    const struct maxmin_use *uses;
-    int n_uses;
+    double rate_cap; /* > 0; may be infinite when the flow crosses a link */
+    const struct link_weight *weights;
+    int n_weights;
 };
 
 /* rates[n_flows] out. capacity (> 0), left and load are indexed by link; the last two are scratch, and of all three

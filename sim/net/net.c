@@ -37,7 +37,7 @@ int net_add_link(struct net *net, double capacity_Bps)
     return net->capacity.n - 1;
 }
 
-int net_add_slot(struct net *net)
+int net_add_flow(struct net *net)
 {
     vec_push(&net->flows, (struct net_flow){.active = false});
     return net->flows.n - 1;
@@ -47,8 +47,8 @@ static void move(struct net *net, struct net_flow *flow, double bytes)
 {
     flow->settled_at = net->engine->now;
     flow->bytes_left -= bytes;
-    for (int u = 0; u < flow->n_uses; u++)
-        net->carried.at[flow->uses[u].link] += flow->uses[u].weight * bytes;
+    for (int w = 0; w < flow->n_weights; w++)
+        net->carried.at[flow->weights[w].link] += flow->weights[w].weight * bytes;
 }
 
 /* Move the flow's bytes up to now. */
@@ -67,30 +67,30 @@ static void solve_soon(struct net *net)
     engine_at(net->engine, net->engine->now, net->solve_kind, 0, 0);
 }
 
-static void set_changed(struct net *net, int slot)
+static void set_changed(struct net *net, int id)
 {
-    struct net_flow *flow = &net->flows.at[slot];
+    struct net_flow *flow = &net->flows.at[id];
     if (flow->changed)
         return;
     flow->changed = true;
-    vec_push(&net->changed, slot);
+    vec_push(&net->changed, id);
 }
 
-static void join_links(struct net *net, int slot)
+static void join_links(struct net *net, int id)
 {
-    const struct net_flow *flow = &net->flows.at[slot];
-    for (int u = 0; u < flow->n_uses; u++)
-        vec_push(&net->links.at[flow->uses[u].link].flows, slot);
+    const struct net_flow *flow = &net->flows.at[id];
+    for (int w = 0; w < flow->n_weights; w++)
+        vec_push(&net->links.at[flow->weights[w].link].flows, id);
 }
 
 /* Those that stay on the links get what is left. */
-static void leave_links(struct net *net, int slot)
+static void leave_links(struct net *net, int id)
 {
-    const struct net_flow *flow = &net->flows.at[slot];
-    for (int u = 0; u < flow->n_uses; u++) {
-        struct net_link *link = &net->links.at[flow->uses[u].link];
+    const struct net_flow *flow = &net->flows.at[id];
+    for (int w = 0; w < flow->n_weights; w++) {
+        struct net_link *link = &net->links.at[flow->weights[w].link];
         int i = 0;
-        while (link->flows.at[i] != slot)
+        while (link->flows.at[i] != id)
             i++;
         link->flows.at[i] = link->flows.at[--link->flows.n];
         for (int k = 0; k < link->flows.n; k++)
@@ -98,11 +98,11 @@ static void leave_links(struct net *net, int slot)
     }
 }
 
-void net_start(struct net *net, int slot, double bytes, double bound_Bps, const struct maxmin_use *uses, int n_uses,
-    struct net_listener listener)
+void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const struct link_weight *weights,
+    int n_weights, struct net_listener listener)
 {
-    struct net_flow *flow = &net->flows.at[slot];
-    BUG_IF(flow->active, "slot %d is in use", slot);
+    struct net_flow *flow = &net->flows.at[id];
+    BUG_IF(flow->active, "flow %d is under way", id);
     BUG_IF(!(bytes > 0), "flow of %g bytes", bytes);
     *flow = (struct net_flow){.active = true,
         .changed = flow->changed,
@@ -110,13 +110,13 @@ void net_start(struct net *net, int slot, double bytes, double bound_Bps, const 
         .seen = flow->seen,
         .settled_at = net->engine->now,
         .bytes_left = bytes,
-        .bound = bound_Bps,
-        .uses = uses,
-        .n_uses = n_uses,
+        .rate_cap = rate_cap_Bps,
+        .weights = weights,
+        .n_weights = n_weights,
         .listener = listener};
-    join_links(net, slot);
+    join_links(net, id);
     net->n_active++;
-    set_changed(net, slot);
+    set_changed(net, id);
     solve_soon(net);
 }
 
@@ -131,16 +131,16 @@ void net_set_capacity(struct net *net, int link, double capacity_Bps)
     solve_soon(net);
 }
 
-void net_reroute(struct net *net, int slot, const struct maxmin_use *uses, int n_uses)
+void net_reroute(struct net *net, int id, const struct link_weight *weights, int n_weights)
 {
-    struct net_flow *flow = &net->flows.at[slot];
-    BUG_IF(!flow->active, "slot %d has no flow", slot);
+    struct net_flow *flow = &net->flows.at[id];
+    BUG_IF(!flow->active, "flow %d is not under way", id);
     settle(net, flow);
-    leave_links(net, slot);
-    flow->uses = uses;
-    flow->n_uses = n_uses;
-    join_links(net, slot);
-    set_changed(net, slot);
+    leave_links(net, id);
+    flow->weights = weights;
+    flow->n_weights = n_weights;
+    join_links(net, id);
+    set_changed(net, id);
     solve_soon(net);
 }
 
@@ -151,28 +151,28 @@ static int ascending(const void *a, const void *b)
 }
 
 /* Most lists are short or nearly in order. */
-static void sort(int *slots, int n)
+static void sort(int *ids, int n)
 {
     enum { SHORT = 32 };
     bool in_order = true;
     for (int i = 1; i < n && in_order; i++)
-        in_order = slots[i - 1] < slots[i];
+        in_order = ids[i - 1] < ids[i];
     if (in_order)
         return;
     if (n > SHORT) {
-        qsort(slots, (size_t)n, sizeof *slots, ascending);
+        qsort(ids, (size_t)n, sizeof *ids, ascending);
         return;
     }
     for (int i = 1; i < n; i++) {
-        int slot = slots[i], hole = i;
-        for (; hole > 0 && slots[hole - 1] > slot; hole--)
-            slots[hole] = slots[hole - 1];
-        slots[hole] = slot;
+        int id = ids[i], hole = i;
+        for (; hole > 0 && ids[hole - 1] > id; hole--)
+            ids[hole] = ids[hole - 1];
+        ids[hole] = id;
     }
 }
 
 /* Every flow that shares a link with the first, with a flow that does, and so on. Flows are solved in the order of
- * slots, so that sums do not depend on the way by which they were found. */
+ * their ids, so that sums do not depend on the way by which they were found. */
 static void find_component(struct net *net, int first)
 {
     net->component.n = 0;
@@ -180,17 +180,17 @@ static void find_component(struct net *net, int first)
     vec_push(&net->component, first);
     for (int i = 0; i < net->component.n; i++) {
         const struct net_flow *flow = &net->flows.at[net->component.at[i]];
-        for (int u = 0; u < flow->n_uses; u++) {
-            struct net_link *link = &net->links.at[flow->uses[u].link];
+        for (int w = 0; w < flow->n_weights; w++) {
+            struct net_link *link = &net->links.at[flow->weights[w].link];
             if (link->seen == net->solution)
                 continue;
             link->seen = net->solution;
             for (int k = 0; k < link->flows.n; k++) {
-                int slot = link->flows.at[k];
-                if (net->flows.at[slot].seen == net->solution)
+                int id = link->flows.at[k];
+                if (net->flows.at[id].seen == net->solution)
                     continue;
-                net->flows.at[slot].seen = net->solution;
-                vec_push(&net->component, slot);
+                net->flows.at[id].seen = net->solution;
+                vec_push(&net->component, id);
             }
         }
     }
@@ -204,7 +204,7 @@ static void solve_component(struct net *net)
     vec_reserve(&net->rates, n);
     for (int i = 0; i < n; i++) {
         const struct net_flow *flow = &net->flows.at[net->component.at[i]];
-        net->problem.at[i] = (struct maxmin_flow){flow->bound, flow->uses, flow->n_uses};
+        net->problem.at[i] = (struct maxmin_flow){flow->rate_cap, flow->weights, flow->n_weights};
     }
     maxmin_solve(
         net->rates.at, net->problem.at, n, net->capacity.at, net->scratch.at, net->scratch.at + net->capacity.n);
@@ -246,15 +246,15 @@ static void on_solve(void *self, const struct event *event)
 static void on_end(void *self, const struct event *event)
 {
     struct net *net = self;
-    int slot = (int)event->target;
-    struct net_flow *flow = &net->flows.at[slot];
+    int id = (int)event->target;
+    struct net_flow *flow = &net->flows.at[id];
     if (!flow->active || flow->epoch != event->arg)
         return;
     move(net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
     flow->active = false;
     flow->rate = 0;
     net->n_active--;
-    leave_links(net, slot);
+    leave_links(net, id);
     if (net->n_active > 0)
         solve_soon(net);
     engine_at(net->engine, net->engine->now, flow->listener.kind, flow->listener.target, 0);

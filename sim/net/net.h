@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "net/maxmin.h"
 
-/* Who is told that a flow has ended: an event of this kind and target, arg 0. */
+/* When a flow ends, an event of this kind and target is scheduled, with arg 0. */
 struct net_listener {
     uint32_t kind, target;
 };
@@ -19,15 +19,15 @@ struct net_flow {
     bool active, changed; /* changed: listed in net.changed */
     uint32_t epoch, seen; /* seen: in the solution of this number */
     ps_t settled_at;      /* bytes_left and what links have carried are those of this time */
-    double bytes_left, rate, bound;
-    const struct maxmin_use *uses;
-    int n_uses;
+    double bytes_left, rate, rate_cap;
+    const struct link_weight *weights;
+    int n_weights;
     struct net_listener listener;
 };
 
 struct net_link {
     uint32_t seen;
-    VEC(int) flows; /* slots that are crossing it, in no order */
+    VEC(int) flows; /* that cross it now, in no order */
 };
 
 struct net {
@@ -40,9 +40,9 @@ struct net {
     VEC(double) carried;  /* bytes that crossed each link so far */
     VEC(struct net_link) links;
     VEC(struct net_flow) flows;
-    VEC(int) changed;   /* slots whose rates the next solution must find */
-    VEC(int) component; /* slots, ascending */
-    VEC(int) solved;    /* slots of the last solution, ascending */
+    VEC(int) changed;   /* flows whose rates the next solution must find */
+    VEC(int) component; /* flows, ascending */
+    VEC(int) solved;    /* flows of the last solution, ascending */
     VEC(struct maxmin_flow) problem;
     VEC(double) rates;
     VEC(double) scratch;
@@ -53,19 +53,19 @@ void net_release(struct net *net);
 
 /* A link of 0 B/s has failed: no flow may cross it. */
 int net_add_link(struct net *net, double capacity_Bps);
-/* A slot for flows; one flow at a time uses it. Slots keep the order of solutions, hence results, independent of
- * timing. */
-int net_add_slot(struct net *net);
+/* Returns the id of a new flow, which net_start starts. It can be started again when it has ended. Flows are solved in
+ * the order of their ids, so that results do not depend on the order in which they start. */
+int net_add_flow(struct net *net);
 
-/* From now on. Flows on the link are solved anew; when it fails they must be moved before the next event. */
+/* From now on. Flows on the link are solved again. When it fails, they must be rerouted before the next event. */
 void net_set_capacity(struct net *net, int link, double capacity_Bps);
 
-/* The flow in a slot goes on over other links, with the bytes that it has left. uses as for net_start. */
-void net_reroute(struct net *net, int slot, const struct maxmin_use *uses, int n_uses);
+/* The flow goes on over other links with the bytes that it has left. weights as for net_start. */
+void net_reroute(struct net *net, int id, const struct link_weight *weights, int n_weights);
 
-/* Start bytes > 0 in a free slot. uses is borrowed until the end. */
-void net_start(struct net *net, int slot, double bytes, double bound_Bps, const struct maxmin_use *uses, int n_uses,
-    struct net_listener listener);
+/* Start a flow of bytes > 0 that is not under way. weights is borrowed until its end. */
+void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const struct link_weight *weights,
+    int n_weights, struct net_listener listener);
 
 /* Bytes that have crossed a link until now. */
 double net_carried(struct net *net, int link);

@@ -71,8 +71,8 @@ struct job {
     struct net net;
     struct rng_stream rng;
     uint32_t ended;
-    struct maxmin_use uses[FLOWS][3 * NODES];
-    int n_uses[FLOWS];
+    struct link_weight weights[FLOWS][3 * NODES];
+    int n_weights[FLOWS];
     int starts, active_sum;
 };
 
@@ -81,7 +81,7 @@ static void start(struct job *job, int slot)
     job->starts++;
     job->active_sum += job->net.n_active;
     net_start(&job->net, slot, 1e9 * (0.5 + rng_uniform(&job->rng)), 200e9 * (0.9 + 0.1 * rng_uniform(&job->rng)),
-        job->uses[slot], job->n_uses[slot], (struct net_listener){job->ended, (uint32_t)slot});
+        job->weights[slot], job->n_weights[slot], (struct net_listener){job->ended, (uint32_t)slot});
 }
 
 static void on_ended(void *self, const struct event *event)
@@ -102,9 +102,9 @@ static void set_up(struct job *job)
     for (int n = 0; n < 2 * NODES; n++)
         net_add_link(&job->net, 187e9);
     for (int f = 0; f < FLOWS; f++) {
-        net_add_slot(&job->net);
+        net_add_flow(&job->net);
         for (int i = 0; i < (f < NODES ? GPUS : 2 * NODES); i++)
-            job->uses[f][job->n_uses[f]++] = (struct maxmin_use){f < NODES ? f * GPUS + i : NODES * GPUS + i, 1};
+            job->weights[f][job->n_weights[f]++] = (struct link_weight){f < NODES ? f * GPUS + i : NODES * GPUS + i, 1};
     }
 }
 
@@ -122,7 +122,8 @@ static double whole_s(struct job *job)
     struct maxmin_flow flows[FLOWS];
     double rates[FLOWS], *scratch = xcalloc((size_t)(2 * job->net.capacity.n), sizeof *scratch);
     for (int f = 0; f < FLOWS; f++)
-        flows[f] = (struct maxmin_flow){200e9 * (0.9 + 0.1 * rng_uniform(&job->rng)), job->uses[f], job->n_uses[f]};
+        flows[f] =
+            (struct maxmin_flow){200e9 * (0.9 + 0.1 * rng_uniform(&job->rng)), job->weights[f], job->n_weights[f]};
     double begin = now_s();
     for (int i = 0; i < FLOW_STARTS / 20; i++)
         maxmin_solve(rates, flows, FLOWS, job->net.capacity.at, scratch, scratch + job->net.capacity.n);

@@ -41,7 +41,7 @@ struct fixture {
     struct hw hw;
     struct fabric fabric;
     struct arena arena;
-    struct maxmin_use uses[4096];
+    struct link_weight uses[4096];
     int n_uses;
 };
 

@@ -204,7 +204,7 @@ static void a_contended_ring_agrees_too(void **state)
             assert_string_equal(diag.text, "");
             struct coll_cost cost;
             assert_true(coll_cost(&cost, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32e9, coll_shape(world, 8), &hw));
-            struct maxmin_use *uses = ARENA_ARRAY(&arena, struct maxmin_use, fabric.n_links);
+            struct link_weight *uses = ARENA_ARRAY(&arena, struct link_weight, fabric.n_links);
             double rate = cost.max_rate_Bps;
             for (int u = fabric_uses(uses, &fabric, world, &cost, 0) - 1; u >= 0; u--)
                 rate = fmin(rate, fabric.capacity_Bps[uses[u].link] / uses[u].weight);

@@ -30,8 +30,8 @@ static void three_links_in_a_row(void **state)
 {
     (void)state;
     const double capacity[] = {1, 2, 1};
-    const struct maxmin_use all[] = {{0, 1}, {1, 1}, {2, 1}}, first[] = {{0, 1}}, second[] = {{1, 1}},
-                            third[] = {{2, 1}};
+    const struct link_weight all[] = {{0, 1}, {1, 1}, {2, 1}}, first[] = {{0, 1}}, second[] = {{1, 1}},
+                             third[] = {{2, 1}};
     const struct maxmin_flow flows[] = {
         {HUGE_VAL, all, 3}, {HUGE_VAL, first, 1}, {HUGE_VAL, second, 1}, {HUGE_VAL, third, 1}, {HUGE_VAL, first, 1}};
     double rates[5];
@@ -43,13 +43,14 @@ static void three_links_in_a_row(void **state)
     near(rates[3], 2.0 / 3);
 }
 
-/* A bounded flow leaves the rest to the other: bound 2 of a link of 10 leaves 8. Weight 4 makes it 10 = 2 + 4 x, x = 2.
+/* A flow with a rate cap leaves the rest to the other: cap 2 of a link of 10 leaves 8. Weight 4 makes it 10 = 2 + 4 x,
+ * x = 2.
  */
 static void bounds_and_weights(void **state)
 {
     (void)state;
     const double capacity[] = {10};
-    const struct maxmin_use once[] = {{0, 1}}, four[] = {{0, 4}};
+    const struct link_weight once[] = {{0, 1}}, four[] = {{0, 4}};
     const struct maxmin_flow plain[] = {{2, once, 1}, {HUGE_VAL, once, 1}};
     const struct maxmin_flow weighted[] = {{2, once, 1}, {HUGE_VAL, four, 1}};
     double rates[2];
@@ -63,7 +64,7 @@ static void bounds_and_weights(void **state)
 
 struct network {
     double capacity[MOST];
-    struct maxmin_use uses[MOST][4];
+    struct link_weight weights[MOST][4];
     struct maxmin_flow flows[MOST];
     int n_flows, n_links;
 };
@@ -78,14 +79,14 @@ static void draw_network(struct network *net, struct rng_stream *rng)
         int n = 1 + (int)(rng_uniform(rng) * 3), first = (int)(rng_uniform(rng) * net->n_links);
         int used = 0;
         for (; used < n && first + used < net->n_links; used++)
-            net->uses[f][used] = (struct maxmin_use){first + used, 0.5 + rng_uniform(rng)};
-        double bound = rng_uniform(rng) < 0.3 ? 10 * rng_uniform(rng) + 0.1 : HUGE_VAL;
-        net->flows[f] = (struct maxmin_flow){bound, net->uses[f], used};
+            net->weights[f][used] = (struct link_weight){first + used, 0.5 + rng_uniform(rng)};
+        double rate_cap = rng_uniform(rng) < 0.3 ? 10 * rng_uniform(rng) + 0.1 : HUGE_VAL;
+        net->flows[f] = (struct maxmin_flow){rate_cap, net->weights[f], used};
     }
 }
 
-/* The law that defines max-min fairness: no link is overfull, and every flow is at its bound or crosses a full link on
- * which no flow is faster (Bertsekas and Gallager: a bottleneck). */
+/* The law that defines max-min fairness: no link is overfull, and every flow is at its rate cap or crosses a full link
+ * on which no flow is faster (Bertsekas and Gallager: a bottleneck). */
 static void random_networks_obey_the_law(void **state)
 {
     (void)state;
@@ -96,17 +97,17 @@ static void random_networks_obey_the_law(void **state)
         draw_network(&net, &rng);
         solve(rates, net.flows, net.n_flows, net.capacity);
         for (int f = 0; f < net.n_flows; f++)
-            for (int u = 0; u < net.flows[f].n_uses; u++) {
-                int l = net.uses[f][u].link;
-                used[l] += net.uses[f][u].weight * rates[f];
+            for (int u = 0; u < net.flows[f].n_weights; u++) {
+                int l = net.weights[f][u].link;
+                used[l] += net.weights[f][u].weight * rates[f];
                 fastest[l] = fmax(fastest[l], rates[f]);
             }
         for (int l = 0; l < net.n_links; l++)
             assert_true(used[l] <= net.capacity[l] * (1 + 1e-9));
         for (int f = 0; f < net.n_flows; f++) {
-            int has_bottleneck = rates[f] >= net.flows[f].bound * (1 - 1e-9);
-            for (int u = 0; u < net.flows[f].n_uses; u++) {
-                int l = net.uses[f][u].link;
+            int has_bottleneck = rates[f] >= net.flows[f].rate_cap * (1 - 1e-9);
+            for (int u = 0; u < net.flows[f].n_weights; u++) {
+                int l = net.weights[f][u].link;
                 has_bottleneck |= used[l] >= net.capacity[l] * (1 - 1e-9) && rates[f] >= fastest[l] * (1 - 1e-9);
             }
             assert_true(has_bottleneck);

@@ -15,7 +15,7 @@ struct fixture {
     struct net net;
     uint32_t ended, starter, capacity, rerouter;
     ps_t end[4];
-    struct maxmin_use use, detour;
+    struct link_weight use, detour;
 };
 
 static void on_ended(void *self, const struct event *event)
@@ -23,7 +23,7 @@ static void on_ended(void *self, const struct event *event)
     ((struct fixture *)self)->end[event->target] = event->time;
 }
 
-/* arg: bytes of the flow that starts in slot target. */
+/* arg: bytes of the flow that starts, target: its id. */
 static void on_start(void *self, const struct event *event)
 {
     struct fixture *fixture = self;
@@ -53,9 +53,9 @@ static void set_up(struct fixture *fixture, double capacity)
     fixture->starter = engine_register(&fixture->engine, on_start, fixture);
     fixture->capacity = engine_register(&fixture->engine, on_capacity, fixture);
     fixture->rerouter = engine_register(&fixture->engine, on_reroute, fixture);
-    fixture->use = (struct maxmin_use){net_add_link(&fixture->net, capacity), 1};
+    fixture->use = (struct link_weight){net_add_link(&fixture->net, capacity), 1};
     for (int i = 0; i < 4; i++)
-        net_add_slot(&fixture->net);
+        net_add_flow(&fixture->net);
 }
 
 static void tear_down(struct fixture *fixture)
@@ -123,7 +123,7 @@ static void a_flow_on_another_way_leaves_its_share_behind(void **state)
     (void)state;
     struct fixture fixture = {0};
     set_up(&fixture, 100);
-    fixture.detour = (struct maxmin_use){net_add_link(&fixture.net, 25), 1};
+    fixture.detour = (struct link_weight){net_add_link(&fixture.net, 25), 1};
     engine_at(&fixture.engine, 0, fixture.starter, 0, 300);
     engine_at(&fixture.engine, 0, fixture.starter, 1, 300);
     engine_at(&fixture.engine, 2 * PS_PER_S, fixture.rerouter, 0, 0);
@@ -135,7 +135,7 @@ static void a_flow_on_another_way_leaves_its_share_behind(void **state)
     tear_down(&fixture);
 }
 
-enum { LINKS = 12, SLOTS = 30, STARTS = 300 };
+enum { LINKS = 12, FLOWS = 30, STARTS = 300 };
 
 /* Flows over random links come and go; after each solution the rates must be those that solving every active flow anew
  * gives. Bits may differ where two components fill within 1e-12 of each other. */
@@ -143,7 +143,7 @@ struct churn {
     struct engine engine;
     struct net net;
     struct rng_stream rng;
-    struct maxmin_use uses[SLOTS][3];
+    struct link_weight weights[FLOWS][3];
     uint32_t ended, starter, checker;
     int checked;
 };
@@ -151,14 +151,14 @@ struct churn {
 static void on_churn_start(void *self, const struct event *event)
 {
     struct churn *churn = self;
-    int slot = (int)event->target;
-    if (churn->net.flows.at[slot].active)
+    int id = (int)event->target;
+    if (churn->net.flows.at[id].active)
         return;
     int first = (int)(rng_uniform(&churn->rng) * LINKS), n = 1 + (int)(rng_uniform(&churn->rng) * 3);
     for (int u = 0; u < n; u++)
-        churn->uses[slot][u] = (struct maxmin_use){(first + 5 * u) % LINKS, 0.5 + rng_uniform(&churn->rng)};
-    double bound = rng_uniform(&churn->rng) < 0.3 ? 5 + 20 * rng_uniform(&churn->rng) : HUGE_VAL;
-    net_start(&churn->net, slot, 1 + 99 * rng_uniform(&churn->rng), bound, churn->uses[slot], n,
+        churn->weights[id][u] = (struct link_weight){(first + 5 * u) % LINKS, 0.5 + rng_uniform(&churn->rng)};
+    double rate_cap = rng_uniform(&churn->rng) < 0.3 ? 5 + 20 * rng_uniform(&churn->rng) : HUGE_VAL;
+    net_start(&churn->net, id, 1 + 99 * rng_uniform(&churn->rng), rate_cap, churn->weights[id], n,
         (struct net_listener){churn->ended, event->target});
     engine_at(&churn->engine, event->time + 1, churn->checker, 0, 0);
 }
@@ -173,19 +173,19 @@ static void on_churn_check(void *self, const struct event *event)
 {
     (void)event;
     struct churn *churn = self;
-    struct maxmin_flow all[SLOTS];
-    double rates[SLOTS], left[LINKS], load[LINKS];
-    int slots[SLOTS], n = 0;
-    for (int s = 0; s < SLOTS; s++) {
+    struct maxmin_flow all[FLOWS];
+    double rates[FLOWS], left[LINKS], load[LINKS];
+    int ids[FLOWS], n = 0;
+    for (int s = 0; s < FLOWS; s++) {
         const struct net_flow *flow = &churn->net.flows.at[s];
         if (!flow->active)
             continue;
-        all[n] = (struct maxmin_flow){flow->bound, flow->uses, flow->n_uses};
-        slots[n++] = s;
+        all[n] = (struct maxmin_flow){flow->rate_cap, flow->weights, flow->n_weights};
+        ids[n++] = s;
     }
     maxmin_solve(rates, all, n, churn->net.capacity.at, left, load);
     for (int i = 0; i < n; i++)
-        assert_true(fabs(churn->net.flows.at[slots[i]].rate - rates[i]) <= 1e-11 * rates[i]);
+        assert_true(fabs(churn->net.flows.at[ids[i]].rate - rates[i]) <= 1e-11 * rates[i]);
     churn->checked += n > 1;
 }
 
@@ -200,11 +200,11 @@ static void only_what_changed_is_solved_and_all_rates_hold(void **state)
     churn.checker = engine_register(&churn.engine, on_churn_check, &churn);
     for (int l = 0; l < LINKS; l++)
         net_add_link(&churn.net, 10 + 90 * rng_uniform(&churn.rng));
-    for (int s = 0; s < SLOTS; s++)
-        net_add_slot(&churn.net);
+    for (int s = 0; s < FLOWS; s++)
+        net_add_flow(&churn.net);
     for (int i = 0; i < STARTS; i++)
         engine_at(&churn.engine, (ps_t)(rng_uniform(&churn.rng) * 60 * (double)PS_PER_S), churn.starter,
-            (uint32_t)(rng_uniform(&churn.rng) * SLOTS), 0);
+            (uint32_t)(rng_uniform(&churn.rng) * FLOWS), 0);
     engine_run(&churn.engine);
     assert_int_equal(churn.net.n_active, 0);
     assert_true(churn.checked > STARTS / 2);

@@ -1,6 +1,6 @@
-// The rates of net/maxmin.h against those of SimGrid 3.32 (its model CM02 without latency: plain max-min sharing) on 1,000
-// random networks, each in a zone of its own. All flows start at 0 s; after a second what is left of each says its rate.
-// SimGrid knows no weights through its interface, and a bound here is a private link there.
+// The rates of net/maxmin.h against those of SimGrid 3.32 (its model CM02 without latency: plain max-min sharing) on
+// 1,000 random networks, each in a zone of its own. All flows start at 0 s; after a second what is left of each says
+// its rate. SimGrid knows no weights through its interface, and a rate cap here is a private link there.
 #include <simgrid/s4u.hpp>
 
 #include <cmath>
@@ -17,12 +17,13 @@ namespace sg = simgrid::s4u;
 
 static constexpr int NETWORKS = 1000, MOST_LINKS = 20, MOST_FLOWS = 40, MOST_USES = 4;
 static constexpr double TOLERANCE = 1e-9;
-static constexpr double ENOUGH_BYTES = 1e12; // more than the fastest flow moves in a second, few enough to count exactly
+static constexpr double ENOUGH_BYTES =
+    1e12; // more than the fastest flow moves in a second, few enough to count exactly
 
 struct network {
     std::vector<double> capacity;
-    std::vector<std::vector<maxmin_use>> uses;
-    std::vector<double> bound, rates;
+    std::vector<std::vector<link_weight>> weights;
+    std::vector<double> rate_cap, rates;
 };
 
 static network draw(struct rng_stream *rng)
@@ -33,13 +34,13 @@ static network draw(struct rng_stream *rng)
     for (int l = 0; l < links; l++)
         net.capacity.push_back(1e9 * (1 + 99 * rng_uniform(rng)));
     for (int f = 0; f < flows; f++) {
-        std::vector<maxmin_use> uses;
+        std::vector<link_weight> weights;
         int first = static_cast<int>(rng_uniform(rng) * links), stride = 1 + static_cast<int>(rng_uniform(rng) * 5);
         int n = 1 + static_cast<int>(rng_uniform(rng) * MOST_USES);
         for (int u = 0; u < n && first + u * stride < links; u++)
-            uses.push_back({first + u * stride, 1});
-        net.uses.push_back(uses);
-        net.bound.push_back(rng_uniform(rng) < 0.3 ? 1e9 * (0.1 + 20 * rng_uniform(rng)) : HUGE_VAL);
+            weights.push_back({first + u * stride, 1});
+        net.weights.push_back(weights);
+        net.rate_cap.push_back(rng_uniform(rng) < 0.3 ? 1e9 * (0.1 + 20 * rng_uniform(rng)) : HUGE_VAL);
     }
     return net;
 }
@@ -47,12 +48,12 @@ static network draw(struct rng_stream *rng)
 static void solve(network *net)
 {
     std::vector<maxmin_flow> flows;
-    for (size_t f = 0; f < net->uses.size(); f++)
-        flows.push_back({net->bound[f], net->uses[f].data(), static_cast<int>(net->uses[f].size())});
+    for (size_t f = 0; f < net->weights.size(); f++)
+        flows.push_back({net->rate_cap[f], net->weights[f].data(), static_cast<int>(net->weights[f].size())});
     std::vector<double> left(net->capacity.size()), load(net->capacity.size());
     net->rates.resize(flows.size());
-    maxmin_solve(
-        net->rates.data(), flows.data(), static_cast<int>(flows.size()), net->capacity.data(), left.data(), load.data());
+    maxmin_solve(net->rates.data(), flows.data(), static_cast<int>(flows.size()), net->capacity.data(), left.data(),
+        load.data());
 }
 
 struct ends {
@@ -67,14 +68,14 @@ static std::vector<ends> build(sg::NetZone *root, const network &net, int number
     for (size_t l = 0; l < net.capacity.size(); l++)
         links.push_back(zone->create_link(name + "l" + std::to_string(l), net.capacity[l])->set_latency(0)->seal());
     std::vector<ends> hosts;
-    for (size_t f = 0; f < net.uses.size(); f++) {
+    for (size_t f = 0; f < net.weights.size(); f++) {
         std::string flow = name + "f" + std::to_string(f);
         ends pair = {zone->create_host(flow + "a", 1e9)->seal(), zone->create_host(flow + "b", 1e9)->seal()};
         std::vector<sg::LinkInRoute> route;
-        for (const maxmin_use &use : net.uses[f])
-            route.emplace_back(links[static_cast<size_t>(use.link)]);
-        if (std::isfinite(net.bound[f]))
-            route.emplace_back(zone->create_link(flow + "bound", net.bound[f])->set_latency(0)->seal());
+        for (const link_weight &w : net.weights[f])
+            route.emplace_back(links[static_cast<size_t>(w.link)]);
+        if (std::isfinite(net.rate_cap[f]))
+            route.emplace_back(zone->create_link(flow + "cap", net.rate_cap[f])->set_latency(0)->seal());
         zone->add_route(pair.from->get_netpoint(), pair.to->get_netpoint(), nullptr, nullptr, route, false);
         hosts.push_back(pair);
     }
