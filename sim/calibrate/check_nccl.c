@@ -102,7 +102,7 @@ int nccl_check_median(const struct nccl_check *check, double min_bytes, double m
     for (int i = 0; i < check->rows.n; i++) {
         const struct nccl_checked *row = &check->rows.at[i];
         if (row->bytes >= min_bytes && row->bytes < max_bytes)
-            off[n++] = fabs(coll_alone_s(row->predicted) / row->measured_s - 1);
+            off[n++] = fabs(coll_isolated_s(row->predicted) / row->measured_s - 1);
     }
     gsl_sort(off, 1, n);
     *median = n > 0 ? gsl_stats_median_from_sorted_data(off, 1, n) : 0;
@@ -117,7 +117,7 @@ static enum status put_point(struct store_fit *into, const struct nccl_checked *
 {
     const struct coll_cost *cost = &row->predicted;
     const struct record_cell cells[] = {cell_int("bytes", (int64_t)row->bytes),
-        cell_real("measured_s", true, row->measured_s), cell_real("predicted_s", true, coll_alone_s(*cost)),
+        cell_real("measured_s", true, row->measured_s), cell_real("predicted_s", true, coll_isolated_s(*cost)),
         cell_real("bus_bytes", true, cost->bus_bytes), cell_text("algorithm", coll_algorithm_names[cost->algorithm]),
         cell_text("protocol", coll_protocol_names[cost->protocol])};
     return PUT(into, FIT_CHECK_POINT, cells, diag);

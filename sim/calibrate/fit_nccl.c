@@ -55,7 +55,7 @@ struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_ca
 
 double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *which, double bytes)
 {
-    return which->launch_s + coll_alone_s(nccl_case_cost(fit, which, bytes));
+    return which->launch_s + coll_isolated_s(nccl_case_cost(fit, which, bytes));
 }
 
 static void set_quantity(void *self, const char *key, enum dimension dimension, struct quantity *q)

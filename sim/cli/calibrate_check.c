@@ -74,7 +74,7 @@ static void print_records(FILE *out, const struct nccl_check *check, enum record
         const struct nccl_checked *row = &check->rows.at[i];
         RECORDS_ROW(&records, cell_real("bytes", true, row->bytes),
             cell_real("measured_us", true, row->measured_s * 1e6),
-            cell_real("predicted_us", true, coll_alone_s(row->predicted) * 1e6),
+            cell_real("predicted_us", true, coll_isolated_s(row->predicted) * 1e6),
             cell_text("algorithm", coll_algorithm_names[row->predicted.algorithm]),
             cell_text("protocol", coll_protocol_names[row->predicted.protocol]));
     }
@@ -103,7 +103,7 @@ static void print_table(FILE *out, const struct nccl_check *check, const char *g
     table_column(&table, "protocol", "", true);
     for (int i = 0; i < check->rows.n; i++) {
         const struct nccl_checked *row = &check->rows.at[i];
-        double predicted_s = coll_alone_s(row->predicted);
+        double predicted_s = coll_isolated_s(row->predicted);
         table_cell(&table, arena_printf(arena, "%.0f", row->bytes));
         table_cell(&table, arena_printf(arena, "%.1f", row->measured_s * 1e6));
         table_cell(&table, arena_printf(arena, "%.1f", predicted_s * 1e6));

@@ -183,7 +183,7 @@ static void print_row(const struct collective_command *command, double bytes, st
     bool shared = kind == COLL_ALL_GATHER || kind == COLL_REDUCE_SCATTER || kind == COLL_ALL_TO_ALL;
     bool reduces = kind == COLL_ALL_REDUCE || kind == COLL_REDUCE_SCATTER || kind == COLL_REDUCE;
     bool rooted = kind == COLL_BROADCAST || kind == COLL_REDUCE;
-    double time_us = coll_alone_s(cost) * 1e6;
+    double time_us = coll_isolated_s(cost) * 1e6;
     char block[64];
     snprintf(block, sizeof block, "%8.*f %7.2f %7.2f %6s", time_us < 1e4 ? 2 : 1, time_us, bytes / time_us * 1e-3,
         cost.bus_bytes / time_us * 1e-3, "N/A");
@@ -210,7 +210,7 @@ static void print_table(const struct predicted *rows, int n, struct arena *arena
     table_column(&table, "protocol", "", true);
     table_column(&table, "bound by", "", true);
     for (int i = 0; i < n; i++) {
-        double time_s = coll_alone_s(rows[i].cost);
+        double time_s = coll_isolated_s(rows[i].cost);
         table_cell(&table, arena_printf(arena, "%.0f", rows[i].bytes));
         table_cell(&table, arena_printf(arena, "%.1f", time_s * 1e6));
         table_cell(&table, arena_printf(arena, "%.2f", rows[i].bytes / time_s * 1e-9));
@@ -227,7 +227,7 @@ static void print_records(FILE *out, const struct predicted *rows, int n, enum r
 {
     struct records records = records_begin(out, format);
     for (int i = 0; i < n; i++) {
-        double time_s = coll_alone_s(rows[i].cost);
+        double time_s = coll_isolated_s(rows[i].cost);
         enum coll_bound bound = coll_bound(&rows[i].cost);
         RECORDS_ROW(&records, cell_real("bytes", true, rows[i].bytes), cell_real("time_us", true, time_s * 1e6),
             cell_real("algbw_GBps", true, rows[i].bytes / time_s * 1e-9),
@@ -265,7 +265,7 @@ static void print_missed(
     double saved = 0, bytes = 0;
     for (int i = 0; i < n && is_free; i++) {
         struct coll_missed missed = coll_missed((enum coll_kind)command->kind, rows[i].bytes, shape, hw);
-        double saves = missed.alone_s > 0 ? 1 - missed.alone_s / coll_alone_s(rows[i].cost) : 0;
+        double saves = missed.isolated_s > 0 ? 1 - missed.isolated_s / coll_isolated_s(rows[i].cost) : 0;
         if (saves > saved) {
             saved = saves;
             worst = missed;
@@ -289,7 +289,7 @@ static void print_nccl_tests(const struct collective_command *command, const str
     print_banner(command, hw);
     for (int i = 0; i < n; i++) {
         print_row(command, rows[i].bytes, rows[i].cost);
-        busbw_sum += rows[i].cost.bus_bytes / coll_alone_s(rows[i].cost);
+        busbw_sum += rows[i].cost.bus_bytes / coll_isolated_s(rows[i].cost);
     }
     printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : %g\n", busbw_sum / n * 1e-9);
     print_bounds(rows, n, arena);

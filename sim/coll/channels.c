@@ -116,11 +116,11 @@ const char *coll_channels_words(char *buffer, size_t n, const struct hw *hw)
 static struct coll_cost fastest(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
 {
     struct coll_cost fastest = coll_choose(kind, bytes, shape, hw, COLL_FREE), cost;
-    for (int a = 0; a < COLL_ALGORITHM_COUNT && fastest.unforeseen_s > 0; a++)
+    for (int a = 0; a < COLL_ALGORITHM_COUNT && fastest.unestimated_s > 0; a++)
         for (int p = 0; p < COLL_PROTOCOL_COUNT; p++)
             if (a != COLL_HIERARCHICAL &&
                 coll_cost(&cost, kind, (enum coll_algorithm)a, (enum coll_protocol)p, bytes, shape, hw) &&
-                coll_alone_s(cost) < coll_alone_s(fastest))
+                coll_isolated_s(cost) < coll_isolated_s(fastest))
                 fastest = cost;
     return fastest;
 }
@@ -150,7 +150,7 @@ struct coll_missed coll_missed(enum coll_kind kind, double bytes, struct coll_sh
     struct coll_missed missed = {0};
     if (shape.ranks == 1)
         return missed;
-    double chosen_s = coll_alone_s(coll_choose(kind, bytes, shape, hw, COLL_FREE)), least_s = matters * chosen_s;
+    double chosen_s = coll_isolated_s(coll_choose(kind, bytes, shape, hw, COLL_FREE)), least_s = matters * chosen_s;
     double nic_Bps[MOST_CHANNELS + 1] = {0};
     bool laid = shape.nodes > 1 && !quantity_is_set(hw->cluster.nccl_channels);
     int channels = laid ? coll_search(hw).channels : 0;
@@ -163,8 +163,8 @@ struct coll_missed coll_missed(enum coll_kind kind, double bytes, struct coll_sh
         if (nic_Bps[c] == 0)
             continue;
         struct coll_cost cost = fastest(kind, bytes, shape, &slower);
-        if (coll_alone_s(cost) < least_s) {
-            least_s = coll_alone_s(cost);
+        if (coll_isolated_s(cost) < least_s) {
+            least_s = coll_isolated_s(cost);
             missed = (struct coll_missed){
                 least_s, cost.algorithm, cost.protocol, c == channels ? 0 : c, c == channels ? 0 : nic_Bps[c]};
         }

@@ -94,7 +94,7 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
     return algorithms[algorithm](out, &query);
 }
 
-double coll_alone_s(struct coll_cost cost)
+double coll_isolated_s(struct coll_cost cost)
 {
     return cost.latency_s + (cost.bus_bytes > 0 ? coll_bytes_s(&cost) : 0);
 }
@@ -116,7 +116,7 @@ static bool best(struct coll_cost *out, enum coll_kind kind, double bytes, struc
             if (!wanted || (force.protocol != COLL_ANY && force.protocol != p) ||
                 !coll_cost(&cost, kind, (enum coll_algorithm)a, (enum coll_protocol)p, bytes, shape, hw))
                 continue;
-            if (!found || coll_alone_s(cost) - cost.unforeseen_s < coll_alone_s(*out) - out->unforeseen_s)
+            if (!found || coll_isolated_s(cost) - cost.unestimated_s < coll_isolated_s(*out) - out->unestimated_s)
                 *out = cost;
             found = true;
         }

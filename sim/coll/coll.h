@@ -180,7 +180,7 @@ struct coll_cost {
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;
     double latency_s;       /* that bytes do not hide */
-    double unforeseen_s;    /* part of it that NCCL's choice does not count */
+    double unestimated_s;   /* part of it that NCCL's choice does not count */
     double bus_bytes;       /* message times the factor of busbw (nccl-tests doc/PERFORMANCE.md), whatever the wires
                                carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
     double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1, and 0 where
@@ -205,16 +205,16 @@ struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
 
 /* latency_s + bus_bytes / max_rate_Bps. */
-double coll_alone_s(struct coll_cost cost);
+double coll_isolated_s(struct coll_cost cost);
 
 /* Latency where it is more than half of that, else what bounds the rate. */
 enum coll_bound coll_bound(const struct coll_cost *cost);
 
 /* What NCCL's own choice misses, so that a faster NIC could make a collective slower: an algorithm and protocol that
- * are faster (its estimate leaves out what unforeseen_s has), or the other number of channels that it lays for slower
+ * are faster (its estimate leaves out what unestimated_s has), or the other number of channels that it lays for slower
  * NICs of the same machine, as each of them posts on its own. The time with the best of these, and what it is. */
 struct coll_missed {
-    double alone_s; /* 0: nothing that is faster by more than 1 % */
+    double isolated_s; /* 0: nothing that is faster by more than 1 % */
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;
     int channels;   /* of slower NICs; 0: those that NCCL lays */

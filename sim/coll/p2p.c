@@ -20,15 +20,15 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if ((query->kind != COLL_ALL_TO_ALL && query->kind != COLL_SEND_RECV) || query->protocol != COLL_SIMPLE)
         return false;
     const struct coll_shape *shape = &query->shape;
-    double hop_s = coll_hop_inside_s(query, COLL_RING), peers = 1, more_afar = 0; /* beyond the hop's own */
+    double hop_s = coll_hop_inside_s(query, COLL_RING), peers = 1, more_remote = 0; /* beyond the hop's own */
     struct coll_query crossing = *query;
     if (query->kind == COLL_ALL_TO_ALL) {
         peers = shape->ranks - 1;
-        double afar = shape->ranks - shape->per_node;
-        cost->gpu_out_factor = (peers - afar) / peers;
-        cost->node_out_factor = shape->per_node * afar / peers;
+        double remote_peers = shape->ranks - shape->per_node;
+        cost->gpu_out_factor = (peers - remote_peers) / peers;
+        cost->node_out_factor = shape->per_node * remote_peers / peers;
         cost->all_pairs = true;
-        more_afar = fmax(afar - 1, 0);
+        more_remote = fmax(remote_peers - 1, 0);
     } else {
         crossing.shape.per_node = 1;
     }
@@ -39,7 +39,7 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if (shape->nodes > 1)
         hop_s = fmax(hop_s, coll_hop_across_s(query, COLL_TREE));
     double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;
-    double post_s = more_afar * p2p.channels * query->hw->cluster.nccl_tree_post_latency.value;
+    double post_s = more_remote * p2p.channels * query->hw->cluster.nccl_tree_post_latency.value;
     cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + post_s + first_s;
     cost->hbm_bytes = 2 * cost->bus_bytes; /* read where it leaves, written where it arrives */
     return true;

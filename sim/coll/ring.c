@@ -21,9 +21,9 @@
  *
  * A broadcast's or reduce's pipeline fills once, so nothing hides: all hops and crossings, and at each crossing a slot
  * of every channel, which the proxy sends when it is complete. NCCL's own estimate counts no slots, so they do not
- * matter to its choice of protocol (unforeseen_s), though LL128's are 18 times as large as LL's. No table of nccl-tests
- * checks this; InternEvo's broadcasts of weights to 16 to 1,024 GPUs do, roughly (`flopcast validate --open`). Ignored:
- * the slots of Simple inside a node, which are sent at once. */
+ * matter to its choice of protocol (unestimated_s), though LL128's are 18 times as large as LL's. No table of
+ * nccl-tests checks this; InternEvo's broadcasts of weights to 16 to 1,024 GPUs do, roughly (`flopcast validate
+ * --open`). Ignored: the slots of Simple inside a node, which are sent at once. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
@@ -87,7 +87,7 @@ bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
     double steps = rounds * (query->shape.ranks - 1), crossings = rounds * (nodes - 1);
     cost->latency_s =
         coll_base_s(query, COLL_RING) + hops_and_bytes_s(query, bytes, steps, crossings) - coll_bytes_s(cost);
-    cost->unforeseen_s = is_pipeline(query->kind) ? crossings * slot_s(query, bytes) : 0;
-    cost->latency_s += cost->unforeseen_s;
+    cost->unestimated_s = is_pipeline(query->kind) ? crossings * slot_s(query, bytes) : 0;
+    cost->latency_s += cost->unestimated_s;
     return true;
 }

@@ -132,7 +132,7 @@ static void change_share(struct sim *sim, const struct instance *instance, int h
 
 static double hbm_rate(const struct coll_cost *cost)
 {
-    return cost->hbm_bytes / coll_alone_s(*cost);
+    return cost->hbm_bytes / coll_isolated_s(*cost);
 }
 
 static void begin(struct sim *sim, struct instance *instance)
@@ -200,7 +200,7 @@ static enum coll_bound bound_of(const struct sim *sim, const struct instance *in
             alone.rate_bound = fabric_link_bound(&sim->fabric, instance->uses[i].link);
         }
     }
-    return taken_s > longer * coll_alone_s(alone) ? COLL_BOUND_SHARED_LINKS : coll_bound(&alone);
+    return taken_s > longer * coll_isolated_s(alone) ? COLL_BOUND_SHARED_LINKS : coll_bound(&alone);
 }
 
 void collective_on_end(void *self, const struct event *event)

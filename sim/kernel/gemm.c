@@ -44,7 +44,7 @@ enum { FAMILIES = 2 };
 struct choice {
     const struct family *family;
     double tiles, k_step_s; /* SM-seconds that a tile needs for an element of k */
-    double alone_s;         /* on the whole GPU */
+    double isolated_s;      /* on the whole GPU */
     int split;
 };
 
@@ -82,8 +82,8 @@ static struct choice choose_split(
         if (choice.split > 1 &&
             (work->k / choice.split < SPLIT_MIN_K || choice.tiles * choice.split > SPLIT_WAVES * sms))
             break;
-        choice.alone_s = choice_s(work, choice, sms);
-        if (!best.family || choice.alone_s < best.alone_s)
+        choice.isolated_s = choice_s(work, choice, sms);
+        if (!best.family || choice.isolated_s < best.isolated_s)
             best = choice;
     }
     return best;

@@ -45,7 +45,8 @@ static void print_collective(
     struct coll_cost cost = cost_of(plan, collective, hw, &shape);
     char duration[32], latency[32], bytes[32];
     fprintf(out, "%-14s %9s  %s on %s of %d (%d node%s), %s, latency %s, bound by %s",
-        coll_kind_names[collective->kind], quantity_format(duration, sizeof duration, coll_alone_s(cost), DIM_SECONDS),
+        coll_kind_names[collective->kind],
+        quantity_format(duration, sizeof duration, coll_isolated_s(cost), DIM_SECONDS),
         size_text(bytes, sizeof bytes, collective->bytes), group->name, group->size, shape.nodes, plural(shape.nodes),
         coll_algorithm_names[cost.algorithm], quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS),
         coll_bound_names[coll_bound(&cost)]);
@@ -78,8 +79,8 @@ static void print_collectives(FILE *out, const struct plan *plan, const struct h
         fprintf(out, "  %5d x %-14s of %-10s on %s of %d (%d node%s): %s each, busbw %s, %s %s, bound by %s\n", times,
             coll_kind_names[collective->kind], size_text(bytes, sizeof bytes, collective->bytes),
             plan->groups.at[collective->group].name, shape.ranks, shape.nodes, plural(shape.nodes),
-            quantity_format(each, sizeof each, coll_alone_s(cost), DIM_SECONDS),
-            quantity_format(busbw, sizeof busbw, cost.bus_bytes / coll_alone_s(cost), DIM_BYTES_PER_S),
+            quantity_format(each, sizeof each, coll_isolated_s(cost), DIM_SECONDS),
+            quantity_format(busbw, sizeof busbw, cost.bus_bytes / coll_isolated_s(cost), DIM_BYTES_PER_S),
             coll_algorithm_names[cost.algorithm], coll_protocol_names[cost.protocol],
             coll_bound_names[coll_bound(&cost)]);
     }

@@ -127,12 +127,12 @@ static void a_faster_nic_helps_where_it_binds(void **state)
     assert_int_equal(coll_bound(&before), COLL_BOUND_NIC);
     near(after.max_rate_Bps, 200e9);
     assert_int_equal(coll_bound(&after), COLL_BOUND_NIC);
-    assert_true(coll_alone_s(before) > 1.5 * coll_alone_s(after));
+    assert_true(coll_isolated_s(before) > 1.5 * coll_isolated_s(after));
     near(most.max_rate_Bps, 320e9);
     assert_int_equal(coll_bound(&most), COLL_BOUND_CHANNELS);
     before = coll_choose(COLL_ALL_REDUCE, 1e3, shape, &slow, COLL_FREE);
     after = coll_choose(COLL_ALL_REDUCE, 1e3, shape, &fast, COLL_FREE);
-    assert_true(coll_alone_s(before) - coll_alone_s(after) < 1e-3 * coll_alone_s(before));
+    assert_true(coll_isolated_s(before) - coll_isolated_s(after) < 1e-3 * coll_isolated_s(before));
     assert_int_equal(coll_bound(&before), COLL_BOUND_LATENCY);
     assert_int_equal(coll_bound(&after), COLL_BOUND_LATENCY);
 }

@@ -48,8 +48,8 @@ static void protocols_by_size(void **state)
     struct hw hw = test_hw;
     hw.node.nccl_base_latency.value = 60e-6;
     struct coll_shape shape = shape_of(8, 1);
-    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL, 8e3, shape, &hw)), 15e-6 + 14e3 / 50e9);
-    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 8e3, shape, &hw)), 40.6e-6 + 14e3 / 92e9);
+    near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL, 8e3, shape, &hw)), 15e-6 + 14e3 / 50e9);
+    near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL128, 8e3, shape, &hw)), 40.6e-6 + 14e3 / 92e9);
     struct coll_force ring = {COLL_RING, COLL_ANY};
     assert_int_equal(coll_choose(COLL_ALL_REDUCE, 8, shape, &hw, ring).protocol, COLL_LL);
     assert_int_equal(coll_choose(COLL_ALL_REDUCE, 4e6, shape, &hw, ring).protocol, COLL_LL128);
@@ -88,7 +88,7 @@ static void small_all_reduces_take_the_tree(void **state)
     near(small.node_out_factor, 64. / 63);
     near(small.max_rate_Bps, 80e9 * 0.92 / 3.8 * 63 / 64);
     double bytes_s = small.bus_bytes / small.max_rate_Bps;
-    near(coll_alone_s(small), 63.2e-6 + bytes_s / 0.9); /* 1024 B is the fifth entry of the table: 0.9 */
+    near(coll_isolated_s(small), 63.2e-6 + bytes_s / 0.9); /* 1024 B is the fifth entry of the table: 0.9 */
     assert_int_equal(coll_choose(COLL_ALL_REDUCE, 1e10, shape, &test_hw, COLL_FREE).algorithm, COLL_RING);
     assert_int_equal(coll_choose(COLL_ALL_GATHER, 1024, shape, &test_hw, COLL_FREE).algorithm, COLL_RING);
 }
@@ -130,7 +130,7 @@ static void switches_that_reduce(void **state)
     assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, shape_of(8, 4), &hw));
     struct coll_cost node = coll_choose(COLL_ALL_REDUCE, 8e9, shape_of(8, 1), &hw, COLL_FREE);
     assert_int_equal(node.algorithm, COLL_NVLS);
-    near(coll_alone_s(node), 50e-6 + (8e9 / 0x1p24 + 2) * (0x1p24 / 60e9 + 5e-6));
+    near(coll_isolated_s(node), 50e-6 + (8e9 / 0x1p24 + 2) * (0x1p24 / 60e9 + 5e-6));
     near(node.bus_bytes * node.gpu_out_factor, 8e9);
     near(node.hbm_bytes, 16e9);
     near(node.sms, 16); /* NVLS's own channels, where a ring has the node's 24 */
@@ -173,7 +173,8 @@ static void chunks_of_the_switch(void **state)
     near(nccl_nvls_step_bytes(0x1p26, shape_of(16, 1), &hw), 0x1p24);
     near(nccl_nvls_step_bytes(0x1p25, shape_of(16, 1), &hw), 0x1p23);
     near(nccl_nvls_step_bytes(0x1p33, shape_of(32, 1), &hw), 0x1p23);
-    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, 6e5, shape_of(8, 1), &hw)), 50e-6 + 3 * 15e-6);
+    near(
+        coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, 6e5, shape_of(8, 1), &hw)), 50e-6 + 3 * 15e-6);
     hw.cluster.nccl_channels = (struct quantity)NUMBER(24);
     near(nccl_nvls_step_bytes(0x1p33, shape_of(16, 1), &hw), 24 * 8 * 0x1p17);
     hw = reducing();
@@ -193,7 +194,7 @@ static void generations_between_the_tuners_rows(void **state)
         for (int j = 0; j < 2; j++) {
             struct hw hw = test_hw;
             hw.gpu.arch = alike[i][j];
-            seconds[i][j] = coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1e6, shape_of(8, 1), &hw));
+            seconds[i][j] = coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_LL, 1e6, shape_of(8, 1), &hw));
         }
     near(seconds[0][0], seconds[0][1]);
     near(seconds[1][0], seconds[1][1]);
@@ -213,18 +214,18 @@ static void switches_that_reduce_between_nodes(void **state)
     for (int nodes = 2; nodes <= 64; nodes *= 2) {
         struct coll_shape shape = shape_of(8 * nodes, 1);
         struct coll_cost chain = cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape, &hw);
-        near(coll_alone_s(chain), 39.2e-6 + 30e-6 + 6e-6 + 0.2);
+        near(coll_isolated_s(chain), 39.2e-6 + 30e-6 + 6e-6 + 0.2);
         near(chain.bus_bytes * chain.node_out_factor, 8e9);
         near(chain.bus_bytes * chain.gpu_out_factor, 14e9);
-        near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape, &hw)),
+        near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape, &hw)),
             13e-6 + 31e-6 + 6e-6 + 0.2);
     }
     near(coll_collnet_share(&hw), 0.5 / hw.cluster.nccl_efficiency.value);
     hw.cluster.nccl_efficiency.value /= 2; /* of the NICs: what the switches reach stays */
-    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape_of(16, 1), &hw)),
+    near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape_of(16, 1), &hw)),
         39.2e-6 + 30e-6 + 6e-6 + 0.2);
     hw.node.nics.value = 4;
-    near(coll_alone_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(64, 1), &hw)),
+    near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(64, 1), &hw)),
         50e-6 + 0.4 * 1.5);
     assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(8, 1), &hw));
     hw.node.fabric = HW_NVLINK_MESH;
@@ -306,16 +307,16 @@ static void all_to_all_crosses_with_most_of_it(void **state)
     near(cost.bus_bytes, 15e9);
     near(cost.bus_bytes * cost.node_out_factor, 64e9);
     near(cost.bus_bytes * cost.gpu_out_factor, 7e9);
-    near(coll_alone_s(cost), 5e-6 + 20e-6 + 131072 / p2p_channel_Bps + 0.8);
+    near(coll_isolated_s(cost), 5e-6 + 20e-6 + 131072 / p2p_channel_Bps + 0.8);
 }
 
 /* To the next rank: 1 GB leaves each node by the NIC of one GPU, 10 GB/s; inside, by NVLink. */
 static void send_recv_crosses_by_one_nic(void **state)
 {
     (void)state;
-    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(16, 1), &test_hw, COLL_FREE)),
+    near(coll_isolated_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(16, 1), &test_hw, COLL_FREE)),
         25e-6 + 131072 / p2p_channel_Bps + 0.1);
-    near(coll_alone_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(8, 1), &test_hw, COLL_FREE)),
+    near(coll_isolated_s(coll_choose(COLL_SEND_RECV, 1e9, shape_of(8, 1), &test_hw, COLL_FREE)),
         7e-6 + 524288 / p2p_channel_Bps + 0.01);
 }
 
@@ -436,7 +437,7 @@ static void one_rank_costs_nothing(void **state)
 {
     (void)state;
     struct coll_cost cost = coll_choose(COLL_ALL_REDUCE, 1e9, shape_of(1, 1), &test_hw, COLL_FREE);
-    near(coll_alone_s(cost), 0);
+    near(coll_isolated_s(cost), 0);
     near(cost.sms, 0);
 }
 
@@ -451,9 +452,9 @@ static void larger_messages_take_longer(void **state)
             double before = 0;
             for (double bytes = 8; bytes < 1e11; bytes *= 2) {
                 struct coll_cost cost = coll_choose((enum coll_kind)kind, bytes, shape_of(size, 1), &hw, COLL_FREE);
-                double counted_s = coll_alone_s(cost) - cost.unforeseen_s;
+                double counted_s = coll_isolated_s(cost) - cost.unestimated_s;
                 assert_true(counted_s >= before);
-                assert_true(cost.latency_s >= cost.unforeseen_s && cost.unforeseen_s >= 0);
+                assert_true(cost.latency_s >= cost.unestimated_s && cost.unestimated_s >= 0);
                 before = counted_s;
             }
         }

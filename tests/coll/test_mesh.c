@@ -33,7 +33,7 @@ static void a_part_has_the_links_of_its_own(void **state)
             struct coll_shape shape = coll_shape((struct coll_group){0, 1, k}, 8);
             assert_true(coll_cost(&cost, COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 8e9, shape, &hw));
             double links_Bps = fabric == HW_NVLINK_MESH ? (k - 1) * 20e9 : 140e9;
-            assert_near(coll_alone_s(cost), 2. * (k - 1) / k * 8e9 / links_Bps, 1e-12);
+            assert_near(coll_isolated_s(cost), 2. * (k - 1) / k * 8e9 / links_Bps, 1e-12);
         }
 }
 

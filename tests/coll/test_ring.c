@@ -11,7 +11,7 @@ static void all_gather_in_a_node(void **state)
     near(cost.latency_s, 19e-6);
     near(cost.bus_bytes, 7e9);
     near(cost.node_out_factor, 0);
-    near(coll_alone_s(cost), 19e-6 + 70e-3);
+    near(coll_isolated_s(cost), 19e-6 + 70e-3);
 }
 
 /* 64 ranks on 8 nodes: 63 steps, 7 between nodes: 63/64 of 64 GB at the node's 80 GB/s of NICs, less than NVLink's 100,
@@ -23,17 +23,17 @@ static void rings_across_nodes(void **state)
     (void)state;
     struct coll_shape shape = shape_of(64, 1);
     struct coll_cost scatter = cost_of(COLL_REDUCE_SCATTER, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw);
-    near(coll_alone_s(scatter), 25e-6 + 63e9 / 80e9);
+    near(coll_isolated_s(scatter), 25e-6 + 63e9 / 80e9);
     struct coll_cost reduce = cost_of(COLL_ALL_REDUCE, COLL_RING, COLL_SIMPLE, 64e9, shape, &test_hw);
-    near(coll_alone_s(reduce), 25e-6 + 126e9 / 80e9);
+    near(coll_isolated_s(reduce), 25e-6 + 126e9 / 80e9);
     near(reduce.bus_bytes, 126e9);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e3, shape, &test_hw);
-    near(coll_alone_s(small), 117e-6 + 140e-6 + (56 * 0.63e-6 + 8 * 0.7875e-6) / 2 / 63);
+    near(coll_isolated_s(small), 117e-6 + 140e-6 + (56 * 0.63e-6 + 8 * 0.7875e-6) / 2 / 63);
     /* LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing inside and all where it crosses,
      * and has a round knee and one last crossing. */
     double bytes = 63. / 64 * 4e6, across_s = bytes / 75e9;
     double stays_s = 62 * (1.9e-6 + bytes / 92e9 / 63) + across_s / 63;
-    near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
+    near(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
         14e-6 + 7e-6 + hypot(stays_s, 56 * 1.9e-6 + 42e-6 + across_s * 7 / 63));
     near(reduce.node_out_factor, 1);
 }
@@ -47,18 +47,18 @@ static void pipelines_store_slots(void **state)
     (void)state;
     struct coll_shape shape = shape_of(64, 1);
     const double hops_s = 117e-6 + 140e-6, slot = 0x1p19;
-    near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)),
+    near(coll_isolated_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e9, shape, &test_hw)),
         hops_s + 7 * 24 * slot / 80e9 + 0.1);
     struct hw hw = test_hw;
     hw.cluster.nccl_channels = (struct quantity)NUMBER(8);
-    near(coll_alone_s(cost_of(COLL_REDUCE, COLL_RING, COLL_SIMPLE, 8e9, shape, &hw)),
+    near(coll_isolated_s(cost_of(COLL_REDUCE, COLL_RING, COLL_SIMPLE, 8e9, shape, &hw)),
         hops_s + 7 * 8 * slot / 80e9 + 0.1);
-    near(coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e6, shape, &test_hw)), hops_s + 8 * 0.1e-3);
+    near(coll_isolated_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 8e6, shape, &test_hw)), hops_s + 8 * 0.1e-3);
     struct coll_cost chosen = coll_choose(COLL_BROADCAST, 64e6, shape, &test_hw, COLL_FREE);
     assert_int_equal(chosen.protocol, COLL_LL128);
-    near(coll_alone_s(chosen), 14e-6 + 56 * 1.9e-6 + 7 * 7e-6 + (7 * 24 * 576e3 + 64e6) / 75e9);
-    assert_true(
-        coll_alone_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 64e6, shape, &test_hw)) < coll_alone_s(chosen));
+    near(coll_isolated_s(chosen), 14e-6 + 56 * 1.9e-6 + 7 * 7e-6 + (7 * 24 * 576e3 + 64e6) / 75e9);
+    assert_true(coll_isolated_s(cost_of(COLL_BROADCAST, COLL_RING, COLL_SIMPLE, 64e6, shape, &test_hw)) <
+                coll_isolated_s(chosen));
 }
 
 /* NICs of 20 GB/s each, more than NVLink: each rank inside takes its hop of 2 us and its bytes in all of 63 steps. Few
@@ -69,9 +69,9 @@ static void fast_nics_leave_the_hops_inside(void **state)
     struct hw hw = test_hw;
     hw.node.nic_bandwidth.value = 20e9;
     struct coll_shape two = shape_of(16, 1);
-    near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e9, shape_of(64, 1), &hw)),
+    near(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e9, shape_of(64, 1), &hw)),
         5e-6 + 63 * 2e-6 + 0.63);
-    near(coll_alone_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1.6e6, two, &hw)),
+    near(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1.6e6, two, &hw)),
         5e-6 + 20e-6 + 14 * 3e-6 + 1.5e6 / 160e9 / 15 / 2);
 }
 
@@ -85,9 +85,9 @@ static void posting_takes_time_per_channel(void **state)
     hw.cluster.nccl_ring_post_latency = (struct quantity)NUMBER(1e-6);
     struct coll_shape shape = shape_of(16, 1);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32768, shape, &hw);
-    near(coll_alone_s(small), 5e-6 + 22e-6 + 28e-6 + 14 * 0.3072e-6 / 15 + 0.384e-6 / 2 / 15);
+    near(coll_isolated_s(small), 5e-6 + 22e-6 + 28e-6 + 14 * 0.3072e-6 / 15 + 0.384e-6 / 2 / 15);
     struct coll_cost large = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 1e9, shape, &hw);
-    near(coll_alone_s(large), 5e-6 + 68e-6 + 15. / 16 * 1e9 / 80e9);
+    near(coll_isolated_s(large), 5e-6 + 68e-6 + 15. / 16 * 1e9 / 80e9);
 }
 
 /* Across nodes 4 channels of 5 GB/s carry 20 GB/s, less than the NICs. */

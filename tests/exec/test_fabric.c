@@ -248,7 +248,7 @@ static void alone_is_what_a_run_of_it_takes(void **state)
         const char *degraded = c == 2 ? "node0.nic0.out=30 %" : NULL;
         hw.cluster.network.spines = assumed(c == 1 ? 1 : 2);
         struct alone *alone = alone_new(&hw, 8, 4, degraded, (struct source_pos){0}, &arena, &diag);
-        double alone_s = coll_alone_s(alone_cost(alone, COLL_ALL_GATHER, 8e9, COLL_FREE, NULL));
+        double alone_s = coll_isolated_s(alone_cost(alone, COLL_ALL_GATHER, 8e9, COLL_FREE, NULL));
         assert_near(alone_s, 24e-6 + 0.35 / (c == 1 ? 0.5 : c == 2 ? 0.3 : 1), 1e-12);
         assert_near(alone_s, run_gathers(&hw, 1, degraded, &result), 1e-11);
         arena_release(&arena);

@@ -55,7 +55,7 @@ static struct pair compare(enum coll_kind kind, enum coll_algorithm algorithm, d
 {
     struct coll_cost cost;
     assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, bytes, coll_shape(group, hw_gpus_per_node(hw)), hw));
-    return (struct pair){coll_alone_s(cost), detailed_collective_s(kind, algorithm, bytes, group, hw, &options)};
+    return (struct pair){coll_isolated_s(cost), detailed_collective_s(kind, algorithm, bytes, group, hw, &options)};
 }
 
 #define AGREE(p, share) assert_near((p).detailed_s, (p).fluid_s, (share) * (p).fluid_s)

@@ -60,16 +60,16 @@ static void faster_nics_are_no_slower(void **state)
         double bytes = floor(exp2(10 + 24 * draw(&rng)));
         int gpus = (int)slow.node.gpus.value, nodes = 2 << (int)(6 * draw(&rng)), stride = draw(&rng) < 0.8 ? 1 : gpus;
         struct coll_shape shape = coll_shape((struct coll_group){0, stride, stride > 1 ? nodes : nodes * gpus}, gpus);
-        double slow_s = coll_alone_s(coll_choose(kind, bytes, shape, &slow, COLL_FREE));
-        double fast_s = coll_alone_s(coll_choose(kind, bytes, shape, &fast, COLL_FREE));
+        double slow_s = coll_isolated_s(coll_choose(kind, bytes, shape, &slow, COLL_FREE));
+        double fast_s = coll_isolated_s(coll_choose(kind, bytes, shape, &fast, COLL_FREE));
         if (fast_s <= 1.01 * slow_s)
             continue;
         struct coll_missed missed = coll_missed(kind, bytes, shape, &fast);
         said++;
-        if (!(missed.alone_s > 0 && missed.alone_s <= 1.01 * slow_s))
+        if (!(missed.isolated_s > 0 && missed.isolated_s <= 1.01 * slow_s))
             fail_msg("%s of %g B on %d x %d: %g s with %g GB/s, %g s with %g; missed %g s", coll_kind_names[kind],
                 bytes, shape.nodes, shape.per_node, slow_s, slow.node.nic_bandwidth.value / 1e9, fast_s,
-                fast.node.nic_bandwidth.value / 1e9, missed.alone_s);
+                fast.node.nic_bandwidth.value / 1e9, missed.isolated_s);
     }
     assert_true(said > 0 && said < DRAWS / 4); /* the exception that NCCL makes, and seldom */
     print_message("%d of %d draws are slower with the faster NIC, and said to be\n", said, DRAWS);
@@ -92,9 +92,9 @@ static void faster_nvlinks_and_channels_are_no_slower(void **state)
         double bytes = floor(exp2(10 + 24 * draw(&rng)));
         int gpus = (int)slow.node.gpus.value, nodes = 1 << (int)(6 * draw(&rng));
         struct coll_shape shape = coll_shape((struct coll_group){0, 1, nodes * gpus}, gpus);
-        double slow_s = coll_alone_s(coll_choose(kind, bytes, shape, &slow, COLL_FREE));
-        double fast_s = coll_alone_s(coll_choose(kind, bytes, shape, &fast, COLL_FREE));
-        double missed_s = coll_missed(kind, bytes, shape, &fast).alone_s;
+        double slow_s = coll_isolated_s(coll_choose(kind, bytes, shape, &slow, COLL_FREE));
+        double fast_s = coll_isolated_s(coll_choose(kind, bytes, shape, &fast, COLL_FREE));
+        double missed_s = coll_missed(kind, bytes, shape, &fast).isolated_s;
         if (fast_s > 1.01 * slow_s && !(missed_s > 0 && missed_s <= 1.01 * slow_s))
             fail_msg("%s of %g B on %d nodes: %g s, and %g s with faster links", coll_kind_names[kind], bytes,
                 shape.nodes, slow_s, fast_s);
