@@ -12,8 +12,8 @@ struct coll_query {
     const struct hw *hw;
 };
 
-/* Fill a cost that has algorithm, protocol, bus_bytes, sms and, as for a ring, both factors and hbm_bytes. false:
- * cannot do it. Whether the protocol is available at all has been looked at. */
+/* Fill a cost whose algorithm, protocol, bus_bytes, sms and, as for a ring, both factors and hbm_bytes are set. The
+ * caller has checked that the protocol is available. false: the algorithm cannot do it. */
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query);
 bool coll_tree(struct coll_cost *cost, const struct coll_query *query);
 bool coll_nvls(struct coll_cost *cost, const struct coll_query *query);
@@ -30,24 +30,24 @@ struct coll_rate {
     enum coll_bound bound;
 };
 
-/* What NVLink (times share) and the channels across nodes give, and what the NICs (times share) do. HUGE_VAL: no bytes
- * go there. */
-struct coll_rate coll_inside(const struct coll_cost *cost, const struct coll_query *query, double share);
-struct coll_rate coll_across(const struct coll_cost *cost, const struct coll_query *query, double share);
+/* Rate of the links inside a node: NVLink (times share), or the channels across nodes. Rate of those between nodes: the
+ * NICs (times share). HUGE_VAL: no bytes go there. */
+struct coll_rate coll_intra_rate(const struct coll_cost *cost, const struct coll_query *query, double share);
+struct coll_rate coll_inter_rate(const struct coll_cost *cost, const struct coll_query *query, double share);
 
-/* The lesser of two, the first of those alike; and the cost's rate, where another bound is lower than what it has. */
+/* The lower of two rates, the first if they are equal; lowers the cost's rate to Bps if that is lower. */
 struct coll_rate coll_slower(struct coll_rate a, struct coll_rate b);
 void coll_bound_rate(struct coll_cost *cost, double Bps, enum coll_bound bound);
 
-/* Sets the cost's rate to the lesser of inside and across; LL's is bound by the protocol. */
+/* Sets the cost's rate to the lower of both; LL's is bound by the protocol. */
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share);
 
 /* bus_bytes / max_rate_Bps. */
 double coll_bytes_s(const struct coll_cost *cost);
 
-/* Seconds of one step of a ring or tree: inside a node, and between nodes. */
-double coll_hop_inside_s(const struct coll_query *query, enum coll_algorithm like);
-double coll_hop_across_s(const struct coll_query *query, enum coll_algorithm like);
+/* Seconds of an intra-node and an inter-node hop of a ring or tree. */
+double coll_intra_hop_s(const struct coll_query *query, enum coll_algorithm like);
+double coll_inter_hop_s(const struct coll_query *query, enum coll_algorithm like);
 double coll_base_s(const struct coll_query *query, enum coll_algorithm like);
 
 /* floor(log2 nodes) */

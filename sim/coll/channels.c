@@ -88,9 +88,9 @@ struct coll_search coll_search(const struct hw *hw)
     return search;
 }
 
-double coll_channels(bool across, const struct hw *hw)
+double coll_channels(bool inter_node, const struct hw *hw)
 {
-    if (!across)
+    if (!inter_node)
         return hw->node.nccl_channels.value;
     const struct quantity *stated = &hw->cluster.nccl_channels;
     return quantity_is_set(*stated) ? stated->value : coll_search(hw).channels;

@@ -1,31 +1,31 @@
 /* Collectives: what they cost and what they load, as NCCL would run them. Pure functions of kind, bytes, group and
  * hardware.
  *
- * Time alone on the network = latency_s + bus_bytes / max_rate_Bps. exec/ lets latency_s pass and then moves bus_bytes
- * as a flow that shares links (net/), bounded by max_rate_Bps; so latency_s is what bytes do not hide, and is smaller
- * for a large message than for a small one. How latency and bytes go together depends on the algorithm (each file says
- * why, and sim/calibrate/fit_nccl.h what it was checked on), W being bus_bytes / max_rate_Bps:
+ * Isolated time = latency_s + bus_bytes / max_rate_Bps. exec/ lets latency_s pass and then moves bus_bytes as a flow
+ * that shares links (net/), with max_rate_Bps as its rate cap. So latency_s is the part that bytes do not hide; it is
+ * smaller for a large message than for a small one. How latency and bytes combine depends on the algorithm (each file
+ * says why, sim/calibrate/fit_nccl.h what it was checked on). W is bus_bytes / max_rate_Bps:
  *
- * - Ring, in one node: base + hops + W. Over nodes: base + the last crossing + the longer of what the busiest rank or
- * NIC does (all hops inside and bytes inside, or the bytes on the NICs) and of a way round with all hops and crossings;
- * ring.c says why. Broadcast and reduce, a pipeline that fills once: base + hops + a slot at every crossing + W.
+ * - Ring in one node: base + hops + W. Over nodes: base + the last inter-node hop + the longer of two bounds, the
+ *   serial work of the busiest rank or NIC and a trip around the ring with all hops (ring.c). Broadcast and reduce, a
+ *   pipeline that fills once: base + hops + a slot on every inter-node hop + W.
  * - Tree: base + hops + W / correction: NCCL's own form, with its table of corrections by size.
- * - NVLS, NVLSTree: a pipeline of steps, two or more stages longer than the message has steps (nvls.c).
- * - CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): that, and a first chunk that the receiver waits for; W
- * by the channels that a peer gets (p2p.c).
- * - Hierarchical: a ring inside the node, one across, one inside; not NCCL's, only when forced.
+ * - NVLS, NVLSTree: a pipeline of steps, with two or more steps to fill it (nvls.c).
+ * - CollNet, PAT: base + hops + W. P2P (all_to_all, send_recv): also a first chunk that the receiver waits for; W by
+ *   the channels that a peer gets (p2p.c).
+ * - Hierarchical: a ring in the node, one between nodes, one in the node; not NCCL's, only when forced.
  *
- * The constants are NCCL's own (nccl.h) but for those that topologies/ state: base and hop of Simple, efficiencies,
- * NVLS (node); latency of the network and of posting to it, efficiency, channels, copies through host memory where
- * there is no GPUDirect (cluster). Of algorithms and protocols the fastest by this estimate is taken, which is NCCL's
- * rule with calibrated instead of built-in constants; NCCL's own mistakes of choice are not imitated (tried:
- * results/NOTES.md), but for what its formulas leave out of a broadcast (ring.c).
+ * topologies/ state some constants: base and hop of Simple, efficiencies, NVLS (node); latency of the network and of
+ * posting to it, efficiency, channels, copies through host memory without GPUDirect (cluster). All others are NCCL's
+ * own (nccl.h). The algorithm and protocol with the shortest isolated time are taken. That is NCCL's rule with
+ * calibrated instead of built-in constants. NCCL's wrong choices are not imitated (tried: results/NOTES.md), except for
+ * what its formulas leave out of a broadcast (ring.c).
  *
- * Modelled: Ring for all kinds but all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
- * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Ignored:
- * CollNet and NVLS for other kinds (on H100 it reaches what the ring reaches), the exact search for rings. Rings are
- * laid so that each node is entered and left once per ring and the rings are rotated over the node's NICs. Part of a
- * mesh's GPUs have the links among themselves, taken to be spread evenly over all pairs. */
+ * Modelled: Ring for all kinds except all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
+ * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Rings enter
+ * and leave each node once and are rotated over its NICs. A group of some GPUs of an NVLink mesh uses the links among
+ * these, taken to be spread evenly over all pairs. Ignored: CollNet and NVLS for other kinds (on H100 NVLS reaches what
+ * the ring reaches), the exact search for rings. */
 #ifndef FLOPCAST_COLL_COLL_H
 #define FLOPCAST_COLL_COLL_H
 
@@ -61,7 +61,8 @@ enum coll_protocol { COLL_LL, COLL_LL128, COLL_SIMPLE, COLL_PROTOCOL_COUNT };
 extern const char
     *const coll_protocol_names[COLL_PROTOCOL_COUNT + 1]; /* "LL", "LL128", "Simple", as NCCL_PROTO has them */
 
-/* What to insist on, as NCCL_ALGO and NCCL_PROTO do; COLL_ANY leaves the choice to NCCL's rule. */
+/* A forced algorithm and protocol, as NCCL_ALGO and NCCL_PROTO force them; COLL_ANY leaves the choice to NCCL's rule.
+ */
 enum { COLL_ANY = -1 };
 struct coll_force {
     int algorithm, protocol;
@@ -77,14 +78,14 @@ struct coll_group {
 
 /* What limits a collective: the term of its estimate that is largest.
  *
- *   latency      hops, steps and pipelines that fill take more than half of the time
- *   protocol     LL: half of what it sends is flags, and its busbw has a bound of NCCL's
- *   channels     what the blocks of its channels copy and add, each on an SM
+ *   latency      hops, steps and filling the pipeline take more than half of the time
+ *   protocol     LL: half of what it sends is flags, and NCCL bounds its busbw
+ *   channels     the rate at which the thread blocks of its channels copy and add, each on an SM
  *   NVLink       or PCIe, where GPUs of a node have no NVLink, or where a NIC is faster than its slot
  *   NIC          the NICs of a node that the group reaches
  *   network      oversubscribed uplinks, a cable between switches
  *   host memory  copies through it, without GPUDirect
- *   shared links in a run: it takes longer than alone, beside other collectives on the same links (exec/) */
+ *   shared links in a run: it takes longer than isolated, beside other collectives on the same links (exec/) */
 enum coll_bound {
     COLL_BOUND_NONE, /* a group of one */
     COLL_BOUND_LATENCY,
@@ -100,16 +101,15 @@ enum coll_bound {
 };
 extern const char *const coll_bound_names[COLL_BOUND_COUNT + 1]; /* "nothing", "latency", ..., NULL */
 
-/* What NCCL reaches of a GPU's NVLinks, of a NIC and of a node's NICs (behind an oversubscribed network: of its share
- * of the uplinks), B/s in one direction: the capacities of the links that flows share. A NIC that is faster than the
- * PCIe slots between it and its GPU passes what they do (pcie_bandwidth; assumed: as much as copies to the host get).
- */
+/* The link capacities that flows share, B/s in one direction: what NCCL reaches of a GPU's NVLinks, of a NIC, and of a
+ * node's NICs (with an oversubscribed network: of the node's share of the uplinks). If a NIC is faster than the PCIe
+ * slots between it and its GPU, its capacity is theirs (pcie_bandwidth; assumed: as much as copies to the host get). */
 double coll_gpu_Bps(const struct hw *hw);
 double coll_nic_Bps(const struct hw *hw);
 double coll_node_Bps(const struct hw *hw);
 
-/* What binds where the links between GPUs of a node, or those of NICs, do. */
-enum coll_bound coll_link_bound(const struct hw *hw, bool across);
+/* The bound of a collective that the links between GPUs of a node, or those between nodes, limit. */
+enum coll_bound coll_link_bound(const struct hw *hw, bool inter_node);
 
 /* How a group lies on the nodes. */
 struct coll_shape {
@@ -125,15 +125,15 @@ double coll_nic_share(struct coll_shape shape, const struct hw *hw);
 /* NCCL's search for channels across nodes (ncclTopoCompute, 2.27), for nodes whose GPUs and NICs are all alike: the
  * fastest speed of its table that gives most channels x speed, where a channel takes its speed of a NIC and of the
  * NVLinks of all GPUs of a node but one; it looks no further when that fills what it counts for a GPU's NVLinks. Then
- * fast channels are split in two and all of them doubled. So a faster NIC mostly makes channels faster in NCCL's books,
- * and their number grows where few NICs become fast (4 x 200 Gb/s: 8 channels; 4 x 400 Gb/s: 16) or on Blackwell (8 x
+ * fast channels are split in two and all of them doubled. So NCCL mostly counts a faster NIC as faster channels, and
+ * their number grows only where few NICs become fast (4 x 200 Gb/s: 8 channels; 4 x 400 Gb/s: 16) or on Blackwell (8 x
  * 800 Gb/s: 32). What it finds for 1, 2, 4 and 8 NICs of 100, 200 and 400 Gb/s beside V100, A100, H100 and B200 is what
  * logs of NCCL show (tests/coll/test_channels.c names them), but not for every machine: a cluster file that states
  * nccl_channels overrides it.
  *
  * Kind of what goes beyond those logs: assumed, that NICs of one GPU are used as one (dual ports are merged by
  * NCCL_IB_MERGE_NICS, EFA's by its plugin), that a mesh of NVLinks has room as a switch has, and that the search finds
- * the best there is. Ignored: crossing of CPU sockets, network devices that unpack TCP (twice as many), NCCL before
+ * the best there is. Ignored: paths between CPU sockets, network devices that unpack TCP (twice as many), NCCL before
  * 2.20 (twice as many on Hopper), NCCL 2.20 to 2.27 on Blackwell (as many as NVLS has, 32). */
 struct coll_search {
     double nic_Bps, gpu_Bps; /* what NCCL counts for the NICs of a GPU (for a NIC, where GPUs share it) and for its
@@ -153,22 +153,22 @@ const char *coll_channels_words(char *buffer, size_t n, const struct hw *hw);
 
 /* Channels of a collective of whole nodes: the node's inside one, across nodes the cluster's, or what the search finds.
  */
-double coll_channels(bool across, const struct hw *hw);
+double coll_channels(bool inter_node, const struct hw *hw);
 
-/* Whether the channels across nodes pass all data from GPU to GPU inside a node too, and so bound it there. */
+/* Whether the channels across nodes also carry all data from GPU to GPU inside a node, and so bound it there. */
 bool coll_by_channels(enum coll_algorithm algorithm);
 
-/* A group's channels, each of which holds an SM on each GPU (NVLS has channels of its own: coll_cost.sms): the node's
- * inside it, those across nodes otherwise, of which NCCL lays as many for each NIC; a group that reaches some of the
- * NICs has that part of them (logs of one GPU a node show two, recalled). Ignored: that small messages use fewer; and
- * posting (coll_hop_s) counts the whole cluster's, as a table of one GPU on each of two nodes asks for (Alps: 6 % off
- * so, 15 with the part). */
+/* SMs that a group's channels hold on each GPU, one a channel (NVLS has other channels: coll_cost.sms). A group in one
+ * node has the node's channels. A group over nodes has those across nodes, of which NCCL lays the same number for each
+ * NIC; if it reaches only some of the NICs, it has their share (logs of one GPU a node show two, recalled). Ignored:
+ * small messages use fewer; posting (coll_hop_s) counts the whole cluster's channels, because a table of one GPU on
+ * each of two nodes asks for it (Alps: 6 % off so, 15 with the share). */
 double coll_sms(struct coll_shape shape, const struct hw *hw);
 
-/* Seconds of one step of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN), inside a node or between two.
- * bytes: of the whole message, which decides how many channels post. */
+/* Seconds of an intra- or inter-node hop of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN). bytes: of the
+ * whole message, which decides how many channels post. */
 double coll_hop_s(
-    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw);
+    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool inter_node, const struct hw *hw);
 
 /* Share of coll_node_Bps() at which the network's switches add up. */
 double coll_collnet_share(const struct hw *hw);
@@ -180,16 +180,16 @@ struct coll_cost {
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;
     double latency_s;       /* that bytes do not hide */
-    double unestimated_s;   /* part of it that NCCL's choice does not count */
+    double unestimated_s;   /* part of latency_s that NCCL's estimate leaves out */
     double bus_bytes;       /* message times the factor of busbw (nccl-tests doc/PERFORMANCE.md), whatever the wires
                                carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
     double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1, and 0 where
                                it is alone on its node */
     double node_out_factor; /* bytes that leave (and enter) each node over its NICs, per bus byte; 0 inside one node */
-    bool all_pairs;         /* what leaves a node goes to all others alike, not along hops (coll/hops.h) */
-    double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links at best */
-    enum coll_bound rate_bound; /* what lets no more through than max_rate_Bps */
-    double hbm_bytes;           /* HBM traffic on each GPU, bytes: what compute kernels beside it lose */
+    bool all_pairs;         /* a node sends the same to each other node, not along hops (coll/hops.h) */
+    double max_rate_Bps;    /* of bus bytes: what NCCL's channels reach on these links when isolated */
+    enum coll_bound rate_bound; /* what limits max_rate_Bps */
+    double hbm_bytes;           /* HBM traffic on each GPU, bytes, which compute kernels beside it lose */
     double sms;                 /* SMs that its channels hold on each GPU */
 };
 
@@ -199,7 +199,7 @@ struct coll_cost {
 bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
     double bytes, struct coll_shape shape, const struct hw *hw);
 
-/* Of what force leaves open, the algorithm and protocol that are fastest alone on the network. What is forced and not
+/* Of what force leaves open, the algorithm and protocol with the shortest isolated time. A forced one that is not
  * possible is left open instead, the protocol first, as NCCL falls back. */
 struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
@@ -210,9 +210,9 @@ double coll_isolated_s(struct coll_cost cost);
 /* Latency where it is more than half of that, else what bounds the rate. */
 enum coll_bound coll_bound(const struct coll_cost *cost);
 
-/* What NCCL's own choice misses, so that a faster NIC could make a collective slower: an algorithm and protocol that
- * are faster (its estimate leaves out what unestimated_s has), or the other number of channels that it lays for slower
- * NICs of the same machine, as each of them posts on its own. The time with the best of these, and what it is. */
+/* A faster way that NCCL's choice misses, so that a faster NIC could make a collective slower: another algorithm and
+ * protocol (NCCL's estimate leaves out unestimated_s), or the other number of channels that NCCL lays for slower NICs
+ * in the same machine (each channel posts separately). The fastest of these and its time. */
 struct coll_missed {
     double isolated_s; /* 0: nothing that is faster by more than 1 % */
     enum coll_algorithm algorithm;

@@ -47,7 +47,7 @@ bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query)
 {
     if (!over_network(cost, query, 1))
         return false;
-    cost->latency_s = 2 * (query->shape.per_node - 1) * coll_hop_inside_s(query, COLL_COLLNET_CHAIN) +
-                      coll_hop_across_s(query, COLL_COLLNET_CHAIN);
+    cost->latency_s = 2 * (query->shape.per_node - 1) * coll_intra_hop_s(query, COLL_COLLNET_CHAIN) +
+                      coll_inter_hop_s(query, COLL_COLLNET_CHAIN);
     return true;
 }

@@ -1,5 +1,5 @@
-/* Hierarchical, in the node and then across: all-reduce as reduce-scatter inside, all-reduce of each rank with its
- * peers of the other nodes, all-gather inside; all-gather across and then inside; reduce-scatter inside and then
+/* Hierarchical, in the node and then between nodes: all-reduce as reduce-scatter inside, all-reduce of each rank with
+ * its peers of the other nodes, all-gather inside; all-gather across and then inside; reduce-scatter inside and then
  * across. Every stage is a ring; the stages follow each other. NCCL does not do this by itself (MSCCL, BlueConnect and
  * hand-written code do), so it is only taken when forced. */
 #include "coll/algorithm.h"

@@ -1,5 +1,4 @@
-/* Who sends to whom: the node-to-node traffic of a collective, and NCCL's trees. Nodes are numbered within the group.
- */
+/* The inter-node hops of a collective, and NCCL's trees. Nodes are numbered within the group. */
 #ifndef FLOPCAST_COLL_HOPS_H
 #define FLOPCAST_COLL_HOPS_H
 

@@ -1,4 +1,4 @@
-/* What links give and hops take: the part of every algorithm that is read from the hardware. */
+/* Rates of links and times of hops: what every algorithm takes from the hardware. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
@@ -9,18 +9,18 @@ double coll_gpu_Bps(const struct hw *hw)
     return hw->node.gpu_bandwidth.value * hw->node.nccl_efficiency.value;
 }
 
-/* GPUs that NICs lie near to, or the NICs, where there are fewer: each has a way over PCIe. */
-static double pcie_ways(const struct hw *hw)
+/* Paths over PCIe: one a NIC, or one a GPU if there are fewer. */
+static double pcie_paths(const struct hw *hw)
 {
     return fmin(hw->node.nics.value, hw->node.gpus.value);
 }
 
 static double pcie_Bps(const struct hw *hw)
 {
-    return quantity_is_set(hw->node.pcie_bandwidth) ? pcie_ways(hw) * hw->node.pcie_bandwidth.value : HUGE_VAL;
+    return quantity_is_set(hw->node.pcie_bandwidth) ? pcie_paths(hw) * hw->node.pcie_bandwidth.value : HUGE_VAL;
 }
 
-/* Of all NICs of a node, whatever PCIe and uplinks let through. */
+/* Of all NICs of a node, not counting PCIe and uplinks. */
 static double nics_Bps(const struct hw *hw)
 {
     return hw->node.nics.value * hw->node.nic_bandwidth.value * hw->cluster.nccl_efficiency.value;
@@ -43,9 +43,9 @@ static enum coll_bound node_bound(const struct hw *hw)
     return pcie_Bps(hw) < nics_Bps(hw) ? COLL_BOUND_PCIE : COLL_BOUND_NIC;
 }
 
-enum coll_bound coll_link_bound(const struct hw *hw, bool across)
+enum coll_bound coll_link_bound(const struct hw *hw, bool inter_node)
 {
-    if (across)
+    if (inter_node)
         return node_bound(hw);
     return hw->node.fabric == HW_PCIE ? COLL_BOUND_PCIE : COLL_BOUND_NVLINK;
 }
@@ -72,14 +72,14 @@ double coll_nic_share(struct coll_shape shape, const struct hw *hw)
 
 double coll_sms(struct coll_shape shape, const struct hw *hw)
 {
-    bool across = shape.nodes > 1;
-    double share = across ? coll_nic_share(shape, hw) : 1;
-    return fmax(1, round(coll_channels(across, hw) * share));
+    bool inter_node = shape.nodes > 1;
+    double share = inter_node ? coll_nic_share(shape, hw) : 1;
+    return fmax(1, round(coll_channels(inter_node, hw) * share));
 }
 
-/* A group of a mesh has only the links among its own GPUs. They are taken to be spread evenly over all pairs: of the
- * six of a V100 in DGX-1V two GPUs have one or two here and there, 6/7 so, and four have four, 18/7 so (topology matrix
- * in the README of PyTorch's DDP benchmark). */
+/* Only the links among its own GPUs serve a group of an NVLink mesh. They are taken to be spread evenly over all pairs:
+ * of the six links of a V100 in DGX-1V, two GPUs have one or two between them, here 6/7, and four GPUs have four, here
+ * 18/7 (topology matrix in the README of PyTorch's DDP benchmark). */
 static double mesh_share(struct coll_shape shape, const struct hw *hw)
 {
     double peers = hw->node.gpus.value - 1;
@@ -87,15 +87,15 @@ static double mesh_share(struct coll_shape shape, const struct hw *hw)
     return part ? (shape.per_node - 1) / peers : 1;
 }
 
-/* In a node data of these passes from GPU to GPU, so the channels laid across nodes carry all of it in there, too. */
+/* Their data passes from GPU to GPU in a node, so the channels across nodes carry all of it there too. */
 bool coll_by_channels(enum coll_algorithm algorithm)
 {
     return algorithm == COLL_RING || algorithm == COLL_TREE || algorithm == COLL_PAT;
 }
 
-/* What the node's default of channels reaches; across nodes, where data passes from GPU to GPU, what those channels
- * do. */
-struct coll_rate coll_inside(const struct coll_cost *cost, const struct coll_query *query, double share)
+/* In one node: what the node's own channels reach. Over nodes, if data passes from GPU to GPU: what the channels across
+ * nodes reach. */
+struct coll_rate coll_intra_rate(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->gpu_out_factor == 0)
@@ -111,9 +111,9 @@ struct coll_rate coll_inside(const struct coll_cost *cost, const struct coll_que
     return rate;
 }
 
-/* Without GPUDirect the one proxy thread of a process moves all that it sends and receives through host memory. A ring
- * leaves a node from one process and enters it at another, if there are two; a tree's messages, up and down, are of one
- * process at each NIC; sends and receives to all are of every process. Seen on p3dn (NCCL 2.4): a ring of 16 processes
+/* Without GPUDirect the proxy thread of a process copies all that it sends and receives through host memory. A ring
+ * leaves a node from one process and enters it at another, if there are two; a tree sends up and down from one process
+ * at each NIC; an all_to_all sends and receives in every process. Seen on p3dn (NCCL 2.4): a ring of 16 processes
  * gets 5.5 GB/s over the one NIC, 2 processes 2.55 (aws-samples/eks-efa-examples), and on g4dn, 2 processes: 3.1 GB/s.
  */
 static double staged_Bps(const struct coll_cost *cost, const struct coll_query *query)
@@ -127,7 +127,7 @@ static double staged_Bps(const struct coll_cost *cost, const struct coll_query *
     return processes * hw->cluster.nccl_staging_bandwidth.value / (one_way ? 1 : 2);
 }
 
-struct coll_rate coll_across(const struct coll_cost *cost, const struct coll_query *query, double share)
+struct coll_rate coll_inter_rate(const struct coll_cost *cost, const struct coll_query *query, double share)
 {
     const struct hw *hw = query->hw;
     if (cost->node_out_factor == 0)
@@ -142,7 +142,7 @@ struct coll_rate coll_across(const struct coll_cost *cost, const struct coll_que
 void coll_set_rate(struct coll_cost *cost, const struct coll_query *query, double nvlink_share, double network_share)
 {
     struct coll_rate rate =
-        coll_slower(coll_across(cost, query, network_share), coll_inside(cost, query, nvlink_share));
+        coll_slower(coll_inter_rate(cost, query, network_share), coll_intra_rate(cost, query, nvlink_share));
     cost->max_rate_Bps = rate.Bps;
     cost->rate_bound = query->protocol == COLL_LL ? COLL_BOUND_PROTOCOL : rate.bound;
 }
@@ -158,7 +158,7 @@ double coll_base_s(const struct coll_query *query, enum coll_algorithm like)
                                           : nccl_base_s[like][query->protocol];
 }
 
-static double hop_inside_s(enum coll_algorithm like, enum coll_protocol protocol, const struct hw *hw)
+static double intra_hop_s(enum coll_algorithm like, enum coll_protocol protocol, const struct hw *hw)
 {
     enum nccl_link link = hw->node.fabric == HW_PCIE ? NCCL_PCI : NCCL_NVLINK;
     double builtin_s = nccl_hop_s[like][link][protocol];
@@ -169,7 +169,7 @@ static double hop_inside_s(enum coll_algorithm like, enum coll_protocol protocol
 
 /* The tuner adds the network's own latency once, twice for Simple, which flushes. A step between nodes ends when the
  * proxy has posted for all channels: a ring's chunk of Simple in its slices, others in one piece. */
-static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
+static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
     double times = protocol == COLL_SIMPLE ? 2 : 1;
@@ -181,20 +181,21 @@ static double hop_across_s(enum coll_algorithm like, enum coll_protocol protocol
 }
 
 double coll_hop_s(
-    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool across, const struct hw *hw)
+    enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool inter_node, const struct hw *hw)
 {
     if (algorithm == COLL_COLLNET_CHAIN) /* Simple flushes */
-        return across ? nccl_collnet_chain_net_s + 2 * hw->cluster.nccl_net_latency.value : nccl_collnet_chain_hop_s;
+        return inter_node ? nccl_collnet_chain_net_s + 2 * hw->cluster.nccl_net_latency.value
+                          : nccl_collnet_chain_hop_s;
     enum coll_algorithm like = algorithm == COLL_TREE ? COLL_TREE : COLL_RING;
-    return across ? hop_across_s(like, protocol, bytes, hw) : hop_inside_s(like, protocol, hw);
+    return inter_node ? inter_hop_s(like, protocol, bytes, hw) : intra_hop_s(like, protocol, hw);
 }
 
-double coll_hop_inside_s(const struct coll_query *query, enum coll_algorithm like)
+double coll_intra_hop_s(const struct coll_query *query, enum coll_algorithm like)
 {
     return coll_hop_s(like, query->protocol, query->bytes, false, query->hw);
 }
 
-double coll_hop_across_s(const struct coll_query *query, enum coll_algorithm like)
+double coll_inter_hop_s(const struct coll_query *query, enum coll_algorithm like)
 {
     return coll_hop_s(like, query->protocol, query->bytes, true, query->hw);
 }

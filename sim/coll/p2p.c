@@ -1,12 +1,12 @@
 /* ncclSend and ncclRecv in a group. all_to_all: every rank sends S/n to each of the n - 1 others, of which n - p are on
- * other nodes; the sends go out together, so the latency is that of one hop, but the rank's proxy posts them one after
+ * other nodes. All sends start together, so the latency is that of one hop; but the rank's proxy posts them one after
  * the other (nccl_tree_post_latency for each channel of each peer: the same proxy, fitted on trees; no table of an
- * all_to_all across nodes is at hand). send_recv (as nccl-tests has it): every
- * rank sends S to the next, so one rank of each node crosses, over the NICs near it.
+ * all_to_all across nodes is at hand). send_recv (as nccl-tests has it): every rank sends S to the next, so one rank of
+ * each node sends to another node, over the NICs near it.
  *
  * Each peer's bytes are cut into parts, one for each channel that NCCL gives the peer (nccl_p2p); a channel's
  * block sends with half of its threads and receives with the other half, so a part goes at half of what a block moves.
- * Few channels are why one peer does not get all of the NVLinks: 8 A100 send to the next at 111 GB/s in messages of 128
+ * So few channels do not fill all NVLinks to one peer: 8 A100 send to the next at 111 GB/s in messages of 128
  * MiB and at 189 to 195 from 256 MiB on, which are 8 and 16 channels. A receiver starts when the first chunk is there.
  *
  * Ignored: PXN (a GPU's bytes for other rails travel over NVLink first), copies to itself. */
@@ -20,8 +20,8 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if ((query->kind != COLL_ALL_TO_ALL && query->kind != COLL_SEND_RECV) || query->protocol != COLL_SIMPLE)
         return false;
     const struct coll_shape *shape = &query->shape;
-    double hop_s = coll_hop_inside_s(query, COLL_RING), peers = 1, more_remote = 0; /* beyond the hop's own */
-    struct coll_query crossing = *query;
+    double hop_s = coll_intra_hop_s(query, COLL_RING), peers = 1, more_remote = 0; /* beyond the hop's own */
+    struct coll_query sending = *query;
     if (query->kind == COLL_ALL_TO_ALL) {
         peers = shape->ranks - 1;
         double remote_peers = shape->ranks - shape->per_node;
@@ -30,14 +30,14 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
         cost->all_pairs = true;
         more_remote = fmax(remote_peers - 1, 0);
     } else {
-        crossing.shape.per_node = 1;
+        sending.shape.per_node = 1;
     }
-    coll_set_rate(cost, &crossing, 1, 1);
+    coll_set_rate(cost, &sending, 1, 1);
     double bytes_each = cost->bus_bytes / peers;
     struct nccl_p2p p2p = nccl_p2p(bytes_each, *shape, query->hw);
     coll_bound_rate(cost, fmin(peers * p2p.channels, p2p.all_channels) * p2p.channel_Bps, COLL_BOUND_CHANNELS);
     if (shape->nodes > 1)
-        hop_s = fmax(hop_s, coll_hop_across_s(query, COLL_TREE));
+        hop_s = fmax(hop_s, coll_inter_hop_s(query, COLL_TREE));
     double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;
     double post_s = more_remote * p2p.channels * query->hw->cluster.nccl_tree_post_latency.value;
     cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + post_s + first_s;

@@ -10,7 +10,7 @@ bool coll_pat(struct coll_cost *cost, const struct coll_query *query)
         return false;
     coll_set_rate(cost, query, nccl_pat_share, nccl_pat_share);
     cost->latency_s = nccl_pat_base_s +
-                      coll_levels(query->shape.nodes) * nccl_pat_hop_share * coll_hop_across_s(query, COLL_TREE) +
+                      coll_levels(query->shape.nodes) * nccl_pat_hop_share * coll_inter_hop_s(query, COLL_TREE) +
                       query->shape.ranks * nccl_pat_rank_s;
     return true;
 }

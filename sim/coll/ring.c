@@ -1,37 +1,37 @@
 /* Ring. All-gather and reduce-scatter take n - 1 steps in which every rank sends S/n bytes to its neighbour; all-reduce
- * is a reduce-scatter and an all-gather. Of n - 1 steps N - 1 cross between nodes (NCCL counts them so: tuning.cc).
+ * is a reduce-scatter and an all-gather. Of n - 1 hops N - 1 are inter-node (NCCL counts them so: tuning.cc).
  * Broadcast and reduce are pipelined in slices down the ring: n - 1 steps of latency, S bytes over each link.
  *
- * A rank can take its step when it has sent the step before and has received what it sends. So the longest way through
- * all steps decides, and it is one of two:
+ * A rank starts a step when it has finished its previous one and has received the data that it sends. So the time is
+ * the longest path through all steps, which is the longer of two bounds:
  *
- * - Staying where it is busiest, then across once if that takes longer than another step: every step of a rank inside a
- * node takes its hop (the block waits for a flag, adds, posts the next: the hop keeps it busy) and its bytes; of one
- * that sends to another node, only the bytes on the NIC, because the proxy and the network do the rest meanwhile. So
- * NICs that are slower than NVLink hide the hops inside: 3 x 8 A100 with 4 NICs take 518 us for 22 MiB, of which bytes
- * on the NICs are 504 and 46 hops inside would be 87 (NVIDIA/nccl-tests#119).
- * - Round with the data: all hops and crossings, and the bytes that are stored before they go on: by Simple one slice
- * of a chunk, by LL and LL128, which pass data on line by line, none inside a node and all of them where the proxy
- * sends.
+ * - The serial work of the busiest rank (busiest_s). A rank with an intra-node hop spends, in each step, the hop (its
+ *   block waits for a flag, adds, posts) and the bytes. A rank with an inter-node hop spends only the bytes on the NIC,
+ *   because proxy and network work meanwhile. So NICs slower than NVLink hide the intra-node hops: 3 x 8 A100 with 4
+ *   NICs take 518 us for 22 MiB; bytes on the NICs are 504, and 46 intra-node hops would add 87
+ *   (NVIDIA/nccl-tests#119).
+ * - One trip of a piece of data around the ring (trip_s): all hops, and the bytes that each rank stores before it
+ *   forwards them. Simple stores one slice of a chunk. LL and LL128 forward line by line: they store nothing on an
+ *   intra-node hop, and everything where the proxy sends.
  *
- * fabric/detailed.h, cut as NCCL cuts, does the same for Simple. LL and LL128 round the knee between the two, hypot():
- * in the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
- * (NVIDIA/nccl-tests#309, Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left
- * out: 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB) would like a sharper one.
+ * fabric/detailed.h, cut as NCCL cuts, does the same for Simple. LL and LL128 have a round knee between the two bounds,
+ * hypot(): in the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
+ * (NVIDIA/nccl-tests#309, Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left out:
+ * 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB) asks for a sharper one.
  *
- * A broadcast's or reduce's pipeline fills once, so nothing hides: all hops and crossings, and at each crossing a slot
- * of every channel, which the proxy sends when it is complete. NCCL's own estimate counts no slots, so they do not
- * matter to its choice of protocol (unestimated_s), though LL128's are 18 times as large as LL's. No table of
+ * The pipeline of a broadcast or reduce fills once, so nothing is hidden: all hops, and on each inter-node hop a slot
+ * of every channel, which the proxy sends when it is complete. NCCL's own estimate leaves slots out (unestimated_s), so
+ * they do not change its choice of protocol, though those of LL128 are 18 times as large as those of LL. No table of
  * nccl-tests checks this; InternEvo's broadcasts of weights to 16 to 1,024 GPUs do, roughly (`flopcast validate
- * --open`). Ignored: the slots of Simple inside a node, which are sent at once. */
+ * --open`). Ignored: the slots of Simple on intra-node hops, which are sent at once. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
 
 #include <math.h>
 
-/* Seconds that the message's bytes take on what a ring uses inside nodes, and between them. */
-struct ways {
-    double inside_s, across_s;
+/* Seconds that the bytes of the message take on the links inside a node and between nodes. */
+struct wire_time {
+    double intra_s, inter_s;
 };
 
 static bool is_pipeline(enum coll_kind kind)
@@ -40,35 +40,34 @@ static bool is_pipeline(enum coll_kind kind)
 }
 
 /* What all channels send together between two nodes at a time. */
-static double slot_s(const struct coll_query *query, struct ways bytes)
+static double slot_s(const struct coll_query *query, struct wire_time bytes)
 {
     double slots_bytes = nccl_slot_bytes[query->protocol] * coll_sms(query->shape, query->hw);
-    return bytes.across_s * fmin(1, slots_bytes / query->bytes);
+    return bytes.inter_s * fmin(1, slots_bytes / query->bytes);
 }
 
-static double hops_and_bytes_s(const struct coll_query *query, struct ways bytes, double steps, double crossings)
+static double hops_and_bytes_s(const struct coll_query *query, struct wire_time bytes, double steps, double inter_hops)
 {
-    double hop_s = coll_hop_inside_s(query, COLL_RING);
-    if (crossings == 0)
-        return steps * hop_s + bytes.inside_s;
-    double crossing_s = coll_hop_across_s(query, COLL_RING);
-    double others_s = (steps - crossings) * hop_s + (crossings - 1) * crossing_s; /* but the last crossing */
+    double hop_s = coll_intra_hop_s(query, COLL_RING);
+    if (inter_hops == 0)
+        return steps * hop_s + bytes.intra_s;
+    double inter_hop_s = coll_inter_hop_s(query, COLL_RING);
+    double others_s = (steps - inter_hops) * hop_s + (inter_hops - 1) * inter_hop_s; /* all but the last */
     if (is_pipeline(query->kind))
-        return crossing_s + others_s + fmax(bytes.inside_s, bytes.across_s);
+        return inter_hop_s + others_s + fmax(bytes.intra_s, bytes.inter_s);
     bool simple = query->protocol == COLL_SIMPLE;
-    double stored_inside = simple ? 1 / nccl_slices : 0, stored_across = simple ? 1 / nccl_slices : 1;
-    double stored_s =
-        ((steps - crossings) * stored_inside * bytes.inside_s + crossings * stored_across * bytes.across_s +
-            (1 - stored_across) * bytes.across_s) / /* the rest of the last chunk */
-        steps;
-    double travels_s = others_s + stored_s, stays_s = bytes.across_s;
+    double stored_intra = simple ? 1 / nccl_slices : 0, stored_inter = simple ? 1 / nccl_slices : 1;
+    double stored_s = ((steps - inter_hops) * stored_intra * bytes.intra_s + inter_hops * stored_inter * bytes.inter_s +
+                          (1 - stored_inter) * bytes.inter_s) / /* the rest of the last chunk */
+                      steps;
+    double trip_s = others_s + stored_s, busiest_s = bytes.inter_s;
     if (query->shape.per_node > 1) {
-        double step_s = hop_s + bytes.inside_s / steps, crosses_s = stored_across * bytes.across_s / steps;
-        stays_s = fmax(stays_s, (steps - 1) * step_s + fmax(crosses_s, step_s - crossing_s));
+        double step_s = hop_s + bytes.intra_s / steps, stored_step_s = stored_inter * bytes.inter_s / steps;
+        busiest_s = fmax(busiest_s, (steps - 1) * step_s + fmax(stored_step_s, step_s - inter_hop_s));
     }
-    /* With one crossing both are the same way. */
-    bool sharp = simple || crossings == 1;
-    return crossing_s + (sharp ? fmax(stays_s, travels_s) : hypot(stays_s, travels_s));
+    /* With one inter-node hop both bounds are one path. */
+    bool sharp = simple || inter_hops == 1;
+    return inter_hop_s + (sharp ? fmax(busiest_s, trip_s) : hypot(busiest_s, trip_s));
 }
 
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
@@ -77,17 +76,17 @@ bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
         return false;
     int nodes = query->shape.nodes;
     double most_Bps = query->protocol == COLL_LL ? nccl_ll_max_Bps(query->hw, nodes) : HUGE_VAL;
-    struct coll_rate inside = coll_inside(cost, query, nccl_ring_share(query->protocol, 1));
-    struct coll_rate across = coll_across(cost, query, nccl_ring_share(query->protocol, nodes));
-    const struct ways bytes = {
-        cost->bus_bytes / fmin(inside.Bps, most_Bps), cost->bus_bytes / fmin(across.Bps, most_Bps)};
-    cost->max_rate_Bps = cost->bus_bytes / fmax(bytes.inside_s, bytes.across_s);
-    cost->rate_bound = query->protocol == COLL_LL ? COLL_BOUND_PROTOCOL : coll_slower(across, inside).bound;
+    struct coll_rate intra = coll_intra_rate(cost, query, nccl_ring_share(query->protocol, 1));
+    struct coll_rate inter = coll_inter_rate(cost, query, nccl_ring_share(query->protocol, nodes));
+    const struct wire_time bytes = {
+        cost->bus_bytes / fmin(intra.Bps, most_Bps), cost->bus_bytes / fmin(inter.Bps, most_Bps)};
+    cost->max_rate_Bps = cost->bus_bytes / fmax(bytes.intra_s, bytes.inter_s);
+    cost->rate_bound = query->protocol == COLL_LL ? COLL_BOUND_PROTOCOL : coll_slower(inter, intra).bound;
     double rounds = query->kind == COLL_ALL_REDUCE ? 2 : 1;
-    double steps = rounds * (query->shape.ranks - 1), crossings = rounds * (nodes - 1);
+    double steps = rounds * (query->shape.ranks - 1), inter_hops = rounds * (nodes - 1);
     cost->latency_s =
-        coll_base_s(query, COLL_RING) + hops_and_bytes_s(query, bytes, steps, crossings) - coll_bytes_s(cost);
-    cost->unestimated_s = is_pipeline(query->kind) ? crossings * slot_s(query, bytes) : 0;
+        coll_base_s(query, COLL_RING) + hops_and_bytes_s(query, bytes, steps, inter_hops) - coll_bytes_s(cost);
+    cost->unestimated_s = is_pipeline(query->kind) ? inter_hops * slot_s(query, bytes) : 0;
     cost->latency_s += cost->unestimated_s;
     return true;
 }

@@ -22,9 +22,9 @@ bool coll_tree(struct coll_cost *cost, const struct coll_query *query)
             ll ? COLL_BOUND_PROTOCOL : COLL_BOUND_CHANNELS);
     if (ll)
         coll_bound_rate(cost, nccl_ll_max_Bps(query->hw, nodes), COLL_BOUND_PROTOCOL);
-    double inside_s = (query->shape.per_node - 1) * coll_hop_inside_s(query, COLL_TREE);
-    double across_s = nodes > 1 ? coll_levels(nodes) * coll_hop_across_s(query, COLL_TREE) : 0;
+    double intra_s = (query->shape.per_node - 1) * coll_intra_hop_s(query, COLL_TREE);
+    double inter_s = nodes > 1 ? coll_levels(nodes) * coll_inter_hop_s(query, COLL_TREE) : 0;
     double unfilled = 1 / nccl_tree_correction(query->protocol, query->bytes) - 1;
-    cost->latency_s = coll_base_s(query, COLL_TREE) + 2 * (inside_s + across_s) + unfilled * coll_bytes_s(cost);
+    cost->latency_s = coll_base_s(query, COLL_TREE) + 2 * (intra_s + inter_s) + unfilled * coll_bytes_s(cost);
     return true;
 }

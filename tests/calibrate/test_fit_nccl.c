@@ -168,8 +168,9 @@ static const struct {
     {"lessizzmore/create-a3mega", 2, 16, 0.34, 0.25}, /* 860 us before the first byte from 32 MiB on, GCP's settings */
     {"NVIDIA/nccl-tests#309", 4, 32, 0.15, 0.25},     /* virtualised hosts reach 366 GB/s, these 325 */
     {"NVIDIA/nccl-tests#309 (NCCL_MIN_CTAS=24)", 8, 64, 0.21, 0}, /* 889 us at 8 MiB, 511 at 16 */
-    {"public GB300 validation guide", 1, 64, 0.11, 0},  /* its switch takes 490 GB/s, that of the GB200 fitted 440 */
-    {"aws-samples/eks-efa-examples", 2, 2, 0.10, 1.61}, /* small ones take 53 us, 23 a crossing; 16 ranks say 68 */
+    {"public GB300 validation guide", 1, 64, 0.11, 0}, /* its switch takes 490 GB/s, that of the GB200 fitted 440 */
+    {"aws-samples/eks-efa-examples", 2, 2, 0.10,
+        1.61}, /* small ones take 53 us, 23 an inter-node hop; 16 ranks say 68 */
     {"cybertronai/aws-network-benchmarks", 2, 16, 0.52, 0.25}, /* 4.3 GB/s at 8 MiB, the source fitted 5.5 to 6.4 */
 };
 

@@ -14,7 +14,7 @@
 #include <math.h>
 
 /* A cluster in round numbers: 8 GPUs a node, 100 GB/s a GPU inside (all reached), 8 NICs of 10 GB/s, hops of 2 us
- * inside, 5 us base. A crossing by Simple is NCCL's 14 us and twice 3 us of this network: 20 us. */
+ * inside, 5 us base. An inter-node hop of Simple is NCCL's 14 us and twice 3 us of this network: 20 us. */
 static const struct hw test_hw = {
     .gpu.arch = "Hopper",
     .node = {.fabric = HW_NVSWITCH,

@@ -279,8 +279,8 @@ static void rings_read_and_write(void **state)
     }
 }
 
-/* One rank on each of 16 nodes: PAT takes 8 us + 4 x 20/3.5 us + 16 x 2.8 us, where a ring takes 5 us and 15 crossings
- * of 20. */
+/* One rank on each of 16 nodes: PAT takes 8 us + 4 x 20/3.5 us + 16 x 2.8 us, where a ring takes 5 us and 15 inter-node
+ * hops of 20. */
 static void lone_ranks_gather_by_pat(void **state)
 {
     (void)state;

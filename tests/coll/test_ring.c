@@ -15,9 +15,9 @@ static void all_gather_in_a_node(void **state)
 }
 
 /* 64 ranks on 8 nodes: 63 steps, 7 between nodes: 63/64 of 64 GB at the node's 80 GB/s of NICs, less than NVLink's 100,
- * behind which all hops and all crossings but one of 20 us hide; the base is 5. An all-reduce takes the bytes twice. 64
- * kB: all 56 hops of 2 us and 7 crossings are seen, and of the bytes (0.63 us inside, 0.7875 across) the half that is
- * stored at each step, and the rest of the last. */
+ * behind which all intra-node hops and all inter-node hops (20 us) except one hide; the base is 5. An all-reduce takes
+ * the bytes twice. 64 kB: all 56 hops of 2 us and 7 inter-node hops are seen, and of the bytes (0.63 us inside, 0.7875
+ * across) the half that is stored at each step, and the rest of the last. */
 static void rings_across_nodes(void **state)
 {
     (void)state;
@@ -29,8 +29,8 @@ static void rings_across_nodes(void **state)
     near(reduce.bus_bytes, 126e9);
     struct coll_cost small = cost_of(COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 64e3, shape, &test_hw);
     near(coll_isolated_s(small), 117e-6 + 140e-6 + (56 * 0.63e-6 + 8 * 0.7875e-6) / 2 / 63);
-    /* LL128 (4 + 3 us a crossing, 120/128 of the bytes, inside 92 %) stores nothing inside and all where it crosses,
-     * and has a round knee and one last crossing. */
+    /* LL128 (4 + 3 us an inter-node hop, 120/128 of the bytes, inside 92 %) stores nothing inside and all where it
+     * crosses, and has a round knee and one last inter-node hop. */
     double bytes = 63. / 64 * 4e6, across_s = bytes / 75e9;
     double stays_s = 62 * (1.9e-6 + bytes / 92e9 / 63) + across_s / 63;
     near(coll_isolated_s(cost_of(COLL_ALL_GATHER, COLL_RING, COLL_LL128, 4e6, shape, &test_hw)),
@@ -38,8 +38,8 @@ static void rings_across_nodes(void **state)
     near(reduce.node_out_factor, 1);
 }
 
-/* A pipeline: 56 hops and 7 crossings, at each of which the 24 channels (or 8, where the cluster has those) send a slot
- * of 512 KiB, then the bytes at 80 GB/s; a slot is no larger than the message. NCCL does not count slots when it
+/* A pipeline: 56 hops and 7 inter-node hops, at each of which the 24 channels (or 8, where the cluster has those) send
+ * a slot of 512 KiB, then the bytes at 80 GB/s; a slot is no larger than the message. NCCL does not count slots when it
  * chooses: 64 MB take 1.06 ms by Simple without them, 1.02 by LL128 (75 GB/s), which it takes; with those of 576 kB
  * 2.31 ms, and Simple would take 2.16. */
 static void pipelines_store_slots(void **state)
@@ -76,8 +76,9 @@ static void fast_nics_leave_the_hops_inside(void **state)
 }
 
 /* What the network adds: each of 24 channels posts two slices for 1 us each, but a message of 32 KiB fills one channel
- * (NCCL gives a thread 64 bytes, 512 threads a channel). 16 ranks on 2 nodes: 5 us, one crossing, which nothing hides,
- * and 14 x 2 us with 14/15 of 0.3072 us of bytes and half of the last 15th of 0.384. With many bytes those hide. */
+ * (NCCL gives a thread 64 bytes, 512 threads a channel). 16 ranks on 2 nodes: 5 us, one inter-node hop, which nothing
+ * hides, and 14 x 2 us with 14/15 of 0.3072 us of bytes and half of the last 15th of 0.384. With many bytes those hide.
+ */
 static void posting_takes_time_per_channel(void **state)
 {
     (void)state;

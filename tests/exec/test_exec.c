@@ -186,7 +186,7 @@ static void waits_beside_a_collective_are_exposed(void **state)
 
 /* Two groups of one rank in each of two nodes share the nodes' NICs: alone each would reach its own NIC's 50 GB/s, and
  * together the node's 100 GB/s are enough. With one NIC of 50 GB/s a node they halve each other. 200 MB all-gathered by
- * 2 ranks: 100 MB on the wire after one crossing of 14 us. */
+ * 2 ranks: 100 MB on the wire after one inter-node hop of 14 us. */
 static void groups_that_share_nics_halve_each_other(void **state)
 {
     (void)state;

@@ -82,9 +82,9 @@ static void a_spine_of_half_the_capacity_shows(void **state)
         }
 }
 
-/* The same through a whole run: 8 GB gathered by 8 ranks, 7 GB to move; 10 us, the one crossing of 14 us that bytes do
- * not hide and 0.35 s or 0.7 s, then a kernel of 1 ms. What the NICs carried is what the algorithm says: 7 GB out of
- * and into each of 4 nodes. */
+/* The same through a whole run: 8 GB gathered by 8 ranks, 7 GB to move; 10 us, the one inter-node hop of 14 us that
+ * bytes do not hide and 0.35 s or 0.7 s, then a kernel of 1 ms. What the NICs carried is what the algorithm says: 7 GB
+ * out of and into each of 4 nodes. */
 static void a_run_sees_the_spine_and_conserves_bytes(void **state)
 {
     (void)state;

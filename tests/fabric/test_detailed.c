@@ -66,9 +66,9 @@ static const struct coll_group plain_groups[] = {
 };
 enum { N_PLAIN = sizeof plain_groups / sizeof *plain_groups };
 
-/* In a node a step is a hop and a chunk at the link's rate in both; between nodes, the chunk or a crossing and a slice,
- * whichever is longer: equal to the rounding of picoseconds. Broadcast is a pipeline in one and n - 1 half messages in
- * the other: only its latency can agree, so few bytes. */
+/* In a node a step is a hop and a chunk at the link's rate in both; between nodes, the chunk or an inter-node hop and a
+ * slice, whichever is longer: equal to the rounding of picoseconds. Broadcast is a pipeline in one and n - 1 half
+ * messages in the other: only its latency can agree, so few bytes. */
 static void rings_of_whole_chunks_agree_at_every_size(void **state)
 {
     (void)state;
