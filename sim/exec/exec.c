@@ -23,20 +23,15 @@ static bool noisy(const struct noise_options *noise)
 /* No GPU or host differs from another. */
 static bool alike(const struct sim *sim)
 {
-    return !noisy(&sim->options->noise) && !sim->slow.uneven;
+    return !noisy(&sim->options->noise) && !sim->uneven;
 }
 
 static void setup_links(struct sim *sim)
 {
-    struct diag *diag = ARENA_NEW(sim->arena, struct diag);
-    enum status status = fabric_build(&sim->fabric, sim->hw, sim->plan->ranks, sim->options->degraded_links,
-        (struct source_pos){.file = NULL}, sim->arena, diag);
-    BUG_IF(status, "%s", diag->text);
+    fabric_build(&sim->fabric, sim->hw, sim->plan->ranks, &sim->options->link_events, sim->arena);
     for (int l = 0; l < sim->fabric.n_links; l++)
         net_add_link(&sim->net, sim->fabric.capacity_Bps[l]);
-    status = slow_gpus_build(&sim->slow, sim->hw, sim->plan->ranks, sim->options->slow_gpus,
-        (struct source_pos){.file = NULL}, sim->arena, diag);
-    BUG_IF(status, "%s", diag->text);
+    sim->uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->ranks);
     sim->uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
@@ -117,26 +112,48 @@ static void setup_ranks(struct sim *sim)
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
         double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
         rank->drawn_speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + off) : 1;
-        rank->share = slow_gpus_share(&sim->slow, r, 0);
-        rank->speed = rank->drawn_speed * rank->share;
+        rank->share = 1;
+        rank->speed = rank->drawn_speed;
         rank->stretch = 1;
         for (int s = 0; s < STREAM_COUNT; s++) /* one each, so that no stream's draws hang on when another's begin */
             rank->kernel_noise[s] = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r * STREAM_COUNT + (uint64_t)s);
         rank->host_noise = rng_stream(seed, ENTITY_HOST, (uint64_t)r);
     }
+    for (int i = 0; i < sim->options->gpu_events.n; i++) {
+        const struct degrade_event *event = &sim->options->gpu_events.list[i];
+        if (event->at == 0 && event->target < sim->n_ranks) {
+            struct rank *rank = &sim->ranks[event->target];
+            rank->share = event->share;
+            rank->speed = rank->drawn_speed * rank->share;
+        }
+    }
 }
 
 /* GPUs become slow, or are no longer. */
-static void on_slow(void *self, const struct event *event)
+static void on_slow(void *self, const struct event *now)
 {
     struct sim *sim = self;
     if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return; /* the job has ended */
-    for (int r = 0; r < sim->n_ranks; r++) {
-        double share = slow_gpus_share(&sim->slow, r, event->time);
-        if (share < sim->ranks[r].share || share > sim->ranks[r].share)
-            stream_set_share(sim, r, share);
+    for (int i = 0; i < sim->options->gpu_events.n; i++) {
+        const struct degrade_event *event = &sim->options->gpu_events.list[i];
+        if (event->at != now->time || event->target >= sim->n_ranks)
+            continue;
+        double before = sim->ranks[event->target].share;
+        if (event->share < before || event->share > before)
+            stream_set_share(sim, event->target, event->share);
     }
+}
+
+/* One event of the engine at each time at which something changes. */
+static void schedule(struct sim *sim, const struct degrade_events *events, uint32_t handler)
+{
+    ps_t last = 0;
+    for (int i = 0; i < events->n; i++)
+        if (events->list[i].at > last) {
+            last = events->list[i].at;
+            engine_at(&sim->engine, last, handler, 0, 0);
+        }
 }
 
 static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
@@ -238,10 +255,8 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
             host_begin_step(sim, r);
-        for (int i = 0; i < sim->fabric.degradation->n_changes; i++)
-            engine_at(&sim->engine, sim->fabric.degradation->changes[i], sim->ev_links, 0, 0);
-        for (int i = 0; i < sim->slow.degradation->n_changes; i++)
-            engine_at(&sim->engine, sim->slow.degradation->changes[i], sim->ev_slow, 0, 0);
+        schedule(sim, &sim->options->link_events, sim->ev_links);
+        schedule(sim, &sim->options->gpu_events, sim->ev_slow);
         engine_run(&sim->engine);
     }
     sim->result->overlong = sim->engine.overlong;
@@ -259,16 +274,6 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     sim->result->digest = sim->engine.digest;
     sim->result->events = (double)sim->engine.events;
     sim->result->ranks_simulated = sim->n_ranks;
-}
-
-enum status exec_check(
-    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag)
-{
-    struct arena arena = ARENA_INIT;
-    struct fabric fabric;
-    enum status status = fabric_build(&fabric, hw, ranks, options->degraded_links, at, &arena, diag);
-    arena_release(&arena);
-    return status;
 }
 
 static struct sim *open_sim(struct exec_result *out, const struct plan *plan, const struct hw *hw,
@@ -320,8 +325,8 @@ static struct sim *simulate_one(const struct sim *all, struct exec_options *quie
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
     quiet->n_trace_ranks = 0;
-    if (all->slow.uneven)
-        quiet->slow_gpus = NULL;
+    if (all->uneven)
+        quiet->gpu_events.n = 0;
     struct sim *sim = open_sim(out, all->plan, all->hw, quiet, all->arena);
     sim->folded = true;
     sim->sisters = can_fold(sim);

@@ -7,7 +7,6 @@
 #include "exec/exec.h"
 #include "fabric/fabric.h"
 #include "exec/hbm.h"
-#include "fabric/slow.h"
 #include "net/net.h"
 
 /* Durations of a kernel, seconds: compute by what collectives hold (rank->holding); the rest as in kernel.h. */
@@ -158,7 +157,7 @@ struct sim {
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
     ps_t measure_from;
-    struct slow_gpus slow;
+    bool uneven; /* at some time some GPU is slower than another */
     /* links */
     struct fabric fabric;
     struct link_weight *uses; /* scratch: one for each link */

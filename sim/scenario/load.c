@@ -172,6 +172,7 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
         default_lengths(point);
         fit_micro_batch(point, diag);
         check_point(point, diag);
+        load_events(point, loader->arena, diag);
     }
     keep_origins(&point->origins, loader->arena);
 }
