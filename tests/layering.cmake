@@ -27,7 +27,7 @@ foreach(line IN LISTS lines)
 endforeach()
 
 # grep gives file:line:text; CMake's own file(STRINGS) would lose the line number.
-set(c_files --include=*.c --include=*.h)
+set(c_files --include=*.c --include=*.h --include=*.cu --include=*.cuh)
 execute_process(WORKING_DIRECTORY ${ROOT} OUTPUT_VARIABLE includes
   COMMAND grep -rnoE ${c_files} "^[[:space:]]*#[[:space:]]*include[[:space:]]*(<[^>]*>|\"[^\"]*\"|[A-Z_]+)" sim)
 string(REGEX MATCHALL "[^\n]+" includes "${includes}")

@@ -35,6 +35,7 @@ plant(sim/engine/engine.c "#include <yaml.h>\n" "sim/engine/engine.c:1: error: e
 plant(sim/config/config.c "\n\n#include <sqlite3.h>\n" "sim/config/config.c:3: error: config may not use <sqlite3.h>")
 plant(sim/store/store.c "#include <csv.h>\n" "sim/store/store.c:1: error: store may not use <csv.h>; only config may")
 plant(sim/engine/engine.c "#include \"engine.h\"\n" "sim/engine/engine.c:1: error: an include that names no module")
+plant(sim/base/base.cu "#include \"store/store.h\"\n" "sim/base/base.cu:1: error: base may not use store")
 plant(sim/gpu/gpu.c "#include \"base/base.h\"\n" "sim/gpu/gpu.c:1: error: gpu is no module")
 plant(sim/layers.txt "base: config\nconfig: base\nengine: base\nstore: engine base\n"
   "sim/layers.txt: error: base uses config, which is not on a line above it")

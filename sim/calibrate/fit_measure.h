@@ -1,5 +1,5 @@
 /* A GPU's numbers (topologies/gpus) from what flopcast_measure timed on it. Each comes from one category of its CSV
- * (measure.md); what the file does not measure stays as the GPU's file has it:
+ * (microbench/README.md); what the file does not measure stays as the GPU's file has it:
  * - kernel_floor: empty kernels one after the other (launch);
  * - hbm_efficiency: the mean rate of scale and triad, of their largest size, over the datasheet's bandwidth (hbm);
  * - memory_sms: of copies and triads by few SMs, the SMs at which their rate, which grows with them, would reach that

@@ -1,5 +1,5 @@
-/* flopcast_measure: its command line. sim/calibrate/measure.md says what it measures and how. */
-#include "calibrate/measure.h"
+/* flopcast_measure: its command line. sim/microbench/README.md says what it measures and how. */
+#include "microbench/microbench.h"
 
 #include <algorithm>
 #include <argp.h>

@@ -1,6 +1,6 @@
 /* Steps in fp32: AdamW's as one kernel (fused=True) and as the passes of _foreach operations (foreach=True); SGD's with
  * and without momentum and Lion's (arXiv 2302.06675) as one kernel. */
-#include "calibrate/measure_stream.cuh"
+#include "microbench/stream.cuh"
 
 namespace {
 

@@ -1,5 +1,5 @@
 /* HBM: bandwidth by size and by the number of SMs that draw. PCIe and peers: copies by size. */
-#include "calibrate/measure.h"
+#include "microbench/microbench.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* What the host pays: launching, waiting, allocating; and the memory that CUDA takes for itself. */
-#include "calibrate/measure.h"
+#include "microbench/microbench.h"
 
 namespace {
 

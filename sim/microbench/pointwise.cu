@@ -2,7 +2,7 @@
  * as eager PyTorch's kernel does (one pass over HBM, 16 bytes a thread, one block a row where a row is reduced). bytes
  * are those that must pass HBM, every tensor read or written once: a row that is read again comes from L1 or L2. Flash
  * attention is not here: a short kernel would measure itself. */
-#include "calibrate/measure_stream.cuh"
+#include "microbench/stream.cuh"
 
 #include <algorithm>
 
@@ -253,7 +253,7 @@ template <class T> void one_loss(measure_session &session, long long m, long lon
     });
 }
 
-/* Rows = sequences x heads x queries, of as many keys: the first three attentions of measure_gemm.cu. */
+/* Rows = sequences x heads x queries, of as many keys: the first three attentions of gemm.cu. */
 template <class T> void attention_passes(measure_session &session)
 {
     const struct {

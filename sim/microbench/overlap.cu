@@ -1,5 +1,5 @@
 /* What kernels cost each other: a kernel in front, timed alone and beside a background that lasts longer than it. */
-#include "calibrate/measure.h"
+#include "microbench/microbench.h"
 
 #include <algorithm>
 #include <math.h>

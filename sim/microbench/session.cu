@@ -1,5 +1,5 @@
 /* Timing, rows, random data: what every category of flopcast_measure uses. */
-#include "calibrate/measure.h"
+#include "microbench/microbench.h"
 
 #include <algorithm>
 #include <cuda_bf16.h>

@@ -28,7 +28,7 @@ if(NOT TARGET CUDA::cublas)
   return()
 endif()
 
-file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/measure*.cu)
+file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cu)
 add_executable(flopcast_measure ${sources})
 set_target_properties(flopcast_measure PROPERTIES CUDA_STANDARD 17 CUDA_STANDARD_REQUIRED ON)
 target_include_directories(flopcast_measure PRIVATE ${PROJECT_SOURCE_DIR}/sim)

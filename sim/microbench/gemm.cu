@@ -1,5 +1,5 @@
 /* Matrix products: the shapes of the project's models, and how fast a GPU multiplies for half a minute. */
-#include "calibrate/measure.h"
+#include "microbench/microbench.h"
 
 #include <cublasLt.h>
 #include <memory>

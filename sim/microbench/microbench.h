@@ -1,12 +1,12 @@
-/* Private to sim/calibrate/measure*.cu: the program flopcast_measure, which times on a real GPU what the models of
- * sim/kernel, sim/coll and sim/exec predict. sim/calibrate/measure.md has its method and the columns of its CSV.
+/* Private to sim/microbench: the program flopcast_measure, which times on a real GPU what the models of
+ * sim/kernel, sim/coll and sim/exec predict. sim/microbench/README.md has its method and the columns of its CSV.
  *
  * A category is a function that names its cases one after the other. The session times each (or, with --dry-run, only
  * writes it down), so the sweep is said once. An error of CUDA, cuBLAS or NCCL is fatal: a table with a hole that
  * nobody sees is worse than none. What a GPU cannot do (fp8 before Hopper) or hold is left out with a line on stderr.
  */
-#ifndef FLOPCAST_CALIBRATE_MEASURE_H
-#define FLOPCAST_CALIBRATE_MEASURE_H
+#ifndef FLOPCAST_MICROBENCH_MICROBENCH_H
+#define FLOPCAST_MICROBENCH_MICROBENCH_H
 
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -21,13 +21,13 @@ size_t number_bytes(number dtype);
 /* What one row is about; empty texts and zeros become empty cells. */
 struct measure_case {
     const char *category, *kernel, *dtype; /* dtype NULL: none */
-    long long m, n, k, batch;              /* GEMM: see measure.md; other kernels: m rows of n elements */
+    long long m, n, k, batch;              /* GEMM: see README.md; other kernels: m rows of n elements */
     double bytes;                          /* HBM traffic of one call (transfers, collectives, memory: its size) */
     double flop;                           /* of one call; GEMM only */
     int sms;                               /* the grid was limited to so many SMs; 0: not limited */
     int gpus;                              /* that take part; 0: one */
     const char *beside;                    /* what ran at the same time; NULL: nothing */
-    const char *cache;                     /* "warm", "cold" or NULL: see measure.md */
+    const char *cache;                     /* "warm", "cold" or NULL: see README.md */
 };
 
 struct measure_nvml; /* memory clock, power and temperature, where libnvidia-ml can be loaded */

@@ -1,10 +1,10 @@
-/* Private to measure_pointwise.cu and measure_optimizer.cu: loads and stores of 16 bytes, as PyTorch's vectorised
+/* Private to pointwise.cu and optimizer.cu: loads and stores of 16 bytes, as PyTorch's vectorised
  * kernels make them; narrower ones would leave bandwidth unused and measure themselves. Elements are float or bf16,
  * computed in float; counts are multiples of WIDTH. */
-#ifndef FLOPCAST_CALIBRATE_MEASURE_STREAM_CUH
-#define FLOPCAST_CALIBRATE_MEASURE_STREAM_CUH
+#ifndef FLOPCAST_MICROBENCH_STREAM_CUH
+#define FLOPCAST_MICROBENCH_STREAM_CUH
 
-#include "calibrate/measure.h"
+#include "microbench/microbench.h"
 
 #include <cuda_bf16.h>
 
