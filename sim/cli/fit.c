@@ -111,9 +111,8 @@ static void find_batches(struct fit *fit, double room)
         for (int c = 0; c < CHECKPOINT_COUNT; c++) {
             job.options.gpus = fit->counts[i];
             job.options.checkpointing = c;
-            int64_t guess = footprint_largest_batch(&job, room);
-            fit->batches[i][c] = (struct answer){guess, BASIS_CLOSED_FORM};
-            searches[n] = (struct fit_search){.guess = guess, .most = FOOTPRINT_MOST_BATCH};
+            fit->batches[i][c] = (struct answer){footprint_largest_batch(&job, room), BASIS_CLOSED_FORM};
+            searches[n] = (struct fit_search){.most = FOOTPRINT_MOST_BATCH};
             of[n] = &fit->batches[i][c];
             n += simulated(fit, &searches[n].point, &job.options);
         }

@@ -200,7 +200,7 @@ int cmd_tune(int argc, char **argv)
         .args_doc = "SCENARIO",
         .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
                "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost.\v"
-               "What certainly does not fit is pruned by its closed-form footprint, the rest is simulated with noise "
+               "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
                "off. The best are then run with the scenario's noise, and rank by that. What --set gives of the "
                "options searched stays. --limit bounds the work, not a clock, so the answer is the same everywhere. "
                "Price and power are those of the GPU's topology file, or --price's."};

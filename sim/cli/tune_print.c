@@ -240,9 +240,8 @@ static void print_none(FILE *out, const struct tune *tune)
 
 static void print_counts(FILE *out, const struct tune *tune)
 {
-    fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit by the closed form",
-        tune->candidates.n, plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM],
-        tune->count[TUNE_PRUNED]);
+    fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit", tune->candidates.n,
+        plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
     if (tune->count[TUNE_LEFT_OUT] > 0)
         fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
     if (tune->n_refused > 0)

@@ -2,6 +2,8 @@
 
 #include "scenario/file.h"
 
+#include <math.h>
+
 static enum fit_verdict simulate(const struct scenario_point *point)
 {
     struct arena arena = ARENA_INIT;
@@ -48,21 +50,70 @@ enum status fit_point(struct scenario_point *out, const struct hw *hw, const str
     return diag->worst;
 }
 
-typedef enum fit_verdict judgement(const struct scenario_point *);
+enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan = {0};
+    enum status status = scenario_compile(&plan, point, &arena, diag);
+    *out = (struct exec_peak){0};
+    if (status == STATUS_OK)
+        exec_peak(out, &plan, &point->hw);
+    plan_release(&plan);
+    arena_release(&arena);
+    return status;
+}
 
-/* A micro-batch that makes tensors beyond what can be counted fits nowhere. */
-static enum fit_verdict judge_batch(judgement *judge, const struct scenario_point *point, int64_t micro_batch)
+static struct scenario_point with_batch(const struct scenario_point *point, int64_t micro_batch)
 {
     struct scenario_point changed = *point;
-    struct train_options *train = &changed.options.strategy.train;
-    train->micro_batch = micro_batch;
-    double bytes = model_largest_tensor_bytes(&point->model.shape, micro_batch, train->seq_len, train->decoder_seq_len);
-    return bytes > MODEL_MAX_TENSOR_BYTES ? FIT_OOM : judge(&changed);
+    changed.options.strategy.train.micro_batch = micro_batch;
+    return changed;
 }
+
+/* Bytes beyond the GPU's capacity, negative where there is room. A micro-batch that makes tensors beyond what can be
+ * counted fits nowhere, nor does a job that cannot be. */
+static double excess(const struct scenario_point *point, int64_t micro_batch)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    struct scenario_point changed = with_batch(point, micro_batch);
+    struct diag diag = DIAG_INIT;
+    struct exec_peak peak;
+    double largest =
+        model_largest_tensor_bytes(&point->model.shape, micro_batch, train->seq_len, train->decoder_seq_len);
+    if (largest > MODEL_MAX_TENSOR_BYTES || fit_peak(&peak, &changed, &diag) != STATUS_OK)
+        return HUGE_VAL;
+    return peak.total_bytes - point->hw.gpu.hbm_capacity.value;
+}
+
+/* In steps of a factor until one does not fit. Then where the line through both sides crosses, as the peak is nearly
+ * linear in the micro-batch; every third time the middle, as at a bend the line comes closer slowly. */
+int64_t fit_largest_by_peak(const struct scenario_point *point, int64_t most)
+{
+    enum { FACTOR = 4, MIDDLE = 3 };
+    int64_t fits = 0, over = most + 1, at = 1;
+    double room = 0, beyond = HUGE_VAL;
+    for (int trial = 1; over - fits > 1; trial++) {
+        double bytes = excess(point, at);
+        if (bytes <= 0) {
+            fits = at;
+            room = -bytes;
+        } else {
+            over = at;
+            beyond = bytes;
+        }
+        double share = isinf(beyond) || trial % MIDDLE == 0 ? 1. / 2 : room / (room + beyond);
+        at = over > most ? FACTOR * at : fits + (int64_t)(share * (double)(over - fits));
+        at = at <= fits ? fits + 1 : at >= over ? over - 1 : at;
+    }
+    return fits;
+}
+
+typedef enum fit_verdict judgement(const struct scenario_point *);
 
 static enum fit_verdict try(struct fit_search *search, judgement *judge, int64_t micro_batch)
 {
-    enum fit_verdict verdict = judge_batch(judge, &search->point, micro_batch);
+    struct scenario_point changed = with_batch(&search->point, micro_batch);
+    enum fit_verdict verdict = judge(&changed);
     if (fit_fits(verdict)) {
         search->micro_batch = micro_batch;
         search->retries = verdict == FIT_RETRIES;
@@ -70,35 +121,27 @@ static enum fit_verdict try(struct fit_search *search, judgement *judge, int64_t
     return verdict;
 }
 
-/* From guess on in growing steps until the border lies between two, then by halves; then a little beyond. */
-static void find(struct fit_search *search, judgement *judge, int64_t guess, int64_t most)
+/* From `most` down in growing steps until one fits, then by halves between it and the last that does not; then a little
+ * beyond. */
+static void find(struct fit_search *search, judgement *judge, int64_t most)
 {
     enum { LOOK_BEYOND = 4 };
-    enum fit_verdict failed = FIT_OOM;
-    int64_t over = most + 1, step = 1, at = guess; /* over does not fit, search->micro_batch does */
-    bool up = false, down = false;
+    int64_t over = most + 1, step = 1; /* over does not fit, search->micro_batch does */
+    bool fragmented = false;
     search->micro_batch = 0;
     search->retries = false;
     while (over - search->micro_batch > 1) {
-        at = at <= search->micro_batch ? search->micro_batch + 1 : at >= over ? over - 1 : at;
-        enum fit_verdict verdict = try(search, judge, at);
-        if (fit_fits(verdict)) {
-            up = true;
-            at += step;
-        } else {
-            failed = verdict;
-            over = at;
-            down = true;
-            at -= step;
-        }
+        bool found = search->micro_batch > 0;
+        int64_t at = found ? search->micro_batch + (over - search->micro_batch) / 2 : over - step;
+        enum fit_verdict verdict = try(search, judge, at > 1 ? at : 1);
+        if (fit_fits(verdict))
+            continue;
+        over = at > 1 ? at : 1;
+        fragmented = verdict == FIT_FRAGMENTED;
         step *= 2;
-        if (up && down)
-            at = search->micro_batch + (over - search->micro_batch) / 2;
     }
-    for (at = over + 1; at <= most && at <= search->micro_batch + LOOK_BEYOND && failed == FIT_FRAGMENTED; at++) {
-        enum fit_verdict verdict = try(search, judge, at);
-        failed = verdict == FIT_OOM ? FIT_OOM : failed;
-    }
+    for (int64_t at = over + 1; at <= most && at <= search->micro_batch + LOOK_BEYOND && fragmented; at++)
+        fragmented = try(search, judge, at) != FIT_OOM;
 }
 
 /* Nothing that is tried again: then noise cannot change the verdict. */
@@ -125,14 +168,14 @@ static bool costs_much(const struct scenario_point *point)
 
 static void find_largest(struct fit_search *search)
 {
-    find(search, quiet_verdict, search->guess, search->most);
+    find(search, quiet_verdict, fit_largest_by_peak(&search->point, search->most));
     int64_t quiet = search->micro_batch; /* what is out of memory without noise is so with it */
     if (!search->retries)
         return;
     if (costs_much(&search->point))
-        find(search, strict_verdict, quiet, quiet);
+        find(search, strict_verdict, quiet);
     if (search->micro_batch == 0 || search->retries)
-        find(search, fit_verdict, quiet, quiet);
+        find(search, fit_verdict, quiet);
 }
 
 void fit_largest_batches(struct fit_search *searches, int n)

@@ -1,11 +1,13 @@
-/* Whether a job fits on its GPUs, as `flopcast run` would find, and the largest micro-batch that does.
+/* Whether a job fits on its GPUs, and the largest micro-batch that does.
  *
- * The simulated allocator decides (exec/hbm.h); the closed form of strategy/footprint_fit.h only says where to begin.
- * A run without noise, in which one rank stands for all, is enough unless a cudaMalloc fails in it: then ranks differ,
- * and the run with the point's own noise decides (exec/exec.h says why).
+ * Two answers. The peak of its plan (exec/peak.h, milliseconds) is what the tensors need at one time: a job beyond it
+ * certainly does not fit. The verdict is that of the simulated allocator (exec/hbm.h), as `flopcast run` finds it:
+ * fragmentation is in it. A run without noise, in which one rank stands for all, is enough unless a cudaMalloc fails in
+ * it: then ranks differ, and the run with the point's own noise decides (exec/exec.h says why).
  *
- * Where that would take long (hundreds of GPUs, tens of 10^9 parameters), the search is content with the largest
- * micro-batch that needs no second cudaMalloc, if there is one.
+ * The search begins at the largest micro-batch by the peak and goes down. Where noise would take long (hundreds of
+ * GPUs, tens of 10^9 parameters), it is content with the largest micro-batch that needs no second cudaMalloc, if there
+ * is one.
  *
  * By fragmentation a smaller micro-batch can fail where a larger one fits. So the search looks a few micro-batches
  * beyond the border that it finds (as long as what they need would fit without gaps); what lies still farther is
@@ -13,12 +15,19 @@
 #ifndef FLOPCAST_SCENARIO_FIT_H
 #define FLOPCAST_SCENARIO_FIT_H
 
+#include "exec/peak.h"
 #include "scenario/scenario.h"
 
 /* A point of no file: defaults with this strategy, and noise as the cluster has it. STATUS_INPUT: there can be no
  * such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why. */
 enum status fit_point(struct scenario_point *out, const struct hw *hw, const struct model *model,
     const struct strategy_options *strategy, int64_t gpus, struct diag *diag);
+
+/* The peak of the point's plan; STATUS_INPUT: it cannot be compiled, diag says why. */
+enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag);
+
+/* The largest micro-batch up to `most` whose peak is within the GPU's capacity; 0: not even one sequence. */
+int64_t fit_largest_by_peak(const struct scenario_point *point, int64_t most);
 
 /* FIT_RETRIES: it fits, but without noise a cudaMalloc fails and is tried again, which takes time. FIT_FRAGMENTED: out
  * of memory, though all that is needed at one time would fit. FIT_OOM: out of memory, and so is what needs more. */
@@ -31,8 +40,7 @@ enum fit_verdict fit_verdict(const struct scenario_point *point);
 
 struct fit_search {
     struct scenario_point point; /* its micro-batch does not matter */
-    int64_t guess;               /* where the search begins */
-    int64_t most;                /* where it ends */
+    int64_t most;                /* where the search ends */
     int64_t micro_batch;         /* found: the largest that fits; 0: none does */
     bool retries;                /* found: it is FIT_RETRIES */
 };

@@ -1,49 +1,12 @@
 #include "scenario/tune.h"
 
 #include "scenario/file.h"
-#include "strategy/footprint.h"
+#include "scenario/fit.h"
 
-#include <math.h>
 #include <string.h>
 
 const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {
     [TUNE_RAN] = "ran", [TUNE_OOM] = "oom", [TUNE_PRUNED] = "pruned", [TUNE_LEFT_OUT] = "left_out"};
-
-/* tests/law/test_footprint.c holds the closed form to within 1 % of the simulated peak. */
-static const double TUNE_SLACK = 0.99;
-
-static int64_t sharding_group(const struct scenario_point *point)
-{
-    const struct strategy_options *strategy = &point->options.strategy;
-    int sharding = strategy->fsdp.sharding_strategy;
-    int64_t group = strategy->fsdp.sharding_group_size;
-    if (strategy->kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2))
-        return group ? group : hw_gpus_per_node(&point->hw);
-    if (strategy->kind == STRATEGY_INTERNEVO)
-        return internevo_zero1_size(&strategy->internevo, point->options.cluster.gpus);
-    return point->options.cluster.gpus;
-}
-
-/* A lower bound of what the point takes. Checkpointing of some ops is taken for that of all. */
-static double least_bytes(const struct scenario_point *point)
-{
-    const struct strategy_options *strategy = &point->options.strategy;
-    struct footprint_options options = footprint_options_of(strategy, sharding_group(point));
-    struct arena scratch = ARENA_INIT;
-    if (options.checkpointing != CHECKPOINT_NONE)
-        options.checkpointing = CHECKPOINT_FULL;
-    struct footprint f = footprint_of(point->model.params, &point->model, &options, &scratch);
-    arena_release(&scratch);
-    return TUNE_SLACK * (f.weights + f.optimizer + f.tables + fmax(f.gradients, f.activations));
-}
-
-static bool can_fit(const struct tune_candidate *candidate)
-{
-    const struct hw *hw = &candidate->point.hw;
-    double nccl = candidate->point.options.cluster.gpus > 1 ? hw->node.nccl_bytes.value : 0;
-    double room = hw->gpu.hbm_capacity.value - hw->gpu.context_bytes.value - nccl;
-    return candidate->least_bytes <= room;
-}
 
 /* What is searched, unless --set says it. */
 enum searched {
@@ -126,25 +89,14 @@ struct search {
     bool accum_set, device_set;
 };
 
-/* The strategy cannot do it, or host memory is too small for what it offloads, which only the plan knows. */
-static bool refused(const struct search *search, const struct scenario_point *point)
+/* A combination that cannot be; of the first one the reason is kept. */
+static void refuse(const struct search *search, const struct diag *diag)
 {
-    struct diag diag = DIAG_INIT;
-    struct footprint_options options = footprint_options_of(&point->options.strategy, 1);
-    check_point(point, &diag);
-    if (diag.n_errors == 0 && options.offload) {
-        struct arena scratch = ARENA_INIT;
-        struct plan plan = {0};
-        scenario_compile(&plan, point, &scratch, &diag);
-        plan_release(&plan);
-        arena_release(&scratch);
-    }
-    if (diag.n_errors > 0 && search->out->n_refused++ == 0) {
-        int length = 0;
-        const char *reason = diag_first(&diag, &length);
-        search->out->refusal = arena_printf(search->arena, "%.*s", length, reason);
-    }
-    return diag.n_errors > 0;
+    if (search->out->n_refused++ > 0)
+        return;
+    int length = 0;
+    const char *reason = diag_first(diag, &length);
+    search->out->refusal = arena_printf(search->arena, "%.*s", length, reason);
 }
 
 /* The global batch, where one is asked for, by what the scenario accumulates by. false: not with this micro-batch. */
@@ -175,16 +127,15 @@ static bool set_steps(const struct search *search, struct train_options *train, 
 
 static void add(const struct search *search, struct scenario_point point)
 {
-    if (!set_steps(search, &point.options.strategy.train, point.options.cluster.gpus) || refused(search, &point))
+    struct diag diag = DIAG_INIT;
+    if (!set_steps(search, &point.options.strategy.train, point.options.cluster.gpus))
         return;
-    struct tune_candidate candidate = {.point = point,
-        .state = TUNE_LEFT_OUT,
-        .least_bytes = least_bytes(&point),
-        .base = search->base,
-        .represents = -1};
-    if (!can_fit(&candidate))
-        candidate.state = TUNE_PRUNED;
-    vec_push(&search->out->candidates, candidate);
+    check_point(&point, &diag);
+    if (diag.n_errors > 0)
+        refuse(search, &diag);
+    else
+        vec_push(&search->out->candidates,
+            ((struct tune_candidate){.point = point, .base = search->base, .represents = -1}));
 }
 
 static void add_prefetches(const struct search *search, struct scenario_point point)
@@ -291,6 +242,43 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
     }
 }
 
+static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
+{
+    struct exec_peak peak;
+    if (fit_peak(&peak, &candidate->point, diag) != STATUS_OK)
+        return false;
+    candidate->least_bytes = peak.total_bytes - peak.category_bytes[HBM_CONTEXT] - peak.category_bytes[HBM_NCCL];
+    bool fits = peak.total_bytes <= candidate->point.hw.gpu.hbm_capacity.value;
+    candidate->state = fits ? TUNE_LEFT_OUT : TUNE_PRUNED;
+    return true;
+}
+
+/* Those whose host memory is too small for what they offload, which only the plan knows, go. */
+static void find_peaks(const struct search *search)
+{
+    struct tune *tune = search->out;
+    bool *possible = xcalloc((size_t)tune->candidates.n + 1, sizeof *possible);
+    int n = tune->candidates.n;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int i = 0; i < n; i++) {
+        struct diag diag = DIAG_INIT;
+        possible[i] = find_peak(&tune->candidates.at[i], &diag);
+    }
+    tune->candidates.n = 0;
+    for (int i = 0; i < n; i++) {
+        struct diag diag = DIAG_INIT;
+        if (possible[i]) {
+            tune->candidates.at[tune->candidates.n++] = tune->candidates.at[i];
+        } else {
+            find_peak(&tune->candidates.at[i], &diag);
+            refuse(search, &diag);
+        }
+    }
+    free(possible);
+}
+
 void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena)
 {
@@ -318,6 +306,7 @@ void tune_candidates(
             search.base = i;
             add_batch(&search, &bases.at[i], batch, batch == 1);
         }
+    find_peaks(&search);
     vec_free(&bases);
     vec_free(&texts);
 }

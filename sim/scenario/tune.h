@@ -16,10 +16,8 @@
  * Combinations that the strategy refuses (ZeRO without FP32 master weights, a group that does not divide the job,
  * more in host memory than a node has) are no candidates; they are counted.
  *
- * Pruned before simulating: what certainly does not fit, by the closed form of strategy/footprint.h: weights, optimizer
- * and the larger of gradients and activations are there at one time, and tests/law holds the closed form to within
- * TUNE_SLACK of the simulated peak. The rest is simulated with all noise off, so that ranks are alike and one is
- * simulated for all; the simulated allocator decides what fits.
+ * Pruned before simulating: what certainly does not fit, by the peak of its plan (exec/peak.h). The rest is simulated
+ * with all noise off, so that ranks are alike and one is simulated for all; the simulated allocator decides what fits.
  *
  * Noise does not cost every candidate the same: where cudaMalloc is tried again, ranks drain their GPUs one after the
  * other and wait for each other, so a candidate can be first without noise and last with it. Finalists are therefore
@@ -55,7 +53,7 @@ extern const char *const tune_state_names[TUNE_STATE_COUNT + 1]; /* "ran", "oom"
 struct tune_candidate {
     struct scenario_point point; /* with the scenario's noise */
     enum tune_state state;       /* of a finalist: with noise */
-    double least_bytes;          /* closed form: what it takes at the least, context and NCCL left out */
+    double least_bytes;          /* peak of its plan, context and NCCL left out */
     struct tune_rates quiet;     /* without noise; TUNE_RAN, and finalists that are out of memory with it */
     struct tune_rates noisy;     /* with it; finalists that ran */
     bool finalist;

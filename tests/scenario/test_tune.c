@@ -157,42 +157,6 @@ static void pruning_is_sound_with_offload(void **state)
     assert_sound(BASE QUIET, offload, 3);
 }
 
-/* How many bytes a parameter the bound counts on 32 GPUs at a batch of one token. FP32 weights, gradients and two
- * moments of AdamW are 4 + 4 + 8 bytes. FSDP shards all of them over its group (0: a node of 8), InternEvo the moments
- * over its own. */
-static void state_is_shared_out_over_the_group(void **state)
-{
-    (void)state;
-    static const struct {
-        struct scenario_override set[3];
-        double bytes;
-    } cases[] = {
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "FULL_SHARD"}, {"fsdp.sharding_group_size", "0"}}, 16. / 32},
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"fsdp.sharding_group_size", "0"}},
-            16. / 8},
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "HYBRID_SHARD"}, {"fsdp.sharding_group_size", "16"}},
-            16. / 16},
-        {{{"strategy", "fsdp"}, {"fsdp.sharding_strategy", "_HYBRID_SHARD_ZERO2"}, {"fsdp.sharding_group_size", "0"}},
-            16. / 8},
-        {{{"strategy", "internevo"}, {"train.precision", "fp32"}, {"internevo.zero1", "8"}}, 8 + 8. / 8},
-        {{{"strategy", "internevo"}, {"train.precision", "fp32"}, {"internevo.zero1", "-1"}}, 8 + 8. / 32},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct scenario_override set[6] = {{"cluster.gpus", "32"}, {"train.micro_batch", "1"}, {"train.seq_len", "1"}};
-        memcpy(set + 3, cases[i].set, sizeof cases[i].set);
-        struct tune tune;
-        struct loaded *loaded = load_text(BASE, set, 6);
-        assert_int_equal(loaded->diag.n_errors, 0);
-        tune_candidates(&tune, &loaded->set, &(struct tune_options){1, 0, 0}, &loaded->arena);
-        assert_true(tune.candidates.n > 0);
-        double params = (double)loaded->set.points[0].model.params;
-        /* The bound is 1 % below the closed form; shards are rounded up to whole elements. */
-        assert_near(tune.candidates.at[0].least_bytes / 0.99 / params, cases[i].bytes, 1e-3 * cases[i].bytes);
-        vec_free(&tune.candidates);
-        unload(loaded);
-    }
-}
-
 /* A candidate's settings over the same file give the same step, to the picosecond. */
 static void settings_give_back_the_candidate(void **state)
 {
@@ -343,7 +307,6 @@ int main(void)
         cmocka_unit_test(accumulation_of_the_scenario_is_kept),
         cmocka_unit_test(pruning_is_sound),
         cmocka_unit_test(pruning_is_sound_with_offload),
-        cmocka_unit_test(state_is_shared_out_over_the_group),
         cmocka_unit_test(settings_give_back_the_candidate),
         cmocka_unit_test(ranks),
         cmocka_unit_test(noise_decides),
