@@ -24,7 +24,7 @@ static bool is_ddp(const struct scenario_point *point)
 static bool clips(const struct scenario_point *point)
 {
     const struct strategy_options *strategy = &point->options.strategy;
-    return strategy_clips_by_torch(strategy->kind) || !strategy->train.clip_grad_norm;
+    return strategy_clips_by_option(strategy) || !strategy->train.clip_grad_norm;
 }
 
 static bool may_decay(const struct scenario_point *point)

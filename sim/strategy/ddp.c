@@ -40,9 +40,9 @@ struct ddp {
     VEC(struct bucket) buckets; /* of the step, in the order in which they were sent */
     VEC(int) sent;              /* tensors in the order in which they came into buckets */
     int filling;                /* the first of those in the bucket that is filling */
-    bool first_micro_step, synchronises;
-    bool reducer; /* there is one */
-    bool views;   /* gradients live in the buckets */
+    int *casts;                 /* by layer: autocast's copies of its weights, or PLAN_NO_OP */
+    bool reducer;               /* there is one */
+    bool views;                 /* gradients live in the buckets */
 };
 
 /* A collective of DDP's; one rank has the host's part of it. */
@@ -113,7 +113,7 @@ static void grad_ready(void *self, int tensor)
     int64_t bytes = at->numel * emit->master_bytes;
     if (emit->param_bytes != emit->master_bytes)
         stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
-    if (!ddp->first_micro_step || !ddp->options->zero_grad)
+    if (!emit->on_first || !ddp->options->zero_grad)
         stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
     if (!ddp->options->zero_grad) {
         plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
@@ -123,7 +123,7 @@ static void grad_ready(void *self, int tensor)
         update_now(ddp, tensor);
         return;
     }
-    if (!ddp->synchronises || !ddp->reducer)
+    if (!emit->on_last || !ddp->reducer)
         return;
     stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
     if (ddp->views) {
@@ -148,8 +148,9 @@ static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
         stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
 }
 
-static void broadcast_buffers(struct ddp *ddp)
+static void step_begins(void *self)
 {
+    struct ddp *ddp = self;
     const struct model *model = ddp->emit->model;
     if (!ddp->reducer || !ddp->options->broadcast_buffers || model->n_batch_norms == 0)
         return;
@@ -159,29 +160,19 @@ static void broadcast_buffers(struct ddp *ddp)
     broadcast(ddp, "num_batches_tracked", model->n_batch_norms, model->n_batch_norms * (int64_t)sizeof(int64_t));
 }
 
-static void micro_step(struct ddp *ddp)
+static void before_forward(void *self, int segment)
 {
-    struct emit *emit = ddp->emit;
-    int *copies = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
-    for (int u = 0; u < emit->model->n_layers; u++)
-        copies[u] = PLAN_NO_OP;
-    emit->builder.phase = PHASE_FORWARD;
-    copies[0] = emit_autocast_weights(emit, 0);
-    for (int s = 0; s < emit->segments.n; s++) {
-        int layer = emit->segments.at[s].layer;
-        emit->builder.phase = PHASE_FORWARD;
-        if (layer != 0)
-            copies[layer] = emit_autocast_weights(emit, layer);
-        emit_forward(emit, s);
-    }
-    for (int s = emit->segments.n - 1; s >= 0; s--) {
-        int layer = emit->segments.at[s].layer;
-        emit_backward(emit, s);
-        if (layer != 0)
-            plan_free(&emit->builder, copies[layer], PLAN_NO_OP);
-    }
-    plan_free(&emit->builder, copies[0], PLAN_NO_OP);
-    emit_drop_outputs(emit);
+    struct ddp *ddp = self;
+    int layer = ddp->emit->segments.at[segment].layer;
+    if (emit_opens_layer(ddp->emit, segment))
+        ddp->casts[layer] = emit_autocast_weights(ddp->emit, layer);
+}
+
+static void after_backward(void *self, int segment)
+{
+    struct ddp *ddp = self;
+    if (emit_opens_layer(ddp->emit, segment))
+        plan_free(&ddp->emit->builder, ddp->casts[ddp->emit->segments.at[segment].layer], PLAN_NO_OP);
 }
 
 /* finalize_backward: bucket by bucket the compute stream waits for its reduction and copies the gradients back out of
@@ -220,31 +211,56 @@ static void setup_memory(struct ddp *ddp)
             ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
 }
 
-void compile_ddp(struct emit *emit)
+static void setup_single_device(void *self, struct emit *emit)
 {
-    struct ddp ddp = {.emit = emit, .options = &emit->options->ddp};
-    emit->self = &ddp;
-    emit->grad_begins = grad_begins;
-    emit->grad_ready = grad_ready;
-    ddp.reducer = emit->options->kind == STRATEGY_DDP && !emit_updates_in_backward(emit);
-    ddp.views = ddp.reducer && ddp.options->gradient_as_bucket_view;
-    ddp.grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
-    ddp.tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
-    ddp.group = plan_group(&emit->builder, "world", emit->gpus, 1);
-    setup_memory(&ddp);
-    plan_host(&emit->builder, "step", emit->options->host.step_s);
-    broadcast_buffers(&ddp);
-    for (int64_t m = 0; m < emit->micro_steps; m++) {
-        emit_micro_step(emit, m);
-        ddp.first_micro_step = m == 0;
-        ddp.synchronises = m + 1 == emit->micro_steps;
-        micro_step(&ddp);
-    }
-    finish_backward(&ddp);
-    emit_first_state(emit, ddp.tensors, ddp.n_tensors);
-    emit_optimizer(emit, ddp.tensors, ddp.n_tensors);
-    for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
-        plan_free(&emit->builder, ddp.grads[t], PLAN_NO_OP);
-    vec_free(&ddp.buckets);
-    vec_free(&ddp.sent);
+    struct ddp *ddp = self;
+    ddp->emit = emit;
+    ddp->options = &emit->options->ddp;
+    ddp->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
+    ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
+    ddp->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
+    ddp->group = plan_group(&emit->builder, "world", emit->gpus, 1);
+    setup_memory(ddp);
 }
+
+static void setup_ddp(void *self, struct emit *emit)
+{
+    struct ddp *ddp = self;
+    ddp->reducer = !emit_updates_in_backward(emit);
+    ddp->views = ddp->reducer && emit->options->ddp.gradient_as_bucket_view;
+    setup_single_device(self, emit);
+}
+
+static void step_ends(void *self)
+{
+    struct ddp *ddp = self;
+    struct emit *emit = ddp->emit;
+    finish_backward(ddp);
+    emit_first_state(emit, ddp->tensors, ddp->n_tensors);
+    emit_optimizer(emit, ddp->tensors, ddp->n_tensors);
+    for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
+        plan_free(&emit->builder, ddp->grads[t], PLAN_NO_OP);
+    vec_free(&ddp->buckets);
+    vec_free(&ddp->sent);
+}
+
+const struct data_parallel ddp_hooks = {.state_size = sizeof(struct ddp),
+    .label = "DDP",
+    .clips_by_option = true,
+    .setup = setup_ddp,
+    .step_begins = step_begins,
+    .before_forward = before_forward,
+    .after_backward = after_backward,
+    .step_ends = step_ends,
+    .grad_begins = grad_begins,
+    .grad_ready = grad_ready};
+
+const struct data_parallel single_device_hooks = {.state_size = sizeof(struct ddp),
+    .label = "single device",
+    .clips_by_option = true,
+    .setup = setup_single_device,
+    .before_forward = before_forward,
+    .after_backward = after_backward,
+    .step_ends = step_ends,
+    .grad_begins = grad_begins,
+    .grad_ready = grad_ready};

@@ -53,109 +53,6 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
     return is_nf4(emit, tensor) ? llround(model_nf4_bytes(tensor->numel)) : tensor->numel * emit->param_bytes;
 }
 
-/* This rank's tables of embeddings, which no strategy touches. */
-static void keep_tables(struct emit *emit)
-{
-    int64_t bytes = model_table_bytes(&emit->model->shape, emit->gpus);
-    if (bytes == 0)
-        return;
-    plan_keep(&emit->builder, "tables", bytes, HBM_PARAMETERS);
-    plan_keep(&emit->builder, "tables/rowwise_adagrad", model_table_state_bytes(&emit->model->shape, emit->gpus),
-        HBM_OPTIMIZER);
-}
-
-/* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
-static void load_batch(struct emit *emit, int64_t batch)
-{
-    int handed_over = emit->builder.plan->ops.n, decoded = handed_over + 1;
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next", kernel_stream(KERNEL_COPY, 0, 0, 0),
-        emit->options->host.kernel_issue_s);
-    plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
-    plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
-        (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->gpus)}, 0);
-}
-
-/* The segments of a micro-step. Between micro-steps nothing that they keep lives. */
-static void lay_out_segments(struct emit *emit)
-{
-    model_segments(&emit->segments, emit->model, &emit->workload, emit->arena);
-    emit->saved = ARENA_ARRAY(emit->arena, int *, emit->segments.n);
-    for (int s = 0; s < emit->segments.n; s++) {
-        int n = emit->segments.at[s].program->n_activations;
-        emit->saved[s] = ARENA_ARRAY(emit->arena, int, n);
-        for (int a = 0; a < n; a++)
-            emit->saved[s][a] = PLAN_NO_OP;
-    }
-}
-
-void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct arena *arena)
-{
-    const struct train_options *train = &options->train;
-    struct model *adapted = ARENA_NEW(arena, struct model);
-    model_adapt(adapted, model, train->lora_rank, train->lora_targets, arena);
-    *emit = (struct emit){.options = options,
-        .model = adapted,
-        .hw = hw,
-        .arena = arena,
-        .gpus = gpus,
-        .exchange_stream = STREAM_COMM,
-        .norm_group = PLAN_NO_OP};
-    int precision = train->precision;
-    emit->workload = strategy_workload(options, adapted);
-    emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
-    emit->step_bytes = precision == PRECISION_BF16_MASTER ? 4 : emit->master_bytes;
-    emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
-    int64_t batch = train->device_batch > 0 ? train->device_batch : train->micro_batch * train->grad_accum;
-    emit->micro_steps = strategy_micro_steps(train);
-    emit->last_micro_batch = batch - (emit->micro_steps - 1) * train->micro_batch;
-    plan_begin(&emit->builder, plan, gpus);
-    keep_tables(emit);
-    if (quantity_is_set(hw->gpu.step_pause))
-        plan_host(&emit->builder, "step_pause", hw->gpu.step_pause.value);
-    if (train->decode_images)
-        load_batch(emit, batch);
-    plan->samples = (double)batch;
-    lay_out_segments(emit);
-    emit->caches = ARENA_ARRAY(arena, int, emit->segments.n);
-    emit->blocks = ARENA_ARRAY(arena, int, emit->segments.n);
-    for (int s = 0; s < emit->segments.n; s++) {
-        emit->blocks[s] = (s > 0 ? emit->blocks[s - 1] : 0) + emit->segments.at[s].program->reruns;
-        emit->caches[s] = PLAN_NO_OP;
-    }
-}
-
-void emit_micro_step(struct emit *emit, int64_t micro_step)
-{
-    struct plan *plan = emit->builder.plan;
-    if (micro_step + 1 == emit->micro_steps && emit->last_micro_batch != emit->workload.micro_batch) {
-        emit->workload.micro_batch = emit->last_micro_batch;
-        lay_out_segments(emit); /* of other kernels, too: which products take FP8 hangs on the tokens */
-        if (emit->segments_change)
-            emit->segments_change(emit->self);
-    }
-    plan->model_flop += model_step_flop(&emit->segments);
-    plan->tokens += (double)model_tokens(emit->model, &emit->workload);
-}
-
-void emit_end(struct emit *emit)
-{
-    struct plan *plan = emit->builder.plan;
-    if (quantity_is_set(emit->hw->gpu.step_pause))
-        plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
-    for (int i = 0; i < plan->ops.n; i++) {
-        if (plan->ops.at[i].kind != OP_KERNEL)
-            continue;
-        const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
-        if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
-            plan->hardware_flop += work->flop;
-    }
-    plan_end(&emit->builder);
-    index_free(&emit->names);
-    vec_free(&emit->made);
-}
-
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
@@ -175,18 +72,11 @@ bool emit_skips(const struct emit *emit, int segment, int k)
            keeps(emit, segment, k);
 }
 
-void emit_link_steps(struct emit *emit, plan_wait last)
+/* A hook about a parameter of a segment, -1: none. */
+static void call(struct emit *emit, void (*hook)(void *, int), const struct model_segment *at, int param)
 {
-    struct plan *plan = emit->builder.plan;
-    for (int w = 0; w < plan->waits.n; w++)
-        if (plan->waits.at[w] == EMIT_LAST_STEP)
-            plan->waits.at[w] = PLAN_PREVIOUS_STEP + last;
-}
-
-static void tell(struct emit *emit, void (*told)(void *, int), const struct model_segment *at, int param)
-{
-    if (told && param >= 0)
-        told(emit->self, at->tensor_base + param);
+    if (hook && param >= 0)
+        hook(emit->state, at->tensor_base + param);
 }
 
 static void birth(struct emit *emit, int segment, int activation)
@@ -219,9 +109,9 @@ static void launch(struct emit *emit, const struct model_segment *at, const stru
 
 static void forward_kernel(struct emit *emit, const struct model_segment *at, const struct model_kernel *kernel)
 {
-    tell(emit, emit->param_needed, at, kernel->param_use);
+    call(emit, emit->hooks->param_needed, at, kernel->param_use);
     launch(emit, at, kernel, emit->options->host.kernel_issue_s);
-    tell(emit, emit->param_used, at, kernel->param_use);
+    call(emit, emit->hooks->param_used, at, kernel->param_use);
 }
 
 int emit_autocast_weights(struct emit *emit, int layer)
@@ -243,27 +133,30 @@ int emit_autocast_weights(struct emit *emit, int layer)
     return copy;
 }
 
-/* FIRST: autograd records nothing, the output stays. RECORDED: nor goes what backward needs. AGAIN: as that, and what
- * was kept is not computed again; the output has been made before. */
-enum pass { FIRST, RECORDED, AGAIN };
+enum pass {
+    PASS_NO_GRAD,   /* autograd records nothing: only the output stays, and what selective checkpointing keeps */
+    PASS_SAVE,      /* what backward needs stays, too */
+    PASS_RECOMPUTE, /* as PASS_SAVE; what was kept is not computed again, the output is there already */
+};
 
 static void forward_kernels(struct emit *emit, int segment, enum pass pass)
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
-    bool early = pass == AGAIN && emit->options->train.checkpoint_early_stop;
+    bool early = pass == PASS_RECOMPUTE && emit->options->train.checkpoint_early_stop;
     for (int k = 0; k < (early ? program->n_rerun : program->n_forward); k++) {
         for (int a = 0; a < program->n_activations; a++)
             if (!program->activations[a].born_in_backward && program->activations[a].born == k &&
                 emit->saved[segment][a] == PLAN_NO_OP)
                 birth(emit, segment, a);
-        if (pass != AGAIN || !emit_skips(emit, segment, k))
+        if (pass != PASS_RECOMPUTE || !emit_skips(emit, segment, k))
             forward_kernel(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
-            if (tensor->born_in_backward || tensor->forward_last != k || (pass != AGAIN && a == program->output))
+            if (tensor->born_in_backward || tensor->forward_last != k ||
+                (pass != PASS_RECOMPUTE && a == program->output))
                 continue;
-            bool needed = pass == FIRST ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
+            bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
             if (!needed)
                 death(emit, segment, a);
         }
@@ -283,7 +176,7 @@ static void drop_input(struct emit *emit, int segment)
 void emit_forward(struct emit *emit, int segment)
 {
     emit->builder.phase = PHASE_FORWARD;
-    forward_kernels(emit, segment, emit_recomputes(emit, segment) ? FIRST : RECORDED);
+    forward_kernels(emit, segment, emit_recomputes(emit, segment) ? PASS_NO_GRAD : PASS_SAVE);
     drop_input(emit, segment);
     int layer = emit->segments.at[segment].layer;
     bool saved = !emit_recomputes(emit, segment) && model_cache_is_saved(emit->model, &emit->workload);
@@ -306,8 +199,8 @@ static void backward_kernels(struct emit *emit, int segment)
     const struct model_program *program = at->program;
     for (int k = 0; k < program->n_backward; k++) {
         const struct model_kernel *kernel = &program->backward[k];
-        tell(emit, emit->param_needed, at, kernel->param_use);
-        tell(emit, emit->grad_begins, at, kernel->param_grad);
+        call(emit, emit->hooks->param_needed, at, kernel->param_use);
+        call(emit, emit->hooks->grad_begins, at, kernel->param_grad);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].born_in_backward && program->activations[a].born == k &&
                 emit->saved[segment][a] == PLAN_NO_OP)
@@ -316,8 +209,8 @@ static void backward_kernels(struct emit *emit, int segment)
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].backward_last == k && a != program->input_grad)
                 death(emit, segment, a);
-        tell(emit, emit->param_used, at, kernel->param_use);
-        tell(emit, emit->grad_ready, at, kernel->param_grad);
+        call(emit, emit->hooks->param_used, at, kernel->param_use);
+        call(emit, emit->hooks->grad_ready, at, kernel->param_grad);
     }
 }
 
@@ -343,7 +236,7 @@ void emit_backward(struct emit *emit, int segment)
             emit->saved[segment][program->output] = PLAN_NO_OP;
         }
         emit->builder.phase = PHASE_RECOMPUTE;
-        forward_kernels(emit, segment, AGAIN);
+        forward_kernels(emit, segment, PASS_RECOMPUTE);
     }
     emit->builder.phase = PHASE_BACKWARD;
     backward_kernels(emit, segment);

@@ -1,9 +1,46 @@
-/* Private to strategy/: what all strategies share: the kernels of segments with the life of their tensors, and the
- * optimizer. */
+/* Private to strategy/: one step as a plan.
+ *
+ * emit_step() goes through the cells of a schedule and emits, segment by segment, the kernels of the forward and the
+ * backward pass with the life of their tensors. What depends on where parameters, gradients and optimizer state lie is
+ * up to the hooks of struct data_parallel, which it calls at fixed points. A strategy is such a table of hooks: a file
+ * that defines one, and its line in STRATEGIES. */
 #ifndef FLOPCAST_STRATEGY_EMIT_H
 #define FLOPCAST_STRATEGY_EMIT_H
 
+#include "strategy/schedule.h"
 #include "strategy/strategy.h"
+
+struct emit;
+
+/* A strategy of data parallelism. self: its state, zeroed before setup, from which on it knows emit. A hook may be
+ * NULL: nothing to do. In the order in which a step comes to them: */
+struct data_parallel {
+    size_t state_size;
+    /* As results call it: label, or by its options. */
+    const char *label, *(*label_of)(const struct strategy_options *);
+    bool clips_by_option; /* see strategy_clips_by_option() */
+    /* What is there for the whole run; what is left over from the step before. */
+    void (*setup)(void *self, struct emit *emit);
+    void (*step_begins)(void *self);
+    void (*forward_begins)(void *self); /* of a micro-batch: emit->on_first and on_last are set */
+    void (*before_forward)(void *self, int segment);
+    void (*after_forward)(void *self, int segment);
+    void (*before_backward)(void *self, int segment);
+    void (*after_backward)(void *self, int segment);
+    void (*backward_ends)(void *self); /* of a micro-batch; its outputs are gone */
+    void (*step_ends)(void *self);     /* the optimizer, and the state's arrays */
+    /* Within a segment, before and after a kernel that uses a parameter tensor (index in model->tensors), and before
+     * and after a backward kernel that completes its gradient. */
+    void (*param_needed)(void *self, int tensor);
+    void (*param_used)(void *self, int tensor);
+    void (*grad_begins)(void *self, int tensor);
+    void (*grad_ready)(void *self, int tensor);
+};
+
+/* By enum strategy_kind. */
+extern const struct data_parallel *const strategies[];
+#define STRATEGY_DECLARATION(kind, name, hooks) extern const struct data_parallel hooks;
+STRATEGIES(STRATEGY_DECLARATION)
 
 struct emit_name {
     int layer;
@@ -17,40 +54,32 @@ struct emit {
     const struct hw *hw;
     struct arena *arena;
     int gpus;
-    struct model_workload workload; /* of the micro-step that is emitted */
+    const struct data_parallel *hooks;
+    void *state;                    /* theirs */
+    struct model_workload workload; /* of the micro-batch that is emitted */
     struct model_segments segments;
-    int64_t micro_steps, last_micro_batch;
-    int64_t master_bytes; /* a parameter as it is kept: 4, or 2 in BF16 */
-    int64_t step_bytes;   /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
-    int64_t param_bytes;  /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
-    plan_wait exchange;   /* the last all_to_all of features, see model_kernel.exchange_bytes */
-    int norm_group;       /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */
+    int micro_batches;
+    int64_t last_micro_batch; /* its sequences */
+    bool on_first, on_last;   /* micro-batch of the step */
+    int64_t master_bytes;     /* a parameter as it is kept: 4, or 2 in BF16 */
+    int64_t step_bytes;       /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
+    int64_t param_bytes;      /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
+    plan_wait exchange;       /* the last all_to_all of features, see model_kernel.exchange_bytes */
+    int norm_group;           /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */
     enum plan_stream exchange_stream; /* STREAM_COMM, unless the strategy says another */
     struct index names;               /* of what emit_name made */
     VEC(struct emit_name) made;
     int *caches; /* by segment: past_key_values, see train_options.use_cache */
     int *blocks; /* by segment: blocks up to this one */
     int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others */
-    /* Told before and after a backward kernel that completes the gradient of a parameter tensor (index in
-     * model->tensors). */
-    void (*grad_begins)(void *self, int tensor);
-    void (*grad_ready)(void *self, int tensor);
-    /* Told before and after a kernel that uses such a tensor; NULL: nobody wants to know. */
-    void (*param_needed)(void *self, int tensor);
-    void (*param_used)(void *self, int tensor);
-    /* Told when a micro-step has other segments than the one before; NULL: nobody wants to know. */
-    void (*segments_change)(void *self);
-    void *self;
 };
 
-void emit_begin(struct emit *emit, struct plan *plan, const struct strategy_options *options, const struct model *model,
+/* The whole step. */
+void emit_step(struct plan *plan, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct arena *arena);
-/* Before each of emit->micro_steps: the last one may have fewer sequences (train_options.device_batch), hence segments
- * of its own: smaller, and with other kernels where those depend on the number of tokens (model/tape.h on FP8). */
-void emit_micro_step(struct emit *emit, int64_t micro_step);
-/* What hw_gpu.step_pause says stands at both ends: the step begins with the pause and ends with the wait. emit_end also
- * sums up the flop of kernels. */
-void emit_end(struct emit *emit);
+
+/* Is it the first segment in forward, hence the last in backward, of its layer? The root has several. */
+bool emit_opens_layer(const struct emit *emit, int segment);
 
 /* Activation checkpointing: is the segment a block that runs again; does it leave kernel k of its forward pass out,
  * because what that computes was kept or comes too late to be needed? */
@@ -100,11 +129,5 @@ void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel);
 /* Waits on an op of the step before whose number is not known yet are written as this; emit_link_steps puts it in. */
 enum { EMIT_LAST_STEP = PLAN_PREVIOUS_STEP };
 void emit_link_steps(struct emit *emit, plan_wait last);
-
-/* The strategies. */
-void compile_fsdp(struct emit *emit);
-void compile_ddp(struct emit *emit);
-void compile_deepspeed(struct emit *emit);
-void compile_internevo(struct emit *emit);
 
 #endif

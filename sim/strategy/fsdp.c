@@ -69,8 +69,8 @@ static void wait_for_computation(struct fsdp *fsdp)
     enum plan_stream stream = unshard_stream(fsdp);
     if (!gathers(fsdp))
         return;
-    plan_stream_wait(builder, stream, fsdp->first_micro_step ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
-    if (!fsdp->first_micro_step)
+    plan_stream_wait(builder, stream, fsdp->emit->on_first ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
+    if (!fsdp->emit->on_first)
         plan_stream_wait(builder, stream, plan_last_op(builder, STREAM_POST));
 }
 
@@ -172,7 +172,7 @@ static void reshard(struct fsdp *fsdp, int layer)
 static void reshard_after_backward(struct fsdp *fsdp, int layer)
 {
     bool kept =
-        fsdp->options->version == 1 && fsdp_shards(fsdp) && !fsdp->synchronises && !reshards_after_forward(fsdp);
+        fsdp->options->version == 1 && fsdp_shards(fsdp) && !fsdp_synchronises(fsdp) && !reshards_after_forward(fsdp);
     if (!kept)
         reshard(fsdp, layer);
 }
@@ -209,77 +209,73 @@ static int neighbour(const struct emit *emit, int segment, int direction)
     return 0;
 }
 
-static void forward(struct fsdp *fsdp)
+static void before_forward(void *self, int segment)
 {
-    struct emit *emit = fsdp->emit;
-    emit->builder.phase = PHASE_FORWARD;
-    hook(fsdp, 0, "pre_forward");
-    wait_for_computation(fsdp);
-    unshard(fsdp, 0);
-    wait_unsharded(fsdp, 0);
-    cast_unit(fsdp, 0);
-    for (int s = 0; s < emit->segments.n; s++) {
-        int layer = emit->segments.at[s].layer;
-        if (layer == 0) {
-            emit_forward(emit, s);
-            continue;
-        }
-        hook(fsdp, layer, "pre_forward");
-        unshard(fsdp, layer);
-        wait_unsharded(fsdp, layer);
-        int next = fsdp->options->forward_prefetch ? neighbour(emit, s, 1) : 0;
-        if (next)
-            unshard(fsdp, next);
-        cast_unit(fsdp, layer);
-        emit_forward(emit, s);
-        if (emit_recomputes(emit, s))
-            drop_cast(fsdp, layer);
-        hook(fsdp, layer, "post_forward");
-        if (reshards_after_forward(fsdp))
-            reshard(fsdp, layer);
-    }
-    let_go_of_gathered(fsdp);
+    struct fsdp *fsdp = self;
+    int unit = fsdp->emit->segments.at[segment].layer;
+    if (!emit_opens_layer(fsdp->emit, segment))
+        return;
+    hook(fsdp, unit, "pre_forward");
+    if (unit == 0)
+        wait_for_computation(fsdp);
+    unshard(fsdp, unit);
+    wait_unsharded(fsdp, unit);
+    int next = unit != 0 && fsdp->options->forward_prefetch ? neighbour(fsdp->emit, segment, 1) : 0;
+    if (next)
+        unshard(fsdp, next);
+    cast_unit(fsdp, unit);
 }
 
-static void backward_block(struct fsdp *fsdp, int segment)
+static void after_forward(void *self, int segment)
 {
-    struct emit *emit = fsdp->emit;
-    int layer = emit->segments.at[segment].layer, next = neighbour(emit, segment, -1);
-    hook(fsdp, layer, "pre_backward");
-    unshard(fsdp, layer);
-    wait_unsharded(fsdp, layer);
+    struct fsdp *fsdp = self;
+    int unit = fsdp->emit->segments.at[segment].layer;
+    if (unit != 0) {
+        if (emit_recomputes(fsdp->emit, segment))
+            drop_cast(fsdp, unit);
+        hook(fsdp, unit, "post_forward");
+        if (reshards_after_forward(fsdp))
+            reshard(fsdp, unit);
+    }
+    if (segment + 1 == fsdp->emit->segments.n)
+        let_go_of_gathered(fsdp);
+}
+
+static void before_backward(void *self, int segment)
+{
+    struct fsdp *fsdp = self;
+    int unit = fsdp->emit->segments.at[segment].layer, next = neighbour(fsdp->emit, segment, -1);
+    if (unit == 0) /* the root has stayed gathered */
+        return;
+    hook(fsdp, unit, "pre_backward");
+    unshard(fsdp, unit);
+    wait_unsharded(fsdp, unit);
     if (next && fsdp->options->backward_prefetch == BACKWARD_PRE)
         unshard(fsdp, next);
-    if (emit_recomputes(emit, segment))
-        cast_unit(fsdp, layer);
-    emit_backward(emit, segment);
-    drop_cast(fsdp, layer);
-    fsdp_join_gradients(fsdp, layer);
-    hook(fsdp, layer, "post_backward");
-    reshard_after_backward(fsdp, layer);
-    if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
-        unshard(fsdp, next);
-    fsdp_reduce(fsdp, layer);
+    if (emit_recomputes(fsdp->emit, segment))
+        cast_unit(fsdp, unit);
 }
 
-static void backward(struct fsdp *fsdp)
+static void after_backward(void *self, int segment)
 {
-    struct emit *emit = fsdp->emit;
-    emit->builder.phase = PHASE_BACKWARD;
-    for (int s = emit->segments.n - 1; s >= 0; s--) {
-        if (emit->segments.at[s].layer == 0)
-            emit_backward(emit, s);
-        else
-            backward_block(fsdp, s);
-    }
-    drop_cast(fsdp, 0);
-    fsdp_join_gradients(fsdp, 0);
-    hook(fsdp, 0, "post_backward");
-    reshard_after_backward(fsdp, 0);
-    fsdp_reduce(fsdp, 0);
-    emit_drop_outputs(emit);
-    /* The final callback: the compute stream waits for the post-backward stream. */
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
+    struct fsdp *fsdp = self;
+    int unit = fsdp->emit->segments.at[segment].layer, next = neighbour(fsdp->emit, segment, -1);
+    if (!emit_opens_layer(fsdp->emit, segment))
+        return;
+    drop_cast(fsdp, unit);
+    fsdp_join_gradients(fsdp, unit);
+    hook(fsdp, unit, "post_backward");
+    reshard_after_backward(fsdp, unit);
+    if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
+        unshard(fsdp, next);
+    fsdp_reduce(fsdp, unit);
+}
+
+/* The final callback: the compute stream waits for the post-backward stream. */
+static void backward_ends(void *self)
+{
+    struct fsdp *fsdp = self;
+    plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, plan_last_op(&fsdp->emit->builder, STREAM_POST));
     fsdp_let_go_of_input(fsdp);
 }
 
@@ -374,36 +370,50 @@ static void setup_units(struct fsdp *fsdp)
         fsdp->tensor_grads[t] = PLAN_NO_OP;
 }
 
-void compile_fsdp(struct emit *emit)
+static void setup(void *self, struct emit *emit)
 {
-    struct fsdp fsdp = {.emit = emit,
+    struct fsdp *fsdp = self;
+    *fsdp = (struct fsdp){.emit = emit,
         .options = &emit->options->fsdp,
         .scattering = PLAN_NO_OP,
         .gathered = PLAN_NO_OP,
         .copied_out = PLAN_NO_OP};
-    emit->self = &fsdp;
-    emit->grad_begins = grad_begins;
-    emit->grad_ready = grad_ready;
-    setup_groups(&fsdp);
-    setup_units(&fsdp);
-    plan_host(&emit->builder, "step", emit->options->host.step_s);
-    for (int64_t m = 0; m < emit->micro_steps; m++) {
-        emit_micro_step(emit, m);
-        fsdp.first_micro_step = m == 0;
-        fsdp.synchronises = !fsdp.options->no_sync || m + 1 == emit->micro_steps;
-        forward(&fsdp);
-        backward(&fsdp);
-    }
-    if (fsdp_offloads(&fsdp))
-        emit_host_optimizer(emit, fsdp.shards, fsdp.n_shards, emit->options->train.optimizer_impl == OPTIMIZER_FUSED,
+    setup_groups(fsdp);
+    setup_units(fsdp);
+}
+
+static void step_ends(void *self)
+{
+    struct fsdp *fsdp = self;
+    struct emit *emit = fsdp->emit;
+    if (fsdp_offloads(fsdp))
+        emit_host_optimizer(emit, fsdp->shards, fsdp->n_shards, emit->options->train.optimizer_impl == OPTIMIZER_FUSED,
             plan_last_op(&emit->builder, STREAM_POST));
     else {
-        emit_first_state(emit, fsdp.shards, fsdp.n_shards);
-        emit_optimizer(emit, fsdp.shards, fsdp.n_shards);
+        emit_first_state(emit, fsdp->shards, fsdp->n_shards);
+        emit_optimizer(emit, fsdp->shards, fsdp->n_shards);
     }
     for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
-        plan_free(&emit->builder, fsdp.units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    bool on_compute = !emit_updates_in_backward(emit) && !fsdp_offloads(&fsdp);
+        plan_free(&emit->builder, fsdp->units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
+    bool on_compute = !emit_updates_in_backward(emit) && !fsdp_offloads(fsdp);
     emit_link_steps(emit, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
-    limiter_resolve(&fsdp.limiter, emit->builder.plan, fsdp.options->max_inflight_all_gathers);
+    limiter_resolve(&fsdp->limiter, emit->builder.plan, fsdp->options->max_inflight_all_gathers);
 }
+
+static const char *label_of(const struct strategy_options *options)
+{
+    return sharding_strategy_names[options->fsdp.sharding_strategy];
+}
+
+const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
+    .label_of = label_of,
+    .clips_by_option = true,
+    .setup = setup,
+    .before_forward = before_forward,
+    .after_forward = after_forward,
+    .before_backward = before_backward,
+    .after_backward = after_backward,
+    .backward_ends = backward_ends,
+    .step_ends = step_ends,
+    .grad_begins = grad_begins,
+    .grad_ready = grad_ready};

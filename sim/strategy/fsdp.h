@@ -33,9 +33,13 @@ struct fsdp {
     int scattering; /* fully_shard: the input of the reduce-scatter under way, or PLAN_NO_OP */
     plan_wait scattered;
     struct limiter limiter;
-    bool first_micro_step;
-    bool synchronises; /* this micro-step communicates gradients */
 };
+
+/* This micro-batch's gradients are communicated. */
+static inline bool fsdp_synchronises(const struct fsdp *fsdp)
+{
+    return !fsdp->options->no_sync || fsdp->emit->on_last;
+}
 
 static inline bool fsdp_shards(const struct fsdp *fsdp)
 {

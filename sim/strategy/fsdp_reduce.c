@@ -148,7 +148,7 @@ static struct outgoing copy_in(struct fsdp *fsdp, int layer)
 void fsdp_join_gradients(struct fsdp *fsdp, int layer)
 {
     struct fsdp_unit *unit = &fsdp->units[layer];
-    bool straight = fsdp_by_parameter(fsdp) && fsdp->synchronises && unit->unsharded_grad == PLAN_NO_OP;
+    bool straight = fsdp_by_parameter(fsdp) && fsdp_synchronises(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
     if (unit->padded > 0 && !straight)
         unit->unsharded_grad = flat_gradient(fsdp, layer);
 }
@@ -158,7 +158,7 @@ void fsdp_reduce(struct fsdp *fsdp, int layer)
     struct emit *emit = fsdp->emit;
     struct plan_builder *builder = &emit->builder;
     struct fsdp_unit *unit = &fsdp->units[layer];
-    if (unit->padded == 0 || !fsdp->synchronises)
+    if (unit->padded == 0 || !fsdp_synchronises(fsdp))
         return;
     bool straight = unit->unsharded_grad == PLAN_NO_OP; /* see fsdp_join_gradients */
     struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);

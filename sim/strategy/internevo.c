@@ -28,7 +28,6 @@ struct internevo {
     plan_wait *arrivals; /* by owner: its broadcast; PLAN_NO_OP once compute has waited for it */
     int64_t largest;     /* part */
     int *grads;          /* by tensor: buffer */
-    bool first_micro_step, reduces;
     int64_t bucket_elements;
     int buckets;
     plan_wait reduced; /* the copy out of the last bucket */
@@ -111,8 +110,9 @@ static void await_owner(struct internevo *self, int rank)
     self->arrivals[rank] = PLAN_NO_OP;
 }
 
-static void await_segment(struct internevo *self, int segment)
+static void before_forward(void *context, int segment)
 {
+    struct internevo *self = context;
     for (int t = 0; t < self->emit->model->n_tensors; t++)
         if (self->segment[t] == segment)
             await_owner(self, self->owner[t]);
@@ -157,10 +157,10 @@ static void grad_ready(void *context, int tensor)
     struct internevo *self = context;
     const struct model_tensor *at = &self->emit->model->tensors[tensor];
     double bytes = (double)(at->numel * self->emit->param_bytes);
-    if (!self->first_micro_step)
+    if (!self->emit->on_first)
         emit_stream_kernel(self->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
             arena_printf(self->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
-    if (!self->reduces)
+    if (self->emit->gpus == 1 || !self->emit->on_last)
         return;
     if (self->bucket_elements + at->numel > self->options->reduce_bucket_size)
         send_bucket(self);
@@ -177,18 +177,6 @@ static void setup_memory(struct internevo *self)
     plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, part), HBM_OPTIMIZER);
     for (int t = 0; t < emit->model->n_tensors; t++)
         self->grads[t] = PLAN_NO_OP;
-}
-
-static void micro_step(struct internevo *self)
-{
-    struct emit *emit = self->emit;
-    for (int s = 0; s < emit->segments.n; s++) {
-        await_segment(self, s);
-        emit_forward(emit, s);
-    }
-    for (int s = emit->segments.n - 1; s >= 0; s--)
-        emit_backward(emit, s);
-    emit_drop_outputs(emit);
 }
 
 /* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it owns. */
@@ -211,11 +199,12 @@ static void step(struct internevo *self)
         plan_free(builder, self->grads[t], PLAN_NO_OP);
 }
 
-void compile_internevo(struct emit *emit)
+static void setup(void *context, struct emit *emit)
 {
+    struct internevo *self = context;
     int n = emit->model->n_tensors;
     int ranks = (int)internevo_zero1_size(&emit->options->internevo, emit->gpus);
-    struct internevo self = {.emit = emit,
+    *self = (struct internevo){.emit = emit,
         .options = &emit->options->internevo,
         .world = plan_group(&emit->builder, "world", emit->gpus, 1),
         .zero1 = plan_group(&emit->builder, "zero1", ranks, 1),
@@ -225,26 +214,35 @@ void compile_internevo(struct emit *emit)
         .arrivals = ARENA_ARRAY(emit->arena, plan_wait, ranks),
         .grads = ARENA_ARRAY(emit->arena, int, n),
         .reduced = PLAN_NO_OP};
-    emit->self = &self;
-    emit->grad_begins = grad_begins;
-    emit->grad_ready = grad_ready;
-    find_segments(&self);
-    if (self.options->overlap_sync_param)
-        share_in_order(&self, ranks);
+    find_segments(self);
+    if (self->options->overlap_sync_param)
+        share_in_order(self, ranks);
     else
-        share_by_size(&self, ranks);
-    setup_memory(&self);
-    broadcast_weights(&self);
-    plan_host(&emit->builder, "step", emit->options->host.step_s);
-    for (int r = 0; r < self.n_owners && !self.options->overlap_sync_param; r++)
-        await_owner(&self, r);
-    for (int64_t m = 0; m < emit->micro_steps; m++) {
-        emit_micro_step(emit, m);
-        self.first_micro_step = m == 0;
-        self.reduces = emit->gpus > 1 && m + 1 == emit->micro_steps;
-        micro_step(&self);
-    }
-    send_bucket(&self);
-    step(&self);
-    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
+        share_by_size(self, ranks);
+    setup_memory(self);
+    broadcast_weights(self);
 }
+
+static void step_begins(void *context)
+{
+    struct internevo *self = context;
+    for (int r = 0; r < self->n_owners && !self->options->overlap_sync_param; r++)
+        await_owner(self, r);
+}
+
+static void step_ends(void *context)
+{
+    struct internevo *self = context;
+    send_bucket(self);
+    step(self);
+    emit_link_steps(self->emit, plan_last_op(&self->emit->builder, STREAM_COMPUTE));
+}
+
+const struct data_parallel internevo_hooks = {.state_size = sizeof(struct internevo),
+    .label = "hybrid ZeRO-1",
+    .setup = setup,
+    .step_begins = step_begins,
+    .before_forward = before_forward,
+    .step_ends = step_ends,
+    .grad_begins = grad_begins,
+    .grad_ready = grad_ready};

@@ -257,14 +257,9 @@ static void cast(struct emit *emit, const char *name, double numel, int64_t from
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, name, numel * (double)from_bytes, numel * (double)to_bytes);
 }
 
-bool strategy_clips_by_torch(int kind)
-{
-    return kind == STRATEGY_FSDP || kind == STRATEGY_DDP || kind == STRATEGY_SINGLE_DEVICE;
-}
-
 static bool clips(const struct emit *emit)
 {
-    return strategy_clips_by_torch(emit->options->kind) && emit->options->train.clip_grad_norm;
+    return emit->hooks->clips_by_option && emit->options->train.clip_grad_norm;
 }
 
 /* The norm of all gradients, over the ranks that share them; what is larger than it may be is scaled, be it by 1. */

@@ -10,7 +10,8 @@ const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
 const char *const backward_prefetch_names[] = {"BACKWARD_PRE", "BACKWARD_POST", "None", NULL};
 const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16", NULL};
-const char *const strategy_kind_names[] = {"fsdp", "ddp", "deepspeed", "internevo", "single_device", NULL};
+#define STRATEGY_NAME(kind, name, hooks) name,
+const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
 const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
@@ -66,21 +67,13 @@ struct strategy_options strategy_default_options(void)
 
 const char *strategy_label(const struct strategy_options *options)
 {
-    static const char *const stages[] = {"ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
-    switch ((enum strategy_kind)options->kind) {
-    case STRATEGY_DDP:
-        return "DDP";
-    case STRATEGY_DEEPSPEED:
-        return stages[options->zero.stage];
-    case STRATEGY_INTERNEVO:
-        return "hybrid ZeRO-1";
-    case STRATEGY_SINGLE_DEVICE:
-        return "single device";
-    case STRATEGY_FSDP:
-    case STRATEGY_COUNT:
-        break;
-    }
-    return sharding_strategy_names[options->fsdp.sharding_strategy];
+    const struct data_parallel *strategy = strategies[options->kind];
+    return strategy->label ? strategy->label : strategy->label_of(options);
+}
+
+bool strategy_clips_by_option(const struct strategy_options *options)
+{
+    return strategies[options->kind]->clips_by_option;
 }
 
 /* What matrix products but FP8's are in. */
@@ -157,14 +150,6 @@ enum status strategy_compile(struct plan *out, const struct strategy_options *op
     const struct strategy_places places = {same_place, &gpus_at};
     if (strategy_check(options, model, hw, gpus, &places, diag) != STATUS_OK)
         return STATUS_INPUT;
-    static void (*const compile[STRATEGY_COUNT])(struct emit *) = {[STRATEGY_FSDP] = compile_fsdp,
-        [STRATEGY_DDP] = compile_ddp,
-        [STRATEGY_DEEPSPEED] = compile_deepspeed,
-        [STRATEGY_INTERNEVO] = compile_internevo,
-        [STRATEGY_SINGLE_DEVICE] = compile_ddp};
-    struct emit emit;
-    emit_begin(&emit, out, options, model, hw, gpus, arena);
-    compile[options->kind](&emit);
-    emit_end(&emit);
+    emit_step(out, options, model, hw, gpus, arena);
     return check_host(out, hw, gpus_at, diag);
 }

@@ -131,16 +131,18 @@ static inline int64_t internevo_zero1_size(const struct internevo_options *optio
     return options->zero1 <= 0 || options->zero1 > gpus ? gpus : options->zero1;
 }
 
-enum strategy_kind {
-    STRATEGY_FSDP,
-    STRATEGY_DDP,
-    STRATEGY_DEEPSPEED,
-    STRATEGY_INTERNEVO,
-    STRATEGY_SINGLE_DEVICE, /* a module that nothing wraps, on one GPU; PyTorch Lightning's name */
-    STRATEGY_COUNT
-};
-extern const char
-    *const strategy_kind_names[STRATEGY_COUNT + 1]; /* "fsdp", "ddp", "deepspeed", "internevo", "single_device" */
+/* One line a strategy: its kind, its name in scenarios, its hooks (strategy/emit.h). single_device: a module that
+ * nothing wraps, on one GPU; PyTorch Lightning's name. */
+#define STRATEGIES(X)                                                                                                  \
+    X(STRATEGY_FSDP, "fsdp", fsdp_hooks)                                                                               \
+    X(STRATEGY_DDP, "ddp", ddp_hooks)                                                                                  \
+    X(STRATEGY_DEEPSPEED, "deepspeed", zero_hooks)                                                                     \
+    X(STRATEGY_INTERNEVO, "internevo", internevo_hooks)                                                                \
+    X(STRATEGY_SINGLE_DEVICE, "single_device", single_device_hooks)
+
+#define STRATEGY_KIND(kind, name, hooks) kind,
+enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
+extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
 struct strategy_options {
     int kind; /* enum strategy_kind */
@@ -155,8 +157,9 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
-/* Whether train.clip_grad_norm decides; kind: enum strategy_kind. */
-bool strategy_clips_by_torch(int kind);
+/* Whether train.clip_grad_norm decides, as with torch.nn.utils.clip_grad_norm_; else the strategy always computes the
+ * norm. */
+bool strategy_clips_by_option(const struct strategy_options *options);
 
 /* What matrix products are in, those of linear layers where that differs (FP8). */
 enum dtype strategy_math(const struct train_options *train);

@@ -176,15 +176,22 @@ static bool adds_whole_gradients(const struct zero *zero)
     return zero->options->stage == 1 || (zero->emit->gpus == 1 && !zero->options->offload_optimizer);
 }
 
+/* This micro-batch's gradients, unless they wait for those of the next. */
+static bool reduces(const struct zero *zero)
+{
+    return (zero->emit->gpus > 1 || zero->options->offload_optimizer) &&
+           (zero->options->stage > 1 || zero->emit->on_last);
+}
+
 static void grad_ready(void *self, int tensor)
 {
     struct zero *zero = self;
     double bytes = (double)zero_weight_bytes(zero, tensor);
-    if (adds_whole_gradients(zero) && !zero->first_micro_step)
+    if (adds_whole_gradients(zero) && !zero->emit->on_first)
         emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
             arena_printf(zero->emit->arena, "%s/accumulate_grad", zero->emit->model->tensors[tensor].name), 2 * bytes,
             bytes);
-    if (zero->reduces && has_hooks(zero))
+    if (reduces(zero) && has_hooks(zero))
         to_bucket(zero, tensor);
 }
 
@@ -193,7 +200,7 @@ static void grad_ready(void *self, int tensor)
 static void add_owned_gradients(struct zero *zero)
 {
     double bytes = (double)(zero->owned * zero->emit->param_bytes);
-    if (zero->owned_grads == PLAN_NO_OP || zero->options->stage == 1 || zero->first_micro_step)
+    if (zero->owned_grads == PLAN_NO_OP || zero->options->stage == 1 || zero->emit->on_first)
         return;
     enum plan_stream stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
     emit_stream_kernel(zero->emit, stream, KERNEL_ELEMENTWISE, "owned_grads/add_", 2 * bytes, bytes);
@@ -305,67 +312,90 @@ static void setup_memory(struct zero *zero)
     plan_keep(builder, "ipg_buckets", buffers * zero->options->reduce_bucket_size * emit->param_bytes, HBM_BUFFERS);
 }
 
-static void micro_step(struct zero *zero)
+static void setup(void *self, struct emit *emit)
 {
-    struct emit *emit = zero->emit;
-    zero->at = 0;
-    for (int s = 0; s < emit->segments.n; s++)
-        emit_forward(emit, s);
-    for (int s = emit->segments.n - 1; s >= 0; s--)
-        emit_backward(emit, s);
-    emit_drop_outputs(emit);
-    for (int t = 0; t < emit->model->n_tensors && zero->reduces && !has_hooks(zero); t++)
-        if (!emit->model->tensors[t].frozen)
+    struct zero *zero = self;
+    const struct zero_options *options = &emit->options->zero;
+    *zero = (struct zero){.emit = emit,
+        .options = options,
+        .group = plan_group(&emit->builder, "world", emit->gpus, 1),
+        .overlaps =
+            options->overlap_comm == OVERLAP_TRUE || (options->overlap_comm == OVERLAP_NULL && options->stage == 3),
+        .grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors),
+        .weights = ARENA_ARRAY(emit->arena, struct gathered, emit->model->n_tensors),
+        .owned_grads = PLAN_NO_OP};
+    setup_memory(zero);
+}
+
+/* Weights of the step before: gathered (stages 1 and 2), or at least written (stage 3). */
+static void step_begins(void *self)
+{
+    struct zero *zero = self;
+    if (zero->emit->gpus > 1)
+        plan_stream_wait(
+            &zero->emit->builder, zero->options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
+}
+
+static void forward_begins(void *self)
+{
+    struct zero *zero = self;
+    if (reduces(zero) && !zero->options->offload_optimizer && zero->owned_grads == PLAN_NO_OP)
+        zero->owned_grads = plan_alloc(&zero->emit->builder, STREAM_COMPUTE, "owned_grads",
+            zero->owned * zero->emit->param_bytes, HBM_GRADIENTS); /* what the reductions leave, kept to the step */
+    if (zero->options->stage == 3)
+        zero_trace_uses(zero);
+}
+
+static void backward_ends(void *self)
+{
+    struct zero *zero = self;
+    for (int t = 0; t < zero->emit->model->n_tensors && reduces(zero) && !has_hooks(zero); t++)
+        if (!zero->emit->model->tensors[t].frozen)
             to_bucket(zero, t);
     send_bucket(zero);
     /* independent_gradient_partition_epilogue */
-    if (zero->reduces && (zero->overlaps || zero->options->stage == 3))
+    if (reduces(zero) && (zero->overlaps || zero->options->stage == 3))
         zero_synchronize(zero);
     add_owned_gradients(zero);
 }
 
-void compile_deepspeed(struct emit *emit)
+static void step_ends(void *self)
 {
-    struct zero zero = {.emit = emit, .options = &emit->options->zero, .owned_grads = PLAN_NO_OP};
+    struct zero *zero = self;
+    struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
-    emit->self = &zero;
-    emit->grad_begins = grad_begins;
-    emit->grad_ready = grad_ready;
-    if (zero.options->stage == 3)
-        zero_fetch_setup(&zero);
-    int overlap = zero.options->overlap_comm;
-    zero.overlaps = overlap == OVERLAP_TRUE || (overlap == OVERLAP_NULL && zero.options->stage == 3);
-    zero.group = plan_group(builder, "world", emit->gpus, 1);
-    zero.grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
-    zero.weights = ARENA_ARRAY(emit->arena, struct gathered, emit->model->n_tensors);
-    setup_memory(&zero);
-    plan_host(builder, "step", emit->options->host.step_s);
-    if (emit->gpus > 1) /* weights of the step before: gathered (stages 1 and 2), or at least written (stage 3) */
-        plan_stream_wait(builder, zero.options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
-    for (int64_t m = 0; m < emit->micro_steps; m++) {
-        emit_micro_step(emit, m);
-        zero.first_micro_step = m == 0;
-        zero.reduces = (emit->gpus > 1 || zero.options->offload_optimizer) &&
-                       (zero.options->stage > 1 || m + 1 == emit->micro_steps);
-        if (zero.reduces && !zero.options->offload_optimizer && zero.owned_grads == PLAN_NO_OP)
-            zero.owned_grads = /* what the reductions leave, kept to the step */
-                plan_alloc(builder, STREAM_COMPUTE, "owned_grads", zero.owned * emit->param_bytes, HBM_GRADIENTS);
-        micro_step(&zero);
-    }
-    if (zero.options->offload_optimizer)
-        offloaded_step(&zero);
+    if (zero->options->offload_optimizer)
+        offloaded_step(zero);
     else
-        device_step(&zero);
-    if (zero.options->stage < 3)
-        gather_weights(&zero);
+        device_step(zero);
+    if (zero->options->stage < 3)
+        gather_weights(zero);
     else if (emit->gpus > 1)
-        zero_gather_whole(&zero);
+        zero_gather_whole(zero);
     for (int t = 0; t < emit->model->n_tensors; t++) {
-        plan_free(builder, zero.grads[t], PLAN_NO_OP);
-        plan_free(builder, zero.weights[t].buffer, plan_last_op(builder, STREAM_COMPUTE));
+        plan_free(builder, zero->grads[t], PLAN_NO_OP);
+        plan_free(builder, zero->weights[t].buffer, plan_last_op(builder, STREAM_COMPUTE));
     }
-    plan_free(builder, zero.owned_grads, PLAN_NO_OP);
-    emit_link_steps(emit, plan_last_op(builder, zero.options->stage == 3 ? STREAM_COMPUTE : STREAM_COMM));
-    vec_free(&zero.in_bucket);
-    vec_free(&zero.uses);
+    plan_free(builder, zero->owned_grads, PLAN_NO_OP);
+    emit_link_steps(emit, plan_last_op(builder, zero->options->stage == 3 ? STREAM_COMPUTE : STREAM_COMM));
+    vec_free(&zero->in_bucket);
+    vec_free(&zero->uses);
 }
+
+static const char *label_of(const struct strategy_options *options)
+{
+    static const char *const labels[] = {"ZeRO-0", "ZeRO-1", "ZeRO-2", "ZeRO-3"};
+    return labels[options->zero.stage];
+}
+
+const struct data_parallel zero_hooks = {.state_size = sizeof(struct zero),
+    .label_of = label_of,
+    .setup = setup,
+    .step_begins = step_begins,
+    .forward_begins = forward_begins,
+    .backward_ends = backward_ends,
+    .step_ends = step_ends,
+    .param_needed = zero_param_needed,
+    .param_used = zero_param_used,
+    .grad_begins = grad_begins,
+    .grad_ready = grad_ready};

@@ -26,11 +26,10 @@ struct zero {
     int group;
     int64_t owned; /* elements of this rank's part of everything */
     bool overlaps;
-    bool first_micro_step, reduces; /* this micro-step */
-    int *grads;                     /* by tensor: buffer */
-    int64_t bucket_elements;        /* in the bucket that is filling */
-    VEC(int) in_bucket;             /* tensors */
-    int owned_grads;                /* buffer of the owned part of the gradients, or PLAN_NO_OP */
+    int *grads;              /* by tensor: buffer */
+    int64_t bucket_elements; /* in the bucket that is filling */
+    VEC(int) in_bucket;      /* tensors */
+    int owned_grads;         /* buffer of the owned part of the gradients, or PLAN_NO_OP */
     int buckets;
     /* stage 3 */
     struct gathered *weights; /* by tensor */
@@ -56,8 +55,10 @@ void zero_synchronize(struct zero *zero);
 /* The host goes on when all but the last few are done. */
 void zero_keep_ongoing(struct zero *zero, struct ongoing *ongoing, const char *name, plan_wait op);
 
-/* Stage 3: weights come and go with their use. */
-void zero_fetch_setup(struct zero *zero);
+/* Stage 3: weights come and go with their use, of which the order in a micro-batch is laid down before. */
+void zero_trace_uses(struct zero *zero);
+void zero_param_needed(void *self, int tensor);
+void zero_param_used(void *self, int tensor);
 /* After the step: the parameters that every rank keeps whole. */
 void zero_gather_whole(struct zero *zero);
 

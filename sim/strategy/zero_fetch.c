@@ -111,7 +111,7 @@ void zero_keep_ongoing(struct zero *zero, struct ongoing *ongoing, const char *n
     *oldest = op;
 }
 
-static void param_needed(void *self, int tensor)
+void zero_param_needed(void *self, int tensor)
 {
     struct zero *zero = self;
     struct gathered *weight = &zero->weights[tensor];
@@ -138,7 +138,7 @@ static int64_t reuse_distance(const struct zero *zero, int tensor)
     return INT64_MAX;
 }
 
-static void param_used(void *self, int tensor)
+void zero_param_used(void *self, int tensor)
 {
     struct zero *zero = self;
     struct gathered *weight = &zero->weights[tensor];
@@ -153,11 +153,10 @@ static void param_used(void *self, int tensor)
 /* The order of use, as DeepSpeed records it in its first step: each segment's forward kernels, then backward with
  * recomputation. Kernels of a micro-step with fewer sequences may differ; DeepSpeed's modules do not, so the order that
  * it recorded holds there, too, and only what stands for it here is made again. */
-static void trace_uses(void *self)
+void zero_trace_uses(struct zero *zero)
 {
-    struct zero *zero = self;
     struct emit *emit = zero->emit;
-    zero->uses.n = 0;
+    zero->uses.n = zero->at = 0;
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < emit->segments.n; i++) {
             int s = pass ? emit->segments.n - 1 - i : i;
@@ -196,12 +195,4 @@ void zero_gather_whole(struct zero *zero)
         plan_collective(builder, STREAM_COMM, "persistent_parameters/all_gather", COLL_ALL_GATHER, bytes, zero->group,
             emit->options->host.collective_issue_s),
         zero_loop_s(zero, n, n));
-}
-
-void zero_fetch_setup(struct zero *zero)
-{
-    zero->emit->param_needed = param_needed;
-    zero->emit->param_used = param_used;
-    zero->emit->segments_change = trace_uses;
-    trace_uses(zero);
 }

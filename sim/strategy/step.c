@@ -1,0 +1,180 @@
+/* A step: its batch, the cells of its schedule, and what stands at both ends. */
+#include "strategy/emit.h"
+
+/* This rank's tables of embeddings, which no strategy touches. */
+static void keep_tables(struct emit *emit)
+{
+    int64_t bytes = model_table_bytes(&emit->model->shape, emit->gpus);
+    if (bytes == 0)
+        return;
+    plan_keep(&emit->builder, "tables", bytes, HBM_PARAMETERS);
+    plan_keep(&emit->builder, "tables/rowwise_adagrad", model_table_state_bytes(&emit->model->shape, emit->gpus),
+        HBM_OPTIMIZER);
+}
+
+/* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
+static void load_batch(struct emit *emit, int64_t batch)
+{
+    int handed_over = emit->builder.plan->ops.n, decoded = handed_over + 1;
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
+    plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next", kernel_stream(KERNEL_COPY, 0, 0, 0),
+        emit->options->host.kernel_issue_s);
+    plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
+    plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
+        (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->gpus)}, 0);
+}
+
+/* The segments of a micro-batch, of which nothing is saved yet. */
+static void lay_out_segments(struct emit *emit)
+{
+    model_segments(&emit->segments, emit->model, &emit->workload, emit->arena);
+    emit->saved = ARENA_ARRAY(emit->arena, int *, emit->segments.n);
+    for (int s = 0; s < emit->segments.n; s++) {
+        int n = emit->segments.at[s].program->n_activations;
+        emit->saved[s] = ARENA_ARRAY(emit->arena, int, n);
+        for (int a = 0; a < n; a++)
+            emit->saved[s][a] = PLAN_NO_OP;
+    }
+}
+
+static void set_precision(struct emit *emit, int precision)
+{
+    emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
+    emit->step_bytes = precision == PRECISION_BF16_MASTER ? 4 : emit->master_bytes;
+    emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
+}
+
+static void step_begins(struct emit *emit, struct plan *plan)
+{
+    const struct train_options *train = &emit->options->train;
+    int64_t batch = train->device_batch > 0 ? train->device_batch : train->micro_batch * train->grad_accum;
+    emit->micro_batches = (int)strategy_micro_steps(train);
+    emit->last_micro_batch = batch - (emit->micro_batches - 1) * train->micro_batch;
+    plan_begin(&emit->builder, plan, emit->gpus);
+    keep_tables(emit);
+    if (quantity_is_set(emit->hw->gpu.step_pause))
+        plan_host(&emit->builder, "step_pause", emit->hw->gpu.step_pause.value);
+    if (train->decode_images)
+        load_batch(emit, batch);
+    plan->samples = (double)batch;
+    lay_out_segments(emit);
+    emit->caches = ARENA_ARRAY(emit->arena, int, emit->segments.n);
+    emit->blocks = ARENA_ARRAY(emit->arena, int, emit->segments.n);
+    for (int s = 0; s < emit->segments.n; s++) {
+        emit->blocks[s] = (s > 0 ? emit->blocks[s - 1] : 0) + emit->segments.at[s].program->reruns;
+        emit->caches[s] = PLAN_NO_OP;
+    }
+}
+
+static void step_ends(struct emit *emit)
+{
+    struct plan *plan = emit->builder.plan;
+    if (quantity_is_set(emit->hw->gpu.step_pause))
+        plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
+    for (int i = 0; i < plan->ops.n; i++) {
+        if (plan->ops.at[i].kind != OP_KERNEL)
+            continue;
+        const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+        if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
+            plan->hardware_flop += work->flop;
+    }
+    plan_end(&emit->builder);
+    index_free(&emit->names);
+    vec_free(&emit->made);
+}
+
+void emit_link_steps(struct emit *emit, plan_wait last)
+{
+    struct plan *plan = emit->builder.plan;
+    for (int w = 0; w < plan->waits.n; w++)
+        if (plan->waits.at[w] == EMIT_LAST_STEP)
+            plan->waits.at[w] = PLAN_PREVIOUS_STEP + last;
+}
+
+bool emit_opens_layer(const struct emit *emit, int segment)
+{
+    return segment == 0 || emit->segments.at[segment].layer != 0;
+}
+
+static void call(const struct emit *emit, void (*hook)(void *))
+{
+    if (hook)
+        hook(emit->state);
+}
+
+static void call_for(const struct emit *emit, void (*hook)(void *, int), int segment)
+{
+    if (hook)
+        hook(emit->state, segment);
+}
+
+/* The last micro-batch may have fewer sequences (train_options.device_batch), hence smaller segments, and other kernels
+ * where those depend on the number of tokens: which products take FP8 does (model/tape.h). */
+static void micro_batch_begins(struct emit *emit)
+{
+    struct plan *plan = emit->builder.plan;
+    if (emit->on_last && emit->last_micro_batch != emit->workload.micro_batch) {
+        emit->workload.micro_batch = emit->last_micro_batch;
+        lay_out_segments(emit);
+    }
+    plan->model_flop += model_step_flop(&emit->segments);
+    plan->tokens += (double)model_tokens(emit->model, &emit->workload);
+}
+
+static void forward(struct emit *emit)
+{
+    const struct data_parallel *hooks = emit->hooks;
+    micro_batch_begins(emit);
+    call(emit, hooks->forward_begins);
+    emit->builder.phase = PHASE_FORWARD;
+    for (int s = 0; s < emit->segments.n; s++) {
+        call_for(emit, hooks->before_forward, s);
+        emit_forward(emit, s);
+        call_for(emit, hooks->after_forward, s);
+    }
+}
+
+static void backward(struct emit *emit)
+{
+    const struct data_parallel *hooks = emit->hooks;
+    emit->builder.phase = PHASE_BACKWARD;
+    for (int s = emit->segments.n - 1; s >= 0; s--) {
+        call_for(emit, hooks->before_backward, s);
+        emit_backward(emit, s);
+        call_for(emit, hooks->after_backward, s);
+    }
+    emit_drop_outputs(emit);
+    call(emit, hooks->backward_ends);
+}
+
+void emit_step(struct plan *plan, const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, struct arena *arena)
+{
+    const struct data_parallel *hooks = strategies[options->kind];
+    struct model *adapted = ARENA_NEW(arena, struct model);
+    model_adapt(adapted, model, options->train.lora_rank, options->train.lora_targets, arena);
+    struct emit emit = {.options = options,
+        .model = adapted,
+        .hw = hw,
+        .arena = arena,
+        .gpus = gpus,
+        .hooks = hooks,
+        .state = arena_alloc(arena, hooks->state_size),
+        .workload = strategy_workload(options, adapted),
+        .exchange_stream = STREAM_COMM,
+        .norm_group = PLAN_NO_OP};
+    set_precision(&emit, options->train.precision);
+    step_begins(&emit, plan);
+    hooks->setup(emit.state, &emit);
+    plan_host(&emit.builder, "step", options->host.step_s);
+    call(&emit, hooks->step_begins);
+    struct cell *cells = ARENA_ARRAY(arena, struct cell, 2 * emit.micro_batches);
+    int n = schedule_one_stage(cells, emit.micro_batches);
+    for (int i = 0; i < n; i++) {
+        emit.on_first = cells[i].micro_batch == 0;
+        emit.on_last = cells[i].micro_batch + 1 == emit.micro_batches;
+        (cells[i].kind == CELL_FORWARD ? forward : backward)(&emit);
+    }
+    call(&emit, hooks->step_ends);
+    step_ends(&emit);
+}
