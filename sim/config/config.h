@@ -151,6 +151,9 @@ void config_take_given(void *into, const void *given, const struct config_table 
 /* Whether such a struct has the field at `at`; of a section: any of its fields. */
 bool config_is_given(const struct config_field *field, const void *at);
 
+/* Copy the value of one field, which the dotted path names, between structs of the table. Strings are shared. */
+void config_copy(void *into, const void *from, const char *path, const struct config_table *table);
+
 /* How many keys of the mapping the table knows: which of several tables a document was written for. */
 int config_fit(struct config_node mapping, const struct config_table *table);
 

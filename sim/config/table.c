@@ -388,3 +388,46 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
         key += length + 1;
     }
 }
+
+static size_t size_of(const struct config_field *field)
+{
+    switch (field->type) {
+    case FIELD_STRING:
+    case FIELD_PATH:
+        return sizeof(const char *);
+    case FIELD_INT:
+        return sizeof(int64_t);
+    case FIELD_NUMBER:
+        return sizeof(double);
+    case FIELD_BOOL:
+        return sizeof(bool);
+    case FIELD_ENUM:
+        return sizeof(int);
+    case FIELD_SOURCED:
+        return sizeof(struct quantity);
+    case FIELD_NODE:
+        return sizeof(struct config_node);
+    case FIELD_SECTION:
+    case FIELD_OVERRIDES:
+        break;
+    }
+    BUG_IF(true, "'%s' holds several values", field->key);
+}
+
+void config_copy(void *into, const void *from, const char *path, const struct config_table *table)
+{
+    size_t at = 0;
+    for (bool loose = false;;) {
+        size_t length = strcspn(path, ".");
+        struct found found = find_field(table, loose, path, length);
+        BUG_IF(!found.field, "no '%s' in %s", path, table->what);
+        at += found.base + found.field->offset;
+        if (!path[length]) {
+            memcpy((char *)into + at, (const char *)from + at, size_of(found.field));
+            return;
+        }
+        loose = found.loose || found.field->type == FIELD_OVERRIDES;
+        table = found.field->section;
+        path += length + 1;
+    }
+}

@@ -12,6 +12,8 @@ struct scenario_file {
     struct config_node sweep, assumptions;
 };
 extern const struct config_table scenario_file_table;
+/* The sections that a framework decides: train, fsdp ... host. */
+extern const struct config_table scenario_framework_table;
 
 /* ---- parallelism.c ---- */
 
@@ -23,6 +25,9 @@ const char *parallelism_unmodelled(const char *key);
 
 /* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
 struct config_origin scenario_origin(const struct scenario_point *point, const char *path);
+
+/* The list moves into the arena; it is not pushed to any more. */
+void scenario_keep_origins(struct config_origins *origins, struct arena *arena);
 
 /* ---- sweep.c ---- */
 

@@ -97,49 +97,6 @@ static void default_noise(struct scenario_point *point, struct arena *arena)
     }
 }
 
-/* A GPU with a stack's numbers; kernels as the stack launches them unless the scenario says otherwise. */
-static void use_stack(struct scenario_point *point, const struct stack *stack)
-{
-    struct train_options *train = &point->options.strategy.train;
-    struct ddp_options *ddp = &point->options.strategy.ddp;
-    const struct stack_kernels *of_stack = &stack->kernels;
-    const struct {
-        const char *path;
-        int kernel; /* of the stack; -1: it says nothing */
-        int *option;
-        bool *flag;
-        int64_t *number;
-    } kernels[] = {
-        {"train.cross_entropy", of_stack->cross_entropy, .option = &train->cross_entropy},
-        {"train.fusion", of_stack->fusion, .option = &train->fusion},
-        {"train.optimizer_impl", of_stack->optimizer_impl, .option = &train->optimizer_impl},
-        {"train.memory_format", of_stack->memory_format, .option = &train->memory_format},
-        {"fsdp.version", (int)of_stack->fsdp_version, .number = &point->options.strategy.fsdp.version},
-        {"deepspeed.zero_optimization.stage3_fetch", of_stack->stage3_fetch,
-            .option = &point->options.strategy.zero.stage3_fetch},
-        {"ddp.broadcast_buffers", of_stack->broadcast_buffers, .flag = &ddp->broadcast_buffers},
-        {"ddp.zero_grad", of_stack->zero_grad, .flag = &ddp->zero_grad},
-        {"ddp.divide_buckets", of_stack->divide_buckets, .flag = &ddp->divide_buckets},
-        {"train.clip_grad_norm", of_stack->clip_grad_norm, .flag = &train->clip_grad_norm},
-        {"train.weight_decay", of_stack->weight_decay, .flag = &train->weight_decay},
-        {"internevo.overlap_sync_param", of_stack->overlap_sync_param,
-            .flag = &point->options.strategy.internevo.overlap_sync_param},
-    };
-    stack_apply(&point->hw.gpu, stack);
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (kernels[i].kernel < 0 || scenario_origin(point, kernels[i].path).kind != ORIGIN_DEFAULT)
-            continue;
-        if (kernels[i].option)
-            *kernels[i].option = kernels[i].kernel;
-        if (kernels[i].flag)
-            *kernels[i].flag = kernels[i].kernel != 0;
-        if (kernels[i].number)
-            *kernels[i].number = kernels[i].kernel;
-        struct source_pos at = {.file = point->options.stack_path};
-        vec_push(&point->origins.list, (struct config_origin){kernels[i].path, at, ORIGIN_STACK});
-    }
-}
-
 /* Numbers of the hardware that the scenario gives itself. They outrank the stack's. False: they cannot be. */
 static bool use_given(struct scenario_point *point, const struct hw_sources *sources, struct diag *diag)
 {
@@ -178,7 +135,7 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     input = stack ? get_input(inputs, (struct input){.kind = INPUT_STACK, .path = stack}, stack_at, arena, diag) : NULL;
     complete = complete && (input || !stack);
     if (input && complete)
-        use_stack(point, &input->stack);
+        stack_apply(point, &input->stack);
     input = published ? get_input(inputs, (struct input){.kind = INPUT_PUBLISHED, .path = published}, published_at,
                             arena, diag)
                       : NULL;

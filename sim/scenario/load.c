@@ -124,8 +124,7 @@ static void apply_override(
     sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);
 }
 
-/* A list of origins that belongs to the arena; it is not pushed to any more. */
-static void keep_origins(struct config_origins *origins, struct arena *arena)
+void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
 {
     int n = origins->list.n;
     struct config_origin *kept = ARENA_ARRAY(arena, struct config_origin, n);
@@ -174,7 +173,7 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
         check_point(point, diag);
         load_events(point, loader->arena, diag);
     }
-    keep_origins(&point->origins, loader->arena);
+    scenario_keep_origins(&point->origins, loader->arena);
 }
 
 static void load_points(struct loader *loader, struct scenario_set *set)

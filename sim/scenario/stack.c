@@ -1,10 +1,12 @@
 #include "scenario/stack.h"
 
+#include "scenario/file.h"
+
 #include <string.h>
 
 #define RATE(member, sentence, dimension_, least, most)                                                                \
     {                                                                                                                  \
-        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct stack_rates, member), .help = sentence,       \
+        .key = #member, .type = FIELD_SOURCED, .offset = offsetof(struct hw_gpu, member), .help = sentence,            \
         .dimension = dimension_, .min = least, .max = most                                                             \
     }
 #define SHARE(member, sentence) RATE(member, sentence, DIM_FRACTION, 1e-3, 1)
@@ -23,82 +25,14 @@ static const struct config_table rate_table = {
 
 #define ARCH(index, arch)                                                                                              \
     {                                                                                                                  \
-        .key = arch, .type = FIELD_SECTION, .offset = (index) * sizeof(struct stack_rates),                            \
-        .help = "On " arch " GPUs.", .section = &rate_table                                                            \
+        .key = arch, .type = FIELD_SECTION, .offset = (index) * sizeof(struct hw_gpu), .help = "On " arch " GPUs.",    \
+        .section = &rate_table                                                                                         \
     }
 /* In the order of hw_archs. */
 static const struct config_field arch_fields[HW_ARCHS] = {
     ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"), ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell")};
 static const struct config_table arch_table = {
     .what = "the architectures of a stack", .fields = arch_fields, .n_fields = HW_ARCHS};
-
-static const char *const no_yes[] = {"false", "true", NULL};
-static const struct config_field kernel_fields[] = {
-    {.key = "cross_entropy",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, cross_entropy),
-        .help = "Kernels of the loss.",
-        .names = cross_entropy_names},
-    {.key = "optimizer_impl",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, optimizer_impl),
-        .help = "How it runs the optimizer.",
-        .names = optimizer_impl_names},
-    {.key = "fusion",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, fusion),
-        .help = "Whether torch.compile fuses them.",
-        .names = kernel_fusion_names},
-    {.key = "memory_format",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, memory_format),
-        .help = "Layout of images in memory.",
-        .names = image_format_names},
-    {.key = "fsdp_version",
-        .type = FIELD_INT,
-        .offset = offsetof(struct stack_kernels, fsdp_version),
-        .help = "1: FullyShardedDataParallel, 2: fully_shard.",
-        .min = 1,
-        .max = 2},
-    {.key = "stage3_fetch",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, stage3_fetch),
-        .help = "How this version of DeepSpeed gathers in stage 3.",
-        .names = stage3_fetch_names},
-    {.key = "broadcast_buffers",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, broadcast_buffers),
-        .help = "Whether DDP sends statistics of BatchNorm to all before each step.",
-        .names = no_yes},
-    {.key = "zero_grad",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, zero_grad),
-        .help = "Whether the training loop lets go of gradients after each step.",
-        .names = no_yes},
-    {.key = "divide_buckets",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, divide_buckets),
-        .help = "Whether DDP divides a bucket by a pass over it (PyTorch before 1.6).",
-        .names = no_yes},
-    {.key = "weight_decay",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, weight_decay),
-        .help = "Whether SGD decays the weights.",
-        .names = no_yes},
-    {.key = "clip_grad_norm",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, clip_grad_norm),
-        .help = "Whether the training loop clips gradients by their norm.",
-        .names = no_yes},
-    {.key = "overlap_sync_param",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct stack_kernels, overlap_sync_param),
-        .help = "Whether InternEvo broadcasts weights while the next forward pass goes on.",
-        .names = no_yes},
-};
-static const struct config_table kernel_table = {.what = "the kernels of a stack",
-    .fields = kernel_fields,
-    .n_fields = sizeof kernel_fields / sizeof *kernel_fields};
 
 static const struct config_field fields[] = {
     {.key = "name",
@@ -115,29 +49,27 @@ static const struct config_field fields[] = {
         .offset = offsetof(struct stack, rates),
         .help = "What its kernels reach, by architecture.",
         .section = &arch_table},
-    {.key = "kernels",
+    {.key = "settings",
         .type = FIELD_SECTION,
-        .offset = offsetof(struct stack, kernels),
-        .help = "Which kernels it launches.",
-        .section = &kernel_table},
+        .offset = offsetof(struct stack, settings),
+        .help = "Settings of a scenario, for those that leave them out.",
+        .section = &scenario_framework_table},
 };
+
+static const char *unmodelled(const char *key)
+{
+    if (strcmp(key, "kernels") == 0)
+        return "a stack's settings are called as the scenario's; write them as in 'settings: {train: {fusion: "
+               "inductor}}'";
+    return parallelism_unmodelled(key);
+}
+
 const struct config_table stack_table = {
-    .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
+    .what = "a stack profile", .fields = fields, .n_fields = sizeof fields / sizeof *fields, .unmodelled = unmodelled};
 
 struct stack stack_default(void)
 {
-    return (struct stack){.kernels = {.cross_entropy = -1,
-                              .optimizer_impl = -1,
-                              .fusion = -1,
-                              .memory_format = -1,
-                              .fsdp_version = -1,
-                              .stage3_fetch = -1,
-                              .broadcast_buffers = -1,
-                              .zero_grad = -1,
-                              .divide_buckets = -1,
-                              .weight_decay = -1,
-                              .clip_grad_norm = -1,
-                              .overlap_sync_param = -1}};
+    return (struct stack){.settings = scenario_default()};
 }
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
@@ -145,30 +77,30 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
     *out = stack_default();
     struct config_doc *doc = NULL;
     enum status status = config_load_kind(&doc, FILES_STACKS, path, diag);
-    if (status == STATUS_OK)
-        status = config_read(config_root(doc), &stack_table, out, arena, NULL, diag);
+    if (status == STATUS_OK) {
+        config_set_origin(doc, ORIGIN_STACK);
+        status = config_read(config_root(doc), &stack_table, out, arena, &out->given, diag);
+    }
     config_free(doc);
+    scenario_keep_origins(&out->given, arena);
     return status;
 }
 
-static void replace(struct quantity *of_gpu, struct quantity of_stack)
+void stack_apply(struct scenario_point *point, const struct stack *stack)
 {
-    if (quantity_is_set(of_stack))
-        *of_gpu = of_stack;
-}
-
-void stack_apply(struct hw_gpu *gpu, const struct stack *stack)
-{
-    for (int a = 0; a < HW_ARCHS; a++) {
-        if (strcmp(gpu->arch, hw_archs[a]) != 0)
+    static const char section[] = "settings.";
+    struct hw_gpu *gpu = &point->hw.gpu;
+    for (int a = 0; a < HW_ARCHS; a++)
+        if (strcmp(gpu->arch, hw_archs[a]) == 0)
+            config_take_given(gpu, &stack->rates[a], &rate_table);
+    for (int i = 0; i < stack->given.list.n; i++) {
+        struct config_origin origin = stack->given.list.at[i];
+        if (strncmp(origin.path, section, strlen(section)) != 0)
             continue;
-        replace(&gpu->gemm_sustained, stack->rates[a].gemm_sustained);
-        replace(&gpu->attention_efficiency, stack->rates[a].attention_efficiency);
-        replace(&gpu->attention_backward, stack->rates[a].attention_backward);
-        replace(&gpu->pointwise_efficiency, stack->rates[a].pointwise_efficiency);
-        replace(&gpu->norm_row_time, stack->rates[a].norm_row_time);
-        replace(&gpu->conv_efficiency, stack->rates[a].conv_efficiency);
-        replace(&gpu->overlap_slowdown, stack->rates[a].overlap_slowdown);
-        replace(&gpu->step_pause, stack->rates[a].step_pause);
+        origin.path += strlen(section);
+        if (scenario_origin(point, origin.path).kind != ORIGIN_DEFAULT)
+            continue;
+        config_copy(&point->options, &stack->settings, origin.path, &scenario_table);
+        vec_push(&point->origins.list, origin);
     }
 }

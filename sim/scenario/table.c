@@ -59,7 +59,7 @@ static const struct config_field train_fields[] = {
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
         .names = optimizer_impl_names},
     {TRAIN("weight_decay", FIELD_BOOL, weight_decay,
-        "SGD decays the weights, a pass of its own; AdamW and Lion always do; the stack's where not given")},
+        "SGD decays the weights, a pass of its own; AdamW and Lion always do")},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
     {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"), .min = 1,
@@ -67,12 +67,9 @@ static const struct config_field train_fields[] = {
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
-    {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss; the stack's where not given"),
-        .names = cross_entropy_names},
-    {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor; the stack's where not given"),
-        .names = kernel_fusion_names},
-    {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory; the stack's where not given"),
-        .names = image_format_names},
+    {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss"), .names = cross_entropy_names},
+    {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor"), .names = kernel_fusion_names},
+    {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},
     {TRAIN("decode_images", FIELD_BOOL, decode_images,
         "the host decodes the images of each batch in the node's image_time (steady after four warm-up steps); else "
         "batches lie ready")},
@@ -85,8 +82,7 @@ static const struct config_field train_fields[] = {
         "linear layers that have adapters, as in q_proj,v_proj; all of the blocks where not given")},
     {TRAIN("qlora", FIELD_BOOL, qlora, "the frozen matrices of the blocks lie in 4 bits (NF4), the rest in FP32")},
     {TRAIN("clip_grad_norm", FIELD_BOOL, clip_grad_norm,
-        "gradients are clipped by their norm (clip_grad_norm_; DeepSpeed's step does it); the stack's where not "
-        "given")},
+        "gradients are clipped by their norm (clip_grad_norm_; DeepSpeed's step does it)")},
     {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
 };
 static TABLE(train_table, "'train'", train_fields);
@@ -107,8 +103,7 @@ static const struct config_field fsdp_fields[] = {
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
         .min = 0, .max = MAX_GPUS},
-    {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard; the stack's where not given"),
-        .min = 1, .max = 2},
+    {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard"), .min = 1, .max = 2},
     {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
         .max = 1024},
 };
@@ -121,12 +116,10 @@ static const struct config_field ddp_fields[] = {
     {DDP("first_bucket", FIELD_NUMBER, first_bucket_bytes, "size of the first bucket"), .dimension = DIM_BYTES,
         .min = 1, .max = 0x1p50},
     {DDP("gradient_as_bucket_view", FIELD_BOOL, gradient_as_bucket_view, "gradients live in the buckets")},
-    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers,
-        "a step begins with rank 0's statistics of BatchNorm; the stack's where not given")},
-    {DDP("zero_grad", FIELD_BOOL, zero_grad,
-        "gradients are let go of after a step; false: they add up; the stack's where not given")},
+    {DDP("broadcast_buffers", FIELD_BOOL, broadcast_buffers, "a step begins with rank 0's statistics of BatchNorm")},
+    {DDP("zero_grad", FIELD_BOOL, zero_grad, "gradients are let go of after a step; false: they add up")},
     {DDP("divide_buckets", FIELD_BOOL, divide_buckets,
-        "a bucket is divided by a pass over it, as PyTorch did before 1.6; the stack's where not given")},
+        "a bucket is divided by a pass over it, as PyTorch did before 1.6")},
 };
 static TABLE(ddp_table, "'ddp'", ddp_fields);
 
@@ -231,8 +224,8 @@ static TABLE(published_table, "'published'", published_fields);
         FIELD(key_, FIELD_SECTION, struct scenario, member, help_), .section = &(table)                                \
     }
 
-/* One array, two windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
- * values in and keeps the assumptions as one text. */
+/* One array, three windows on it. A file holds 'sweep' and the list 'assumptions' as nodes; a point has put the sweep's
+ * values in and keeps the assumptions as one text; a framework decides what stands from train to host. */
 static const struct config_field fields[] = {
     {FIELD("sweep", FIELD_NODE, struct scenario_file, sweep, "axes, crossed; keys of one axis go together")},
     {FIELD("assumptions", FIELD_NODE, struct scenario_file, assumptions, "what the source leaves open, in words")},
@@ -267,7 +260,7 @@ static const struct config_field fields[] = {
     SECTION("published", published, published_table, "figures to compare with"),
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},
 };
-enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1 };
+enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1, FRAMEWORK = 9, N_FRAMEWORK = 7 };
 _Static_assert(
     offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");
@@ -276,3 +269,5 @@ const struct config_table scenario_file_table = {
     "a scenario", fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_unmodelled};
 const struct config_table scenario_table = {
     "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_unmodelled};
+const struct config_table scenario_framework_table = {
+    "the settings of a stack", fields + FRAMEWORK, N_FRAMEWORK, .unmodelled = parallelism_unmodelled};

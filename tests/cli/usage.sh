@@ -52,7 +52,7 @@ says err "there is no command 'xyzzy'; \`flopcast --help\` lists them"
 expect 2 "$FLOPCAST" help setting
 says err "did you mean 'settings'?"
 expect 0 "$FLOPCAST" help stacks
-says out "(\`flopcast files stacks\`)" "rates.Ada.gemm_sustained: -" "kernels.fusion: -" "kernels.fsdp_version: -"
+says out "(\`flopcast files stacks\`)" "rates.Ada.gemm_sustained: -" "settings.train.fusion: eager" "settings.fsdp.version: 1"
 expect 2 "$FLOPCAST" help clusters nodes
 says err "'clusters' stands alone, without 'nodes'"
 

@@ -5,10 +5,11 @@
 #include "scenario/stack.h"
 
 static const char stack_yaml[] = "name: eager\n"
-                                 "kernels: {cross_entropy: fused, optimizer_impl: fused, fsdp_version: 2,\n"
-                                 "          memory_format: channels_last_amp, broadcast_buffers: false,\n"
-                                 "          overlap_sync_param: true, zero_grad: false, divide_buckets: true,\n"
-                                 "          weight_decay: true, clip_grad_norm: true}\n"
+                                 "settings:\n"
+                                 "  train: {cross_entropy: fused, optimizer_impl: fused}\n"
+                                 "  fsdp: {version: 2}\n"
+                                 "  ddp: {broadcast_buffers: false, bucket_cap: 50 MiB}\n"
+                                 "  host: {step: 3 ms}\n"
                                  "rates:\n"
                                  "  Volta:\n"
                                  "    pointwise_efficiency: {value: 0.5, kind: fitted, std_error: 0.1, source: test}\n"
@@ -32,9 +33,10 @@ static void every_generation_has_its_own(void **state)
         write_text("stack.yaml", text);
         assert_int_equal(stack_load(&stack, "stack.yaml", &arena, &diag), STATUS_OK);
         for (int b = 0; b < HW_ARCHS; b++) {
-            struct hw_gpu gpu = {.arch = hw_archs[b], .conv_efficiency = {.value = 0.5, .kind = QUANTITY_ASSUMED}};
-            stack_apply(&gpu, &stack);
-            assert_near(gpu.conv_efficiency.value, a == b ? 0.25 : 0.5, 0);
+            struct scenario_point point = {
+                .hw.gpu = {.arch = hw_archs[b], .conv_efficiency = {.value = 0.5, .kind = QUANTITY_ASSUMED}}};
+            stack_apply(&point, &stack);
+            assert_near(point.hw.gpu.conv_efficiency.value, a == b ? 0.25 : 0.5, 0);
         }
         arena_release(&arena);
     }
@@ -58,27 +60,42 @@ static void a_stack_replaces_what_it_names(void **state)
     assert_true(plain.conv_efficiency.value > 0.7);                                    /* the GPU file's own */
     assert_near(gpu->attention_efficiency.value, plain.attention_efficiency.value, 0); /* only Hopper's is given */
     assert_near(gpu->gemm_sustained.value, plain.gemm_sustained.value, 0);
-    /* kernels: the stack's where the scenario says nothing */
-    assert_int_equal(with->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_FUSED);
-    assert_int_equal(with->set.points[0].options.strategy.train.optimizer_impl, OPTIMIZER_FUSED);
-    assert_int_equal(with->set.points[0].options.strategy.train.memory_format, IMAGE_CHANNELS_LAST_AMP);
-    assert_int_equal(with->set.points[0].options.strategy.fsdp.version, 2);
-    assert_int_equal(without->set.points[0].options.strategy.fsdp.version, 1);
-    assert_false(with->set.points[0].options.strategy.ddp.broadcast_buffers);
-    assert_true(without->set.points[0].options.strategy.ddp.broadcast_buffers);
-    assert_false(with->set.points[0].options.strategy.ddp.zero_grad);
-    assert_true(without->set.points[0].options.strategy.ddp.zero_grad);
-    assert_true(with->set.points[0].options.strategy.ddp.divide_buckets);
-    assert_true(with->set.points[0].options.strategy.train.weight_decay);
-    assert_true(with->set.points[0].options.strategy.train.clip_grad_norm);
-    assert_true(with->set.points[0].options.strategy.internevo.overlap_sync_param);
-    assert_false(without->set.points[0].options.strategy.internevo.overlap_sync_param);
-    const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
-    struct loaded *told = load_text(BASE "stack: stack.yaml\n", own, 1);
-    assert_int_equal(told->set.points[0].options.strategy.train.cross_entropy, CROSS_ENTROPY_EAGER);
-    unload(told);
     unload(without);
     unload(with);
+}
+
+static const struct config_origin *origin_of(const struct scenario_point *point, const char *path)
+{
+    const struct config_origin *found = NULL;
+    for (int i = 0; i < point->origins.list.n; i++)
+        if (strcmp(point->origins.list.at[i].path, path) == 0)
+            found = &point->origins.list.at[i];
+    return found;
+}
+
+/* Settings of every type, each the stack's where nobody else says it. */
+static void settings_give_way_to_the_scenarios(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", stack_yaml);
+    const struct scenario_override own[] = {{"train.cross_entropy", "eager"}};
+    struct loaded *loaded = load_text(BASE "stack: stack.yaml\nddp: {broadcast_buffers: true}\n", own, 1);
+    assert_int_equal(loaded->status, STATUS_OK);
+    const struct scenario_point *point = &loaded->set.points[0];
+    const struct strategy_options *strategy = &point->options.strategy;
+    assert_int_equal(strategy->train.cross_entropy, CROSS_ENTROPY_EAGER);
+    assert_int_equal(strategy->train.optimizer_impl, OPTIMIZER_FUSED);
+    assert_int_equal(strategy->fsdp.version, 2);
+    assert_true(strategy->ddp.broadcast_buffers);
+    assert_true(strategy->ddp.zero_grad); /* the default */
+    assert_near(strategy->ddp.bucket_cap_bytes, 50 * 0x1p20, 0);
+    assert_near(strategy->host.step_s, 3e-3, 0);
+    assert_int_equal(origin_of(point, "train.cross_entropy")->kind, ORIGIN_COMMAND_LINE);
+    assert_int_equal(origin_of(point, "ddp.broadcast_buffers")->kind, ORIGIN_FILE);
+    assert_int_equal(origin_of(point, "fsdp.version")->kind, ORIGIN_STACK);
+    assert_string_equal(origin_of(point, "fsdp.version")->at.file, "stack.yaml");
+    assert_int_equal(origin_of(point, "fsdp.version")->at.line, 4);
+    unload(loaded);
 }
 
 /* Points of a sweep share the files, not what a stack makes of them. */
@@ -87,7 +104,7 @@ static void a_sweep_compares_stacks(void **state)
     (void)state;
     write_text("stack.yaml", stack_yaml);
     write_text("other.yaml", "name: compiled\n"
-                             "kernels: {cross_entropy: fused, optimizer_impl: fused}\n"
+                             "settings: {train: {cross_entropy: fused, optimizer_impl: fused}}\n"
                              "rates: {Volta: {pointwise_efficiency: {value: 0.9, kind: assumed, source: test}}}\n");
     struct loaded *loaded = load_text(BASE "sweep:\n  - stack: [stack.yaml, other.yaml]\n", NULL, 0);
     assert_string_equal(loaded->diag.text, "");
@@ -111,6 +128,13 @@ static void mistakes_are_told_where_they_stand(void **state)
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:3: error: unknown key 'Hoper'"));
     assert_non_null(strstr(loaded->diag.text, "did you mean 'Hopper'?"));
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:5:35: error:")); /* a share above 1 */
+    unload(loaded);
+    write_text("stack.yaml", "name: x\nkernels: {fusion: inductor}\nsettings: {train: {fusoin: none}, run: {}}\n");
+    loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:2:1: error: 'kernels': a stack's settings are called as the "
+                                              "scenario's; write them as in 'settings: {train: {fusion: inductor}}'"));
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:20: error: unknown key 'fusoin' in 'train'; did you mean"));
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:35: error: unknown key 'run' in the settings of a stack"));
     unload(loaded);
 }
 
@@ -145,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_generation_has_its_own),
         cmocka_unit_test(a_stack_replaces_what_it_names),
+        cmocka_unit_test(settings_give_way_to_the_scenarios),
         cmocka_unit_test(a_sweep_compares_stacks),
         cmocka_unit_test(mistakes_are_told_where_they_stand),
         cmocka_unit_test(what_is_borrowed_follows_the_fit),
