@@ -14,6 +14,18 @@ static const int stream_threads[STREAM_COUNT] = {[STREAM_COMPUTE] = 7,
     [STREAM_POST] = 23,
     [STREAM_LOADER] = LOADER_THREAD};
 
+/* Queues that a plan has beside those come after them. */
+static int thread_of(int queue)
+{
+    enum { FIRST_FURTHER = 24 };
+    return queue < STREAM_COUNT ? stream_threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
+}
+
+/* The names of the queues that a rank's spans are on. */
+struct queue_names {
+    const char *at[UINT8_MAX + 1];
+};
+
 /* ---- a FILE that compresses ---- */
 
 static ssize_t gz_write(void *cookie, const char *bytes, size_t n)
@@ -66,7 +78,7 @@ static void write_thread(struct trace_writer *w, int rank, int tid, const char *
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", w->threads++);
 }
 
-static void write_metadata(struct trace_writer *w, int rank, const bool used[STREAM_COUNT])
+static void write_metadata(struct trace_writer *w, int rank, const struct queue_names *queues)
 {
     int per_node = hw_gpus_per_node(&w->point->hw);
     char name[160];
@@ -77,11 +89,11 @@ static void write_metadata(struct trace_writer *w, int rank, const bool used[STR
     fprintf(w->out, ", \"args\": {\"sort_index\": %d}}", rank);
     write_thread(w, rank, HOST_THREAD, "host thread");
     write_thread(w, rank, STEP_THREAD, "step on the GPU");
-    for (int s = 0; s < STREAM_COUNT; s++) {
-        if (!used[s])
+    for (int q = 0; q <= UINT8_MAX; q++) {
+        if (!queues->at[q])
             continue;
-        snprintf(name, sizeof name, "stream %d %s", stream_threads[s], plan_stream_names[s]);
-        write_thread(w, rank, stream_threads[s], s == STREAM_LOADER ? "data loader" : name);
+        snprintf(name, sizeof name, "stream %d %s", thread_of(q), queues->at[q]);
+        write_thread(w, rank, thread_of(q), q == STREAM_LOADER ? "data loader" : name);
     }
 }
 
@@ -90,13 +102,13 @@ static void write_metadata(struct trace_writer *w, int rank, const bool used[STR
 static void write_place(struct trace_writer *w, const struct exec_span *span, int rank)
 {
     fprintf(w->out, "\"device\": %d, \"stream\": %d, \"correlation\": %" PRId64 ", \"op\": %d, \"phase\": \"%s\"",
-        rank % hw_gpus_per_node(&w->point->hw), stream_threads[span->stream], trace_correlation(w, span->op), span->op,
+        rank % hw_gpus_per_node(&w->point->hw), thread_of(span->stream), trace_correlation(w, span->op), span->op,
         plan_phase_names[span->phase]);
 }
 
 static void write_kernel(struct trace_writer *w, const struct exec_span *span, int rank)
 {
-    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank, stream_threads[span->stream],
+    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank, thread_of(span->stream),
         span->start, span->end);
     write_place(w, span, rank);
     fprintf(w->out, ", \"kind\": \"%s\", \"alone (us)\": ", kernel_kind_names[span->kernel]);
@@ -128,7 +140,7 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,
         coll_algorithm_names[span->algorithm], coll_protocol_names[span->protocol]);
-    trace_slice(w, "kernel", name, rank, stream_threads[span->stream], span->start, span->end);
+    trace_slice(w, "kernel", name, rank, thread_of(span->stream), span->start, span->end);
     write_place(w, span, rank);
     fputs(", \"plan op\": ", w->out);
     json_write_string(w->out, span->name);
@@ -154,8 +166,7 @@ static void write_spans(struct trace_writer *w, int rank)
     }
     for (int i = 0; i < w->n_spans; i++) {
         const struct exec_span *span = &w->spans[i], *awaited = trace_span_of(w, span->waits_for);
-        trace_arrow(
-            w, awaited, stream_threads[span->stream], span->start, rank, awaited ? stream_threads[awaited->stream] : 0);
+        trace_arrow(w, awaited, thread_of(span->stream), span->start, rank, awaited ? thread_of(awaited->stream) : 0);
     }
 }
 
@@ -163,7 +174,7 @@ static void write_spans(struct trace_writer *w, int rank)
 static void find_spans(struct trace_writer *w, int rank)
 {
     const struct exec_result *exec = w->exec;
-    int simulated = exec->ranks_simulated == 1 ? 0 : rank, first = 0, first_host = 0;
+    int simulated = exec_simulated_rank(exec, rank), first = 0, first_host = 0;
     while (first < exec->n_spans && exec->spans[first].rank < simulated)
         first++;
     while (first_host < exec->n_host_spans && exec->host_spans[first_host].rank < simulated)
@@ -185,11 +196,11 @@ static void write_rank(struct trace_writer *w, int rank)
 {
     const struct exec_result *exec = w->exec;
     const struct exec_options *options = &w->point->options.exec;
-    bool used[STREAM_COUNT] = {false};
+    struct queue_names queues = {{NULL}};
     find_spans(w, rank);
     for (int i = 0; i < w->n_spans; i++)
-        used[w->spans[i].stream] = true;
-    write_metadata(w, rank, used);
+        queues.at[w->spans[i].stream] = w->spans[i].queue;
+    write_metadata(w, rank, &queues);
     if (exec->status != EXEC_OK)
         return;
     char step[48];

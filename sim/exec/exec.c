@@ -23,81 +23,130 @@ static bool noisy(const struct noise_options *noise)
 /* No GPU or host differs from another. */
 static bool alike(const struct sim *sim)
 {
-    return !noisy(&sim->options->noise) && !sim->uneven;
+    return !noisy(&sim->options->noise) && !sim->slow.uneven;
 }
 
 static void setup_links(struct sim *sim)
 {
-    fabric_build(&sim->fabric, sim->hw, sim->plan->ranks, &sim->options->link_events, sim->arena);
+    struct diag *diag = ARENA_NEW(sim->arena, struct diag);
+    enum status status = fabric_build(&sim->fabric, sim->hw, sim->plan->mesh.ranks, sim->options->degraded_links,
+        (struct source_pos){.file = NULL}, sim->arena, diag);
+    BUG_IF(status, "%s", diag->text);
     for (int l = 0; l < sim->fabric.n_links; l++)
         net_add_link(&sim->net, sim->fabric.capacity_Bps[l]);
-    sim->uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->ranks);
+    status = slow_gpus_build(&sim->slow, sim->hw, sim->plan->mesh.ranks, sim->options->slow_gpus,
+        (struct source_pos){.file = NULL}, sim->arena, diag);
+    BUG_IF(status, "%s", diag->text);
     sim->uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
 
-/* Whether one rank can stand for all: every instance of a group must meet links like those of its sisters. */
+/* Whether one rank can stand for all of its program: every communicator must meet links like those of its siblings. */
 static bool can_fold(const struct sim *sim)
 {
     if (fabric_is_uniform(&sim->fabric))
         return true;
     for (int g = 0; g < sim->plan->groups.n; g++) {
-        const struct plan_group *group = &sim->plan->groups.at[g];
-        struct coll_group first = {0, group->stride, group->size};
+        const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
+        struct coll_group first = {ranks->offset, ranks->stride, ranks->size};
         bool inside = coll_shape(first, sim->fabric.gpus).nodes == 1 && !sim->fabric.degraded;
-        if (group->size < sim->plan->ranks && !inside)
+        if (ranks->size < sim->plan->mesh.ranks && !inside)
             return false;
     }
-    return true;
+    return sim->plan->channels.n == 0;
 }
 
+/* Kernels that no collective slows; other states of the SMs are worked out when a run meets them. */
 static void setup_kernels(struct sim *sim)
 {
     const struct plan *plan = sim->plan;
     const struct hw_gpu *gpu = &sim->hw->gpu;
-    int states = sim->n_holdings * sim->n_holdings;
+    struct sm_state free = {0, ARENA_ARRAY(sim->arena, double, plan->kernels.n)};
     sim->kernel_costs = ARENA_ARRAY(sim->arena, struct kernel_cost, plan->kernels.n);
     for (int k = 0; k < plan->kernels.n; k++) {
-        struct kernel_cost *cost = &sim->kernel_costs[k];
-        cost->compute_s = ARENA_ARRAY(sim->arena, double, states);
-        for (int holding = 0; holding < states; holding++) {
-            struct kernel_share share = kernel_whole_gpu(gpu);
-            share.sms = fmax(1, share.sms - collective_sms(sim, holding));
-            struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, share);
-            cost->compute_s[holding] = time.compute_s;
-            if (holding == 0) {
-                cost->memory_s = time.memory_s;
-                cost->floor_s = time.floor_s;
-            }
-        }
+        struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
+        free.compute_s[k] = time.compute_s;
+        sim->kernel_costs[k] = (struct kernel_cost){time.memory_s, time.floor_s};
+    }
+    vec_push(&sim->sm_states, free);
+}
+
+static void setup_host(struct sim *sim, struct program_tables *tables)
+{
+    const struct plan_program *program = tables->program;
+    int n = program->ops.n;
+    tables->host_prefix_s = ARENA_ARRAY(sim->arena, double, n + 1);
+    tables->launches = ARENA_ARRAY(sim->arena, int32_t, n + 1);
+    tables->next_block = ARENA_ARRAY(sim->arena, int32_t, n + 1);
+    tables->next_memory = ARENA_ARRAY(sim->arena, int32_t, n + 1);
+    tables->awaited = ARENA_ARRAY(sim->arena, bool, n + 1);
+    for (int i = 0; i < n; i++) {
+        tables->launches[i + 1] = tables->launches[i] + (program->ops.at[i].position >= 0);
+        tables->host_prefix_s[i + 1] = tables->host_prefix_s[i] + (double)program->ops.at[i].host_s;
+    }
+    for (int w = 0; w < program->waits.n; w++)
+        tables->awaited[program->waits.at[w] & ~PLAN_PREVIOUS_STEP] = true;
+    tables->next_block[n] = tables->next_memory[n] = n;
+    for (int i = n - 1; i >= 0; i--) {
+        bool blocks = program->ops.at[i].kind == OP_HOST_WAIT;
+        tables->next_block[i] = blocks ? i : tables->next_block[i + 1];
+        tables->next_memory[i] = blocks || plan_op_is_memory(&program->ops.at[i]) ? i : tables->next_memory[i + 1];
     }
 }
 
-static void setup_host(struct sim *sim)
+/* On which queue the program meets other ranks. */
+static void setup_meetings(struct sim *sim, struct program_tables *tables)
 {
     const struct plan *plan = sim->plan;
-    int n = plan->ops.n;
-    sim->host_prefix_s = ARENA_ARRAY(sim->arena, double, n + 1);
-    sim->launches = ARENA_ARRAY(sim->arena, int32_t, n + 1);
-    sim->next_block = ARENA_ARRAY(sim->arena, int32_t, n + 1);
-    sim->next_memory = ARENA_ARRAY(sim->arena, int32_t, n + 1);
-    for (int i = 0; i < n; i++)
-        sim->launches[i + 1] = sim->launches[i] + (plan->ops.at[i].position >= 0);
-    for (int i = 0; i < n; i++)
-        sim->host_prefix_s[i + 1] = sim->host_prefix_s[i] + (double)plan->ops.at[i].host_s;
-    sim->awaited = ARENA_ARRAY(sim->arena, bool, n + 1);
-    for (int w = 0; w < plan->waits.n; w++)
-        sim->awaited[plan->waits.at[w] & ~PLAN_PREVIOUS_STEP] = true;
-    sim->next_block[n] = sim->next_memory[n] = n;
-    for (int i = n - 1; i >= 0; i--) {
-        bool blocks = plan->ops.at[i].kind == OP_HOST_WAIT;
-        sim->next_block[i] = blocks ? i : sim->next_block[i + 1];
-        sim->next_memory[i] = blocks || plan_op_is_memory(&plan->ops.at[i]) ? i : sim->next_memory[i + 1];
+    tables->group_queue = ARENA_ARRAY(sim->arena, int, plan->groups.n);
+    tables->send_queue = ARENA_ARRAY(sim->arena, int, plan->channels.n);
+    tables->recv_queue = ARENA_ARRAY(sim->arena, int, plan->channels.n);
+    for (int i = 0; i < tables->program->ops.n; i++) {
+        const struct plan_op *op = &tables->program->ops.at[i];
+        if (op->kind == OP_COLLECTIVE)
+            tables->group_queue[plan->collectives.at[op->index].group] = op->stream;
+        else if (plan_op_is_comm(op))
+            (op->kind == OP_SEND ? tables->send_queue : tables->recv_queue)[plan->messages.at[op->index].channel] =
+                op->stream;
+    }
+}
+
+static void setup_programs(struct sim *sim)
+{
+    sim->tables = ARENA_ARRAY(sim->arena, struct program_tables, sim->plan->n_programs);
+    for (int p = 0; p < sim->plan->n_programs; p++) {
+        sim->tables[p].program = &sim->plan->programs[p];
+        setup_host(sim, &sim->tables[p]);
+        setup_meetings(sim, &sim->tables[p]);
     }
 }
 
 /* A GPU cannot be this much slower than its kind by variation alone; the normal tail is cut here. */
 static const double SLOWEST_SPEED = 0.5;
+
+/* One stream of numbers for each queue, as draws must not depend on the order of events. The queues that every plan has
+ * are numbered without gaps; further ones by their own high word. */
+static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
+{
+    uint64_t number = (uint64_t)rank * STREAM_COUNT + (uint64_t)(queue % STREAM_COUNT);
+    return rng_stream((uint64_t)sim->options->seed, ENTITY_KERNEL, (uint64_t)(queue / STREAM_COUNT) << 40 | number);
+}
+
+static void setup_rank(struct sim *sim, int r, double off)
+{
+    struct rank *rank = &sim->ranks[r];
+    rank->number = sim->folded ? plan_first_rank(sim->plan, r) : r;
+    rank->program = plan_program_of(sim->plan, rank->number);
+    rank->tables = &sim->tables[rank->program];
+    rank->drawn_speed = fmax(SLOWEST_SPEED, 1 + off);
+    rank->share = slow_gpus_share(&sim->slow, rank->number, 0);
+    rank->speed = rank->drawn_speed * rank->share;
+    rank->memory_slowdown = 1;
+    rank->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_queues);
+    for (int q = 0; q < sim->n_queues; q++)
+        rank->queues[q].noise = queue_noise(sim, r, q);
+    rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)r);
+}
 
 static void setup_ranks(struct sim *sim)
 {
@@ -108,52 +157,23 @@ static void setup_ranks(struct sim *sim)
     if (spread > 0 && !sim->options->noise.drawn_speeds)
         rng_normal_scores(&order, scores, sim->n_ranks);
     for (int r = 0; r < sim->n_ranks; r++) {
-        struct rank *rank = &sim->ranks[r];
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
         double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
-        rank->drawn_speed = spread > 0 ? fmax(SLOWEST_SPEED, 1 + off) : 1;
-        rank->share = 1;
-        rank->speed = rank->drawn_speed;
-        rank->stretch = 1;
-        for (int s = 0; s < STREAM_COUNT; s++) /* one each, so that no stream's draws hang on when another's begin */
-            rank->kernel_noise[s] = rng_stream(seed, ENTITY_KERNEL, (uint64_t)r * STREAM_COUNT + (uint64_t)s);
-        rank->host_noise = rng_stream(seed, ENTITY_HOST, (uint64_t)r);
-    }
-    for (int i = 0; i < sim->options->gpu_events.n; i++) {
-        const struct degrade_event *event = &sim->options->gpu_events.list[i];
-        if (event->at == 0 && event->target < sim->n_ranks) {
-            struct rank *rank = &sim->ranks[event->target];
-            rank->share = event->share;
-            rank->speed = rank->drawn_speed * rank->share;
-        }
+        setup_rank(sim, r, spread > 0 ? off : 0);
     }
 }
 
 /* GPUs become slow, or are no longer. */
-static void on_slow(void *self, const struct event *now)
+static void on_slow(void *self, const struct event *event)
 {
     struct sim *sim = self;
     if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return; /* the job has ended */
-    for (int i = 0; i < sim->options->gpu_events.n; i++) {
-        const struct degrade_event *event = &sim->options->gpu_events.list[i];
-        if (event->at != now->time || event->target >= sim->n_ranks)
-            continue;
-        double before = sim->ranks[event->target].share;
-        if (event->share < before || event->share > before)
-            stream_set_share(sim, event->target, event->share);
+    for (int r = 0; r < sim->n_ranks; r++) {
+        double share = slow_gpus_share(&sim->slow, sim->ranks[r].number, event->time);
+        if (share < sim->ranks[r].share || share > sim->ranks[r].share)
+            queue_set_share(sim, r, share);
     }
-}
-
-/* One event of the engine at each time at which something changes. */
-static void schedule(struct sim *sim, const struct degrade_events *events, uint32_t handler)
-{
-    ps_t last = 0;
-    for (int i = 0; i < events->n; i++)
-        if (events->list[i].at > last) {
-            last = events->list[i].at;
-            engine_at(&sim->engine, last, handler, 0, 0);
-        }
 }
 
 static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
@@ -182,15 +202,43 @@ static void check_ended(const struct sim *sim)
 {
     if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return;
-    const struct rank *rank = &sim->ranks[0];
-    for (int s = 0; s < STREAM_COUNT; s++)
-        if (sim->plan->stream_ops[s].n > 0 && rank->streams[s].step < sim->total_steps) {
-            int32_t op = sim->plan->stream_ops[s].at[rank->streams[s].position];
-            fprintf(stderr, "flopcast: rank 0: stream %s stands before op %d (%s) of step %d, state %d\n",
-                plan_stream_names[s], op, sim->plan->ops.at[op].name, rank->streams[s].step, rank->streams[s].state);
+    for (int r = 0; r < sim->n_ranks; r++)
+        for (int q = 0; q < sim->n_queues; q++) {
+            const struct rank *rank = &sim->ranks[r];
+            if (queue_length(rank, q) == 0 || rank->queues[q].step == sim->total_steps)
+                continue;
+            int32_t op = queue_op(rank, q, rank->queues[q].position);
+            fprintf(stderr, "flopcast: rank %d: queue %s stands before op %d (%s) of step %d, state %d\n", rank->number,
+                sim->plan->queues.at[q].name, op, op_of(rank, op)->name, rank->queues[q].step, rank->queues[q].state);
         }
-    BUG_IF(true, "deadlock; the host of rank 0 is before op %d of step %d, state %d", rank->host_end, rank->host_step,
-        rank->host_state);
+    BUG_IF(true, "deadlock; the host of rank 0 is before op %d of step %d, state %d", sim->ranks[0].host_end,
+        sim->ranks[0].host_step, sim->ranks[0].host_state);
+}
+
+/* The step less what is known of it; nothing where ranks end apart by more than that. */
+static void set_idle(struct exec_breakdown *breakdown, double step_s)
+{
+    breakdown->other_idle_s =
+        fmax(0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
+}
+
+/* Each program is run by as many ranks as any other. */
+static void breakdown_result(struct sim *sim)
+{
+    struct exec_result *result = sim->result;
+    double n = (double)sim->options->steps;
+    result->breakdown = (struct exec_breakdown){0}; /* a reference run may have left its own */
+    for (int r = 0; r < sim->n_ranks; r++) {
+        const struct rank *rank = &sim->ranks[r];
+        struct exec_program *program = &result->programs[rank->program];
+        if (rank->number == plan_first_rank(sim->plan, rank->program))
+            program->breakdown = (struct exec_breakdown){0};
+        add_breakdown(&program->breakdown, &rank->spent, result->n_programs / n / sim->n_ranks);
+        add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
+    }
+    for (int p = 0; p < result->n_programs; p++)
+        set_idle(&result->programs[p].breakdown, result->step_time_s);
+    set_idle(&result->breakdown, result->step_time_s);
 }
 
 static void timing_result(struct sim *sim)
@@ -204,48 +252,18 @@ static void timing_result(struct sim *sim)
     }
     result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
     result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
-    struct exec_breakdown *breakdown = &result->breakdown;
-    *breakdown = (struct exec_breakdown){0}; /* a run before may have left its own */
-    for (int r = 0; r < sim->n_ranks; r++)
-        add_breakdown(breakdown, &sim->ranks[r].spent, 1.0 / (double)n / sim->n_ranks);
-    breakdown->other_idle_s =
-        fmax(0, result->step_time_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
+    breakdown_result(sim);
     double span_s = s_from_ps(sim->step_end[sim->total_steps - 1] - sim->measure_from);
     result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
     result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
 }
 
-/* Rows for a plot: of many samples, the highest of each of a few hundred equal stretches of the list. */
-static void timeline_result(struct sim *sim)
-{
-    enum { MOST_ROWS = 400 };
-    int n = sim->timeline.n, rows = n < MOST_ROWS ? n : MOST_ROWS;
-    double began = sim->total_steps > 1 ? s_from_ps(sim->step_end[sim->total_steps - 2]) : 0;
-    sim->result->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, rows);
-    sim->result->n_timeline = rows;
-    for (int row = 0; row < rows; row++) {
-        int best = -1;
-        double most = -1;
-        for (int i = (int)((int64_t)row * n / rows); i < (int)((int64_t)(row + 1) * n / rows); i++) {
-            double total = 0;
-            for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-                total += sim->timeline.at[i].category_bytes[c];
-            if (total > most) {
-                most = total;
-                best = i;
-            }
-        }
-        sim->result->timeline[row] = sim->timeline.at[best];
-        sim->result->timeline[row].time_s -= began;
-    }
-}
-
 static void simulate(struct sim *sim, bool keeps_ledgers)
 {
-    sim->n_ranks = sim->folded ? 1 : sim->plan->ranks;
-    collective_setup(sim);
+    sim->n_ranks = sim->folded ? sim->plan->n_programs : sim->plan->mesh.ranks;
+    setup_programs(sim);
+    communicator_setup(sim);
     setup_kernels(sim);
-    setup_host(sim);
     setup_ranks(sim);
     sim->step_end = ARENA_ARRAY(sim->arena, ps_t, sim->total_steps);
     sim->step_ranks = ARENA_ARRAY(sim->arena, int, sim->total_steps);
@@ -255,8 +273,10 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
             host_begin_step(sim, r);
-        schedule(sim, &sim->options->link_events, sim->ev_links);
-        schedule(sim, &sim->options->gpu_events, sim->ev_slow);
+        for (int i = 0; i < sim->fabric.degradation->n_changes; i++)
+            engine_at(&sim->engine, sim->fabric.degradation->changes[i], sim->ev_links, 0, 0);
+        for (int i = 0; i < sim->slow.degradation->n_changes; i++)
+            engine_at(&sim->engine, sim->slow.degradation->changes[i], sim->ev_slow, 0, 0);
         engine_run(&sim->engine);
     }
     sim->result->overlong = sim->engine.overlong;
@@ -266,34 +286,47 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
         check_ended(sim);
         timing_result(sim);
         trace_result(sim);
-        if (sim->ledgers)
-            timeline_result(sim);
     }
     if (sim->ledgers)
         ledger_result(sim);
     sim->result->digest = sim->engine.digest;
     sim->result->events = (double)sim->engine.events;
     sim->result->ranks_simulated = sim->n_ranks;
+    sim->result->folded = sim->folded;
+    sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
+}
+
+enum status exec_check(
+    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct fabric fabric;
+    enum status status = fabric_build(&fabric, hw, ranks, options->degraded_links, at, &arena, diag);
+    arena_release(&arena);
+    return status;
 }
 
 static struct sim *open_sim(struct exec_result *out, const struct plan *plan, const struct hw *hw,
     const struct exec_options *options, struct arena *arena)
 {
-    *out = (struct exec_result){.status = EXEC_OK};
+    *out = (struct exec_result){.status = EXEC_OK,
+        .n_programs = plan->n_programs,
+        .programs = ARENA_ARRAY(arena, struct exec_program, plan->n_programs)};
     struct sim *sim = xcalloc(1, sizeof *sim);
     sim->plan = plan;
     sim->hw = hw;
     sim->options = options;
     sim->arena = arena;
     sim->result = out;
+    sim->n_queues = plan->queues.n;
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     engine_init(&sim->engine);
     net_init(&sim->net, &sim->engine);
-    sim->ev_stream = engine_register(&sim->engine, stream_on_event, sim);
+    sim->ev_queue = engine_register(&sim->engine, queue_on_event, sim);
     sim->ev_host = engine_register(&sim->engine, host_on_event, sim);
-    sim->ev_latency = engine_register(&sim->engine, collective_on_latency, sim);
-    sim->ev_collective_end = engine_register(&sim->engine, collective_on_end, sim);
-    sim->ev_links = engine_register(&sim->engine, collective_on_links, sim);
+    sim->ev_latency = engine_register(&sim->engine, communicator_on_latency, sim);
+    sim->ev_comm_end = engine_register(&sim->engine, communicator_on_end, sim);
+    sim->ev_links = engine_register(&sim->engine, communicator_on_links, sim);
     sim->ev_slow = engine_register(&sim->engine, on_slow, sim);
     setup_links(sim);
     return sim;
@@ -302,7 +335,7 @@ static struct sim *open_sim(struct exec_result *out, const struct plan *plan, co
 static void close_sim(struct sim *sim)
 {
     ledger_release(sim);
-    vec_free(&sim->timeline);
+    vec_free(&sim->sm_states);
     vec_free(&sim->spans);
     vec_free(&sim->host_spans);
     net_release(&sim->net);
@@ -310,11 +343,12 @@ static void close_sim(struct sim *sim)
     free(sim);
 }
 
-static bool ever_drained(const struct ledger *ledger)
+static bool ever_drained(const struct sim *sim)
 {
-    for (int i = 0; i < ledger->stops.n; i++)
-        if (ledger->stops.at[i].drains)
-            return true;
+    for (int r = 0; r < sim->n_ranks; r++)
+        for (int i = 0; i < sim->ledgers[r].stops.n; i++)
+            if (sim->ledgers[r].stops.at[i].drains)
+                return true;
     return false;
 }
 
@@ -325,11 +359,11 @@ static struct sim *simulate_one(const struct sim *all, struct exec_options *quie
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
     quiet->n_trace_ranks = 0;
-    if (all->uneven)
-        quiet->gpu_events.n = 0;
+    if (all->slow.uneven)
+        quiet->slow_gpus = NULL;
     struct sim *sim = open_sim(out, all->plan, all->hw, quiet, all->arena);
     sim->folded = true;
-    sim->sisters = can_fold(sim);
+    sim->siblings = can_fold(sim);
     simulate(sim, true);
     return sim;
 }
@@ -343,9 +377,9 @@ static void simulate_ranks(struct sim *sim)
         return;
     }
     struct sim *one = simulate_one(sim, &quiet, sim->result);
-    sim->before = &one->ledgers[0];
+    sim->before = one->ledgers; /* of each program */
     if (!one->out_of_memory && !one->result->overlong)
-        simulate(sim, !alike(sim) && ever_drained(sim->before));
+        simulate(sim, !alike(sim) && ever_drained(one));
     close_sim(one);
 }
 
@@ -357,8 +391,8 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
     struct sim *sim = open_sim(out, plan, hw, options, arena);
-    sim->sisters = can_fold(sim);
-    sim->folded = options->fold == FOLD_AUTO && alike(sim) && sim->sisters;
+    sim->siblings = can_fold(sim);
+    sim->folded = options->fold == FOLD_AUTO && alike(sim) && sim->siblings;
     if (sim->folded)
         simulate(sim, !options->no_memory);
     else

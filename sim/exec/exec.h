@@ -9,7 +9,7 @@
  * too.
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
- * stream per entity. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and no GPU slower
+ * stream per entity. GPUs may be slow by name, from a time on (fabric/slow.h). With all noise off and no GPU slower
  * than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where
  * links differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job,
  * and without degraded links for groups inside a node; a plan with others is not folded.
@@ -34,7 +34,6 @@
 #define FLOPCAST_EXEC_EXEC_H
 
 #include "base/units.h"
-#include "fabric/degrade.h"
 #include "hw/hw.h"
 #include "plan/plan.h"
 
@@ -61,8 +60,9 @@ struct exec_options {
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
-    struct degrade_events link_events, gpu_events; /* of this hardware and number of ranks; borrowed */
-    bool no_latency;                               /* collectives cost their bytes only; see scenario/explain.h */
+    const char *degraded_links; /* as fabric/fabric.h has it; NULL: none */
+    const char *slow_gpus;      /* as fabric/slow.h has it; NULL: none */
+    bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on the
                                    job's own */
     bool no_contention;         /* kernels run beside collectives as if alone */
@@ -123,21 +123,22 @@ struct exec_span {
     ps_t start, end; /* since the run began */
     ps_t moving;     /* of a collective: when its last member had arrived; of a kernel: start */
     ps_t alone;      /* how long a kernel takes without collectives beside it; 0 for a collective */
-    int rank;
+    int rank;        /* when folded, the first that runs its program */
     int32_t op;
-    uint8_t stream, phase; /* enum plan_stream, enum plan_phase */
-    bool is_collective;
+    uint8_t stream, phase;   /* place in plan->queues, enum plan_phase */
+    bool is_collective;      /* or a message */
     const char *name;        /* the op's, borrowed from the plan's arena */
+    const char *queue;       /* the queue's */
     int kernel;              /* enum kernel_kind */
     int algorithm, protocol; /* of a collective: enum coll_algorithm, enum coll_protocol */
-    int collective;          /* enum coll_kind */
+    int collective;          /* enum coll_kind; of a message COLL_SEND_RECV */
     double bus_bytes;        /* of the message, see coll.h */
     double latency_s;        /* part of its time: hops and steps, before bytes move */
     enum coll_bound bound;   /* what limits it, from when its last member has arrived; COLL_BOUND_SHARED_LINKS: what
                                 else moved on its links, by which it took longer than alone */
     double bytes;            /* whole message, see coll.h */
-    int group_size;
-    int32_t waits_for; /* an op of the same step, on another stream, that had to be done before; -1: none */
+    int group_size;          /* of a message 2 */
+    int32_t waits_for;       /* an op of the same step, on another stream, that had to be done before; -1: none */
 };
 
 /* What the host thread of a rank did. They stand by rank, then in the order of time, and never overlap, but that the
@@ -158,20 +159,32 @@ struct exec_host_span {
     const char *name;    /* the op's, of HOST_WAITS the waiting one's; NULL for HOST_STEP */
 };
 
+/* What the ranks of one program did and needed. */
+struct exec_program {
+    struct exec_breakdown breakdown; /* means over these ranks; their share of the step's idle time included */
+    struct exec_memory memory;       /* of the first of them */
+    struct exec_memory_sample *timeline;
+    int n_timeline;
+};
+
 struct exec_result {
     enum exec_status status;
     bool overlong;      /* the run would last longer than PS_HORIZON; nothing else is then said of it */
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
     double step_time_sd_s;
     struct exec_breakdown breakdown;
-    struct exec_memory memory;
+    struct exec_memory memory;     /* of the fullest program: the one that decides whether the job fits */
+    struct exec_program *programs; /* in the arena, as the plan has them */
+    int n_programs, fullest;
     double nvlink_utilisation; /* share of the GPUs' send bandwidth (as it is at the end) in use, mean over links and
                                   measured time */
     double nic_utilisation;
     uint64_t digest; /* of all events */
     double events;
-    int ranks_simulated;                 /* 1 when folded */
-    struct exec_memory_sample *timeline; /* in the arena */
+    bool folded;
+    int program_stride;                  /* between the first ranks of programs */
+    int ranks_simulated;                 /* one for each program when folded */
+    struct exec_memory_sample *timeline; /* of the fullest program, in the arena */
     int n_timeline;
     struct exec_span *spans; /* in the arena */
     int n_spans;
@@ -180,7 +193,19 @@ struct exec_result {
     ps_t last_step_start, last_step_end; /* of the last measured step */
 };
 
-/* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */
+/* The rank whose spans stand for a rank's. */
+static inline int exec_simulated_rank(const struct exec_result *result, int rank)
+{
+    return result->folded ? rank / result->program_stride % result->n_programs * result->program_stride : rank;
+}
+
+/* What the tables of a scenario cannot check: that degraded_links names links of a job of so many ranks, and leaves
+ * them connected. */
+enum status exec_check(
+    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag);
+
+/* BUG on a plan that plan_check refuses, and on options that exec_check or slow_gpus_build does. The result's arrays
+ * live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 

@@ -22,8 +22,9 @@ void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable)
 void hbm_release(struct hbm *hbm)
 {
     vec_free(&hbm->blocks);
-    for (int p = 0; p < HBM_POOLS; p++)
-        vec_free(&hbm->free[p]);
+    for (int p = 0; p < hbm->pools.n; p++)
+        vec_free(&hbm->pools.at[p]);
+    vec_free(&hbm->pools);
 }
 
 int64_t hbm_round(int64_t bytes)
@@ -48,10 +49,10 @@ static int pool_of(const struct hbm_block *block)
 /* How many free blocks of the pool come before one of these bytes and this number. */
 static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int32_t index)
 {
-    int low = 0, high = hbm->free[pool].n;
+    int low = 0, high = hbm->pools.at[pool].n;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        const struct hbm_free *at = &hbm->free[pool].at[middle];
+        const struct hbm_free *at = &hbm->pools.at[pool].at[middle];
         if (at->bytes < bytes || (at->bytes == bytes && at->block < index))
             low = middle + 1;
         else
@@ -65,9 +66,9 @@ static void set_free(struct hbm *hbm, int32_t index)
     struct hbm_block *block = &hbm->blocks.at[index];
     int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, index);
     block->state = BLOCK_FREE;
-    vec_reserve(&hbm->free[pool], hbm->free[pool].n + 1);
-    struct hbm_free *at = hbm->free[pool].at + place;
-    memmove(at + 1, at, sizeof *at * (size_t)(hbm->free[pool].n++ - place));
+    vec_reserve(&hbm->pools.at[pool], hbm->pools.at[pool].n + 1);
+    struct hbm_free *at = hbm->pools.at[pool].at + place;
+    memmove(at + 1, at, sizeof *at * (size_t)(hbm->pools.at[pool].n++ - place));
     *at = (struct hbm_free){block->bytes, index};
 }
 
@@ -76,9 +77,9 @@ static void unlist(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
     int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, index);
-    struct hbm_free *at = hbm->free[pool].at + place;
-    BUG_IF(place == hbm->free[pool].n || at->block != index, "block %d is not free", index);
-    memmove(at, at + 1, sizeof *at * (size_t)(--hbm->free[pool].n - place));
+    struct hbm_free *at = hbm->pools.at[pool].at + place;
+    BUG_IF(place == hbm->pools.at[pool].n || at->block != index, "block %d is not free", index);
+    memmove(at, at + 1, sizeof *at * (size_t)(--hbm->pools.at[pool].n - place));
 }
 
 static int32_t new_block(struct hbm *hbm, struct hbm_block block)
@@ -116,8 +117,8 @@ static int64_t expandable_size(const struct hbm *hbm, const struct hbm_free *fre
 static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
 {
     int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
-    int place = place_of(hbm, pool, bytes, -1), n = hbm->free[pool].n;
-    const struct hbm_free *free = hbm->free[pool].at;
+    int place = place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
+    const struct hbm_free *free = hbm->pools.at[pool].at;
     while (
         hbm->expandable && place + 1 < n && expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
         place++;
@@ -284,6 +285,8 @@ static int32_t take(struct hbm *hbm, int32_t index, int64_t size, int category)
 int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
 {
     int64_t size = hbm_round(bytes);
+    while (hbm->pools.n < 2 * (stream + 1))
+        vec_push(&hbm->pools, (hbm_pool){0});
     int32_t index = best_fit(hbm, size, stream);
     return take(hbm, index >= 0 ? index : new_memory(hbm, size, stream), size, category);
 }

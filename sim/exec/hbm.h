@@ -32,8 +32,7 @@ struct hbm_free {
     int32_t block;
 };
 
-/* A small and a large pool of each stream. */
-enum { HBM_POOLS = 2 * STREAM_COUNT };
+typedef VEC(struct hbm_free) hbm_pool; /* free blocks by size, then by number */
 
 struct hbm {
     int64_t capacity; /* bytes that segments may take */
@@ -46,8 +45,8 @@ struct hbm {
     int64_t mallocs, frees; /* calls of cudaMalloc that gave something, of cudaFree, since the caller set them to 0;
                                expandable: requests that mapped pages, free blocks that were unmapped */
     VEC(struct hbm_block) blocks;
-    VEC(struct hbm_free) free[HBM_POOLS]; /* the free blocks of each pool by size, then by number */
-    int32_t unused;                       /* first block record that can be used again, -1 */
+    VEC(hbm_pool) pools; /* a large and a small one of each stream that has had a block */
+    int32_t unused;      /* first block record that can be used again, -1 */
 };
 
 void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable);

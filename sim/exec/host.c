@@ -1,36 +1,36 @@
-/* The host thread of a rank. Its work between two blocking points is one stretch: the issue times of all ops in it
+/* The host thread of a rank. Its work between two blocking points is one segment: the issue times of all ops in it
  * follow from its start and the prefix sums of host costs, so no event and no memory per op is needed. */
 #include "exec/state.h"
 
-ps_t host_issue_time(const struct sim *sim, const struct rank *rank, int32_t step, int32_t op)
+ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op)
 {
     if (step != rank->host_step)
         return step < rank->host_step ? 0 : PS_NEVER;
     if (op < rank->host_first)
-        return 0; /* in an earlier stretch, which lies in the past */
+        return 0; /* in an earlier segment, which lies in the past */
     if (op >= rank->host_end)
         return PS_NEVER;
-    double work_s = sim->host_prefix_s[op + 1] - sim->host_prefix_s[rank->host_first];
+    double work_s = rank->tables->host_prefix_s[op + 1] - rank->tables->host_prefix_s[rank->host_first];
     return rank->host_base + ps_from_s(work_s * rank->host_factor);
 }
 
 /* Launches that the GPU has not finished when the host is before an op of its step. */
-static int64_t outstanding(const struct sim *sim, const struct rank *rank, int32_t op)
+static int64_t outstanding(const struct rank *rank, int32_t op)
 {
-    int32_t n = sim->plan->ops.n;
-    return (int64_t)rank->host_step * sim->launches[n] + sim->launches[op] - rank->done;
+    int32_t n = rank->tables->program->ops.n;
+    return (int64_t)rank->host_step * rank->tables->launches[n] + rank->tables->launches[op] - rank->done;
 }
 
 /* The first op before `end` before which the launch queue would be full if the GPU did nothing from now on; end when
  * there is none. */
-static int32_t queue_full_at(const struct sim *sim, const struct rank *rank, int32_t end)
+static int32_t queue_full_at(const struct rank *rank, int32_t end)
 {
     int32_t low = 0, high = end;
-    if (outstanding(sim, rank, end) < LAUNCH_QUEUE)
+    if (outstanding(rank, end) < LAUNCH_QUEUE)
         return end; /* mostly */
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
-        if (outstanding(sim, rank, middle) >= LAUNCH_QUEUE)
+        if (outstanding(rank, middle) >= LAUNCH_QUEUE)
             high = middle;
         else
             low = middle + 1;
@@ -42,29 +42,29 @@ static int32_t queue_full_at(const struct sim *sim, const struct rank *rank, int
  * where the rank has a ledger, elsewhere those where the allocator is known to take its time. */
 static int32_t next_stop(const struct sim *sim, const struct rank *rank, int32_t from)
 {
-    int32_t block = sim->next_block[from];
+    int32_t block = rank->tables->next_block[from];
     if (sim->ledgers)
-        return sim->next_memory[from];
-    if (!sim->before || rank->next_stop == sim->before->stops.n)
+        return rank->tables->next_memory[from];
+    if (!sim->before || rank->next_stop == sim->before[rank->program].stops.n)
         return block;
-    const struct ledger_stop *stop = &sim->before->stops.at[rank->next_stop];
+    const struct ledger_stop *stop = &sim->before[rank->program].stops.at[rank->next_stop];
     return stop->step == rank->host_step && stop->op < block ? stop->op : block;
 }
 
-/* The stretch reaches to there, or to where the launch queue is full. */
+/* The segment reaches to there, or to where the launch queue is full. */
 static void reach(struct sim *sim, int rank_index, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    int32_t full = queue_full_at(sim, rank, next_stop(sim, rank, from));
+    int32_t full = queue_full_at(rank, next_stop(sim, rank, from));
     rank->host_end = full > from ? full : from;
-    double work_s = sim->host_prefix_s[rank->host_end] - sim->host_prefix_s[rank->host_first];
+    double work_s = rank->tables->host_prefix_s[rank->host_end] - rank->tables->host_prefix_s[rank->host_first];
     ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
     engine_at(&sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);
-    stream_try_all(sim, rank_index);
+    queue_try_all(sim, rank_index);
 }
 
-/* A new stretch begins now with op first, whose cost the host pays; it may stop from op `from` on. */
-static void begin_stretch(struct sim *sim, int rank_index, int32_t first, int32_t from)
+/* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on. */
+static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_t from)
 {
     struct rank *rank = &sim->ranks[rank_index];
     double sigma = sim->options->noise.host_jitter;
@@ -78,10 +78,10 @@ static void begin_stretch(struct sim *sim, int rank_index, int32_t first, int32_
 void host_begin_step(struct sim *sim, int rank)
 {
     trace_host_step(sim, rank);
-    begin_stretch(sim, rank, 0, 0);
+    begin_segment(sim, rank, 0, 0);
 }
 
-/* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new stretch, with the jitter
+/* The allocator has done what op `at` asks for; the host was in CUDA's own calls for it. A new segment, with the jitter
  * of the old one, begins after that. */
 static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since, ps_t calls)
 {
@@ -92,7 +92,7 @@ static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t si
     if (sim->ledgers && measuring(sim, rank->host_step))
         sim->ledgers[rank_index].stall += stood;
     if (stood > 0) {
-        trace_host_stretch(sim, rank_index, HOST_ALLOCATES, sim->engine.now + calls);
+        trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->engine.now + calls);
         rank->host_base = sim->engine.now + calls;
         rank->host_first = at;
     }
@@ -105,17 +105,17 @@ static void retry_when_drained(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
     ps_t calls;
-    if (outstanding(sim, rank, at) > 0)
+    if (outstanding(rank, at) > 0)
         return;
     ledger_op(sim, rank_index, at, true, &calls);
     leave_allocator(sim, rank_index, at, rank->drain_since, calls);
 }
 
 /* The op after `at` touches memory, too, and the host comes to it at the same instant. */
-static bool goes_on(const struct sim *sim, int32_t at)
+static bool goes_on(const struct rank *rank, int32_t at)
 {
-    return at + 1 < sim->plan->ops.n && plan_op_is_memory(&sim->plan->ops.at[at + 1]) &&
-           sim->host_prefix_s[at + 1] == sim->host_prefix_s[at];
+    return at + 1 < rank->tables->program->ops.n && plan_op_is_memory(op_of(rank, at + 1)) &&
+           rank->tables->host_prefix_s[at + 1] == rank->tables->host_prefix_s[at];
 }
 
 /* Where every rank has a ledger, ops in a row take one event: half of all events of such a run would be theirs. */
@@ -125,7 +125,7 @@ static void call_allocator(struct sim *sim, int rank_index)
     bool in_a_row = sim->ledgers && !sim->folded;
     ps_t calls = 0;
     while (ledger_op(sim, rank_index, rank->host_end, false, &calls)) {
-        if (!in_a_row || calls > 0 || sim->out_of_memory || !goes_on(sim, rank->host_end)) {
+        if (!in_a_row || calls > 0 || sim->out_of_memory || !goes_on(rank, rank->host_end)) {
             leave_allocator(sim, rank_index, rank->host_end, sim->engine.now, calls);
             return;
         }
@@ -136,9 +136,9 @@ static void call_allocator(struct sim *sim, int rank_index)
     retry_when_drained(sim, rank_index);
 }
 
-int64_t host_wants(const struct sim *sim, const struct rank *rank)
+int64_t host_wants(const struct rank *rank)
 {
-    return rank->host_state == HOST_QUEUE_FULL ? outstanding(sim, rank, rank->host_end) - LAUNCH_QUEUE / 2 : 0;
+    return rank->host_state == HOST_QUEUE_FULL ? outstanding(rank, rank->host_end) - LAUNCH_QUEUE / 2 : 0;
 }
 
 void host_check(struct sim *sim, int rank_index)
@@ -146,17 +146,17 @@ void host_check(struct sim *sim, int rank_index)
     struct rank *rank = &sim->ranks[rank_index];
     if (rank->host_state == HOST_DRAINING)
         retry_when_drained(sim, rank_index);
-    if (rank->host_state == HOST_QUEUE_FULL && outstanding(sim, rank, rank->host_end) <= LAUNCH_QUEUE / 2) {
-        trace_host_stretch(sim, rank_index, HOST_FULL_QUEUE, sim->engine.now);
-        begin_stretch(sim, rank_index, rank->host_end, rank->host_end);
+    if (rank->host_state == HOST_QUEUE_FULL && outstanding(rank, rank->host_end) <= LAUNCH_QUEUE / 2) {
+        trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->engine.now);
+        begin_segment(sim, rank_index, rank->host_end, rank->host_end);
     }
     if (rank->host_state != HOST_BLOCKED)
         return;
-    const struct plan_op *op = &sim->plan->ops.at[rank->host_end];
-    if (!wait_satisfied(sim, rank, sim->plan->waits.at[op->first_wait], rank->host_step))
+    const struct plan_op *op = op_of(rank, rank->host_end);
+    if (!wait_satisfied(rank, rank->tables->program->waits.at[op->first_wait], rank->host_step))
         return;
-    trace_host_stretch(sim, rank_index, HOST_WAITS, sim->engine.now);
-    begin_stretch(sim, rank_index, rank->host_end, rank->host_end + 1);
+    trace_host_segment(sim, rank_index, HOST_WAITS, sim->engine.now);
+    begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);
 }
 
 void host_on_event(void *self, const struct event *event)
@@ -165,9 +165,9 @@ void host_on_event(void *self, const struct event *event)
     int rank_index = (int)event->target;
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
-    stream_settle(sim, rank_index);
-    if (at == sim->plan->ops.n) {
-        trace_host_stretch(sim, rank_index, HOST_WORK, sim->engine.now);
+    ahead_settle(sim, rank_index);
+    if (at == rank->tables->program->ops.n) {
+        trace_host_segment(sim, rank_index, HOST_WORK, sim->engine.now);
         if (rank->host_step + 1 == sim->total_steps) {
             rank->host_state = HOST_DONE;
             return;
@@ -176,13 +176,13 @@ void host_on_event(void *self, const struct event *event)
         host_begin_step(sim, rank_index);
         return;
     }
-    const struct plan_op *op = &sim->plan->ops.at[at];
+    const struct plan_op *op = op_of(rank, at);
     if (op->kind == OP_HOST_WAIT) {
         rank->host_state = HOST_BLOCKED;
         host_check(sim, rank_index);
     } else if (plan_op_is_memory(op) && next_stop(sim, rank, at) == at) {
         call_allocator(sim, rank_index);
-    } else if (outstanding(sim, rank, at) >= LAUNCH_QUEUE) {
+    } else if (outstanding(rank, at) >= LAUNCH_QUEUE) {
         rank->host_state = HOST_QUEUE_FULL;
     } else {
         reach(sim, rank_index, at); /* the GPU has caught up in the meantime */

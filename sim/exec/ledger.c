@@ -4,17 +4,23 @@
 
 #include <string.h>
 
-static int64_t fixed_bytes(const struct sim *sim)
+static const struct plan_program *program_of(const struct sim *sim, int rank)
+{
+    return sim->ranks[rank].tables->program;
+}
+
+static int64_t fixed_bytes(const struct sim *sim, int program)
 {
     double fixed[HBM_CATEGORY_COUNT] = {0};
-    exec_fixed_memory(fixed, sim->plan, sim->hw);
+    exec_fixed_memory(fixed, sim->plan, program, sim->hw);
     return (int64_t)(fixed[HBM_CONTEXT] + fixed[HBM_NCCL]);
 }
 
-static void fail(struct sim *sim, const struct plan_buffer *buffer)
+static void fail(struct sim *sim, int rank, const struct plan_buffer *buffer)
 {
     struct exec_memory *memory = &sim->result->memory;
     sim->out_of_memory = true;
+    sim->oom_program = sim->ranks[rank].program;
     sim->result->status = EXEC_OOM;
     memory->oom_op = buffer->name;
     memory->oom_category = buffer->category;
@@ -22,16 +28,18 @@ static void fail(struct sim *sim, const struct plan_buffer *buffer)
     engine_stop(&sim->engine);
 }
 
-/* Over the last step, of the first rank. */
+/* Over the last step, of the first rank of each program. */
 static void sample(struct sim *sim, int rank)
 {
-    if (rank > 0 || sim->ranks[rank].host_step + 1 != sim->total_steps)
+    const struct rank *at = &sim->ranks[rank];
+    if (at->number != plan_first_rank(sim->plan, at->program) || at->host_step + 1 != sim->total_steps)
         return;
-    const struct hbm *hbm = &sim->ledgers[rank].hbm;
-    struct exec_memory_sample row = {.time_s = s_from_ps(sim->engine.now), .reserved_bytes = (double)hbm->reserved};
+    struct ledger *ledger = &sim->ledgers[rank];
+    struct exec_memory_sample row = {
+        .time_s = s_from_ps(sim->engine.now), .reserved_bytes = (double)ledger->hbm.reserved};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
-        row.category_bytes[c] = (double)hbm->by_category[c];
-    vec_push(&sim->timeline, row);
+        row.category_bytes[c] = (double)ledger->hbm.by_category[c];
+    vec_push(&ledger->timeline, row);
 }
 
 /* Blocks whose last use on another stream has passed come back. */
@@ -41,7 +49,7 @@ static void collect_pending(struct sim *sim, int rank)
     int kept = 0;
     for (int i = 0; i < ledger->pending.n; i++) {
         struct pending_free pending = ledger->pending.at[i];
-        if (wait_satisfied(sim, &sim->ranks[rank], pending.last_use, pending.step))
+        if (wait_satisfied(&sim->ranks[rank], pending.last_use, pending.step))
             hbm_reuse(&ledger->hbm, pending.block);
         else
             ledger->pending.at[kept++] = pending;
@@ -52,7 +60,7 @@ static void collect_pending(struct sim *sim, int rank)
 /* False: cudaMalloc failed. */
 static bool allocate(struct sim *sim, int rank, int32_t index, bool again)
 {
-    const struct plan_buffer *buffer = &sim->plan->buffers.at[index];
+    const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[index];
     struct ledger *ledger = &sim->ledgers[rank];
     collect_pending(sim, rank);
     int32_t block = (again ? hbm_retry : hbm_alloc)(&ledger->hbm, buffer->bytes, buffer->category, buffer->stream);
@@ -70,21 +78,21 @@ static void setup_buffer(struct sim *sim, int rank, int32_t index)
 {
     /* nothing is free yet that a retry could release */
     if (!sim->out_of_memory && !allocate(sim, rank, index, false))
-        fail(sim, &sim->plan->buffers.at[index]);
+        fail(sim, rank, &program_of(sim, rank)->buffers.at[index]);
 }
 
 static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->ledgers[rank];
-    const struct plan *plan = sim->plan;
-    int64_t capacity = (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim);
+    const struct plan_program *program = program_of(sim, rank);
+    int64_t capacity = (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim, sim->ranks[rank].program);
     hbm_init(&ledger->hbm, capacity, sim->options->expandable_segments);
-    ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, plan->buffers.n);
-    for (int i = 0; i < plan->setup.n; i++)
-        setup_buffer(sim, rank, plan->setup.at[i]);
-    for (int i = 0; i < plan->ops.n && !makes_in_first_step(sim); i++)
-        if (plan->ops.at[i].kind == OP_KEEP)
-            setup_buffer(sim, rank, plan->ops.at[i].index);
+    ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, program->buffers.n);
+    for (int i = 0; i < program->setup.n; i++)
+        setup_buffer(sim, rank, program->setup.at[i]);
+    for (int i = 0; i < program->ops.n && !makes_in_first_step(sim); i++)
+        if (program->ops.at[i].kind == OP_KEEP)
+            setup_buffer(sim, rank, program->ops.at[i].index);
     ledger->hbm.mallocs = 0; /* the time of those lies before the first step */
 }
 
@@ -101,18 +109,19 @@ void ledger_release(struct sim *sim)
         hbm_release(&sim->ledgers[r].hbm);
         vec_free(&sim->ledgers[r].pending);
         vec_free(&sim->ledgers[r].stops);
+        vec_free(&sim->ledgers[r].timeline);
     }
 }
 
 static void give_back(struct sim *sim, int rank, const struct plan_op *op)
 {
-    const struct plan_buffer *buffer = &sim->plan->buffers.at[op->index];
+    const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[op->index];
     struct ledger *ledger = &sim->ledgers[rank];
     int32_t block = ledger->blocks[op->index];
     hbm_free(&ledger->hbm, block, buffer->bytes, buffer->category);
     if (op->n_waits > 0)
         vec_push(&ledger->pending,
-            (struct pending_free){block, sim->ranks[rank].host_step, sim->plan->waits.at[op->first_wait]});
+            (struct pending_free){block, sim->ranks[rank].host_step, program_of(sim, rank)->waits.at[op->first_wait]});
     else
         hbm_reuse(&ledger->hbm, block);
 }
@@ -125,7 +134,7 @@ static ps_t calls_of(const struct sim *sim, struct hbm *hbm)
     return ps_from_s(spent_s);
 }
 
-/* As the ledger of the run before answered. */
+/* As the ledger of the reference run answered. */
 static bool follow(const struct ledger *before, struct rank *rank, bool drained, ps_t *calls)
 {
     const struct ledger_stop *stop = &before->stops.at[rank->next_stop];
@@ -139,8 +148,8 @@ static bool follow(const struct ledger *before, struct rank *rank, bool drained,
 bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *calls)
 {
     if (!sim->ledgers)
-        return follow(sim->before, &sim->ranks[rank], drained, calls);
-    const struct plan_op *op = &sim->plan->ops.at[op_index];
+        return follow(&sim->before[sim->ranks[rank].program], &sim->ranks[rank], drained, calls);
+    const struct plan_op *op = op_of(&sim->ranks[rank], op_index);
     struct ledger *ledger = &sim->ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
     bool found = true;
@@ -151,7 +160,7 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     if (!found && !drained)
         return false;
     if (!found)
-        fail(sim, &sim->plan->buffers.at[op->index]);
+        fail(sim, rank, &program_of(sim, rank)->buffers.at[op->index]);
     *calls = calls_of(sim, &ledger->hbm);
     if (*calls > 0 || drained)
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
@@ -160,18 +169,35 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     return true;
 }
 
-static void required(const struct sim *sim, struct exec_memory *memory)
+/* Rows for a plot: of many samples, the highest of each of a few hundred equal stretches of the list. */
+static void timeline_result(const struct sim *sim, const struct ledger *ledger, struct exec_program *program)
 {
-    struct exec_peak peak;
-    exec_peak(&peak, sim->plan, sim->hw);
-    memory->required_bytes = peak.total_bytes;
-    memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
+    enum { MOST_ROWS = 400 };
+    int n = ledger->timeline.n, rows = n < MOST_ROWS ? n : MOST_ROWS;
+    double began = sim->total_steps > 1 ? s_from_ps(sim->step_end[sim->total_steps - 2]) : 0;
+    program->timeline = ARENA_ARRAY(sim->arena, struct exec_memory_sample, rows);
+    program->n_timeline = rows;
+    for (int row = 0; row < rows; row++) {
+        int best = -1;
+        double most = -1;
+        for (int i = (int)((int64_t)row * n / rows); i < (int)((int64_t)(row + 1) * n / rows); i++) {
+            double total = 0;
+            for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
+                total += ledger->timeline.at[i].category_bytes[c];
+            if (total > most) {
+                most = total;
+                best = i;
+            }
+        }
+        program->timeline[row] = ledger->timeline.at[best];
+        program->timeline[row].time_s -= began;
+    }
 }
 
-void ledger_result(struct sim *sim)
+static void program_result(const struct sim *sim, int p)
 {
-    struct exec_memory *memory = &sim->result->memory;
-    const struct ledger *ledger = &sim->ledgers[0];
+    struct exec_memory *memory = &sim->result->programs[p].memory;
+    const struct ledger *ledger = &sim->ledgers[representative(sim, plan_first_rank(sim->plan, p))];
     memory->capacity_bytes = sim->hw->gpu.hbm_capacity.value;
     memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;
@@ -180,7 +206,40 @@ void ledger_result(struct sim *sim)
     memory->alloc_stall_s = s_from_ps(ledger->stall) / (double)sim->options->steps;
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
-    exec_fixed_memory(memory->peak_category_bytes, sim->plan, sim->hw);
-    if (sim->out_of_memory)
-        required(sim, memory);
+    exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, sim->hw);
+    if (!sim->out_of_memory)
+        timeline_result(sim, ledger, &sim->result->programs[p]);
+}
+
+/* The program without which the job would not fit. */
+static int fullest(const struct sim *sim)
+{
+    int most = 0;
+    for (int p = 1; p < sim->plan->n_programs; p++)
+        if (sim->result->programs[p].memory.peak_reserved_bytes >
+            sim->result->programs[most].memory.peak_reserved_bytes)
+            most = p;
+    return sim->out_of_memory ? sim->oom_program : most;
+}
+
+void ledger_result(struct sim *sim)
+{
+    struct exec_result *result = sim->result;
+    const struct exec_memory failed = result->memory;
+    for (int p = 0; p < sim->plan->n_programs; p++)
+        program_result(sim, p);
+    result->fullest = fullest(sim);
+    struct exec_memory *memory = &result->programs[result->fullest].memory;
+    if (sim->out_of_memory) {
+        struct exec_peak peak;
+        exec_peak(&peak, sim->plan, sim->hw);
+        memory->oom_op = failed.oom_op;
+        memory->oom_category = failed.oom_category;
+        memory->oom_request_bytes = failed.oom_request_bytes;
+        memory->required_bytes = peak.total_bytes;
+        memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
+    }
+    result->memory = *memory;
+    result->timeline = result->programs[result->fullest].timeline;
+    result->n_timeline = result->programs[result->fullest].n_timeline;
 }

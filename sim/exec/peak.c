@@ -2,11 +2,18 @@
 
 #include "exec/hbm.h"
 
-void exec_fixed_memory(double *category_bytes, const struct plan *plan, const struct hw *hw)
+void exec_fixed_memory(double *category_bytes, const struct plan *plan, int program, const struct hw *hw)
 {
     int communicators = 0;
-    for (int g = 0; g < plan->groups.n; g++)
-        communicators += plan->groups.at[g].size > 1;
+    unsigned axes = 0;
+    for (int g = 0; g < plan->groups.n; g++) {
+        const struct mesh_group *ranks = &plan->groups.at[g].ranks;
+        communicators += ranks->size > 1 && mesh_group_instance(ranks, plan_first_rank(plan, program)) >= 0;
+    }
+    for (int c = 0; c < plan->channels.n; c++) { /* send_next and send_prev share one */
+        communicators += !(axes & 1U << plan->channels.at[c].axis);
+        axes |= 1U << plan->channels.at[c].axis;
+    }
     category_bytes[HBM_CONTEXT] = hw->gpu.context_bytes.value;
     category_bytes[HBM_NCCL] = communicators * hw->node.nccl_bytes.value;
 }
@@ -32,28 +39,40 @@ static void change(struct count *count, const struct plan_buffer *buffer, int si
         count->at_peak[c] = count->now[c];
 }
 
-static void count_step(struct count *count, const struct plan *plan, bool first)
+static void count_step(struct count *count, const struct plan_program *program, bool first)
 {
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
         if (plan_op_is_memory(op) && (first || op->kind != OP_KEEP))
-            change(count, &plan->buffers.at[op->index], op->kind == OP_FREE ? -1 : 1);
+            change(count, &program->buffers.at[op->index], op->kind == OP_FREE ? -1 : 1);
     }
 }
 
-void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)
+static void peak_of(struct exec_peak *out, const struct plan *plan, int p, const struct hw *hw)
 {
+    const struct plan_program *program = &plan->programs[p];
     struct count count = {0};
-    for (int i = 0; i < plan->setup.n; i++)
-        change(&count, &plan->buffers.at[plan->setup.at[i]], 1);
-    count_step(&count, plan, true);
-    count_step(&count, plan, false);
+    for (int i = 0; i < program->setup.n; i++)
+        change(&count, &program->buffers.at[program->setup.at[i]], 1);
+    count_step(&count, program, true);
+    count_step(&count, program, false);
     *out = (struct exec_peak){0};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++) {
         out->category_bytes[c] = (double)count.at_peak[c];
         out->largest_category[c] = (double)count.largest[c];
     }
-    exec_fixed_memory(out->category_bytes, plan, hw);
-    exec_fixed_memory(out->largest_category, plan, hw);
+    exec_fixed_memory(out->category_bytes, plan, p, hw);
+    exec_fixed_memory(out->largest_category, plan, p, hw);
     out->total_bytes = (double)count.peak + out->category_bytes[HBM_CONTEXT] + out->category_bytes[HBM_NCCL];
+}
+
+void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)
+{
+    peak_of(out, plan, 0, hw);
+    for (int p = 1; p < plan->n_programs; p++) {
+        struct exec_peak peak;
+        peak_of(&peak, plan, p, hw);
+        if (peak.total_bytes > out->total_bytes)
+            *out = peak;
+    }
 }

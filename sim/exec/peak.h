@@ -1,7 +1,8 @@
 /* The HBM that a plan needs, without a run of it: tensors come and go in program order of the host, as PyTorch's
  * max_memory_allocated counts them, each rounded as the caching allocator rounds it.
  *
- * Included: the CUDA context, and NCCL's buffers for each group of several ranks. Ignored: what only a run shows, that
+ * Included: the CUDA context, and NCCL's buffers for each group of several ranks and each axis
+ * of messages. Ignored: what only a run shows, that
  * is segments that are reserved and not in use (fragmentation; a block that another stream still uses cannot be used
  * again). So a run whose reserved bytes reach this far fits only if its allocator leaves no gaps, and a job whose peak
  * is beyond the GPU's capacity certainly does not fit. */
@@ -18,10 +19,11 @@ struct exec_peak {
     double largest_category[HBM_CATEGORY_COUNT]; /* each category at its own fullest moment */
 };
 
-/* Over two steps: what the first one makes and keeps (optimizer state) is there in all of the second. */
+/* Of the program that needs most. Over two steps: what the first one makes and keeps (optimizer state) is there in all
+ * of the second. */
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw);
 
-/* What is there all the time beside tensors: sets the entries of HBM_CONTEXT and HBM_NCCL. */
-void exec_fixed_memory(double *category_bytes, const struct plan *plan, const struct hw *hw);
+/* What is there all the time beside tensors on ranks of a program: sets the entries of HBM_CONTEXT and HBM_NCCL. */
+void exec_fixed_memory(double *category_bytes, const struct plan *plan, int program, const struct hw *hw);
 
 #endif

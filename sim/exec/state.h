@@ -1,45 +1,56 @@
-/* Private to exec/: the state of a run. Everything lives in struct sim; handlers get it as self. */
+/* Private to exec/: the state of a run. Everything lives in struct sim; handlers get it as self.
+ *
+ * Who calls whom: the host issues ops (host.c), queues start and end them (queue.c, with the kernels ahead in ahead.c),
+ * communicators bring the ranks together (communicator.c), the ledger is the allocator (ledger.c). Between them there
+ * are these ways only: host -> queue_try_all, ledger_op; queue -> communicator_arrive, host_check; communicator ->
+ * queue_retime, queue_finish. */
 #ifndef FLOPCAST_EXEC_STATE_H
 #define FLOPCAST_EXEC_STATE_H
 
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
-#include "fabric/fabric.h"
 #include "exec/hbm.h"
+#include "fabric/fabric.h"
+#include "fabric/slow.h"
 #include "net/net.h"
 
-/* Durations of a kernel, seconds: compute by what collectives hold (rank->holding); the rest as in kernel.h. */
+/* Durations of a kernel whatever collectives hold, seconds, as in kernel.h. */
 struct kernel_cost {
-    double *compute_s, memory_s, floor_s;
+    double memory_s, floor_s;
 };
 
-enum stream_state { STREAM_WAITING, STREAM_RUNNING, STREAM_IN_COLLECTIVE };
+/* What kernels get of a GPU on which collectives hold so many SMs. The first state: no collective is there. */
+struct sm_state {
+    double sms;
+    double *compute_s; /* of each kernel */
+};
 
-struct stream {
+enum queue_state { QUEUE_WAITING, QUEUE_RUNNING, QUEUE_IN_COMM };
+
+struct queue {
     int64_t done;     /* ops completed since the run began: step x ops per step + position */
-    int32_t position; /* next op, in plan->stream_ops */
+    int32_t position; /* next op, in program->queue_ops */
     int32_t step;
-    uint32_t epoch; /* of the event that ends the op or wakes the stream */
+    uint32_t epoch; /* of the event that ends the op or wakes the queue */
     uint8_t state;
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;
     ps_t issue;         /* of the next op, when known */
     ps_t idle_since;    /* end of the last op */
-    ps_t idle_comm;     /* compute stream: in_collectives() of then */
-    ps_t started;       /* running op: (re)start of the current stretch */
+    ps_t idle_comm;     /* compute queue: in_collectives() of then */
+    ps_t started;       /* running op: (re)start at the current speed */
     ps_t end;           /* running kernel: when it ends unless its speed changes */
     double left;        /* running op: share of its work not done at started */
     double duration_ps; /* running op: of the whole op at the current speed */
     ps_t alone_ps;      /* running op: of the whole op without collectives beside it */
     double jitter;      /* running op */
-    double spent_ps;    /* running op: time in earlier stretches */
+    double spent_ps;    /* running op: time at earlier speeds */
+    double sms_held;    /* by the collective or message that the queue is in; 0: in none */
+    struct rng_stream noise;
 };
 
-/* Kernels of the compute stream that will follow the running one without a gap, whatever happens elsewhere but for a
- * change of their speed: issued, waiting for nothing, awaited by nobody. Only the end of the last one is an event, or
- * of the one that wakes the host; those before are settled when somebody looks. A third of a run's time, measured; of
- * 8, 16, 32 and 64 eight was the fastest, as more is drawn in vain. */
+/* Kernels of the compute queue that will follow the running one without a gap: see ahead.c. */
 enum { AHEAD = 8 };
 struct ahead {
     int n, at; /* how many; how many of them have begun */
@@ -59,41 +70,59 @@ enum { LAUNCH_QUEUE = 1024 };
 /* HOST_DRAINING: cudaMalloc has failed; PyTorch waits until the GPU has finished all that was issued. */
 enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DRAINING, HOST_DONE };
 
+/* What is looked up in a program; the same for all ranks that run it. */
+struct program_tables {
+    const struct plan_program *program;
+    double *host_prefix_s;        /* n_ops + 1: host time of all ops before */
+    int32_t *launches;            /* n_ops + 1: device ops before */
+    int32_t *next_block;          /* n_ops + 1: first op at or after that blocks the host */
+    int32_t *next_memory;         /* the same, ops that touch memory included: with a ledger the host stops there */
+    bool *awaited;                /* by op: another op waits for it */
+    int *group_queue;             /* by group: where its collectives are, -1: there are none */
+    int *send_queue, *recv_queue; /* by channel, likewise */
+};
+
 struct rank {
-    struct stream streams[STREAM_COUNT];
-    ps_t host_base;     /* the current stretch of host work began */
+    int number;  /* in the job */
+    int program; /* that it runs */
+    const struct program_tables *tables;
+    struct queue *queues;
+    ps_t host_base;     /* the current segment of host work began */
     int32_t host_first; /* its first op */
     int32_t host_end;   /* the op that ends it (not issued in it), or the number of ops */
     int32_t host_step;
-    int32_t next_stop; /* of the run before */
-    int64_t done;      /* device ops completed, all streams */
+    int32_t next_stop; /* of the reference run */
+    int64_t done;      /* device ops completed, all queues */
     uint8_t host_state;
     ps_t drain_since;   /* HOST_DRAINING: since when */
-    double host_factor; /* jitter of the stretch */
+    double host_factor; /* jitter of the host segment */
     double drawn_speed; /* of the GPU by noise, persistent, 1 = nominal */
     double share;       /* what is left of it at the moment, where the GPU is slow */
     double speed;       /* drawn_speed x share */
-    int holding;        /* what the collectives on the GPU hold, at most one on each comm stream: indices of
-                           sim->holdings, STREAM_COMM's + n_holdings x STREAM_REPLICATE's */
-    int in_collective;  /* comm streams that are in one */
+    int sm_state;       /* of sim->sm_states: by what the collectives on the GPU hold together */
+    int n_held;         /* queues that are in a collective or message, and hold SMs */
+    int in_collective;  /* queues that are in one, to the end of its last event */
     ps_t comm_since;    /* in_collective: since when */
     ps_t comm_total;    /* in collectives before that */
     double hbm_taken_Bps;
-    double stretch; /* of memory time by what collectives take */
+    double memory_slowdown; /* of memory time by what collectives take */
     struct ahead ahead;
-    struct rng_stream kernel_noise[STREAM_COUNT], host_noise;
+    struct rng_stream host_noise;
     struct exec_breakdown spent; /* seconds, since measuring began */
 };
 
-/* One process group instance; it runs one collective at a time. */
-struct instance {
-    int group;
+/* Ranks that run collectives of one process group one after the other, or messages from one rank to another: the k-th
+ * of each member meets the k-th of the others. */
+struct communicator {
+    int group;    /* of the plan; -1: */
+    int channel;  /* of the plan */
+    int from, to; /* ranks; a channel's */
     struct coll_group members;
-    int slot; /* in net */
+    int flow;      /* in net */
+    int n_parties; /* members that are simulated: all, or one of each program when folded */
     int arrived;
-    int32_t op;       /* the collective that members are arriving at */
-    ps_t arrived_sum; /* sum of arrival times since the collective began to gather, relative to first */
-    ps_t first_arrival, start;
+    int32_t index; /* the collective or message that members are arriving at */
+    ps_t start;
     struct coll_cost cost;
     struct link_weight *uses; /* for collectives that load links as uses_of does */
     int n_uses, room_uses;
@@ -109,7 +138,7 @@ struct ledger_stop {
     ps_t calls;
 };
 
-/* A block that was freed while another stream still used it (record_stream). */
+/* A block that was freed while another queue still used it (record_stream). */
 struct pending_free {
     int32_t block, step;
     plan_wait last_use;
@@ -123,8 +152,9 @@ struct ledger {
     struct hbm hbm;
     int32_t *blocks; /* of each buffer, -1 */
     VEC(struct pending_free) pending;
-    VEC(struct ledger_stop) stops; /* in the order of steps and ops */
-    ps_t stall;                    /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
+    VEC(struct ledger_stop) stops;           /* in the order of steps and ops */
+    VEC(struct exec_memory_sample) timeline; /* of the last step */
+    ps_t stall; /* in measured steps: the host drained the GPU, or was in cudaMalloc or cudaFree */
     int64_t measured_retries;
 };
 
@@ -135,71 +165,107 @@ struct sim {
     struct arena *arena;
     struct engine engine;
     struct net net;
-    uint32_t ev_stream, ev_host, ev_latency, ev_collective_end, ev_links, ev_slow;
-    int n_ranks; /* simulated: all, or 1 when folded */
+    uint32_t ev_queue, ev_host, ev_latency, ev_comm_end, ev_links, ev_slow;
+    int n_queues;
+    int n_ranks; /* simulated: all, or one for each program when folded */
     bool folded;
-    bool sisters; /* folded: the other instances of a group do as the first one does */
+    bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
     int32_t total_steps;
+    struct program_tables *tables; /* by program */
     struct rank *ranks;
-    struct instance *instances;
-    int *group_first; /* first instance of each group */
+    struct communicator *communicators; /* of groups, then of channels (by sender) */
+    int n_communicators;
+    int *group_first, *channel_first; /* their first communicators */
     struct kernel_cost *kernel_costs;
-    double *host_prefix_s; /* n_ops + 1: host time of all ops before */
-    int32_t *launches;     /* n_ops + 1: device ops before */
-    int32_t *next_block;   /* n_ops + 1: first op at or after that blocks the host */
-    int32_t *next_memory;  /* the same, ops that touch memory included: with a ledger the host stops there */
-    bool *awaited;         /* by op: another op waits for it */
+    VEC(struct sm_state) sm_states;
     struct coll_cost *coll_costs;
-    double *holdings; /* SMs that a collective can hold: none, or those of one group or another */
-    int n_holdings;
-    int *coll_holding; /* by collective */
+    struct coll_cost (*message_costs)[2]; /* inside a node, between two */
     /* step ends */
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
     ps_t measure_from;
-    bool uneven; /* at some time some GPU is slower than another */
+    struct slow_gpus slow;
     /* links */
     struct fabric fabric;
     struct link_weight *uses; /* scratch: one for each link */
     double *carried_before;
-    /* HBM: of each rank a ledger, or NULL; then its host stands still where the allocator did in a run before. */
+    /* HBM: of each rank a ledger, or NULL: replay the stops of the reference run */
     struct ledger *ledgers;
-    const struct ledger *before; /* NULL: memory is not followed */
+    const struct ledger *before; /* by program; NULL: memory is not followed */
     bool out_of_memory;
-    VEC(struct exec_memory_sample) timeline;
+    int oom_program;
     bool *traced; /* by rank; NULL: none */
     VEC(struct exec_span) spans;
     VEC(struct exec_host_span) host_spans;
     struct exec_result *result;
 };
 
-/* stream.c */
-void stream_try_all(struct sim *sim, int rank);
-void stream_finish(struct sim *sim, int rank, int stream);
-void stream_retime(struct sim *sim, int rank); /* after holding or hbm_taken_Bps changed */
+static inline const struct plan_op *op_of(const struct rank *rank, int32_t op)
+{
+    return &rank->tables->program->ops.at[op];
+}
+static inline int queue_length(const struct rank *rank, int queue)
+{
+    return rank->tables->program->queue_ops.at[queue].n;
+}
+/* The number of the op that stands at a place in a queue. */
+static inline int32_t queue_op(const struct rank *rank, int queue, int32_t position)
+{
+    return rank->tables->program->queue_ops.at[queue].at[position];
+}
+/* The number of simulated rank that stands for a rank of the job. */
+static inline int representative(const struct sim *sim, int number)
+{
+    return sim->folded ? plan_program_of(sim->plan, number) : number;
+}
+
+/* queue.c */
+void queue_try_all(struct sim *sim, int rank);
+void queue_finish(struct sim *sim, int rank, int queue);
+void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_taken_Bps or the GPU's speed changed */
 /* The GPU's speed changes now. */
-void stream_set_share(struct sim *sim, int rank, double share);
-void stream_settle(struct sim *sim, int rank); /* before rank->done is looked at, or done of what nobody waits for */
-void stream_on_event(void *self, const struct event *event);
-bool wait_satisfied(const struct sim *sim, const struct rank *rank, plan_wait wait, int32_t step);
+void queue_set_share(struct sim *sim, int rank, double share);
+void queue_on_event(void *self, const struct event *event);
+/* The event at the end of a running kernel, or when the op that a queue waits for has been issued. */
+void queue_arm(struct sim *sim, int rank, int queue, ps_t end);
+/* The running kernel of a queue has ended at `end`. */
+void queue_count(struct sim *sim, struct rank *rank, int queue, ps_t end);
+double queue_draw_jitter(const struct sim *sim, struct queue *queue);
+/* How long a kernel takes on the rank as it is now; isolated: as if no collective were there. */
+double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel, bool isolated, double jitter);
+bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step);
+bool waits_satisfied(const struct rank *rank, const struct plan_op *op, int32_t step);
+
+/* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event of its own, and the same
+ * times. */
+/* A kernel of the compute queue has been started: find those that follow, and arm the event of the last. */
+void ahead_look(struct sim *sim, int rank);
+/* Kernels that have ended by now are counted: before rank->done is looked at, or done of what nobody waits for. */
+void ahead_settle(struct sim *sim, int rank);
+/* The running kernel has ended at its event. True: the next one ahead has begun. */
+bool ahead_finish(struct sim *sim, int rank);
+/* The kernels that follow will run at another speed. */
+void ahead_forget(struct sim *sim, int rank);
+/* An op of another queue has ended: one kernel less until a full launch queue wakes the host. */
+void ahead_rearm(struct sim *sim, int rank);
 
 /* host.c */
 /* How many more launches have to end until a full queue wakes the host; 0: it does not wait for that. (Until the GPU is
  * drained it waits for the last of all kernels issued, whose end is an event anyway.) */
-int64_t host_wants(const struct sim *sim, const struct rank *rank);
+int64_t host_wants(const struct rank *rank);
 void host_begin_step(struct sim *sim, int rank);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);
 /* When the host issued the op of a step; PS_NEVER when it has not been reached. */
-ps_t host_issue_time(const struct sim *sim, const struct rank *rank, int32_t step, int32_t op);
+ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op);
 
-/* collective.c */
-void collective_setup(struct sim *sim);
-double collective_sms(const struct sim *sim, int holding); /* that collectives hold */
-void collective_arrive(struct sim *sim, int rank, int32_t op);
-void collective_on_latency(void *self, const struct event *event);
-void collective_on_end(void *self, const struct event *event);
-void collective_on_links(void *self, const struct event *event);
+/* communicator.c */
+void communicator_setup(struct sim *sim);
+/* The rank's queue comes to a collective, a send or a receive. */
+void communicator_arrive(struct sim *sim, int rank, int32_t op);
+void communicator_on_latency(void *self, const struct event *event);
+void communicator_on_end(void *self, const struct event *event);
+void communicator_on_links(void *self, const struct event *event);
 
 /* ledger.c */
 void ledger_setup(struct sim *sim); /* of every rank */
@@ -211,21 +277,21 @@ void ledger_result(struct sim *sim);
 
 /* trace.c */
 void trace_setup(struct sim *sim);
-void trace_record(struct sim *sim, int rank, int stream, struct exec_span span);
+void trace_record(struct sim *sim, int rank, int queue, struct exec_span span);
 void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
-/* The stretch of host work up to host_end is over; what keeps the host from going on ends now, or is nothing. */
-void trace_host_stretch(struct sim *sim, int rank, enum exec_host_kind blocked, ps_t until);
+/* The segment of host work up to host_end is over; what keeps the host from going on ends now, or is nothing. */
+void trace_host_segment(struct sim *sim, int rank, enum exec_host_kind blocked, ps_t until);
 void trace_result(struct sim *sim);
 static inline bool tracing_host(const struct sim *sim, int rank)
 {
     return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
            sim->ranks[rank].host_step + 1 == sim->total_steps;
 }
-/* Whether the op that a stream of the rank is at belongs to the timeline. */
-static inline bool tracing(const struct sim *sim, int rank, int stream)
+/* Whether the op that a queue of the rank is at belongs to the timeline. */
+static inline bool tracing(const struct sim *sim, int rank, int queue)
 {
     return __builtin_expect(sim->traced != NULL, 0) && sim->traced[rank] &&
-           sim->ranks[rank].streams[stream].step + 1 == sim->total_steps;
+           sim->ranks[rank].queues[queue].step + 1 == sim->total_steps;
 }
 
 static inline bool measuring(const struct sim *sim, int32_t step)

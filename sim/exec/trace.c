@@ -9,43 +9,55 @@ void trace_setup(struct sim *sim)
     sim->traced = ARENA_ARRAY(sim->arena, bool, sim->n_ranks);
     for (int i = 0; i < options->n_trace_ranks; i++) {
         int rank = options->trace_ranks[i];
-        BUG_IF(rank < 0 || rank >= sim->plan->ranks, "rank %d of %d", rank, sim->plan->ranks);
-        sim->traced[sim->folded ? 0 : rank] = true;
+        BUG_IF(rank < 0 || rank >= sim->plan->mesh.ranks, "rank %d of %d", rank, sim->plan->mesh.ranks);
+        sim->traced[representative(sim, rank)] = true;
     }
 }
 
-/* The last one that the op waits for on another stream: of several, the one that was issued last. */
-static int32_t awaited(const struct plan *plan, const struct plan_op *op)
+/* The last one that the op waits for on another queue: of several, the one that was issued last. */
+static int32_t awaited(const struct plan_program *program, const struct plan_op *op)
 {
     int32_t found = -1;
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = plan->waits.at[w];
-        if (!(wait & PLAN_PREVIOUS_STEP) && plan->ops.at[wait].stream != op->stream && wait > found)
+        plan_wait wait = program->waits.at[w];
+        if (!(wait & PLAN_PREVIOUS_STEP) && program->ops.at[wait].stream != op->stream && wait > found)
             found = wait;
     }
     return found;
 }
 
-void trace_record(struct sim *sim, int rank_index, int stream_index, struct exec_span span)
+/* What is known of a collective or message beside its times. */
+static void describe_comm(const struct sim *sim, const struct plan_op *op, struct exec_span *span)
 {
-    const struct stream *stream = &sim->ranks[rank_index].streams[stream_index];
-    const struct plan_op *op = &sim->plan->ops.at[sim->plan->stream_ops[stream_index].at[stream->position]];
+    span->is_collective = true;
+    if (op->kind == OP_COLLECTIVE) {
+        const struct plan_collective *collective = &sim->plan->collectives.at[op->index];
+        span->collective = (int)collective->kind;
+        span->bytes = collective->bytes;
+        span->group_size = sim->plan->groups.at[collective->group].ranks.size;
+    } else {
+        span->collective = COLL_SEND_RECV;
+        span->bytes = sim->plan->messages.at[op->index].bytes;
+        span->group_size = 2;
+    }
+}
+
+void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_span span)
+{
+    const struct rank *rank = &sim->ranks[rank_index];
+    span.op = queue_op(rank, queue_index, rank->queues[queue_index].position);
+    const struct plan_op *op = op_of(rank, span.op);
     span.end = sim->engine.now;
     span.rank = rank_index;
-    span.op = (int32_t)(op - sim->plan->ops.at);
     span.stream = op->stream;
+    span.queue = sim->plan->queues.at[op->stream].name;
     span.phase = op->phase;
     span.name = op->name;
-    span.is_collective = op->kind == OP_COLLECTIVE;
-    span.waits_for = awaited(sim->plan, op);
-    if (span.is_collective) {
-        const struct plan_collective *collective = &sim->plan->collectives.at[op->index];
-        span.collective = (int)collective->kind;
-        span.bytes = collective->bytes;
-        span.group_size = sim->plan->groups.at[collective->group].size;
-    } else {
+    span.waits_for = awaited(rank->tables->program, op);
+    if (op->kind == OP_KERNEL)
         span.kernel = (int)sim->plan->kernels.at[op->index].kind;
-    }
+    else
+        describe_comm(sim, op, &span);
     vec_push(&sim->spans, span);
 }
 
@@ -69,8 +81,8 @@ static void end_host_step(struct sim *sim, int rank_index)
 
 static void record_host_op(struct sim *sim, int rank_index, int32_t op_index, ps_t start, ps_t end)
 {
-    const struct plan_op *op = &sim->plan->ops.at[op_index];
-    bool issues = op->kind == OP_KERNEL || op->kind == OP_COLLECTIVE;
+    const struct plan_op *op = op_of(&sim->ranks[rank_index], op_index);
+    bool issues = op->position >= 0;
     if (issues || end > start)
         vec_push(&sim->host_spans, (struct exec_host_span){.start = start,
                                        .end = end,
@@ -81,24 +93,24 @@ static void record_host_op(struct sim *sim, int rank_index, int32_t op_index, ps
                                        .name = op->name});
 }
 
-void trace_host_stretch(struct sim *sim, int rank_index, enum exec_host_kind blocked, ps_t until)
+void trace_host_segment(struct sim *sim, int rank_index, enum exec_host_kind blocked, ps_t until)
 {
     const struct rank *rank = &sim->ranks[rank_index];
     ps_t at = rank->host_base;
     if (!tracing_host(sim, rank_index))
         return;
     for (int32_t op = rank->host_first; op < rank->host_end; op++) {
-        ps_t issued = host_issue_time(sim, rank, rank->host_step, op);
+        ps_t issued = host_issue_time(rank, rank->host_step, op);
         record_host_op(sim, rank_index, op, at, issued);
         at = issued;
     }
-    if (rank->host_end == sim->plan->ops.n) {
+    if (rank->host_end == rank->tables->program->ops.n) {
         end_host_step(sim, rank_index);
         return;
     }
     if (until <= at)
         return;
-    const struct plan_op *op = &sim->plan->ops.at[rank->host_end];
+    const struct plan_op *op = op_of(rank, rank->host_end);
     struct exec_host_span span = {.start = at,
         .end = until,
         .rank = rank_index,
@@ -107,7 +119,7 @@ void trace_host_stretch(struct sim *sim, int rank_index, enum exec_host_kind blo
         .phase = op->phase,
         .name = op->name};
     if (blocked == HOST_WAITS) {
-        plan_wait wait = sim->plan->waits.at[op->first_wait];
+        plan_wait wait = rank->tables->program->waits.at[op->first_wait];
         span.op = wait & PLAN_PREVIOUS_STEP ? -1 : wait;
     }
     vec_push(&sim->host_spans, span);
@@ -125,6 +137,8 @@ void trace_host_stretch(struct sim *sim, int rank_index, enum exec_host_kind blo
             next[r + 1] += next[r];                                                                                    \
         for (int i = 0; i < (from).n; i++)                                                                             \
             (to)[next[(from).at[i].rank]++] = (from).at[i];                                                            \
+        for (int i = 0; i < (from).n; i++)                                                                             \
+            (to)[i].rank = (sim)->ranks[(to)[i].rank].number;                                                          \
     } while (0)
 
 void trace_result(struct sim *sim)

@@ -40,11 +40,8 @@ struct alone *alone_new(const struct hw *hw, int ranks, int nodes, const char *d
     struct alone *alone = ARENA_NEW(arena, struct alone);
     alone->group = (struct coll_group){0, nodes > 1 ? gpus / per_node : 1, ranks};
     alone->shape = (struct coll_shape){ranks, nodes, per_node};
-    struct degrade_events events;
-    int all = nodes > 1 ? nodes * gpus : ranks; /* GPUs of these nodes */
-    if (degrade_links(&events, hw, all, degraded, at, arena, diag) != STATUS_OK)
+    if (fabric_build(&alone->fabric, hw, nodes > 1 ? nodes * gpus : ranks, degraded, at, arena, diag) != STATUS_OK)
         return NULL;
-    fabric_build(&alone->fabric, hw, all, &events, arena);
     if (!fabric_is_uniform(&alone->fabric) && nodes > 1 && gpus % per_node != 0) {
         diag_input(diag, at,
             "%d ranks are not spread evenly over a node's %d GPUs, as links that differ ask for; take a divisor",

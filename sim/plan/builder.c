@@ -2,58 +2,117 @@
 
 #include <string.h>
 
-const char *const plan_stream_names[] = {"compute", "comm", "replicate", "unshard", "post", "loader", NULL};
 const char *const hbm_category_names[] = {
     "parameters", "gradients", "optimizer", "activations", "gathered", "buffers", "context", "nccl", NULL};
 const char *const plan_phase_names[] = {"setup", "forward", "backward", "recompute", "optimizer", NULL};
 
+static void begin_program(struct plan_builder *builder)
+{
+    builder->phase = PHASE_SETUP;
+    for (int q = 0; q < builder->tails.n; q++) {
+        builder->tails.at[q].last_op = PLAN_NO_OP;
+        builder->tails.at[q].pending.n = 0;
+    }
+}
+
+int plan_queue(struct plan_builder *builder, const char *name, enum plan_queue_kind kind)
+{
+    struct plan *plan = builder->plan;
+    for (int q = 0; q < plan->queues.n; q++)
+        if (strcmp(plan->queues.at[q].name, name) == 0)
+            return q;
+    vec_push(&plan->queues, (struct plan_queue){name, (uint8_t)kind});
+    vec_push(&builder->tails, (struct plan_tail){.last_op = PLAN_NO_OP});
+    return plan->queues.n - 1;
+}
+
+void plan_begin_programs(
+    struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis)
+{
+    static const struct plan_queue standard[STREAM_COUNT] = {
+        [STREAM_COMPUTE] = {"compute", QUEUE_COMPUTE},
+        [STREAM_COMM] = {"comm", QUEUE_COMM},
+        [STREAM_REPLICATE] = {"replicate", QUEUE_COMM},
+        [STREAM_UNSHARD] = {"unshard", QUEUE_SIDE},
+        [STREAM_POST] = {"post", QUEUE_SIDE},
+        [STREAM_LOADER] = {"loader", QUEUE_HOST},
+    };
+    *plan = (struct plan){.mesh = *mesh, .program_axis = program_axis, .n_programs = mesh->size[program_axis]};
+    plan->programs = xcalloc((size_t)plan->n_programs, sizeof *plan->programs);
+    *builder = (struct plan_builder){.plan = plan, .program = plan->programs};
+    for (int s = 0; s < STREAM_COUNT; s++)
+        plan_queue(builder, standard[s].name, standard[s].kind);
+    begin_program(builder);
+}
+
 void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks)
 {
-    BUG_IF(ranks < 1, "plan for %d ranks", ranks);
-    *plan = (struct plan){.ranks = ranks};
-    *builder = (struct plan_builder){.plan = plan, .phase = PHASE_SETUP};
-    for (int s = 0; s < STREAM_COUNT; s++)
-        builder->last_op[s] = PLAN_NO_OP;
+    struct mesh mesh = mesh_data_parallel(ranks, ranks);
+    plan_begin_programs(builder, plan, &mesh, AXIS_PP);
+}
+
+void plan_next_program(struct plan_builder *builder)
+{
+    builder->program++;
+    BUG_IF(builder->program == builder->plan->programs + builder->plan->n_programs, "one program more than %d",
+        builder->plan->n_programs);
+    begin_program(builder);
+}
+
+static bool same_ranks(const struct mesh_group *a, const struct mesh_group *b)
+{
+    return a->size == b->size && a->stride == b->stride && a->width == b->width && a->period == b->period &&
+           a->offset == b->offset;
+}
+
+int plan_group_of(struct plan_builder *builder, const char *name, struct mesh_group ranks)
+{
+    struct plan *plan = builder->plan;
+    for (int i = 0; i < plan->groups.n; i++)
+        if (same_ranks(&plan->groups.at[i].ranks, &ranks))
+            return i;
+    vec_push(&plan->groups, (struct plan_group){name, ranks});
+    return plan->groups.n - 1;
 }
 
 int plan_group(struct plan_builder *builder, const char *name, int size, int stride)
 {
-    struct plan *plan = builder->plan;
-    for (int i = 0; i < plan->groups.n; i++)
-        if (plan->groups.at[i].size == size && plan->groups.at[i].stride == stride)
-            return i;
-    vec_push(&plan->groups, (struct plan_group){name, size, stride});
-    return plan->groups.n - 1;
+    return plan_group_of(
+        builder, name, (struct mesh_group){.size = size, .stride = stride, .width = stride, .period = size * stride});
 }
 
-void plan_stream_wait(struct plan_builder *builder, enum plan_stream stream, plan_wait op)
+void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op)
 {
     if (op != PLAN_NO_OP)
-        vec_push(&builder->pending[stream], op);
+        vec_push(&builder->tails.at[queue].pending, op);
 }
 
 static int push_op(struct plan_builder *builder, struct plan_op op, const char *name)
 {
+    struct plan_program *program = builder->program;
     op.name = name;
     op.phase = (uint8_t)builder->phase;
-    op.first_wait = builder->plan->waits.n - op.n_waits;
+    op.first_wait = program->waits.n - op.n_waits;
     op.position = -1;
-    vec_push(&builder->plan->ops, op);
-    int number = builder->plan->ops.n - 1;
-    if (op.kind == OP_KERNEL || op.kind == OP_COLLECTIVE)
-        builder->last_op[op.stream] = number;
-    return number;
+    vec_push(&program->ops, op);
+    return program->ops.n - 1;
 }
 
-/* A device op takes the waits that were put on its stream since the last one. */
-static uint16_t take_waits(struct plan_builder *builder, enum plan_stream stream)
+/* A device op takes the waits that were put on its queue since the last one. */
+static int push_device_op(
+    struct plan_builder *builder, enum op_kind kind, int queue, const char *name, int32_t index, double host_s)
 {
-    int n = builder->pending[stream].n;
-    BUG_IF(n > UINT16_MAX, "%d waits on one op", n);
-    for (int i = 0; i < n; i++)
-        vec_push(&builder->plan->waits, builder->pending[stream].at[i]);
-    builder->pending[stream].n = 0;
-    return (uint16_t)n;
+    struct plan_tail *tail = &builder->tails.at[queue];
+    BUG_IF(tail->pending.n > UINT16_MAX, "%d waits on one op", tail->pending.n);
+    for (int i = 0; i < tail->pending.n; i++)
+        vec_push(&builder->program->waits, tail->pending.at[i]);
+    struct plan_op op = {.kind = (uint8_t)kind,
+        .stream = (uint8_t)queue,
+        .n_waits = (uint16_t)tail->pending.n,
+        .index = index,
+        .host_s = (float)host_s};
+    tail->pending.n = 0;
+    return tail->last_op = push_op(builder, op, name);
 }
 
 struct sought_kernel {
@@ -80,27 +139,63 @@ static int32_t number_of(struct plan_builder *builder, const struct kernel_work 
     return plan->kernels.n - 1;
 }
 
-int plan_kernel(
-    struct plan_builder *builder, enum plan_stream stream, const char *name, struct kernel_work work, double host_s)
+int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work, double host_s)
 {
-    struct plan_op op = {
-        .kind = OP_KERNEL, .stream = (uint8_t)stream, .index = number_of(builder, &work), .host_s = (float)host_s};
-    op.n_waits = take_waits(builder, stream);
-    return push_op(builder, op, name);
+    return push_device_op(builder, OP_KERNEL, queue, name, number_of(builder, &work), host_s);
 }
 
-int plan_collective(struct plan_builder *builder, enum plan_stream stream, const char *name, enum coll_kind kind,
-    double bytes, int group, double host_s)
+static void need_comm(const struct plan_builder *builder, int queue, const char *name)
+{
+    BUG_IF(
+        !plan_queue_is_comm(builder->plan, queue), "%s on the stream '%s'", name, builder->plan->queues.at[queue].name);
+}
+
+int plan_collective(struct plan_builder *builder, int queue, const char *name, enum coll_kind kind, double bytes,
+    int group, double host_s)
 {
     struct plan *plan = builder->plan;
-    BUG_IF(!plan_stream_is_comm((int)stream), "a collective on the stream '%s'", plan_stream_names[stream]);
-    if (plan->groups.at[group].size == 1)
+    need_comm(builder, queue, name);
+    if (plan->groups.at[group].ranks.size == 1)
         return PLAN_NO_OP;
     vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group});
-    struct plan_op op = {
-        .kind = OP_COLLECTIVE, .stream = (uint8_t)stream, .index = plan->collectives.n - 1, .host_s = (float)host_s};
-    op.n_waits = take_waits(builder, stream);
-    return push_op(builder, op, name);
+    return push_device_op(builder, OP_COLLECTIVE, queue, name, plan->collectives.n - 1, host_s);
+}
+
+/* Channels and messages are few: those of one channel are mostly of one size. */
+static int message_of(struct plan *plan, struct plan_channel channel, double bytes)
+{
+    int c = 0, m = 0;
+    while (c < plan->channels.n &&
+           (plan->channels.at[c].axis != channel.axis || plan->channels.at[c].delta != channel.delta))
+        c++;
+    if (c == plan->channels.n)
+        vec_push(&plan->channels, channel);
+    while (m < plan->messages.n && (plan->messages.at[m].channel != c || plan->messages.at[m].bytes != bytes))
+        m++;
+    if (m == plan->messages.n)
+        vec_push(&plan->messages, (struct plan_message){c, bytes});
+    return m;
+}
+
+static int push_message(struct plan_builder *builder, enum op_kind kind, int queue, const char *name,
+    struct plan_channel channel, double bytes, double host_s)
+{
+    need_comm(builder, queue, name);
+    if (builder->plan->mesh.size[channel.axis] == 1)
+        return PLAN_NO_OP;
+    return push_device_op(builder, kind, queue, name, message_of(builder->plan, channel, bytes), host_s);
+}
+
+int plan_send(
+    struct plan_builder *builder, int queue, const char *name, struct plan_channel channel, double bytes, double host_s)
+{
+    return push_message(builder, OP_SEND, queue, name, channel, bytes, host_s);
+}
+
+int plan_recv(
+    struct plan_builder *builder, int queue, const char *name, struct plan_channel channel, double bytes, double host_s)
+{
+    return push_message(builder, OP_RECV, queue, name, channel, bytes, host_s);
 }
 
 int plan_host(struct plan_builder *builder, const char *name, double host_s)
@@ -112,16 +207,16 @@ int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait wai
 {
     if (waited == PLAN_NO_OP)
         return PLAN_NO_OP;
-    vec_push(&builder->plan->waits, waited);
+    vec_push(&builder->program->waits, waited);
     return push_op(
         builder, (struct plan_op){.kind = OP_HOST_WAIT, .n_waits = 1, .index = -1, .host_s = (float)host_s}, name);
 }
 
 static int push_buffer(
-    struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category)
+    struct plan_builder *builder, int queue, const char *name, int64_t bytes, enum hbm_category category)
 {
-    vec_push(&builder->plan->buffers, (struct plan_buffer){bytes, (uint8_t)category, (uint8_t)stream, name});
-    return builder->plan->buffers.n - 1;
+    vec_push(&builder->program->buffers, (struct plan_buffer){bytes, (uint8_t)category, (uint8_t)queue, name});
+    return builder->program->buffers.n - 1;
 }
 
 void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category)
@@ -129,16 +224,15 @@ void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, en
     if (bytes <= 0)
         return;
     int buffer = push_buffer(builder, STREAM_COMPUTE, name, bytes, category);
-    vec_push(&builder->plan->setup, buffer);
+    vec_push(&builder->program->setup, buffer);
 }
 
-int plan_alloc(
-    struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category)
+int plan_alloc(struct plan_builder *builder, int queue, const char *name, int64_t bytes, enum hbm_category category)
 {
     if (bytes <= 0)
         return PLAN_NO_OP;
-    int buffer = push_buffer(builder, stream, name, bytes, category);
-    push_op(builder, (struct plan_op){.kind = OP_ALLOC, .stream = (uint8_t)stream, .index = buffer}, name);
+    int buffer = push_buffer(builder, queue, name, bytes, category);
+    push_op(builder, (struct plan_op){.kind = OP_ALLOC, .stream = (uint8_t)queue, .index = buffer}, name);
     return buffer;
 }
 
@@ -152,45 +246,94 @@ void plan_keep_from_here(struct plan_builder *builder, const char *name, int64_t
 
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use)
 {
+    struct plan_program *program = builder->program;
     if (buffer == PLAN_NO_OP)
         return;
-    struct plan_op op = {.kind = OP_FREE, .stream = builder->plan->buffers.at[buffer].stream, .index = buffer};
+    struct plan_op op = {.kind = OP_FREE, .stream = program->buffers.at[buffer].stream, .index = buffer};
     if (last_use != PLAN_NO_OP) {
-        vec_push(&builder->plan->waits, last_use);
+        vec_push(&program->waits, last_use);
         op.n_waits = 1;
     }
-    push_op(builder, op, builder->plan->buffers.at[buffer].name);
+    push_op(builder, op, program->buffers.at[buffer].name);
 }
 
-int plan_last_op(const struct plan_builder *builder, enum plan_stream stream)
+int plan_last_op(const struct plan_builder *builder, int queue)
 {
-    return builder->last_op[stream];
+    return builder->tails.at[queue].last_op;
+}
+
+static void place_ops(const struct plan *plan, struct plan_program *program)
+{
+    for (int q = 0; q < plan->queues.n; q++)
+        vec_push(&program->queue_ops, (plan_numbers){0});
+    for (int i = 0; i < program->ops.n; i++) {
+        struct plan_op *op = &program->ops.at[i];
+        if (op->kind != OP_KERNEL && !plan_op_is_comm(op))
+            continue;
+        op->position = program->queue_ops.at[op->stream].n;
+        vec_push(&program->queue_ops.at[op->stream], i);
+    }
 }
 
 void plan_end(struct plan_builder *builder)
 {
     struct plan *plan = builder->plan;
-    for (int i = 0; i < plan->ops.n; i++) {
-        struct plan_op *op = &plan->ops.at[i];
-        if (op->kind != OP_KERNEL && op->kind != OP_COLLECTIVE)
-            continue;
-        op->position = plan->stream_ops[op->stream].n;
-        vec_push(&plan->stream_ops[op->stream], i);
-    }
-    for (int s = 0; s < STREAM_COUNT; s++)
-        vec_free(&builder->pending[s]);
+    BUG_IF(builder->program + 1 != plan->programs + plan->n_programs, "program %d of %d is the last",
+        (int)(builder->program - plan->programs), plan->n_programs);
+    for (int p = 0; p < plan->n_programs; p++)
+        place_ops(plan, &plan->programs[p]);
+    for (int q = 0; q < builder->tails.n; q++)
+        vec_free(&builder->tails.at[q].pending);
+    vec_free(&builder->tails);
     index_free(&builder->kernels);
+}
+
+int plan_ops(const struct plan *plan)
+{
+    int n = 0;
+    for (int p = 0; p < plan->n_programs; p++)
+        n += plan->programs[p].ops.n;
+    return n;
+}
+
+double plan_model_flop(const struct plan *plan)
+{
+    double sum = 0;
+    for (int p = 0; p < plan->n_programs; p++)
+        sum += plan->programs[p].model_flop;
+    return sum / plan->n_programs;
+}
+
+double plan_hardware_flop(const struct plan *plan)
+{
+    double sum = 0;
+    for (int p = 0; p < plan->n_programs; p++)
+        sum += plan->programs[p].hardware_flop;
+    return sum / plan->n_programs;
+}
+
+static void release_program(struct plan_program *program)
+{
+    vec_free(&program->ops);
+    vec_free(&program->waits);
+    vec_free(&program->buffers);
+    vec_free(&program->setup);
+    for (int q = 0; q < program->queue_ops.n; q++)
+        vec_free(&program->queue_ops.at[q]);
+    vec_free(&program->queue_ops);
 }
 
 void plan_release(struct plan *plan)
 {
-    vec_free(&plan->ops);
-    vec_free(&plan->waits);
+    for (int p = 0; p < plan->n_programs; p++)
+        release_program(&plan->programs[p]);
+    free(plan->programs);
+    vec_free(&plan->queues);
+    vec_free(&plan->groups);
+    vec_free(&plan->channels);
     vec_free(&plan->kernels);
     vec_free(&plan->collectives);
-    vec_free(&plan->groups);
-    vec_free(&plan->buffers);
-    vec_free(&plan->setup);
-    for (int s = 0; s < STREAM_COUNT; s++)
-        vec_free(&plan->stream_ops[s]);
+    vec_free(&plan->messages);
+    plan->programs = NULL;
+    plan->n_programs = 0;
 }

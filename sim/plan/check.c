@@ -1,21 +1,25 @@
 #include "plan/plan.h"
 
 #include "base/digest.h"
+#include "plan/meet.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static int limit_of(const struct plan *plan, int kind)
+static int limit_of(const struct plan *plan, const struct plan_program *program, int kind)
 {
     switch ((enum op_kind)kind) {
     case OP_KERNEL:
         return plan->kernels.n;
     case OP_COLLECTIVE:
         return plan->collectives.n;
+    case OP_SEND:
+    case OP_RECV:
+        return plan->messages.n;
     case OP_KEEP:
     case OP_ALLOC:
     case OP_FREE:
-        return plan->buffers.n;
+        return program->buffers.n;
     case OP_HOST:
     case OP_HOST_WAIT:
         break;
@@ -24,19 +28,19 @@ static int limit_of(const struct plan *plan, int kind)
 }
 
 /* A wait that points forward within the step could never be satisfied: the plan would not be acyclic. */
-static bool waits_hold(const struct plan *plan, int i, char *why, size_t n)
+static bool waits_hold(const struct plan_program *program, int i, char *why, size_t n)
 {
-    const struct plan_op *op = &plan->ops.at[i];
+    const struct plan_op *op = &program->ops.at[i];
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        int32_t waited = plan->waits.at[w], previous = waited & PLAN_PREVIOUS_STEP;
+        int32_t waited = program->waits.at[w], previous = waited & PLAN_PREVIOUS_STEP;
         waited &= ~PLAN_PREVIOUS_STEP;
-        if (waited < 0 || waited >= plan->ops.n || (!previous && waited >= i)) {
+        if (waited < 0 || waited >= program->ops.n || (!previous && waited >= i)) {
             snprintf(why, n, "op %d (%s) waits for op %d, which does not come before it", i, op->name, waited);
             return false;
         }
-        if (plan->ops.at[waited].position < 0) {
+        if (program->ops.at[waited].position < 0) {
             snprintf(why, n, "op %d (%s) waits for op %d (%s), which runs on no stream", i, op->name, waited,
-                plan->ops.at[waited].name);
+                program->ops.at[waited].name);
             return false;
         }
     }
@@ -45,12 +49,12 @@ static bool waits_hold(const struct plan *plan, int i, char *why, size_t n)
 
 enum buffer_state { BUFFER_UNUSED, BUFFER_LIVE, BUFFER_FREED };
 
-static bool buffers_hold(const struct plan *plan, unsigned char *state, char *why, size_t n)
+static bool buffers_hold(const struct plan_program *program, unsigned char *state, char *why, size_t n)
 {
-    for (int i = 0; i < plan->setup.n; i++)
-        state[plan->setup.at[i]] = BUFFER_FREED; /* kept: must be neither allocated nor freed in the step */
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < program->setup.n; i++)
+        state[program->setup.at[i]] = BUFFER_FREED; /* kept: must be neither allocated nor freed in the step */
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
         if (!plan_op_is_memory(op))
             continue;
         unsigned char expected = op->kind == OP_FREE ? BUFFER_LIVE : BUFFER_UNUSED;
@@ -64,67 +68,109 @@ static bool buffers_hold(const struct plan *plan, unsigned char *state, char *wh
         }
         state[op->index] = op->kind == OP_ALLOC ? BUFFER_LIVE : BUFFER_FREED; /* kept: as those of setup */
     }
-    for (int b = 0; b < plan->buffers.n; b++)
+    for (int b = 0; b < program->buffers.n; b++)
         if (state[b] == BUFFER_LIVE) {
-            snprintf(why, n, "buffer %s (%lld bytes) is never freed", plan->buffers.at[b].name,
-                (long long)plan->buffers.at[b].bytes);
+            snprintf(why, n, "buffer %s (%lld bytes) is never freed", program->buffers.at[b].name,
+                (long long)program->buffers.at[b].bytes);
             return false;
         }
     return true;
 }
 
 /* exec follows one collective of a group at a time, as NCCL runs those of a communicator: they have to be in one order.
- */
-static bool communicators_hold(const struct plan *plan, const struct plan_op **first, char *why, size_t n)
+ * So have the sends of a channel, and its receives. */
+static bool communicators_hold(
+    const struct plan *plan, const struct plan_program *program, const struct plan_op **first, char *why, size_t n)
 {
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
-        if (op->kind != OP_COLLECTIVE)
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (!plan_op_is_comm(op))
             continue;
-        int group = plan->collectives.at[op->index].group;
-        if (!first[group])
-            first[group] = op;
-        if (first[group]->stream != op->stream) {
-            snprintf(why, n, "group %s has collectives on two streams: %s on '%s', %s on '%s'",
-                plan->groups.at[group].name, first[group]->name, plan_stream_names[first[group]->stream], op->name,
-                plan_stream_names[op->stream]);
+        bool collective = op->kind == OP_COLLECTIVE;
+        int place = collective ? plan->collectives.at[op->index].group
+                               : plan->groups.n + 2 * plan->messages.at[op->index].channel + (op->kind == OP_RECV);
+        if (!first[place])
+            first[place] = op;
+        if (first[place]->stream != op->stream) {
+            snprintf(why, n, "%s %s has %s on two streams: %s on '%s', %s on '%s'",
+                collective ? "group" : "a channel on",
+                collective ? plan->groups.at[place].name
+                           : mesh_axis_names[plan->channels.at[plan->messages.at[op->index].channel].axis],
+                collective            ? "collectives"
+                : op->kind == OP_RECV ? "receives"
+                                      : "sends",
+                first[place]->name, plan->queues.at[first[place]->stream].name, op->name,
+                plan->queues.at[op->stream].name);
             return false;
         }
     }
     return true;
 }
 
-bool plan_check(const struct plan *plan, char *why, size_t n)
+static bool indices_hold(const struct plan *plan, const struct plan_program *program, char *why, size_t n)
 {
-    for (int g = 0; g < plan->groups.n; g++) {
-        const struct plan_group *group = &plan->groups.at[g];
-        if (group->size < 1 || group->stride < 1 || plan->ranks % (group->size * group->stride) != 0) {
-            snprintf(why, n, "group %s: %d ranks with stride %d do not divide %d ranks", group->name, group->size,
-                group->stride, plan->ranks);
-            return false;
-        }
-    }
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
-        int limit = limit_of(plan, op->kind);
-        if (op->stream >= STREAM_COUNT || (limit > 0 && (op->index < 0 || op->index >= limit))) {
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        int limit = limit_of(plan, program, op->kind);
+        if (op->stream >= plan->queues.n || (limit > 0 && (op->index < 0 || op->index >= limit))) {
             snprintf(why, n, "op %d (%s) has index %d of %d, stream %d", i, op->name, op->index, limit, op->stream);
             return false;
         }
-        if (!waits_hold(plan, i, why, n))
+        if (!waits_hold(program, i, why, n))
             return false;
+    }
+    return true;
+}
+
+static bool program_holds(const struct plan *plan, const struct plan_program *program, char *why, size_t n)
+{
+    if (!indices_hold(plan, program, why, n))
+        return false;
+    unsigned char *state = xcalloc((size_t)program->buffers.n, 1);
+    const struct plan_op **first = xcalloc((size_t)(plan->groups.n + 2 * plan->channels.n), sizeof *first);
+    bool holds = communicators_hold(plan, program, first, why, n) && buffers_hold(program, state, why, n);
+    free(first);
+    free(state);
+    return holds;
+}
+
+static bool groups_hold(const struct plan *plan, char *why, size_t n)
+{
+    for (int g = 0; g < plan->groups.n; g++) {
+        const struct mesh_group *ranks = &plan->groups.at[g].ranks;
+        if (!mesh_group_is_valid(ranks, plan->mesh.ranks)) {
+            snprintf(why, n, "group %s: %d ranks with stride %d do not divide %d ranks", plan->groups.at[g].name,
+                ranks->size, ranks->stride, plan->mesh.ranks);
+            return false;
+        }
     }
     for (int c = 0; c < plan->collectives.n; c++)
         if (plan->collectives.at[c].group < 0 || plan->collectives.at[c].group >= plan->groups.n) {
             snprintf(why, n, "collective %d has group %d of %d", c, plan->collectives.at[c].group, plan->groups.n);
             return false;
         }
-    unsigned char *state = xcalloc((size_t)plan->buffers.n, 1);
-    const struct plan_op **first = xcalloc((size_t)plan->groups.n, sizeof *first);
-    bool holds = communicators_hold(plan, first, why, n) && buffers_hold(plan, state, why, n);
-    free(first);
-    free(state);
+    return true;
+}
+
+/* A single program without messages meets itself op by op, and its waits point backwards: it always goes on. */
+static bool programs_meet(const struct plan *plan, char *why, size_t n)
+{
+    if (plan->n_programs == 1 && plan->messages.n == 0)
+        return true;
+    struct plan_meets meets;
+    bool holds = plan_meets_find(&meets, plan, why, n) && plan_meets_go_on(&meets, plan, why, n);
+    plan_meets_release(&meets);
     return holds;
+}
+
+bool plan_check(const struct plan *plan, char *why, size_t n)
+{
+    if (!groups_hold(plan, why, n))
+        return false;
+    for (int p = 0; p < plan->n_programs; p++)
+        if (!program_holds(plan, &plan->programs[p], why, n))
+            return false;
+    return programs_meet(plan, why, n);
 }
 
 static uint64_t digest_double(uint64_t digest, double value)
@@ -134,23 +180,33 @@ static uint64_t digest_double(uint64_t digest, double value)
     return digest_word(digest, word);
 }
 
-uint64_t plan_digest(const struct plan *plan)
+static uint64_t digest_ops(uint64_t digest, const struct plan_program *program)
 {
-    uint64_t digest = digest_word(DIGEST_INIT, (uint64_t)plan->ranks);
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
         digest = digest_word(digest, ((uint64_t)op->kind << 32) | ((uint64_t)op->stream << 16) | op->phase);
         digest = digest_double(digest_word(digest, (uint64_t)(uint32_t)op->index), (double)op->host_s);
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-            digest = digest_word(digest, (uint64_t)(uint32_t)plan->waits.at[w]);
+            digest = digest_word(digest, (uint64_t)(uint32_t)program->waits.at[w]);
     }
+    return digest;
+}
+
+uint64_t plan_digest(const struct plan *plan)
+{
+    uint64_t digest = digest_word(DIGEST_INIT, (uint64_t)plan->mesh.ranks);
+    for (int p = 0; p < plan->n_programs; p++)
+        digest = digest_ops(digest, &plan->programs[p]);
     for (int i = 0; i < plan->kernels.n; i++) {
         const struct kernel_work *work = &plan->kernels.at[i];
         digest = digest_double(digest_double(digest, work->flop), work->read_bytes + work->write_bytes);
     }
     for (int i = 0; i < plan->collectives.n; i++)
         digest = digest_double(digest_word(digest, plan->collectives.at[i].kind), plan->collectives.at[i].bytes);
-    for (int i = 0; i < plan->buffers.n; i++)
-        digest = digest_word(digest, (uint64_t)plan->buffers.at[i].bytes);
+    for (int i = 0; i < plan->messages.n; i++)
+        digest = digest_double(digest_word(digest, (uint64_t)plan->messages.at[i].channel), plan->messages.at[i].bytes);
+    for (int p = 0; p < plan->n_programs; p++)
+        for (int i = 0; i < plan->programs[p].buffers.n; i++)
+            digest = digest_word(digest, (uint64_t)plan->programs[p].buffers.at[i].bytes);
     return digest;
 }

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include "base/units.h"
+#include "plan/meet.h"
 
 #include <stdio.h>
 
@@ -33,7 +34,8 @@ static struct coll_cost cost_of(
     const struct plan *plan, const struct plan_collective *collective, const struct hw *hw, struct coll_shape *shape)
 {
     const struct plan_group *group = &plan->groups.at[collective->group];
-    *shape = coll_shape((struct coll_group){0, group->stride, group->size}, hw_gpus_per_node(hw));
+    *shape = coll_shape(
+        (struct coll_group){group->ranks.offset, group->ranks.stride, group->ranks.size}, hw_gpus_per_node(hw));
     return coll_choose(collective->kind, collective->bytes, *shape, hw, COLL_FREE);
 }
 
@@ -47,9 +49,9 @@ static void print_collective(
     fprintf(out, "%-14s %9s  %s on %s of %d (%d node%s), %s, latency %s, bound by %s",
         coll_kind_names[collective->kind],
         quantity_format(duration, sizeof duration, coll_isolated_s(cost), DIM_SECONDS),
-        size_text(bytes, sizeof bytes, collective->bytes), group->name, group->size, shape.nodes, plural(shape.nodes),
-        coll_algorithm_names[cost.algorithm], quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS),
-        coll_bound_names[coll_bound(&cost)]);
+        size_text(bytes, sizeof bytes, collective->bytes), group->name, group->ranks.size, shape.nodes,
+        plural(shape.nodes), coll_algorithm_names[cost.algorithm],
+        quantity_format(latency, sizeof latency, cost.latency_s, DIM_SECONDS), coll_bound_names[coll_bound(&cost)]);
 }
 
 static bool alike(const struct plan_collective *a, const struct plan_collective *b)
@@ -86,9 +88,30 @@ static void print_collectives(FILE *out, const struct plan *plan, const struct h
     }
 }
 
-static void print_detail(FILE *out, const struct plan *plan, const struct plan_op *op, const struct hw *hw)
+static void print_message(FILE *out, const struct plan *plan, const struct plan_op *op)
+{
+    const struct plan_message *message = &plan->messages.at[op->index];
+    const struct plan_channel *channel = &plan->channels.at[message->channel];
+    bool sends = op->kind == OP_SEND;
+    char bytes[32];
+    fprintf(out, "%-11s %s %s the rank at %+d on %s", sends ? "send" : "recv",
+        size_text(bytes, sizeof bytes, message->bytes), sends ? "to" : "from", sends ? channel->delta : -channel->delta,
+        mesh_axis_names[channel->axis]);
+}
+
+static void print_buffer(FILE *out, const struct plan_op *op, const struct plan_buffer *buffer)
 {
     char bytes[32];
+    fprintf(out, "%-11s %s of %s",
+        op->kind == OP_KEEP    ? "keep"
+        : op->kind == OP_ALLOC ? "alloc"
+                               : "free",
+        size_text(bytes, sizeof bytes, (double)buffer->bytes), hbm_category_names[buffer->category]);
+}
+
+static void print_detail(FILE *out, const struct plan *plan, const struct plan_program *program,
+    const struct plan_op *op, const struct hw *hw)
+{
     switch ((enum op_kind)op->kind) {
     case OP_KERNEL:
         print_kernel(out, &plan->kernels.at[op->index], hw);
@@ -96,15 +119,14 @@ static void print_detail(FILE *out, const struct plan *plan, const struct plan_o
     case OP_COLLECTIVE:
         print_collective(out, plan, &plan->collectives.at[op->index], hw);
         break;
+    case OP_SEND:
+    case OP_RECV:
+        print_message(out, plan, op);
+        break;
     case OP_KEEP:
     case OP_ALLOC:
     case OP_FREE:
-        fprintf(out, "%-11s %s of %s",
-            op->kind == OP_KEEP    ? "keep"
-            : op->kind == OP_ALLOC ? "alloc"
-                                   : "free",
-            size_text(bytes, sizeof bytes, (double)plan->buffers.at[op->index].bytes),
-            hbm_category_names[plan->buffers.at[op->index].category]);
+        print_buffer(out, op, &program->buffers.at[op->index]);
         break;
     case OP_HOST:
         fprintf(out, "host");
@@ -115,28 +137,113 @@ static void print_detail(FILE *out, const struct plan *plan, const struct plan_o
     }
 }
 
-void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
+static void print_program(FILE *out, const struct plan *plan, const struct plan_program *program, const struct hw *hw)
 {
-    fprintf(out, "plan of one step for each of %d ranks: %d ops, %.4g model FLOP, %.4g hardware FLOP, digest %016llx\n",
-        plan->ranks, plan->ops.n, plan->model_flop, plan->hardware_flop, (unsigned long long)plan_digest(plan));
-    for (int i = 0; i < plan->setup.n; i++) {
-        const struct plan_buffer *buffer = &plan->buffers.at[plan->setup.at[i]];
+    for (int i = 0; i < program->setup.n; i++) {
+        const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
         char bytes[32];
         fprintf(out, "  kept  %-40s %s of %s\n", buffer->name, size_text(bytes, sizeof bytes, (double)buffer->bytes),
             hbm_category_names[buffer->category]);
     }
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
         bool device = op->position >= 0;
         fprintf(out, "%6d %-9s %-9s %-48s ", i, plan_phase_names[op->phase],
-            device ? plan_stream_names[op->stream] : "host", op->name);
-        print_detail(out, plan, op, hw);
+            device ? plan->queues.at[op->stream].name : "host", op->name);
+        print_detail(out, plan, program, op, hw);
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-            int32_t waited = plan->waits.at[w];
+            int32_t waited = program->waits.at[w];
             fprintf(out, "%s%d%s", w == op->first_wait ? "  after " : ",", waited & ~PLAN_PREVIOUS_STEP,
                 waited & PLAN_PREVIOUS_STEP ? " (previous step)" : "");
         }
         fputc('\n', out);
     }
+}
+
+/* ---- programs side by side ---- */
+
+enum { COLUMN = 34 };
+
+/* The next device op of a program from `at` on, or the number of its ops. */
+static int next_device_op(const struct plan_program *program, int at)
+{
+    while (at < program->ops.n && program->ops.at[at].position < 0)
+        at++;
+    return at;
+}
+
+/* Whether the program stands at an op of which others have not come so far. */
+static bool holds_back(const struct plan *plan, const struct plan_meets *meets, const int *at, int program)
+{
+    int leader = meets->leader[meets->first[program] + at[program]], come = 0;
+    for (int p = 0; p < plan->n_programs; p++)
+        come += at[p] < plan->programs[p].ops.n && meets->leader[meets->first[p] + at[p]] == leader;
+    return come < meets->n[leader];
+}
+
+/* One line: the next op of each program, of which those that hold back print nothing unless all do. False: none left.
+ */
+static bool print_line(FILE *out, const struct plan *plan, const struct plan_meets *meets, int *at)
+{
+    int left = 0, ready = 0;
+    bool *go = xcalloc((size_t)plan->n_programs, sizeof *go);
+    for (int p = 0; p < plan->n_programs; p++) {
+        bool there = at[p] < plan->programs[p].ops.n;
+        left += there;
+        go[p] = there && !holds_back(plan, meets, at, p);
+        ready += go[p];
+    }
+    for (int p = 0; p < plan->n_programs && left; p++) {
+        const struct plan_program *program = &plan->programs[p];
+        char cell[COLUMN] = "";
+        if (at[p] < program->ops.n && (go[p] || ready == 0)) {
+            const struct plan_op *op = &program->ops.at[at[p]];
+            snprintf(cell, sizeof cell, "%5d %-8.8s %s", at[p], plan->queues.at[op->stream].name, op->name);
+            at[p] = next_device_op(program, at[p] + 1);
+        }
+        fprintf(out, "%s%-*s", p ? " | " : "", p + 1 < plan->n_programs ? COLUMN : 0, cell);
+    }
+    if (left)
+        fputc('\n', out);
+    free(go);
+    return left > 0;
+}
+
+static void print_side_by_side(FILE *out, const struct plan *plan)
+{
+    struct plan_meets meets;
+    char why[256];
+    int *at = xcalloc((size_t)plan->n_programs, sizeof *at);
+    fprintf(out, "device ops of the %d programs side by side; ops that meet stand on one line:\n", plan->n_programs);
+    if (!plan_meets_find(&meets, plan, why, sizeof why))
+        fprintf(out, "  %s\n", why);
+    for (int p = 0; p < plan->n_programs; p++)
+        at[p] = next_device_op(&plan->programs[p], 0);
+    while (print_line(out, plan, &meets, at))
+        continue;
+    plan_meets_release(&meets);
+    free(at);
+}
+
+void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
+{
+    int ranks = plan->mesh.ranks;
+    unsigned long long digest = plan_digest(plan);
+    if (plan->n_programs == 1)
+        fprintf(out,
+            "plan of one step for each of %d ranks: %d ops, %.4g model FLOP, %.4g hardware FLOP, digest %016llx\n",
+            ranks, plan_ops(plan), plan_model_flop(plan), plan_hardware_flop(plan), digest);
+    else
+        fprintf(out,
+            "plan of one step of %d ranks in %d programs: %d ops, %.4g model FLOP of the job, digest %016llx\n", ranks,
+            plan->n_programs, plan_ops(plan), plan_model_flop(plan) * ranks, digest);
+    for (int p = 0; p < plan->n_programs; p++) {
+        if (plan->n_programs > 1)
+            fprintf(out, "program %d, for each of %d ranks: %d ops, %.4g hardware FLOP\n", p, ranks / plan->n_programs,
+                plan->programs[p].ops.n, plan->programs[p].hardware_flop);
+        print_program(out, plan, &plan->programs[p], hw);
+    }
+    if (plan->n_programs > 1)
+        print_side_by_side(out, plan);
     print_collectives(out, plan, hw);
 }

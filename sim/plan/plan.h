@@ -1,10 +1,15 @@
-/* A plan: one training step of one class of ranks as a program, which exec runs. Strategies compile to plans; EXPLAIN
- * prints them.
+/* A plan: one training step of a job as programs, which exec runs. Strategies compile to plans; EXPLAIN prints them.
  *
- * SPMD: every rank runs the same const plan, step after step; a rank is a few cursors into it. The host thread of a
- * rank walks the ops in order, paying host_s for each; device ops are appended to their stream as they are issued and
- * start when the stream has reached them and all ops they wait for are done (cudaStreamWaitEvent). Waits may name an op
- * of the previous step.
+ * A program is what one class of ranks runs: there is one under data parallelism, one a stage under pipeline
+ * parallelism. Every rank of the class runs the same const program, step after step; a rank is a few cursors into it.
+ * The host thread of a rank walks the ops in order, paying host_s for each; device ops are appended to their queue (a
+ * CUDA stream) as they are issued and start when the queue has reached them and all ops they wait for are done
+ * (cudaStreamWaitEvent). Waits may name an op of the previous step, and always one of the same program.
+ *
+ * Programs meet in two ways. The k-th collective of a group in one member's program is the k-th in every other
+ * member's. The k-th send of a channel (an axis and a distance on it) of a rank is the k-th receive of that channel of
+ * the rank at that distance. Both sides wait for each other, as NCCL's kernels do (no eager sends), so programs can
+ * deadlock: plan_check() proves that they do not. Ignored there: the limit of the launch queue.
  *
  * Built by plan_begin / plan_*; finished by plan_end, which fixes the positions; const from then on. Names are borrowed
  * from the caller's arena, or literals: a plan of millions of ops has few that differ.
@@ -16,11 +21,13 @@
 #include "base/vec.h"
 #include "coll/coll.h"
 #include "kernel/kernel.h"
+#include "mesh/mesh.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
+/* The queues that every plan has, by their places in plan->queues; a plan may have more (plan_queue). */
 enum plan_stream {
     STREAM_COMPUTE,   /* the default CUDA stream */
     STREAM_COMM,      /* NCCL stream of the process group that shards (or the only one) */
@@ -30,11 +37,18 @@ enum plan_stream {
     STREAM_LOADER,    /* no CUDA stream: the host's threads that make the next batch */
     STREAM_COUNT,
 };
-extern const char *const plan_stream_names[STREAM_COUNT + 1];
-static inline bool plan_stream_is_comm(int stream)
-{
-    return stream == STREAM_COMM || stream == STREAM_REPLICATE;
-}
+
+enum plan_queue_kind {
+    QUEUE_COMPUTE, /* the first queue, and only that: a step ends with its last op, its idle time is explained */
+    QUEUE_COMM,    /* a NCCL stream: collectives, sends and receives, which hold SMs while they wait and move */
+    QUEUE_SIDE,    /* kernels beside the compute stream */
+    QUEUE_HOST,    /* threads of the host */
+};
+
+struct plan_queue {
+    const char *name;
+    uint8_t kind; /* enum plan_queue_kind */
+};
 
 enum op_kind {
     OP_KERNEL,     /* index: kernels */
@@ -44,6 +58,8 @@ enum op_kind {
     OP_KEEP,       /* index: buffers; allocated when the host passes in the first of several steps, lives on */
     OP_ALLOC,      /* index: buffers; takes effect when the host passes */
     OP_FREE, /* index: buffers; usable again by its own stream at once, by others after the ops waited for are done */
+    OP_SEND, /* index: messages */
+    OP_RECV,
 };
 
 /* What HBM is used for. */
@@ -66,9 +82,9 @@ extern const char *const plan_phase_names[PHASE_COUNT + 1];
 struct plan_op {
     uint8_t kind, stream, phase;
     uint16_t n_waits;
-    int32_t index;      /* by kind: kernel, collective or buffer; -1 otherwise */
+    int32_t index;      /* by kind: kernel, collective, message or buffer; -1 otherwise */
     int32_t first_wait; /* into waits */
-    int32_t position;   /* of a device op: its place in its stream, set by plan_end; -1 for host ops */
+    int32_t position;   /* of a device op: its place in its queue, set by plan_end; -1 for host ops */
     float host_s;       /* host time to issue it, seconds */
     const char *name;   /* "encoder.block.3/wi" */
 };
@@ -82,17 +98,33 @@ static inline bool plan_op_is_memory(const struct plan_op *op)
     return op->kind == OP_KEEP || op->kind == OP_ALLOC || op->kind == OP_FREE;
 }
 
+/* On a QUEUE_COMM: an op in which ranks meet. */
+static inline bool plan_op_is_comm(const struct plan_op *op)
+{
+    return op->kind == OP_COLLECTIVE || op->kind == OP_SEND || op->kind == OP_RECV;
+}
+
 struct plan_collective {
     enum coll_kind kind;
     double bytes; /* whole message, see coll.h */
     int group;    /* into groups */
 };
 
-/* A process group of every rank: ranks that differ by stride x i, size of them. Rank r's instance is
- * (r / (size stride)) stride + r % stride. */
+/* A process group. Its ranks are in the programs that have collectives of it, and in no other. */
 struct plan_group {
     const char *name; /* "world", "shard", "replicate" */
-    int size, stride;
+    struct mesh_group ranks;
+};
+
+/* Messages from each rank that sends them to the one at `delta` on the axis, around its end. */
+struct plan_channel {
+    enum mesh_axis axis;
+    int delta;
+};
+
+struct plan_message {
+    int channel; /* into channels */
+    double bytes;
 };
 
 struct plan_buffer {
@@ -102,42 +134,91 @@ struct plan_buffer {
     const char *name;
 };
 
-struct plan {
-    int ranks;
+typedef VEC(int32_t) plan_numbers;
+
+/* What one class of ranks runs. */
+struct plan_program {
     VEC(struct plan_op) ops;
     VEC(plan_wait) waits;
+    VEC(struct plan_buffer) buffers;
+    plan_numbers setup;          /* buffers that live for the whole run, allocated before the first step, in order */
+    VEC(plan_numbers) queue_ops; /* ops of each queue in order, set by plan_end */
+    double model_flop;           /* a rank and step: forward and backward, 3 x forward where all is trained */
+    double hardware_flop;        /* a rank and step: what GEMM and attention kernels execute, recomputation counted */
+    double host_bytes;           /* pinned host memory of a rank, for the whole run */
+};
+
+struct plan {
+    struct mesh mesh;
+    int n_programs;              /* 1, or the size of program_axis */
+    enum mesh_axis program_axis; /* of several programs a rank runs that of its coordinate there */
+    struct plan_program *programs;
+    VEC(struct plan_queue) queues;
+    VEC(struct plan_group) groups;
+    VEC(struct plan_channel) channels;
+    /* shared by the programs: */
     VEC(struct kernel_work) kernels; /* each once, however many ops are it */
     VEC(struct plan_collective) collectives;
-    VEC(struct plan_group) groups;
-    VEC(struct plan_buffer) buffers;
-    VEC(int32_t) setup; /* buffers that live for the whole run, allocated before the first step, in order */
-    VEC(int32_t) stream_ops[STREAM_COUNT]; /* ops of each stream in order, set by plan_end */
-    double model_flop;    /* per rank and step: forward and backward, 3 x forward where all is trained */
-    double hardware_flop; /* per rank and step: what the GEMM and attention kernels execute, recomputation counted */
-    double host_bytes;    /* pinned host memory of a rank, for the whole run */
-    double tokens;        /* per rank and step */
-    double samples;       /* per rank and step */
+    VEC(struct plan_message) messages; /* each once */
+    double tokens, samples;            /* of the job and step */
 };
+
+static inline int plan_program_of(const struct plan *plan, int rank)
+{
+    return plan->n_programs == 1 ? 0 : mesh_coordinate(&plan->mesh, rank, plan->program_axis);
+}
+/* The lowest rank that runs a program. */
+static inline int plan_first_rank(const struct plan *plan, int program)
+{
+    return plan->n_programs == 1 ? 0 : program * plan->mesh.stride[plan->program_axis];
+}
+static inline bool plan_queue_is_comm(const struct plan *plan, int queue)
+{
+    return plan->queues.at[queue].kind == QUEUE_COMM;
+}
+/* Ops of all programs. */
+int plan_ops(const struct plan *plan);
+/* A GPU and step, in the mean over the job. */
+double plan_model_flop(const struct plan *plan);
+double plan_hardware_flop(const struct plan *plan);
 
 /* ---- builder ---- */
 
-struct plan_builder {
-    struct plan *plan;
-    struct index kernels;                 /* of plan->kernels */
-    enum plan_phase phase;                /* of the ops appended from now on */
-    VEC(plan_wait) pending[STREAM_COUNT]; /* waits that the stream's next op takes */
-    int last_op[STREAM_COUNT];            /* PLAN_NO_OP: none yet */
+struct plan_tail {
+    VEC(plan_wait) pending; /* waits that the queue's next op takes */
+    int last_op;            /* PLAN_NO_OP: none yet */
 };
 
+struct plan_builder {
+    struct plan *plan;
+    struct plan_program *program; /* the one that grows */
+    struct index kernels;         /* of plan->kernels */
+    enum plan_phase phase;        /* of the ops appended from now on */
+    VEC(struct plan_tail) tails;  /* of each queue, in this program */
+};
+
+/* A plan of one program for all ranks, which differ in data only. */
 void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks);
-int plan_group(
-    struct plan_builder *builder, const char *name, int size, int stride); /* the same group twice is one group */
-/* The stream's next op waits for op (cudaStreamWaitEvent). PLAN_NO_OP is ignored. */
-void plan_stream_wait(struct plan_builder *builder, enum plan_stream stream, plan_wait op);
-int plan_kernel(
-    struct plan_builder *builder, enum plan_stream stream, const char *name, struct kernel_work work, double host_s);
-int plan_collective(struct plan_builder *builder, enum plan_stream stream, const char *name, enum coll_kind kind,
-    double bytes, int group, double host_s); /* a group of one rank: no op, returns PLAN_NO_OP */
+/* A plan of a program for each place on an axis of the mesh; the first one begins. */
+void plan_begin_programs(
+    struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis);
+void plan_next_program(struct plan_builder *builder);
+/* One more queue, for all programs; the same name twice is one queue. */
+int plan_queue(struct plan_builder *builder, const char *name, enum plan_queue_kind kind);
+/* The same ranks twice are one group. plan_group: ranks that differ by stride x i, size of them. */
+int plan_group(struct plan_builder *builder, const char *name, int size, int stride);
+int plan_group_of(struct plan_builder *builder, const char *name, struct mesh_group ranks);
+/* The queue's next op waits for op (cudaStreamWaitEvent). PLAN_NO_OP is ignored. */
+void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op);
+int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work, double host_s);
+int plan_collective(struct plan_builder *builder, int queue, const char *name, enum coll_kind kind, double bytes,
+    int group, double host_s); /* a group of one rank: no op, returns PLAN_NO_OP */
+/* ncclSend to the rank at `delta` on the axis, and the ncclRecv of what the rank at -delta sends so. An axis of one
+ * rank: no op. */
+int plan_send(struct plan_builder *builder, int queue, const char *name, struct plan_channel channel, double bytes,
+    double host_s);
+int plan_recv(struct plan_builder *builder, int queue, const char *name, struct plan_channel channel, double bytes,
+    double host_s);
 int plan_host(struct plan_builder *builder, const char *name, double host_s);
 int plan_host_wait(struct plan_builder *builder, const char *name, plan_wait waited, double host_s);
 /* A buffer that lives for the whole run. */
@@ -146,23 +227,24 @@ void plan_keep(struct plan_builder *builder, const char *name, int64_t bytes, en
 void plan_keep_from_here(struct plan_builder *builder, const char *name, int64_t bytes, enum hbm_category category);
 /* A buffer allocated by the host now; returns its number for plan_free. bytes 0 gives PLAN_NO_OP, which plan_free
  * ignores. */
-int plan_alloc(
-    struct plan_builder *builder, enum plan_stream stream, const char *name, int64_t bytes, enum hbm_category category);
+int plan_alloc(struct plan_builder *builder, int queue, const char *name, int64_t bytes, enum hbm_category category);
 /* last_use: the last op of another stream that uses it (record_stream), or PLAN_NO_OP when only its own stream did. */
 void plan_free(struct plan_builder *builder, int buffer, plan_wait last_use);
-int plan_last_op(const struct plan_builder *builder, enum plan_stream stream); /* PLAN_NO_OP when none yet */
+int plan_last_op(const struct plan_builder *builder, int queue); /* PLAN_NO_OP when none yet */
 void plan_end(struct plan_builder *builder);
 void plan_release(struct plan *plan); /* the arrays */
 
 /* ---- looking at a plan ---- */
 
 /* Laws that every plan obeys: waits point backwards, indices are in range, every buffer allocated in the step is freed
- * in it exactly once, every collective's group divides the ranks and has all its collectives on one stream, as a NCCL
- * communicator runs one after the other. On a breach false and why. */
+ * in it exactly once, groups fit the mesh, a program has the collectives of a group on one queue, and the sends and the
+ * receives of a channel on one each, as a NCCL communicator runs one after the other. Between programs: members of a
+ * group have the same collectives of it in the same order, every send has its receive, of as many bytes, and the
+ * programs cannot deadlock. On a breach false, and why: the ops are named. */
 bool plan_check(const struct plan *plan, char *why, size_t n);
 
 /* Like SQLite's EXPLAIN: one op a line. Then the collectives that are alike together, alone on their links, with what
- * binds them. */
+ * binds them. Several programs: each one, then all of them side by side, ops that meet on one line. */
 void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw);
 
 uint64_t plan_digest(const struct plan *plan);

@@ -160,7 +160,7 @@ static bool costs_much(const struct scenario_point *point)
     struct diag diag = DIAG_INIT;
     struct plan plan = {0};
     scenario_compile(&plan, point, &arena, &diag);
-    double ops = (double)plan.ops.n * (double)point->options.cluster.gpus;
+    double ops = (double)plan_ops(&plan) * (double)point->options.cluster.gpus;
     plan_release(&plan);
     arena_release(&arena);
     return ops > MOST_OPS;

@@ -171,7 +171,6 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
         default_lengths(point);
         fit_micro_batch(point, diag);
         check_point(point, diag);
-        load_events(point, loader->arena, diag);
     }
     scenario_keep_origins(&point->origins, loader->arena);
 }

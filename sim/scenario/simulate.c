@@ -26,14 +26,14 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
 {
     switch ((enum flops_formula)point->options.flops_formula) {
     case FLOPS_HARDWARE:
-        return plan->hardware_flop;
+        return plan_hardware_flop(plan);
     case FLOPS_PARAMETERS:
-        return 6.0 * (double)point->model.params * plan->tokens;
+        return 6.0 * (double)point->model.params * plan->tokens / plan->mesh.ranks;
     case FLOPS_MODEL:
     case FLOPS_FORMULA_COUNT:
         break;
     }
-    return plan->model_flop;
+    return plan_model_flop(plan);
 }
 
 /* Rates of a step that fits; all stay 0 when it does not. */
@@ -44,13 +44,14 @@ static void count_rates(struct scenario_result *out, const struct plan *plan, co
         return;
     enum dtype math = strategy_workload(&point->options.strategy, &point->model).math;
     double peak = point->hw.gpu.gemm[math].peak.value;
-    out->mfu = plan->model_flop / step_s / peak;
-    out->hfu = plan->hardware_flop / step_s / peak;
-    out->model_tflops_per_gpu = plan->model_flop / step_s * 1e-12;
-    out->hw_tflops_per_gpu = plan->hardware_flop / step_s * 1e-12;
+    double model_flop = plan_model_flop(plan), hardware_flop = plan_hardware_flop(plan);
+    out->mfu = model_flop / step_s / peak;
+    out->hfu = hardware_flop / step_s / peak;
+    out->model_tflops_per_gpu = model_flop / step_s * 1e-12;
+    out->hw_tflops_per_gpu = hardware_flop / step_s * 1e-12;
     out->tflops_per_gpu = formula_flop(plan, point) / step_s * 1e-12;
-    out->tokens_per_s_per_gpu = plan->tokens / step_s;
-    out->samples_per_s = plan->samples * plan->ranks / step_s;
+    out->tokens_per_s_per_gpu = plan->tokens / plan->mesh.ranks / step_s;
+    out->samples_per_s = plan->samples / step_s;
 }
 
 enum status scenario_simulate(
@@ -61,7 +62,7 @@ enum status scenario_simulate(
     *out = (struct scenario_result){0};
     enum status status = scenario_compile(&plan, point, arena, diag);
     if (status == STATUS_OK) {
-        out->plan_ops = plan.ops.n;
+        out->plan_ops = plan_ops(&plan);
         exec_run(&out->exec, &plan, &point->hw, &point->options.exec, arena);
         if (out->exec.overlong)
             status = diag_input(diag, point->gpus_at,

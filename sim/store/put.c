@@ -155,7 +155,7 @@ static enum status put_spans(struct put *put, int64_t point_id, const struct exe
     for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
         const struct exec_span *span = &exec->spans[s];
         struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", s), cell_int("rank", span->rank),
-            cell_text("stream", plan_stream_names[span->stream]), cell_text("phase", plan_phase_names[span->phase]),
+            cell_text("stream", span->queue), cell_text("phase", plan_phase_names[span->phase]),
             cell_text("name", span->name), cell_int("is_collective", span->is_collective),
             cell_real("start_s", true, s_from_ps(span->start - exec->last_step_start)),
             cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),

@@ -397,7 +397,7 @@ static void step_ends(void *self)
         plan_free(&emit->builder, fsdp->units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
     bool on_compute = !emit_updates_in_backward(emit) && !fsdp_offloads(fsdp);
     emit_link_steps(emit, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
-    limiter_resolve(&fsdp->limiter, emit->builder.plan, fsdp->options->max_inflight_all_gathers);
+    limiter_resolve(&fsdp->limiter, emit->builder.program, fsdp->options->max_inflight_all_gathers);
 }
 
 static const char *label_of(const struct strategy_options *options)

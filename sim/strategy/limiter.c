@@ -17,7 +17,7 @@ struct pending {
     int32_t op, age;
 };
 
-void limiter_resolve(struct limiter *limiter, struct plan *plan, int64_t max_inflight)
+void limiter_resolve(struct limiter *limiter, struct plan_program *program, int64_t max_inflight)
 {
     /* The length at a step's end follows from that at its start and settles within a few steps: it grows only while
      * all-gathers find fewer than max_inflight. The last pass leaves its waits in the plan. */
@@ -33,13 +33,13 @@ void limiter_resolve(struct limiter *limiter, struct plan *plan, int64_t max_inf
                 vec_push(&fifo, (struct pending){event.op, 0});
                 continue;
             }
-            struct plan_op *op = &plan->ops.at[event.op];
+            struct plan_op *op = &program->ops.at[event.op];
             bool takes = fifo.n > first && fifo.n - first >= max_inflight, waits = takes && fifo.at[first].age < 2;
             /* What was freed two steps ago has long been done. */
             op->kind = waits ? OP_HOST_WAIT : OP_HOST;
             op->n_waits = waits;
             if (waits)
-                plan->waits.at[op->first_wait] = fifo.at[first].op | (fifo.at[first].age ? PLAN_PREVIOUS_STEP : 0);
+                program->waits.at[op->first_wait] = fifo.at[first].op | (fifo.at[first].age ? PLAN_PREVIOUS_STEP : 0);
             first += takes;
         }
     }

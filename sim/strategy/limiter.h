@@ -20,6 +20,6 @@ void limiter_all_gather(struct limiter *limiter, struct plan_builder *builder);
 void limiter_free(struct limiter *limiter, plan_wait last_use);
 
 /* The step is complete: each all-gather learns what it waits for once steps follow each other steadily. */
-void limiter_resolve(struct limiter *limiter, struct plan *plan, int64_t max_inflight);
+void limiter_resolve(struct limiter *limiter, struct plan_program *program, int64_t max_inflight);
 
 #endif

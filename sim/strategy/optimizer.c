@@ -313,7 +313,7 @@ void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, i
 
 void emit_keep_on_host(struct emit *emit, int64_t bytes)
 {
-    emit->builder.plan->host_bytes += (double)bytes;
+    emit->builder.program->host_bytes += (double)bytes;
 }
 
 void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes)

@@ -15,7 +15,7 @@ static void keep_tables(struct emit *emit)
 /* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
 static void load_batch(struct emit *emit, int64_t batch)
 {
-    int handed_over = emit->builder.plan->ops.n, decoded = handed_over + 1;
+    int handed_over = emit->builder.program->ops.n, decoded = handed_over + 1;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + decoded);
     plan_kernel(&emit->builder, STREAM_COMPUTE, "data_loader.next", kernel_stream(KERNEL_COPY, 0, 0, 0),
         emit->options->host.kernel_issue_s);
@@ -71,13 +71,17 @@ static void step_ends(struct emit *emit)
     struct plan *plan = emit->builder.plan;
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
-    for (int i = 0; i < plan->ops.n; i++) {
-        if (plan->ops.at[i].kind != OP_KERNEL)
+    struct plan_program *program = emit->builder.program;
+    for (int i = 0; i < program->ops.n; i++) {
+        if (program->ops.at[i].kind != OP_KERNEL)
             continue;
-        const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+        const struct kernel_work *work = &plan->kernels.at[program->ops.at[i].index];
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
-            plan->hardware_flop += work->flop;
+            program->hardware_flop += work->flop;
     }
+    /* so far of one rank */
+    plan->tokens *= emit->gpus;
+    plan->samples *= emit->gpus;
     plan_end(&emit->builder);
     index_free(&emit->names);
     vec_free(&emit->made);
@@ -85,10 +89,10 @@ static void step_ends(struct emit *emit)
 
 void emit_link_steps(struct emit *emit, plan_wait last)
 {
-    struct plan *plan = emit->builder.plan;
-    for (int w = 0; w < plan->waits.n; w++)
-        if (plan->waits.at[w] == EMIT_LAST_STEP)
-            plan->waits.at[w] = PLAN_PREVIOUS_STEP + last;
+    struct plan_program *program = emit->builder.program;
+    for (int w = 0; w < program->waits.n; w++)
+        if (program->waits.at[w] == EMIT_LAST_STEP)
+            program->waits.at[w] = PLAN_PREVIOUS_STEP + last;
 }
 
 bool emit_opens_layer(const struct emit *emit, int segment)
@@ -117,7 +121,7 @@ static void micro_batch_begins(struct emit *emit)
         emit->workload.micro_batch = emit->last_micro_batch;
         lay_out_segments(emit);
     }
-    plan->model_flop += model_step_flop(&emit->segments);
+    emit->builder.program->model_flop += model_step_flop(&emit->segments);
     plan->tokens += (double)model_tokens(emit->model, &emit->workload);
 }
 

@@ -2,6 +2,8 @@
 
 #include "strategy/emit.h"
 
+#include <math.h>
+
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
@@ -131,11 +133,14 @@ int64_t strategy_micro_steps(const struct train_options *train)
 static enum status check_host(
     const struct plan *plan, const struct hw *hw, struct source_pos gpus_at, struct diag *diag)
 {
-    int ranks = hw_ranks_of_node(hw, plan->ranks);
-    if (plan->host_bytes * ranks <= hw->node.host_memory.value || plan->host_bytes <= 0)
+    int ranks = hw_ranks_of_node(hw, plan->mesh.ranks);
+    double host_bytes = 0; /* of the program that needs most */
+    for (int p = 0; p < plan->n_programs; p++)
+        host_bytes = fmax(host_bytes, plan->programs[p].host_bytes);
+    if (host_bytes * ranks <= hw->node.host_memory.value || host_bytes <= 0)
         return STATUS_OK;
     return diag_input(diag, gpus_at, "%d ranks offload %.0f GB each, but node '%s' has %.0f GB; use more GPUs", ranks,
-        plan->host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
+        host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
 }
 
 static struct source_pos same_place(const void *self, const char *path)

@@ -40,7 +40,7 @@ static double ops_run(const struct scenario_point *point, const struct plan *pla
 {
     double ops = 0;
     for (int s = 0; s < STREAM_COUNT; s++)
-        ops += plan->stream_ops[s].n;
+        ops += plan->programs[0].queue_ops.at[s].n;
     return ops * result->ranks_simulated * (double)(point->options.exec.steps + point->options.exec.warmup_steps);
 }
 
@@ -63,7 +63,7 @@ static double run_s(const struct scenario_override *set, int n, bool compiles_on
     if (!compiles_only)
         scenario_compile(&plan, &scenario.points[0], &arena, diag);
     BUG_IF(diag->n_errors > 0, "%s", diag->text);
-    seconds /= compiles_only ? (double)plan.ops.n : ops_run(&scenario.points[0], &plan, &result.exec);
+    seconds /= compiles_only ? (double)plan.programs[0].ops.n : ops_run(&scenario.points[0], &plan, &result.exec);
     plan_release(&plan);
     arena_release(&arena);
     free(diag);

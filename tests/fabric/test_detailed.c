@@ -200,10 +200,8 @@ static void a_contended_ring_agrees_too(void **state)
             struct arena arena = ARENA_INIT;
             struct diag diag = DIAG_INIT;
             struct fabric fabric;
-            struct degrade_events events;
-            degrade_links(&events, &hw, 128, degraded[d], (struct source_pos){0}, &arena, &diag);
+            fabric_build(&fabric, &hw, 128, degraded[d], (struct source_pos){0}, &arena, &diag);
             assert_string_equal(diag.text, "");
-            fabric_build(&fabric, &hw, 128, &events, &arena);
             struct coll_cost cost;
             assert_true(coll_cost(&cost, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32e9, coll_shape(world, 8), &hw));
             struct link_weight *uses = ARENA_ARRAY(&arena, struct link_weight, fabric.n_links);
@@ -212,7 +210,7 @@ static void a_contended_ring_agrees_too(void **state)
                 rate = fmin(rate, fabric.capacity_Bps[uses[u].link] / uses[u].weight);
             assert_true(rate < 0.55 * cost.max_rate_Bps);
             struct detailed_options options = detailed_as_nccl(COLL_ALL_GATHER);
-            options.degraded_links = &events;
+            options.degraded_links = degraded[d];
             double fluid_s = cost.latency_s + cost.bus_bytes / rate;
             assert_near(
                 detailed_collective_s(COLL_ALL_GATHER, COLL_RING, 32e9, world, &hw, &options), fluid_s, 0.02 * fluid_s);

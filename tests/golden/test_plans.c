@@ -57,15 +57,17 @@ static uint64_t digest_plan(uint64_t digest, const struct plan *plan)
     digest = digest_word(digest, plan_digest(plan));
     for (int k = 0; k < plan->kernels.n; k++)
         digest = digest_word(digest, kernel_digest(&plan->kernels.at[k]));
-    for (int b = 0; b < plan->buffers.n; b++)
-        digest = digest_word(digest, ((uint64_t)plan->buffers.at[b].category << 8) | plan->buffers.at[b].stream);
-    for (int s = 0; s < plan->setup.n; s++)
-        digest = digest_word(digest, (uint64_t)plan->setup.at[s]);
+    const struct plan_program *program = &plan->programs[0];
+    for (int b = 0; b < program->buffers.n; b++)
+        digest = digest_word(digest, ((uint64_t)program->buffers.at[b].category << 8) | program->buffers.at[b].stream);
+    for (int s = 0; s < program->setup.n; s++)
+        digest = digest_word(digest, (uint64_t)program->setup.at[s]);
     for (int c = 0; c < plan->collectives.n; c++) {
-        const struct plan_group *group = &plan->groups.at[plan->collectives.at[c].group];
+        const struct mesh_group *group = &plan->groups.at[plan->collectives.at[c].group].ranks;
         digest = digest_word(digest, ((uint64_t)group->size << 32) | (uint64_t)group->stride);
     }
-    const double sums[] = {plan->model_flop, plan->hardware_flop, plan->host_bytes, plan->tokens, plan->samples};
+    const double ranks = plan->mesh.ranks, sums[] = {program->model_flop, program->hardware_flop, program->host_bytes,
+                                               plan->tokens / ranks, plan->samples / ranks};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         digest = digest_real(digest, sums[i]);
     return digest;
@@ -79,7 +81,7 @@ static uint64_t digest_run(
     struct exec_result result;
     options.steps = options.warmup_steps = 1;
     options.expandable_segments = number / EXECUTED % 5 == 0;
-    if (number / EXECUTED % 4 == 0 && plan->ranks <= 8)
+    if (number / EXECUTED % 4 == 0 && plan->mesh.ranks <= 8)
         options.noise = (struct noise_options){0.02, 0.01, 0.02, 0.05, false};
     exec_run(&result, plan, hw, &options, arena);
     const struct exec_memory *memory = &result.memory;

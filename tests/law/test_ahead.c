@@ -141,7 +141,7 @@ static void drawn_cases(void **state)
         struct exec_options options = exec_default_options();
         options.noise = (struct noise_options){0.02, 0.01, 0.02, 0.05, false};
         bool compiles = compile_drawn(&plan, &drawn, &hw, &arena);
-        for (int single = 0; compiles && plan.ranks <= MOST_RANKS && single < 2; single++) {
+        for (int single = 0; compiles && plan.mesh.ranks <= MOST_RANKS && single < 2; single++) {
             options.one_by_one = single == 1;
             exec_run(&results[single], &plan, &hw, &options, &arena);
             if (single == 1) {

@@ -57,8 +57,8 @@ static void check_plan(const struct plan *plan, const struct drawn *drawn)
     if (!plan_check(plan, why, sizeof why))
         fail_msg("%s", why);
     int64_t batch = train->device_batch ? train->device_batch : train->micro_batch * train->grad_accum;
-    assert_true(plan->samples == (double)batch);
-    double ratio = plan->hardware_flop / plan->model_flop;
+    assert_true(plan->samples == (double)(batch * plan->mesh.ranks));
+    double ratio = plan_hardware_flop(plan) / plan_model_flop(plan);
     if (train->attention != ATTENTION_NAIVE)
         return;
     if (train->activation_checkpointing == CHECKPOINT_NONE)
@@ -72,7 +72,7 @@ static void execute(const struct plan *plan, const struct hw *hw, int number, st
     struct exec_options options = exec_default_options();
     struct exec_result result;
     options.steps = options.warmup_steps = 1;
-    if (number / EXECUTED % 4 == 0 && plan->ranks <= 8) /* ranks one by one */
+    if (number / EXECUTED % 4 == 0 && plan->mesh.ranks <= 8) /* ranks one by one */
         options.noise = (struct noise_options){0.02, 0.01, 0.02, 0.05, false};
     exec_run(&result, plan, hw, &options, arena);
     assert_int_equal(result.status, EXEC_OK);

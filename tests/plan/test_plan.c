@@ -51,12 +51,12 @@ static void ops_take_their_places_and_waits(void **state)
     assert_int_equal(plan_last_op(&f.builder, STREAM_UNSHARD), b);
     assert_int_equal(plan_last_op(&f.builder, STREAM_COMM), PLAN_NO_OP);
     plan_end(&f.builder);
-    const struct plan_op *ops = f.plan.ops.at;
+    const struct plan_op *ops = f.plan.programs[0].ops.at;
     assert_int_equal(ops[a].position, 0);
     assert_int_equal(ops[c].position, 1);
     assert_int_equal(ops[b].position, 0);
     assert_int_equal(ops[c].n_waits, 1);
-    assert_int_equal(f.plan.waits.at[ops[c].first_wait], b);
+    assert_int_equal(f.plan.programs[0].waits.at[ops[c].first_wait], b);
     assert_int_equal(ops[d].n_waits, 0); /* a wait is taken once */
     char why[128];
     assert_true(plan_check(&f.plan, why, sizeof why));
@@ -88,8 +88,8 @@ static void the_same_kernel_twice_stands_once(void **state)
     other.read_bytes++;
     int third = plan_kernel(&f.builder, STREAM_COMPUTE, "c", other, 0);
     plan_end(&f.builder);
-    assert_int_equal(f.plan.ops.at[again].index, f.plan.ops.at[first].index);
-    assert_int_not_equal(f.plan.ops.at[third].index, f.plan.ops.at[first].index);
+    assert_int_equal(f.plan.programs[0].ops.at[again].index, f.plan.programs[0].ops.at[first].index);
+    assert_int_not_equal(f.plan.programs[0].ops.at[third].index, f.plan.programs[0].ops.at[first].index);
     assert_int_equal(f.plan.kernels.n, 2);
     end(&f);
 }
@@ -155,7 +155,7 @@ static void check_refuses_what_points_nowhere(void **state)
         plan_free(&f.builder, plan_alloc(&f.builder, STREAM_COMPUTE, "b", 1, HBM_ACTIVATIONS), PLAN_NO_OP);
         plan_end(&f.builder);
         assert_true(plan_check(&f.plan, why, sizeof why));
-        struct plan_op *ops = f.plan.ops.at; /* kernel, gather, alloc, free */
+        struct plan_op *ops = f.plan.programs[0].ops.at; /* kernel, gather, alloc, free */
         switch (c) {
         case 0:
             ops[0].stream = STREAM_COUNT;
@@ -167,7 +167,7 @@ static void check_refuses_what_points_nowhere(void **state)
             ops[1].index = f.plan.collectives.n;
             break;
         case 3:
-            ops[2].index = f.plan.buffers.n;
+            ops[2].index = f.plan.programs[0].buffers.n;
             break;
         case 4:
             ops[3].index = -1;
@@ -179,7 +179,7 @@ static void check_refuses_what_points_nowhere(void **state)
             f.plan.collectives.at[0].group = -1;
             break;
         case 7:
-            f.plan.waits.at[0] = PLAN_PREVIOUS_STEP + f.plan.ops.n;
+            f.plan.programs[0].waits.at[0] = PLAN_PREVIOUS_STEP + f.plan.programs[0].ops.n;
             break;
         }
         if (plan_check(&f.plan, why, sizeof why))

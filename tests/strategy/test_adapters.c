@@ -35,26 +35,26 @@ static void a_frozen_matrix_takes_two_products_of_three(void **state)
     struct strategy_options options = adapting(STRATEGY_DDP, false);
     struct compiled compiled;
     compile(&compiled, &options, &small_llama, 1);
-    assert_near(compiled.plan.model_flop / (2 * linear + 3 * attention + 3 * adapters), 1, 1e-12);
-    assert_near(compiled.plan.hardware_flop / compiled.plan.model_flop, 1, 1e-12);
+    assert_near(compiled.plan.programs[0].model_flop / (2 * linear + 3 * attention + 3 * adapters), 1, 1e-12);
+    assert_near(compiled.plan.programs[0].hardware_flop / compiled.plan.programs[0].model_flop, 1, 1e-12);
     drop(&compiled);
     options.train.lora_rank = 0;
     compile(&compiled, &options, &small_llama, 1);
-    assert_near(compiled.plan.model_flop / (3 * linear + 3 * attention), 1, 1e-12);
+    assert_near(compiled.plan.programs[0].model_flop / (3 * linear + 3 * attention), 1, 1e-12);
     drop(&compiled);
 }
 
 static double kept(const struct plan *plan, enum hbm_category category)
 {
     double bytes = 0;
-    for (int i = 0; i < plan->setup.n; i++) {
-        const struct plan_buffer *buffer = &plan->buffers.at[plan->setup.at[i]];
+    for (int i = 0; i < plan->programs[0].setup.n; i++) {
+        const struct plan_buffer *buffer = &plan->programs[0].buffers.at[plan->programs[0].setup.at[i]];
         bytes += buffer->category == category ? (double)buffer->bytes : 0;
     }
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
-        if (op->kind == OP_KEEP && plan->buffers.at[op->index].category == category)
-            bytes += (double)plan->buffers.at[op->index].bytes;
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
+        if (op->kind == OP_KEEP && plan->programs[0].buffers.at[op->index].category == category)
+            bytes += (double)plan->programs[0].buffers.at[op->index].bytes;
     }
     return bytes;
 }
@@ -104,8 +104,8 @@ static void matrices_are_widened_for_each_product(void **state)
     compile(&compiled, &options, &small_llama, 1);
     double read = 0, written = 0;
     int n = 0;
-    for (int i = 0; i < compiled.plan.ops.n; i++) {
-        const struct plan_op *op = &compiled.plan.ops.at[i];
+    for (int i = 0; i < compiled.plan.programs[0].ops.n; i++) {
+        const struct plan_op *op = &compiled.plan.programs[0].ops.at[i];
         if (op->kind != OP_KERNEL || !strstr(op->name, "dequantize"))
             continue;
         read += compiled.plan.kernels.at[op->index].read_bytes;
@@ -132,7 +132,8 @@ static void frozen_t5_is_spared_a_third(void **state)
     compile(&frozen, &options, &small_t5, 8);
     options.train.lora_rank = 0;
     compile(&full, &options, &small_t5, 8);
-    assert_near((full.plan.model_flop - linear + 3 * adapters) / frozen.plan.model_flop, 1, 1e-12);
+    assert_near(
+        (full.plan.programs[0].model_flop - linear + 3 * adapters) / frozen.plan.programs[0].model_flop, 1, 1e-12);
     drop(&frozen);
     drop(&full);
 }
@@ -187,12 +188,12 @@ static void every_combination_is_lawful(void **state)
             compile(&compiled, &options, small_shapes[family], 16);
             if (!plan_check(&compiled.plan, why, sizeof why))
                 fail_msg("%s, %s: %s", small_shapes[family]->name, strategy_label(&options), why);
-            for (int b = 0; b < compiled.plan.buffers.n; b++) {
-                const struct plan_buffer *buffer = &compiled.plan.buffers.at[b];
+            for (int b = 0; b < compiled.plan.programs[0].buffers.n; b++) {
+                const struct plan_buffer *buffer = &compiled.plan.programs[0].buffers.at[b];
                 if (buffer->category == HBM_GRADIENTS && strstr(buffer->name, ".weight"))
                     assert_non_null(strstr(buffer->name, "lora_"));
             }
-            flop[all] = compiled.plan.model_flop;
+            flop[all] = compiled.plan.programs[0].model_flop;
             drop(&compiled);
         }
         assert_true(flop[0] < flop[1]);
@@ -216,8 +217,8 @@ static void frozen_embeddings_of_images_have_no_gradient(void **state)
         double reduced = bytes_of(&compiled.plan, COLL_ALL_REDUCE) + bytes_of(&compiled.plan, COLL_REDUCE_SCATTER);
         double norm = kind == STRATEGY_DEEPSPEED ? sizeof(double) : 0; /* of the gradients, before the step */
         assert_near(reduced - norm, (kind == STRATEGY_DDP ? 4.0 : 2.0) * BLOCKS * RANK * (4 * 128 + 2 * 320), 0);
-        for (int i = 0; i < compiled.plan.ops.n; i++) {
-            const struct plan_op *op = &compiled.plan.ops.at[i];
+        for (int i = 0; i < compiled.plan.programs[0].ops.n; i++) {
+            const struct plan_op *op = &compiled.plan.programs[0].ops.at[i];
             bool backward = op->kind == OP_KERNEL && op->phase == PHASE_BACKWARD;
             assert_false(backward && strstr(op->name, "vit.embeddings"));
         }

@@ -35,8 +35,8 @@ static void ddp_broadcasts_statistics(void **state)
 static int kernels(const struct plan *plan, const char *name)
 {
     int n = 0;
-    for (int o = 0; o < plan->ops.n; o++)
-        n += plan->ops.at[o].kind == OP_KERNEL && strstr(plan->ops.at[o].name, name);
+    for (int o = 0; o < plan->programs[0].ops.n; o++)
+        n += plan->programs[0].ops.at[o].kind == OP_KERNEL && strstr(plan->programs[0].ops.at[o].name, name);
     return n;
 }
 
@@ -76,8 +76,8 @@ static void buckets_are_emptied_one_by_one(void **state)
     compile(&compiled, &options, &small_resnet, 8);
     const struct plan *plan = &compiled.plan;
     int reduced[256], n_reduced = 0, waited = 0, copies = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
         if (op->kind == OP_COLLECTIVE && strstr(op->name, "/all_reduce")) {
             assert_true(n_reduced < 256);
             reduced[n_reduced++] = i;
@@ -88,7 +88,7 @@ static void buckets_are_emptied_one_by_one(void **state)
         if (op->n_waits == 0)
             continue;
         assert_int_equal(op->n_waits, 1);
-        assert_int_equal(plan->waits.at[op->first_wait], reduced[waited++]);
+        assert_int_equal(plan->programs[0].waits.at[op->first_wait], reduced[waited++]);
     }
     assert_true(n_reduced > 2);
     assert_int_equal(waited, n_reduced);
@@ -100,11 +100,12 @@ static void buckets_are_emptied_one_by_one(void **state)
 static double most_gradients(const struct plan *plan)
 {
     double live = 0, most = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
-        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || plan->buffers.at[op->index].category != HBM_GRADIENTS)
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
+            plan->programs[0].buffers.at[op->index].category != HBM_GRADIENTS)
             continue;
-        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->buffers.at[op->index].bytes;
+        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
         most = live > most ? live : most;
     }
     return most;
@@ -148,9 +149,9 @@ static void a_scaler_reads_found_inf(void **state)
         struct compiled compiled;
         compile(&compiled, &options, &small_gpt, 8);
         int waits = 0;
-        for (int o = 0; o < compiled.plan.ops.n; o++)
-            waits += compiled.plan.ops.at[o].kind == OP_HOST_WAIT &&
-                     strcmp(compiled.plan.ops.at[o].name, "optimizer/found_inf.item") == 0;
+        for (int o = 0; o < compiled.plan.programs[0].ops.n; o++)
+            waits += compiled.plan.programs[0].ops.at[o].kind == OP_HOST_WAIT &&
+                     strcmp(compiled.plan.programs[0].ops.at[o].name, "optimizer/found_inf.item") == 0;
         assert_int_equal(waits, i % 2 && i / 2 != OPTIMIZER_FUSED);
         drop(&compiled);
     }
@@ -159,8 +160,8 @@ static void a_scaler_reads_found_inf(void **state)
 static double moved(const struct plan *plan, const char *name)
 {
     double bytes = 0;
-    for (int o = 0; o < plan->ops.n; o++) {
-        const struct plan_op *op = &plan->ops.at[o];
+    for (int o = 0; o < plan->programs[0].ops.n; o++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[o];
         if (op->kind != OP_KERNEL || !strstr(op->name, name))
             continue;
         bytes += plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;

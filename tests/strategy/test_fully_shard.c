@@ -14,10 +14,10 @@
 static double traffic_of(const struct plan *plan, const char *suffix)
 {
     double bytes = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const char *at = strrchr(plan->ops.at[i].name, '/');
-        if (plan->ops.at[i].kind == OP_KERNEL && at && strcmp(at + 1, suffix) == 0) {
-            const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const char *at = strrchr(plan->programs[0].ops.at[i].name, '/');
+        if (plan->programs[0].ops.at[i].kind == OP_KERNEL && at && strcmp(at + 1, suffix) == 0) {
+            const struct kernel_work *work = &plan->kernels.at[plan->programs[0].ops.at[i].index];
             bytes += work->read_bytes + work->write_bytes;
         }
     }
@@ -100,8 +100,8 @@ static void fully_shard_frees_on_the_compute_stream(void **state)
     const struct plan *plan = fully_shard(&compiled);
     int params = 0, inputs = 0, waited = 0;
     plan_wait reduced = PLAN_NO_OP;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
         const char *at = strrchr(op->name, '/'), *name = at ? at + 1 : op->name;
         bool is_param = strcmp(name, "params") == 0, is_input = strcmp(name, "reduce_scatter_input") == 0;
         if (op->kind == OP_FREE && (is_param || is_input)) {
@@ -110,7 +110,7 @@ static void fully_shard_frees_on_the_compute_stream(void **state)
             inputs += is_input;
         }
         for (int w = 0; w < op->n_waits && strcmp(name, "copy_in") == 0; w++)
-            waited += reduced != PLAN_NO_OP && plan->waits.at[op->first_wait + w] == reduced;
+            waited += reduced != PLAN_NO_OP && plan->programs[0].waits.at[op->first_wait + w] == reduced;
         if (strcmp(name, "reduce_scatter") == 0)
             reduced = i;
     }
@@ -122,8 +122,8 @@ static void fully_shard_frees_on_the_compute_stream(void **state)
 
 static int first_named(const struct plan *plan, enum op_kind kind, const char *name)
 {
-    for (int i = 0; i < plan->ops.n; i++)
-        if (plan->ops.at[i].kind == kind && strcmp(plan->ops.at[i].name, name) == 0)
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (plan->programs[0].ops.at[i].kind == kind && strcmp(plan->programs[0].ops.at[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -141,11 +141,12 @@ static void gathers_wait_for_the_copy_before_the_last(void **state)
     int root = first_named(plan, OP_KERNEL, "root/copy_out"),
         begins = first_named(plan, OP_KERNEL, "transformer.h.1/cast_shard");
     assert_true(0 <= root && root < begins);
-    assert_int_equal(plan->ops.at[begins].n_waits, 1);
-    assert_int_equal(plan->waits.at[plan->ops.at[begins].first_wait], root);
-    for (int i = 0; i < plan->ops.n; i++)
-        if (plan->ops.at[i].kind == OP_FREE && strstr(plan->ops.at[i].name, "/unsharded_flat_param"))
-            assert_int_equal(plan->ops.at[i].n_waits, 0);
+    assert_int_equal(plan->programs[0].ops.at[begins].n_waits, 1);
+    assert_int_equal(plan->programs[0].waits.at[plan->programs[0].ops.at[begins].first_wait], root);
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (plan->programs[0].ops.at[i].kind == OP_FREE &&
+            strstr(plan->programs[0].ops.at[i].name, "/unsharded_flat_param"))
+            assert_int_equal(plan->programs[0].ops.at[i].n_waits, 0);
     drop(&compiled);
 }
 
@@ -153,7 +154,7 @@ static void gathers_wait_for_the_copy_before_the_last(void **state)
 static int last_named(const struct plan *plan, int end, enum op_kind kind, const char *name)
 {
     while (--end >= 0)
-        if (plan->ops.at[end].kind == kind && strcmp(plan->ops.at[end].name, name) == 0)
+        if (plan->programs[0].ops.at[end].kind == kind && strcmp(plan->programs[0].ops.at[end].name, name) == 0)
             break;
     return end;
 }
@@ -170,17 +171,17 @@ static void the_order_of_fsdp1s_post_backward_hook(void **state)
     options.fsdp.reduce_dtype = REDUCE_FP32;
     compile(&compiled, &options, &small_gpt, 8);
     const struct plan *plan = &compiled.plan;
-    int n = plan->ops.n, joined = last_named(plan, n, OP_KERNEL, "transformer.h.1/cat_grads");
+    int n = plan->programs[0].ops.n, joined = last_named(plan, n, OP_KERNEL, "transformer.h.1/cat_grads");
     int hook = last_named(plan, n, OP_HOST, "transformer.h.1/post_backward");
     int freed = last_named(plan, n, OP_FREE, "transformer.h.1/unsharded_flat_param");
     int next = last_named(plan, n, OP_COLLECTIVE, "transformer.h.0/all_gather");
     int reduced = last_named(plan, n, OP_COLLECTIVE, "transformer.h.1/reduce_scatter");
     assert_true(0 <= joined && joined < hook && hook < freed && freed < next && next < reduced);
     int given_up = last_named(plan, n, OP_FREE, "transformer.h.1/flat_grad");
-    const struct plan_op *op = &plan->ops.at[given_up];
+    const struct plan_op *op = &plan->programs[0].ops.at[given_up];
     assert_int_equal(op->n_waits, 1);
-    plan_wait wait = plan->waits.at[op->first_wait];
-    assert_true(reduced < wait && plan->ops.at[wait].stream == STREAM_POST);
+    plan_wait wait = plan->programs[0].waits.at[op->first_wait];
+    assert_true(reduced < wait && plan->programs[0].ops.at[wait].stream == STREAM_POST);
     drop(&compiled);
 }
 

@@ -89,11 +89,14 @@ static void what_forward_waits_for(void **state)
         compile(&compiled, &options, &small_gpt, 1024);
         const struct plan *plan = &compiled.plan;
         int first = 0;
-        while (plan->ops.at[first].kind != OP_KERNEL)
+        while (plan->programs[0].ops.at[first].kind != OP_KERNEL)
             first++;
-        assert_int_equal(plan->ops.at[first].n_waits, overlap ? 2 : N_TENSORS);
-        for (int w = 0; w < plan->ops.at[first].n_waits; w++)
-            assert_int_equal(plan->ops.at[plan->waits.at[plan->ops.at[first].first_wait + w]].kind, OP_COLLECTIVE);
+        assert_int_equal(plan->programs[0].ops.at[first].n_waits, overlap ? 2 : N_TENSORS);
+        for (int w = 0; w < plan->programs[0].ops.at[first].n_waits; w++)
+            assert_int_equal(plan->programs[0]
+                                 .ops.at[plan->programs[0].waits.at[plan->programs[0].ops.at[first].first_wait + w]]
+                                 .kind,
+                OP_COLLECTIVE);
         drop(&compiled);
     }
 }
@@ -110,10 +113,12 @@ static void what_backward_waits_for(void **state)
         compile(&compiled, &options, &small_gpt, 8);
         const struct plan *plan = &compiled.plan;
         int waits = 0;
-        for (int i = 0; i < plan->ops.n; i++)
-            for (int w = 0; w < plan->ops.at[i].n_waits && plan->ops.at[i].kind == OP_KERNEL; w++) {
-                int32_t waited = plan->waits.at[plan->ops.at[i].first_wait + w];
-                waits += plan->ops.at[i].stream == STREAM_COMPUTE && plan->ops.at[waited].stream == STREAM_POST;
+        for (int i = 0; i < plan->programs[0].ops.n; i++)
+            for (int w = 0; w < plan->programs[0].ops.at[i].n_waits && plan->programs[0].ops.at[i].kind == OP_KERNEL;
+                 w++) {
+                int32_t waited = plan->programs[0].waits.at[plan->programs[0].ops.at[i].first_wait + w];
+                waits += plan->programs[0].ops.at[i].stream == STREAM_COMPUTE &&
+                         plan->programs[0].ops.at[waited].stream == STREAM_POST;
             }
         assert_int_equal(count(plan, COLL_ALL_REDUCE), N_TENSORS + 1);
         assert_int_equal(waits, overlap ? 1 : N_TENSORS + 1);
@@ -131,12 +136,12 @@ static void broadcasts_wait_for_the_step_before(void **state)
         compile(&compiled, &options, &small_gpt, gpus);
         const struct plan *plan = &compiled.plan;
         int first = 0, waits = 0;
-        while (plan->ops.at[first].kind != OP_COLLECTIVE)
+        while (plan->programs[0].ops.at[first].kind != OP_COLLECTIVE)
             first++;
-        const struct plan_op *op = &plan->ops.at[first];
+        const struct plan_op *op = &plan->programs[0].ops.at[first];
         assert_int_equal(plan->collectives.at[op->index].kind, COLL_BROADCAST);
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-            waits += (plan->waits.at[w] & PLAN_PREVIOUS_STEP) != 0;
+            waits += (plan->programs[0].waits.at[w] & PLAN_PREVIOUS_STEP) != 0;
         assert_int_equal(waits, 1);
         drop(&compiled);
     }

@@ -25,15 +25,16 @@ static void the_last_micro_batch_is_what_is_left(void **state)
         options.train.device_batch = 5;
         assert_int_equal(strategy_micro_steps(&options.train), 3);
         compile(&rest, &options, &small_t5, ranks);
-        assert_true(rest.plan.model_flop == 2.5 * whole.plan.model_flop);
-        assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5);
+        assert_true(rest.plan.programs[0].model_flop == 2.5 * whole.plan.programs[0].model_flop);
+        assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5 * ranks);
         if (kind == STRATEGY_FSDP)
             assert_int_equal(count(&rest.plan, COLL_ALL_GATHER), 3 * count(&whole.plan, COLL_ALL_GATHER));
         drop(&rest);
         options.train.micro_batch = 4;
         options.train.device_batch = 3;
         compile(&rest, &options, &small_t5, ranks);
-        assert_true(rest.plan.model_flop == 1.5 * whole.plan.model_flop && rest.plan.samples == 3);
+        assert_true(rest.plan.programs[0].model_flop == 1.5 * whole.plan.programs[0].model_flop &&
+                    rest.plan.samples == 3 * ranks);
         drop(&rest);
         drop(&whole);
     }
@@ -45,14 +46,15 @@ static double gathered_between_micro_steps(const struct plan *plan)
 {
     double live = 0;
     int passes = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
         passes += strcmp(op->name, "root/pre_forward") == 0;
         if (passes == 2)
             return live;
-        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || plan->buffers.at[op->index].category != HBM_GATHERED)
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
+            plan->programs[0].buffers.at[op->index].category != HBM_GATHERED)
             continue;
-        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->buffers.at[op->index].bytes;
+        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
     }
     fail_msg("one micro-step");
     return 0;
@@ -96,8 +98,8 @@ static void no_sync_reduces_once(void **state)
 static int last_before(const struct plan *plan, int op, int stream)
 {
     while (--op >= 0)
-        if ((plan->ops.at[op].kind == OP_KERNEL || plan->ops.at[op].kind == OP_COLLECTIVE) &&
-            plan->ops.at[op].stream == stream)
+        if ((plan->programs[0].ops.at[op].kind == OP_KERNEL || plan->programs[0].ops.at[op].kind == OP_COLLECTIVE) &&
+            plan->programs[0].ops.at[op].stream == stream)
             break;
     return op;
 }
@@ -105,7 +107,7 @@ static int last_before(const struct plan *plan, int op, int stream)
 static bool waits_for(const struct plan *plan, const struct plan_op *op, plan_wait wait)
 {
     for (int w = 0; w < op->n_waits; w++)
-        if (plan->waits.at[op->first_wait + w] == wait)
+        if (plan->programs[0].waits.at[op->first_wait + w] == wait)
             return true;
     return false;
 }
@@ -123,9 +125,9 @@ static void each_forward_pass_waits_for_the_backward_pass_before(void **state)
         options.train.precision = casts ? PRECISION_BF16_MIXED : PRECISION_FP32;
         compile(&compiled, &options, &small_t5, 8);
         const struct plan *plan = &compiled.plan;
-        int passes = 0, last = last_before(plan, plan->ops.n, STREAM_COMPUTE);
-        for (int i = 0; i < plan->ops.n; i++) {
-            const struct plan_op *op = &plan->ops.at[i];
+        int passes = 0, last = last_before(plan, plan->programs[0].ops.n, STREAM_COMPUTE);
+        for (int i = 0; i < plan->programs[0].ops.n; i++) {
+            const struct plan_op *op = &plan->programs[0].ops.at[i];
             if (strcmp(op->name, casts ? "root/cast_shard" : "root/all_gather") != 0)
                 continue;
             int begun = last_before(plan, i, STREAM_COMPUTE), reduced = last_before(plan, i, STREAM_POST);
@@ -152,7 +154,8 @@ static void check_other_kernels(struct strategy_options options, int ranks, int6
     compile(&both, &options, &small_llama, ranks);
     if (!plan_check(&both.plan, why, sizeof why))
         fail_msg("%s: %s", strategy_label(&options), why);
-    assert_true(both.plan.model_flop == first.plan.model_flop + last.plan.model_flop);
+    assert_true(
+        both.plan.programs[0].model_flop == first.plan.programs[0].model_flop + last.plan.programs[0].model_flop);
     assert_int_equal(
         count(&both.plan, COLL_ALL_GATHER), count(&first.plan, COLL_ALL_GATHER) + count(&last.plan, COLL_ALL_GATHER));
     drop(&both);

@@ -67,24 +67,24 @@ static struct step step_in(int precision, int optimizer, int impl, int kind, int
     model_build(&model, &small_gpt, &arena);
     strategy_compile(&plan, &options, &model, &hw, gpus, (struct source_pos){0}, &arena, &diag);
     assert_string_equal(diag.text, "");
-    for (int i = 0; i < plan.ops.n; i++) {
-        const struct plan_op *op = &plan.ops.at[i];
+    for (int i = 0; i < plan.programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan.programs[0].ops.at[i];
         if (op->kind == OP_KERNEL && plan.kernels.at[op->index].kind == KERNEL_OPTIMIZER) {
             const struct kernel_work *work = &plan.kernels.at[op->index];
             step.bytes += work->read_bytes + work->write_bytes;
             step.flop += work->flop;
             step.kernels++;
         }
-        if (plan_op_is_memory(op) && plan.buffers.at[op->index].category == HBM_OPTIMIZER) {
+        if (plan_op_is_memory(op) && plan.programs[0].buffers.at[op->index].category == HBM_OPTIMIZER) {
             step.temporaries += op->kind == OP_ALLOC;
-            step.temporary_bytes += op->kind == OP_ALLOC ? (double)plan.buffers.at[op->index].bytes : 0;
+            step.temporary_bytes += op->kind == OP_ALLOC ? (double)plan.programs[0].buffers.at[op->index].bytes : 0;
             step.kept += op->kind == OP_KEEP;
-            step.kept_bytes += op->kind == OP_KEEP ? (double)plan.buffers.at[op->index].bytes : 0;
+            step.kept_bytes += op->kind == OP_KEEP ? (double)plan.programs[0].buffers.at[op->index].bytes : 0;
         }
         bool alloc = op->kind == OP_ALLOC, gradient = alloc || op->kind == OP_FREE;
-        if (!gradient || plan.buffers.at[op->index].category != HBM_GRADIENTS)
+        if (!gradient || plan.programs[0].buffers.at[op->index].category != HBM_GRADIENTS)
             continue;
-        now += (alloc ? 1 : -1) * (double)plan.buffers.at[op->index].bytes;
+        now += (alloc ? 1 : -1) * (double)plan.programs[0].buffers.at[op->index].bytes;
         *gradients = now > *gradients ? now : *gradients;
     }
     plan_release(&plan);
@@ -261,9 +261,9 @@ static void lomo_where_it_cannot_be(void **state)
 static double moved_by(const struct plan *plan, const char *name)
 {
     double bytes = 0;
-    for (int i = 0; i < plan->ops.n; i++)
-        if (plan->ops.at[i].kind == OP_KERNEL && strcmp(plan->ops.at[i].name, name) == 0) {
-            const struct kernel_work *work = &plan->kernels.at[plan->ops.at[i].index];
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (plan->programs[0].ops.at[i].kind == OP_KERNEL && strcmp(plan->programs[0].ops.at[i].name, name) == 0) {
+            const struct kernel_work *work = &plan->kernels.at[plan->programs[0].ops.at[i].index];
             bytes += work->read_bytes + work->write_bytes;
         }
     return bytes;

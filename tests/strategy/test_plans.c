@@ -101,8 +101,8 @@ static void ddp_buckets(void **state)
  * decoder.block.0. */
 static int op_named(const struct plan *plan, const char *name, int from)
 {
-    for (int i = from; i < plan->ops.n; i++)
-        if (strcmp(plan->ops.at[i].name, name) == 0)
+    for (int i = from; i < plan->programs[0].ops.n; i++)
+        if (strcmp(plan->programs[0].ops.at[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -144,16 +144,16 @@ static void the_limiter_takes_the_oldest_free(void **state)
     compile(&compiled, &options, &small_t5, 8);
     const struct plan *plan = &compiled.plan;
     int waits = 0;
-    for (int i = 0; i < plan->ops.n; i++)
-        if (plan->ops.at[i].kind == OP_HOST_WAIT)
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (plan->programs[0].ops.at[i].kind == OP_HOST_WAIT)
             waits++;
     assert_int_equal(waits, 11); /* every all-gather, once steps follow each other */
     int gather = op_named(plan, "decoder.block.1/all_gather", 0), wait = gather;
-    while (plan->ops.at[wait].kind != OP_HOST_WAIT)
+    while (plan->programs[0].ops.at[wait].kind != OP_HOST_WAIT)
         wait--;
-    int32_t waited = plan->waits.at[plan->ops.at[wait].first_wait];
+    int32_t waited = plan->programs[0].waits.at[plan->programs[0].ops.at[wait].first_wait];
     assert_true(waited < wait);
-    assert_non_null(strstr(plan->ops.at[waited].name, "encoder.block.1/"));
+    assert_non_null(strstr(plan->programs[0].ops.at[waited].name, "encoder.block.1/"));
     drop(&compiled);
 }
 
@@ -180,8 +180,8 @@ static void what_checkpointing_runs_again(void **state)
         options.train.checkpoint_interval = cases[c].interval;
         struct compiled compiled;
         compile(&compiled, &options, &shape, 8);
-        none = c == 0 ? compiled.plan.hardware_flop : none;
-        assert_true(compiled.plan.hardware_flop - none == cases[c].flop);
+        none = c == 0 ? compiled.plan.programs[0].hardware_flop : none;
+        assert_true(compiled.plan.programs[0].hardware_flop - none == cases[c].flop);
         drop(&compiled);
     }
 }
@@ -198,7 +198,7 @@ static void what_passes_between_blocks(void **state)
         const struct plan *plan = &compiled.plan;
         int end = op_named(plan, "transformer.h.1/post_backward", 0);
         int gone = op_named(plan, "transformer.h.0/mlp.residual", 0);
-        while (plan->ops.at[gone].kind != OP_FREE)
+        while (plan->programs[0].ops.at[gone].kind != OP_FREE)
             gone = op_named(plan, "transformer.h.0/mlp.residual", gone + 1);
         /* ln_1 is the last to read it. */
         assert_true(gone < end && gone > op_named(plan, "transformer.h.1/ln_1.wgrad", 0));
@@ -212,8 +212,8 @@ static void what_passes_between_blocks(void **state)
 static double kernel_bytes(const struct plan *plan, enum kernel_kind kind, int stream)
 {
     double bytes = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
         if (op->kind == OP_KERNEL && op->stream == stream && plan->kernels.at[op->index].kind == kind)
             bytes += plan->kernels.at[op->index].read_bytes;
     }
@@ -222,9 +222,9 @@ static double kernel_bytes(const struct plan *plan, enum kernel_kind kind, int s
 
 static double host_s(const struct plan *plan, const char *name)
 {
-    for (int i = 0; i < plan->ops.n; i++)
-        if (strcmp(plan->ops.at[i].name, name) == 0)
-            return (double)plan->ops.at[i].host_s;
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (strcmp(plan->programs[0].ops.at[i].name, name) == 0)
+            return (double)plan->programs[0].ops.at[i].host_s;
     return -1;
 }
 
@@ -240,9 +240,9 @@ static void fsdp_offloads(void **state)
     double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
     assert_true(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_UNSHARD) == 4 * (all + blocks) / 8);
     assert_true(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_POST) == 4 * all / 8);
-    assert_true(compiled.plan.host_bytes == 16 * all / 8);
+    assert_true(compiled.plan.programs[0].host_bytes == 16 * all / 8);
     assert_true(fabs(host_s(&compiled.plan, "optimizer/cpu_step") / (22 * 4 * all / 1e11) - 1) < 1e-6);
-    assert_int_equal(compiled.plan.setup.n, 0);
+    assert_int_equal(compiled.plan.programs[0].setup.n, 0);
     drop(&compiled);
 }
 
@@ -259,7 +259,7 @@ static void zero_offloads(void **state)
         double owned = (double)compiled.model.params / gpus;
         assert_true(fabs(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_POST) - 2 * owned) < 1e-6);
         assert_true(kernel_bytes(&compiled.plan, KERNEL_HOST_COPY, STREAM_COMPUTE) == 2 * owned);
-        assert_true(compiled.plan.host_bytes == 16 * owned);
+        assert_true(compiled.plan.programs[0].host_bytes == 16 * owned);
         assert_true(fabs(host_s(&compiled.plan, "optimizer/cpu_step") / (7 * 4 * owned * gpus / 1e11) - 1) < 1e-6);
         drop(&compiled);
     }
@@ -307,10 +307,10 @@ static void the_cache_lives_beside_autograds_copies(void **state)
         struct compiled compiled;
         compile(&compiled, &options, &small_t5, 8);
         double bytes = 0;
-        for (int o = 0; o < compiled.plan.ops.n; o++) {
-            const struct plan_op *op = &compiled.plan.ops.at[o];
+        for (int o = 0; o < compiled.plan.programs[0].ops.n; o++) {
+            const struct plan_op *op = &compiled.plan.programs[0].ops.at[o];
             if (op->kind == OP_ALLOC && strstr(op->name, "past_key_values"))
-                bytes += (double)compiled.plan.buffers.at[op->index].bytes;
+                bytes += (double)compiled.plan.programs[0].buffers.at[op->index].bytes;
         }
         const double sequences[] = {0, 2, 1, 2}, blocks = 2;
         assert_true(bytes == blocks * sequences[i] * sequence);

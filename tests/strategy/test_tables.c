@@ -33,14 +33,14 @@ static void tables_exchange_features(void **state)
                 if (!plan_check(&c.plan, why, sizeof why))
                     fail_msg("%s, %d ranks: %s", strategy_label(&options), ranks, why);
                 assert_int_equal(count(&c.plan, COLL_ALL_TO_ALL), ranks > 1 ? 2 * MICRO_STEPS : 0);
-                for (int o = 0; o < c.plan.ops.n; o++) {
-                    const struct plan_op *op = &c.plan.ops.at[o];
+                for (int o = 0; o < c.plan.programs[0].ops.n; o++) {
+                    const struct plan_op *op = &c.plan.programs[0].ops.at[o];
                     if (op->kind != OP_COLLECTIVE)
                         continue;
                     const struct plan_collective *at = &c.plan.collectives.at[op->index];
                     if (at->kind != COLL_ALL_TO_ALL)
                         continue;
-                    assert_int_equal(c.plan.groups.at[at->group].size, ranks);
+                    assert_int_equal(c.plan.groups.at[at->group].ranks.size, ranks);
                     assert_int_equal(op->stream, replicas ? STREAM_REPLICATE : STREAM_COMM);
                 }
                 drop(&c);

@@ -56,8 +56,8 @@ static void large_gradients_are_not_copied(void **state)
         int fit = 0, copied = 0;
         for (int t = 0; t < compiled.model.n_tensors; t++)
             fit += compiled.model.tensors[t].numel <= options.zero.reduce_bucket_size;
-        for (int i = 0; i < compiled.plan.ops.n; i++)
-            copied += strstr(compiled.plan.ops.at[i].name, "/copy_to_bucket") != NULL;
+        for (int i = 0; i < compiled.plan.programs[0].ops.n; i++)
+            copied += strstr(compiled.plan.programs[0].ops.at[i].name, "/copy_to_bucket") != NULL;
         assert_int_equal(fit, compiled.model.n_tensors - 1); /* all but the embedding */
         assert_int_equal(copied, fit);
         drop(&compiled);
@@ -68,12 +68,12 @@ static void large_gradients_are_not_copied(void **state)
 static double most_of(const struct plan *plan, int category, const char *name)
 {
     double live = 0, most = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
-        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) || plan->buffers.at[op->index].category != category ||
-            strcmp(op->name, name) == 0)
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
+        if ((op->kind != OP_ALLOC && op->kind != OP_FREE) ||
+            plan->programs[0].buffers.at[op->index].category != category || strcmp(op->name, name) == 0)
             continue;
-        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->buffers.at[op->index].bytes;
+        live += (op->kind == OP_ALLOC ? 1 : -1) * (double)plan->programs[0].buffers.at[op->index].bytes;
         most = live > most ? live : most;
     }
     return most;
@@ -97,8 +97,8 @@ static void gradients_are_given_up_for_the_bucket(void **state)
             compile(&compiled, &options, &small_gpt, 8);
             double all = 2 * (double)compiled.model.params, largest = 2 * (double)(small_gpt.vocab * small_gpt.d_model);
             double fp32_grads = 4 * (double)compiled.model.params / 8, owned = 0, buckets = 0;
-            for (int b = 0; b < compiled.plan.buffers.n; b++) {
-                const struct plan_buffer *buffer = &compiled.plan.buffers.at[b];
+            for (int b = 0; b < compiled.plan.programs[0].buffers.n; b++) {
+                const struct plan_buffer *buffer = &compiled.plan.programs[0].buffers.at[b];
                 owned += strcmp(buffer->name, "owned_grads") == 0 ? (double)buffer->bytes : 0;
                 buckets += strcmp(buffer->name, "ipg_buckets") == 0 ? (double)buffer->bytes : 0;
             }
@@ -115,8 +115,8 @@ static void gradients_are_given_up_for_the_bucket(void **state)
 static int ops_named(const struct plan *plan, const char *name)
 {
     int n = 0;
-    for (int i = 0; i < plan->ops.n; i++)
-        n += strcmp(plan->ops.at[i].name, name) == 0;
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        n += strcmp(plan->programs[0].ops.at[i].name, name) == 0;
     return n;
 }
 
@@ -148,8 +148,8 @@ static void where_the_host_of_zero_waits(void **state)
 static double moved_by(const struct plan *plan, const char *end)
 {
     double bytes = 0;
-    for (int i = 0; i < plan->ops.n; i++) {
-        const struct plan_op *op = &plan->ops.at[i];
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
         const char *at = strstr(op->name, end);
         if (op->kind == OP_KERNEL && at && strlen(at) == strlen(end))
             bytes += plan->kernels.at[op->index].read_bytes + plan->kernels.at[op->index].write_bytes;

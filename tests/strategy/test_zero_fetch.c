@@ -28,17 +28,17 @@ static struct strategy_options zero_3(int fetch)
 static double host_s_of(const struct plan *plan, const char *name)
 {
     double sum = 0;
-    for (int i = 0; i < plan->ops.n; i++)
-        if (strcmp(plan->ops.at[i].name, name) == 0)
-            sum += (double)plan->ops.at[i].host_s;
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (strcmp(plan->programs[0].ops.at[i].name, name) == 0)
+            sum += (double)plan->programs[0].ops.at[i].host_s;
     return sum;
 }
 
 static int named(const struct plan *plan, const char *name)
 {
     int n = 0;
-    for (int i = 0; i < plan->ops.n; i++)
-        n += strcmp(plan->ops.at[i].name, name) == 0;
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        n += strcmp(plan->programs[0].ops.at[i].name, name) == 0;
     return n;
 }
 
@@ -114,9 +114,9 @@ static void prefetch_ends_at_the_bucket_or_the_live(void **state)
 static double bytes_named(const struct plan *plan, const char *name)
 {
     double sum = 0;
-    for (int i = 0; i < plan->ops.n; i++)
-        if (plan->ops.at[i].kind == OP_ALLOC && strcmp(plan->ops.at[i].name, name) == 0)
-            sum += (double)plan->buffers.at[plan->ops.at[i].index].bytes;
+    for (int i = 0; i < plan->programs[0].ops.n; i++)
+        if (plan->programs[0].ops.at[i].kind == OP_ALLOC && strcmp(plan->programs[0].ops.at[i].name, name) == 0)
+            sum += (double)plan->programs[0].buffers.at[plan->programs[0].ops.at[i].index].bytes;
     return sum;
 }
 
@@ -133,10 +133,10 @@ static void gradients_have_a_stream_of_their_own(void **state)
         compile(&compiled, &options, &small_gpt, 8);
         const struct plan *plan = &compiled.plan;
         int copies = 0;
-        for (int o = 0; o < plan->ops.n; o++) {
-            if (!strstr(plan->ops.at[o].name, "/copy_to_bucket"))
+        for (int o = 0; o < plan->programs[0].ops.n; o++) {
+            if (!strstr(plan->programs[0].ops.at[o].name, "/copy_to_bucket"))
                 continue;
-            assert_int_equal(plan->ops.at[o].stream, i == 0 ? STREAM_POST : STREAM_COMPUTE);
+            assert_int_equal(plan->programs[0].ops.at[o].stream, i == 0 ? STREAM_POST : STREAM_COMPUTE);
             copies++;
         }
         assert_int_equal(copies, MATRICES + VECTORS);

@@ -1,0 +1,340 @@
+/* Communicators: members arrive, the last one starts what they came for, latency passes, bytes flow, all end.
+ *
+ * A process group has one for each set of ranks, a channel one for each rank that sends. A member's queue stands still
+ * from its arrival to the end, so the k-th collective of one member meets the k-th of all others without a count;
+ * plan_check() has seen to it that these are the same. */
+#include "exec/state.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_message(const struct communicator *comm)
+{
+    return comm->channel >= 0;
+}
+
+/* A simulated member and its queue that stands in the communicator. */
+struct party {
+    int rank, queue;
+};
+
+/* Folded, a communicator of a group has a party for each program that has its first rank there. */
+static struct party folded_party(const struct sim *sim, const struct communicator *comm, int i)
+{
+    const struct mesh_group *ranks = &sim->plan->groups.at[comm->group].ranks;
+    int instance = (int)(comm - sim->communicators) - sim->group_first[comm->group];
+    for (int p = 0; p < sim->plan->n_programs; p++)
+        if (mesh_group_instance(ranks, plan_first_rank(sim->plan, p)) == instance && i-- == 0)
+            return (struct party){p, sim->tables[p].group_queue[comm->group]};
+    return (struct party){-1, -1};
+}
+
+static struct party party_of(const struct sim *sim, const struct communicator *comm, int i)
+{
+    if (is_message(comm)) {
+        int rank = representative(sim, i == 0 ? comm->from : comm->to);
+        const struct program_tables *tables = sim->ranks[rank].tables;
+        return (struct party){rank, (i == 0 ? tables->send_queue : tables->recv_queue)[comm->channel]};
+    }
+    if (sim->folded)
+        return folded_party(sim, comm, i);
+    int rank = comm->members.first + i * comm->members.stride;
+    return (struct party){rank, sim->ranks[rank].tables->group_queue[comm->group]};
+}
+
+/* The links that a communicator loads, found anew only when it loaded others before. */
+static void set_uses(struct sim *sim, struct communicator *comm)
+{
+    const struct coll_cost *cost = &comm->cost;
+    if (comm->room_uses > 0 && (is_message(comm) || fabric_uses_alike(&comm->uses_of, cost)))
+        return;
+    uint64_t key = (uint64_t)(comm - sim->communicators);
+    struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
+    int n = is_message(comm) ? fabric_message(sim->uses, &sim->fabric, sender, comm->from, comm->to, key)
+                             : fabric_uses(sim->uses, &sim->fabric, comm->members, cost, key);
+    if (n > comm->room_uses) {
+        comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
+        comm->room_uses = n;
+    }
+    memcpy(comm->uses, sim->uses, sizeof *sim->uses * (size_t)n);
+    comm->n_uses = n;
+    comm->uses_of = *cost;
+}
+
+/* Links change: the ways of all are found anew, also of those whose bytes are on them. */
+void communicator_on_links(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
+        return; /* the job has ended */
+    fabric_set_time(&sim->fabric, event->time);
+    for (int l = 0; l < sim->fabric.n_links; l++)
+        net_set_capacity(&sim->net, l, sim->fabric.capacity_Bps[l]);
+    for (int i = 0; i < sim->n_communicators; i++) {
+        struct communicator *comm = &sim->communicators[i];
+        comm->room_uses = 0; /* the flow still has the old ones */
+        if (!sim->net.flows.at[comm->flow].active)
+            continue;
+        set_uses(sim, comm);
+        net_reroute(&sim->net, comm->flow, comm->uses, comm->n_uses);
+    }
+}
+
+/* ---- setting up ---- */
+
+static void count_communicators(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    int total = 0;
+    sim->group_first = ARENA_ARRAY(sim->arena, int, plan->groups.n + 1);
+    sim->channel_first = ARENA_ARRAY(sim->arena, int, plan->channels.n + 1);
+    for (int g = 0; g < plan->groups.n; g++) {
+        sim->group_first[g] = total;
+        total += mesh_group_instances(&plan->groups.at[g].ranks, plan->mesh.ranks);
+    }
+    sim->group_first[plan->groups.n] = total;
+    for (int c = 0; c < plan->channels.n; c++, total += plan->mesh.ranks)
+        sim->channel_first[c] = total;
+    sim->n_communicators = total;
+    sim->communicators = ARENA_ARRAY(sim->arena, struct communicator, total);
+}
+
+static void setup_group(struct sim *sim, int g)
+{
+    const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
+    for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++) {
+        struct communicator *comm = &sim->communicators[i];
+        *comm = (struct communicator){.group = g,
+            .channel = -1,
+            .members = {mesh_group_first(ranks, i - sim->group_first[g]), ranks->stride, ranks->size},
+            .n_parties = sim->folded && sim->plan->n_programs < ranks->size ? sim->plan->n_programs : ranks->size};
+        while (sim->folded && comm->n_parties > 0 && folded_party(sim, comm, comm->n_parties - 1).rank < 0)
+            comm->n_parties--;
+    }
+}
+
+static void setup_channel(struct sim *sim, int c)
+{
+    const struct plan_channel *channel = &sim->plan->channels.at[c];
+    for (int r = 0; r < sim->plan->mesh.ranks; r++) {
+        int program = plan_program_of(sim->plan, r);
+        bool stands = !sim->folded || r == plan_first_rank(sim->plan, program);
+        sim->communicators[sim->channel_first[c] + r] = (struct communicator){.group = -1,
+            .channel = c,
+            .from = r,
+            .to = mesh_neighbour(&sim->plan->mesh, r, channel->axis, channel->delta),
+            .n_parties = stands ? 2 : 0};
+    }
+}
+
+static struct coll_cost cost_of(const struct sim *sim, enum coll_kind kind, double bytes, struct coll_shape shape)
+{
+    const struct hw *chosen_on = sim->options->chosen_on ? sim->options->chosen_on : sim->hw;
+    struct coll_cost cost = coll_choose(kind, bytes, shape, chosen_on, COLL_FREE);
+    if (chosen_on != sim->hw)
+        cost = coll_choose(kind, bytes, shape, sim->hw, (struct coll_force){(int)cost.algorithm, (int)cost.protocol});
+    if (sim->options->no_latency)
+        cost.latency_s = 0;
+    return cost;
+}
+
+static void setup_costs(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    sim->coll_costs = ARENA_ARRAY(sim->arena, struct coll_cost, plan->collectives.n);
+    for (int c = 0; c < plan->collectives.n; c++) {
+        const struct plan_collective *collective = &plan->collectives.at[c];
+        struct coll_group members = sim->communicators[sim->group_first[collective->group]].members;
+        sim->coll_costs[c] =
+            cost_of(sim, collective->kind, collective->bytes, coll_shape(members, hw_gpus_per_node(sim->hw)));
+    }
+    sim->message_costs = arena_alloc(sim->arena, sizeof *sim->message_costs * (size_t)(plan->messages.n + 1));
+    for (int m = 0; m < plan->messages.n; m++)
+        for (int nodes = 1; nodes <= 2; nodes++) {
+            struct coll_cost *cost = &sim->message_costs[m][nodes - 1];
+            *cost = cost_of(sim, COLL_SEND_RECV, plan->messages.at[m].bytes,
+                (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
+            cost->hbm_bytes /= 2; /* each GPU reads or writes; in nccl-tests' send_recv it does both */
+        }
+}
+
+void communicator_setup(struct sim *sim)
+{
+    count_communicators(sim);
+    for (int g = 0; g < sim->plan->groups.n; g++)
+        setup_group(sim, g);
+    for (int c = 0; c < sim->plan->channels.n; c++)
+        setup_channel(sim, c);
+    for (int i = 0; i < sim->n_communicators; i++) {
+        sim->communicators[i].flow = net_add_flow(&sim->net);
+        sim->communicators[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
+    }
+    setup_costs(sim);
+}
+
+/* ---- running ---- */
+
+/* Both add to what the GPU has given away, and the kernels on it are timed anew. */
+static void hold(struct sim *sim, struct party party, double sms, int held, double hbm_Bps)
+{
+    struct rank *rank = &sim->ranks[party.rank];
+    rank->queues[party.queue].sms_held += sms;
+    rank->n_held += held;
+    rank->hbm_taken_Bps = rank->n_held ? fmax(0, rank->hbm_taken_Bps + hbm_Bps) : 0;
+    queue_retime(sim, party.rank);
+}
+
+static double hbm_rate(const struct coll_cost *cost)
+{
+    return cost->hbm_bytes / coll_isolated_s(*cost);
+}
+
+static void begin(struct sim *sim, struct communicator *comm)
+{
+    comm->start = sim->engine.now;
+    double sigma = sim->options->noise.network_jitter;
+    double jitter = sigma > 0 ? rng_lognormal_mean1(&comm->noise, sigma) : 1;
+    comm->cost.latency_s *= jitter;
+    comm->cost.max_rate_Bps /= jitter;
+    engine_at(&sim->engine, sim->engine.now + ps_from_s(comm->cost.latency_s), sim->ev_latency,
+        (uint32_t)(comm - sim->communicators), 0);
+}
+
+/* The program of the rank that tells a communicator from its siblings. */
+static int program_of(const struct sim *sim, const struct communicator *comm)
+{
+    return plan_program_of(sim->plan, is_message(comm) ? comm->from : comm->members.first);
+}
+
+/* Folded: those of other ranks of the same programs do the same at the same time and share the links. */
+static void begin_siblings(struct sim *sim, const struct communicator *comm)
+{
+    int first = is_message(comm) ? sim->channel_first[comm->channel] : sim->group_first[comm->group];
+    int end = is_message(comm) ? first + sim->plan->mesh.ranks : sim->group_first[comm->group + 1];
+    int program = program_of(sim, comm);
+    for (int i = first; i < end; i++) {
+        struct communicator *sibling = &sim->communicators[i];
+        if (program_of(sim, sibling) != program)
+            continue;
+        sibling->cost = comm->cost;
+        sibling->index = comm->index;
+    }
+    for (int i = first; i < end; i++)
+        if (program_of(sim, &sim->communicators[i]) == program)
+            begin(sim, &sim->communicators[i]);
+}
+
+static struct communicator *find(const struct sim *sim, const struct rank *rank, const struct plan_op *op)
+{
+    const struct plan *plan = sim->plan;
+    if (op->kind == OP_COLLECTIVE) {
+        int group = plan->collectives.at[op->index].group;
+        int instance = mesh_group_instance(&plan->groups.at[group].ranks, rank->number);
+        return &sim->communicators[sim->group_first[group] + instance];
+    }
+    int c = plan->messages.at[op->index].channel, from = rank->number;
+    if (op->kind == OP_RECV)
+        from = mesh_neighbour(&plan->mesh, from, plan->channels.at[c].axis, -plan->channels.at[c].delta);
+    if (sim->folded)
+        from = plan_first_rank(plan, plan_program_of(plan, from));
+    return &sim->communicators[sim->channel_first[c] + from];
+}
+
+/* What a member's op costs in this communicator. */
+static const struct coll_cost *cost_here(const struct sim *sim, const struct communicator *comm, int32_t index)
+{
+    if (!is_message(comm))
+        return &sim->coll_costs[index];
+    return &sim->message_costs[index][comm->from / sim->fabric.gpus != comm->to / sim->fabric.gpus];
+}
+
+void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    const struct plan_op *op = op_of(rank, op_index);
+    struct communicator *comm = find(sim, rank, op);
+    struct party party = {rank_index, op->stream};
+    const struct coll_cost *cost = cost_here(sim, comm, op->index);
+    if (comm->arrived++ == 0) {
+        comm->index = op->index;
+        comm->cost = *cost;
+    }
+    if (comm->arrived < comm->n_parties) {
+        hold(sim, party, cost->sms, 1, 0);
+        return;
+    }
+    rank->queues[party.queue].sms_held += cost->sms;
+    rank->n_held++;
+    double hbm_Bps = hbm_rate(&comm->cost);
+    for (int i = 0; i < comm->n_parties; i++)
+        hold(sim, party_of(sim, comm, i), 0, 0, hbm_Bps);
+    if (sim->folded && sim->siblings)
+        begin_siblings(sim, comm);
+    else
+        begin(sim, comm);
+}
+
+void communicator_on_latency(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    struct communicator *comm = &sim->communicators[event->target];
+    set_uses(sim, comm);
+    net_start(&sim->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
+        (struct net_listener){sim->ev_comm_end, event->target});
+}
+
+/* What has limited a collective, which took so long from its last arrival on. */
+static enum coll_bound bound_of(const struct sim *sim, const struct communicator *comm, double taken_s)
+{
+    static const double longer = 1.05; /* than isolated: others took part of its links */
+    struct coll_cost alone = comm->cost;
+    for (int i = 0; i < comm->n_uses; i++) {
+        double link_Bps = sim->fabric.capacity_Bps[comm->uses[i].link] / comm->uses[i].weight;
+        if (link_Bps < alone.max_rate_Bps) {
+            alone.max_rate_Bps = link_Bps;
+            alone.rate_bound = fabric_link_bound(&sim->fabric, comm->uses[i].link);
+        }
+    }
+    return taken_s > longer * coll_isolated_s(alone) ? COLL_BOUND_SHARED_LINKS : coll_bound(&alone);
+}
+
+/* One member's op is over. */
+static void finish(struct sim *sim, const struct communicator *comm, struct party party)
+{
+    struct rank *rank = &sim->ranks[party.rank];
+    const struct queue *queue = &rank->queues[party.queue];
+    double moving_s = s_from_ps(sim->engine.now - comm->start);
+    if (measuring(sim, queue->step)) {
+        rank->spent.comm_s += moving_s;
+        rank->spent.comm_latency_s += comm->cost.latency_s;
+        rank->spent.comm_wait_s += s_from_ps(comm->start - queue->started);
+    }
+    if (tracing(sim, party.rank, party.queue))
+        trace_record(sim, party.rank, party.queue,
+            (struct exec_span){.start = queue->started,
+                .moving = comm->start,
+                .bus_bytes = comm->cost.bus_bytes,
+                .latency_s = comm->cost.latency_s,
+                .bound = bound_of(sim, comm, moving_s),
+                .algorithm = (int)comm->cost.algorithm,
+                .protocol = (int)comm->cost.protocol});
+    queue_finish(sim, party.rank, party.queue);
+}
+
+void communicator_on_end(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    struct communicator *comm = &sim->communicators[event->target];
+    if (comm->n_parties == 0)
+        return;
+    const struct coll_cost *cost = cost_here(sim, comm, comm->index);
+    double hbm_Bps = hbm_rate(cost);
+    comm->arrived = 0;
+    const struct communicator ended = *comm; /* the first member that goes on may come with the next collective */
+    for (int i = 0; i < comm->n_parties; i++) {
+        struct party party = party_of(sim, comm, i);
+        hold(sim, party, -sim->ranks[party.rank].queues[party.queue].sms_held, -1, -hbm_Bps);
+    }
+    for (int i = 0; i < comm->n_parties; i++)
+        finish(sim, &ended, party_of(sim, comm, i));
+}

@@ -1,0 +1,311 @@
+/* Queues: ops start in order, kernels run at the speed that collectives beside them leave. */
+#include "exec/state.h"
+
+#include <math.h>
+
+bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
+{
+    if (wait & PLAN_PREVIOUS_STEP)
+        step--;
+    const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
+    return rank->queues[op->stream].done > (int64_t)step * queue_length(rank, op->stream) + op->position;
+}
+
+bool waits_satisfied(const struct rank *rank, const struct plan_op *op, int32_t step)
+{
+    const struct plan_program *program = rank->tables->program;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+        if (!wait_satisfied(rank, program->waits.at[w], step))
+            return false;
+    return true;
+}
+
+double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel, bool isolated, double jitter)
+{
+    const struct kernel_cost *cost = &sim->kernel_costs[kernel];
+    isolated = isolated || sim->options->no_contention;
+    int state = isolated ? 0 : rank->sm_state;
+    double slowdown = isolated ? 1 : rank->memory_slowdown;
+    double slower = state ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
+    double compute_s = sim->sm_states.at[state].compute_s[kernel];
+    double busy_s = fmax(compute_s / rank->speed, cost->memory_s * slowdown) * slower;
+    return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
+}
+
+/* For how long the rank has been in some collective, since the run began. */
+static ps_t in_collectives(const struct sim *sim, const struct rank *rank)
+{
+    return rank->comm_total + (rank->in_collective ? sim->engine.now - rank->comm_since : 0);
+}
+
+/* Why the compute queue was idle before this op: the host had not issued it, or it waited for others. Kernels of other
+ * queues mostly wait for a collective themselves, as the sharded gradients' casts do for the reduce-scatter. */
+static void account_idle(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op)
+{
+    ps_t now = sim->engine.now, idle = now - queue->idle_since;
+    if (idle == 0)
+        return;
+    ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;
+    bool for_comm = false;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+        plan_wait wait = rank->tables->program->waits.at[w] & ~PLAN_PREVIOUS_STEP;
+        for_comm |= plan_queue_is_comm(sim->plan, op_of(rank, wait)->stream);
+    }
+    ps_t waited = idle - host, in_comm = in_collectives(sim, rank) - queue->idle_comm;
+    ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
+    rank->spent.host_bound_s += s_from_ps(host);
+    rank->spent.exposed_comm_s += s_from_ps(comm);
+}
+
+double queue_draw_jitter(const struct sim *sim, struct queue *queue)
+{
+    double sigma = sim->options->noise.kernel_jitter;
+    return sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1;
+}
+
+void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
+{
+    engine_at(&sim->engine, end, sim->ev_queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
+        ++sim->ranks[rank_index].queues[queue_index].epoch);
+}
+
+static void start_kernel(struct sim *sim, int rank_index, int queue_index, const struct plan_op *op)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct queue *queue = &rank->queues[queue_index];
+    queue->jitter = queue_draw_jitter(sim, queue);
+    queue->state = QUEUE_RUNNING;
+    queue->started = sim->engine.now;
+    queue->left = 1;
+    queue->spent_ps = 0;
+    double alone_ps = queue_kernel_ps(sim, rank, op->index, true, queue->jitter);
+    queue->alone_ps = ps_round(alone_ps);
+    queue->duration_ps = rank->sm_state ? queue_kernel_ps(sim, rank, op->index, false, queue->jitter) : alone_ps;
+    queue->end = queue->started + ps_round(queue->duration_ps);
+    if (queue_index == STREAM_COMPUTE)
+        ahead_look(sim, rank_index);
+    else
+        queue_arm(sim, rank_index, queue_index, queue->end);
+}
+
+void queue_count(struct sim *sim, struct rank *rank, int queue_index, ps_t end)
+{
+    struct queue *queue = &rank->queues[queue_index];
+    if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step)) {
+        double spent_ps = queue->spent_ps + (double)(end - queue->started);
+        rank->spent.compute_s += spent_ps / (double)PS_PER_S;
+        rank->spent.contention_s += (spent_ps - (double)queue->alone_ps) / (double)PS_PER_S;
+    }
+    queue->done++;
+    rank->done++;
+}
+
+static void start_comm(struct sim *sim, int rank_index, struct queue *queue, int32_t op_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    queue->state = QUEUE_IN_COMM;
+    queue->started = sim->engine.now;
+    if (rank->in_collective++ == 0)
+        rank->comm_since = sim->engine.now;
+    communicator_arrive(sim, rank_index, op_index);
+}
+
+/* When the op that a queue is before was issued; PS_NEVER: the host has not come to it and tries all queues when it
+ * goes on. */
+static ps_t issue_of_next(const struct rank *rank, struct queue *queue, int32_t op_index)
+{
+    if (queue->issue_known)
+        return queue->issue;
+    ps_t issue = host_issue_time(rank, queue->step, op_index);
+    if (issue != PS_NEVER) {
+        queue->issue = issue;
+        queue->issue_known = true;
+    }
+    return issue;
+}
+
+static void try_start(struct sim *sim, int rank_index, int queue_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct queue *queue = &rank->queues[queue_index];
+    if (queue->state != QUEUE_WAITING || queue->step == sim->total_steps)
+        return;
+    int32_t op_index = queue_op(rank, queue_index, queue->position);
+    const struct plan_op *op = op_of(rank, op_index);
+    ps_t issue = issue_of_next(rank, queue, op_index);
+    if (issue == PS_NEVER)
+        return;
+    if (issue > sim->engine.now) {
+        if (!queue->wake_pending)
+            queue_arm(sim, rank_index, queue_index, issue);
+        queue->wake_pending = true;
+        return;
+    }
+    if (!waits_satisfied(rank, op, queue->step))
+        return;                  /* whoever ends the op waited for tries all queues of the rank */
+    queue->wake_pending = false; /* another event of this instant may have come before it: */
+    queue->epoch++;              /* it is superseded */
+    if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step))
+        account_idle(sim, rank, queue, op);
+    if (op->kind == OP_KERNEL)
+        start_kernel(sim, rank_index, queue_index, op);
+    else
+        start_comm(sim, rank_index, queue, op_index);
+}
+
+void queue_try_all(struct sim *sim, int rank)
+{
+    for (int q = 0; q < sim->n_queues; q++)
+        if (queue_length(&sim->ranks[rank], q) > 0)
+            try_start(sim, rank, q);
+}
+
+static void end_step(struct sim *sim, int32_t step)
+{
+    sim->step_end[step] = sim->engine.now; /* the last rank to come here leaves the latest time */
+    sim->step_ranks[step]++;
+    if (step + 1 == sim->options->warmup_steps && sim->step_ranks[step] == sim->n_ranks) {
+        sim->measure_from = sim->engine.now;
+        for (int l = 0; l < sim->net.capacity.n; l++)
+            sim->carried_before[l] = net_carried(&sim->net, l);
+    }
+}
+
+void queue_finish(struct sim *sim, int rank_index, int queue_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    struct queue *queue = &rank->queues[queue_index];
+    ahead_settle(sim, rank_index);
+    queue_count(sim, rank, queue_index, sim->engine.now);
+    if (queue_index == STREAM_COMPUTE && ahead_finish(sim, rank_index))
+        return;
+    if (queue->state == QUEUE_IN_COMM && --rank->in_collective == 0)
+        rank->comm_total += sim->engine.now - rank->comm_since;
+    queue->state = QUEUE_WAITING;
+    queue->idle_since = sim->engine.now;
+    queue->idle_comm = in_collectives(sim, rank);
+    queue->issue_known = false;
+    bool awaited = rank->tables->awaited[queue_op(rank, queue_index, queue->position)];
+    if (++queue->position == queue_length(rank, queue_index)) {
+        queue->position = 0;
+        queue->step++;
+        if (queue_index == STREAM_COMPUTE)
+            end_step(sim, queue->step - 1);
+    }
+    host_check(sim, rank_index);
+    if (awaited)
+        queue_try_all(sim, rank_index);
+    else
+        try_start(sim, rank_index, queue_index);
+    ahead_rearm(sim, rank_index);
+}
+
+void queue_on_event(void *self, const struct event *event)
+{
+    struct sim *sim = self;
+    int rank_index = (int)event->target / sim->n_queues, queue_index = (int)event->target % sim->n_queues;
+    struct rank *rank = &sim->ranks[rank_index];
+    struct queue *queue = &rank->queues[queue_index];
+    if (event->arg != queue->epoch)
+        return;
+    if (queue->wake_pending) {
+        queue->wake_pending = false;
+        try_start(sim, rank_index, queue_index);
+        return;
+    }
+    if (queue_index == STREAM_COMPUTE)
+        ahead_settle(sim, rank_index);
+    if (tracing(sim, rank_index, queue_index)) {
+        ps_t start = queue->started - llround(queue->spent_ps);
+        trace_record(sim, rank_index, queue_index,
+            (struct exec_span){.start = start, .moving = start, .alone = queue->alone_ps});
+    }
+    queue_finish(sim, rank_index, queue_index);
+}
+
+/* Of the time of a kernel that HBM limits, by what collectives beside it take. */
+static double memory_slowdown(const struct sim *sim, const struct rank *rank)
+{
+    const struct hw_gpu *gpu = &sim->hw->gpu;
+    struct kernel_share share = kernel_whole_gpu(gpu);
+    struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
+    double alone_s = kernel_time(&byte, gpu, share).memory_s;
+    share.sms = fmax(1, share.sms - sim->sm_states.at[rank->sm_state].sms);
+    share.hbm_Bps = rank->hbm_taken_Bps;
+    return kernel_time(&byte, gpu, share).memory_s / alone_s;
+}
+
+/* The state of a GPU on which collectives hold so many SMs, met now or before. */
+static int find_state(struct sim *sim, double sms)
+{
+    const struct hw_gpu *gpu = &sim->hw->gpu;
+    for (int s = 1; s < sim->sm_states.n; s++)
+        if (sim->sm_states.at[s].sms == sms)
+            return s;
+    struct kernel_share share = kernel_whole_gpu(gpu);
+    share.sms = fmax(1, share.sms - sms);
+    struct sm_state state = {sms, ARENA_ARRAY(sim->arena, double, sim->plan->kernels.n)};
+    for (int k = 0; k < sim->plan->kernels.n; k++)
+        state.compute_s[k] = kernel_time(&sim->plan->kernels.at[k], gpu, share).compute_s;
+    vec_push(&sim->sm_states, state);
+    return sim->sm_states.n - 1;
+}
+
+/* Summed anew in the order of queues, as adding and taking away would leave rounding. */
+static void set_sm_state(struct sim *sim, struct rank *rank)
+{
+    double sms = 0;
+    for (int q = 0; q < sim->n_queues; q++)
+        sms += rank->queues[q].sms_held;
+    rank->sm_state = rank->n_held ? find_state(sim, sms) : 0;
+    rank->memory_slowdown = rank->sm_state ? memory_slowdown(sim, rank) : 1;
+}
+
+void queue_retime(struct sim *sim, int rank_index)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    ahead_settle(sim, rank_index);
+    set_sm_state(sim, rank);
+    ahead_forget(sim, rank_index);
+    for (int q = 0; q < sim->n_queues; q++) {
+        struct queue *queue = &rank->queues[q];
+        if (queue->state != QUEUE_RUNNING)
+            continue;
+        const struct plan_op *op = op_of(rank, queue_op(rank, q, queue->position));
+        double elapsed = (double)(sim->engine.now - queue->started);
+        queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
+        queue->spent_ps += elapsed;
+        queue->started = sim->engine.now;
+        queue->duration_ps = queue_kernel_ps(sim, rank, op->index, false, queue->jitter);
+        queue->end = sim->engine.now + ps_round(queue->left * queue->duration_ps);
+        queue_arm(sim, rank_index, q, queue->end);
+    }
+}
+
+/* The whole of the running kernel of a queue, as if no collective were there. */
+static double running_isolated_ps(const struct sim *sim, const struct rank *rank, int queue_index)
+{
+    const struct queue *queue = &rank->queues[queue_index];
+    const struct plan_op *op = op_of(rank, queue_op(rank, queue_index, queue->position));
+    return queue_kernel_ps(sim, rank, op->index, true, queue->jitter);
+}
+
+void queue_set_share(struct sim *sim, int rank_index, double share)
+{
+    struct rank *rank = &sim->ranks[rank_index];
+    ahead_settle(sim, rank_index); /* what has ended had the old speed */
+    double old_speed = rank->speed;
+    rank->share = share;
+    rank->speed = rank->drawn_speed * share;
+    queue_retime(sim, rank_index);
+    for (int q = 0; q < sim->n_queues; q++) {
+        struct queue *queue = &rank->queues[q];
+        if (queue->state != QUEUE_RUNNING)
+            continue;
+        double now_ps = running_isolated_ps(sim, rank, q);
+        rank->speed = old_speed;
+        double before_ps = running_isolated_ps(sim, rank, q);
+        rank->speed = rank->drawn_speed * share;
+        queue->alone_ps += llround(queue->left * (now_ps - before_ps));
+    }
+}
