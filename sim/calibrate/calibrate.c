@@ -68,7 +68,7 @@ static enum status load_filed(struct hw_gpu *out, const struct basis *basis, con
 {
     enum status status =
         hw_load_gpu(out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
-    hw_rest(out);
+    hw_clear_training_rates(out);
     return status;
 }
 

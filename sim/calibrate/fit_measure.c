@@ -229,7 +229,7 @@ enum status measure_fit(
     struct measure_fit *out, const struct hw_gpu *filed, const struct measured_file *file, struct diag *diag)
 {
     *out = (struct measure_fit){.gpu = *filed};
-    hw_rest(&out->gpu);
+    hw_clear_training_rates(&out->gpu);
     keep_time(out, &out->gpu.kernel_floor, file, "launch", FLOOR_ROW);
     fit_streams(out, file);
     fit_pointwise(out, file);
@@ -267,15 +267,15 @@ static void print_others(FILE *out, const struct hw_gpu *a, const struct hw_gpu 
 
 static void print_products(FILE *out, const struct measure_fit *fit)
 {
-    struct hw_gpu rested = fit->gpu;
-    hw_rest(&rested);
+    struct hw_gpu cleared = fit->gpu;
+    hw_clear_training_rates(&cleared);
     for (int math = 0; math < DTYPE_COUNT; math++) {
         if (!has_format(&fit->gemm, (enum dtype)math))
             continue;
         if (!fit->products[math])
             fprintf(out, "  %-5s its products do not determine the GEMM model; as in the file\n", dtype_names[math]);
         for (int use = 0; use < GEMM_USE_COUNT && fit->products[math]; use++) {
-            struct gemm_error error = gemm_error(&rested, (enum dtype)math, (enum gemm_use)use, &fit->gemm);
+            struct gemm_error error = gemm_error(&cleared, (enum dtype)math, (enum gemm_use)use, &fit->gemm);
             if (error.n > 0)
                 fprintf(out,
                     "  %-5s %-9s %5d products, |model / measured - 1|: median %.1f %%, 90th percentile %.1f %%\n",

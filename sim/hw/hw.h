@@ -187,8 +187,8 @@ void hw_write_node(FILE *out, const struct hw_node *node);
 enum status hw_write_changed(
     FILE *out, const char *path, const struct config_table *table, const void *now, struct diag *diag);
 
-/* As short measurements of single kernels find the GPU: without what only training shows. */
-static inline void hw_rest(struct hw_gpu *gpu)
+/* Leaves the rates that short measurements of single kernels find: unsets those that only training shows. */
+static inline void hw_clear_training_rates(struct hw_gpu *gpu)
 {
     gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->conv_efficiency = gpu->overlap_slowdown =
         (struct quantity){0};

@@ -91,7 +91,7 @@ static void test_accuracy_on_held_out_shapes(void **state)
         struct diag diag = DIAG_INIT;
         const char *path = arena_printf(&arena, GPUS "/%s.yaml", gemm_cases[i].gpu);
         assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
-        hw_rest(&gpu);
+        hw_clear_training_rates(&gpu);
         assert_int_equal(gemm_rows_load(&rows, MEASURED "/gemm.csv", gemm_cases[i].gpu, &diag), STATUS_OK);
         check_held_out(&gemm_cases[i], &gpu, &rows);
         vec_free(&rows.list);
@@ -109,7 +109,7 @@ static void test_best_product_of_h100(void **state)
     struct best_gemm best;
     struct diag diag = DIAG_INIT;
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/h100-sxm5-80gb.yaml", &arena, &diag), STATUS_OK);
-    hw_rest(&gpu);
+    hw_clear_training_rates(&gpu);
     assert_int_equal(best_gemm_load(&best, MEASURED "/mamf.csv", "h100-sxm5-80gb", DTYPE_BF16, &diag), STATUS_OK);
     double flops = best.work.flop / kernel_duration_s(&best.work, &gpu, kernel_whole_gpu(&gpu));
     assert_near(flops / best.flops, 1, 0.05);
@@ -125,7 +125,7 @@ static void test_tail_wave_beside_a_collective(void **state)
     struct hw_gpu gpu;
     struct diag diag = DIAG_INIT;
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/h100-sxm5-80gb.yaml", &arena, &diag), STATUS_OK);
-    hw_rest(&gpu);
+    hw_clear_training_rates(&gpu);
     struct kernel_work work = kernel_gemm(12 * 128, 11 * 256, 4096, 1, DTYPE_BF16, 2, 2);
     double alone_s = kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
     double beside_s = kernel_duration_s(&work, &gpu, (struct kernel_share){.sms = 132 - 24});
@@ -142,7 +142,7 @@ static void test_best_product_of_a100(void **state)
     struct best_gemm best;
     struct diag diag = DIAG_INIT;
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/a100-sxm4-80gb.yaml", &arena, &diag), STATUS_OK);
-    hw_rest(&gpu);
+    hw_clear_training_rates(&gpu);
     assert_int_equal(best_gemm_load(&best, MEASURED "/mamf.csv", "a100-sxm4-80gb", DTYPE_BF16, &diag), STATUS_OK);
     assert_near(best.work.flop / kernel_duration_s(&best.work, &gpu, kernel_whole_gpu(&gpu)), 271.2e12, 0.3e12);
     arena_release(&arena);
@@ -158,7 +158,7 @@ static void test_norms_on_held_out_shapes(void **state)
     struct norm_rate rates[NORM_RATES];
     struct diag diag = DIAG_INIT;
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/h200-sxm-141gb.yaml", &arena, &diag), STATUS_OK);
-    hw_rest(&gpu);
+    hw_clear_training_rates(&gpu);
     assert_int_equal(norm_rates_load(rates, MEASURED "/norm.csv", "h200-sxm-141gb", &gpu, &diag), STATUS_OK);
     for (int i = 0; i < NORM_RATES; i++) {
         assert_in_range(rates[i].n_held_out, 2, rates[i].n_fitted);

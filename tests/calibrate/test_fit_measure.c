@@ -181,7 +181,7 @@ static void the_written_file_has_what_was_measured(void **state)
     struct hw_gpu h100, back, slow;
     assert_int_equal(hw_load_gpu(&h100, path, &arena, &diag), STATUS_OK);
     slow = h100;
-    hw_rest(&slow);
+    hw_clear_training_rates(&slow);
     slow.gemm_floor.value = 4e-6;
     slow.gemm[DTYPE_FP16].load_bandwidth.value = 1e11;
     char *text = NULL, copy[] = "/tmp/flopcast-measure-XXXXXX";
