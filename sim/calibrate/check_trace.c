@@ -146,7 +146,7 @@ static void find_differences(struct trace_check *check)
 
 /* ---- the simulation ---- */
 
-static void doubt_scenario(const struct trace_check *check, const char *file, struct diag *diag)
+static void warn_of_scenario(const struct trace_check *check, const char *file, struct diag *diag)
 {
     const struct scenario_point *point = &check->set.points[0];
     const struct trace *trace = &check->trace;
@@ -168,7 +168,7 @@ enum status trace_check_simulate(struct trace_check *check, const char *file, st
     *rank = trace->rank >= 0 && trace->rank < gpus ? (int)trace->rank : 0;
     point->options.exec.trace_ranks = rank;
     point->options.exec.n_trace_ranks = 1;
-    doubt_scenario(check, file, diag);
+    warn_of_scenario(check, file, diag);
     enum status status = scenario_simulate(&check->result, point, &check->arena, diag);
     if (status != STATUS_OK)
         return status;

@@ -33,8 +33,8 @@ static const char *whose(const char *source)
     return space ? space + 1 : source;
 }
 
-/* What its reader should doubt: the end of what a file may say (filed_quantity()), and what reaches so much less or
- * more than the file's that the fit may have found another valley than the cluster's. */
+/* A warning beside a fitted value: it lies at the end of the range that a file may state (filed_quantity()), or so far
+ * from the file's value that the fit may have found another minimum than the cluster's. */
 static const char *remark(const struct quantity *filed, const struct quantity *q, const struct config_field *field)
 {
     static const double far = 3; /* assumed: machines of one kind differ by less */

@@ -38,7 +38,7 @@ struct run {
     enum format format;
     bool explain, quiet, again;
     int samples;
-    struct scenario_doubt doubt; /* where samples > 0 */
+    struct scenario_uncertainty uncertainty; /* where samples > 0 */
     const char *trace;
     VEC(int) trace_ranks;
     struct arena arena;        /* sets and texts of the command line */
@@ -171,10 +171,10 @@ static int load_all(struct run *run)
     return worst;
 }
 
-static int load_doubt(struct run *run)
+static int load_uncertainty(struct run *run)
 {
     struct diag diag = DIAG_INIT;
-    scenario_doubt_load(&run->doubt, files_folder(&run->arena), &run->arena, &diag);
+    scenario_uncertainty_load(&run->uncertainty, files_folder(&run->arena), &run->arena, &diag);
     return cli_report(&diag);
 }
 
@@ -296,7 +296,7 @@ static enum status begin_stored(struct work *work, struct store *store, struct d
 {
     const struct run *run = work->run;
     const struct store_run_options asked = {
-        .set = work->set, .doubt = &run->doubt, .samples = run->samples, .again = run->again || run->trace};
+        .set = work->set, .uncertainty = &run->uncertainty, .samples = run->samples, .again = run->again || run->trace};
     enum status status = store_run_begin(&work->stored, store, &asked, work->results, work->arenas, work->known, diag);
     if (status == STATUS_OK)
         say_known(work, "points", work->known, work->set->n_points);
@@ -330,7 +330,8 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
         say_known(work, "samples", work->known_samples, n);
     }
     if (status == STATUS_OK)
-        status = scenario_sample_some(work->results, work->arenas, work->set, &run->doubt, run->samples, &loop, diag);
+        status =
+            scenario_sample_some(work->results, work->arenas, work->set, &run->uncertainty, run->samples, &loop, diag);
     return loop_end(work, status, diag);
 }
 
@@ -414,7 +415,7 @@ int cmd_run(int argc, char **argv)
     arguments_parse(&argp, argc, argv, 0, &run);
     int status = load_all(&run);
     if (status == CLI_OK && run.samples > 0)
-        status = load_doubt(&run);
+        status = load_uncertainty(&run);
     if (status == CLI_OK && run.trace)
         status = request_trace(&run);
     if (status == CLI_OK) {

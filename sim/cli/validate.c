@@ -444,12 +444,12 @@ static void validate(const struct validate_command *command, struct arena *arena
 {
     struct validate_table table = {0};
     struct store *store = NULL;
-    struct scenario_doubt doubt = {0};
-    struct validate_sampling sampling = {&doubt, command->samples};
+    struct scenario_uncertainty uncertainty = {0};
+    struct validate_sampling sampling = {&uncertainty, command->samples};
     check_base(command, diag);
     bool *keep = choose(command, diag);
     if (diag->n_errors == 0 && command->samples > 0)
-        scenario_doubt_load(&doubt, files_folder(arena), arena, diag);
+        scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
     /* A row that makes no scenario is told and reported with the others; so an error is no reason to stop from here. */
     if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag) &&
         has_batch(command, &table, diag) &&
@@ -460,8 +460,8 @@ static void validate(const struct validate_command *command, struct arena *arena
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
         validate_check_units(&table, diag);
-        validate_intervals(&table, &doubt.discrepancy);
-        print(command, &table, &doubt.discrepancy);
+        validate_intervals(&table, &uncertainty.discrepancy);
+        print(command, &table, &uncertainty.discrepancy);
         if (command->open && command->format == FORMAT_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
         if (store)

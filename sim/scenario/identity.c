@@ -58,10 +58,10 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
     write_text(out, digests);
 }
 
-static uint64_t digest_doubt(uint64_t digest, const struct scenario_doubt *doubt)
+static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncertainty *uncertainty)
 {
-    for (int i = 0; i < doubt->fits.n; i++) {
-        const struct hw_fit *fit = &doubt->fits.list[i];
+    for (int i = 0; i < uncertainty->fits.n; i++) {
+        const struct hw_fit *fit = &uncertainty->fits.list[i];
         digest = digest_word(digest, (uint64_t)fit->n);
         for (int k = 0; k < fit->n; k++)
             digest = digest_text(digest_text(digest, fit->keys[k]), fit->sources[k]);
@@ -70,17 +70,17 @@ static uint64_t digest_doubt(uint64_t digest, const struct scenario_doubt *doubt
                 digest = digest_number(digest, fit->factor[row * fit->n + column]);
     }
     for (int i = 0; i < DISCREPANCY_CLASSES; i++)
-        digest = digest_number(digest, doubt->discrepancy.of[i].value);
+        digest = digest_number(digest, uncertainty->discrepancy.of[i].value);
     return digest;
 }
 
 void scenario_identify_samples(
-    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_doubt *doubt)
+    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_uncertainty *uncertainty)
 {
     uint64_t digests[DIGESTS];
     digest_begin(digests);
     for (int i = 0; i < DIGESTS; i++) {
-        digests[i] = sample_digest_left(digest_doubt(digests[i], doubt), point);
+        digests[i] = sample_digest_left(digest_uncertainty(digests[i], uncertainty), point);
         digests[i] = digest_word(digests[i], discrepancy_class_of(&point->options));
     }
     write_text(out, digests);

@@ -20,7 +20,7 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
 /* Beside the identity, what its samples depend on: correlations, what the model leaves out, and which numbers the
  * scenario leaves to the draw. */
 void scenario_identify_samples(
-    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_doubt *doubt);
+    struct scenario_identity *out, const struct scenario_point *point, const struct scenario_uncertainty *uncertainty);
 
 /* The rest of a point: how it is called and what it is compared with. */
 uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *point);

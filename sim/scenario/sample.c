@@ -15,7 +15,8 @@ const char *const scenario_sampled_names[SAMPLED_COUNT + 1] = {[SAMPLED_TFLOPS] 
     [SAMPLED_STEP_TIME] = "step_time_s",
     [SAMPLED_TOKENS] = "tokens_per_s_per_gpu"};
 
-enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, struct arena *arena, struct diag *diag)
+enum status scenario_uncertainty_load(
+    struct scenario_uncertainty *out, const char *folder, struct arena *arena, struct diag *diag)
 {
     enum status fits =
         hw_fits_load(&out->fits, arena_printf(arena, "%s/topologies/fitted/correlations.yaml", folder), arena, diag);
@@ -75,11 +76,12 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
 }
 
 /* The point with draw k of its numbers. */
-static struct scenario_point drawn(const struct scenario_point *of, const struct scenario_doubt *doubt, int k)
+static struct scenario_point drawn(
+    const struct scenario_point *of, const struct scenario_uncertainty *uncertainty, int k)
 {
     struct scenario_point point = *of;
     uint64_t seed = (uint64_t)of->options.exec.seed;
-    hw_draw(&point.hw, &doubt->fits, seed, (uint64_t)k);
+    hw_draw(&point.hw, &uncertainty->fits, seed, (uint64_t)k);
     hw_override(&point.hw, &point.options.cluster.given); /* a choice, not an estimate */
     draw_noise(&point);
     draw_host(&point, seed, (uint64_t)k);
@@ -103,23 +105,23 @@ static enum status sample(struct scenario_sample *out, const struct scenario_poi
 }
 
 void scenario_sample_prepare(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k)
+    const struct scenario_uncertainty *uncertainty, int k)
 {
     for (int i = 0; i < set->n_points; i++) {
         results[i].samples = ARENA_ARRAY(&arenas[i], struct scenario_sample, k);
         results[i].n_samples = k;
-        results[i].discrepancy = doubt->discrepancy.of[discrepancy_class_of(&set->points[i].options)].value;
-        results[i].discrepancy_doubling = doubt->discrepancy.of[DISCREPANCY_PER_DOUBLING].value;
+        results[i].discrepancy = uncertainty->discrepancy.of[discrepancy_class_of(&set->points[i].options)].value;
+        results[i].discrepancy_doubling = uncertainty->discrepancy.of[DISCREPANCY_PER_DOUBLING].value;
     }
 }
 
 enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k, const struct scenario_work *work, struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, int k, const struct scenario_work *work, struct diag *diag)
 {
     int n = set->n_points;
     struct jobs jobs = jobs_begin(n * k, work);
     if (!results[0].samples)
-        scenario_sample_prepare(results, arenas, set, doubt, k);
+        scenario_sample_prepare(results, arenas, set, uncertainty, k);
     int *order = jobs_order(set);
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
@@ -129,7 +131,7 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
         int job = order[next / k] * k + next % k;
         if (!jobs_wants(&jobs, job))
             continue;
-        struct scenario_point point = drawn(&set->points[job / k], doubt, job % k);
+        struct scenario_point point = drawn(&set->points[job / k], uncertainty, job % k);
         enum status status = sample(&results[job / k].samples[job % k], &point, &own);
         jobs_end_one(&jobs, job, status, &own);
     }
@@ -138,10 +140,10 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
 }
 
 enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, int k, scenario_progress progress, void *self, struct diag *diag)
 {
     struct scenario_work work = {.progress = progress, .self = self};
-    return scenario_sample_some(results, arenas, set, doubt, k, &work, diag);
+    return scenario_sample_some(results, arenas, set, uncertainty, k, &work, diag);
 }
 
 static enum status quiet_sample(
@@ -154,7 +156,7 @@ static enum status quiet_sample(
 }
 
 enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
-    const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, int k, struct arena *arena, struct diag *diag)
 {
     struct scenario_sample with_memory = {0}, without = {0};
     enum status status = quiet_sample(&with_memory, point, false, diag);
@@ -168,7 +170,7 @@ enum status scenario_sample_quickly(struct scenario_result *result, const struct
     result->n_samples = ok ? k : 0;
     for (int i = 0; i < result->n_samples && status == STATUS_OK; i++) {
         struct scenario_sample *out = &result->samples[i];
-        struct scenario_point other = drawn(point, doubt, i);
+        struct scenario_point other = drawn(point, uncertainty, i);
         double kept = 1 - lost * (spread > 0 ? other.options.exec.noise.gpu_speed_spread / spread : 1);
         status = quiet_sample(out, &other, no_memory, diag);
         out->value[SAMPLED_TFLOPS] *= kept;

@@ -25,32 +25,33 @@ struct scenario_sample {
 };
 
 /* What is known of errors: read from files, or {0} for none (parameters independent, nothing left out). */
-struct scenario_doubt {
+struct scenario_uncertainty {
     struct hw_fits fits;
     struct discrepancy discrepancy;
 };
 
 /* From topologies/fitted/correlations.yaml and topologies/fitted/discrepancy.yaml in a folder like the project's. */
-enum status scenario_doubt_load(struct scenario_doubt *out, const char *folder, struct arena *arena, struct diag *diag);
+enum status scenario_uncertainty_load(
+    struct scenario_uncertainty *out, const char *folder, struct arena *arena, struct diag *diag);
 
 /* k samples of every point into results[i].samples (in arenas[i]), on all cores; progress counts single simulations. */
 enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k, scenario_progress progress, void *self, struct diag *diag);
+    const struct scenario_uncertainty *uncertainty, int k, scenario_progress progress, void *self, struct diag *diag);
 
 /* Room for the samples, and what is left out: done by the loops unless results[i].samples are there already. */
 void scenario_sample_prepare(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k);
+    const struct scenario_uncertainty *uncertainty, int k);
 
 /* The same with what struct scenario_work asks for; work->known and keep count samples, those of a point together. */
 enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_doubt *doubt, int k, const struct scenario_work *work, struct diag *diag);
+    const struct scenario_uncertainty *uncertainty, int k, const struct scenario_work *work, struct diag *diag);
 
 /* The same for one point, some ten times as fast: samples run without noise, for one rank where ranks are alike, and
  * without following memory unless the allocator stalls the point. What noise costs is taken from *result, the point's
  * own run, over one without noise, and goes with the drawn gpu_speed_spread: the slowest of n GPUs is behind in
  * proportion to it. The luck of a seed is left out. */
 enum status scenario_sample_quickly(struct scenario_result *result, const struct scenario_point *point,
-    const struct scenario_doubt *doubt, int k, struct arena *arena, struct diag *diag);
+    const struct scenario_uncertainty *uncertainty, int k, struct arena *arena, struct diag *diag);
 
 /* 5, 50 and 95 %, between samples by linear interpolation (gsl_stats_quantile_from_sorted_data). */
 struct scenario_band {

@@ -160,7 +160,7 @@ static void identify(struct store_run *run)
         struct run_point *own = &run->points[i];
         scenario_identify(&own->identity, point);
         if (options->samples > 0)
-            scenario_identify_samples(&own->draws, point, options->doubt);
+            scenario_identify_samples(&own->draws, point, options->uncertainty);
         for (int c = 0; c < IDENTITY_BYTES; c++)
             sweep = digest_word(
                 digest_word(sweep, (unsigned char)own->identity.text[c]), (unsigned char)own->draws.text[c]);
@@ -286,7 +286,7 @@ enum status store_run_samples(
     const struct store_run_options *options = &run->options;
     int n = options->set->n_points;
     enum status status = STATUS_OK;
-    scenario_sample_prepare(results, arenas, options->set, options->doubt, options->samples);
+    scenario_sample_prepare(results, arenas, options->set, options->uncertainty, options->samples);
     for (int i = 0; i < n; i++)
         run->points[i].left = options->samples;
     for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)

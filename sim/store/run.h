@@ -26,9 +26,9 @@
 struct store_run;
 
 struct store_run_options {
-    const struct scenario_set *set;     /* as the next: borrowed until store_run_end */
-    const struct scenario_doubt *doubt; /* where samples > 0 */
-    int samples;                        /* a point */
+    const struct scenario_set *set;                 /* as the next: borrowed until store_run_end */
+    const struct scenario_uncertainty *uncertainty; /* where samples > 0 */
+    int samples;                                    /* a point */
     bool again; /* take nothing from the database: a run is added, with all points; also where a point is traced, as
                  * traces are not stored whole */
 };

@@ -95,7 +95,7 @@ static void run_row(struct validate_row *row, const struct validate_sampling *sa
     else
         row->status = VALIDATE_NOT_SIMULATED;
     if (status == STATUS_OK && sampling &&
-        scenario_sample_quickly(&result, point, sampling->doubt, sampling->k, &arena, diag) == STATUS_OK) {
+        scenario_sample_quickly(&result, point, sampling->uncertainty, sampling->k, &arena, diag) == STATUS_OK) {
         row->n_samples = result.n_samples;
         row->samples = xcalloc((size_t)row->n_samples + 1, sizeof *row->samples);
         memcpy(row->samples, result.samples, sizeof *row->samples * (size_t)row->n_samples);

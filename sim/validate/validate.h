@@ -94,7 +94,7 @@ const char *validate_used_in_fit(const struct csv_table *csv, int row);
 
 /* k samples a row (scenario_sample_quickly). */
 struct validate_sampling {
-    const struct scenario_doubt *doubt;
+    const struct scenario_uncertainty *uncertainty;
     int k;
 };
 

@@ -28,7 +28,7 @@ says out "nccl_efficiency" "all_gather, 4 x 8  a100-80gb-8x200g"
 expect 0 "$FLOPCAST" plot busbw --db a.db --out busbw.svg
 says busbw.svg "all_gather, 4 x 8"
 
-# A network at a fifth of what the file says is doubted.
+# A network at a fifth of what the file says has a warning.
 sed 's/^nccl_efficiency: {value: [0-9.]*/nccl_efficiency: {value: 0.2/' slow.yaml >slower.yaml
 "$FLOPCAST" collective all_gather --topology slower.yaml --gpus 32 --bytes 1K:8G >slower.txt
 expect 0 fit one.txt slower.txt --topology topologies/clusters/a100-80gb-8x200g.yaml

@@ -105,7 +105,7 @@ grep -qE "$line" out || fail "no line of HBM: $(<out)"
 expect 0 "$FLOPCAST" whatif b.yaml --set cluster.topology="$a100" --format csv
 says err "b.yaml: warning: unlike evidence: of the +" "gpu.hbm_efficiency: 0.89778 (assumed), 0.85606 (measured)"
 expect 0 "$FLOPCAST" whatif b.yaml --base gpu.hbm_efficiency=0.9 --set cluster.topology="$a100"
-! grep -q hbm_efficiency out || fail "a choice is doubted: $(<out)"
+! grep -q hbm_efficiency out || fail "a choice has a warning: $(<out)"
 expect 0 "$FLOPCAST" whatif b.yaml --set train.micro_batch=4 --set gpu.hbm_efficiency=0.9
 ! grep -q "unlike" out || fail "one cluster is compared with itself: $(<out)"
 for command in "run --set cluster.gpus=[8,16]" "tune --max-batch 2 --set strategy=ddp"; do

@@ -149,8 +149,8 @@ static void put_run(struct store *store, const char *scenario, int n, struct dia
     struct scenario_result *unused = xcalloc((size_t)n, sizeof *unused);
     struct arena *arenas = xcalloc((size_t)n, sizeof *arenas);
     bool *known = xcalloc((size_t)n, sizeof *known);
-    const struct scenario_doubt doubt = {0};
-    const struct store_run_options options = {.set = &set, .again = true, .doubt = &doubt, .samples = 2};
+    const struct scenario_uncertainty uncertainty = {0};
+    const struct store_run_options options = {.set = &set, .again = true, .uncertainty = &uncertainty, .samples = 2};
     store_run_begin(&run, store, &options, unused, arenas, known, diag);
     for (int i = 0; i < n && diag->worst == STATUS_OK; i++)
         store_run_point(run, i, &results[i], diag);

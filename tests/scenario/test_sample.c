@@ -6,7 +6,7 @@
 
 #define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
 enum { K = 40 };
-static const struct scenario_doubt doubt = {
+static const struct scenario_uncertainty uncertainty = {
     .discrepancy = {.of = {[DISCREPANCY_WITH_STACK] = {0.05, 0.01, QUANTITY_FITTED, "test"},
                         [DISCREPANCY_WITHOUT_STACK] = {0.1, 0.01, QUANTITY_FITTED, "test"},
                         [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test"}}}};
@@ -36,7 +36,7 @@ static void run(struct sampled *sampled)
     struct diag *diag = &sampled->loaded->diag;
     assert_int_equal(scenario_simulate_all(sampled->results, sampled->arenas, set, NULL, NULL, diag), STATUS_OK);
     assert_int_equal(
-        scenario_sample_all(sampled->results, sampled->arenas, set, &doubt, K, NULL, NULL, diag), STATUS_OK);
+        scenario_sample_all(sampled->results, sampled->arenas, set, &uncertainty, K, NULL, NULL, diag), STATUS_OK);
 }
 
 static void end(struct sampled *sampled)
@@ -129,7 +129,8 @@ static void quick_samples_are_as_the_slow_ones(void **state)
     struct scenario_sample *slow = result->samples;
     const struct scenario_point *point = &sampled->loaded->set.points[0];
     assert_int_equal(
-        scenario_sample_quickly(result, point, &doubt, K, &sampled->arenas[0], &sampled->loaded->diag), STATUS_OK);
+        scenario_sample_quickly(result, point, &uncertainty, K, &sampled->arenas[0], &sampled->loaded->diag),
+        STATUS_OK);
     for (int k = 0; k < K; k++)
         assert_near(result->samples[k].value[SAMPLED_TOKENS], slow[k].value[SAMPLED_TOKENS], 0);
     end(sampled);
@@ -138,7 +139,7 @@ static void quick_samples_are_as_the_slow_ones(void **state)
     result = &sampled->results[0];
     struct scenario_band band = scenario_band(result, SAMPLED_TOKENS);
     scenario_sample_quickly(
-        result, &sampled->loaded->set.points[0], &doubt, K, &sampled->arenas[0], &sampled->loaded->diag);
+        result, &sampled->loaded->set.points[0], &uncertainty, K, &sampled->arenas[0], &sampled->loaded->diag);
     struct scenario_band quick = scenario_band(result, SAMPLED_TOKENS);
     assert_near(quick.median / band.median, 1, 0.01);
     assert_near(log(quick.high / quick.low) / log(band.high / band.low), 1, 0.2);
