@@ -58,7 +58,7 @@ static const char *list_parts(const struct scenario_unlike *unlike, struct arena
     return text;
 }
 
-void evidence_tell(FILE *out, const struct evidence_pair *pair, struct source_pos at, struct diag *diag)
+void evidence_report(FILE *out, const struct evidence_pair *pair, struct source_pos at, struct diag *diag)
 {
     const struct hw *a = &pair->points[0]->hw, *b = &pair->points[1]->hw;
     bool gpus = strcmp(a->gpu.name, b->gpu.name) != 0;
@@ -125,7 +125,7 @@ static int counterpart(
     return best;
 }
 
-void evidence_tell_swept(
+void evidence_report_swept(
     FILE *out, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag)
 {
     struct arena arena = ARENA_INIT;
@@ -140,7 +140,7 @@ void evidence_tell_swept(
         const struct evidence_pair pair = {.points = {&set->points[first], &set->points[other]},
             .what = words_point(&set->points[other], &arena),
             .speeds = {results[first].tokens_per_s_per_gpu, results[other].tokens_per_s_per_gpu}};
-        evidence_tell(out, &pair, (struct source_pos){.file = set->file}, diag);
+        evidence_report(out, &pair, (struct source_pos){.file = set->file}, diag);
     }
     vec_free(&vary.options);
     arena_release(&arena);
@@ -151,7 +151,7 @@ static double speed_of(const struct tune_candidate *candidate)
     return candidate->quiet.tokens_per_s / (double)candidate->point.options.cluster.gpus;
 }
 
-void evidence_tell_search(FILE *out, const struct tune *tune, const char *file, struct diag *diag)
+void evidence_report_search(FILE *out, const struct tune *tune, const char *file, struct diag *diag)
 {
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank_quiet(order, tune, TUNE_BY_SPEED);
@@ -166,7 +166,7 @@ void evidence_tell_search(FILE *out, const struct tune *tune, const char *file, 
         const struct evidence_pair pair = {.points = {&best->point, &other->point},
             .speeds = {speed_of(best), speed_of(other)},
             .what = "a GPU of the fastest of each"};
-        evidence_tell(out, &pair, (struct source_pos){.file = file}, diag);
+        evidence_report(out, &pair, (struct source_pos){.file = file}, diag);
     }
     free(order);
 }

@@ -16,14 +16,14 @@ struct evidence_pair {
 };
 
 /* A paragraph below a table, or (out is NULL) a warning in diag; nothing where no number of one side alone matters. */
-void evidence_tell(FILE *out, const struct evidence_pair *pair, struct source_pos at, struct diag *diag);
+void evidence_report(FILE *out, const struct evidence_pair *pair, struct source_pos at, struct diag *diag);
 
 /* The same of a set that sweeps its cluster: each topology beside the first one's, at the first point that ran and the
  * point that differs from it in the fewest other settings. */
-void evidence_tell_swept(
+void evidence_report_swept(
     FILE *out, const struct scenario_set *set, const struct scenario_result *results, struct diag *diag);
 
 /* The same of a search over clusters: the fastest candidate of each, without noise, beside the fastest of all. */
-void evidence_tell_search(FILE *out, const struct tune *tune, const char *file, struct diag *diag);
+void evidence_report_search(FILE *out, const struct tune *tune, const char *file, struct diag *diag);
 
 #endif

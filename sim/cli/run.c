@@ -232,7 +232,7 @@ static void print(
     case FORMAT_COUNT:
         break;
     }
-    evidence_tell_swept(run->format == FORMAT_TABLE ? stdout : NULL, set, results, diag);
+    evidence_report_swept(run->format == FORMAT_TABLE ? stdout : NULL, set, results, diag);
 }
 
 /* A scenario under way. */

@@ -222,7 +222,7 @@ int cmd_tune(int argc, char **argv)
     if (diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK)
         (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
     if (diag.worst == STATUS_OK)
-        evidence_tell_search(table ? stdout : NULL, &tune, command.file, &diag);
+        evidence_report_search(table ? stdout : NULL, &tune, command.file, &diag);
     vec_free(&tune.candidates);
     vec_free(&command.overrides);
     vec_free(&command.prices);

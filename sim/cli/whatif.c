@@ -279,7 +279,7 @@ static void print_ooms(FILE *out, const struct whatif *whatif, int point)
 }
 
 /* Another cluster may be known better or worse. */
-static void tell_evidence(FILE *out, struct whatif *whatif, int point, struct diag *diag)
+static void report_evidence(FILE *out, struct whatif *whatif, int point, struct diag *diag)
 {
     const struct variant *base = &whatif->variants.at[0];
     for (int v = 1; v < whatif->variants.n; v++) {
@@ -287,7 +287,7 @@ static void tell_evidence(FILE *out, struct whatif *whatif, int point, struct di
         const struct evidence_pair pair = {.points = {&base->set.points[point], &changed->set.points[point]},
             .speeds = {base->results[point].tokens_per_s_per_gpu, changed->results[point].tokens_per_s_per_gpu},
             .names = {"as it is", arena_printf(&whatif->arena, "(%d)", v)}};
-        evidence_tell(out, &pair, (struct source_pos){.file = whatif->file}, diag);
+        evidence_report(out, &pair, (struct source_pos){.file = whatif->file}, diag);
     }
 }
 
@@ -356,7 +356,7 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
         vec_free(&rows.list);
         print_comm(out, whatif, i);
         print_ooms(out, whatif, i);
-        tell_evidence(out, whatif, i, diag);
+        report_evidence(out, whatif, i, diag);
     }
 }
 
@@ -386,7 +386,7 @@ static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
     }
     records_end(&records);
     for (int i = 0; i < base->set.n_points; i++)
-        tell_evidence(NULL, whatif, i, diag);
+        report_evidence(NULL, whatif, i, diag);
 }
 
 int cmd_whatif(int argc, char **argv)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Naming a file that is not there is a mistake of the input, as any other in it. */
-static enum status tell_missing(enum files_kind kind, struct source_pos at, struct diag *diag)
+static enum status report_missing(enum files_kind kind, struct source_pos at, struct diag *diag)
 {
     int reason = errno;
     struct arena arena = ARENA_INIT;
@@ -21,7 +21,7 @@ enum status config_read_file(char **out, size_t *n, enum files_kind kind, const 
     *out = NULL;
     FILE *file = fopen(path, "rb");
     if (!file)
-        return tell_missing(kind, start, diag);
+        return report_missing(kind, start, diag);
     char *text = NULL;
     size_t used = 0, room = 0;
     do {

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum status config_tell_missing(
+enum status config_report_missing(
     const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag)
 {
     const char *help = field->help ? field->help : "";
@@ -40,7 +40,7 @@ static enum status check(struct wanted *wanted, const struct config_table *table
         bool read = was_read(wanted->origins, path);
         enum status status = STATUS_OK;
         if (field->required && !read)
-            status = config_tell_missing(table, field, wanted->at, wanted->diag);
+            status = config_report_missing(table, field, wanted->at, wanted->diag);
         else if (field->type == FIELD_SECTION && read)
             status = check(wanted, field->section, arena_printf(&wanted->arena, "%s.", path));
         worst = status > worst ? status : worst;

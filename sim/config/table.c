@@ -255,7 +255,7 @@ static enum status check_required(struct reader *reader, struct config_node mapp
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         if (field->required && !config_find(mapping, field->key).doc)
-            status = worse(status, config_tell_missing(table, field, config_pos(mapping), reader->diag));
+            status = worse(status, config_report_missing(table, field, config_pos(mapping), reader->diag));
     }
     return status;
 }

@@ -16,7 +16,7 @@ enum status config_read_scalar(
     struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag);
 
 /* Tell that the required field of the table is not there. */
-enum status config_tell_missing(
+enum status config_report_missing(
     const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag);
 
 /* Tell that the node is of another kind than the field wants. */

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static enum status tell_unreadable(
+static enum status report_unreadable(
     const char *path, enum files_kind kind, struct source_pos at, struct arena *arena, struct diag *diag)
 {
     int reason = errno;
@@ -27,7 +27,7 @@ static enum status can_open(const struct hw_source *source, const struct config_
             continue;
         const char *path = *(const char *const *)(const void *)((const char *)from + field->offset);
         if (path && access(path, R_OK) != 0)
-            status = tell_unreadable(path, field->files, hw_place(source, field->key), arena, diag);
+            status = report_unreadable(path, field->files, hw_place(source, field->key), arena, diag);
     }
     return status;
 }
@@ -84,7 +84,7 @@ static enum status read_over(const struct chain *chain, const char *path, const 
     status = hw_extended(&extends, kind, root, chain->arena, chain->diag);
     struct source_pos at = config_pos(config_find(root, "extends"));
     if (extends && access(extends, R_OK) != 0)
-        status = tell_unreadable(extends, kind, at, chain->arena, chain->diag);
+        status = report_unreadable(extends, kind, at, chain->arena, chain->diag);
     for (const struct link *file = &link; file && extends && status == STATUS_OK; file = file->below)
         if (same_file(file->path, extends))
             status = diag_input(chain->diag, at, "'extends' leads back to '%s'; name a file that does not extend '%s'",
