@@ -96,6 +96,7 @@ struct config_table;
 
 struct config_field {
     const char *key;
+    const char *alias; /* another name that is accepted for key, such as an older one; NULL: none */
     enum field_type type;
     enum files_kind files;    /* FIELD_PATH: what kind of file it is; FILES_ANY: no short names */
     size_t offset;            /* offsetof in the struct */
@@ -116,8 +117,8 @@ struct config_table {
     const char *(*unmodelled)(const char *key);
 };
 
-/* Where each value that was set comes from. Paths are dotted ("train.micro_batch"); a later entry wins over an earlier
- * one. */
+/* Where each value that was set comes from. Paths are dotted ("train.micro_batch") and made of keys, never of aliases;
+ * a later entry wins over an earlier one. */
 struct config_origin {
     const char *path;
     struct source_pos at;
@@ -153,6 +154,9 @@ bool config_is_given(const struct config_field *field, const void *at);
 
 /* Copy the value of one field, which the dotted path names, between structs of the table. Strings are shared. */
 void config_copy(void *into, const void *from, const char *path, const struct config_table *table);
+
+/* The path with the key of every field that it names by its alias; as it is where the table does not know it. */
+const char *config_key_path(const struct config_table *table, const char *path, struct arena *arena);
 
 /* How many keys of the mapping the table knows: which of several tables a document was written for. */
 int config_fit(struct config_node mapping, const struct config_table *table);

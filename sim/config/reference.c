@@ -86,6 +86,8 @@ static void print_section(
         char text[TEXT_BYTES];
         fprintf(out, "%s: %s\n    %s", path, default_text(text, sizeof text, field, at), field->help);
         print_allowed(out, field);
+        if (field->alias)
+            fprintf(out, "; also called %s", field->alias);
         fputc('\n', out);
     }
 }

@@ -33,6 +33,15 @@ static bool stands_beside(const struct config_field *field)
     return field->type == FIELD_OVERRIDES && !*field->key;
 }
 
+static bool is_called(const struct config_field *field, const char *name, size_t length)
+{
+    const char *names[] = {field->key, field->alias};
+    for (size_t i = 0; i < 2; i++)
+        if (names[i] && strlen(names[i]) == length && strncmp(names[i], name, length) == 0)
+            return true;
+    return false;
+}
+
 /* What a struct is called, and the files that it names, are no numbers to override. */
 static bool can_be_given(const struct config_field *field, bool loose)
 {
@@ -43,8 +52,7 @@ static struct found find_field(const struct config_table *table, bool loose, con
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        if (!stands_beside(field) && strlen(field->key) == length && strncmp(field->key, key, length) == 0 &&
-            can_be_given(field, loose))
+        if (!stands_beside(field) && is_called(field, key, length) && can_be_given(field, loose))
             return (struct found){field, 0, loose};
     }
     for (int i = 0; i < table->n_fields; i++) {
@@ -56,6 +64,18 @@ static struct found find_field(const struct config_table *table, bool loose, con
             return found;
     }
     return (struct found){0};
+}
+
+const char *config_key_path(const struct config_table *table, const char *path, struct arena *arena)
+{
+    size_t length = strcspn(path, ".");
+    struct found found = find_field(table, false, path, length);
+    if (!found.field)
+        return path;
+    if (path[length] == '\0' || !found.field->section)
+        return arena_printf(arena, "%s%s", found.field->key, path + length);
+    return arena_printf(
+        arena, "%s.%s", found.field->key, config_key_path(found.field->section, path + length + 1, arena));
 }
 
 /* What an unknown key is looked for among: the table's own sections, those that override others, inside of these. */
@@ -70,7 +90,8 @@ static const char *path_below(const struct config_table *table, enum among among
         const char *path = arena_printf(arena, "%s%s", prefix, field->key), *found = NULL;
         bool overrides = field->type == FIELD_OVERRIDES, section = overrides || field->type == FIELD_SECTION;
         bool wanted = overrides == (among == AMONG_OVERRIDES) && can_be_given(field, among == AMONG_GIVEN);
-        if (wanted && (near ? !section && nearest_name(key, &field->key, 1) != NULL : strcmp(field->key, key) == 0))
+        if (wanted &&
+            (near ? !section && nearest_name(key, &field->key, 1) != NULL : is_called(field, key, strlen(key))))
             return path;
         if (section && (!overrides || among == AMONG_OVERRIDES))
             found = path_below(field->section, overrides ? AMONG_GIVEN : among,
@@ -254,7 +275,8 @@ static enum status check_required(struct reader *reader, struct config_node mapp
     enum status status = STATUS_OK;
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
-        if (field->required && !config_find(mapping, field->key).doc)
+        bool stands = config_find(mapping, field->key).doc || (field->alias && config_find(mapping, field->alias).doc);
+        if (field->required && !stands)
             status = worse(status, config_report_missing(table, field, config_pos(mapping), reader->diag));
     }
     return status;
@@ -272,6 +294,12 @@ static enum status read_mapping(struct reader *reader, struct config_node mappin
             status = worse(status, unknown_key(reader, config_pos(key), name, config_item(mapping, i), table, loose));
             continue;
         }
+        if (strcmp(name, found.field->key) != 0 && config_find(mapping, found.field->key).doc) {
+            status = worse(status, diag_input(reader->diag, config_pos(key),
+                                       "'%s' is another name for '%s', which is set here too", name, found.field->key));
+            continue;
+        }
+        name = found.field->key;
         const char *path = prefix ? arena_printf(reader->arena, "%s.%s", prefix, name) : name;
         status = worse(status, read_field(reader, config_item(mapping, i), found, into, path));
     }
@@ -361,6 +389,7 @@ enum status config_assign(const char *path, struct source_pos path_at, struct co
     struct diag *diag)
 {
     struct reader reader = {arena, origins, diag, table->unmodelled, false};
+    path = config_key_path(table, path, arena);
     const char *key = path;
     for (bool loose = false;;) {
         size_t length = strcspn(key, ".");

@@ -29,6 +29,7 @@ static const char *const sample_strategies[] = {"ddp", "fsdp", "zero1", NULL};
 
 static const struct config_field sample_train_fields[] = {
     {.key = "micro_batch",
+        .alias = "batch_of_step",
         .type = FIELD_INT,
         .offset = offsetof(struct sample_train, micro_batch),
         .required = true,

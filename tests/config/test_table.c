@@ -340,6 +340,33 @@ static void assigns_one_field(void **state)
     end(&r);
 }
 
+/* Whatever name a document uses, origins and messages have the key; both names at once are an error. */
+static void an_alias_is_read_as_its_key(void **state)
+{
+    (void)state;
+    struct result r;
+    read_text(&r, "f", "name: a\ntrain: {batch_of_step: 16}\n");
+    assert_string_equal(r.diag.text, "");
+    assert_int_equal(r.sample.train.micro_batch, 16);
+    assert_int_equal(r.origins.list.n, 2);
+    assert_string_equal(r.origins.list.at[1].path, "train.micro_batch");
+    assert_int_equal(assign(&r, "train.batch_of_step", "32"), STATUS_OK);
+    assert_int_equal(r.sample.train.micro_batch, 32);
+    assert_string_equal(r.origins.list.at[2].path, "train.micro_batch");
+    assert_int_equal(assign(&r, "batch_of_step", "8"), STATUS_INPUT);
+    assert_string_equal(r.diag.text, "--set:1:1: error: unknown key 'batch_of_step' in a sample; did you mean "
+                                     "'train.micro_batch'?\n");
+    assert_int_equal(assign(&r, "train.batch_of_step", "x"), STATUS_INPUT);
+    assert_string_equal(config_key_path(&sample_table, "train.batch_of_step", &r.arena), "train.micro_batch");
+    assert_string_equal(config_key_path(&sample_table, "train.batch_of", &r.arena), "train.batch_of");
+    end(&r);
+    read_text(&r, "f", "name: a\ntrain: {batch_of_step: 16, micro_batch: 8}\n");
+    assert_string_equal(
+        r.diag.text, "f:2:9: error: 'batch_of_step' is another name for 'micro_batch', which is set here too\n");
+    assert_int_equal(r.status, STATUS_INPUT);
+    end(&r);
+}
+
 static void bad_paths_are_told_exactly(void **state)
 {
     (void)state;
@@ -389,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_bad_value_leaves_the_default),
         cmocka_unit_test(the_document_as_a_whole),
         cmocka_unit_test(assigns_one_field),
+        cmocka_unit_test(an_alias_is_read_as_its_key),
         cmocka_unit_test(bad_paths_are_told_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
