@@ -3,7 +3,7 @@
 #include "base/threads.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "hw/override.h"
+#include "scenario/scenario.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -67,12 +67,12 @@ static const struct argp_option *find(const struct scan *scan, int found, int in
     return NULL;
 }
 
-/* node.nics and cluster.node.nics are one key. */
+/* node.nics and cluster.node.nics are one key, and so are a key and its alias. */
 static bool same_key(const char *a, const char *b)
 {
     struct arena arena = ARENA_INIT;
-    const char *one = hw_override_path(arena_printf(&arena, "%.*s", (int)strcspn(a, "="), a), &arena);
-    const char *other = hw_override_path(arena_printf(&arena, "%.*s", (int)strcspn(b, "="), b), &arena);
+    const char *one = scenario_key_path(arena_printf(&arena, "%.*s", (int)strcspn(a, "="), a), &arena);
+    const char *other = scenario_key_path(arena_printf(&arena, "%.*s", (int)strcspn(b, "="), b), &arena);
     bool same = strcmp(one, other) == 0;
     arena_release(&arena);
     return same;

@@ -118,7 +118,7 @@ static void apply_override(
         return;
     config_set_origin(doc, kind);
     vec_push(&loader->docs, doc);
-    struct sweep_key key = {.path = hw_override_path(arena_strdup(loader->arena, override->key), loader->arena),
+    struct sweep_key key = {.path = scenario_key_path(arena_strdup(loader->arena, override->key), loader->arena),
         .at = {.file = name},
         .values = config_root(doc)};
     sweep_override(&loader->sweep, key, &loader->read.options, loader->arena, &loader->origins, &loader->diag);

@@ -67,6 +67,9 @@ struct scenario {
 
 extern const struct config_table scenario_table;
 
+/* The path of a setting as a user may write it, with the key for an alias and hw_override_path()'s for a short one. */
+const char *scenario_key_path(const char *path, struct arena *arena);
+
 /* What holds where a scenario says nothing; what it must say is 0 or NULL. */
 struct scenario scenario_default(void);
 

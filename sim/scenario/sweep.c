@@ -27,7 +27,7 @@ void sweep_read(struct sweep *sweep, struct config_node node, struct arena *aren
                     config_text(key));
             else
                 vec_push(
-                    &sweep->keys, (struct sweep_key){hw_override_path(arena_strdup(arena, config_text(key)), arena),
+                    &sweep->keys, (struct sweep_key){scenario_key_path(arena_strdup(arena, config_text(key)), arena),
                                       config_pos(key), values, number});
         }
     }

@@ -42,17 +42,18 @@ static TABLE(cluster_table, "'cluster'", cluster_fields);
 
 #define TRAIN(key_, type_, member, help_) FIELD(key_, type_, struct train_options, member, help_)
 static const struct config_field train_fields[] = {
-    {TRAIN("micro_batch", FIELD_INT, micro_batch, "sequences a GPU computes on at once"), .min = 1, .max = MAX_BATCH},
+    {TRAIN("micro_batch", FIELD_INT, micro_batch, "sequences a GPU computes on at once"), .alias = "micro_batch_size",
+        .min = 1, .max = MAX_BATCH},
     {TRAIN("seq_len", FIELD_INT, seq_len, "tokens of a sequence; T5: of the encoder's side; images have their own"),
         .min = 1, .max = MAX_TOKENS},
     {TRAIN("decoder_seq_len", FIELD_INT, decoder_seq_len, "T5: tokens of the decoder's side; seq_len where not given"),
         .min = 1, .max = MAX_TOKENS},
-    {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"), .min = 1,
-        .max = STRATEGY_MAX_MICRO_STEPS},
+    {TRAIN("grad_accum", FIELD_INT, grad_accum, "micro-batches to an optimizer step"),
+        .alias = "gradient_accumulation_steps", .min = 1, .max = STRATEGY_MAX_MICRO_STEPS},
     {TRAIN("device_batch", FIELD_INT, device_batch,
          "sequences of a GPU to an optimizer step, the last micro-batch what is left, none larger; default: "
          "micro_batch x grad_accum"),
-        .min = 1, .max = MAX_BATCH},
+        .alias = "local_batch_size", .min = 1, .max = MAX_BATCH},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
@@ -62,8 +63,8 @@ static const struct config_field train_fields[] = {
         "SGD decays the weights, a pass of its own; AdamW and Lion always do")},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
-    {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"), .min = 1,
-        .max = MAX_INTERVAL},
+    {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"),
+        .alias = "recompute_every", .min = 1, .max = MAX_INTERVAL},
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
@@ -271,3 +272,8 @@ const struct config_table scenario_table = {
     "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_unmodelled};
 const struct config_table scenario_framework_table = {
     "the settings of a stack", fields + FRAMEWORK, N_FRAMEWORK, .unmodelled = parallelism_unmodelled};
+
+const char *scenario_key_path(const char *path, struct arena *arena)
+{
+    return config_key_path(&scenario_table, hw_override_path(path, arena), arena);
+}

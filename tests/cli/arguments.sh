@@ -38,6 +38,8 @@ for command in run tune explain; do
     expect 2 "$FLOPCAST" $command x.yaml --set train.micro_batch=1 --set cluster.gpus=8 --set train.micro_batch=2
     says err "--set train.micro_batch is given twice; which of the values is meant?"
 done
+expect 2 "$FLOPCAST" run x.yaml --set train.micro_batch=1 --set train.micro_batch_size=2
+says err "--set train.micro_batch_size is given twice"
 expect 2 "$FLOPCAST" whatif x.yaml --base cluster.gpus=8 --base cluster.gpus=16 --set train.micro_batch=1
 says err "--base cluster.gpus is given twice"
 expect 2 "$FLOPCAST" whatif x.yaml --set train.micro_batch=1 --or --set train.micro_batch=2 --set train.micro_batch=3

@@ -46,6 +46,33 @@ static void numbers_are_given_in_place_of_the_files(void **state)
     unload(loaded);
 }
 
+/* The names that PyTorch's frameworks have are read too; a sweep of one is overridden by the other. */
+static void settings_have_aliases(void **state)
+{
+    (void)state;
+    const struct scenario_override set[] = {{"train.micro_batch_size", "[3, 6]"}, {"train.recompute_every", "2"}};
+    struct loaded *loaded = load_text("name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+                                      "train: {micro_batch_size: 2, gradient_accumulation_steps: 5, seq_len: 128,"
+                                      " precision: fp16_mixed, activation_checkpointing: full}\nstrategy: ddp\n"
+                                      "sweep: [{train.micro_batch: [1, 2, 4]}]\n",
+        set, 2);
+    assert_string_equal(loaded->diag.text, "");
+    assert_int_equal(loaded->set.n_points, 2);
+    for (int i = 0; i < 2; i++) {
+        const struct scenario_point *point = &loaded->set.points[i];
+        assert_int_equal(point->options.strategy.train.micro_batch, i ? 6 : 3);
+        assert_int_equal(point->options.strategy.train.grad_accum, 5);
+        assert_int_equal(point->options.strategy.train.checkpoint_interval, 2);
+        assert_string_equal(origin(point, "train.micro_batch").file, "--set train.micro_batch_size");
+        assert_int_equal(origin(point, "train.grad_accum").line, 4);
+    }
+    unload(loaded);
+    struct arena arena = ARENA_INIT;
+    assert_string_equal(scenario_key_path("train.local_batch_size", &arena), "train.device_batch");
+    assert_string_equal(scenario_key_path("node.nics", &arena), "cluster.node.nics");
+    arena_release(&arena);
+}
+
 /* node.KEY is short for cluster.node.KEY; the GPU is the cluster's, however one gets there. A later one wins. */
 static void paths_that_mean_the_same(void **state)
 {
@@ -156,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_given_in_place_of_the_files),
+        cmocka_unit_test(settings_have_aliases),
         cmocka_unit_test(paths_that_mean_the_same),
         cmocka_unit_test(what_is_derived_follows),
         cmocka_unit_test(a_given_number_outranks_the_stacks),
