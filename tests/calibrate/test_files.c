@@ -126,7 +126,7 @@ static void test_tail_wave_beside_a_collective(void **state)
     struct diag diag = DIAG_INIT;
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/h100-sxm5-80gb.yaml", &arena, &diag), STATUS_OK);
     hw_clear_training_rates(&gpu);
-    struct kernel_work work = kernel_gemm(12 * 128, 11 * 256, 4096, 1, DTYPE_BF16, 2, 2);
+    struct kernel_work work = kernel_gemm(INT64_C(12) * 128, INT64_C(11) * 256, 4096, 1, DTYPE_BF16, 2, 2);
     double alone_s = kernel_duration_s(&work, &gpu, kernel_whole_gpu(&gpu));
     double beside_s = kernel_duration_s(&work, &gpu, (struct kernel_share){.sms = 132 - 24});
     assert_in_range(100 * beside_s / alone_s, 170, 200);
