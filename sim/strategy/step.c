@@ -39,9 +39,10 @@ static void lay_out_segments(struct emit *emit)
 
 static void set_precision(struct emit *emit, int precision)
 {
-    emit->master_bytes = precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER ? 2 : 4;
-    emit->step_bytes = precision == PRECISION_BF16_MASTER ? 4 : emit->master_bytes;
-    emit->param_bytes = precision == PRECISION_FP32 || precision == PRECISION_TF32 ? 4 : 2;
+    struct element_bytes element = strategy_element_bytes(precision);
+    emit->master_bytes = element.master;
+    emit->step_bytes = element.step;
+    emit->param_bytes = element.param;
 }
 
 static void step_begins(struct emit *emit, struct plan *plan)

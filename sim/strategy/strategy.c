@@ -91,6 +91,18 @@ static enum dtype plain_math(const struct train_options *train)
     return math[train->precision];
 }
 
+struct element_bytes strategy_element_bytes(int precision)
+{
+    static const struct element_bytes bytes[PRECISION_COUNT] = {[PRECISION_FP32] = {4, 4, 4},
+        [PRECISION_TF32] = {4, 4, 4},
+        [PRECISION_BF16_MIXED] = {4, 4, 2},
+        [PRECISION_FP16_MIXED] = {4, 4, 2},
+        [PRECISION_BF16] = {2, 2, 2},
+        [PRECISION_BF16_MASTER] = {2, 4, 2},
+        [PRECISION_FP8_MIXED] = {4, 4, 2}};
+    return bytes[precision];
+}
+
 enum dtype strategy_math(const struct train_options *train)
 {
     return train->precision == PRECISION_FP8_MIXED ? DTYPE_FP8 : plain_math(train);

@@ -161,6 +161,14 @@ const char *strategy_label(const struct strategy_options *options); /* "FULL_SHA
  * norm. */
 bool strategy_clips_by_option(const struct strategy_options *options);
 
+/* Bytes of an element by precision: of parameters and gradients as they are kept, of what the optimizer steps on and of
+ * its moments, of parameters as kernels see them. DeepSpeed keeps param's, and step's beside them (arXiv 1910.02054).
+ */
+struct element_bytes {
+    int64_t master, step, param;
+};
+struct element_bytes strategy_element_bytes(int precision);
+
 /* What matrix products are in, those of linear layers where that differs (FP8). */
 enum dtype strategy_math(const struct train_options *train);
 
