@@ -1,13 +1,10 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
 #include "cli/arguments.h"
-#include "cli/given.h"
 #include "cli/memory.h"
 
 #include "base/files.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,12 +38,16 @@ static const struct argp_option options[] = {
     {.name = "dtype",
         .key = KEY_DTYPE,
         .arg = "D",
-        .doc = "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, bf16_master, bf16, fp16 or int8"},
+        .doc = "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, bf16_master, bf16, fp16 or int8 (which nobody "
+               "trains in: states alone are counted)"},
     {.name = "optimizer",
         .key = KEY_OPTIMIZER,
         .arg = "O",
         .doc = "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo"},
-    {.name = "strategy", .key = KEY_STRATEGY, .arg = "S", .doc = "ddp (default), zero1, zero2, zero3 or fsdp"},
+    {.name = "strategy",
+        .key = KEY_STRATEGY,
+        .arg = "S",
+        .doc = "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3 or fsdp"},
     {.name = "gpus", .key = KEY_GPUS, .arg = "N", .doc = "GPUs that share the job (default 1)"},
     {.name = "micro-batch", .key = KEY_BATCH, .arg = "B", .doc = "sequences on a GPU at once; counts activations"},
     {.name = "seq-len", .key = KEY_SEQ, .arg = "T", .doc = "tokens of a sequence"},
@@ -103,67 +104,95 @@ static const struct argp_option options[] = {
 
 enum { MOST_COUNT = 1 << 24 };
 
-/* Options that choose one of several names, or count. */
-#define CHOICE(key, name, names, member)                                                                               \
-    {                                                                                                                  \
-        key, name, names, offsetof(struct footprint_options, member)                                                   \
-    }
+/* Options that choose one of several names, or count: where they go in struct memory_job. */
 static const struct choice {
     int key;
     const char *name;
     const char *const *names;
-    size_t offset; /* of an int in struct footprint_options */
+    size_t offset; /* of an int */
 } choices[] = {
-    CHOICE(KEY_DTYPE, "dtype", footprint_dtype_names, dtype),
-    CHOICE(KEY_OPTIMIZER, "optimizer", optimizer_names, optimizer),
-    CHOICE(KEY_STRATEGY, "strategy", footprint_strategy_names, strategy),
-    CHOICE(KEY_CHECKPOINTING, "checkpointing", checkpointing_names, checkpointing),
-    CHOICE(KEY_ATTENTION, "attention", attention_kernel_names, attention),
-    CHOICE(KEY_LORA_BASE, "lora-base", footprint_base_names, base),
-    CHOICE(KEY_CROSS_ENTROPY, "cross-entropy", cross_entropy_names, cross_entropy),
+    {KEY_DTYPE, "dtype", memory_dtype_names, offsetof(struct memory_job, dtype)},
+    {KEY_STRATEGY, "strategy", memory_strategy_names, offsetof(struct memory_job, strategy)},
+    {KEY_LORA_BASE, "lora-base", memory_base_names, offsetof(struct memory_job, base)},
+#define TRAIN(member) offsetof(struct memory_job, point.options.strategy.train.member)
+    {KEY_OPTIMIZER, "optimizer", optimizer_names, TRAIN(optimizer)},
+    {KEY_CHECKPOINTING, "checkpointing", checkpointing_names, TRAIN(activation_checkpointing)},
+    {KEY_ATTENTION, "attention", attention_kernel_names, TRAIN(attention)},
+    {KEY_CROSS_ENTROPY, "cross-entropy", cross_entropy_names, TRAIN(cross_entropy)},
 };
 static const struct count {
     int key;
     const char *name;
-    size_t offset; /* of an int64_t in struct footprint_options */
+    size_t offset; /* of an int64_t */
 } counts[] = {
-    {KEY_GPUS, "gpus", offsetof(struct footprint_options, gpus)},
-    {KEY_BATCH, "micro-batch", offsetof(struct footprint_options, micro_batch)},
-    {KEY_SEQ, "seq-len", offsetof(struct footprint_options, seq_len)},
-    {KEY_DECODER_SEQ, "decoder-seq-len", offsetof(struct footprint_options, decoder_seq_len)},
-    {KEY_LORA, "lora", offsetof(struct footprint_options, lora_rank)},
+    {KEY_GPUS, "gpus", offsetof(struct memory_job, point.options.cluster.gpus)},
+    {KEY_BATCH, "micro-batch", TRAIN(micro_batch)},
+    {KEY_SEQ, "seq-len", TRAIN(seq_len)},
+    {KEY_DECODER_SEQ, "decoder-seq-len", TRAIN(decoder_seq_len)},
+    {KEY_LORA, "lora", TRAIN(lora_rank)},
+#undef TRAIN
+};
+
+/* The option that stands for a setting of a scenario, for messages. */
+static const struct {
+    const char *path, *option;
+} settings[] = {
+    {"strategy", "--strategy"},
+    {"cluster.gpus", "--gpus"},
+    {"train.precision", "--dtype"},
+    {"train.optimizer", "--optimizer"},
+    {"train.micro_batch", "--micro-batch"},
+    {"train.seq_len", "--seq-len"},
+    {"train.decoder_seq_len", "--decoder-seq-len"},
+    {"train.attention", "--attention"},
+    {"train.lora_rank", "--lora"},
+    {"train.lora_targets", "--lora-targets"},
+    {"train.qlora", "--qlora"},
+    {"fsdp.cpu_offload", "--offload"},
+    {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
 };
 
 /* Is it one of the options of the tables? */
-static bool set_option(struct footprint_options *footprint, int key, const char *text, struct argp_state *state)
+static bool set_option(struct memory_job *job, int key, const char *text, struct argp_state *state)
 {
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if (choices[i].key == key) {
-            *(int *)((char *)footprint + choices[i].offset) =
-                argument_name(choices[i].name, text, choices[i].names, state);
+            *(int *)((char *)job + choices[i].offset) = argument_name(choices[i].name, text, choices[i].names, state);
             return true;
         }
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i].key == key) {
-            *(int64_t *)((char *)footprint + counts[i].offset) =
-                argument_count(counts[i].name, text, MOST_COUNT, state);
+            *(int64_t *)((char *)job + counts[i].offset) = argument_count(counts[i].name, text, MOST_COUNT, state);
             return true;
         }
     return false;
 }
 
-/* The options make sense together, for `memory` or for `fit`. */
+/* The options of a job make sense together. */
+static void check_job(const struct memory_request *request, struct argp_state *state)
+{
+    const struct memory_job *job = &request->job;
+    const struct train_options *train = &job->point.options.strategy.train;
+    int64_t gpus = job->point.options.cluster.gpus;
+    if (!train->lora_rank && (job->base != MEMORY_BASE_HALF || train->lora_targets))
+        argp_error(state, "--qlora, --lora-base and --lora-targets say more about --lora RANK, which is missing");
+    if (train->lora_rank > 0 && job->dtype == MEMORY_INT8)
+        argp_error(state, "adapters are not trained in int8; of their base it is --lora-base int8");
+    if (job->offload && job->strategy < MEMORY_ZERO1)
+        argp_error(state, "%s does not offload; use --offload with --strategy fsdp, zero1, zero2 or zero3",
+            memory_strategy_names[job->strategy]);
+    if (job->strategy == MEMORY_SINGLE_DEVICE && gpus != 1)
+        argp_error(state, "single_device is one GPU; use --gpus 1, or --strategy ddp");
+    if (!request->fit && !train->micro_batch && train->seq_len)
+        argp_error(state, "activations need --micro-batch too");
+}
+
+/* So do those of `memory` or `fit`. */
 static void check(const struct memory_request *request, struct argp_state *state)
 {
-    const struct footprint_options *footprint = &request->options;
     if (!request->name)
         argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
-    if (!footprint->lora_rank && (footprint->base != BASE_HALF || footprint->lora_targets))
-        argp_error(state, "--qlora, --lora-base and --lora-targets say more about --lora RANK, which is missing");
-    if (footprint->lora_rank > 0 && footprint->optimizer == OPTIMIZER_LOMO)
-        argp_error(state, "LOMO is there to train all parameters; use --optimizer adamw with --lora");
-    if (footprint->offload && footprint->strategy == FOOTPRINT_DDP)
-        argp_error(state, "ddp does not offload; use --offload with --strategy fsdp, zero1, zero2 or zero3");
+    check_job(request, state);
     if (request->fit && !request->gpu_path && !request->cluster_path)
         argp_error(
             state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
@@ -171,18 +200,37 @@ static void check(const struct memory_request *request, struct argp_state *state
         argp_error(state, "--set is for one GPU; name it by --gpu");
     if (request->gpu_path && request->cluster_path)
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
-    if (request->fit && footprint->micro_batch)
+    if (request->fit && request->job.point.options.strategy.train.micro_batch)
         argp_error(state, "leave --micro-batch out: it is what is looked for");
     if (request->fit && request->teach)
         argp_error(state, "--teach is for memory: fit has no rules of thumb");
-    if (!request->fit && !footprint->micro_batch && footprint->seq_len)
-        argp_error(state, "activations need --micro-batch too");
+    if (request->fit && request->job.dtype == MEMORY_INT8)
+        argp_error(
+            state, "nobody trains in int8, of which activations are not known; use bf16_mixed, or --lora-base int8");
+}
+
+/* What holds where no option says it. */
+static void set_defaults(struct memory_request *request)
+{
+    struct memory_job *job = &request->job;
+    struct config_origins *origins = &job->point.origins;
+    int64_t *gpus = &job->point.options.cluster.gpus;
+    *gpus = *gpus > 0 || request->fit ? *gpus : 1;
+    if (!request->strategy_given)
+        job->strategy = request->fit ? MEMORY_FSDP : *gpus == 1 ? MEMORY_SINGLE_DEVICE : MEMORY_DDP;
+    job->point.gpus_at.file = "--gpus";
+    job->point.file = request->name;
+    origins->list.n = origins->list.capacity = (int)(sizeof settings / sizeof *settings);
+    origins->list.at = ARENA_ARRAY(&request->texts, struct config_origin, origins->list.n);
+    for (int i = 0; i < origins->list.n; i++)
+        origins->list.at[i] =
+            (struct config_origin){settings[i].path, {.file = settings[i].option}, ORIGIN_COMMAND_LINE};
 }
 
 static error_t parse(int key, char *text, struct argp_state *state)
 {
     struct memory_request *request = state->input;
-    struct footprint_options *footprint = &request->options;
+    struct memory_job *job = &request->job;
     switch (key) {
     case KEY_FORMAT:
         request->format = argument_name("format", text, memory_format_names, state);
@@ -201,16 +249,16 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case KEY_CHECKPOINTING:
         if (request->fit)
             argp_error(state, "leave --checkpointing out: fit shows all kinds of it");
-        return set_option(footprint, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
+        return set_option(job, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
     case KEY_OFFLOAD:
-        footprint->offload = true;
+        job->offload = true;
         return 0;
     case KEY_LORA_TARGETS:
-        footprint->lora_targets = text;
+        job->point.options.strategy.train.lora_targets = text;
         return 0;
     case KEY_QLORA:
-        footprint->base = BASE_NF4;
-        footprint->checkpointing = CHECKPOINT_FULL;
+        job->base = MEMORY_BASE_NF4;
+        job->point.options.strategy.train.activation_checkpointing = CHECKPOINT_FULL;
         return 0;
     case ARGP_KEY_ARG:
         if (request->name)
@@ -220,11 +268,15 @@ static error_t parse(int key, char *text, struct argp_state *state)
     case KEY_TEACH:
         request->teach = true;
         return 0;
+    case KEY_STRATEGY:
+        request->strategy_given = true;
+        return set_option(job, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
     case ARGP_KEY_END:
+        set_defaults(request);
         check(request, state);
         return 0;
     default:
-        return set_option(footprint, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
+        return set_option(job, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
     }
 }
 
@@ -239,7 +291,7 @@ static void adapt_to_fit(struct argp_option *all)
             all->flags |= OPTION_HIDDEN;
             break;
         case KEY_STRATEGY:
-            all->doc = "ddp, zero1, zero2, zero3 or fsdp (default)";
+            all->doc = "ddp, zero1, zero2, zero3, fsdp (default), or single_device with --gpus 1";
             break;
         case KEY_GPUS:
             all->doc = "only for this number of GPUs that share the job (default: 1 to 512)";
@@ -265,6 +317,8 @@ static void adapt_to_fit(struct argp_option *all)
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
 {
     struct argp_option own[sizeof options / sizeof *options];
+    request->job.point.options = scenario_default();
+    request->job.dtype = PRECISION_BF16_MIXED;
     memcpy(own, options, sizeof own);
     if (request->fit)
         adapt_to_fit(own);
@@ -279,124 +333,6 @@ static int64_t parameter_count(const char *text)
     static const double FEWEST = 1e3, MOST = 1e15; /* 70 is 70B without its letter, not a model */
     double params = argument_scaled(text);
     return params >= FEWEST && params < MOST ? llround(params) : 0;
-}
-
-/* A card of which only the memory is known: --gpu 24GiB. It is taken to multiply in every number format. */
-static enum status make_card(struct memory_request *request, struct arena *arena, struct diag *diag)
-{
-    static const char assumed[] = "between the 0.4 and 0.6 GB of the files of topologies/gpus";
-    double bytes = 0;
-    char why[256];
-    if (!quantity_parse(&bytes, request->gpu_path, DIM_BYTES, why, sizeof why) || !(bytes > 0))
-        return diag_input(diag, (struct source_pos){.file = "--gpu"},
-            "'%s' is no file and no size of memory; write one as 24GiB, or a file as "
-            "topologies/gpus/a100-sxm4-80gb.yaml",
-            request->gpu_path);
-    request->n_gpus = 1;
-    request->gpus = ARENA_ARRAY(arena, struct hw_gpu, 1);
-    request->any_math = true;
-    request->gpus[0] = (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
-        .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
-        .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
-    if (request->overrides.n > 0)
-        return diag_input(diag, (struct source_pos){.file = "--set"},
-            "of a card of %s only the memory is known; name a GPU file by --gpu", request->gpu_path);
-    return STATUS_OK;
-}
-
-static enum status load_gpu(
-    struct memory_request *request, struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag)
-{
-    struct hw_source source;
-    enum status status = hw_load_gpu_from(out, &source, path, arena, diag);
-    if (status == STATUS_OK)
-        status = given_gpu(out, &source, request->overrides.at, request->overrides.n, arena, diag);
-    vec_free(&source.keys.list);
-    return status;
-}
-
-static enum status load_cluster(struct memory_request *request, struct arena *arena, struct diag *diag)
-{
-    request->cluster_path = files_find(arena, FILES_CLUSTERS, request->cluster_path);
-    struct hw_sources sources;
-    enum status status = hw_load_from(&request->cluster, &sources, request->cluster_path, arena, diag);
-    if (status == STATUS_OK)
-        status = given_cluster(&request->cluster, &sources, request->overrides.at, request->overrides.n, arena, diag);
-    hw_sources_free(&sources);
-    request->n_gpus = 1;
-    request->gpus = &request->cluster.gpu;
-    request->gpu_path = request->cluster.node.gpu_path;
-    return status;
-}
-
-static enum status load_known_gpus(struct memory_request *request, struct arena *arena, struct diag *diag)
-{
-    glob_t found = {0};
-    enum status status = STATUS_OK;
-    const char *all = files_own(arena, "topologies/gpus/*.yaml");
-    if (request->cluster_path)
-        return load_cluster(request, arena, diag);
-    if (request->gpu_path)
-        request->gpu_path = files_find(arena, FILES_GPUS, request->gpu_path);
-    if (request->gpu_path && isdigit((unsigned char)*request->gpu_path) && access(request->gpu_path, F_OK) != 0)
-        return make_card(request, arena, diag);
-    if (!request->gpu_path && glob(all, 0, NULL, &found) != 0)
-        return diag_io(diag, (struct source_pos){.file = all},
-            "there is no GPU here; FLOPCAST_DATA names the folder with flopcast's files, --gpu a file of your own");
-    request->n_gpus = request->gpu_path ? 1 : (int)found.gl_pathc;
-    request->gpus = ARENA_ARRAY(arena, struct hw_gpu, request->n_gpus);
-    for (int i = 0; i < request->n_gpus && status == STATUS_OK; i++)
-        status = load_gpu(
-            request, &request->gpus[i], request->gpu_path ? request->gpu_path : found.gl_pathv[i], arena, diag);
-    globfree(&found);
-    return status;
-}
-
-/* The model's own lengths in place of the user's, or why they do not go together. */
-static enum status check_lengths(struct memory_request *request, struct diag *diag)
-{
-    const struct model_shape *shape = &request->model.shape;
-    struct footprint_options *footprint = &request->options;
-    struct source_pos at = {.file = request->name};
-    bool counted = request->fit || footprint->micro_batch > 0;
-    int64_t of_sample = model_sample_tokens(shape);
-    if (of_sample > 0 && footprint->seq_len > 0 && footprint->seq_len != of_sample)
-        return diag_input(diag, at, "it makes %" PRId64 " tokens of a sample; leave --seq-len out", of_sample);
-    if (of_sample > 0 && counted)
-        footprint->seq_len = of_sample;
-    if (shape->family != MODEL_T5 && footprint->decoder_seq_len > 0)
-        return diag_input(diag, at, "it has no second stack; leave --decoder-seq-len out");
-    if (shape->family == MODEL_T5 && footprint->decoder_seq_len == 0)
-        footprint->decoder_seq_len = footprint->seq_len;
-    if (shape->max_positions > 0 && footprint->seq_len > shape->max_positions)
-        return diag_input(diag, at,
-            "%" PRId64 " tokens, but it has %" PRId64 " learned positions; use at most that many", footprint->seq_len,
-            shape->max_positions);
-    double bytes = model_largest_tensor_bytes(
-        shape, request->fit ? 1 : footprint->micro_batch, footprint->seq_len, footprint->decoder_seq_len);
-    if (bytes > MODEL_MAX_TENSOR_BYTES)
-        return diag_input(
-            diag, at, "a tensor of %.1e bytes; use a smaller --micro-batch or a shorter --seq-len", bytes);
-    return STATUS_OK;
-}
-
-static enum status check_adapters(const struct memory_request *request, struct arena *arena, struct diag *diag)
-{
-    struct source_pos at = {.file = request->name};
-    const char *targets = request->options.lora_targets;
-    if (request->options.lora_rank == 0)
-        return STATUS_OK;
-    if (!request->has_model)
-        return diag_input(diag, at,
-            "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
-    if (!model_takes_adapters(&request->model.shape))
-        return diag_input(diag, at, "adapters go beside linear layers, and it has convolutions; leave --lora out");
-    const char *unknown = model_unknown_target(&request->model, targets, arena);
-    if (unknown)
-        return diag_input(diag, at,
-            "no linear layer of a block is called '%s', as in --lora-targets %s; see 'flopcast model %s'", unknown,
-            targets, request->name);
-    return STATUS_OK;
 }
 
 static enum status load_shape(struct memory_request *request, struct arena *arena, struct diag *diag)
@@ -414,69 +350,60 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
     enum status status = model_load(&shape, request->name, arena, diag);
     if (status != STATUS_OK)
         return status;
-    model_build(&request->model, &shape, arena);
-    request->params = request->model.params;
-    request->has_model = true;
-    if (!model_takes_flash(&shape) && request->options.attention == ATTENTION_FLASH)
-        return diag_input(diag, at,
-            "T5 adds a position bias to its scores and DeepViT mixes heads, which flash attention cannot; use "
-            "--attention naive");
-    return check_lengths(request, diag);
+    model_build(&request->job.point.model, &shape, arena);
+    request->job.params = request->job.point.model.params;
+    request->job.has_model = true;
+    return STATUS_OK;
 }
 
-enum dtype memory_math(const struct memory_request *request)
+/* The least that a model can be given: activations are counted where there is a --micro-batch. */
+static void take_one_token(struct memory_job *job)
 {
-    struct strategy_options strategy = footprint_strategy_options(&request->options);
-    return request->options.dtype == FOOTPRINT_FP16 ? DTYPE_FP16 : strategy_math(&strategy.train);
+    struct train_options *train = &job->point.options.strategy.train;
+    train->micro_batch = 1;
+    if (model_sample_tokens(&job->point.model.shape) == 0)
+        train->seq_len = 1;
 }
 
-bool memory_supported(const struct memory_request *request, const struct hw_gpu *gpu)
+/* What `run` would refuse, of a job that lies anywhere. `fit` tries many: the smallest. */
+static enum status check_anywhere(struct memory_request *request, struct diag *diag)
 {
-    return request->any_math || request->options.dtype == FOOTPRINT_INT8 || kernel_supported(gpu, memory_math(request));
-}
-
-/* The option that stands for a setting of a scenario. */
-static struct source_pos option_of(const void *self, const char *path)
-{
-    static const struct {
-        const char *path, *option;
-    } names[] = {
-        {"train.precision", "--dtype"},
-        {"train.optimizer", "--optimizer"},
-        {"fsdp.cpu_offload", "--offload"},
-        {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
-    };
-    (void)self;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(path, names[i].path) == 0)
-            return (struct source_pos){.file = names[i].option};
-    return (struct source_pos){.file = "--strategy"};
-}
-
-/* What `run` would refuse. */
-static enum status check_job(const struct memory_request *request, struct diag *diag)
-{
-    struct strategy_options strategy = footprint_strategy_options(&request->options);
-    const struct strategy_places places = {option_of, NULL};
-    enum status status =
-        request->options.dtype == FOOTPRINT_INT8 ? STATUS_OK : strategy_check_options(&strategy, &places, diag);
-    if (status != STATUS_OK || !request->gpu_path || memory_supported(request, &request->gpus[0]))
-        return status;
-    return strategy_check_precision(&strategy.train, &request->gpus[0], &places, diag);
+    struct memory_job job = request->job;
+    struct train_options *train = &job.point.options.strategy.train;
+    memory_unlimited(&job.point.hw);
+    if (request->fit) {
+        train->micro_batch = 1;
+        job.point.options.cluster.gpus = job.point.options.cluster.gpus > 0 ? job.point.options.cluster.gpus : 1;
+    } else if (job.has_model && !job.counted) {
+        take_one_token(&job);
+    }
+    enum status status = memory_check(&job, diag);
+    if (!request->fit)
+        request->job = job;
+    return status;
 }
 
 enum status memory_load(struct memory_request *request, struct arena *arena, struct diag *diag)
 {
-    request->params = parameter_count(request->name);
-    enum status status = request->params > 0 ? STATUS_OK : load_shape(request, arena, diag);
+    struct memory_job *job = &request->job;
+    const struct train_options *train = &job->point.options.strategy.train;
+    struct source_pos at = {.file = request->name};
+    job->params = parameter_count(request->name);
+    enum status status = job->params > 0 ? STATUS_OK : load_shape(request, arena, diag);
     if (status != STATUS_OK)
         return status;
-    if (request->options.seq_len == 0 && (request->fit || request->options.micro_batch > 0))
-        return diag_input(diag, (struct source_pos){.file = request->name},
-            "activations depend on the length of a sequence; give --seq-len");
-    status = check_adapters(request, arena, diag);
-    status = status == STATUS_OK ? load_known_gpus(request, arena, diag) : status;
-    return status == STATUS_OK ? check_job(request, diag) : status;
+    job->counted = job->has_model && train->micro_batch > 0;
+    bool of_tokens = !job->has_model || model_sample_tokens(&job->point.model.shape) == 0;
+    if (of_tokens && train->seq_len == 0 && (request->fit || train->micro_batch > 0))
+        return diag_input(diag, at, "activations depend on the length of a sequence; give --seq-len");
+    if (!job->has_model && train->lora_rank > 0)
+        return diag_input(diag, at,
+            "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
+    if (!job->has_model && request->fit)
+        return diag_input(diag, at,
+            "activations depend on the shape of the model; give a model file instead of a number of parameters");
+    status = memory_load_gpus(request, arena, diag);
+    return status == STATUS_OK ? check_anywhere(request, diag) : status;
 }
 
 void memory_free(struct memory_request *request)

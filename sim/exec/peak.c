@@ -56,7 +56,7 @@ static void peak_of(struct exec_peak *out, const struct plan *plan, int p, const
         change(&count, &program->buffers.at[program->setup.at[i]], 1);
     count_step(&count, program, true);
     count_step(&count, program, false);
-    *out = (struct exec_peak){0};
+    *out = (struct exec_peak){.host_bytes = program->host_bytes};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++) {
         out->category_bytes[c] = (double)count.at_peak[c];
         out->largest_category[c] = (double)count.largest[c];

@@ -12,11 +12,12 @@
 #include "hw/hw.h"
 #include "plan/plan.h"
 
-/* Bytes. */
+/* Bytes of a rank. */
 struct exec_peak {
     double total_bytes;                          /* at the fullest moment */
     double category_bytes[HBM_CATEGORY_COUNT];   /* of these, at that moment */
     double largest_category[HBM_CATEGORY_COUNT]; /* each category at its own fullest moment */
+    double host_bytes;                           /* pinned host memory */
 };
 
 /* Of the program that needs most. Over two steps: what the first one makes and keeps (optimizer state) is there in all

@@ -183,8 +183,9 @@ static void check_links(const struct scenario_point *point, struct diag *diag)
 static struct source_pos place_of(const void *self, const char *path)
 {
     const struct scenario_point *point = self;
-    struct source_pos found = at(point, path);
-    return found.line > 0 ? found : at(point, "strategy");
+    struct config_origin found = scenario_origin(point, path);
+    bool written = found.at.line > 0 || found.kind == ORIGIN_COMMAND_LINE;
+    return written ? found.at : at(point, "strategy");
 }
 
 void check_point(const struct scenario_point *point, struct diag *diag)

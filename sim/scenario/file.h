@@ -23,6 +23,9 @@ const char *parallelism_unmodelled(const char *key);
 
 /* ---- load.c ---- */
 
+/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its own number. */
+void default_lengths(struct scenario_point *point);
+
 /* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
 struct config_origin scenario_origin(const struct scenario_point *point, const char *path);
 

@@ -35,18 +35,15 @@ enum fit_verdict fit_verdict(const struct scenario_point *point)
     return fit_fits(noisy) ? quiet : noisy;
 }
 
-enum status fit_point(struct scenario_point *out, const struct hw *hw, const struct model *model,
-    const struct strategy_options *strategy, int64_t gpus, struct diag *diag)
+enum status fit_prepare(struct scenario_point *point, struct diag *diag)
 {
     struct noise_field noise[NOISE_FIELDS];
-    *out = (struct scenario_point){.options = scenario_default(), .hw = *hw, .model = *model};
-    out->options.strategy = *strategy;
-    out->options.cluster.gpus = gpus;
-    inputs_noise(noise, out);
+    inputs_noise(noise, point);
     for (int i = 0; i < NOISE_FIELDS; i++)
         if (quantity_is_set(noise[i].cluster))
             *noise[i].value = noise[i].cluster.value;
-    check_point(out, diag);
+    default_lengths(point);
+    check_point(point, diag);
     return diag->worst;
 }
 

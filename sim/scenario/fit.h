@@ -18,10 +18,11 @@
 #include "exec/peak.h"
 #include "scenario/scenario.h"
 
-/* A point of no file: defaults with this strategy, and noise as the cluster has it. STATUS_INPUT: there can be no
- * such job (GPUs that leave a node partly used, offload to a node of unknown host memory ...); diag says why. */
-enum status fit_point(struct scenario_point *out, const struct hw *hw, const struct model *model,
-    const struct strategy_options *strategy, int64_t gpus, struct diag *diag);
+/* A point of no file, of which options (scenario_default() and what was asked for), hardware, model and origins are
+ * set: lengths that follow from the model, noise as the cluster has it. STATUS_INPUT: there can be no such job (GPUs
+ * that leave a node partly used, offload to a node of unknown host memory ...); diag says why, at the origins' places.
+ */
+enum status fit_prepare(struct scenario_point *point, struct diag *diag);
 
 /* The peak of the point's plan; STATUS_INPUT: it cannot be compiled, diag says why. */
 enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag);

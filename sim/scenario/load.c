@@ -135,8 +135,7 @@ void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
     origins->list.n = origins->list.capacity = n;
 }
 
-/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its own number. */
-static void default_lengths(struct scenario_point *point)
+void default_lengths(struct scenario_point *point)
 {
     struct train_options *train = &point->options.strategy.train;
     if (point->model.shape.family == MODEL_T5 && train->decoder_seq_len == 0)

@@ -36,12 +36,33 @@ if grep -q "^rule" out; then cat out; failed=1; fi
 "$FLOPCAST" memory 70B --format csv --teach >out
 [[ $(grep -c "^rule," out) -ge 15 ]] || { cat out; failed=1; }
 
+# What is allocated at the fullest moment is what a run allocates.
+"$FLOPCAST" memory "$models/llama2-7b.yaml" --strategy fsdp --gpus 8 --micro-batch 2 --seq-len 2048 --attention flash --format csv >rows.csv
+cat >same.yaml <<YAML
+name: same
+model: $models/llama2-7b.yaml
+cluster: {topology: $FLOPCAST_SOURCE_DIR/topologies/clusters/h100-8x400g.yaml, gpus: 8}
+train: {micro_batch: 2, seq_len: 2048, precision: bf16_mixed, attention: flash}
+strategy: fsdp
+YAML
+"$FLOPCAST" run same.yaml --format csv >ran.csv
+allocated=$(tr -d '\r' <ran.csv | awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "peak_allocated_bytes") at = i } NR == 2 { print $at }')
+grep -q "^gpu,\"total\",,$allocated," rows.csv || { echo "run: $allocated"; cat rows.csv; failed=1; }
+# An INT8 base takes a byte an element and 4 a row, where NF4 takes 4.127 bits: 32 blocks of 4 d^2 and 3 x 11,008 d with
+# d = 4,096 are 6.476e9 elements, of 32 (4 x 4,096 + 2 x 11,008 + 4,096) = 1.360e6 rows.
+weights() { "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --format csv | awk -F, '$2 == "\"weights\"" { print $4 }'; }
+awk -v int8="$(weights int8)" -v nf4="$(weights nf4)" 'BEGIN { more = 6476005376 * (1 - 4.127 / 8) + 4 * 1359872 - (int8 - nf4); exit !(more * more < 1) }' ||
+    { echo "INT8: $(weights int8), NF4: $(weights nf4)"; failed=1; }
+# Without a batch one token says what the rest takes: FP32 weights, gradients and moments and foreach's list are 20 bytes.
+"$FLOPCAST" memory "$models/t5-11b.yaml" >out
+grep -qE "^total +226.146 +210.615 +20.000 " out && grep -q "of one token; give --micro-batch and --seq-len" out || { cat out; failed=1; }
+
 # In GiB, too, as `run` counts: 560e9 / 2^30.
 "$FLOPCAST" memory 70B --dtype bf16 >out
 grep -qE "^total +560\.000 +521\.541 +8\.000 " out || { cat out; failed=1; }
 # The same bytes in CSV and JSON.
 "$FLOPCAST" memory 70B --dtype bf16 --format csv >rows.csv
-grep -qxF $'gpu,"total",,560000000000,"each kind at its fullest; without CUDA context, NCCL and fragmentation"\r' rows.csv || { cat rows.csv; failed=1; }
+grep -qxF $'gpu,"total",,560000000000,"without what needs a model file, CUDA context, NCCL and fragmentation",\r' rows.csv || { cat rows.csv; failed=1; }
 "$FLOPCAST" memory 70B --dtype bf16 --format json >rows.json
 grep -qF '"name": "total", "rule_bytes": null, "modelled_bytes": 560000000000' rows.json || { cat rows.json; failed=1; }
 
@@ -71,9 +92,9 @@ if grep -q "no matrix products" out; then cat out; failed=1; fi
 "$FLOPCAST" memory 13B --dtype bf16 --gpus 8 --gpu "$gpu" >out
 grep -q "makes it fit: --strategy fsdp" out || { cat out; failed=1; }
 
-# Tables of embeddings are no parameters: 550B of 2 bytes and a float a row of 128 over 64 GPUs; images have no KV cache.
+# Tables of embeddings are no parameters: 550B of 2 bytes, and of Adagrad a float a row of 128, over 64 GPUs; images have no KV cache.
 "$FLOPCAST" memory "$models/dhen-550m.yaml" --strategy fsdp --gpus 64 --micro-batch 1024 --teach >out
-grep -q "^tables  *17.456 " out || { cat out; failed=1; }
+grep -q "^weights .*tables of embeddings, shared out over all GPUs: 17.188 GB, their Adagrad 0.269 GB" out || { cat out; failed=1; }
 grep -q "^training, FP32: 80 P  *44.063  *8.813 " out || { cat out; failed=1; }
 "$FLOPCAST" memory "$models/vit_b_16.yaml" --micro-batch 4 --teach >out
 grep -q ", micro-batch 4 images, naive attention, no checkpointing" out || { cat out; failed=1; }
@@ -119,22 +140,26 @@ refused "a number from 1 to" 1B --gpus 0
 refused "a number from 1 to" 1B --gpus 8x
 refused "give --seq-len" "$models/gpt2.yaml" --micro-batch 8
 refused "1024 learned positions" "$models/gpt2.yaml" --micro-batch 8 --seq-len 2048
-refused "use --attention naive" "$models/t5-11b.yaml" --attention flash
+refused "--attention: error: model 't5-11b' adds a position bias to its scores, which flash attention cannot" "$models/t5-11b.yaml" --attention flash
 refused "as in 11.3B" 70
 refused "MODEL is a model file, as scenarios/models/t5-11b.yaml, its name, as t5-11b, or a number" 5Q
 refused "one MODEL at a time" 1B 2B
 refused "--lora RANK, which is missing" 1B --qlora
 refused "16bit, int8 or nf4" "$models/llama2-7b.yaml" --lora 8 --lora-base fp8
 refused "give a model file" 1B --lora 16
-refused "no linear layer of a block is called 'q'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
-refused "no linear layer of a block is called 'w'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q_proj,w
-refused "no linear layer of a block is called ''" "$models/llama2-7b.yaml" --lora 16 --lora-targets ""
-refused "it has convolutions" "$models/resnet50.yaml" --lora 16
-refused "LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
-refused "ddp does not offload" 1B --offload
-refused "leave --decoder-seq-len out" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --decoder-seq-len 8
-refused "leave --seq-len out" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
-refused "use a smaller --micro-batch" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
+refused "--lora-targets: error: no linear layer of a block of 'llama2-7b' is called 'q'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q
+refused "no linear layer of a block of 'llama2-7b' is called 'w'" "$models/llama2-7b.yaml" --lora 16 --lora-targets q_proj,w
+refused "no linear layer of a block of 'llama2-7b' is called ''" "$models/llama2-7b.yaml" --lora 16 --lora-targets ""
+refused "--lora: error: adapters go beside linear layers, and model 'resnet50' has convolutions" "$models/resnet50.yaml" --lora 16
+refused "--optimizer: error: LOMO is there to train all" "$models/llama2-7b.yaml" --lora 16 --optimizer lomo
+refused "single_device does not offload" 1B --offload
+refused "ddp does not offload" 1B --offload --strategy ddp
+refused "single_device is one GPU" 1B --strategy single_device --gpus 2
+refused "adapters are not trained in int8" "$models/llama2-7b.yaml" --lora 16 --dtype int8
+refused "INT8 matrices cannot be sharded" "$models/llama2-7b.yaml" --lora 16 --lora-base int8 --strategy zero3 --gpus 8
+refused "--decoder-seq-len: error: model 'gpt2' has no second stack" "$models/gpt2.yaml" --micro-batch 1 --seq-len 8 --decoder-seq-len 8
+refused "--seq-len: error: model 'vit_b_16' makes 197 tokens of a sample" "$models/vit_b_16.yaml" --micro-batch 1 --seq-len 8
+refused "--micro-batch: error: 16777216 sequences of 16777216 tokens make a tensor of" "$models/llama2-7b.yaml" --micro-batch 16777216 --seq-len 16777216
 # What `run` refuses.
 refused "--optimizer: error: ZeRO's optimizer steps after backward" 1B --strategy zero2 --optimizer lomo --gpus 8
 refused "--dtype: error: DeepSpeed keeps FP32 master weights" 1B --strategy zero1 --dtype bf16 --gpus 8
@@ -146,13 +171,15 @@ refused "bf16_mixed multiplies in bf16" "$models/gpt2.yaml" --gpu "$FLOPCAST_SOU
 refused "--gpu is missing" "$models/llama2-7b.yaml" --seq-len 2048
 refused "leave --checkpointing out" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --checkpointing full
 refused "'24' is no file and no size of memory; write one as 24GiB" "$models/llama2-7b.yaml" --gpu 24 --seq-len 2048
+refused "nobody trains in int8" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --dtype int8
+refused "single_device is one GPU" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --strategy single_device
 refused "--teach is for memory" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --teach
 refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
 # Any card by its memory: what QLoRA is for. It multiplies in what it is asked to.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --micro-batch 4 --seq-len 2048 --attention flash --gpu 24GiB >out ||
     failed=1
-grep -qF "a card of 24GiB: fits; 12.2 GB of 25.8 GB, 0.5 GB of them CUDA context, 13.6 GB to spare" out || failed=1
+grep -qF "a card of 24GiB: fits; 11.9 GB of 25.8 GB, 0.5 GB of them CUDA context, 13.8 GB to spare" out || failed=1
 "$FLOPCAST" fit "$models/llama2-7b.yaml" --lora 16 --qlora --seq-len 2048 --gpu "24 GB" --gpus 1 >out || failed=1
 grep -qF "llama2-7b on a card of 24 GB: 24.0 GB, less 0.5 GB" out || failed=1
 exit $failed

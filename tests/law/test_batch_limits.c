@@ -1,4 +1,4 @@
-/* The footprint from both sides. MosaicML's tables of 2023-05 and 2024 were measured at the largest micro-batch that
+/* What fits, from both sides. MosaicML's tables of 2023-05 and 2024 were measured at the largest micro-batch that
  * their authors found, so each run fits, and a fifth more sequences (one at least) should run out of memory, or into
  * retries of cudaMalloc, which they would have seen as a loss. Nothing is fitted to these rows. The table is printed;
  * what must hold: every published run fits, and of those that keep all activations two in five stand at the limit

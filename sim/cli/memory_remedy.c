@@ -1,0 +1,156 @@
+#include "cli/memory.h"
+
+#include <inttypes.h>
+
+struct search {
+    struct memory_job job;
+    struct train_options *train; /* the job's */
+    struct arena *arena;
+};
+
+static bool fits(struct memory_job *job)
+{
+    struct diag diag = DIAG_INIT;
+    return memory_check(job, &diag) == STATUS_OK && memory_fits(job);
+}
+
+/* One change, made to the job; what it is called, or NULL where there is nothing to change. */
+typedef const char *change(struct search *search);
+
+static const char *flash(struct search *search)
+{
+    bool possible = search->job.counted && model_takes_flash(&search->job.point.model.shape);
+    if (!possible || search->train->attention == ATTENTION_FLASH)
+        return NULL;
+    search->train->attention = ATTENTION_FLASH;
+    return "--attention flash";
+}
+
+static const char *fused_loss(struct search *search)
+{
+    if (!search->job.counted || search->train->cross_entropy == CROSS_ENTROPY_FUSED)
+        return NULL;
+    search->train->cross_entropy = CROSS_ENTROPY_FUSED;
+    return "--cross-entropy fused";
+}
+
+static const char *checkpoint(struct search *search, int checkpointing, const char *what)
+{
+    if (!search->job.counted || search->train->activation_checkpointing != CHECKPOINT_NONE)
+        return NULL;
+    search->train->activation_checkpointing = checkpointing;
+    return what;
+}
+
+static const char *selective(struct search *search)
+{
+    return checkpoint(search, CHECKPOINT_SELECTIVE, "--checkpointing selective");
+}
+
+static const char *full(struct search *search)
+{
+    return checkpoint(search, CHECKPOINT_FULL, "--checkpointing full");
+}
+
+static const char *smaller_batch(struct search *search)
+{
+    struct scenario_point point = search->job.point;
+    point.hw.gpu.hbm_capacity.value -= memory_int8_extra(&search->job);
+    int64_t most = search->train->micro_batch - 1;
+    int64_t largest = search->job.counted && most > 0 ? fit_largest_by_peak(&point, most) : 0;
+    if (largest == 0)
+        return NULL;
+    search->train->micro_batch = largest;
+    return arena_printf(search->arena, "--micro-batch %" PRId64 ", with gradient accumulation", largest);
+}
+
+static const char *shard_here(struct search *search)
+{
+    if (search->job.point.options.cluster.gpus == 1)
+        return NULL;
+    while (++search->job.strategy < MEMORY_STRATEGY_COUNT)
+        if (fits(&search->job))
+            return arena_printf(search->arena, "--strategy %s", memory_strategy_names[search->job.strategy]);
+    return NULL;
+}
+
+static const char *eight_bit(struct search *search)
+{
+    if (search->train->optimizer != OPTIMIZER_ADAMW && search->train->optimizer != OPTIMIZER_ADAM)
+        return NULL;
+    search->train->optimizer = OPTIMIZER_ADAM_8BIT;
+    return "--optimizer adam8bit";
+}
+
+static const char *offload(struct search *search)
+{
+    static const double HOST_BYTES = 256e9; /* of a GPU: 2 TB of a DGX A100 or H100, shared by eight */
+    struct diag diag = DIAG_INIT;
+    struct memory_need need;
+    if (search->job.offload || search->train->optimizer == OPTIMIZER_LOMO)
+        return NULL;
+    search->job.offload = true;
+    search->job.strategy = MEMORY_FSDP;
+    bool possible = memory_check(&search->job, &diag) == STATUS_OK &&
+                    memory_need(&need, &search->job, &diag) == STATUS_OK && need.peak.host_bytes <= HOST_BYTES;
+    return possible ? "--strategy fsdp --offload" : NULL;
+}
+
+static const char *more_gpus(struct search *search)
+{
+    search->job.strategy = MEMORY_FSDP;
+    search->job.point.options.cluster.gpus = memory_fewest_gpus(&search->job);
+    if (search->job.point.options.cluster.gpus == 0)
+        return NULL;
+    return arena_printf(search->arena, "--strategy fsdp --gpus %" PRId64, search->job.point.options.cluster.gpus);
+}
+
+static const char *adapters(struct search *search)
+{
+    enum { RANK = 16 }; /* usual: peft's examples */
+    bool possible = search->job.has_model && model_takes_adapters(&search->job.point.model.shape);
+    if (!possible || search->train->lora_rank > 0)
+        return NULL;
+    search->train->lora_rank = RANK;
+    return "--lora 16";
+}
+
+static const char *quantised_adapters(struct search *search)
+{
+    if (!adapters(search))
+        return NULL;
+    search->job.base = MEMORY_BASE_NF4;
+    search->train->activation_checkpointing = CHECKPOINT_FULL;
+    return "--lora 16 --qlora";
+}
+
+/* Everything that changes no number of the training, and as many GPUs as that takes. */
+static const char *together(struct search *search)
+{
+    flash(search);
+    fused_loss(search);
+    if (search->job.counted) {
+        search->train->activation_checkpointing = CHECKPOINT_FULL;
+        search->train->micro_batch = 1;
+    }
+    const char *gpus = more_gpus(search);
+    if (!gpus || !search->job.counted)
+        return gpus;
+    return arena_printf(search->arena, "%s--cross-entropy fused --checkpointing full --micro-batch 1 %s",
+        search->train->attention == ATTENTION_FLASH ? "--attention flash " : "", gpus);
+}
+
+const char *memory_remedy(struct memory_job *out, const struct memory_job *job, struct arena *arena)
+{
+    static change *const changes[] = {flash, fused_loss, selective, full, smaller_batch, shard_here, eight_bit, offload,
+        more_gpus, adapters, quantised_adapters, together};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct search search = {.job = *job, .arena = arena};
+        search.train = &search.job.point.options.strategy.train;
+        const char *what = changes[i](&search);
+        *out = search.job;
+        if (what && fits(out))
+            return what;
+    }
+    return NULL;
+}
