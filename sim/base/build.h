@@ -1,4 +1,4 @@
-/* Which program this is: what results depend on beside their inputs. */
+/* The identity of this program, on which results depend besides their inputs. */
 #ifndef FLOPCAST_BASE_BUILD_H
 #define FLOPCAST_BASE_BUILD_H
 

@@ -36,14 +36,14 @@ struct files_group {
 enum { FILES_GROUPS = 6 };
 extern const struct files_group files_groups[FILES_GROUPS];
 
-/* A file that the user names: as it is where there is such a file, or where no file of that folder is called so either
- * (whoever opens it then tells that it is missing); else that one, so that `flopcast run scenarios/t5_scaling.yaml`
- * works from everywhere.
+/* The path of a file that the user names. If there is such a file, path itself. Else, if flopcast's folder has a file
+ * of that name, its path, so that `flopcast run scenarios/t5_scaling.yaml` works from everywhere. Else path itself:
+ * whoever opens it reports that it is missing.
  *
- * A name without a folder and an ending is short: "llama2-7b", "h100". It stands for a file of the kind's folder, in
- * which case does not count: the one that is called so; else the only one of which it is the beginning, up to a '-',
- * '_' or '.' ("h200" is h200-sxm-141gb; "llama3.1-7" is nothing, not llama3.1-70b); else the one that aliases.txt of
- * the folder gives it to (lines of a short name and a file's, "h100 h100-sxm5-80gb"). */
+ * A name without folder and ending is short: "llama2-7b", "h100". It stands for a file of the kind's folder; case does
+ * not count. These rules apply in order: the file of that name; the only file that begins with it, up to a '-', '_' or
+ * '.' ("h200" is h200-sxm-141gb; "llama3.1-7" is nothing, not llama3.1-70b); the file that aliases.txt of the folder
+ * gives it (lines of a short name and a file's name, "h100 h100-sxm5-80gb"). */
 const char *files_find(struct arena *arena, enum files_kind kind, const char *path);
 
 /* The same of a path that a file names: joined is what it is from the folder of that file. */
@@ -60,9 +60,9 @@ const char *files_short(struct arena *arena, enum files_kind kind, const char *n
  */
 const char *files_aliases(struct arena *arena, const struct files_group *group, const char *name);
 
-/* How a file that is written to `from` names the file at path, which exists: flopcast's own by its name, but from
- * inside that folder; relative where one folder up holds both, so that it can move; else absolute. from NULL: not known
- * where it will lie. */
+/* How a file that is written to `from` names the existing file at path. If path is one of flopcast's own and `from` is
+ * not: by its name. If a common parent folder holds both: relative, so that they can be moved together. Else: absolute.
+ * from NULL: not known where the file will lie. */
 const char *files_name_from(struct arena *arena, const char *from, const char *path);
 
 #endif

@@ -1,6 +1,5 @@
-/* Which items of the caller's array are alike: a hash table of their numbers (open addressing, linear probing). It
- * knows the items' hashes only; whether two are the same, the caller says. Items are never taken out. The order of
- * items decides nothing but speed. */
+/* Finds equal items in the caller's array: a hash table of item numbers (open addressing, linear probing). It knows
+ * only hashes; the caller compares items. Items are never removed. Their order affects only speed. */
 #ifndef FLOPCAST_BASE_INDEX_H
 #define FLOPCAST_BASE_INDEX_H
 

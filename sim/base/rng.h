@@ -14,14 +14,13 @@ struct rng_stream {
 struct rng_stream rng_stream(uint64_t seed, uint32_t entity_kind, uint64_t entity_id);
 double rng_uniform(struct rng_stream *stream); /* [0, 1), 53 bits */
 
-/* Draws by GSL, rounded to a multiple of 2^-30: libm's last bit, which may differ between machines, does not get
- * through. */
+/* Draws by GSL, rounded to a multiple of 2^-30, so that libm's last bit, which differs between machines, has no
+ * effect. */
 double rng_gaussian(struct rng_stream *stream, double sigma);        /* mean 0 */
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma); /* mean 1, log-sd sigma */
 
-/* A sample of n standard normal numbers without its luck: the values that the smallest, the second ... of n draws have
- * in the mean (Blom's approximation of them, 1958: off by 0.026 for two draws, by at most 0.011 for eight), in an order
- * that the stream draws. */
+/* The expected order statistics of n standard normal draws (Blom's approximation, 1958: off by 0.026 for two draws, by
+ * at most 0.011 for eight), in an order that the stream draws: a typical sample, without the luck of one. */
 void rng_normal_scores(struct rng_stream *stream, double *out, int n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Errors: whose fault it is decides how it is told.
+/* Errors: how one is reported depends on whose fault it is.
  *
  *   BUG_IF(cond, ...)   our fault: prints file, line and the sentence, aborts, in every build type.
  *   enum status         the user's or the world's fault: returned by what reads input or touches the world.
@@ -7,7 +7,7 @@
  * diag_warn(): nothing is wrong, but the user may not have meant it: "file:line:column: warning: ..."; it changes no
  * status and counts as no error.
  *
- * A reader goes on after an error where it can, so that one run shows all mistakes of a file. */
+ * After an error a reader goes on if it can, so that one run shows all mistakes of a file. */
 #ifndef FLOPCAST_BASE_STATUS_H
 #define FLOPCAST_BASE_STATUS_H
 
@@ -48,18 +48,18 @@ enum status diag_io(struct diag *diag, struct source_pos at, const char *format,
 
 void diag_warn(struct diag *diag, struct source_pos at, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Append the messages of from that into does not hold yet, word for word: several points of a sweep share a mistake. */
+/* Append the messages of from. A message that into has already is left out: points of a sweep share mistakes. */
 void diag_merge(struct diag *into, const struct diag *from);
 
-/* The same, but that errors in a file are told at another place, with their own behind them in brackets. */
+/* The same, except that an error in `file` is reported at the place `at`, followed by its own place in brackets. */
 void diag_merge_at(struct diag *into, const struct diag *from, const char *file, struct source_pos at);
 
 /* The first error without its place and line end: "what is wrong; what would be right". *n: its length, for "%.*s".
  */
 const char *diag_first(const struct diag *diag, int *n);
 
-/* The nearest of names (n of them) to what, for "did you mean"; NULL when none is near: edit distance, in which
- * case does not count, above a third of what, rounded up. */
+/* The nearest of n names to what, for "did you mean". NULL if the edit distance to all of them, not counting case, is
+ * more than a third of what's length, rounded up. */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
 
 /* "s" for every number but one: "%d row%s". */

@@ -1,7 +1,7 @@
-/* Units: text with a unit in, base SI out. "450 GB/s" -> 4.5e11, "2 Tb/s" -> 2.5e11 (bits are told from bytes), "80
+/* Units: text with a unit in, base SI out. "450 GB/s" -> 4.5e11, "2 Tb/s" -> 2.5e11 (b is bits, B bytes), "80
  * GiB", "5 us", "312 TFLOPS", "700 W", "1.5 GHz", "5 %". Prefixes are decimal (k M G T P) unless the i is written (Ki
- * Mi Gi Ti). A bare number is an error for every dimension but DIM_NONE: the unit is what makes the number mean
- * something.
+ * Mi Gi Ti). A bare number is an error for every dimension except DIM_NONE, because it means nothing without
+ * its unit.
  *
  * Simulated time is int64 picoseconds: integers are the same on every compiler, and 2^63 ps are 106 days. A run ends at
  * PS_HORIZON, 46 days; a longer span is PS_OVERLONG, which lies beyond it and can be added to any time before it. */

@@ -22,7 +22,7 @@ uint32_t engine_register(struct engine *engine, engine_handler handle, void *sel
     return engine->n_kinds++;
 }
 
-/* Without a branch: which of two events comes first is a coin toss that no processor predicts. */
+/* Without a branch: no processor predicts which of two events comes first. */
 static bool before(const struct event *a, const struct event *b)
 {
     return (a->time < b->time) | ((a->time == b->time) & (a->seq < b->seq));
@@ -85,7 +85,7 @@ void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target,
     rise(engine->heap.at, engine->heap.n++, event);
 }
 
-/* Nobody has taken the place of the event that ran: the last one does. */
+/* No handler scheduled an event in the place of the one that ran: the last event moves there. */
 static void close_vacancy(struct engine *engine)
 {
     struct event *heap = engine->heap.at;

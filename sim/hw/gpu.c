@@ -132,8 +132,8 @@ static enum status check_gemm(const struct hw_gpu *gpu, const struct hw_source *
     return status;
 }
 
-/* NCCL and stack profiles look a generation up by its name, and take an old one where they know none: a typing error
- * would change predictions without a word. */
+/* NCCL's constants and stack profiles are looked up by the name, and an unknown one gets those of an old architecture:
+ * a typing error would change predictions silently. */
 static enum status check_arch(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)
 {
     for (int i = 0; i < HW_ARCHS; i++)

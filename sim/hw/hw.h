@@ -6,8 +6,8 @@
  * evenly by the node's GPUs; between nodes a network of switches (hw/network.h), or a pooled one with an
  * oversubscription factor. Ignored for now: PCIe switches, NUMA, several kinds of GPU in a job.
  *
- * A file may say `extends: other.yaml`, a file of its own kind (relative to it, or a name that `flopcast files` lists):
- * it then needs only what differs, number by number, also inside sections. That file may extend a third one.
+ * A file may say `extends: other.yaml`, a file of the same kind (a path relative to it, or a name that `flopcast files`
+ * lists). It then states only the numbers that differ, also inside sections. The other file may extend a third one.
  *
  * A loaded file owns its strings through the arena that is handed in. */
 #ifndef FLOPCAST_HW_HW_H
@@ -27,7 +27,7 @@ enum dtype { DTYPE_FP32, DTYPE_TF32, DTYPE_BF16, DTYPE_FP16, DTYPE_FP8, DTYPE_IN
 extern const char *const dtype_names[DTYPE_COUNT + 1]; /* "fp32", "tf32", "bf16", "fp16", "fp8", "int8", NULL */
 int64_t dtype_bytes(enum dtype dtype);                 /* in memory: 4, 4, 2, 2, 1, 1 */
 
-/* Generations that a GPU file may name. NCCL and stack profiles look them up. */
+/* Architectures that a GPU file may name. NCCL's constants and stack profiles are looked up by them. */
 enum { HW_ARCHS = 6 };
 extern const char *const hw_archs[HW_ARCHS]; /* "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell" */
 
@@ -38,17 +38,17 @@ struct hw_gemm {
     struct quantity efficiency;     /* share of the peak that a full wave of tiles with long K reaches, fraction */
     struct quantity k_overhead;     /* prologue and epilogue of a tile, in elements of K */
     struct quantity load_bandwidth; /* B/s at which all SMs together load operand tiles: what limits small tiles */
-    /* Optional; without them nothing is bounded, and one product takes the same kernels as a batch. */
+    /* Optional. Unset: no bound, and one GEMM runs on the same kernels as a batch. */
     struct quantity tile_share;        /* share of an SM's peak that four warps reach: a tile of up to 128 x 128 */
-    struct quantity single_efficiency; /* efficiency of the kernels that there are for one product only */
+    struct quantity single_efficiency; /* efficiency of kernels that exist only for one GEMM, not for a batch */
 };
 
 struct hw_gpu {
     const char *name;               /* "A100-SXM4-80GB" */
     const char *extends;            /* path of the GPU file that it extends, or NULL */
     const char *arch;               /* "Volta", "Ampere", "Hopper": selects NCCL's constants */
-    const char *silicon;            /* the chip, "GH100": H100, H200 and GH200 are cards of it, and what training showed
-                                       of one of them (kind fitted) the others have, too. NULL: not given */
+    const char *silicon;            /* the chip, "GH100", of H100, H200 and GH200: rates that training showed on one of
+                                       these (kind fitted) hold for the others too. NULL: not given */
     struct quantity sms;            /* streaming multiprocessors */
     struct quantity hbm_capacity;   /* bytes */
     struct quantity hbm_bandwidth;  /* B/s, datasheet */
@@ -59,18 +59,17 @@ struct hw_gpu {
     struct quantity gemm_floor;     /* s: the same for a GEMM kernel (launch, prologue, epilogue) */
     struct quantity row_gap;        /* bytes that HBM loses at each piece of a GEMM operand's row, optional */
     struct quantity memory_sms;     /* SMs that suffice to saturate HBM bandwidth */
-    struct quantity
-        attention_efficiency;           /* share of a GEMM peak that the products of fused attention reach, fraction */
-    struct quantity attention_backward; /* the same of its backward kernel, as a share of that; optional, 1 */
-    struct quantity attention_overhead; /* start and end of a block of queries, in keys, optional */
-    struct quantity context_bytes;      /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
-    struct quantity tdp;                /* W */
-    struct quantity price;              /* $/h, optional */
-    struct hw_gemm gemm[DTYPE_COUNT];   /* peak unset: this GPU cannot multiply in this format */
-    double host_link_Bps;               /* to or from host memory: hw_derive puts the node's pcie_bandwidth here */
-    double host_image_s;                /* the node's image_time, likewise; 0: unknown */
-    /* Optional. The numbers above come from short measurements of single kernels; these say what is left of them in
-     * hours of training. Default 1. A stack profile (scenario/stack.h) may set its own. */
+    struct quantity attention_efficiency; /* share of a GEMM peak that the GEMMs of fused attention reach, fraction */
+    struct quantity attention_backward;   /* the same of its backward kernel, as a share of that; optional, 1 */
+    struct quantity attention_overhead;   /* start and end of a block of queries, in keys, optional */
+    struct quantity context_bytes;        /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
+    struct quantity tdp;                  /* W */
+    struct quantity price;                /* $/h, optional */
+    struct hw_gemm gemm[DTYPE_COUNT];     /* peak unset: this GPU cannot multiply in this format */
+    double host_link_Bps;                 /* to or from host memory: hw_derive puts the node's pcie_bandwidth here */
+    double host_image_s;                  /* the node's image_time, likewise; 0: unknown */
+    /* Optional. The numbers above come from short measurements of single kernels; these are the shares of them that
+     * hours of training reach. Default 1. A stack profile (scenario/stack.h) may replace them. */
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
     struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
@@ -144,7 +143,7 @@ struct hw_cluster {
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
     struct quantity network_jitter;   /* transient, per collective: log-standard deviation */
-    struct quantity host_jitter;      /* transient, per stretch of host work: log-standard deviation */
+    struct quantity host_jitter;      /* transient, per host burst: log-standard deviation */
 };
 
 /* A cluster with its node and GPU, all loaded. */
@@ -163,13 +162,13 @@ enum status hw_load(struct hw *out, const char *cluster_path, struct arena *aren
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag);
 enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag);
 
-/* What follows from other numbers of the file; hw_load has done it. To be done again when a number was changed. */
+/* Sets the members that follow from others. hw_load calls it; call it again after changing a number. */
 void hw_derive(struct hw *hw);
 
 struct hw_sources;
-/* Every number of the cluster, its node and its GPU, a line each: key, value with unit, standard error, kind and
- * source; of a file that extends another also where it stands. A cluster or node without a name is left out: a GPU or
- * node can be looked at alone. */
+/* Every number of the cluster, its node and its GPU, one a line: key, value with unit, standard error, kind and source;
+ * if a file extends another, also where the number stands. A cluster or node without a name is left out, so that a GPU
+ * or node can be printed without them. */
 void hw_print(FILE *out, const struct hw *hw, const struct hw_sources *sources);
 const char *hw_kind_name(enum quantity_kind kind); /* "datasheet" ..., "unset" */
 
@@ -180,10 +179,9 @@ void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);
  */
 void hw_write_node(FILE *out, const struct hw_node *node);
 
-/* The file at path once more, comments too, with what *now has otherwise than the file (and those that it extends):
- * sourced numbers, the name, and the files that it names. table: hw_gpu_table, hw_node_table or hw_cluster_table, which
- * says what *now is; it was loaded from path. A number that the file leaves out and *now has is added; one that *now
- * leaves out stays. */
+/* Writes the file at path, with its comments, updated to *now, which was loaded from it and then changed: sourced
+ * numbers, the name, and the files that it names. table: hw_gpu_table, hw_node_table or hw_cluster_table, the type of
+ * *now. A number that only *now has is added; one that only the file has stays. */
 enum status hw_write_changed(
     FILE *out, const char *path, const struct config_table *table, const void *now, struct diag *diag);
 
@@ -198,7 +196,7 @@ static inline int hw_gpus_per_node(const struct hw *hw)
 {
     return (int)hw->node.gpus.value;
 }
-/* Ranks of a job of so many GPUs that share a node: its first one, where not all are full. */
+/* Ranks on the first node of a job of this many GPUs. */
 static inline int hw_ranks_of_node(const struct hw *hw, int gpus)
 {
     return gpus < hw_gpus_per_node(hw) ? gpus : hw_gpus_per_node(hw);

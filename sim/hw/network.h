@@ -13,8 +13,9 @@
  * on one leaf, so that a block of nodes has as many leaves as a node has NICs. Traffic between nodes stays on its rail
  * (NIC i to NIC i), which is what NCCL does by passing data to the right GPU over NVLink first.
  *
- * Without such a section the network is pooled: all NICs of a node are one link, behind the cluster's oversubscription.
- * Ignored: latency by the number of switches (nccl_net_latency is a mean over them), losses, flow control. */
+ * Without such a section the network is pooled: all NICs of a node are one link, divided by the cluster's
+ * oversubscription. Ignored: latency by the number of switches (nccl_net_latency is a mean over them), losses, flow
+ * control. */
 #ifndef FLOPCAST_HW_NETWORK_H
 #define FLOPCAST_HW_NETWORK_H
 
@@ -28,13 +29,13 @@ extern const char *const hw_network_names[]; /* "pooled", "fat_tree", "dragonfly
 enum hw_wiring { HW_PLAIN, HW_RAIL };
 extern const char *const hw_wiring_names[]; /* "plain", "rail", NULL */
 
-/* Adaptive: every packet takes the emptiest way, so parallel cables are one link. ECMP: a hash of the connection, with
- * the seed, picks the cable, and connections that meet on one share it. */
+/* Adaptive: every packet takes the emptiest cable, so parallel cables are one link. ECMP: a hash of the connection,
+ * with the seed, picks the cable, and connections that meet on one share it. */
 enum hw_routing { HW_ADAPTIVE, HW_ECMP };
 extern const char *const hw_routing_names[]; /* "adaptive", "ecmp", NULL */
 
-/* Packed: the job's nodes fill one leaf (or block of rails) after the other. Scattered: they are dealt to them in turn,
- * as a scheduler that knows no topology does at worst. */
+/* Packed: the job's nodes fill one leaf (or block of rails) after the other. Scattered: round-robin over them, the
+ * worst case of a scheduler that knows no topology. */
 enum hw_placement { HW_PACKED, HW_SCATTERED };
 extern const char *const hw_placement_names[]; /* "packed", "scattered", NULL */
 

@@ -1,6 +1,7 @@
 /* Numbers and choices of a cluster, its node and its GPU that a scenario, --set or a sweep gives in place of the
  * files': cluster.KEY, cluster.node.KEY and gpu.KEY, with the keys of those files ("cluster.nccl_channels",
- * "cluster.node.nic_bandwidth", "gpu.gemm.bf16.peak"). A number stands alone or says kind and source as in a file.
+ * "cluster.node.nic_bandwidth", "gpu.gemm.bf16.peak"). A number may be a bare value, or have kind and source as in a
+ * file.
  *
  * What is given is a struct hw of which only that is set: config_give_nothing() made it (FIELD_OVERRIDES). What holds
  * between numbers, which the tables cannot say, is checked again with the given ones; errors are reported where they
@@ -45,15 +46,15 @@ enum status hw_extended(
 struct hw hw_nothing_given(void);
 bool hw_is_given(const struct hw *given);
 
-/* Put what is given into hw, or into a GPU alone. */
+/* Put what is given into hw, or into a GPU. */
 void hw_override(struct hw *hw, const struct hw *given);
 void hw_override_gpu(struct hw_gpu *gpu, const struct hw *given);
 
-/* Whether hw with what was put in still makes sense. origins: of what is given, by the paths above. */
+/* Checks hw with what was put in. origins: of what is given, by the paths above. */
 enum status hw_check_given(
     const struct hw *hw, const struct hw_sources *sources, const struct config_origins *origins, struct diag *diag);
 
-/* The same of a GPU alone. */
+/* The same for a GPU. */
 enum status hw_check_given_gpu(
     const struct hw_gpu *gpu, const struct hw_source *source, const struct config_origins *origins, struct diag *diag);
 

@@ -16,7 +16,7 @@ static enum status report_unreadable(
         strerror(reason), files_hint(arena, kind, path));
 }
 
-/* The files that it names: told here, where the place is known, when they are not there. */
+/* A named file that is not there is reported here, where its place is known. */
 static enum status can_open(const struct hw_source *source, const struct config_table *table, const void *from,
     struct arena *arena, struct diag *diag)
 {
@@ -187,7 +187,7 @@ static void print_quantity(
     print_place(out, places, key);
 }
 
-/* A cluster without a network has nothing to show of it. */
+/* A cluster without a network section prints nothing of it. */
 static bool skip_section(const struct config_table *table, const char *at)
 {
     return table == &hw_network_table && ((const struct hw_network *)(const void *)at)->kind == HW_POOLED;

@@ -23,7 +23,7 @@
 /* Of FlashAttention 2's code: kBlockM of its kernels, and the steps of its head dimensions. */
 enum { ATTENTION_BLOCK = 128, ATTENTION_HEAD_STEP = 32 };
 
-/* Keys that the walks of blocks cost beyond those that the flop count, overhead apart and as a multiple of
+/* Keys that blocks walk over beyond those that the flop count, without overhead and as a multiple of
  * attention_overhead: blocks = 1 + (extra_keys + overheads x attention_overhead) / n. */
 struct attention_walk {
     double extra_keys, overheads;

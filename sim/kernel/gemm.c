@@ -29,7 +29,7 @@ enum {
     SINGLE_AREA = 128 * 128,       /* smallest tile of single_efficiency's kernels: two warp groups of 64 rows */
 };
 
-/* A family of kernels that a library has for a product; what does not depend on the tile shape. */
+/* A family of GEMM kernels of a library: what does not depend on the tile shape. */
 struct family {
     double flop_per_s_sm;     /* one SM multiplying */
     double flop_per_s_warps;  /* four warps of it */
@@ -40,7 +40,7 @@ struct family {
 };
 enum { FAMILIES = 2 };
 
-/* How a product is computed. */
+/* How a GEMM is computed. */
 struct choice {
     const struct family *family;
     double tiles, k_step_s; /* SM-seconds that a tile needs for an element of k */
@@ -100,7 +100,7 @@ static struct choice choose(const struct kernel_work *work, const struct family 
     return best;
 }
 
-/* How many families there are for this product. */
+/* The number of families for this GEMM. */
 static int load_families(struct family out[FAMILIES], const struct kernel_work *work, const struct hw_gpu *gpu)
 {
     const struct hw_gemm *gemm = &gpu->gemm[work->math];

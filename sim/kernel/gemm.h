@@ -8,12 +8,12 @@
  * - issuing: up to 128 x 128 a tile has four warps, beyond it eight; four reach at most tile_share of the SM's peak
  *   (optional).
  *
- * Where a library has faster kernels for one product than for a batch of them, single_efficiency is theirs (optional):
- * tiles from 128 x 128, no split, not limited by loading. So it is with tf32 on Hopper: wgmma takes tf32 operands only
+ * If a library has faster kernels for one GEMM than for a batch of them, single_efficiency is theirs (optional): tiles
+ * from 128 x 128, no split, not limited by loading. This is so for tf32 on Hopper: wgmma takes tf32 operands only
  * with k contiguous, batches run on the kernels of Ampere (mma.sync), which reach 0.66 of the peak by our fit and 0.63
  * by measurement (Luo et al., arXiv 2402.13499, mean over formats; recalled).
  *
- * Where tiles do not fill the SMs, k may be split over several SMs (split-K), at the cost of a second kernel that adds
+ * If tiles do not fill the SMs, k may be split over several SMs (split-K), at the cost of a second kernel that adds
  * the FP32 partial results. The cheapest tile shape and split on the whole GPU is taken, as cuBLAS's heuristic aims to;
  * it does not know that a collective holds some of the SMs, so a GEMM that filled the GPU exactly needs a second wave
  * beside one (NVIDIA forum 337991 saw that).
@@ -23,11 +23,11 @@
  *
  * Layouts matter where HBM limits: an operand whose rows run along k is read in pieces of GEMM_STEP_K elements, each
  * of which costs HBM row_gap bytes more (kernel/kernel.h; optional), unless its pitch, k elements, is a power of two.
- * What is behind that exception is not known (address hashing is likely); V100's rows show it at pitches of 2 to 16
+ * The reason for that exception is not known (address hashing is likely); V100's rows show it at pitches of 2 to 16
  * KiB against 3 to 11 KiB, in fp16 and fp32, for either operand. sim/model leaves row_pieces 0: its products are wide,
  * multiplying limits them.
  *
- * Ignored: layouts beyond that (10 % of V100's wide products), several tiles in flight on an SM. Results of fewer than
+ * Ignored: layouts beyond that (10 % of V100's wide GEMMs), several tiles in flight on an SM. Results of fewer than
  * GEMM_WIDE rows or columns are predicted worse than others: libraries use other kernels there
  * (sim/calibrate/fit_gemm.h leaves them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names.
  * Accuracy: `flopcast calibrate fit`, `flopcast plot gemm`. */

@@ -21,7 +21,7 @@ const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_DECODE] = "decode",
 };
 
-/* Assumed: share of the HBM bandwidth that a kernel keeps however much collectives ask for. */
+/* Assumed: share of the HBM bandwidth that a kernel keeps even if collectives ask for all of it. */
 static const double MEMORY_SHARE_MIN = 0.10;
 
 struct kernel_work kernel_gemm(
@@ -57,7 +57,7 @@ bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
            a->window == b->window && a->backward == b->backward;
 }
 
-/* Of what tells kernels apart in practice; the rest may differ under the same digest. */
+/* Of the members in which kernels differ in practice; kernels of the same digest may differ in others. */
 uint64_t kernel_digest(const struct kernel_work *work)
 {
     uint64_t bits[3];

@@ -1,20 +1,20 @@
-/* What a GPU kernel does, and how long it takes on a GPU alone or beside a collective. Pure: no clock, no state.
+/* The work of a GPU kernel, and its duration on a GPU, isolated or beside a collective. Pure: no clock, no state.
  *
  * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
  * Its duration is max(compute, rows, memory) + floor:
  * - compute: kernel/gemm.h for GEMMs; kernel/attention.h for fused attention; flop / vector_flops for
  *   the rest; all by the SMs that are free.
  * - rows: the gradients of a layer norm's weight and bias are sums over rows, for which PyTorch starts one block of
- *   threads for every KERNEL_COLUMNS_OF_BLOCK columns, however few that makes: norm_row_time a row (optional), a block
+ *   threads for every KERNEL_COLUMNS_OF_BLOCK columns, even if there are few: norm_row_time a row (optional), a block
  *   at a time on an SM (1,024 threads that hold 16 loaded values each). Up to 2.6 (GammaBetaBackwardCUDAKernel_32x32,
  *   recalled).
  * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
  *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
  *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
- * - copies to and from the host: bytes over the GPU's own link, whatever collectives do. Ignored: links that GPUs
- * share.
- * - decoding images: host_image_s for each image of each GPU; GPU and collectives do not matter. Ignored: that the
- *   host's threads and the training loop's share cores.
+ * - copies to and from the host: bytes over the GPU's own link; collectives do not slow them. Ignored: links that GPUs
+ *   share.
+ * - decoding images: host_image_s for each image of each GPU, independent of GPU and collectives. Ignored: these host
+ *   threads share cores with the training loop.
  * - floor: kernel_floor or gemm_floor; a kernel is never shorter.
  *
  * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs). Clocks that fall at the
@@ -50,7 +50,7 @@ struct kernel_work {
     double read_bytes;      /* from HBM */
     double write_bytes;     /* to HBM */
     double row_pieces;      /* GEMM: pieces of operands' rows, each row_gap bytes longer to read (kernel/gemm.h) */
-    int64_t m, n, k, batch; /* GEMM: batch independent products of m x k by k x n; attention: queries, keys, head
+    int64_t m, n, k, batch; /* GEMM: batch independent GEMMs of m x k by k x n; attention: queries, keys, head
                                dimension, heads of all sequences; norm: rows and columns of a sum over rows, or 0 */
     bool gathers;           /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
     int64_t window;         /* causal attention: keys that a query sees, fewer than n; 0: all before it */
@@ -61,17 +61,17 @@ struct kernel_work {
 struct kernel_work kernel_gemm(
     int64_t m, int64_t n, int64_t k, int64_t batch, enum dtype math, int64_t operand_bytes, int64_t result_bytes);
 
-/* Columns that a block of threads takes which sums over rows. */
+/* Columns of a thread block that sums over rows. */
 enum { KERNEL_COLUMNS_OF_BLOCK = 32 };
 
-/* A kernel that reads and writes these many bytes. */
+/* A kernel that streams these bytes. */
 struct kernel_work kernel_stream(enum kernel_kind kind, double read_bytes, double write_bytes, double flop);
 
-/* Alike in everything that is said of them; the digest of such two is the same. */
+/* Whether two kernels have the same work in all members; their digests are then equal. */
 bool kernel_same(const struct kernel_work *a, const struct kernel_work *b);
 uint64_t kernel_digest(const struct kernel_work *work);
 
-/* What is left of the GPU for a kernel. */
+/* The part of the GPU that a kernel can use. */
 struct kernel_share {
     double sms;     /* free SMs, 1 .. gpu->sms */
     double hbm_Bps; /* HBM bandwidth taken by collectives, B/s of traffic */
