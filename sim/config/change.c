@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-/* A stretch of the text and what is to stand there. */
+/* A range of the text and its replacement. */
 struct edit {
     size_t from, to; /* bytes */
     const char *text;
 };
 
-/* The pair that the dotted path names; value.doc is NULL where there is none. */
+/* The pair that the dotted path names; value.doc is NULL if there is none. */
 struct pair {
     struct config_node key, value;
 };
@@ -182,8 +182,8 @@ static void sort(struct edit *edits, int n)
         }
 }
 
-/* With the edits it must still be a document, or nothing is written: libyaml takes a line of tabs behind a plain text,
- * but not behind {}. */
+/* With the edits it must still be a document, or nothing is written: libyaml accepts a line of tabs after plain text,
+ * but not after {}. */
 static enum status write_edits(
     FILE *out, const char *name, const char *text, size_t n, struct edit *edits, int n_edits, struct diag *diag)
 {

@@ -5,7 +5,7 @@
  * YAML's traps: booleans are only true and false; null is only null and ~, and a missing value is an error; anchors,
  * aliases, tags, duplicate keys, keys of more than 128 bytes, several documents in a file and tabs as indentation are
  * errors; at most CONFIG_MAX_DEPTH levels, CONFIG_MAX_NODES nodes and CONFIG_MAX_BYTES bytes of UTF-8. JSON is read by
- * the same loader, but for escaped surrogate pairs.
+ * the same loader, except for escaped surrogate pairs.
  *
  * A table says what may stand in a mapping: config_read() fills a struct from it, config_assign() sets one field by its
  * dotted path (what --set and sweeps use), config_write_json() prints the struct back with the origin of every value.
@@ -35,7 +35,7 @@ struct config_node {
     int id;
 };
 
-/* Who gave a value. What a reader takes from a document is from the kind that the document is of. */
+/* Who gave a value. Values read from a document have the kind of the document. */
 enum origin_kind {
     ORIGIN_DEFAULT,      /* nobody: it is the program's */
     ORIGIN_FILE,         /* the file that was asked for */
@@ -129,15 +129,14 @@ struct config_origins {
 };
 
 /* Fill *into (a struct that the table describes, already holding the defaults) from a mapping. Unknown keys are errors
- * with "did you mean", also where the key belongs into a section; a required key that is missing is told at the
+ * with "did you mean", also where the key belongs into a section; a missing required key is reported at the
  * mapping's place. Strings are copied into arena, those of origins (which may be NULL) too, so only a FIELD_NODE needs
  * the document to live on. Returns the worst status; *into may be partly filled. */
 enum status config_read(struct config_node mapping, const struct config_table *table, void *into, struct arena *arena,
     struct config_origins *origins, struct diag *diag);
 
-/* The same of a document that leaves out what another one, read into the same struct before, has: nothing is required
- * of it. When all are read, config_check_required() says of what was read (origins) what is still missing; at: where.
- */
+/* The same for one of several documents that are read into the same struct: nothing is required of it. When all are
+ * read, config_check_required() reports at `at` the required keys that none of them had, by their origins. */
 enum status config_read_part(struct config_node mapping, const struct config_table *table, void *into,
     struct arena *arena, struct config_origins *origins, struct diag *diag);
 enum status config_check_required(
@@ -158,10 +157,10 @@ void config_copy(void *into, const void *from, const char *path, const struct co
 /* The path with the key of every field that it names by its alias; as it is where the table does not know it. */
 const char *config_key_path(const struct config_table *table, const char *path, struct arena *arena);
 
-/* How many keys of the mapping the table knows: which of several tables a document was written for. */
+/* The number of keys of the mapping that the table knows. It shows which of several tables a document is for. */
 int config_fit(struct config_node mapping, const struct config_table *table);
 
-/* Set the one field that the dotted path names. value is a node; errors are told at its place, errors of the path at
+/* Set the one field that the dotted path names. Errors of the value are reported at its place, errors of the path at
  * path_at. A path that ends at a section is an error. */
 enum status config_assign(const char *path, struct source_pos path_at, struct config_node value,
     const struct config_table *table, void *into, struct arena *arena, struct config_origins *origins,
@@ -191,7 +190,7 @@ enum status config_change_text(FILE *out, const char *name, const char *text, si
     const struct config_change *changes, int n_changes, struct diag *diag);
 
 /* Every setting of the table by its dotted path, with its default ("-": not set; or "needed"), its sentence and what is
- * allowed. Every field must have its sentence. defaults NULL: the sentences say them. */
+ * allowed. Every field must have a sentence. defaults NULL: the sentences state the defaults. */
 void config_print_reference(FILE *out, const struct config_table *table, const void *defaults);
 
 /* text as a JSON string, quotes included. */

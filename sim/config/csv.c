@@ -53,7 +53,7 @@ static void take_cell(void *bytes, size_t n, void *user)
     vec_push(&f->table->cells, arena_strdup(&f->table->arena, text));
 }
 
-/* Rows without a word, which spreadsheets leave below a table, are blank lines. */
+/* Rows of empty cells, which spreadsheets leave below a table, are blank lines. */
 static bool is_empty(const struct filler *f)
 {
     for (int i = f->row_cell; i < f->table->cells.n; i++)
@@ -84,7 +84,7 @@ static void take_row(int terminator, void *user)
     f->row_cell = table->cells.n;
 }
 
-/* libcsv passes over such lines without a word. */
+/* libcsv skips such lines silently. */
 static bool is_blank(const char *line, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -122,7 +122,7 @@ static void feed(struct filler *f, struct csv_parser *parser, const char *text, 
         size_t taken = csv_parse(parser, text, length, take_cell, take_row, f);
         if (taken < length) {
             f->worst = diag_input(f->diag, (struct source_pos){f->table->name, f->line, (int)taken + 1},
-                "a quote inside a cell, or text behind a closing quote; quote the whole cell and double the quotes in "
+                "a quote inside a cell, or text after a closing quote; quote the whole cell and double the quotes in "
                 "it");
             return;
         }

@@ -11,7 +11,7 @@ struct document_node {
     int line, column;
     const char *text; /* scalars only, else NULL */
     int first, n;     /* children */
-    size_t from, to;  /* what of the text it is, in characters, a byte order mark not counted; to: one behind */
+    size_t from, to;  /* its characters in the text, not counting a byte order mark; to: one after the last */
 };
 
 struct config_doc {

@@ -105,7 +105,7 @@ struct same_key {
     const struct document_node *key, *first;
 };
 
-/* A key without text is a list or a mapping: told already. */
+/* A key without text is a list or a mapping, which is reported already. */
 static const char *key_text(const struct same_key *entry)
 {
     return entry->key->text ? entry->key->text : "";
@@ -123,7 +123,7 @@ static int by_text(const void *a, const void *b)
     return order ? order : by_place(a, b);
 }
 
-/* By sorting, so that a large mapping costs n log n; told in the order of the text. */
+/* By sorting, so that a large mapping costs n log n; reported in the order of the text. */
 static void refuse_duplicates(struct builder *b, const struct document_node *mapping)
 {
     size_t n = (size_t)mapping->n / 2, duplicates = 0;
@@ -213,7 +213,7 @@ static void read_events(struct builder *b, const char *text, size_t n)
         b->worst = diag_io(b->diag, (struct source_pos){.file = b->doc->name}, "out of memory");
         return;
     }
-    /* Told, not guessed: libyaml would take some binary files for UTF-16. */
+    /* UTF-8 is stated, because libyaml would take some binary files for UTF-16. */
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
     for (bool more = true; more;) {

@@ -48,7 +48,7 @@ static const char *default_text(char *out, size_t n, const struct config_field *
     return "-";
 }
 
-/* What is allowed, in brackets behind the sentence. */
+/* What is allowed, in brackets after the sentence. */
 static void print_allowed(FILE *out, const struct config_field *field)
 {
     char least[TEXT_BYTES], most[TEXT_BYTES];

@@ -26,7 +26,7 @@ static const struct {
     {"invalid Unicode character", "the text is not valid UTF-8; save the file as UTF-8", false},
     {"UTF-8", "the text is not valid UTF-8; save the file as UTF-8", false},
     {"expected node content", "a value was expected here", false},
-    {"expected <document start>", "text behind the end of the document; check the indentation", false},
+    {"expected <document start>", "text after the end of the document; check the indentation", false},
 };
 
 static bool starts_character(char byte)

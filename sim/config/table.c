@@ -42,7 +42,7 @@ static bool is_called(const struct config_field *field, const char *name, size_t
     return false;
 }
 
-/* What a struct is called, and the files that it names, are no numbers to override. */
+/* Names and paths cannot be overridden. */
 static bool can_be_given(const struct config_field *field, bool loose)
 {
     return !loose || (field->type != FIELD_STRING && field->type != FIELD_PATH);
@@ -78,7 +78,7 @@ const char *config_key_path(const struct config_table *table, const char *path, 
         arena, "%s.%s", found.field->key, config_key_path(found.field->section, path + length + 1, arena));
 }
 
-/* What an unknown key is looked for among: the table's own sections, those that override others, inside of these. */
+/* Where an unknown key is searched: in the table's own sections, in sections of overrides, inside these. */
 enum among { AMONG_OWN, AMONG_OVERRIDES, AMONG_GIVEN };
 
 /* The dotted path of a value in the table's sections that has this name, or one near it; NULL: none. */
@@ -320,7 +320,7 @@ int config_fit(struct config_node mapping, const struct config_table *table)
     return known;
 }
 
-/* A document of another kind is told as that: its keys one by one would bury it. */
+/* A document of another kind is one error, not one for each of its keys. */
 static bool is_foreign(struct config_node mapping, const struct config_table *table, struct diag *diag)
 {
     enum { FEWEST = 4 }; /* unknown keys that no typing errors explain */

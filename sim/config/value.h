@@ -7,7 +7,7 @@
 /* quantity_kind names from QUANTITY_DATASHEET on; NULL-terminated. */
 extern const char *const config_kind_names[];
 
-/* Join names as "a, b, c" for a message; what does not fit is left out behind "...". Returns buffer. */
+/* Join names as "a, b, c" for a message; if they do not fit, it ends in "...". Returns buffer. */
 const char *config_join_names(char *buffer, size_t size, const char *const *names, size_t n);
 
 /* Read the scalar into *at, which has the type that field->type says. Not for FIELD_SOURCED, FIELD_SECTION and
@@ -15,11 +15,11 @@ const char *config_join_names(char *buffer, size_t size, const char *const *name
 enum status config_read_scalar(
     struct config_node node, const struct config_field *field, void *at, struct arena *arena, struct diag *diag);
 
-/* Tell that the required field of the table is not there. */
+/* Reports that a required field of the table is missing. */
 enum status config_report_missing(
     const struct config_table *table, const struct config_field *field, struct source_pos at, struct diag *diag);
 
-/* Tell that the node is of another kind than the field wants. */
+/* Reports that the node is of another kind than the field wants. */
 enum status config_wrong_kind(struct config_node node, const struct config_field *field, struct diag *diag);
 
 #endif

@@ -81,12 +81,11 @@ static void numbers(void **state)
     csv_release(t);
 }
 
-static void bad_tables_are_told_exactly(void **state)
+static void bad_tables_are_reported_exactly(void **state)
 {
     (void)state;
-    static const char quote[] =
-        "a quote inside a cell, or text behind a closing quote; quote the whole cell and double "
-        "the quotes in it";
+    static const char quote[] = "a quote inside a cell, or text after a closing quote; quote the whole cell and double "
+                                "the quotes in it";
     static const struct {
         const char *text, *place, *what;
     } cases[] = {
@@ -150,7 +149,7 @@ int main(void)
         cmocka_unit_test(reads_cells_with_their_lines),
         cmocka_unit_test(a_header_alone_is_an_empty_table),
         cmocka_unit_test(numbers),
-        cmocka_unit_test(bad_tables_are_told_exactly),
+        cmocka_unit_test(bad_tables_are_reported_exactly),
         cmocka_unit_test(loads_a_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,7 +130,7 @@ static const struct {
     /* several documents */
     {"a: 1\n---\nb: 2\n", "f:2:1: error: a second document starts here; a file holds one\n"},
     {"a: 1\n...\n---\nb: 2\n", "f:3:1: error: a second document starts here; a file holds one\n"},
-    {"a: 1\n...\nb: 2\n", "f:3:1: error: text behind the end of the document; check the indentation\n"},
+    {"a: 1\n...\nb: 2\n", "f:3:1: error: text after the end of the document; check the indentation\n"},
     /* keys */
     {"a: 1\nb: 2\na: 3\n", "f:3:1: error: key 'a' stands twice; first at line 1\n"},
     {"a: 1\n\"a\": 2\n", "f:2:1: error: key 'a' stands twice; first at line 1\n"},
@@ -180,13 +180,13 @@ static const struct {
     {"a: \"C:\\q\"\n", "f:1:7: error: unknown escape after '\\'; in single quotes '\\' stands for itself\n"},
     {"a: @x\n", "f:1:4: error: this character cannot start a value; put the text in quotes\n"},
     {"a: ]\n", "f:1:4: error: a value was expected here\n"},
-    {"{a: 1} b\n", "f:1:8: error: text behind the end of the document; check the indentation\n"},
+    {"{a: 1} b\n", "f:1:8: error: text after the end of the document; check the indentation\n"},
     /* what came before a break of the syntax is told too */
     {"a: &x 1\na: 2\nb: ]", "f:1:4: error: anchor '&x'; write the value out where it is needed\n"
                             "f:3:4: error: a value was expected here\n"},
 };
 
-static void bad_documents_are_told_exactly(void **state)
+static void bad_documents_are_reported_exactly(void **state)
 {
     (void)state;
     struct config_doc *stale = parse("a: 1\n");
@@ -289,7 +289,7 @@ static void loads_a_file(void **state)
     unlink(path);
 }
 
-static void a_file_that_cannot_be_read_is_told(void **state)
+static void a_file_that_cannot_be_read_is_reported(void **state)
 {
     (void)state;
     struct config_doc *doc = NULL;
@@ -310,11 +310,11 @@ int main(void)
         cmocka_unit_test(reads_json),
         cmocka_unit_test(traps_of_yaml_1_1_are_texts),
         cmocka_unit_test(skips_a_byte_order_mark),
-        cmocka_unit_test(bad_documents_are_told_exactly),
+        cmocka_unit_test(bad_documents_are_reported_exactly),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(many_keys_are_compared_fast),
         cmocka_unit_test(loads_a_file),
-        cmocka_unit_test(a_file_that_cannot_be_read_is_told),
+        cmocka_unit_test(a_file_that_cannot_be_read_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,7 +176,7 @@ static void json_has_what_is_given(void **state)
     }
 }
 
-static void mistakes_are_told(void **state)
+static void mistakes_are_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -227,7 +227,7 @@ int main(void)
         cmocka_unit_test(a_number_stands_alone_or_says_its_source),
         cmocka_unit_test(nothing_is_required_and_what_is_not_given_stays),
         cmocka_unit_test(json_has_what_is_given),
-        cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(mistakes_are_reported),
         cmocka_unit_test(the_reference_names_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,7 +261,7 @@ static const struct {
                                    "f:4:1: error: unknown key 'nmae' in a sample; did you mean 'name'?\n"},
 };
 
-static void bad_values_are_told_exactly(void **state)
+static void bad_values_are_reported_exactly(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -367,7 +367,7 @@ static void an_alias_is_read_as_its_key(void **state)
     end(&r);
 }
 
-static void bad_paths_are_told_exactly(void **state)
+static void bad_paths_are_reported_exactly(void **state)
 {
     (void)state;
     static const struct {
@@ -412,12 +412,12 @@ int main(void)
         cmocka_unit_test(origins_outlive_the_document),
         cmocka_unit_test(paths_start_where_they_are_written),
         cmocka_unit_test(whole_numbers_to_the_limits),
-        cmocka_unit_test(bad_values_are_told_exactly),
+        cmocka_unit_test(bad_values_are_reported_exactly),
         cmocka_unit_test(a_bad_value_leaves_the_default),
         cmocka_unit_test(the_document_as_a_whole),
         cmocka_unit_test(assigns_one_field),
         cmocka_unit_test(an_alias_is_read_as_its_key),
-        cmocka_unit_test(bad_paths_are_told_exactly),
+        cmocka_unit_test(bad_paths_are_reported_exactly),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
