@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Descriptors of a run: the script and the complaints are files in memory, so that no order of reading and writing can
- * block. */
+/* Descriptors of a run: the script and the error messages are files in memory, so that reading and writing never block.
+ */
 struct channels {
     int script, complaints, picture[2]; /* pipe: read end, write end */
 };

@@ -6,8 +6,7 @@
 
 #include <stddef.h>
 
-/* what gnuplot writes to stdout; free() *picture. What it complains of is an error, or a warning where it draws all the
- * same. */
+/* what gnuplot writes to stdout; free() *picture. Its messages are an error, or a warning if it draws nevertheless. */
 enum status gnuplot_run(char **picture, size_t *n, const char *script, struct diag *diag);
 
 #endif

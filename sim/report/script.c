@@ -79,7 +79,7 @@ static const char wrap[] = "wrap_at(text, i) = i < 2 || text[i:i] eq ' ' ? i : w
                            "wrap(text, n) = strlen(text) <= n ? text : "
                            "text[1:wrap_at(text, n + 1) - 1].\"\\n\".wrap(text[wrap_at(text, n + 1) + 1:*], n)\n";
 
-/* "there are: a, b, c", behind the `used` characters of out, for the message about a figure that is not there. */
+/* "there are: a, b, c", after the first `used` characters of out, for the message about a figure that is not there. */
 static size_t list_figures(char *out, size_t used, size_t n, const char *folder)
 {
     struct dirent **entries = NULL;
@@ -177,7 +177,7 @@ static void write_row(void *self, int n, const struct store_value *values)
             fputs(value->kind == STORE_NULL ? "NaN" : value->text, block->out);
             continue;
         }
-        /* What could end the text or the line becomes something alike that cannot. */
+        /* Characters that would end the text or the line are replaced by similar ones. */
         fputc('"', block->out);
         for (const char *c = value->text; *c; c++)
             fputc(*c == '"' ? '\'' : iscntrl((unsigned char)*c) ? ' ' : *c, block->out);
@@ -318,7 +318,7 @@ static enum status write_data(
     enum status status = store_open(&store, plot->db, STORE_READ, diag);
     const struct store_show *show = &plot->show;
     bool reads =
-        strstr(sql, "shown") || strstr(sql, "figure_room"); /* a figure of something else need not wait for it */
+        strstr(sql, "shown") || strstr(sql, "figure_room"); /* a figure that needs no points does not wait for it */
     if (status == STATUS_OK && (reads || show->n_choices || show->where || show->x || show->facet))
         status = store_show(store, show, diag);
     if (status == STATUS_OK) {

@@ -1,4 +1,4 @@
-/* Private to sim/store: the open database and how its errors are told. */
+/* Private to sim/store: the open database and its errors. */
 #ifndef FLOPCAST_STORE_DATABASE_H
 #define FLOPCAST_STORE_DATABASE_H
 
@@ -32,7 +32,7 @@ enum status database_int(struct store *store, const char *sql, int *out, struct 
 /* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
 
-/* For queries, on this connection alone: step_part (part, name) names the parts of a step; v_step is v_breakdown with
+/* For queries, on this connection only: step_part (part, name) names the parts of a step; v_step is v_breakdown with
  * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (scenario/causes.h). */
 enum status database_causes(struct store *store, struct diag *diag);
 

@@ -60,8 +60,8 @@ enum status store_import_end(struct store_import *import, enum status status, st
 /* All kernels of a Nsight Systems export (`nsys export --type sqlite`), with GPU and innermost NVTX range, read from
  * the file by SQLite itself: the file is attached read-only and immutable, and only its ordinary tables are read (a
  * view could run anything). Tables and columns that Nsight leaves out when they would be empty may be missing. Faults
- * of the file are STATUS_INPUT, told at its path. To be called once in an open store, between
- * store_import_source and store_import_end. */
+ * of the file are STATUS_INPUT, reported at its path. To be called once in an open store, between store_import_source
+ * and store_import_end. */
 struct store_nsys {
     int64_t kernels, collectives; /* rows put in; how many of them are NCCL's */
 };

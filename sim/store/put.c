@@ -166,7 +166,7 @@ static enum status put_spans(struct put *put, int64_t point_id, const struct exe
     return status;
 }
 
-/* The host thread, behind the spans of streams. */
+/* The host thread, after the spans of streams. */
 static enum status put_host_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     static const char *const kinds[] = {[HOST_ISSUE] = "issues",

@@ -1,5 +1,5 @@
-/* A run in the database: every point is a transaction when it is finished, so that a sweep that was stopped (Ctrl-C,
- * kill -9, a full disk, no power) is there as far as it came, and the same command goes on with what is missing.
+/* A run in the database: every finished point is a transaction. A sweep that was stopped (Ctrl-C, kill -9, full disk,
+ * no power) keeps the points that were finished, and the same command goes on with the missing ones.
  *
  *     store_run_begin        what is known already into results
  *       store_run_samples    the same of samples, when they are asked for
@@ -8,9 +8,9 @@
  *     store_run_end
  *
  * What is known: results of points with the same identity (scenario/identity.h), of whatever run, are taken from the
- * database. When the newest run of the scenario has the same points in the same order, under the same names, it goes
- * on, or is left as it is where it has them all. Otherwise a run is added, which has separate rows also for points
- * whose results were taken; point.simulated_id says where from. A run is never there without a point.
+ * database. If the newest run of the scenario has the same points in the same order and under the same names, it is
+ * continued, or left as it is if it has all of them. Otherwise a run is added, with rows also for points whose results
+ * were taken; point.simulated_id says from which. A run always has a point.
  *
  * While a run is written the database is in SQLite's WAL mode with synchronous = NORMAL, where that works: a commit
  * survives the end of the process and, as no commit is flushed for itself, without power the last ones may be lost, but

@@ -190,10 +190,10 @@ static enum status set_axis(struct store *store, const char *x, const char *wher
         status = named(&path, store, "--x", x, &arena, diag);
     if (status == STATUS_OK && x)
         status = run(store, sqlite3_mprintf("INSERT INTO shown_asked VALUES (%Q, 1, NULL)", path), diag);
-    else if (status == STATUS_OK) /* the cluster's size; else what differs most of what names tell */
+    else if (status == STATUS_OK) /* the cluster's size; else, of what is in the names, what differs most */
         status = database_exec(store,
             "INSERT INTO shown_asked SELECT path, 0, NULL FROM (SELECT path, n, place FROM shown_vary WHERE path IN "
-            "('cluster.gpus', 'train.micro_batch', 'model', 'strategy') OR path IN (SELECT path FROM shown_told) "
+            "('cluster.gpus', 'train.micro_batch', 'model', 'strategy') OR path IN (SELECT path FROM shown_named) "
             "UNION ALL SELECT 'cluster.gpus', 0, 0) "
             "ORDER BY path = 'cluster.gpus' AND n > 0 DESC, path NOT IN ('scenario', 'run') DESC, n DESC, place LIMIT "
             "1",
@@ -209,14 +209,14 @@ static enum status curves(struct store *store, int *out, struct diag *diag)
     return count(store, out, sqlite3_mprintf("SELECT count(DISTINCT curve) FROM shown_label"), diag);
 }
 
-/* A panel for each value of a setting that curves were told by. */
+/* A panel for each value of a setting that distinguished curves. */
 static enum status give_panels(struct store *store, const char *path, struct diag *diag)
 {
     return run(
         store, sqlite3_mprintf("UPDATE shown_part SET role = 'panel' WHERE path = %Q AND role = 'curve'", path), diag);
 }
 
-/* Settings that tell curves from each other, and the number of their values. */
+/* Settings that distinguish curves, and the number of their values. */
 enum { MOST_FACETS = 12 };
 struct facets {
     int n;

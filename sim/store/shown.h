@@ -4,14 +4,14 @@
  *
  *   shown        a row a point: point_id, run_id, place (in the order of runs and of their sweeps); x and x_text, its
  * value on the x axis (a text counts by its place among the others); panel, curve, color (1 ...); curve_label,
- *                panel_label; varied (what tells it apart beside model, strategy, batch and GPUs, or NULL)
+ *                panel_label; varied (its settings that differ, besides model, strategy, batch and GPUs, or NULL)
  *   shown_axis   one row: path and title of the x axis, asked (it was given), n (its values), low, high, logarithmic,
  *                number (else its values are texts); common (what all points have in common, where panels leave it out
  * of the names of curves, or NULL), condition (or NULL) shown_tick   x, text shown_setting, shown_vary   all settings
  * of the points (point_id, path, value, text); those that differ (path, n)
  *
- * Points on one curve differ in the setting of the x axis alone, or in settings that go along with it, one value for
- * each of its. More curves than a panel has colors for become panels, one for each value of a setting.
+ * Points on one curve differ only in the setting of the x axis, or in settings that go along with it: one value for
+ * each value of the axis. More curves than a panel has colors for become panels, one for each value of a setting.
  *
  * figure_room(n, most, 'bars', ', or another axis with --x') in a query is 1, or ends it with a sentence that says how
  * to choose fewer: by --where, and by the last argument. */
@@ -40,7 +40,7 @@ struct store_show {
  * newest of these. Explanations are those of the scenarios that are chosen. Texts are borrowed until store_close(). */
 enum status store_show(struct store *store, const struct store_show *show, struct diag *diag);
 
-/* What queries since then have read, as a sum: one that reads fits or measurements alone shows no points. */
+/* What queries since then have read, as a sum: a query of fits or measurements only shows no points. */
 enum store_reads { STORE_READS_POINTS = 1, STORE_READS_EXPLANATIONS = 2, STORE_READS_X = 4, STORE_READS_PANELS = 8 };
 unsigned store_reads(const struct store *store);
 

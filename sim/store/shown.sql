@@ -1,7 +1,7 @@
 -- What a figure shows, as temporary tables on the connection: points, their settings, which of these differ. Reads shown_run.
 
 -- A row for each setting of each point. value: number or text (of files the name alone), as --where and the x axis have it; text: as
--- labels have it; own: the scenario or --set gives it or leaves it at its default, not a stack's or cluster's file, whose name tells it.
+-- labels have it; own: the scenario or --set gives it or leaves it at its default, not a stack's or cluster's file, whose name says it.
 CREATE TEMP TABLE shown_setting (
   point_id INTEGER NOT NULL, path TEXT NOT NULL, place INTEGER NOT NULL, value, text TEXT NOT NULL, own INTEGER NOT NULL,
   PRIMARY KEY (point_id, path)

@@ -12,8 +12,8 @@ SELECT path, min(place), count(DISTINCT text) FROM shown_setting GROUP BY path H
 
 -- Settings that names have beside model, strategy, micro-batch and GPUs, as v_varied has them: what differs between points that are alike
 -- in these; sequence length, number format and cluster also where they differ at all.
-CREATE TEMP TABLE shown_told (path TEXT PRIMARY KEY);
-INSERT INTO shown_told
+CREATE TEMP TABLE shown_named (path TEXT PRIMARY KEY);
+INSERT INTO shown_named
 WITH alike AS (
   SELECT shown_point.point_id, dense_rank() OVER (ORDER BY shown_point.run_id, model, strategy, micro_batch, gpus) AS alike, shown_point.run_id
   FROM shown_point JOIN main.point ON point.id = point_id

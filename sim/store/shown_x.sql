@@ -9,7 +9,7 @@ FROM (
   WHERE path = (SELECT path FROM shown_asked)
 );
 
--- What names are made of. A setting that goes along with the x axis, one value for each of its, tells no curve from another.
+-- What names are made of. A setting that goes along with the x axis, one value for each value of the axis, does not distinguish curves.
 CREATE TEMP TABLE shown_part (
   point_id INTEGER NOT NULL, path TEXT NOT NULL, place INTEGER NOT NULL, text TEXT NOT NULL,
   role TEXT NOT NULL, -- of the name of its curve, of its panel, or of neither
@@ -42,12 +42,12 @@ SELECT point_id, path,
     WHEN path = 'cluster.gpus' AND path NOT IN (SELECT path FROM shown_vary) THEN 'neither'
     ELSE 'curve' END
 FROM shown_setting
-WHERE path IN ('model', 'strategy', 'train.micro_batch', 'cluster.gpus') OR (own AND path IN shown_told);
+WHERE path IN ('model', 'strategy', 'train.micro_batch', 'cluster.gpus') OR (own AND path IN shown_named);
 
 CREATE TEMP VIEW shown_label AS
   SELECT point_id,
     ltrim(group_concat(iif(role = 'curve', text, ''), ''), ', ') AS curve,
     ltrim(group_concat(iif(role = 'panel', text, ''), ''), ', ') AS panel,
-    ltrim(group_concat(iif(path IN shown_told, text, ''), ''), ', ') AS varied
+    ltrim(group_concat(iif(path IN shown_named, text, ''), ''), ', ') AS varied
   FROM (SELECT * FROM shown_part ORDER BY point_id, place)
   GROUP BY point_id;

@@ -53,7 +53,7 @@ enum status database_end(struct store *store, enum status status, const char *wh
     if (status == STATUS_OK)
         status = database_exec(store, "COMMIT", what, diag);
     if (status != STATUS_OK && !sqlite3_get_autocommit(store->db))
-        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to tell */
+        sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to report */
     return status;
 }
 

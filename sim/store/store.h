@@ -1,13 +1,13 @@
 /* Results in an SQLite database: what was run, with which effective configuration and hardware, and what came out. The
  * only module that sees SQLite. schema.sql says what the tables and views hold.
  *
- * Every point of a run is stored in one transaction (store/run.h), anything else as a whole: after a full disk, a crash
- * or kill -9 the database holds what was stored before. The views show a scenario's newest run. Several programs may
- * use a database at a time: a writer waits STORE_BUSY_MS for another one. A database of another program, of a newer
- * flopcast, or a file that is no database is refused untouched.
+ * Every point of a run is stored in one transaction (store/run.h), and so is anything else as a whole. After a full
+ * disk, a crash or kill -9 the database holds what was stored before. The views show a scenario's newest run. Several
+ * programs may use a database at a time: a writer waits STORE_BUSY_MS for another one. A database of another program,
+ * of a newer flopcast, or a file that is no database is refused untouched.
  *
- * Errors: of the world (STATUS_IO), told at the path of the database with SQLite's words and a remedy; of a query's
- * text (STATUS_INPUT), told at the place that the caller names. */
+ * Errors: those of the world (STATUS_IO) are reported at the path of the database, with SQLite's message and a remedy;
+ * those of a query's text (STATUS_INPUT) at the place that the caller names. */
 #ifndef FLOPCAST_STORE_STORE_H
 #define FLOPCAST_STORE_STORE_H
 

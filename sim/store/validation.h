@@ -15,7 +15,7 @@ enum { VALIDATION_CELLS = 31 };
 void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct validate_row *row);
 
 /* keep[i]: whether row i of the table satisfies the expression, SQL over its columns; a cell that is a number is one.
- * keep has csv_rows() entries. An expression that SQLite refuses is the user's mistake, told at `at`. */
+ * keep has csv_rows() entries. An expression that SQLite refuses is an error of the user's, reported at `at`. */
 enum status store_csv_where(
     bool *keep, const struct csv_table *csv, const char *expression, struct source_pos at, struct diag *diag);
 

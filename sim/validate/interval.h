@@ -1,7 +1,7 @@
-/* How sure predictions of published runs are, and whether they were as sure as they said.
+/* Intervals of predictions of published runs, and whether they cover the measurements.
  *
- * The interval of a row is where a measurement should be in nine of ten cases: the band of its samples
- * (scenario/sample.h: errors of numbers, noise) widened by what the model leaves out (scenario/discrepancy.h). That
+ * The interval of a row should hold the measurement in nine of ten cases. It is the band of the row's samples
+ * (scenario/sample.h: errors of numbers, noise) widened by the discrepancy (scenario/discrepancy.h). That
  * discrepancy is estimated from other rows, never from the row's own: only rows that no fit rests on, and of them
  *
  *   with_stack     families other than the row's; a family is a source, a GPU and a model
@@ -22,7 +22,7 @@
 
 enum { VALIDATE_LEAST_UNITS = 5, VALIDATE_RESAMPLES = 200 };
 
-/* Intervals of all rows that have samples and a measured speed (validate_run with sampling). */
+/* Intervals of all rows with samples and a measured speed (validate_run with sampling). */
 void validate_intervals(struct validate_table *table, const struct discrepancy *filed);
 
 /* The discrepancy by all rows of the table that count; units: what is left out at once, and drawn for the error. */

@@ -29,7 +29,7 @@ static bool is_alone(const struct validate_row *row)
     return row->set.points[0].options.strategy.kind == STRATEGY_SINGLE_DEVICE;
 }
 
-/* Speeds that can be compared: both in the unit that was published. False: nothing was. */
+/* Comparable speeds: both in the published unit. False: none was published. */
 static bool speeds(const struct validate_row *row, double *measured, double *predicted)
 {
     const struct validate_figures *m = &row->measured, *p = &row->predicted;

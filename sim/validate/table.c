@@ -73,7 +73,7 @@ static void check_twice(const struct csv_table *csv, struct source_pos head, str
         }
 }
 
-/* Every row has a name of its own, by which --where and reports call it. */
+/* Every row has a different name, which --where and reports use. */
 static void check_ids(const struct csv_table *csv, struct diag *diag)
 {
     int column = csv_column(csv, "id");
@@ -142,7 +142,7 @@ const char *validate_used_in_fit(const struct csv_table *csv, int row)
     return says(cell, no) ? "" : cell;
 }
 
-/* A word that is no file's name would be taken for one, and the row for fitted. */
+/* Another word would be taken for a file's name, and the row for fitted. */
 static void check_used_in_fit(const struct csv_table *csv, int row, struct diag *diag)
 {
     const char *used = validate_used_in_fit(csv, row), *end = strstr(used, ": ");
@@ -157,7 +157,7 @@ static void check_used_in_fit(const struct csv_table *csv, int row, struct diag 
             used);
 }
 
-/* A run out of memory has no speed, which some write as 0. */
+/* A run out of memory has no speed; some tables write 0. */
 static double figure(const struct csv_table *csv, int row, const char *column, bool oom, struct diag *diag)
 {
     double value = 0;
@@ -168,7 +168,7 @@ static double figure(const struct csv_table *csv, int row, const char *column, b
     return value > 0 ? value : 0;
 }
 
-/* Of a row that is not simulated; the scenario tells what is wrong with the others'. */
+/* For a row that is not simulated; the errors of other rows come from the scenario. */
 static int64_t gpus_of(const struct csv_table *csv, int row)
 {
     double value = 0;

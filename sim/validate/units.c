@@ -1,10 +1,10 @@
-/* Figures that cannot be in the unit of their column: tokens of the whole job, milliseconds, GiB. */
+/* Finds figures that cannot be in the unit of their column: tokens of the whole job, milliseconds, GiB. */
 #include "validate/validate.h"
 
 #include <stddef.h>
 
-/* No run of a training loop worth publishing is so far from what its hardware could do; units are 1000 apart, jobs and
- * their GPUs 8 and more. Of peaks: fp8_mixed has twice the one that mfu is of. */
+/* No published training run is this far from what its hardware can do; a wrong unit is a factor of 1000, a job instead
+ * of a GPU a factor of 8 or more. fp8_mixed has twice the peak that mfu is of. */
 static const double FAR = 30, MOST_MFU = 2;
 
 static const struct {
