@@ -1,4 +1,4 @@
-/* Values of options that several commands have. A mistake is a usage error: it is told, and the program ends. */
+/* Values of options that several commands have. A mistake is a usage error: it is printed, and the program ends. */
 #ifndef FLOPCAST_CLI_ARGUMENTS_H
 #define FLOPCAST_CLI_ARGUMENTS_H
 
@@ -7,7 +7,7 @@
 #include <argp.h>
 
 /* Flags of struct argp_option, beside those of argp. An option may be given once; a list several times. Of OPTION_KEYS,
- * a list of KEY=VALUE, each key once, or once again behind an option with OPTION_NEXT. */
+ * a list of KEY=VALUE, each key once, or once more after an option with OPTION_NEXT. */
 enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 
 /* --wide, as .children of the struct argp of a command that prints tables (cli/table.h). */
@@ -15,7 +15,8 @@ extern const struct argp_child arguments_table[];
 /* The same with --jobs N, of a command that simulates several points. */
 extern const struct argp_child arguments_simulate[];
 
-/* argp_parse(), for all commands: what is given once too often is a usage error, not a silent choice of the last. */
+/* argp_parse(), for all commands: an option that is given too often is a usage error; the last one is not taken
+ * silently. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 
 /* A count from 1 to most; option without its dashes. */

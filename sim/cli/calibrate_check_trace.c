@@ -140,7 +140,7 @@ static const char *share(struct arena *arena, double seconds, double step_s)
     return step_s > 0 ? arena_printf(arena, "%.1f", 100 * seconds / step_s) : "-";
 }
 
-/* Columns of both sides, or of the measured one alone. */
+/* Columns of both sides, or only of the measured one. */
 static void two_sides(struct table *table, bool compared, const char *unit)
 {
     table_column(table, "measured", unit, false);

@@ -237,7 +237,7 @@ int calibrate_fit(int argc, char **argv)
             "flopcast_measure timed on it.\v"
             "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
             "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those of "
-            "its node file only with logs of one node. What they do not tell stays as it is.\n\n"
+            "its node file only with logs of one node. What they do not determine stays as it is.\n\n"
             "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
             "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER --out "
             "FOLDER. What is of kind fitted in its GPU file and stack profile is fitted again; what is assumed, where "

@@ -240,7 +240,7 @@ static void print_records(FILE *out, const struct predicted *rows, int n, enum r
     records_end(&records);
 }
 
-/* What binds, a line for sizes that follow each other and are alike. */
+/* The bounds, one line for neighbouring sizes of the same bound. */
 static void print_bounds(const struct predicted *rows, int n, struct arena *arena)
 {
     for (int i = 0, end; i < n; i = end) {
@@ -255,7 +255,7 @@ static void print_bounds(const struct predicted *rows, int n, struct arena *aren
     }
 }
 
-/* Where NCCL's own choice is not the best, of the size where that costs most. */
+/* If NCCL's choice is not the fastest: the size at which that costs most. */
 static void print_missed(
     const struct collective_command *command, const struct hw *hw, const struct predicted *rows, int n)
 {

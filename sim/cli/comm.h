@@ -13,7 +13,7 @@ struct comm_side {
 };
 
 /* A table of the collectives that take longest, at most `most` of them, and of those of any side; the first side's
- * order. One side alone has busbw and algorithm, too. */
+ * order. A table of one side also has busbw and algorithm. */
 void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena);
 
 #endif

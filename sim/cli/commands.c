@@ -116,7 +116,8 @@ static void print_settings(void)
     struct scenario defaults = scenario_default();
     puts("What a scenario can set, --set too, and 'sweep' by lists: the default (-: none), what it is, what is "
          "allowed.\n"
-         "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, but for images,\n"
+         "A scenario needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, unless it trains on "
+         "images,\n"
          "train.seq_len. Lists of one item of a sweep go together, items are crossed. So a whole one may be:\n");
     puts(example);
     config_print_reference(stdout, &scenario_table, &defaults);

@@ -1,4 +1,4 @@
-/* Private to cli: what is said of a comparison whose two sides are not known alike (scenario/evidence.h). */
+/* Private to cli: a remark on a comparison whose two sides rest on numbers of different kinds (scenario/evidence.h). */
 #ifndef FLOPCAST_CLI_EVIDENCE_H
 #define FLOPCAST_CLI_EVIDENCE_H
 
@@ -15,7 +15,7 @@ struct evidence_pair {
     const char *what;     /* "gpt2 DDP, batch 8, 16 GPUs"; NULL: stands above it */
 };
 
-/* A paragraph below a table, or (out is NULL) a warning in diag; nothing where no number of one side alone matters. */
+/* A paragraph below a table, or (out is NULL) a warning in diag. Nothing if no number of only one side matters. */
 void evidence_report(FILE *out, const struct evidence_pair *pair, struct source_pos at, struct diag *diag);
 
 /* The same of a set that sweeps its cluster: each topology beside the first one's, at the first point that ran and the

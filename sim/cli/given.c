@@ -18,16 +18,16 @@ enum status given_cluster(struct hw *hw, const struct hw_sources *sources, const
 {
     struct hw given = hw_nothing_given();
     struct config_origins origins = {0};
-    struct diag told = DIAG_INIT;
+    struct diag own = DIAG_INIT;
     for (int i = 0; i < n; i++)
-        read_one(&given, &list[i], &origins, arena, &told);
-    if (told.worst == STATUS_OK && n > 0) {
+        read_one(&given, &list[i], &origins, arena, &own);
+    if (own.worst == STATUS_OK && n > 0) {
         hw_override(hw, &given);
-        hw_check_given(hw, sources, &origins, &told);
+        hw_check_given(hw, sources, &origins, &own);
     }
     vec_free(&origins.list);
-    diag_merge(diag, &told);
-    return told.worst;
+    diag_merge(diag, &own);
+    return own.worst;
 }
 
 enum status given_gpu(struct hw_gpu *gpu, const struct hw_source *source, const struct scenario_override *list, int n,
@@ -35,19 +35,19 @@ enum status given_gpu(struct hw_gpu *gpu, const struct hw_source *source, const 
 {
     struct hw given = hw_nothing_given();
     struct config_origins origins = {0};
-    struct diag told = DIAG_INIT;
+    struct diag own = DIAG_INIT;
     for (int i = 0; i < n; i++) {
         if (strncmp(hw_override_path(list[i].key, arena), "cluster.", strlen("cluster.")) == 0)
-            diag_input(&told, (struct source_pos){.file = arena_printf(arena, "--set %s", list[i].key)},
+            diag_input(&own, (struct source_pos){.file = arena_printf(arena, "--set %s", list[i].key)},
                 "there is a GPU here and no cluster; set gpu.KEY, as in gpu.hbm_capacity=96GiB");
         else
-            read_one(&given, &list[i], &origins, arena, &told);
+            read_one(&given, &list[i], &origins, arena, &own);
     }
-    if (told.worst == STATUS_OK && n > 0) {
+    if (own.worst == STATUS_OK && n > 0) {
         hw_override_gpu(gpu, &given);
-        hw_check_given_gpu(gpu, source, &origins, &told);
+        hw_check_given_gpu(gpu, source, &origins, &own);
     }
     vec_free(&origins.list);
-    diag_merge(diag, &told);
-    return told.worst;
+    diag_merge(diag, &own);
+    return own.worst;
 }

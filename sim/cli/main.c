@@ -26,6 +26,6 @@ int main(int argc, char **argv)
     if (atexit(close_stdout) != 0)
         return CLI_WORLD;
     argp_err_exit_status = CLI_INPUT;
-    gsl_set_error_handler_off(); /* its default aborts; we read what functions return */
+    gsl_set_error_handler_off(); /* its default handler aborts; here return values are checked */
     return cli_main(argc, argv);
 }

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* A handler has no other way to say that it was called. */
+/* A handler may only set such a variable. */
 static volatile sig_atomic_t signal_seen;
 
 static void note(int signal_number)

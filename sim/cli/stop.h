@@ -1,6 +1,6 @@
 /* Ctrl-C while a run is stored: SIGINT, SIGTERM and SIGHUP end it after the points that are being simulated. The first
- * one is said on stderr and noted; the next one ends the program at once, as without this. A signal that was ignored
- * before (nohup) stays so. */
+ * signal is announced on stderr and noted; the next one ends the program at once, as by default. A signal that was
+ * ignored before (nohup) stays ignored. */
 #ifndef FLOPCAST_CLI_STOP_H
 #define FLOPCAST_CLI_STOP_H
 
@@ -9,8 +9,8 @@
 void stop_watch(void);
 bool stop_asked(void);
 
-/* Ends the program by the signal that asked, after its output is written: so does a shell see it (exit status 130 of
- * Ctrl-C, 143 of SIGTERM), and a loop of the shell ends, too. */
+/* Ends the program by the signal that asked, after its output is written: so a shell sees it (exit status 130 of
+ * Ctrl-C, 143 of SIGTERM), and a loop of the shell ends too. */
 void stop_leave(void);
 
 #endif

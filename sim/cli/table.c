@@ -55,7 +55,7 @@ static int wider(int width, const char *text)
     return n > width ? n : width;
 }
 
-/* Characters up to where a line may be broken: before a blank, or behind what joins words ("fsdp.", "limit_",
+/* Characters up to where a line may be broken: before a blank, or after what joins words ("fsdp.", "limit_",
  * "TFLOPS/", but not "tokens/" of "tokens/s"). */
 static int piece(const char *text)
 {
@@ -173,7 +173,7 @@ static int count_lines(const char *text, int width)
     return lines;
 }
 
-/* mark: of the cell. *blanks: those that the line owes, which nothing that is printed ends with. */
+/* mark: of the cell. *blanks: pending blanks, printed only before further text, so that no line ends in them. */
 static void print_text(const struct layout *layout, FILE *out, int c, const char *text, int n, char mark, int *blanks)
 {
     int width = layout->width[c];

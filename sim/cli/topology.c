@@ -49,7 +49,7 @@ static enum status find_kind(enum kind *kind, const char *path, int links, struc
     bool extending = *kind == GPU && config_find(root, "extends").doc;
     if (extending && !kind_by_keys(kind, root) && links > 0)
         status = hw_extended(&extends, FILES_HARDWARE, root, arena, diag);
-    if (extends && access(extends, R_OK) != 0) /* told here: of which kind it should be is not known */
+    if (extends && access(extends, R_OK) != 0) /* reported here, as its kind is not known */
         status = diag_input(diag, config_pos(config_find(root, "extends")), "cannot open '%s': %s%s", extends,
             strerror(errno), files_hint(arena, FILES_HARDWARE, extends));
     config_free(doc);

@@ -22,8 +22,7 @@ struct import {
 
 static const struct argp_option options[] = {
     {"out", KEY_OUT, "FILE", 0, "The node file (default: stdout)", 0},
-    {"gpu", KEY_GPU, "FILE", 0, "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not tell",
-        0},
+    {"gpu", KEY_GPU, "FILE", 0, "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not say", 0},
     {"name", KEY_NAME, "NAME", 0, "What the node is called (default: as the file)", 0},
     {0},
 };
@@ -117,7 +116,7 @@ static enum status choose_gpu(struct import *import, const struct topology_dump 
         import->gpu = files_own(&import->arena, arena_printf(&import->arena, "topologies/gpus/%s.yaml", known));
     else
         return diag_input(diag, (struct source_pos){.file = import->file},
-            "it does not tell which GPUs these are, or there is no file of them; give --gpu FILE, one of "
+            "it does not say which GPUs these are, or there is no file of them; give --gpu FILE, one of "
             "topologies/gpus or your own");
     return STATUS_OK;
 }

@@ -322,7 +322,7 @@ static void print_coverage(FILE *out, const struct validate_table *rows)
     arena_release(&arena);
 }
 
-/* What all rows together say the model leaves out, beside what the file says. */
+/* The discrepancy by all rows, beside that of the file. */
 static void print_discrepancy(FILE *out, const struct validate_table *rows, const struct discrepancy *filed)
 {
     fputs(
@@ -422,7 +422,7 @@ static bool has_batch(const struct validate_command *command, const struct valid
     return diag->n_errors == before;
 }
 
-/* A column by another name than ours is told alone; that nothing is left to compare then, here. */
+/* An unknown column is reported by the loader. Here: no column is left to compare. */
 static void warn_unmeasured(
     const struct validate_command *command, const struct validate_table *table, struct diag *diag)
 {
@@ -432,7 +432,7 @@ static void warn_unmeasured(
             "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
 }
 
-/* The base is every row's: what is wrong with it as a document is told once. */
+/* All rows share the base: an error of its document is reported once. */
 static void check_base(const struct validate_command *command, struct diag *diag)
 {
     struct config_doc *base = NULL;
@@ -450,7 +450,7 @@ static void validate(const struct validate_command *command, struct arena *arena
     bool *keep = choose(command, diag);
     if (diag->n_errors == 0 && command->samples > 0)
         scenario_uncertainty_load(&uncertainty, files_folder(arena), arena, diag);
-    /* A row that makes no scenario is told and reported with the others; so an error is no reason to stop from here. */
+    /* A row that makes no scenario is reported with the others, so from here an error does not end the command. */
     if (diag->n_errors == 0 && validate_load(&table, command->measurements, command->base, keep, diag) &&
         has_batch(command, &table, diag) &&
         (!command->db || store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {

@@ -34,7 +34,7 @@ static bool same(const struct config_field *field, const void *a, const void *b)
     case FIELD_NODE:
         break;
     }
-    return true; /* no value of its own */
+    return true; /* a section has no value */
 }
 
 bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b)

@@ -1,4 +1,4 @@
-/* What tells the points of a scenario apart: the options that are not the same in all of them. */
+/* The options that differ between points of a scenario. */
 #ifndef FLOPCAST_CLI_VARY_H
 #define FLOPCAST_CLI_VARY_H
 
@@ -23,10 +23,10 @@ void vary_find_all(struct vary *out, const struct scenario_set *sets, int n, str
 /* Without those that "t5-11b FULL_SHARD, batch 8" and a number of GPUs say. */
 void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct arena *arena);
 
-/* A point but for its GPUs: "t5-11b FULL_SHARD, batch 8, fsdp.limit_all_gathers false". vary: by vary_find_unnamed. */
+/* A point without its GPUs: "t5-11b FULL_SHARD, batch 8, fsdp.limit_all_gathers false". vary: by vary_find_unnamed. */
 const char *vary_name(const struct vary *vary, const struct scenario_point *point, struct arena *arena);
 
-/* Of a path the last two names, by which files of a sweep are told apart; else vary_text(). */
+/* Of a path the last two names, which distinguish the files of a sweep; else vary_text(). */
 const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena);
 
 /* "train.attention=flash; cluster.gpus=16": as --set takes them. */

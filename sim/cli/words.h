@@ -12,8 +12,8 @@ const char *words_counted(const struct model_shape *shape);
 /* The same for all points of a set: of several kinds "tokens, images" or "tokens, samples". */
 const char *words_counted_all(const struct scenario_set *set);
 
-/* The number with so many digits behind the point, with a sign before it where signs are wanted and where it does not
- * round to zero: "+1.50", "0.00". */
+/* The number with this many decimals. If signs are wanted and it does not round to zero, with its sign: "+1.50",
+ * "0.00". */
 const char *words_number(struct arena *arena, double value, int digits, bool sign);
 
 /* The text in lines of at most 100 characters. */
