@@ -176,7 +176,7 @@ static void correlations_are_what_the_sampler_reads(void **state)
 }
 
 /* Speeds that only runs beyond the horizon would have: the search ends where nothing has a speed. */
-static void what_rows_do_not_determine_is_told(void **state)
+static void what_rows_do_not_determine_is_reported(void **state)
 {
     (void)state;
     struct training_fit fit;
@@ -230,7 +230,7 @@ int main(void)
         cmocka_unit_test(rows_say_what_rests_on_them),
         cmocka_unit_test(covariance_of_filed_values),
         cmocka_unit_test(correlations_are_what_the_sampler_reads),
-        cmocka_unit_test(what_rows_do_not_determine_is_told),
+        cmocka_unit_test(what_rows_do_not_determine_is_reported),
         cmocka_unit_test(too_few_rows_determine_nothing),
         cmocka_unit_test(what_is_to_be_fitted_is_of_that_kind),
     };

@@ -38,7 +38,7 @@ static void list(
     hw_unlike(out, machines, gave, arena);
 }
 
-static void what_is_known_alike_is_not_told(void **state)
+static void what_is_known_alike_is_not_reported(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
@@ -129,7 +129,7 @@ static void own_clusters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_known_alike_is_not_told),
+        cmocka_unit_test(what_is_known_alike_is_not_reported),
         cmocka_unit_test(what_one_side_knows_goes_to_both),
         cmocka_unit_test(what_is_given_is_no_evidence),
         cmocka_unit_test(own_clusters),

@@ -124,7 +124,7 @@ static void a_cluster_of_extended_files(void **state)
     arena_release(&arena);
 }
 
-static void mistakes_are_told_in_their_file(void **state)
+static void mistakes_are_reported_in_their_file(void **state)
 {
     (void)state;
     put("base.yaml", "extends: " H100 "\nname: B\n\n\nmemory_sms: " SOURCED("100"));
@@ -198,7 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_differs_is_enough),
         cmocka_unit_test(a_cluster_of_extended_files),
-        cmocka_unit_test(mistakes_are_told_in_their_file),
+        cmocka_unit_test(mistakes_are_reported_in_their_file),
         cmocka_unit_test(a_fit_is_written_into_the_file_that_extends),
     };
     return cmocka_run_group_tests(tests, enter, leave);

@@ -77,7 +77,7 @@ static void config_json_defaults_are_those_of_transformers(void **state)
     arena_release(&arena);
 }
 
-static void mistakes_are_told_where_they_are(void **state)
+static void mistakes_are_reported_where_they_are(void **state)
 {
     (void)state;
     const struct {
@@ -280,7 +280,7 @@ static void windows_are_those_of_transformers(void **state)
     arena_release(&arena);
 }
 
-static void several_mistakes_are_told_at_once(void **state)
+static void several_mistakes_are_reported_at_once(void **state)
 {
     (void)state;
     struct arena arena = ARENA_INIT;
@@ -308,11 +308,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_follow_the_family),
         cmocka_unit_test(config_json_defaults_are_those_of_transformers),
-        cmocka_unit_test(mistakes_are_told_where_they_are),
+        cmocka_unit_test(mistakes_are_reported_where_they_are),
         cmocka_unit_test(a_family_that_is_not_modelled_is_never_taken_for_another),
         cmocka_unit_test(keys_that_nothing_reads_are_warned_of),
         cmocka_unit_test(windows_are_those_of_transformers),
-        cmocka_unit_test(several_mistakes_are_told_at_once),
+        cmocka_unit_test(several_mistakes_are_reported_at_once),
         cmocka_unit_test(a_missing_file_is_a_mistake_of_the_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

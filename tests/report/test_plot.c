@@ -138,7 +138,7 @@ static void failed_plot_leaves_the_old_picture(void **state)
     assert_int_equal(system("test -z \"$(ls | grep 'old.png.')\""), 0); /* no temporary file */
 }
 
-static void mistakes_are_told_where_they_stand(void **state)
+static void mistakes_are_reported_where_they_stand(void **state)
 {
     static const struct {
         const char *sql, *out, *says;
@@ -168,7 +168,7 @@ static void mistakes_are_told_where_they_stand(void **state)
     assert_non_null(strstr(diag.text, "there is no figure 'fgi'; there are: fig\n"));
 }
 
-static void missing_gnuplot_is_told_with_the_remedy(void **state)
+static void missing_gnuplot_is_reported_with_the_remedy(void **state)
 {
     struct diag diag;
     (void)state;
@@ -187,7 +187,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(draws_png_and_svg),
         cmocka_unit_test(kept_script_holds_the_data_and_draws_alone), cmocka_unit_test(texts_are_only_texts),
-        cmocka_unit_test(failed_plot_leaves_the_old_picture), cmocka_unit_test(mistakes_are_told_where_they_stand),
-        cmocka_unit_test(missing_gnuplot_is_told_with_the_remedy)};
+        cmocka_unit_test(failed_plot_leaves_the_old_picture), cmocka_unit_test(mistakes_are_reported_where_they_stand),
+        cmocka_unit_test(missing_gnuplot_is_reported_with_the_remedy)};
     return cmocka_run_group_tests(tests, set_up, leave_folder);
 }

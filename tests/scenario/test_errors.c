@@ -7,7 +7,7 @@ struct wrong {
     const char *message;
 };
 
-static void assert_told(const struct wrong *cases, size_t n)
+static void assert_reported(const struct wrong *cases, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         struct loaded *loaded = load_text(cases[i].text, &cases[i].override, cases[i].override.key != NULL);
@@ -57,7 +57,7 @@ static void sweeps(void **state)
         {BASE, {"train.micro_bath", "8"},
             "--set train.micro_bath: error: unknown key 'micro_bath' in 'train'; did you mean 'micro_batch'?\n"},
     };
-    assert_told(cases, sizeof cases / sizeof *cases);
+    assert_reported(cases, sizeof cases / sizeof *cases);
 }
 
 /* Megatron-LM's, torchtitan's, DeepSpeed's, InternEvo's spellings; in files at the key, in a sweep, in a section. */
@@ -210,7 +210,7 @@ static void points_that_make_no_sense(void **state)
             "x.yaml:4:22: error: 1048576 sequences of 16777216 tokens make a tensor of 4.7e+21 bytes; use a smaller "
             "batch or shorter sequences\n"},
     };
-    assert_told(cases, sizeof cases / sizeof *cases);
+    assert_reported(cases, sizeof cases / sizeof *cases);
 }
 
 static void groups_that_make_no_sense(void **state)
@@ -235,7 +235,7 @@ static void groups_that_make_no_sense(void **state)
             "x.yaml:6:20: error: groups of 12 GPUs in nodes of 8: some lie on more nodes than others, or have more "
             "GPUs on one node than on another, which is not simulated; take a divisor or a multiple of 8\n"},
     };
-    assert_told(cases, sizeof cases / sizeof *cases);
+    assert_reported(cases, sizeof cases / sizeof *cases);
 }
 
 /* V100 has no BF16. Which formats it has is the topology's business: they are not repeated here. */
@@ -306,7 +306,7 @@ static void published_figures(void **state)
             "scenario "
             "file\n"},
     };
-    assert_told(cases, sizeof cases / sizeof *cases);
+    assert_reported(cases, sizeof cases / sizeof *cases);
     struct loaded *loaded = load_text(BASE "published: {file: few.csv, figure: 1}\n", NULL, 0);
     assert_int_equal(loaded->diag.n_errors, 10);
     assert_non_null(strstr(loaded->diag.text, "few.csv: error: the published figures lack the column 'model'\n"));
@@ -314,7 +314,7 @@ static void published_figures(void **state)
 }
 
 /* All mistakes of a text come in one go. */
-static void every_mistake_is_told(void **state)
+static void every_mistake_is_reported(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text("name: x\nmodle: tiny.json\ntrain: {micro_batch: 0}\nsweep: 3\n", NULL, 0);
@@ -336,7 +336,7 @@ int main(void)
         cmocka_unit_test(precision_that_the_gpu_lacks),
         cmocka_unit_test(settings_that_nothing_reads),
         cmocka_unit_test(published_figures),
-        cmocka_unit_test(every_mistake_is_told),
+        cmocka_unit_test(every_mistake_is_reported),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }

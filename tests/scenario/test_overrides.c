@@ -136,7 +136,7 @@ static void a_slower_nic_makes_a_longer_step(void **state)
     unload(loaded);
 }
 
-static void mistakes_are_told_where_they_are_made(void **state)
+static void mistakes_are_reported_where_they_are_made(void **state)
 {
     (void)state;
     static const struct {
@@ -188,7 +188,7 @@ int main(void)
         cmocka_unit_test(what_is_derived_follows),
         cmocka_unit_test(a_given_number_outranks_the_stacks),
         cmocka_unit_test(a_slower_nic_makes_a_longer_step),
-        cmocka_unit_test(mistakes_are_told_where_they_are_made),
+        cmocka_unit_test(mistakes_are_reported_where_they_are_made),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
 }

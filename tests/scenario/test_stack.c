@@ -118,7 +118,7 @@ static void a_sweep_compares_stacks(void **state)
     unload(loaded);
 }
 
-static void mistakes_are_told_where_they_stand(void **state)
+static void mistakes_are_reported_where_they_stand(void **state)
 {
     (void)state;
     write_text("stack.yaml", "name: x\nrates:\n  Hoper:\n    gemm_sustained: {value: 1.2, kind: assumed, source: t}\n"
@@ -171,7 +171,7 @@ int main(void)
         cmocka_unit_test(a_stack_replaces_what_it_names),
         cmocka_unit_test(settings_give_way_to_the_scenarios),
         cmocka_unit_test(a_sweep_compares_stacks),
-        cmocka_unit_test(mistakes_are_told_where_they_stand),
+        cmocka_unit_test(mistakes_are_reported_where_they_stand),
         cmocka_unit_test(what_is_borrowed_follows_the_fit),
     };
     return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);

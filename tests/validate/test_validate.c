@@ -120,7 +120,7 @@ static void a_fit_is_a_file(void **state)
 }
 
 /* The tokens of a job of 8 GPUs, milliseconds, GiB: told where they stand, with what the column is in. */
-static void figures_in_another_unit_are_told(void **state)
+static void figures_in_another_unit_are_reported(void **state)
 {
     (void)state;
     static const char head[] =
@@ -343,7 +343,7 @@ int main(void)
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_fit_is_a_file),
-        cmocka_unit_test(figures_in_another_unit_are_told),
+        cmocka_unit_test(figures_in_another_unit_are_reported),
         cmocka_unit_test(a_summary_counts_what_can_be_compared),
         cmocka_unit_test(a_summary_by_hand),
         cmocka_unit_test(a_column_of_ones_own_is_warned_of),
