@@ -95,7 +95,7 @@ static void update_now(struct ddp *ddp, int tensor)
 {
     struct emit *emit = ddp->emit;
     const struct model_tensor *at = &emit->model->tensors[tensor];
-    if (emit->gpus > 1)
+    if (emit_degree(emit, AXES_DP) > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE,
             collective(ddp, arena_printf(emit->arena, "%s/all_reduce", at->name), COLL_ALL_REDUCE,
                 (double)(at->numel * emit->master_bytes)));
@@ -219,7 +219,7 @@ static void setup_single_device(void *self, struct emit *emit)
     ddp->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
     ddp->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
-    ddp->group = plan_group(&emit->builder, "world", emit->gpus, 1);
+    ddp->group = emit_group(emit, "world", AXES_DP);
     setup_memory(ddp);
 }
 

@@ -53,6 +53,16 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
     return is_nf4(emit, tensor) ? llround(model_nf4_bytes(tensor->numel)) : tensor->numel * emit->param_bytes;
 }
 
+int emit_group(struct emit *emit, const char *name, unsigned axes)
+{
+    return plan_group_of(&emit->builder, name, mesh_group(&emit->builder.plan->mesh, axes));
+}
+
+int emit_degree(const struct emit *emit, unsigned axes)
+{
+    return mesh_group(&emit->builder.plan->mesh, axes).size;
+}
+
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
@@ -102,9 +112,9 @@ static void launch(struct emit *emit, const struct model_segment *at, const stru
         return;
     enum plan_stream stream = emit->exchange_stream;
     plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    emit->exchange = plan_collective(&emit->builder, stream, arena_printf(emit->arena, "%s/all_to_all", name),
-        COLL_ALL_TO_ALL, kernel->exchange_bytes, plan_group(&emit->builder, "world", emit->gpus, 1),
-        emit->options->host.collective_issue_s);
+    emit->exchange =
+        plan_collective(&emit->builder, stream, arena_printf(emit->arena, "%s/all_to_all", name), COLL_ALL_TO_ALL,
+            kernel->exchange_bytes, emit_group(emit, "world", AXES_DP), emit->options->host.collective_issue_s);
 }
 
 static void forward_kernel(struct emit *emit, const struct model_segment *at, const struct model_kernel *kernel)

@@ -7,6 +7,7 @@
 #ifndef FLOPCAST_STRATEGY_EMIT_H
 #define FLOPCAST_STRATEGY_EMIT_H
 
+#include "mesh/mesh.h"
 #include "strategy/schedule.h"
 #include "strategy/strategy.h"
 
@@ -19,6 +20,8 @@ struct data_parallel {
     /* As results call it: label, or by its options. */
     const char *label, *(*label_of)(const struct strategy_options *);
     bool clips_by_option; /* see strategy_clips_by_option() */
+    /* How many of a job's ranks share one copy of what is sharded, AXIS_DP_SHARD of the mesh; NULL: each has all. */
+    int (*shard_ranks)(const struct strategy_options *, const struct hw *, int ranks);
     /* What is there for the whole run; what is left over from the step before. */
     void (*setup)(void *self, struct emit *emit);
     void (*step_begins)(void *self);
@@ -53,7 +56,6 @@ struct emit {
     const struct model *model; /* with its adapters */
     const struct hw *hw;
     struct arena *arena;
-    int gpus;
     const struct data_parallel *hooks;
     void *state;                    /* theirs */
     struct model_workload workload; /* of the micro-batch that is emitted */
@@ -93,6 +95,10 @@ void emit_forward(struct emit *emit, int segment);
  * segment kept, and the output of the segment before it, is freed; the gradient of that output goes to the segment
  * before. */
 void emit_backward(struct emit *emit, int segment);
+
+/* The group of the ranks that differ in these axes, and how many they are. */
+int emit_group(struct emit *emit, const char *name, unsigned axes);
+int emit_degree(const struct emit *emit, unsigned axes);
 
 /* The model's outputs go out of scope: past_key_values are freed. */
 void emit_drop_outputs(struct emit *emit);

@@ -304,18 +304,13 @@ static void grad_ready(void *self, int tensor)
 static void setup_groups(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
-    int strategy = fsdp->options->sharding_strategy;
-    bool hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
-    int64_t group =
-        fsdp->options->sharding_group_size ? fsdp->options->sharding_group_size : hw_gpus_per_node(emit->hw);
-    fsdp->shard_ranks = strategy == NO_SHARD ? 1 : hybrid && group < emit->gpus ? group : emit->gpus;
-    fsdp->replicas = emit->gpus / fsdp->shard_ranks;
+    fsdp->shard_ranks = emit_degree(emit, 1 << AXIS_DP_SHARD);
+    fsdp->replicas = emit_degree(emit, 1 << AXIS_DP_REPLICATE);
     if (fsdp_shards(fsdp))
         emit->norm_group = fsdp->shard_group =
-            plan_group(&emit->builder, fsdp->replicas > 1 ? "shard" : "world", (int)fsdp->shard_ranks, 1);
+            emit_group(emit, fsdp->replicas > 1 ? "shard" : "world", 1 << AXIS_DP_SHARD);
     if (fsdp->replicas > 1 || !fsdp_shards(fsdp))
-        fsdp->replicate_group = plan_group(
-            &emit->builder, fsdp_shards(fsdp) ? "replicate" : "world", (int)fsdp->replicas, (int)fsdp->shard_ranks);
+        fsdp->replicate_group = emit_group(emit, fsdp_shards(fsdp) ? "replicate" : "world", 1 << AXIS_DP_REPLICATE);
     /* TorchRec and FSDP share the default process group, hence a NCCL stream, unless FSDP makes groups of its own. With
      * those the exchange takes the stream of the replicas, which PyTorch would leave alone. */
     if (fsdp->replicas > 1 && fsdp_shards(fsdp))
@@ -405,8 +400,17 @@ static const char *label_of(const struct strategy_options *options)
     return sharding_strategy_names[options->fsdp.sharding_strategy];
 }
 
+static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+{
+    int strategy = options->fsdp.sharding_strategy;
+    bool hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
+    int64_t group = options->fsdp.sharding_group_size ? options->fsdp.sharding_group_size : hw_gpus_per_node(hw);
+    return strategy == NO_SHARD ? 1 : hybrid && group < ranks ? (int)group : ranks;
+}
+
 const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
     .label_of = label_of,
+    .shard_ranks = shard_ranks,
     .clips_by_option = true,
     .setup = setup,
     .before_forward = before_forward,

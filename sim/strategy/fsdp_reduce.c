@@ -10,7 +10,7 @@ struct division {
 
 static struct division division_of(const struct fsdp *fsdp)
 {
-    int ranks = fsdp->emit->builder.plan->mesh.ranks, factor = 1;
+    int ranks = (int)(fsdp->shard_ranks * fsdp->replicas), factor = 1;
     while (ranks % factor == 0 && ranks / factor > factor)
         factor *= 2;
     bool divides = !fsdp_by_parameter(fsdp);

@@ -20,6 +20,7 @@
 struct internevo {
     struct emit *emit;
     const struct internevo_options *options;
+    int ranks;           /* all */
     int world, zero1;    /* groups */
     int *segment;        /* by tensor: whose backward pass completes its gradient */
     int *owner;          /* by tensor */
@@ -96,7 +97,7 @@ static void broadcast_weights(struct internevo *self)
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
     builder->phase = PHASE_OPTIMIZER;
-    if (emit->gpus > 1)
+    if (self->ranks > 1)
         plan_stream_wait(builder, STREAM_COMM, EMIT_LAST_STEP);
     for (int r = 0; r < self->n_owners; r++)
         self->arrivals[r] =
@@ -160,7 +161,7 @@ static void grad_ready(void *context, int tensor)
     if (!self->emit->on_first)
         emit_stream_kernel(self->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
             arena_printf(self->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
-    if (self->emit->gpus == 1 || !self->emit->on_last)
+    if (self->ranks == 1 || !self->emit->on_last)
         return;
     if (self->bucket_elements + at->numel > self->options->reduce_bucket_size)
         send_bucket(self);
@@ -203,22 +204,23 @@ static void setup(void *context, struct emit *emit)
 {
     struct internevo *self = context;
     int n = emit->model->n_tensors;
-    int ranks = (int)internevo_zero1_size(&emit->options->internevo, emit->gpus);
+    int owners = emit_degree(emit, 1 << AXIS_DP_SHARD);
     *self = (struct internevo){.emit = emit,
         .options = &emit->options->internevo,
-        .world = plan_group(&emit->builder, "world", emit->gpus, 1),
-        .zero1 = plan_group(&emit->builder, "zero1", ranks, 1),
+        .ranks = emit_degree(emit, AXES_DP),
+        .world = emit_group(emit, "world", AXES_DP),
+        .zero1 = emit_group(emit, "zero1", 1 << AXIS_DP_SHARD),
         .segment = ARENA_ARRAY(emit->arena, int, n),
         .owner = ARENA_ARRAY(emit->arena, int, n),
-        .owned = ARENA_ARRAY(emit->arena, int64_t, ranks),
-        .arrivals = ARENA_ARRAY(emit->arena, plan_wait, ranks),
+        .owned = ARENA_ARRAY(emit->arena, int64_t, owners),
+        .arrivals = ARENA_ARRAY(emit->arena, plan_wait, owners),
         .grads = ARENA_ARRAY(emit->arena, int, n),
         .reduced = PLAN_NO_OP};
     find_segments(self);
     if (self->options->overlap_sync_param)
-        share_in_order(self, ranks);
+        share_in_order(self, owners);
     else
-        share_by_size(self, ranks);
+        share_by_size(self, owners);
     setup_memory(self);
     broadcast_weights(self);
 }
@@ -238,8 +240,15 @@ static void step_ends(void *context)
     emit_link_steps(self->emit, plan_last_op(&self->emit->builder, STREAM_COMPUTE));
 }
 
+static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+{
+    (void)hw;
+    return (int)internevo_zero1_size(&options->internevo, ranks);
+}
+
 const struct data_parallel internevo_hooks = {.state_size = sizeof(struct internevo),
     .label = "hybrid ZeRO-1",
+    .shard_ranks = shard_ranks,
     .setup = setup,
     .step_begins = step_begins,
     .before_forward = before_forward,

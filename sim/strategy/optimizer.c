@@ -340,7 +340,8 @@ static double step_bytes(const struct emit *emit, struct optimizer_tensor tensor
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op)
 {
     double bytes = 0;
-    int sharers = hw_ranks_of_node(emit->hw, emit->gpus), clipped = clips(emit) ? 1 + 2 : 0; /* norm; scale in place */
+    int sharers = hw_ranks_of_node(emit->hw, emit->builder.plan->mesh.ranks),
+        clipped = clips(emit) ? 1 + 2 : 0; /* norm; scale in place */
     for (int i = 0; i < n; i++)
         bytes += step_bytes(emit, tensors[i], in_one) +
                  (double)(clipped * tensors[i].rows * tensors[i].cols * emit->step_bytes);

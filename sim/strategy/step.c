@@ -4,12 +4,13 @@
 /* This rank's tables of embeddings, which no strategy touches. */
 static void keep_tables(struct emit *emit)
 {
-    int64_t bytes = model_table_bytes(&emit->model->shape, emit->gpus);
+    int ranks = emit_degree(emit, AXES_DP);
+    int64_t bytes = model_table_bytes(&emit->model->shape, ranks);
     if (bytes == 0)
         return;
     plan_keep(&emit->builder, "tables", bytes, HBM_PARAMETERS);
-    plan_keep(&emit->builder, "tables/rowwise_adagrad", model_table_state_bytes(&emit->model->shape, emit->gpus),
-        HBM_OPTIMIZER);
+    plan_keep(
+        &emit->builder, "tables/rowwise_adagrad", model_table_state_bytes(&emit->model->shape, ranks), HBM_OPTIMIZER);
 }
 
 /* A step begins when its batch, made during the step before, is handed over; then the host begins with the next. */
@@ -21,7 +22,9 @@ static void load_batch(struct emit *emit, int64_t batch)
         emit->options->host.kernel_issue_s);
     plan_stream_wait(&emit->builder, STREAM_LOADER, handed_over);
     plan_kernel(&emit->builder, STREAM_LOADER, "data_loader",
-        (struct kernel_work){.kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->gpus)}, 0);
+        (struct kernel_work){
+            .kind = KERNEL_DECODE, .m = batch, .batch = hw_ranks_of_node(emit->hw, emit->builder.plan->mesh.ranks)},
+        0);
 }
 
 /* The segments of a micro-batch, of which nothing is saved yet. */
@@ -45,13 +48,13 @@ static void set_precision(struct emit *emit, int precision)
     emit->param_bytes = element.param;
 }
 
-static void step_begins(struct emit *emit, struct plan *plan)
+static void step_begins(struct emit *emit, struct plan *plan, const struct mesh *mesh)
 {
     const struct train_options *train = &emit->options->train;
     int64_t batch = train->device_batch > 0 ? train->device_batch : train->micro_batch * train->grad_accum;
     emit->micro_batches = (int)strategy_micro_steps(train);
     emit->last_micro_batch = batch - (emit->micro_batches - 1) * train->micro_batch;
-    plan_begin(&emit->builder, plan, emit->gpus);
+    plan_begin_programs(&emit->builder, plan, mesh, AXIS_PP);
     keep_tables(emit);
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host(&emit->builder, "step_pause", emit->hw->gpu.step_pause.value);
@@ -81,8 +84,8 @@ static void step_ends(struct emit *emit)
             program->hardware_flop += work->flop;
     }
     /* so far of one rank */
-    plan->tokens *= emit->gpus;
-    plan->samples *= emit->gpus;
+    plan->tokens *= emit_degree(emit, AXES_DP);
+    plan->samples *= emit_degree(emit, AXES_DP);
     plan_end(&emit->builder);
     index_free(&emit->names);
     vec_free(&emit->made);
@@ -162,14 +165,14 @@ void emit_step(struct plan *plan, const struct strategy_options *options, const 
         .model = adapted,
         .hw = hw,
         .arena = arena,
-        .gpus = gpus,
         .hooks = hooks,
         .state = arena_alloc(arena, hooks->state_size),
         .workload = strategy_workload(options, adapted),
         .exchange_stream = STREAM_COMM,
         .norm_group = PLAN_NO_OP};
     set_precision(&emit, options->train.precision);
-    step_begins(&emit, plan);
+    struct mesh mesh = mesh_data_parallel(gpus, strategy_shard_ranks(options, hw, gpus));
+    step_begins(&emit, plan, &mesh);
     hooks->setup(emit.state, &emit);
     plan_host(&emit.builder, "step", options->host.step_s);
     call(&emit, hooks->step_begins);

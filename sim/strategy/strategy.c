@@ -73,6 +73,12 @@ const char *strategy_label(const struct strategy_options *options)
     return strategy->label ? strategy->label : strategy->label_of(options);
 }
 
+int strategy_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+{
+    const struct data_parallel *strategy = strategies[options->kind];
+    return strategy->shard_ranks ? strategy->shard_ranks(options, hw, ranks) : 1;
+}
+
 bool strategy_clips_by_option(const struct strategy_options *options)
 {
     return strategies[options->kind]->clips_by_option;

@@ -157,6 +157,9 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
+/* How many of a job's ranks share one copy of what is sharded. It may not divide them: strategy_check() refuses that.
+ */
+int strategy_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks);
 /* Whether train.clip_grad_norm decides, as with torch.nn.utils.clip_grad_norm_; else the strategy always computes the
  * norm. */
 bool strategy_clips_by_option(const struct strategy_options *options);

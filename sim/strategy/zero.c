@@ -35,7 +35,7 @@ static int cut_gradients(struct zero *zero, int64_t elements, int n)
 {
     struct emit *emit = zero->emit;
     int64_t bytes = elements * emit->param_bytes;
-    bool blocks = zero_blocks(zero), joins = blocks || n > 1 || elements % emit->gpus != 0;
+    bool blocks = zero_blocks(zero), joins = blocks || n > 1 || elements % zero->ranks != 0;
     int joined = PLAN_NO_OP;
     plan_host(&emit->builder, "reduce_scatter/slices", zero_loop_s(zero, n, blocks ? n : 0));
     plan_stream_wait(&emit->builder, STREAM_POST, plan_last_op(&emit->builder, STREAM_COMPUTE));
@@ -78,7 +78,7 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
     double bytes = (double)(elements * emit->param_bytes);
     bool sharded = zero->options->stage == 3, all = !sharded && zero->options->use_multi_rank_bucket_allreduce;
     int joined = PLAN_NO_OP;
-    if (emit->gpus > 1)
+    if (zero->ranks > 1)
         joined = sharded ? cut_gradients(zero, elements, n) : divide_bucket(zero, elements);
     const char *name =
         arena_printf(emit->arena, all ? "bucket.%d/all_reduce" : "bucket.%d/reduce_scatter", zero->buckets++);
@@ -87,7 +87,7 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
     if (op != PLAN_NO_OP && !sharded) {
         plan_stream_wait(builder, STREAM_POST, op);
         emit_stream_kernel(
-            emit, STREAM_POST, KERNEL_COPY, "average_tensor/copy_owned", bytes / emit->gpus, bytes / emit->gpus);
+            emit, STREAM_POST, KERNEL_COPY, "average_tensor/copy_owned", bytes / zero->ranks, bytes / zero->ranks);
         op = plan_last_op(builder, STREAM_POST);
     }
     plan_free(builder, joined, sharded ? op : PLAN_NO_OP);
@@ -97,7 +97,7 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
         plan_stream_wait(builder, STREAM_COMPUTE, op);
     if (zero->options->offload_optimizer) {
         plan_stream_wait(builder, STREAM_POST, op != PLAN_NO_OP ? op : plan_last_op(builder, STREAM_COMPUTE));
-        emit_host_copy(emit, STREAM_POST, "owned_grads/device_to_host", bytes / emit->gpus);
+        emit_host_copy(emit, STREAM_POST, "owned_grads/device_to_host", bytes / zero->ranks);
     }
     return op;
 }
@@ -173,14 +173,13 @@ static bool has_hooks(const struct zero *zero)
  * nothing to reduce. */
 static bool adds_whole_gradients(const struct zero *zero)
 {
-    return zero->options->stage == 1 || (zero->emit->gpus == 1 && !zero->options->offload_optimizer);
+    return zero->options->stage == 1 || (zero->ranks == 1 && !zero->options->offload_optimizer);
 }
 
 /* This micro-batch's gradients, unless they wait for those of the next. */
 static bool reduces(const struct zero *zero)
 {
-    return (zero->emit->gpus > 1 || zero->options->offload_optimizer) &&
-           (zero->options->stage > 1 || zero->emit->on_last);
+    return (zero->ranks > 1 || zero->options->offload_optimizer) && (zero->options->stage > 1 || zero->emit->on_last);
 }
 
 static void grad_ready(void *self, int tensor)
@@ -240,7 +239,7 @@ static void grad_norm(struct zero *zero)
     int trained = 0;
     for (int t = 0; t < emit->model->n_tensors; t++)
         trained += !emit->model->tensors[t].frozen;
-    int n = zero->options->stage == 3 ? trained : (trained + emit->gpus - 1) / emit->gpus;
+    int n = zero->options->stage == 3 ? trained : (trained + zero->ranks - 1) / zero->ranks;
     double numel = (double)zero->owned / n, wide = numel * (double)sizeof(double);
     for (int i = 0; i < n; i++) {
         emit_stream_kernel(
@@ -294,7 +293,7 @@ static void setup_memory(struct zero *zero)
 {
     struct emit *emit = zero->emit;
     struct plan_builder *builder = &emit->builder;
-    int64_t n = emit->gpus, whole = 0, sharded = 0;
+    int64_t n = zero->ranks, whole = 0, sharded = 0;
     for (int t = 0; t < emit->model->n_tensors; t++) {
         zero->grads[t] = PLAN_NO_OP;
         zero->weights[t] = (struct gathered){PLAN_NO_OP, PLAN_NO_OP};
@@ -318,7 +317,8 @@ static void setup(void *self, struct emit *emit)
     const struct zero_options *options = &emit->options->zero;
     *zero = (struct zero){.emit = emit,
         .options = options,
-        .group = plan_group(&emit->builder, "world", emit->gpus, 1),
+        .group = emit_group(emit, "world", 1 << AXIS_DP_SHARD),
+        .ranks = emit_degree(emit, 1 << AXIS_DP_SHARD),
         .overlaps =
             options->overlap_comm == OVERLAP_TRUE || (options->overlap_comm == OVERLAP_NULL && options->stage == 3),
         .grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors),
@@ -331,7 +331,7 @@ static void setup(void *self, struct emit *emit)
 static void step_begins(void *self)
 {
     struct zero *zero = self;
-    if (zero->emit->gpus > 1)
+    if (zero->ranks > 1)
         plan_stream_wait(
             &zero->emit->builder, zero->options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
 }
@@ -370,7 +370,7 @@ static void step_ends(void *self)
         device_step(zero);
     if (zero->options->stage < 3)
         gather_weights(zero);
-    else if (emit->gpus > 1)
+    else if (zero->ranks > 1)
         zero_gather_whole(zero);
     for (int t = 0; t < emit->model->n_tensors; t++) {
         plan_free(builder, zero->grads[t], PLAN_NO_OP);
@@ -388,8 +388,16 @@ static const char *label_of(const struct strategy_options *options)
     return labels[options->zero.stage];
 }
 
+static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
+{
+    (void)options;
+    (void)hw;
+    return ranks;
+}
+
 const struct data_parallel zero_hooks = {.state_size = sizeof(struct zero),
     .label_of = label_of,
+    .shard_ranks = shard_ranks,
     .setup = setup,
     .step_begins = step_begins,
     .forward_begins = forward_begins,

@@ -23,8 +23,8 @@ struct ongoing {
 struct zero {
     struct emit *emit;
     const struct zero_options *options;
-    int group;
-    int64_t owned; /* elements of this rank's part of everything */
+    int group, ranks; /* all ranks */
+    int64_t owned;    /* elements of this rank's part of everything */
     bool overlaps;
     int *grads;              /* by tensor: buffer */
     int64_t bucket_elements; /* in the bucket that is filling */

@@ -14,7 +14,7 @@
 
 bool zero_persists(const struct zero *zero, int tensor)
 {
-    return zero->options->stage < 3 || zero->emit->gpus == 1 ||
+    return zero->options->stage < 3 || zero->ranks == 1 ||
            zero->emit->model->tensors[tensor].numel < zero->options->stage3_param_persistence_threshold;
 }
 
@@ -26,7 +26,7 @@ int64_t zero_weight_bytes(const struct zero *zero, int tensor)
 double zero_loop_s(const struct zero *zero, double views, double copies)
 {
     const struct host_options *host = &zero->emit->options->host;
-    return zero->emit->gpus * (views * host->view_s + copies * host->backward_issue_s);
+    return zero->ranks * (views * host->view_s + copies * host->backward_issue_s);
 }
 
 bool zero_blocks(const struct zero *zero)

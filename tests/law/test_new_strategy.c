@@ -53,7 +53,7 @@ static void step_ends(void *self)
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     plan_stream_wait(builder, STREAM_COMPUTE,
         plan_collective(builder, STREAM_COMM, "gradients/all_reduce", COLL_ALL_REDUCE,
-            (double)(emit->model->params * emit->master_bytes), plan_group(builder, "world", emit->gpus, 1),
+            (double)(emit->model->params * emit->master_bytes), emit_group(emit, "world", AXES_DP),
             emit->options->host.collective_issue_s));
     emit_first_state(emit, toy->tensors, emit->model->n_tensors);
     emit_optimizer(emit, toy->tensors, emit->model->n_tensors);
