@@ -26,6 +26,8 @@ struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)
 {
     BUG_IF(group.size < 1 || group.stride < 1 || gpus_per_node < 1, "group of %d ranks, stride %d", group.size,
         group.stride);
+    if (group.first % gpus_per_node + (group.size - 1) * group.stride < gpus_per_node)
+        return (struct coll_shape){group.size, 1, group.size};
     int per_node = group.stride >= gpus_per_node ? 1 : gpus_per_node / group.stride;
     if (per_node > group.size)
         per_node = group.size;

@@ -6,31 +6,26 @@
  * in vain. */
 #include "exec/state.h"
 
-static int kernel_at(const struct rank *rank, int32_t position)
-{
-    return op_of(rank, queue_op(rank, STREAM_COMPUTE, position))->index;
-}
-
 static void find_kernels(struct sim *sim, int rank_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[STREAM_COMPUTE];
     struct ahead *ahead = &rank->ahead;
-    int32_t left = queue_length(rank, STREAM_COMPUTE) - 1 - queue->position;
+    int32_t left = queue->n_ops - 1 - queue->position;
     ahead->n = ahead->at = ahead->event = 0;
     if (sim->options->one_by_one || tracing(sim, rank_index, STREAM_COMPUTE))
         return;
-    int32_t number = queue_op(rank, STREAM_COMPUTE, queue->position);
+    int32_t number = queue->ops[queue->position];
     ps_t now = queue->end;
     while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !rank->tables->awaited[number]) {
-        number = queue_op(rank, STREAM_COMPUTE, queue->position + ahead->n + 1);
+        number = queue->ops[queue->position + ahead->n + 1];
         const struct plan_op *op = op_of(rank, number);
         if (host_issue_time(rank, queue->step, number) > now || !waits_satisfied(rank, op, queue->step))
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
         kernel->jitter = queue_draw_jitter(sim, queue);
-        kernel->duration_ps = queue_kernel_ps(sim, rank, op->index, false, kernel->jitter);
+        kernel->duration_ps = queue_kernel_ps(sim, rank, op->index, kernel->jitter);
         kernel->end = now += ps_round(kernel->duration_ps);
     }
 }
@@ -65,7 +60,7 @@ static void begin_next(struct sim *sim, struct rank *rank)
     queue->spent_ps = 0;
     queue->jitter = next->jitter;
     queue->duration_ps = next->duration_ps;
-    queue->alone_ps = ps_round(queue_kernel_ps(sim, rank, kernel_at(rank, queue->position), true, next->jitter));
+    queue->alone_ps = ps_round(queue_isolated_ps(sim, rank, queue_op(rank, queue)->index, next->jitter));
 }
 
 void ahead_settle(struct sim *sim, int rank_index)

@@ -115,7 +115,11 @@ static void setup_programs(struct sim *sim)
 {
     sim->tables = ARENA_ARRAY(sim->arena, struct program_tables, sim->plan->n_programs);
     for (int p = 0; p < sim->plan->n_programs; p++) {
-        sim->tables[p].program = &sim->plan->programs[p];
+        const struct plan_program *program = &sim->plan->programs[p];
+        sim->tables[p].program = program;
+        sim->tables[p].ops = program->ops.at;
+        sim->tables[p].waits = program->waits.at;
+        sim->tables[p].n_ops = program->ops.n;
         setup_host(sim, &sim->tables[p]);
         setup_meetings(sim, &sim->tables[p]);
     }
@@ -141,10 +145,13 @@ static void setup_rank(struct sim *sim, int r, double off)
     rank->drawn_speed = fmax(SLOWEST_SPEED, 1 + off);
     rank->share = slow_gpus_share(&sim->slow, rank->number, 0);
     rank->speed = rank->drawn_speed * rank->share;
-    rank->memory_slowdown = 1;
+    rank->memory_slowdown = rank->slowdown = 1;
+    rank->compute_s = sim->sm_states.at[0].compute_s;
     rank->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_queues);
-    for (int q = 0; q < sim->n_queues; q++)
-        rank->queues[q].noise = queue_noise(sim, r, q);
+    for (int q = 0; q < sim->n_queues; q++) {
+        const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
+        rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, r, q)};
+    }
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)r);
 }
 
@@ -205,11 +212,12 @@ static void check_ended(const struct sim *sim)
     for (int r = 0; r < sim->n_ranks; r++)
         for (int q = 0; q < sim->n_queues; q++) {
             const struct rank *rank = &sim->ranks[r];
-            if (queue_length(rank, q) == 0 || rank->queues[q].step == sim->total_steps)
+            const struct queue *queue = &rank->queues[q];
+            if (queue->n_ops == 0 || queue->step == sim->total_steps)
                 continue;
-            int32_t op = queue_op(rank, q, rank->queues[q].position);
             fprintf(stderr, "flopcast: rank %d: queue %s stands before op %d (%s) of step %d, state %d\n", rank->number,
-                sim->plan->queues.at[q].name, op, op_of(rank, op)->name, rank->queues[q].step, rank->queues[q].state);
+                sim->plan->queues.at[q].name, queue->ops[queue->position], queue_op(rank, queue)->name, queue->step,
+                queue->state);
         }
     BUG_IF(true, "deadlock; the host of rank 0 is before op %d of step %d, state %d", sim->ranks[0].host_end,
         sim->ranks[0].host_step, sim->ranks[0].host_state);

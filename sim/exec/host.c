@@ -17,7 +17,7 @@ ps_t host_issue_time(const struct rank *rank, int32_t step, int32_t op)
 /* Launches that the GPU has not finished when the host is before an op of its step. */
 static int64_t outstanding(const struct rank *rank, int32_t op)
 {
-    int32_t n = rank->tables->program->ops.n;
+    int32_t n = rank->tables->n_ops;
     return (int64_t)rank->host_step * rank->tables->launches[n] + rank->tables->launches[op] - rank->done;
 }
 
@@ -114,7 +114,7 @@ static void retry_when_drained(struct sim *sim, int rank_index)
 /* The op after `at` touches memory, too, and the host comes to it at the same instant. */
 static bool goes_on(const struct rank *rank, int32_t at)
 {
-    return at + 1 < rank->tables->program->ops.n && plan_op_is_memory(op_of(rank, at + 1)) &&
+    return at + 1 < rank->tables->n_ops && plan_op_is_memory(op_of(rank, at + 1)) &&
            rank->tables->host_prefix_s[at + 1] == rank->tables->host_prefix_s[at];
 }
 
@@ -153,7 +153,7 @@ void host_check(struct sim *sim, int rank_index)
     if (rank->host_state != HOST_BLOCKED)
         return;
     const struct plan_op *op = op_of(rank, rank->host_end);
-    if (!wait_satisfied(rank, rank->tables->program->waits.at[op->first_wait], rank->host_step))
+    if (!wait_satisfied(rank, rank->tables->waits[op->first_wait], rank->host_step))
         return;
     trace_host_segment(sim, rank_index, HOST_WAITS, sim->engine.now);
     begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);
@@ -166,7 +166,7 @@ void host_on_event(void *self, const struct event *event)
     struct rank *rank = &sim->ranks[rank_index];
     int32_t at = rank->host_end;
     ahead_settle(sim, rank_index);
-    if (at == rank->tables->program->ops.n) {
+    if (at == rank->tables->n_ops) {
         trace_host_segment(sim, rank_index, HOST_WORK, sim->engine.now);
         if (rank->host_step + 1 == sim->total_steps) {
             rank->host_state = HOST_DONE;

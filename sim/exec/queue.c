@@ -3,35 +3,6 @@
 
 #include <math.h>
 
-bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
-{
-    if (wait & PLAN_PREVIOUS_STEP)
-        step--;
-    const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
-    return rank->queues[op->stream].done > (int64_t)step * queue_length(rank, op->stream) + op->position;
-}
-
-bool waits_satisfied(const struct rank *rank, const struct plan_op *op, int32_t step)
-{
-    const struct plan_program *program = rank->tables->program;
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
-        if (!wait_satisfied(rank, program->waits.at[w], step))
-            return false;
-    return true;
-}
-
-double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel, bool isolated, double jitter)
-{
-    const struct kernel_cost *cost = &sim->kernel_costs[kernel];
-    isolated = isolated || sim->options->no_contention;
-    int state = isolated ? 0 : rank->sm_state;
-    double slowdown = isolated ? 1 : rank->memory_slowdown;
-    double slower = state ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
-    double compute_s = sim->sm_states.at[state].compute_s[kernel];
-    double busy_s = fmax(compute_s / rank->speed, cost->memory_s * slowdown) * slower;
-    return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
-}
-
 /* For how long the rank has been in some collective, since the run began. */
 static ps_t in_collectives(const struct sim *sim, const struct rank *rank)
 {
@@ -48,19 +19,13 @@ static void account_idle(struct sim *sim, struct rank *rank, const struct queue 
     ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;
     bool for_comm = false;
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = rank->tables->program->waits.at[w] & ~PLAN_PREVIOUS_STEP;
+        plan_wait wait = rank->tables->waits[w] & ~PLAN_PREVIOUS_STEP;
         for_comm |= plan_queue_is_comm(sim->plan, op_of(rank, wait)->stream);
     }
     ps_t waited = idle - host, in_comm = in_collectives(sim, rank) - queue->idle_comm;
     ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
     rank->spent.host_bound_s += s_from_ps(host);
     rank->spent.exposed_comm_s += s_from_ps(comm);
-}
-
-double queue_draw_jitter(const struct sim *sim, struct queue *queue)
-{
-    double sigma = sim->options->noise.kernel_jitter;
-    return sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1;
 }
 
 void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
@@ -78,9 +43,9 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     queue->started = sim->engine.now;
     queue->left = 1;
     queue->spent_ps = 0;
-    double alone_ps = queue_kernel_ps(sim, rank, op->index, true, queue->jitter);
+    double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->jitter);
     queue->alone_ps = ps_round(alone_ps);
-    queue->duration_ps = rank->sm_state ? queue_kernel_ps(sim, rank, op->index, false, queue->jitter) : alone_ps;
+    queue->duration_ps = rank->sm_state ? queue_kernel_ps(sim, rank, op->index, queue->jitter) : alone_ps;
     queue->end = queue->started + ps_round(queue->duration_ps);
     if (queue_index == STREAM_COMPUTE)
         ahead_look(sim, rank_index);
@@ -130,7 +95,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
     struct queue *queue = &rank->queues[queue_index];
     if (queue->state != QUEUE_WAITING || queue->step == sim->total_steps)
         return;
-    int32_t op_index = queue_op(rank, queue_index, queue->position);
+    int32_t op_index = queue->ops[queue->position];
     const struct plan_op *op = op_of(rank, op_index);
     ps_t issue = issue_of_next(rank, queue, op_index);
     if (issue == PS_NEVER)
@@ -156,7 +121,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
 void queue_try_all(struct sim *sim, int rank)
 {
     for (int q = 0; q < sim->n_queues; q++)
-        if (queue_length(&sim->ranks[rank], q) > 0)
+        if (sim->ranks[rank].queues[q].n_ops > 0)
             try_start(sim, rank, q);
 }
 
@@ -185,8 +150,8 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     queue->idle_since = sim->engine.now;
     queue->idle_comm = in_collectives(sim, rank);
     queue->issue_known = false;
-    bool awaited = rank->tables->awaited[queue_op(rank, queue_index, queue->position)];
-    if (++queue->position == queue_length(rank, queue_index)) {
+    bool awaited = rank->tables->awaited[queue->ops[queue->position]];
+    if (++queue->position == queue->n_ops) {
         queue->position = 0;
         queue->step++;
         if (queue_index == STREAM_COMPUTE)
@@ -258,7 +223,10 @@ static void set_sm_state(struct sim *sim, struct rank *rank)
     for (int q = 0; q < sim->n_queues; q++)
         sms += rank->queues[q].sms_held;
     rank->sm_state = rank->n_held ? find_state(sim, sms) : 0;
-    rank->memory_slowdown = rank->sm_state ? memory_slowdown(sim, rank) : 1;
+    bool slowed = rank->sm_state && !sim->options->no_contention;
+    rank->compute_s = sim->sm_states.at[slowed ? rank->sm_state : 0].compute_s;
+    rank->memory_slowdown = slowed ? memory_slowdown(sim, rank) : 1;
+    rank->slowdown = slowed ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
 }
 
 void queue_retime(struct sim *sim, int rank_index)
@@ -271,12 +239,12 @@ void queue_retime(struct sim *sim, int rank_index)
         struct queue *queue = &rank->queues[q];
         if (queue->state != QUEUE_RUNNING)
             continue;
-        const struct plan_op *op = op_of(rank, queue_op(rank, q, queue->position));
+        const struct plan_op *op = queue_op(rank, queue);
         double elapsed = (double)(sim->engine.now - queue->started);
         queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
         queue->spent_ps += elapsed;
         queue->started = sim->engine.now;
-        queue->duration_ps = queue_kernel_ps(sim, rank, op->index, false, queue->jitter);
+        queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter);
         queue->end = sim->engine.now + ps_round(queue->left * queue->duration_ps);
         queue_arm(sim, rank_index, q, queue->end);
     }
@@ -286,8 +254,8 @@ void queue_retime(struct sim *sim, int rank_index)
 static double running_isolated_ps(const struct sim *sim, const struct rank *rank, int queue_index)
 {
     const struct queue *queue = &rank->queues[queue_index];
-    const struct plan_op *op = op_of(rank, queue_op(rank, queue_index, queue->position));
-    return queue_kernel_ps(sim, rank, op->index, true, queue->jitter);
+    const struct plan_op *op = queue_op(rank, queue);
+    return queue_isolated_ps(sim, rank, op->index, queue->jitter);
 }
 
 void queue_set_share(struct sim *sim, int rank_index, double share)

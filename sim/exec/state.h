@@ -29,8 +29,10 @@ struct sm_state {
 enum queue_state { QUEUE_WAITING, QUEUE_RUNNING, QUEUE_IN_COMM };
 
 struct queue {
-    int64_t done;     /* ops completed since the run began: step x ops per step + position */
-    int32_t position; /* next op, in program->queue_ops */
+    const int32_t *ops; /* the program's on this queue */
+    int32_t n_ops;
+    int32_t position; /* next op, in ops */
+    int64_t done;     /* ops completed since the run began: step x n_ops + position */
     int32_t step;
     uint32_t epoch; /* of the event that ends the op or wakes the queue */
     uint8_t state;
@@ -73,6 +75,9 @@ enum host_state { HOST_RUNNING, HOST_BLOCKED, HOST_QUEUE_FULL, HOST_DRAINING, HO
 /* What is looked up in a program; the same for all ranks that run it. */
 struct program_tables {
     const struct plan_program *program;
+    const struct plan_op *ops; /* the program's */
+    const plan_wait *waits;
+    int32_t n_ops;
     double *host_prefix_s;        /* n_ops + 1: host time of all ops before */
     int32_t *launches;            /* n_ops + 1: device ops before */
     int32_t *next_block;          /* n_ops + 1: first op at or after that blocks the host */
@@ -105,7 +110,10 @@ struct rank {
     ps_t comm_since;    /* in_collective: since when */
     ps_t comm_total;    /* in collectives before that */
     double hbm_taken_Bps;
-    double memory_slowdown; /* of memory time by what collectives take */
+    /* what collectives do to kernels: */
+    const double *compute_s; /* of each kernel on the SMs that they leave */
+    double memory_slowdown;  /* of memory time */
+    double slowdown;         /* of both, overlap_slowdown */
     struct ahead ahead;
     struct rng_stream host_noise;
     struct exec_breakdown spent; /* seconds, since measuring began */
@@ -202,21 +210,34 @@ struct sim {
 
 static inline const struct plan_op *op_of(const struct rank *rank, int32_t op)
 {
-    return &rank->tables->program->ops.at[op];
+    return &rank->tables->ops[op];
 }
-static inline int queue_length(const struct rank *rank, int queue)
+/* The op that a queue is at, or comes to next. */
+static inline const struct plan_op *queue_op(const struct rank *rank, const struct queue *queue)
 {
-    return rank->tables->program->queue_ops.at[queue].n;
+    return op_of(rank, queue->ops[queue->position]);
 }
-/* The number of the op that stands at a place in a queue. */
-static inline int32_t queue_op(const struct rank *rank, int queue, int32_t position)
-{
-    return rank->tables->program->queue_ops.at[queue].at[position];
-}
+
 /* The number of simulated rank that stands for a rank of the job. */
 static inline int representative(const struct sim *sim, int number)
 {
     return sim->folded ? plan_program_of(sim->plan, number) : number;
+}
+
+static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
+{
+    if (wait & PLAN_PREVIOUS_STEP)
+        step--;
+    const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
+    const struct queue *queue = &rank->queues[op->stream];
+    return queue->done > (int64_t)step * queue->n_ops + op->position;
+}
+static inline bool waits_satisfied(const struct rank *rank, const struct plan_op *op, int32_t step)
+{
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+        if (!wait_satisfied(rank, rank->tables->waits[w], step))
+            return false;
+    return true;
 }
 
 /* queue.c */
@@ -230,11 +251,26 @@ void queue_on_event(void *self, const struct event *event);
 void queue_arm(struct sim *sim, int rank, int queue, ps_t end);
 /* The running kernel of a queue has ended at `end`. */
 void queue_count(struct sim *sim, struct rank *rank, int queue, ps_t end);
-double queue_draw_jitter(const struct sim *sim, struct queue *queue);
-/* How long a kernel takes on the rank as it is now; isolated: as if no collective were there. */
-double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel, bool isolated, double jitter);
-bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step);
-bool waits_satisfied(const struct rank *rank, const struct plan_op *op, int32_t step);
+static inline double queue_draw_jitter(const struct sim *sim, struct queue *queue)
+{
+    double sigma = sim->options->noise.kernel_jitter;
+    return sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1;
+}
+/* How long a kernel takes on the rank as it is now. */
+static inline double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)
+{
+    const struct kernel_cost *cost = &sim->kernel_costs[kernel];
+    double compute_s = rank->compute_s[kernel] / rank->speed, memory_s = cost->memory_s * rank->memory_slowdown;
+    double busy_s = (compute_s > memory_s ? compute_s : memory_s) * rank->slowdown;
+    return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
+}
+/* The same as if no collective were there. */
+static inline double queue_isolated_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)
+{
+    const struct kernel_cost *cost = &sim->kernel_costs[kernel];
+    double compute_s = sim->sm_states.at[0].compute_s[kernel] / rank->speed;
+    return ((compute_s > cost->memory_s ? compute_s : cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
+}
 
 /* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event of its own, and the same
  * times. */

@@ -45,7 +45,7 @@ static void describe_comm(const struct sim *sim, const struct plan_op *op, struc
 void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_span span)
 {
     const struct rank *rank = &sim->ranks[rank_index];
-    span.op = queue_op(rank, queue_index, rank->queues[queue_index].position);
+    span.op = (int32_t)(queue_op(rank, &rank->queues[queue_index]) - rank->tables->ops);
     const struct plan_op *op = op_of(rank, span.op);
     span.end = sim->engine.now;
     span.rank = rank_index;

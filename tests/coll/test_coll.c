@@ -15,6 +15,9 @@ static void groups_lie_on_nodes(void **state)
     struct coll_shape world = shape_of(64, 1);
     assert_int_equal(world.nodes, 8);
     assert_int_equal(world.per_node, 8);
+    /* first and last of four pipeline stages of two ranks, in one node of eight: 1 and 7 */
+    struct coll_shape ends = coll_shape((struct coll_group){1, 6, 2}, 8);
+    assert_true(ends.ranks == 2 && ends.nodes == 1 && ends.per_node == 2);
     struct coll_shape replicas = coll_shape((struct coll_group){3, 8, 16}, 8); /* one rank of each node */
     assert_int_equal(replicas.nodes, 16);
     assert_int_equal(replicas.per_node, 1);
