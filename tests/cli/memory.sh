@@ -55,7 +55,8 @@ awk -v int8="$(weights int8)" -v nf4="$(weights nf4)" 'BEGIN { more = 6476005376
     { echo "INT8: $(weights int8), NF4: $(weights nf4)"; failed=1; }
 # Without a batch one token says what the rest takes: FP32 weights, gradients and moments and foreach's list are 20 bytes.
 "$FLOPCAST" memory "$models/t5-11b.yaml" >out
-grep -qE "^total +226.146 +210.615 +20.000 " out && grep -q "of one token; give --micro-batch and --seq-len" out || { cat out; failed=1; }
+grep -qE "^total +226.146 +210.615 +20.000 " out || { cat out; failed=1; }
+grep -q "of one token; give --micro-batch and --seq-len" out || { cat out; failed=1; }
 
 # In GiB, too, as `run` counts: 560e9 / 2^30.
 "$FLOPCAST" memory 70B --dtype bf16 >out
@@ -78,6 +79,17 @@ grep -qxF "cheapest change that makes it fit: --strategy fsdp --gpus 8" out || {
 grep -q "^H200-SXM-141GB .* too small by" out || { cat out; failed=1; }
 "$FLOPCAST" memory 70B --format json >out
 grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; }
+
+# Several GPUs have a communicator, of the node that has the GPU: 0.5 + 0.2 GB, 0.6 + 0.9 GB; one has none. Pure fp16 has bf16's bytes.
+"$FLOPCAST" memory 1B --gpus 8 --gpu rtx-4090-24gb | grep -q ", 0.7 GB of them CUDA context and NCCL, 8.7 GB to spare" || failed=1
+"$FLOPCAST" memory 1B --gpus 8 --gpu h100-sxm5-80gb | grep -q ", 1.5 GB of them CUDA context and NCCL, 67.4 GB to spare" || failed=1
+"$FLOPCAST" memory 1B --gpu h100-sxm5-80gb | grep -q ", 0.6 GB of them CUDA context, 68.3 GB to spare" || failed=1
+"$FLOPCAST" memory "$models/gpt2.yaml" --dtype fp16 --gpu v100-sxm2-32gb >out
+grep -q "^V100-SXM2-32GB: fits" out || { cat out; failed=1; }
+# Micro-batches that fit on 24 GiB: a base in 4 bits leaves room for more than one in 8, that for more than one in 16.
+largest() { "$FLOPCAST" fit "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --strategy ddp --gpus 1 --seq-len 2048 --attention flash --gpu 24GiB |
+    awk '$1 == 1 { gsub(/[*]/, ""); print $3 }'; }
+(($(largest nf4) > $(largest int8) && $(largest int8) > $(largest 16bit))) || { echo "LoRA on 24 GiB"; failed=1; }
 
 # Adapters: 7B in 4 bits, on a card of 16 GB.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --lora-targets q_proj,v_proj --micro-batch 1 --seq-len 2048 \
