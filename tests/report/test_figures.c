@@ -103,6 +103,7 @@ static void put_spans(struct scenario_result *result, int n)
             .end = (i + 1) * PS_PER_S / n,
             .alone = PS_PER_S / n,
             .stream = STREAM_COMPUTE,
+            .queue = "compute",
             .name = "k"};
     for (int i = 0; i < collectives; i++)
         spans[n + i] = (struct exec_span){.start = i * PS_PER_S / collectives,
@@ -110,6 +111,7 @@ static void put_spans(struct scenario_result *result, int n)
             .end = (i + 1) * PS_PER_S / collectives,
             .is_collective = true,
             .stream = STREAM_COMM,
+            .queue = "comm",
             .name = "c"};
     result->exec.spans = spans;
     result->exec.n_spans = n + collectives;
