@@ -2,7 +2,7 @@
 
 #include "calibrate/fit_nccl.h"
 
-#include "fabric/alone.h"
+#include "fabric/isolated.h"
 #include "store/fit.h"
 
 #include <gsl/gsl_sort.h>
@@ -22,7 +22,7 @@ static void set_group(struct nccl_check *out, const struct collective_measuremen
 {
     out->collective = first->collective;
     out->ranks = first->ranks;
-    out->nodes = first->nodes > 0 ? first->nodes : alone_fewest_nodes(hw, first->ranks);
+    out->nodes = first->nodes > 0 ? first->nodes : isolated_fewest_nodes(hw, first->ranks);
 }
 
 static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, const struct hw *hw,
@@ -32,8 +32,8 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
     if (kind < 0)
         return diag_input(diag, (struct source_pos){0}, "%s is not modelled", out->collective);
     struct source_pos how = {.file = "--nodes, --ranks"}; /* which say how it ran where the log does not */
-    struct alone *alone = alone_new(hw, out->ranks, out->nodes, NULL, how, arena, diag);
-    if (!alone)
+    struct isolated *isolated = isolated_new(hw, out->ranks, out->nodes, NULL, how, arena, diag);
+    if (!isolated)
         return STATUS_INPUT;
     for (int i = 0; i < log->rows.n; i++) {
         const struct collective_measurement *row = &log->rows.at[i];
@@ -47,7 +47,7 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
         double bytes = (double)row->bytes;
         vec_push(&out->rows, (struct nccl_checked){.bytes = bytes,
                                  .measured_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s,
-                                 .predicted = alone_cost(alone, (enum coll_kind)kind, bytes, forced, NULL)});
+                                 .predicted = isolated_cost(isolated, (enum coll_kind)kind, bytes, forced, NULL)});
     }
     return STATUS_OK;
 }
@@ -55,7 +55,7 @@ static enum status add_rows(struct nccl_check *out, const struct nccl_log *log, 
 void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *hw, struct diag *diag)
 {
     static const double most_of_a_host = 16; /* DGX-2 */
-    int fewest = alone_fewest_nodes(hw, ranks);
+    int fewest = isolated_fewest_nodes(hw, ranks);
     if (hw->node.gpus.value > most_of_a_host && nodes > fewest)
         diag_warn(diag, (struct source_pos){.file = log},
             "%d ranks on %d nodes fit on %d of the cluster's, racks of %.0f GPUs; if the nodes are trays, say --nodes "

@@ -30,7 +30,7 @@ struct nccl_check {
 };
 
 /* log: a file of nccl-tests, text or JSON, of one collective on one group. Nodes that the log does not tell are as few
- * as the topology's nodes can hold. The network is the cluster file's (fabric/alone.h). What force leaves open is as
+ * as the topology's nodes can hold. The network is the cluster file's (fabric/isolated.h). What force leaves open is as
  * the log's NCCL_ALGO and NCCL_PROTO say, else NCCL's choice. A collective that is not modelled, or a group that the
  * topology cannot hold, is STATUS_INPUT. Texts live in the arena. Free with vec_free(&out->rows), also after an error.
  */

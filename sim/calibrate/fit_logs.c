@@ -3,7 +3,7 @@
 #include "calibrate/check_nccl.h"
 #include "calibrate/filed.h"
 
-#include "fabric/alone.h"
+#include "fabric/isolated.h"
 
 #include <math.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         .family = "",
         .hardware = "",
         .kind = (enum coll_kind)kind,
-        .nodes = row->nodes > 0 ? row->nodes : alone_fewest_nodes(&fit->filed, row->ranks),
+        .nodes = row->nodes > 0 ? row->nodes : isolated_fewest_nodes(&fit->filed, row->ranks),
         .ranks = row->ranks,
         .force = {nccl_find_name(coll_algorithm_names, row->algorithm),
             nccl_find_name(coll_protocol_names, row->protocol)},
@@ -122,7 +122,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         if (continues(&fit->nccl.cases.at[i], &now))
             return &fit->nccl.cases.at[i];
     struct arena scratch = ARENA_INIT;
-    bool holds = alone_new(&fit->filed, now.ranks, now.nodes, NULL, at, &scratch, r->diag) != NULL;
+    bool holds = isolated_new(&fit->filed, now.ranks, now.nodes, NULL, at, &scratch, r->diag) != NULL;
     arena_release(&scratch);
     if (!holds)
         return NULL;

@@ -6,7 +6,7 @@
 #include "cli/table.h"
 
 #include "base/files.h"
-#include "fabric/alone.h"
+#include "fabric/isolated.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct collective_command {
 struct predicted {
     double bytes;
     struct coll_cost cost;
-    char link[ALONE_LINK]; /* that binds it, "": all alike */
+    char link[ISOLATED_LINK]; /* that binds it, "": all alike */
 };
 
 static const struct argp_option options[] = {
@@ -144,7 +144,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (calibrate/import_nccl.c). */
 static void print_ranks(const struct collective_command *command, const struct hw *hw)
 {
-    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/alone.h */
+    int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
     if (command->gpus > LISTED_GPUS) {
         printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
         return;
@@ -318,8 +318,8 @@ static enum status print_sizes(
     const struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
     struct source_pos at = {.file = command->degraded ? "--degraded-links" : "--gpus, --nodes"};
-    struct alone *alone = alone_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
-    if (!alone)
+    struct isolated *isolated = isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
+    if (!isolated)
         return STATUS_INPUT;
     VEC(struct predicted) rows = {0};
     enum status status = STATUS_OK;
@@ -327,7 +327,7 @@ static enum status print_sizes(
         int wanted = command->force.algorithm, protocol = command->force.protocol;
         struct predicted row = {.bytes = bytes};
         struct coll_cost cost = row.cost =
-            alone_cost(alone, (enum coll_kind)command->kind, bytes, command->force, row.link);
+            isolated_cost(isolated, (enum coll_kind)command->kind, bytes, command->force, row.link);
         vec_push(&rows, row);
         if ((wanted != COLL_ANY && wanted != (int)cost.algorithm) ||
             (protocol != COLL_ANY && protocol != (int)cost.protocol))
@@ -367,7 +367,7 @@ int cmd_collective(int argc, char **argv)
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
         given_cluster(&hw, &sources, command.overrides.at, command.overrides.n, &arena, &diag) == STATUS_OK) {
         if (command.nodes == 0)
-            command.nodes = alone_fewest_nodes(&hw, command.gpus);
+            command.nodes = isolated_fewest_nodes(&hw, command.gpus);
         print_sizes(&command, &hw, &arena, &diag);
     }
     hw_sources_free(&sources);

@@ -1,5 +1,5 @@
 /* Which links a collective loads on a network of switches, and what that does to its time. */
-#include "fabric/alone.h"
+#include "fabric/isolated.h"
 #include "exec/exec.h"
 #include "fabric/fabric.h"
 
@@ -235,8 +235,8 @@ static double run_gathers(const struct hw *hw, int n, const char *degraded, stru
     return result->step_time_s - 1e-3; /* the kernel */
 }
 
-/* Alone means what a run of it alone takes: on whole links (0.350024 s), behind one spine cable of 10 GB/s for the
- * ring's 20, with a NIC at 30 %. */
+/* Isolated means what a run of only this collective takes: on whole links (0.350024 s), over one spine cable of 10 GB/s
+ * for the ring's 20, with a NIC at 30 %. */
 static void alone_is_what_a_run_of_it_takes(void **state)
 {
     (void)state;
@@ -247,8 +247,8 @@ static void alone_is_what_a_run_of_it_takes(void **state)
         struct exec_result result;
         const char *degraded = c == 2 ? "node0.nic0.out=30 %" : NULL;
         hw.cluster.network.spines = assumed(c == 1 ? 1 : 2);
-        struct alone *alone = alone_new(&hw, 8, 4, degraded, (struct source_pos){0}, &arena, &diag);
-        double alone_s = coll_isolated_s(alone_cost(alone, COLL_ALL_GATHER, 8e9, COLL_FREE, NULL));
+        struct isolated *isolated = isolated_new(&hw, 8, 4, degraded, (struct source_pos){0}, &arena, &diag);
+        double alone_s = coll_isolated_s(isolated_cost(isolated, COLL_ALL_GATHER, 8e9, COLL_FREE, NULL));
         assert_near(alone_s, 24e-6 + 0.35 / (c == 1 ? 0.5 : c == 2 ? 0.3 : 1), 1e-12);
         assert_near(alone_s, run_gathers(&hw, 1, degraded, &result), 1e-11);
         arena_release(&arena);
@@ -271,8 +271,8 @@ static void alone_refuses_what_the_cluster_cannot_hold(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct arena arena = ARENA_INIT;
         struct diag diag = DIAG_INIT;
-        assert_null(
-            alone_new(&hw, cases[c].ranks, cases[c].nodes, cases[c].degraded, (struct source_pos){0}, &arena, &diag));
+        assert_null(isolated_new(
+            &hw, cases[c].ranks, cases[c].nodes, cases[c].degraded, (struct source_pos){0}, &arena, &diag));
         if (!strstr(diag.text, cases[c].want))
             fail_msg("'%s'", diag.text);
         arena_release(&arena);

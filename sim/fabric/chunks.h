@@ -1,6 +1,6 @@
-/* Detailed mode: every slice of every chunk of every step of one collective is a message of its own over the links of
- * fabric/fabric.h, on the engine. The yardstick for the fluid mode of coll/ and exec/collective.c, which prices the
- * same collective as latency + bytes / rate.
+/* Chunk-level mode: every slice of every chunk of every step of one collective is a message over the links of
+ * fabric/fabric.h, on the engine. It checks the flow-level mode of coll/ and exec/, which prices the same collective as
+ * latency + bytes / rate.
  *
  * A connection from a rank to the next sends its messages in order, one at a time; each takes its links at max-min fair
  * rates and arrives a hop latency after its last byte left, while the connection goes on; inside a node, a ring's hop
@@ -14,27 +14,27 @@
  * Modelled: ring (all_reduce, all_gather, reduce_scatter, broadcast), double binary tree and CollNetChain (all_reduce),
  * on any regular group; CollNetChain over several nodes of a cluster that has it. Ignored: the end of a buffer's
  * credits (8 steps of a connection), channels that drift apart, other traffic. */
-#ifndef FLOPCAST_FABRIC_DETAILED_H
-#define FLOPCAST_FABRIC_DETAILED_H
+#ifndef FLOPCAST_FABRIC_CHUNKS_H
+#define FLOPCAST_FABRIC_CHUNKS_H
 
 #include "coll/coll.h"
 #include "hw/hw.h"
 
-struct detailed_options {
+struct chunk_options {
     double chunk_bytes;         /* at most, of one channel and step; may be infinite */
     int slices;                 /* messages of a chunk */
     const char *degraded_links; /* as fabric/fabric.h has it, of the start; NULL: none. BUG when it is wrong */
 };
 
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */
-struct detailed_options detailed_as_nccl(enum coll_kind kind);
+struct chunk_options chunks_as_nccl(enum coll_kind kind);
 
-/* As the formula of coll/ assumes: a ring's chunks are as large as the data allow, in two slices; another's pipeline is
- * so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
-struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm);
+/* As the formulas of coll/ assume: a ring's chunks are as large as the data allow, in two slices; the pipeline of other
+ * algorithms is so fine (1000 messages) that filling it costs little (26 hops of 512 ranks: 0.8 %). */
+struct chunk_options chunks_as_flow(enum coll_algorithm algorithm);
 
 /* Seconds from the start to the last arrival; HUGE_VAL beyond PS_HORIZON. bytes: as in coll.h. */
-double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
-    const struct hw *hw, const struct detailed_options *options);
+double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
+    const struct hw *hw, const struct chunk_options *options);
 
 #endif

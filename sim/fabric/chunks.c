@@ -1,4 +1,4 @@
-#include "fabric/detailed.h"
+#include "fabric/chunks.h"
 
 #include "coll/hops.h"
 #include "fabric/fabric.h"
@@ -21,7 +21,7 @@ struct edge {
     bool busy;
 };
 
-struct detailed {
+struct chunk_run {
     const struct hw *hw;
     struct coll_group group;
     struct fabric fabric;
@@ -37,28 +37,28 @@ struct detailed {
     struct link_weight *scratch;
 };
 
-struct detailed_options detailed_as_nccl(enum coll_kind kind)
+struct chunk_options chunks_as_nccl(enum coll_kind kind)
 {
     /* NVIDIA/nccl: NCCL_STEPS 8, default buffer of Simple 4 MiB (src/include/device.h, src/init.cc); chunks of 4 steps
      * in slices of 2, broadcast 1 and 1 (src/include/collectives.h). */
     const double step = 4.0 * 1024 * 1024 / 8;
     if (kind == COLL_BROADCAST)
-        return (struct detailed_options){.chunk_bytes = step, .slices = 1};
-    return (struct detailed_options){.chunk_bytes = 4 * step, .slices = 2};
+        return (struct chunk_options){.chunk_bytes = step, .slices = 1};
+    return (struct chunk_options){.chunk_bytes = 4 * step, .slices = 2};
 }
 
-struct detailed_options detailed_as_fluid(enum coll_algorithm algorithm)
+struct chunk_options chunks_as_flow(enum coll_algorithm algorithm)
 {
-    return (struct detailed_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_RING ? 2 : 1000};
+    return (struct chunk_options){.chunk_bytes = HUGE_VAL, .slices = algorithm == COLL_RING ? 2 : 1000};
 }
 
-static int rank_at(const struct detailed *run, int member)
+static int rank_at(const struct chunk_run *run, int member)
 {
     return run->group.first + member * run->group.stride;
 }
 
 /* A connection between two members; returns its number. */
-static int add_edge(struct detailed *run, int from_member, int to_member)
+static int add_edge(struct chunk_run *run, int from_member, int to_member)
 {
     int from = rank_at(run, from_member), to = rank_at(run, to_member), gpus = run->fabric.gpus;
     bool inside = from / gpus == to / gpus;
@@ -77,13 +77,13 @@ static int add_edge(struct detailed *run, int from_member, int to_member)
     return net_add_flow(&run->net);
 }
 
-static void depend(struct detailed *run, int edge, int input)
+static void depend(struct chunk_run *run, int edge, int input)
 {
     vec_push(&run->edges.at[edge].inputs, input);
     vec_push(&run->edges.at[input].outputs, edge);
 }
 
-static void ring(struct detailed *run, enum coll_kind kind)
+static void ring(struct chunk_run *run, enum coll_kind kind)
 {
     int n = run->group.size, chain = kind == COLL_BROADCAST;
     for (int i = 0; i < n - chain; i++)
@@ -97,7 +97,7 @@ struct tree {
     int *up, *down, *parent;
 };
 
-static void tree_edges(struct detailed *run, struct tree *tree, int which, struct coll_shape shape)
+static void tree_edges(struct chunk_run *run, struct tree *tree, int which, struct coll_shape shape)
 {
     for (int i = 0; i < shape.ranks; i++) {
         int node = i / shape.per_node, above = coll_tree_parent(which, node, shape.nodes);
@@ -111,7 +111,7 @@ static void tree_edges(struct detailed *run, struct tree *tree, int which, struc
     }
 }
 
-static void tree_inputs(struct detailed *run, const struct tree *tree, int ranks)
+static void tree_inputs(struct chunk_run *run, const struct tree *tree, int ranks)
 {
     int root = 0;
     while (tree->parent[root] >= 0)
@@ -131,7 +131,7 @@ static void tree_inputs(struct detailed *run, const struct tree *tree, int ranks
     }
 }
 
-static void trees(struct detailed *run, struct coll_shape shape)
+static void trees(struct chunk_run *run, struct coll_shape shape)
 {
     struct tree tree = {ARENA_ARRAY(&run->arena, int, shape.ranks), ARENA_ARRAY(&run->arena, int, shape.ranks),
         ARENA_ARRAY(&run->arena, int, shape.ranks)};
@@ -143,7 +143,7 @@ static void trees(struct detailed *run, struct coll_shape shape)
 
 /* CollNetChain: up a chain to the first rank of the node, through the network, which adds, and back. What enters the
  * switches by the NICs of one node leaves them by those of the next, so that each carries the message once. */
-static void collnet_chain(struct detailed *run, struct coll_shape shape)
+static void collnet_chain(struct chunk_run *run, struct coll_shape shape)
 {
     int n = shape.nodes, p = shape.per_node;
     int *through = ARENA_ARRAY(&run->arena, int, n);
@@ -172,8 +172,8 @@ static void collnet_chain(struct detailed *run, struct coll_shape shape)
     }
 }
 
-static void cut(struct detailed *run, enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
-    struct coll_shape shape, const struct detailed_options *options)
+static void cut(struct chunk_run *run, enum coll_kind kind, enum coll_algorithm algorithm, double bytes,
+    struct coll_shape shape, const struct chunk_options *options)
 {
     bool whole = kind == COLL_BROADCAST || algorithm == COLL_COLLNET_CHAIN;
     double n = run->group.size, share = algorithm == COLL_TREE ? bytes / 2 : whole ? bytes : bytes / n;
@@ -189,7 +189,7 @@ static void cut(struct detailed *run, enum coll_kind kind, enum coll_algorithm a
     run->period = steps * options->slices;
 }
 
-static void start(struct detailed *run, int index)
+static void start(struct chunk_run *run, int index)
 {
     struct edge *edge = &run->edges.at[index];
     edge->sent++;
@@ -197,7 +197,7 @@ static void start(struct detailed *run, int index)
         (struct net_listener){run->ev_sent, (uint32_t)index});
 }
 
-static void send_next(struct detailed *run, int index)
+static void send_next(struct chunk_run *run, int index)
 {
     struct edge *edge = &run->edges.at[index];
     if (edge->busy || edge->sent == run->messages)
@@ -221,7 +221,7 @@ static void on_ready(void *self, const struct event *event)
 
 static void on_sent(void *self, const struct event *event)
 {
-    struct detailed *run = self;
+    struct chunk_run *run = self;
     struct edge *edge = &run->edges.at[event->target];
     edge->busy = false;
     engine_at(&run->engine, run->engine.now + edge->latency, run->ev_arrived, event->target, 0);
@@ -230,14 +230,14 @@ static void on_sent(void *self, const struct event *event)
 
 static void on_arrived(void *self, const struct event *event)
 {
-    struct detailed *run = self;
+    struct chunk_run *run = self;
     struct edge *edge = &run->edges.at[event->target];
     edge->arrived++;
     for (int i = 0; i < edge->outputs.n; i++)
         send_next(run, edge->outputs.at[i]);
 }
 
-static void set_up(struct detailed *run, const struct detailed_options *options)
+static void set_up(struct chunk_run *run, const struct chunk_options *options)
 {
     int last = rank_at(run, run->group.size - 1), gpus = hw_gpus_per_node(run->hw);
     int ranks = last < gpus ? last + 1 : (last / gpus + 1) * gpus;
@@ -255,7 +255,7 @@ static void set_up(struct detailed *run, const struct detailed_options *options)
     run->scratch = ARENA_ARRAY(&run->arena, struct link_weight, run->fabric.n_links);
 }
 
-static void tear_down(struct detailed *run)
+static void tear_down(struct chunk_run *run)
 {
     for (int i = 0; i < run->edges.n; i++) {
         vec_free(&run->edges.at[i].inputs);
@@ -268,7 +268,7 @@ static void tear_down(struct detailed *run)
     free(run);
 }
 
-static void set_weights(struct detailed *run, enum coll_algorithm algorithm, struct coll_shape shape)
+static void set_weights(struct chunk_run *run, enum coll_algorithm algorithm, struct coll_shape shape)
 {
     run->inside_weight = run->across_weight = 1;
     if (algorithm != COLL_RING) {
@@ -282,17 +282,17 @@ static void set_weights(struct detailed *run, enum coll_algorithm algorithm, str
         run->across_weight /= coll_nic_share(shape, run->hw);
 }
 
-double detailed_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
-    const struct hw *hw, const struct detailed_options *options)
+double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
+    const struct hw *hw, const struct chunk_options *options)
 {
     BUG_IF(
         algorithm != COLL_RING && kind != COLL_ALL_REDUCE, "trees are for all_reduce, not %s", coll_kind_names[kind]);
     BUG_IF(algorithm != COLL_RING && algorithm != COLL_TREE && algorithm != COLL_COLLNET_CHAIN,
-        "no detailed mode of %s", coll_algorithm_names[algorithm]);
-    BUG_IF(kind > COLL_BROADCAST, "no detailed mode of %s", coll_kind_names[kind]);
+        "no chunk-level mode of %s", coll_algorithm_names[algorithm]);
+    BUG_IF(kind > COLL_BROADCAST, "no chunk-level mode of %s", coll_kind_names[kind]);
     if (group.size == 1)
         return 0;
-    struct detailed *run = xcalloc(1, sizeof *run);
+    struct chunk_run *run = xcalloc(1, sizeof *run);
     run->hw = hw;
     run->group = group;
     set_up(run, options);

@@ -1,4 +1,5 @@
-/* Fluid against detailed: coll/ prices a collective as latency + bytes / rate; fabric/detailed.h sends every message.
+/* Flow-level against chunk-level: coll/ prices a collective as latency + bytes / rate; fabric/chunks.h sends every
+ * message.
  *
  * Where both claim the same thing they agree within 2 %, from 2 to 512 ranks. Rings in one node, or with one rank a
  * node, as NCCL cuts too: at every size, to rounding. Rings over whole nodes and trees cut finely: where latency or
@@ -13,10 +14,12 @@
  * down too (to 0.5 from 128 kB to 2 MB); that it does so for this reason is a guess. In a fine cut, up and down
  * overlap: mid sizes of 2 to 16 ranks take up to 21 % less.
  *
- * - Three nodes: neither tree has a node with two children, so the busiest sends 1.5 S where the fluid mode says 2 S.
+ * - Three nodes: neither tree has a node with two children, so the busiest sends 1.5 S where the flow-level mode says 2
+ * S.
  *
- * - A tree limited by NVLink: fluid counts 2 (n - 1) / n S a GPU, the chains send 2 (p - 1) / p S over NVLink. */
-#include "fabric/detailed.h"
+ * - A tree limited by NVLink: the flow-level mode counts 2 (n - 1) / n S a GPU, the chains send 2 (p - 1) / p S over
+ * NVLink. */
+#include "fabric/chunks.h"
 #include "fabric/fabric.h"
 
 #include <stdarg.h>
@@ -47,18 +50,18 @@ static struct hw test_hw(void)
 }
 
 struct pair {
-    double fluid_s, detailed_s;
+    double flow_s, chunks_s;
 };
 
 static struct pair compare(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
-    const struct hw *hw, struct detailed_options options)
+    const struct hw *hw, struct chunk_options options)
 {
     struct coll_cost cost;
     assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, bytes, coll_shape(group, hw_gpus_per_node(hw)), hw));
-    return (struct pair){coll_isolated_s(cost), detailed_collective_s(kind, algorithm, bytes, group, hw, &options)};
+    return (struct pair){coll_isolated_s(cost), chunks_collective_s(kind, algorithm, bytes, group, hw, &options)};
 }
 
-#define AGREE(p, share) assert_near((p).detailed_s, (p).fluid_s, (share) * (p).fluid_s)
+#define AGREE(p, share) assert_near((p).chunks_s, (p).flow_s, (share) * (p).flow_s)
 
 static const struct coll_group plain_groups[] = {
     {0, 1, 2}, {4, 1, 4}, {0, 1, 8},                                                              /* in a node */
@@ -73,7 +76,7 @@ static void rings_of_whole_chunks_agree_at_every_size(void **state)
 {
     (void)state;
     struct hw hw = test_hw();
-    struct detailed_options whole = detailed_as_fluid(COLL_RING);
+    struct chunk_options whole = chunks_as_flow(COLL_RING);
     const double sizes[] = {1e3, 1e5, 1e7, 1e9, 1e11};
     for (int g = 0; g < N_PLAIN; g++)
         for (int s = 0; s < 5; s++) {
@@ -84,7 +87,7 @@ static void rings_of_whole_chunks_agree_at_every_size(void **state)
         }
     AGREE(compare(COLL_BROADCAST, COLL_RING, 1e3, plain_groups[9], &hw, whole), 0.02);
     /* 64 GB in 512 kB a channel: the pipeline of 7 hops fills in 0.1 % of the time. */
-    AGREE(compare(COLL_BROADCAST, COLL_RING, 64e9, plain_groups[2], &hw, detailed_as_nccl(COLL_BROADCAST)), 0.02);
+    AGREE(compare(COLL_BROADCAST, COLL_RING, 64e9, plain_groups[2], &hw, chunks_as_nccl(COLL_BROADCAST)), 0.02);
 }
 
 /* Eight ranks a node and NICs as fast as NVLink: of few bytes, exactly one hop between nodes takes the place of one
@@ -98,9 +101,9 @@ static void rings_over_nodes_cross_once_more_than_nccl_counts(void **state)
     const int ranks[] = {16, 64, 512};
     for (int r = 0; r < 3; r++) {
         struct coll_group group = {0, 1, ranks[r]};
-        struct detailed_options whole = detailed_as_fluid(COLL_RING);
+        struct chunk_options whole = chunks_as_flow(COLL_RING);
         struct pair small = compare(COLL_ALL_REDUCE, COLL_RING, 1e3, group, &hw, whole);
-        assert_near(small.detailed_s - small.fluid_s, 2 * (26.7e-6 - 3.4e-6), 1e-8);
+        assert_near(small.chunks_s - small.flow_s, 2 * (26.7e-6 - 3.4e-6), 1e-8);
         if (ranks[r] == 512)
             AGREE(small, 0.02);
         AGREE(compare(COLL_ALL_REDUCE, COLL_RING, 1e9, group, &hw, whole), 0.04);
@@ -116,14 +119,14 @@ static void rings_as_nccl_cuts_agree(void **state)
     for (int nodes = 0; nodes <= 64; nodes = nodes ? nodes * 4 : 1) {
         struct coll_group group = {0, nodes ? 1 : 8, nodes ? 8 * nodes : 64};
         bool several = nodes > 1;
-        struct detailed_options nccl = detailed_as_nccl(COLL_ALL_GATHER);
+        struct chunk_options nccl = chunks_as_nccl(COLL_ALL_GATHER);
         struct pair small = compare(COLL_ALL_GATHER, COLL_RING, 2e3 * group.size, group, &hw, nccl);
-        assert_near(small.detailed_s, small.fluid_s + (several ? 26.7e-6 - 3.4e-6 : 0), 0.02 * small.fluid_s);
+        assert_near(small.chunks_s, small.flow_s + (several ? 26.7e-6 - 3.4e-6 : 0), 0.02 * small.flow_s);
         AGREE(compare(COLL_ALL_GATHER, COLL_RING, 2e8 * group.size, group, &hw, nccl), 0.02);
         for (int kilobytes = 100; kilobytes < 100000; kilobytes *= nodes == 64 ? 1000 : 4)
             if (several) {
                 struct pair p = compare(COLL_ALL_GATHER, COLL_RING, 1e3 * kilobytes * group.size, group, &hw, nccl);
-                assert_near(p.detailed_s, p.fluid_s, 0.03 * p.fluid_s + 26.7e-6 - 3.4e-6);
+                assert_near(p.chunks_s, p.flow_s, 0.03 * p.flow_s + 26.7e-6 - 3.4e-6);
             } else {
                 AGREE(compare(COLL_ALL_GATHER, COLL_RING, 1e3 * kilobytes * group.size, group, &hw, nccl), 1e-3);
             }
@@ -142,7 +145,7 @@ static void trees_cut_finely_agree_where_one_term_dominates(void **state)
     struct hw hw = test_hw();
     for (size_t g = 0; g < sizeof tree_groups / sizeof *tree_groups; g++)
         for (int large = 0; large < 2; large++) {
-            struct detailed_options fine = detailed_as_fluid(COLL_TREE);
+            struct chunk_options fine = chunks_as_flow(COLL_TREE);
             if (!large || tree_groups[g].size == 512)
                 fine.slices = large ? 600 : 50; /* enough for 26 hops (1.5 %); of few bytes, for anything */
             struct pair p = compare(COLL_ALL_REDUCE, COLL_TREE, large ? 2e10 : 1e4, tree_groups[g], &hw, fine);
@@ -157,13 +160,13 @@ static void trees_as_nccl_cuts_fill_their_pipeline(void **state)
     (void)state;
     struct hw hw = test_hw();
     struct coll_group group = {0, 1, 512};
-    struct detailed_options nccl = detailed_as_nccl(COLL_ALL_REDUCE);
+    struct chunk_options nccl = chunks_as_nccl(COLL_ALL_REDUCE);
     AGREE(compare(COLL_ALL_REDUCE, COLL_TREE, 1e4, group, &hw, nccl), 0.02);
     struct pair middle = compare(COLL_ALL_REDUCE, COLL_TREE, 2e7, group, &hw, nccl);
-    assert_true(middle.detailed_s > 1.5 * middle.fluid_s && middle.detailed_s < 3 * middle.fluid_s);
+    assert_true(middle.chunks_s > 1.5 * middle.flow_s && middle.chunks_s < 3 * middle.flow_s);
     struct pair three =
-        compare(COLL_ALL_REDUCE, COLL_TREE, 2e10, (struct coll_group){0, 8, 3}, &hw, detailed_as_fluid(COLL_TREE));
-    assert_near(three.detailed_s, 0.75 * three.fluid_s, 0.02 * three.fluid_s);
+        compare(COLL_ALL_REDUCE, COLL_TREE, 2e10, (struct coll_group){0, 8, 3}, &hw, chunks_as_flow(COLL_TREE));
+    assert_near(three.chunks_s, 0.75 * three.flow_s, 0.02 * three.flow_s);
 }
 
 /* A chain in each node and one way through switches that add: NICs at half their rate, so that they are the limit. In
@@ -175,7 +178,7 @@ static void collnet_chains_cut_finely_agree_where_one_term_dominates(void **stat
     hw.cluster.nccl_collnet_efficiency = (struct quantity){.value = 0.5, .kind = QUANTITY_ASSUMED};
     static const struct coll_group groups[] = {{0, 1, 16}, {0, 4, 16}, {0, 8, 4}, {0, 1, 64}, {0, 1, 256}};
     for (size_t g = 0; g < sizeof groups / sizeof *groups; g++) {
-        struct detailed_options fine = detailed_as_fluid(COLL_COLLNET_CHAIN);
+        struct chunk_options fine = chunks_as_flow(COLL_COLLNET_CHAIN);
         fine.slices = 50; /* of few bytes, for any number of hops */
         AGREE(compare(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, 1e3, groups[g], &hw, fine), 0.02);
         fine.slices = 800; /* 15 hops fill in 1.9 % of the time */
@@ -183,8 +186,8 @@ static void collnet_chains_cut_finely_agree_where_one_term_dominates(void **stat
     }
 }
 
-/* Twice oversubscribed leaves, nodes scattered, ECMP, one NIC at half speed: what the fluid mode's weights say of a
- * ring is what its messages do. 16 nodes of 8, 2 a leaf; 24 channels are 3 connections a NIC. */
+/* Twice oversubscribed leaves, nodes scattered, ECMP, one NIC at half speed: what the flow-level mode's weights say of
+ * a ring is what its messages do. 16 nodes of 8, 2 a leaf; 24 channels are 3 connections a NIC. */
 static void a_contended_ring_agrees_too(void **state)
 {
     (void)state;
@@ -209,11 +212,11 @@ static void a_contended_ring_agrees_too(void **state)
             for (int u = fabric_uses(uses, &fabric, world, &cost, 0) - 1; u >= 0; u--)
                 rate = fmin(rate, fabric.capacity_Bps[uses[u].link] / uses[u].weight);
             assert_true(rate < 0.55 * cost.max_rate_Bps);
-            struct detailed_options options = detailed_as_nccl(COLL_ALL_GATHER);
+            struct chunk_options options = chunks_as_nccl(COLL_ALL_GATHER);
             options.degraded_links = degraded[d];
-            double fluid_s = cost.latency_s + cost.bus_bytes / rate;
+            double flow_s = cost.latency_s + cost.bus_bytes / rate;
             assert_near(
-                detailed_collective_s(COLL_ALL_GATHER, COLL_RING, 32e9, world, &hw, &options), fluid_s, 0.02 * fluid_s);
+                chunks_collective_s(COLL_ALL_GATHER, COLL_RING, 32e9, world, &hw, &options), flow_s, 0.02 * flow_s);
             arena_release(&arena);
         }
     }
@@ -226,12 +229,12 @@ static void messages_are_cut_by_the_channels_across_nodes(void **state)
     struct hw hw = test_hw(), like = test_hw();
     hw.cluster.nccl_channels = like.cluster.nccl_channels = (struct quantity){.value = 8, .kind = QUANTITY_ASSUMED};
     like.node.nccl_channels.value = 8;
-    struct detailed_options options = detailed_as_nccl(COLL_ALL_REDUCE);
+    struct chunk_options options = chunks_as_nccl(COLL_ALL_REDUCE);
     static const enum coll_algorithm algorithms[] = {COLL_RING, COLL_TREE};
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
         struct coll_group world = {0, 1, 32};
-        assert_near(detailed_collective_s(COLL_ALL_REDUCE, algorithms[i], 1e9, world, &hw, &options),
-            detailed_collective_s(COLL_ALL_REDUCE, algorithms[i], 1e9, world, &like, &options), 0);
+        assert_near(chunks_collective_s(COLL_ALL_REDUCE, algorithms[i], 1e9, world, &hw, &options),
+            chunks_collective_s(COLL_ALL_REDUCE, algorithms[i], 1e9, world, &like, &options), 0);
     }
 }
 
