@@ -225,8 +225,8 @@ int cmd_fit(int argc, char **argv)
         struct fit *fit = ARENA_NEW(&arena, struct fit);
         fit->request = &request;
         find_all(fit);
-        if (request.format != MEMORY_TABLE)
-            print_records(stdout, fit, request.format == MEMORY_CSV ? RECORDS_CSV : RECORDS_JSON);
+        if (request.format != RECORDS_TABLE)
+            print_records(stdout, fit, (enum records_format)request.format);
         else
             print(stdout, fit);
     }

@@ -11,9 +11,6 @@
 
 #include <stdio.h>
 
-enum memory_format { MEMORY_TABLE, MEMORY_CSV, MEMORY_JSON, MEMORY_FORMAT_COUNT };
-extern const char *const memory_format_names[MEMORY_FORMAT_COUNT + 1]; /* "table", "csv", "json" */
-
 /* ---- memory_job.c: a job, in the words of these commands ---- */
 
 /* A precision, or one of these: fp16, of which each byte is as bf16's, and int8. */
@@ -104,7 +101,7 @@ struct memory_request {
     struct memory_gpu *gpus;
     int n_gpus;
     bool any_math;                           /* --gpu SIZE: a card of which only the memory is known */
-    int format;                              /* enum memory_format */
+    int format;                              /* enum records_format */
     VEC(struct scenario_override) overrides; /* numbers of the GPU, with cluster_path of the cluster, too */
     struct arena texts;                      /* theirs */
 };

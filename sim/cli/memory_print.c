@@ -1,4 +1,5 @@
 #include "cli/memory.h"
+#include "cli/records.h"
 #include "cli/table.h"
 #include "cli/words.h"
 #include "config/config.h"
@@ -6,8 +7,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-const char *const memory_format_names[MEMORY_FORMAT_COUNT + 1] = {"table", "csv", "json", NULL};
 
 static void add(struct memory_rows *rows, const char *name, double modelled, double largest, const char *note)
 {
@@ -211,33 +210,17 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     print_rules(out, rows, arena);
 }
 
-static void print_csv_number(FILE *out, double value)
+static void print_records(FILE *out, const struct memory_rows *rows, enum records_format format)
 {
-    if (!isnan(value))
-        fprintf(out, "%.17g", value);
-}
-
-static void print_csv(FILE *out, const struct memory_rows *rows)
-{
-    fputs("section,name,rule_bytes,modelled_bytes,note,largest_bytes\r\n", out);
+    struct records records = records_begin(out, format);
     for (int i = 0; i < rows->list.n; i++) {
         const struct memory_row *row = &rows->list.at[i];
-        fprintf(out, "%s,\"%s\",", row->section, row->name);
-        print_csv_number(out, row->rule);
-        fputc(',', out);
-        print_csv_number(out, row->modelled);
-        fprintf(out, ",\"%s\",", row->note);
-        print_csv_number(out, row->largest);
-        fputs("\r\n", out);
+        RECORDS_ROW(&records, cell_text("section", row->section), cell_text("name", row->name),
+            cell_real("rule_bytes", !isnan(row->rule), row->rule),
+            cell_real("modelled_bytes", !isnan(row->modelled), row->modelled), cell_text("note", row->note),
+            cell_real("largest_bytes", !isnan(row->largest), row->largest));
     }
-}
-
-static void print_json_number(FILE *out, double value)
-{
-    if (isnan(value))
-        fputs("null", out);
-    else
-        fprintf(out, "%.17g", value);
+    records_end(&records);
 }
 
 static void print_json(FILE *out, const struct memory_request *request, const struct memory_rows *rows, double total)
@@ -249,10 +232,10 @@ static void print_json(FILE *out, const struct memory_request *request, const st
     fprintf(out,
         ", \"parameters\": %" PRId64
         ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64
-        ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64,
+        ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64 ", \"fits\": [",
         job->params, memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
-        memory_strategy_names[job->strategy], job->point.options.cluster.gpus, train->micro_batch, train->seq_len);
-    fputs(", \"fits\": [", out);
+        memory_strategy_names[job->strategy], job->point.options.cluster.gpus, job->counted ? train->micro_batch : 0,
+        job->counted ? train->seq_len : 0);
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
         bool can = memory_supported(job, gpu);
@@ -262,22 +245,9 @@ static void print_json(FILE *out, const struct memory_request *request, const st
             gpu->hbm_capacity.value, gpu->context_bytes.value, can ? "true" : "false",
             can && total <= room_of(request, &request->gpus[i]) ? "true" : "false");
     }
-    fputs("]", out);
-    fputs(", \"rows\": [", out);
-    for (int i = 0; i < rows->list.n; i++) {
-        const struct memory_row *row = &rows->list.at[i];
-        fprintf(out, "%s\n  {\"section\": \"%s\", \"name\": \"%s\", \"rule_bytes\": ", i ? "," : "", row->section,
-            row->name);
-        print_json_number(out, row->rule);
-        fputs(", \"modelled_bytes\": ", out);
-        print_json_number(out, row->modelled);
-        fputs(", \"note\": ", out);
-        json_write_string(out, row->note);
-        fputs(", \"largest_bytes\": ", out);
-        print_json_number(out, row->largest);
-        fputc('}', out);
-    }
-    fputs("\n]}\n", out);
+    fputs("], \"rows\": ", out);
+    print_records(out, rows, RECORDS_JSON);
+    fputs("}\n", out);
 }
 
 enum status memory_print(FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
@@ -289,9 +259,9 @@ enum status memory_print(FILE *out, const struct memory_request *request, struct
     add_gpu_rows(&rows, request, &need, arena);
     if (request->teach)
         memory_add_rules(&rows, request, arena);
-    if (request->format == MEMORY_CSV)
-        print_csv(out, &rows);
-    else if (request->format == MEMORY_JSON)
+    if (request->format == RECORDS_CSV)
+        print_records(out, &rows, RECORDS_CSV);
+    else if (request->format == RECORDS_JSON)
         print_json(out, request, &rows, need.tensors);
     else
         print_table(out, request, &rows, &need, arena);

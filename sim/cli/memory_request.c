@@ -1,6 +1,7 @@
 /* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
 #include "cli/arguments.h"
 #include "cli/memory.h"
+#include "cli/records.h"
 
 #include "base/files.h"
 
@@ -81,7 +82,7 @@ static const struct argp_option options[] = {
     {.name = "qlora",
         .key = KEY_QLORA,
         .doc = "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on"},
-    {.name = "format", .key = KEY_FORMAT, .arg = "F", .doc = "table (default), csv or json"},
+    RECORDS_OPTION(KEY_FORMAT),
     {.name = "teach", .key = KEY_TEACH, .doc = "the usual rules of thumb, too, each beside what is modelled"},
     {.name = "gpu",
         .key = KEY_GPU,
@@ -233,7 +234,7 @@ static error_t parse(int key, char *text, struct argp_state *state)
     struct memory_job *job = &request->job;
     switch (key) {
     case KEY_FORMAT:
-        request->format = argument_name("format", text, memory_format_names, state);
+        request->format = argument_name("format", text, records_format_names, state);
         return 0;
     case KEY_GPU:
         request->gpu_path = text;
