@@ -407,6 +407,37 @@ static void print_assumptions(FILE *out, const char *lines)
     }
 }
 
+/* Of jobs whose ranks run several programs: where each one's time goes, and what it needs. */
+static void print_programs(FILE *out, const struct view *view)
+{
+    struct table table = {0};
+    table_column(&table, "point", "", true);
+    table_column(&table, "program", "", false);
+    static const struct table_column columns[] = {{"compute", "s", false}, {"exposed comm", "s", false},
+        {"host bound", "s", false}, {"other idle", "s", false}, {"HBM peak", "GiB", false}, {"reserved", "GiB", false}};
+    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
+    int rows = 0;
+    for (int i = 0; i < view->set->n_points; i++) {
+        const struct exec_result *exec = &view->results[i].exec;
+        for (int p = 0; p < exec->n_programs && exec->n_programs > 1; p++, rows++) {
+            const struct exec_breakdown *part = &exec->programs[p].breakdown;
+            const struct exec_memory *memory = &exec->programs[p].memory;
+            const double numbers[] = {part->compute_s, part->exposed_comm_s, part->host_bound_s, part->other_idle_s,
+                memory->peak_allocated_bytes / GiB, memory->peak_reserved_bytes / GiB};
+            table_cell(
+                &table, arena_printf(view->arena, "%" PRId64 " GPUs", view->set->points[i].options.cluster.gpus));
+            table_cell(&table, arena_printf(view->arena, "%d%s", p, p == exec->fullest ? " (fullest)" : ""));
+            for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
+                table_cell(&table, arena_printf(view->arena, n < 4 ? "%.4f" : "%.1f", numbers[n]));
+        }
+    }
+    if (rows > 0) {
+        fputs("\nby program:\n", out);
+        table_print(out, &table);
+    }
+    table_free(&table);
+}
+
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
 {
     struct arena arena = ARENA_INIT;
@@ -428,6 +459,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         fputs(
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",
             out);
+    print_programs(out, &view);
     print_ooms(out, &view);
     print_curves(out, &view);
     if (first->assumptions)

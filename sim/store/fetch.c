@@ -11,10 +11,7 @@ const char fetch_what[] = "read the results";
 #define BREAKDOWN(member) offsetof(struct scenario_result, exec.breakdown.member)
 
 /* Numbers of a result; one that is not known (NULL) is 0, as it was. */
-static const struct {
-    const char *column;
-    size_t offset;
-} reals[] = {
+static const struct fetch_real reals[] = {
     {"wall_s", RESULT(wall_s)},
     {"tflops_per_gpu", RESULT(tflops_per_gpu)},
     {"hw_tflops_per_gpu", RESULT(hw_tflops_per_gpu)},
@@ -46,6 +43,19 @@ static const struct {
     {"events", RESULT(exec.events)},
     {"plan_ops", RESULT(plan_ops)},
 };
+#define OF_PROGRAM(member) offsetof(struct exec_program, member)
+const struct fetch_real fetch_program_reals[] = {
+    {"compute_s", OF_PROGRAM(breakdown.compute_s)},
+    {"contention_s", OF_PROGRAM(breakdown.contention_s)},
+    {"exposed_comm_s", OF_PROGRAM(breakdown.exposed_comm_s)},
+    {"host_bound_s", OF_PROGRAM(breakdown.host_bound_s)},
+    {"other_idle_s", OF_PROGRAM(breakdown.other_idle_s)},
+    {"comm_s", OF_PROGRAM(breakdown.comm_s)},
+    {"comm_latency_s", OF_PROGRAM(breakdown.comm_latency_s)},
+    {"comm_wait_s", OF_PROGRAM(breakdown.comm_wait_s)},
+    {"peak_allocated_bytes", OF_PROGRAM(memory.peak_allocated_bytes)},
+    {"peak_reserved_bytes", OF_PROGRAM(memory.peak_reserved_bytes)},
+};
 enum { REALS = sizeof reals / sizeof *reals, STATUS = REALS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP };
 static const char others[] = "status, ranks_simulated, digest, oom_category, oom_op";
 
@@ -58,11 +68,12 @@ void fetch_end(struct fetch *fetch)
 {
     sqlite3_finalize(fetch->point);
     sqlite3_finalize(fetch->memory);
+    sqlite3_finalize(fetch->program);
 }
 
 static int prepare(struct fetch *fetch)
 {
-    if (fetch->memory)
+    if (fetch->program)
         return SQLITE_OK;
     sqlite3_str *sql = sqlite3_str_new(fetch->store->db);
     sqlite3_str_appendall(sql, "SELECT ");
@@ -73,10 +84,14 @@ static int prepare(struct fetch *fetch)
     sqlite3_finalize(fetch->point);
     int code = sqlite3_prepare_v2(fetch->store->db, text, -1, &fetch->point, NULL);
     sqlite3_free(text);
-    return code == SQLITE_OK ? sqlite3_prepare_v2(fetch->store->db,
-                                   "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1,
-                                   &fetch->memory, NULL)
-                             : code;
+    sqlite3_finalize(fetch->memory);
+    if (code == SQLITE_OK)
+        code = sqlite3_prepare_v2(fetch->store->db,
+            "SELECT category, peak_bytes, required_bytes FROM memory WHERE point_id = ?", -1, &fetch->memory, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_prepare_v2(fetch->store->db,
+            "SELECT *, count(*) OVER () FROM program WHERE point_id = ? ORDER BY program", -1, &fetch->program, NULL);
+    return code;
 }
 
 /* Index of the text in names; 0 where it is no text. */
@@ -103,6 +118,23 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
 }
 
+/* Columns as schema_15.sql has them, then how many rows there are. */
+static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, struct arena *arena)
+{
+    enum { POINT, PROGRAM, FULLEST, FIRST_REAL, COUNT = FIRST_REAL + FETCH_PROGRAM_REALS };
+    int code;
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        int p = exec->n_programs++;
+        if (p == 0)
+            exec->programs = ARENA_ARRAY(arena, struct exec_program, sqlite3_column_int(statement, COUNT));
+        if (sqlite3_column_int(statement, FULLEST))
+            exec->fullest = p;
+        for (int i = 0; i < FETCH_PROGRAM_REALS; i++)
+            *fetch_program_real(&exec->programs[p], i) = sqlite3_column_double(statement, FIRST_REAL + i);
+    }
+    return code;
+}
+
 enum status fetch_result(
     struct fetch *fetch, int64_t point_id, struct scenario_result *out, struct arena *arena, struct diag *diag)
 {
@@ -111,6 +143,8 @@ enum status fetch_result(
         code = sqlite3_bind_int64(fetch->point, 1, point_id);
     if (code == SQLITE_OK)
         code = sqlite3_bind_int64(fetch->memory, 1, point_id);
+    if (code == SQLITE_OK)
+        code = sqlite3_bind_int64(fetch->program, 1, point_id);
     if (code == SQLITE_OK && (code = sqlite3_step(fetch->point)) == SQLITE_ROW) {
         take_point(fetch->point, out, arena);
         struct exec_memory *memory = &out->exec.memory;
@@ -119,9 +153,12 @@ enum status fetch_result(
             memory->peak_category_bytes[category] = sqlite3_column_double(fetch->memory, 1);
             memory->required_category_bytes[category] = sqlite3_column_double(fetch->memory, 2);
         }
+        if (code == SQLITE_DONE)
+            code = take_programs(fetch->program, &out->exec, arena);
     }
     enum status status = code == SQLITE_DONE ? STATUS_OK : database_fail(fetch->store, fetch_what, diag);
     sqlite3_reset(fetch->point);
     sqlite3_reset(fetch->memory);
+    sqlite3_reset(fetch->program);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "base/digest.h"
 #include "hw/hw.h"
 #include "model/model.h"
+#include "store/fetch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ void put_begin(struct put *put, struct store *store)
         .run = {.table = "run"},
         .point = {.table = "point"},
         .memory = {.table = "memory"},
+        .program = {.table = "program"},
         .timeline = {.table = "timeline"},
         .band = {.table = "band"},
         .span = {.table = "span"},
@@ -26,6 +28,7 @@ void put_end(struct put *put)
     sqlite3_finalize(put->run.statement);
     sqlite3_finalize(put->point.statement);
     sqlite3_finalize(put->memory.statement);
+    sqlite3_finalize(put->program.statement);
     sqlite3_finalize(put->timeline.statement);
     sqlite3_finalize(put->band.statement);
     sqlite3_finalize(put->span.statement);
@@ -110,6 +113,20 @@ static enum status put_memory(struct put *put, int64_t point_id, const struct ex
             cell_real("peak_bytes", ok, exec->memory.peak_category_bytes[i]),
             cell_real("required_bytes", !ok, exec->memory.required_category_bytes[i])};
         status = insert_row(put->store, &put->memory, cells, sizeof cells / sizeof *cells, put_what, diag);
+    }
+    return status;
+}
+
+/* Where there are several programs. */
+static enum status put_programs(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int p = 0; p < exec->n_programs && exec->n_programs > 1 && status == STATUS_OK; p++) {
+        struct record_cell cells[3 + FETCH_PROGRAM_REALS] = {
+            cell_int("point_id", point_id), cell_int("program", p), cell_int("fullest", p == exec->fullest)};
+        for (int i = 0; i < FETCH_PROGRAM_REALS; i++)
+            cells[3 + i] = cell_real(fetch_program_reals[i].column, true, *fetch_program_real(&exec->programs[p], i));
+        status = insert_row(put->store, &put->program, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
 }
@@ -242,6 +259,8 @@ enum status put_point(struct put *put, const struct put_place *place, const stru
     *id = sqlite3_last_insert_rowid(put->store->db);
     if (status == STATUS_OK)
         status = put_memory(put, *id, &result->exec, diag);
+    if (status == STATUS_OK)
+        status = put_programs(put, *id, &result->exec, diag);
     if (status == STATUS_OK && place->simulated_id > 0)
         return copy_timeline(put, place->simulated_id, *id, diag);
     if (status == STATUS_OK)

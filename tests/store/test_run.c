@@ -4,6 +4,7 @@
 #include "sample.h"
 
 #include "store/database.h"
+#include "store/fetch.h"
 #include "store/record.h"
 
 struct held {
@@ -56,6 +57,14 @@ static void number_all(struct sample *sample, int i)
     for (size_t k = 0; k < sizeof of_all / sizeof *of_all; k++)
         *of_all[k] = -1000 * i - (double)k - 1.0 / 7;
     result->exec.ranks_simulated = 77 + i;
+    static struct exec_program programs[2];
+    if (i != 1)
+        return;
+    result->exec.n_programs = 2;
+    result->exec.programs = programs;
+    result->exec.fullest = 1;
+    for (int n = 0; n < 2 * FETCH_PROGRAM_REALS; n++)
+        *fetch_program_real(&programs[n / FETCH_PROGRAM_REALS], n % FETCH_PROGRAM_REALS) = n + 1.0 / 7;
 }
 
 static void assert_alike(const struct sample *sample, int i, const struct scenario_result *got)
@@ -78,6 +87,12 @@ static void assert_alike(const struct sample *sample, int i, const struct scenar
     assert_memory_equal(got->exec.memory.required_category_bytes, memory->required_category_bytes,
         sizeof memory->required_category_bytes);
     assert_true(got->wall_s == sample->results[i].wall_s);
+    const struct exec_result *stored = &sample->results[i].exec;
+    assert_int_equal(got->exec.n_programs, stored->n_programs);
+    assert_int_equal(got->exec.fullest, stored->fullest);
+    for (int p = 0; p < stored->n_programs; p++)
+        for (int n = 0; n < FETCH_PROGRAM_REALS; n++)
+            assert_true(*fetch_program_real(&got->exec.programs[p], n) == *fetch_program_real(&stored->programs[p], n));
 }
 
 static void what_was_stored_comes_back(void **state)

@@ -1,0 +1,50 @@
+/* What `run` prints of a job whose ranks run several programs: no scenario has such a job yet, so the result is made
+ * up. */
+#include "cli/output.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../store/sample.h"
+
+static void each_program_has_a_line(void **state)
+{
+    (void)state;
+    struct sample sample;
+    sample_init(&sample);
+    const double GiB = 1024.0 * 1024 * 1024;
+    struct exec_program programs[2] = {
+        {.breakdown = {.compute_s = 1.5, .exposed_comm_s = 0.25, .host_bound_s = 0.125, .other_idle_s = 2},
+            .memory = {.peak_allocated_bytes = 30 * GiB, .peak_reserved_bytes = 31 * GiB}},
+        {.breakdown = {.compute_s = 1, .exposed_comm_s = 0.75},
+            .memory = {.peak_allocated_bytes = 40 * GiB, .peak_reserved_bytes = 45.5 * GiB}}};
+    for (int several = 0; several < 2; several++) {
+        char text[8192] = "";
+        FILE *out = fmemopen(text, sizeof text, "w");
+        sample.results[0].exec.programs = programs;
+        sample.results[0].exec.n_programs = 1 + several;
+        sample.results[0].exec.fullest = several;
+        output_table(out, &sample.set, sample.results);
+        fclose(out);
+        assert_true((strstr(text, "by program:") != NULL) == several);
+        if (!several)
+            continue;
+        static const char *const rows[] = {"0   1.5000        0.2500      0.1250      2.0000      30.0      31.0",
+            "1 (fullest)   1.0000        0.7500      0.0000      0.0000      40.0      45.5"};
+        for (int p = 0; p < 2; p++)
+            if (!strstr(text, rows[p]))
+                fail_msg("no '%s' in:\n%s", rows[p], text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_program_has_a_line)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
