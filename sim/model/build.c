@@ -37,7 +37,7 @@ void build_tensor(struct model_builder *builder, const char *name, int64_t rows,
     struct model_layer *layer = &builder->layers.at[owner];
     if (layer->role != LAYER_ROOT)
         name = arena_printf(builder->arena, "%s.%s", layer->name, name);
-    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner, false});
+    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner, false, 0});
     layer->n_tensors++;
     layer->params += rows * cols;
     layer->trained += rows * cols;
@@ -87,6 +87,11 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
         .n_layers = builder.layers.n,
         .tensors = ARENA_ARRAY(arena, struct model_tensor, builder.tensors.n),
         .n_tensors = builder.tensors.n,
+        .tables = {.name = "tables",
+            .rows = (int64_t)(shape->dhen.tables.params / (double)shape->d_model),
+            .cols = shape->d_model,
+            .numel = (int64_t)shape->dhen.tables.params,
+            .split = AXES_DP},
         .n_batch_norms = builder.n_batch_norms,
         .batch_norm_channels = builder.batch_norm_channels,
     };

@@ -4,8 +4,9 @@
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
- * model_segments() turns layers and a batch into programs: the kernels of the forward and backward pass and the tensors
- * that live between them, as eager PyTorch launches and keeps them (the autograd rules are in model/tape.h).
+ * model_segments() turns layers and a batch into programs: the kernels and communications of the forward and backward
+ * pass and the tensors that live between them, as eager PyTorch launches and keeps them (the autograd rules are in
+ * model/tape.h).
  *
  * Layers are in forward order: layer 0 is the root (shared embedding, final norms, head: what no block owns); its
  * kernels come in two programs, SEGMENT_ENTRY before the first block (embedding) and SEGMENT_EXIT after the last (final
@@ -16,7 +17,9 @@
 
 #include "base/arena.h"
 #include "base/status.h"
+#include "coll/coll.h"
 #include "kernel/kernel.h"
+#include "mesh/mesh.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -137,8 +140,9 @@ struct model_tensor {
     const char *name;   /* as in PyTorch's state_dict: "encoder.block.0.layer.0.SelfAttention.q.weight" */
     int64_t rows, cols; /* cols 1 for vectors */
     int64_t numel;
-    int layer;   /* the layer that owns it */
-    bool frozen; /* not trained: it has no gradient */
+    int layer;      /* the layer that owns it */
+    bool frozen;    /* not trained: it has no gradient */
+    unsigned split; /* axes over whose ranks it is cut, 1 << AXIS_TP and the like; 0: each has all of it */
 };
 
 enum layer_role { LAYER_ROOT, LAYER_ENCODER_BLOCK, LAYER_DECODER_BLOCK };
@@ -158,8 +162,10 @@ struct model {
     int n_layers;
     struct model_tensor *tensors;
     int n_tensors;
-    int64_t params;  /* all, tied ones once */
-    int64_t trained; /* those of them that are not frozen */
+    int64_t params;             /* all, tied ones once */
+    int64_t trained;            /* those of them that are not frozen */
+    struct model_tensor tables; /* DHEN's tables of embeddings, as one; no layer's, no strategy touches them. numel 0:
+                                 * there are none */
     /* Buffers of BatchNorm layers: running mean and variance of so many channels in all, and a counter a layer. */
     int n_batch_norms;
     int64_t batch_norm_channels;
@@ -211,10 +217,25 @@ int64_t model_cache_bytes(const struct model *model, const struct model_workload
  * keys and values. torch.matmul keeps copies of its own in the layout of heads, unless the batch is one. */
 bool model_cache_is_saved(const struct model *model, const struct model_workload *workload);
 
-/* A kernel within a program. */
-struct model_kernel {
-    const char
-        *name; /* "layer.0.SelfAttention.q", "attn.softmax"; backward: "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
+enum model_op_kind {
+    MODEL_KERNEL,
+    MODEL_COMM, /* a collective, which begins when the op before it is done and runs beside those that follow */
+    MODEL_WAIT, /* those that follow begin when the communication before it is done */
+};
+
+/* A collective of the ranks that differ in these axes. */
+struct model_comm {
+    enum coll_kind kind;
+    unsigned axes; /* 1 << AXIS_TP and the like */
+    double bytes;  /* of the whole message, as coll/coll.h has it */
+};
+
+/* An op of a program: a kernel or a communication. */
+struct model_op {
+    enum model_op_kind kind;
+    const char *name;       /* "layer.0.SelfAttention.q", "attn.softmax", "tables/all_to_all"; backward:
+                             * "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
+    struct model_comm comm; /* MODEL_COMM; the rest: MODEL_KERNEL */
     struct kernel_work work;
     double model_flop; /* what the usual formulae count: GEMMs and attention over all s x s scores; a causal flash
                         * kernel does half of that (work.flop), its backward 2.5 times its forward, not 2 */
@@ -225,12 +246,9 @@ struct model_kernel {
                 * second product with a matrix, from the first, and fused attention (torchtitan,
                 * models/parallelize_llama.py, _save_list and mm_count; products with a bias count there as another
                 * operation, here alike) */
-    double exchange_bytes; /* when it is done, an all_to_all over all ranks begins beside the kernels that follow: so
-                            * much from each rank (DHEN's features and their gradients); 0: none */
-    bool awaits_exchange;  /* it starts when that is done */
 };
 
-/* A tensor that lives in HBM during a layer's forward and backward pass. Kernel indices count within the program's
+/* A tensor that lives in HBM during a layer's forward and backward pass. Indices count ops within the program's
  * forward or backward list. A tensor is allocated just before kernel born runs and released just after its last use. */
 struct model_activation {
     const char *name;
@@ -253,7 +271,7 @@ struct model_activation {
  * is the output of the STACK_EXIT segment, which the caller keeps until the backward pass of the segment after it.
  * Gradients of parameters are the caller's, partial sums of tied ones too. */
 struct model_program {
-    struct model_kernel *forward, *backward;
+    struct model_op *forward, *backward; /* ops */
     int n_forward, n_backward;
     struct model_activation *activations;
     int n_activations;
@@ -266,7 +284,7 @@ struct model_program {
         drops_input; /* backward needs nothing of the input: unless the program is run again, the segment before it can
                       * let go of its output when the forward pass is over (a norm that casts to FP32 saves the cast) */
     bool reruns;     /* a block, which full activation checkpointing recomputes */
-    int n_rerun;     /* so many forward kernels until everything that backward needs is there again */
+    int n_rerun;     /* forward ops until everything that backward needs is there again */
 };
 
 /* Segments in forward order: each is a program and the layer whose parameters it uses. */

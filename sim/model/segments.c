@@ -121,7 +121,7 @@ void model_segments(
     vec_free(&builder.segments);
 }
 
-static double kernels_flop(const struct model_kernel *kernels, int n)
+static double kernels_flop(const struct model_op *kernels, int n)
 {
     double flop = 0;
     for (int i = 0; i < n; i++)

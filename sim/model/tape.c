@@ -139,19 +139,19 @@ static void mark_kept(struct model_program *program)
 {
     int products = 0;
     for (int i = 0; i < program->n_forward; i++) {
-        struct model_kernel *kernel = &program->forward[i];
+        struct model_op *kernel = &program->forward[i];
         bool product = kernel->work.kind == KERNEL_GEMM && kernel->param_use != NO_PARAM;
         products += product;
         kernel->kept = kernel->work.kind == KERNEL_ATTENTION || (product && products % 2 == 1);
     }
 }
 
-static struct model_kernel *list_kernels(const struct tape *tape, int pass)
+static struct model_op *list_kernels(const struct tape *tape, int pass)
 {
-    int n = tape->kernels[pass].n;
-    struct model_kernel *kernels = ARENA_ARRAY(tape->arena, struct model_kernel, n);
+    int n = tape->program[pass].n;
+    struct model_op *kernels = ARENA_ARRAY(tape->arena, struct model_op, n);
     if (n > 0)
-        memcpy(kernels, tape->kernels[pass].at, sizeof *kernels * (size_t)n);
+        memcpy(kernels, tape->program[pass].at, sizeof *kernels * (size_t)n);
     return kernels;
 }
 
@@ -165,8 +165,8 @@ struct model_program *tape_close(struct tape *tape, int output)
     *program = (struct model_program){
         .forward = list_kernels(tape, FORWARD),
         .backward = list_kernels(tape, BACKWARD),
-        .n_forward = tape->kernels[FORWARD].n,
-        .n_backward = tape->kernels[BACKWARD].n,
+        .n_forward = tape->program[FORWARD].n,
+        .n_backward = tape->program[BACKWARD].n,
         .output = -1,
         .input_grad = -1,
         .output_grad = -1,
@@ -177,8 +177,8 @@ struct model_program *tape_close(struct tape *tape, int output)
     list_activations(tape, program, output_buffer);
     program->n_rerun = last_saved(program) + 1;
     mark_kept(program);
-    vec_free(&tape->kernels[FORWARD]);
-    vec_free(&tape->kernels[BACKWARD]);
+    vec_free(&tape->program[FORWARD]);
+    vec_free(&tape->program[BACKWARD]);
     vec_free(&tape->touches[FORWARD]);
     vec_free(&tape->touches[BACKWARD]);
     vec_free(&tape->buffers);

@@ -167,7 +167,7 @@ int tape_add_learned(
  * TorchRec does: a kernel sums the rows that this rank's tables give all ranks' samples, as many bytes as its own
  * samples need; an all_to_all in place hands them to their samples; backward the same way back, and a kernel that
  * updates the rows (fbgemm's fused row-wise Adagrad). Ignored: the exchange of ids, which is done a batch ahead, the
- * sort of ids before the update, tables of unequal load. tape_join() is the kernel that awaits the exchange. */
+ * sort of ids before the update, tables of unequal load. tape_join() waits for the exchange. */
 int tape_tables(struct tape *tape, const char *name, int64_t samples);
 /* cat() of the tables' features and another of each sample. */
 int tape_join(struct tape *tape, const char *name, int tables, int other);

@@ -51,9 +51,9 @@ int tape_buffer(struct tape *tape, const char *name, int64_t rows, int64_t cols,
         .life = {.name = name,
             .bytes = bytes,
             .born_in_backward = tape->pass == BACKWARD,
-            .born = tape->kernels[tape->pass].n,
-            .forward_last = tape->pass == FORWARD ? tape->kernels[FORWARD].n : -1,
-            .backward_last = tape->pass == BACKWARD ? tape->kernels[BACKWARD].n : -1},
+            .born = tape->program[tape->pass].n,
+            .forward_last = tape->pass == FORWARD ? tape->program[FORWARD].n : -1,
+            .backward_last = tape->pass == BACKWARD ? tape->program[BACKWARD].n : -1},
         .elements = elements,
         .view_of = NO_BUFFER,
     };
@@ -88,17 +88,34 @@ void tape_push(struct tape *tape, struct tape_op op)
         vec_push(&tape->ops, op);
 }
 
+static void append(struct tape *tape, struct model_op op)
+{
+    op.param_grad = op.param_use = NO_PARAM;
+    vec_push(&tape->program[tape->pass], op);
+}
+
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop)
 {
-    struct model_kernel kernel = {
-        .name = name, .work = work, .model_flop = model_flop, .param_grad = NO_PARAM, .param_use = NO_PARAM};
-    vec_push(&tape->kernels[tape->pass], kernel);
+    append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop});
+}
+
+void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer)
+{
+    append(tape, (struct model_op){.kind = MODEL_COMM,
+                     .name = arena_printf(tape->arena, "%s/%s", name, coll_kind_names[kind]),
+                     .comm = {kind, axes, (double)tape->buffers.at[buffer].life.bytes}});
+    tape_touch(tape, buffer);
+}
+
+void tape_await(struct tape *tape)
+{
+    append(tape, (struct model_op){.kind = MODEL_WAIT, .name = "wait"});
 }
 
 void tape_touch(struct tape *tape, int buffer)
 {
     struct tape_buffer *used = &tape->buffers.at[buffer];
-    int kernel = tape->kernels[tape->pass].n - 1;
+    int kernel = tape->program[tape->pass].n - 1;
     *(tape->pass == FORWARD ? &used->life.forward_last : &used->life.backward_last) = kernel;
     if (used->view_of != NO_BUFFER)
         tape_touch(tape, used->view_of);
@@ -108,14 +125,14 @@ void tape_touch(struct tape *tape, int buffer)
 
 void tape_use(struct tape *tape, int param)
 {
-    tape->kernels[tape->pass].at[tape->kernels[tape->pass].n - 1].param_use = param;
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].param_use = param;
 }
 
 void tape_complete(struct tape *tape, int param)
 {
     BUG_IF(param != NO_PARAM && !tape_trains(tape, param), "%s is frozen, but has a gradient",
         tape_tensor(tape, param)->name);
-    tape->kernels[tape->pass].at[tape->kernels[tape->pass].n - 1].param_grad = param;
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].param_grad = param;
 }
 
 void tape_run(struct tape *tape, struct tape_stream stream)

@@ -56,10 +56,10 @@ struct tape {
     int input;       /* the same */
     int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */
     int64_t storage_bytes,
-        residual_bytes; /* of an element; residual: of embeddings and norms, and what they are added to */
-    VEC(struct model_kernel) kernels[2];
+        residual_bytes;              /* of an element; residual: of embeddings and norms, and what they are added to */
+    VEC(struct model_op) program[2]; /* by pass */
     VEC(struct tape_touched) touches[2];
-    struct model_kernel *fused[2]; /* while tape_fuse works */
+    struct model_op *fused[2]; /* while tape_fuse works */
     VEC(struct tape_buffer) buffers;
     VEC(struct tape_value) values;
     VEC(struct tape_op) ops;
@@ -85,6 +85,9 @@ void tape_push(struct tape *tape, struct tape_op op); /* recorded only if its ou
  * it. */
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop);
 void tape_touch(struct tape *tape, int buffer);
+/* The same for a collective of a buffer, called after the kernel that leaves it, and for waiting for it. */
+void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);
+void tape_await(struct tape *tape);
 void tape_use(struct tape *tape, int param);
 void tape_complete(struct tape *tape, int param); /* NO_PARAM: none; BUG for a frozen one */
 

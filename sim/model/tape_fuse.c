@@ -6,12 +6,15 @@
 /* A result of so much less than what it was made from, such as a mean, is kept rather than made again. */
 enum { SMALL_RESULT = 16 };
 
-static bool fusible(const struct model_kernel *kernel)
+/* A communication breaks the graph, and so does what it sends, and what waits for it. */
+static bool fusible(const struct tape *tape, int pass, int k)
 {
-    enum kernel_kind kind = kernel->work.kind;
-    bool exchanges = kernel->exchange_bytes > 0 || kernel->awaits_exchange; /* a graph break */
-    return !exchanges && (kind == KERNEL_ELEMENTWISE || kind == KERNEL_NORM || kind == KERNEL_SOFTMAX ||
-                             kind == KERNEL_LOSS || kind == KERNEL_COPY);
+    const struct model_op *op = &tape->program[pass].at[k];
+    enum kernel_kind kind = op->work.kind;
+    bool breaks = op->kind != MODEL_KERNEL || (k > 0 && op[-1].kind == MODEL_WAIT) ||
+                  (k + 1 < tape->program[pass].n && op[1].kind == MODEL_COMM);
+    return !breaks && (kind == KERNEL_ELEMENTWISE || kind == KERNEL_NORM || kind == KERNEL_SOFTMAX ||
+                          kind == KERNEL_LOSS || kind == KERNEL_COPY);
 }
 
 /* group[k]: the fused kernel that kernel k becomes a part of. A sum over rows for a parameter ends its group: what
@@ -20,9 +23,9 @@ static int group_kernels(const struct tape *tape, int pass, int *group)
 {
     int n = -1;
     bool open = false;
-    for (int k = 0; k < tape->kernels[pass].n; k++) {
-        const struct model_kernel *kernel = &tape->kernels[pass].at[k];
-        bool joins = fusible(kernel);
+    for (int k = 0; k < tape->program[pass].n; k++) {
+        const struct model_op *kernel = &tape->program[pass].at[k];
+        bool joins = fusible(tape, pass, k);
         n += !(joins && open);
         group[k] = n;
         open = joins && kernel->param_grad == NO_PARAM;
@@ -34,7 +37,7 @@ static bool born_at(const struct tape *tape, int buffer, int pass, const int *gr
 {
     const struct tape_buffer *b = &tape->buffers.at[buffer];
     return !b->external && !b->handed && b->life.born_in_backward == (pass == BACKWARD) &&
-           b->life.born < tape->kernels[pass].n && group[b->life.born] == at;
+           b->life.born < tape->program[pass].n && group[b->life.born] == at;
 }
 
 /* Backward needs the buffer for element-by-element work only: then it can be made again there. */
@@ -42,12 +45,11 @@ static bool remade(const struct tape *tape, int buffer)
 {
     const struct tape_buffer *b = &tape->buffers.at[buffer];
     if (b->external || b->handed || b->held[FORWARD] || b->held[BACKWARD] || b->life.born_in_backward ||
-        b->life.backward_last < 0 || b->life.born >= tape->kernels[FORWARD].n ||
-        !fusible(&tape->kernels[FORWARD].at[b->life.born]))
+        b->life.backward_last < 0 || b->life.born >= tape->program[FORWARD].n || !fusible(tape, FORWARD, b->life.born))
         return false;
     for (int i = 0; i < tape->touches[BACKWARD].n; i++) {
         struct tape_touched t = tape->touches[BACKWARD].at[i];
-        if (t.buffer == buffer && !fusible(&tape->kernels[BACKWARD].at[t.kernel]))
+        if (t.buffer == buffer && !fusible(tape, BACKWARD, t.kernel))
             return false;
     }
     return true;
@@ -112,9 +114,9 @@ static bool is_idle_product(const struct cuts *cuts, int buffer)
 {
     const struct tape_buffer *b = &cuts->tape->buffers.at[buffer];
     if (b->external || b->handed || b->held[BACKWARD] || b->life.born_in_backward || b->life.backward_last >= 0 ||
-        b->life.born >= cuts->tape->kernels[FORWARD].n || cuts->taken[buffer])
+        b->life.born >= cuts->tape->program[FORWARD].n || cuts->taken[buffer])
         return false;
-    return !fusible(&cuts->tape->kernels[FORWARD].at[b->life.born]);
+    return !fusible(cuts->tape, FORWARD, b->life.born);
 }
 
 /* Bytes that backward keeps for what the fused kernel could make again: the products that it is made from, or, with
@@ -201,7 +203,7 @@ static struct kernel_work fused_work(const struct tape *tape, int pass, const in
     struct kernel_work work = {.kind = KERNEL_ELEMENTWISE};
     double read_bytes = 0, born_bytes = 0, read_apart = 0, written_apart = 0;
     for (int k = from; k < to; k++) {
-        const struct kernel_work *part = &tape->kernels[pass].at[k].work;
+        const struct kernel_work *part = &tape->program[pass].at[k].work;
         read_apart += part->read_bytes;
         written_apart += part->write_bytes;
         work.flop += part->flop;
@@ -227,10 +229,10 @@ static void fuse_pass(struct tape *tape, int pass, const int *group)
     int *seen = xcalloc((size_t)tape->buffers.n + 1, sizeof *seen), n = 0;
     for (int i = 0; i < tape->buffers.n; i++)
         seen[i] = -1;
-    for (int from = 0, to = 0; from < tape->kernels[pass].n; from = to, n++) {
-        while (to < tape->kernels[pass].n && group[to] == group[from])
+    for (int from = 0, to = 0; from < tape->program[pass].n; from = to, n++) {
+        while (to < tape->program[pass].n && group[to] == group[from])
             to++;
-        struct model_kernel kernel = tape->kernels[pass].at[to - 1]; /* only the last can complete a parameter */
+        struct model_op kernel = tape->program[pass].at[to - 1]; /* only the last can complete a parameter */
         if (kernel.work.kind == KERNEL_NORM)
             kernel.work.m = kernel.work.n = 0; /* Inductor splits long sums over rows */
         if (to - from > 1) {
@@ -252,7 +254,7 @@ static void move_lives(struct tape *tape, int *const group[2])
     for (int i = 0; i < tape->buffers.n; i++) {
         struct model_activation *life = &tape->buffers.at[i].life;
         int pass = life->born_in_backward ? BACKWARD : FORWARD;
-        if (life->born < tape->kernels[pass].n)
+        if (life->born < tape->program[pass].n)
             life->born = group[pass][life->born];
         if (life->forward_last >= 0)
             life->forward_last = group[FORWARD][life->forward_last];
@@ -268,19 +270,19 @@ void tape_fuse(struct tape *tape, int output_buffer)
     if (output_buffer != NO_BUFFER)
         tape->buffers.at[output_buffer].held[FORWARD] = true; /* it goes on to the next segment */
     for (int pass = FORWARD; pass <= BACKWARD; pass++) {
-        group[pass] = xcalloc((size_t)tape->kernels[pass].n + 1, sizeof *group[pass]);
+        group[pass] = xcalloc((size_t)tape->program[pass].n + 1, sizeof *group[pass]);
         n[pass] = group_kernels(tape, pass, group[pass]);
     }
     remake_all(tape, group[FORWARD], n[FORWARD]);
     for (int pass = FORWARD; pass <= BACKWARD; pass++) {
-        tape->fused[pass] = ARENA_ARRAY(tape->arena, struct model_kernel, n[pass]);
+        tape->fused[pass] = ARENA_ARRAY(tape->arena, struct model_op, n[pass]);
         fuse_pass(tape, pass, group[pass]);
     }
     move_lives(tape, group);
     for (int pass = FORWARD; pass <= BACKWARD; pass++) {
         for (int k = 0; k < n[pass]; k++)
-            tape->kernels[pass].at[k] = tape->fused[pass][k];
-        tape->kernels[pass].n = n[pass];
+            tape->program[pass].at[k] = tape->fused[pass][k];
+        tape->program[pass].n = n[pass];
         free(group[pass]);
     }
     if (output_buffer != NO_BUFFER)

@@ -143,7 +143,7 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
     return op.out;
 }
 
-/* struct model_kernel names one parameter: the weight is told with the kernel that sums both gradients, the bias with
+/* struct model_op names one parameter: the weight is told with the kernel that sums both gradients, the bias with
  * the one after it. Frozen, it still needs the sums for the gradient of its input. */
 static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
 {

@@ -4,11 +4,6 @@
 enum { ID_BYTES = 8, STATE_BYTES = 4 };
 enum { POOL_OPS = 1, UPDATE_OPS = 4 }; /* an add; row-wise Adagrad: square, add, scale, subtract */
 
-static struct model_kernel *last_kernel(struct tape *tape)
-{
-    return &tape->kernels[tape->pass].at[tape->kernels[tape->pass].n - 1];
-}
-
 static double bytes_of(const struct tape *tape, int buffer)
 {
     return (double)tape->buffers.at[buffer].life.bytes;
@@ -32,11 +27,11 @@ static void tables_backward(struct tape *tape, const struct tape_op *op)
     struct looked_up at = looked_up(tape, op->out);
     int grad = tape_grad(tape, op);
     double state = at.rows * STATE_BYTES;
+    tape_await(tape);
     tape_launch(tape, tape_suffix(tape, op->name, "update"),
         kernel_stream(KERNEL_EMBEDDING, bytes_of(tape, grad) + at.bytes + at.id_bytes + state, at.bytes + state,
             UPDATE_OPS * at.elements),
         0);
-    last_kernel(tape)->awaits_exchange = true;
     tape_touch(tape, grad);
 }
 
@@ -50,7 +45,7 @@ int tape_tables(struct tape *tape, const char *name, int64_t samples)
     tape_launch(tape, op.name,
         kernel_stream(KERNEL_EMBEDDING, at.bytes + at.id_bytes, bytes_of(tape, pooled), POOL_OPS * at.elements), 0);
     tape_touch(tape, pooled);
-    last_kernel(tape)->exchange_bytes = bytes_of(tape, pooled);
+    tape_communicate(tape, op.name, COLL_ALL_TO_ALL, tape->model->tables.split, pooled);
     tape_push(tape, op);
     return op.out;
 }
@@ -62,11 +57,12 @@ static void join_backward(struct tape *tape, const struct tape_op *op)
     for (int i = 0; i < 2; i++) {
         int part = tape_new_grad(tape, op->in[i]);
         double bytes = bytes_of(tape, part);
-        tape_launch(tape, tape_suffix(tape, op->name, "dgrad"), kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
+        const char *name = tape_suffix(tape, op->name, "dgrad");
+        tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
         tape_touch(tape, grad);
         tape_touch(tape, part);
         if (i == 0)
-            last_kernel(tape)->exchange_bytes = bytes;
+            tape_communicate(tape, name, COLL_ALL_TO_ALL, tape->model->tables.split, part);
         tape_give(tape, op->in[i], part);
     }
 }
@@ -75,13 +71,13 @@ int tape_join(struct tape *tape, const char *name, int tables, int other)
 {
     struct tape_value a = tape_at(tape, tables), b = tape_at(tape, other);
     BUG_IF(a.cols != b.cols, "%s.%s: rows of %ld and %ld", tape->scope, name, (long)a.cols, (long)b.cols);
+    tape_await(tape);
     struct tape_op op = {.backward = join_backward, .name = tape_name(tape, name), .in = {tables, other}};
     op.out = tape_value(tape, op.name, a.rows + b.rows, a.cols, a.element_bytes, true);
     tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
                        .name = op.name,
                        .reads = READS(a.buffer, b.buffer),
                        .write = tape_at(tape, op.out).buffer});
-    last_kernel(tape)->awaits_exchange = true;
     tape_push(tape, op);
     return op.out;
 }

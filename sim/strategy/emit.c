@@ -102,26 +102,30 @@ static void death(struct emit *emit, int segment, int activation)
     emit->saved[segment][activation] = PLAN_NO_OP;
 }
 
-static void launch(struct emit *emit, const struct model_segment *at, const struct model_kernel *kernel, double issue_s)
+static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)
 {
-    const char *name = emit_name(emit, at->layer, kernel->name);
-    if (kernel->awaits_exchange)
-        plan_stream_wait(&emit->builder, STREAM_COMPUTE, emit->exchange);
-    plan_kernel(&emit->builder, STREAM_COMPUTE, name, kernel->work, issue_s);
-    if (!(kernel->exchange_bytes > 0))
-        return;
-    enum plan_stream stream = emit->exchange_stream;
-    plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
-    emit->exchange =
-        plan_collective(&emit->builder, stream, arena_printf(emit->arena, "%s/all_to_all", name), COLL_ALL_TO_ALL,
-            kernel->exchange_bytes, emit_group(emit, "world", AXES_DP), emit->options->host.collective_issue_s);
+    struct plan_builder *builder = &emit->builder;
+    const char *name = emit_name(emit, at->layer, op->name);
+    switch (op->kind) {
+    case MODEL_KERNEL:
+        plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s);
+        break;
+    case MODEL_COMM:
+        plan_stream_wait(builder, emit->comm_queue, plan_last_op(builder, STREAM_COMPUTE));
+        emit->comm = plan_collective(builder, emit->comm_queue, name, op->comm.kind, op->comm.bytes,
+            emit_group(emit, "world", op->comm.axes), emit->options->host.collective_issue_s);
+        break;
+    case MODEL_WAIT:
+        plan_stream_wait(builder, STREAM_COMPUTE, emit->comm);
+        break;
+    }
 }
 
-static void forward_kernel(struct emit *emit, const struct model_segment *at, const struct model_kernel *kernel)
+static void forward_op(struct emit *emit, const struct model_segment *at, const struct model_op *op)
 {
-    call(emit, emit->hooks->param_needed, at, kernel->param_use);
-    launch(emit, at, kernel, emit->options->host.kernel_issue_s);
-    call(emit, emit->hooks->param_used, at, kernel->param_use);
+    call(emit, emit->hooks->param_needed, at, op->param_use);
+    emit_op(emit, at, op, emit->options->host.kernel_issue_s);
+    call(emit, emit->hooks->param_used, at, op->param_use);
 }
 
 int emit_autocast_weights(struct emit *emit, int layer)
@@ -149,7 +153,7 @@ enum pass {
     PASS_RECOMPUTE, /* as PASS_SAVE; what was kept is not computed again, the output is there already */
 };
 
-static void forward_kernels(struct emit *emit, int segment, enum pass pass)
+static void forward_ops(struct emit *emit, int segment, enum pass pass)
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
@@ -160,7 +164,7 @@ static void forward_kernels(struct emit *emit, int segment, enum pass pass)
                 emit->saved[segment][a] == PLAN_NO_OP)
                 birth(emit, segment, a);
         if (pass != PASS_RECOMPUTE || !emit_skips(emit, segment, k))
-            forward_kernel(emit, at, &program->forward[k]);
+            forward_op(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
             if (tensor->born_in_backward || tensor->forward_last != k ||
@@ -186,7 +190,7 @@ static void drop_input(struct emit *emit, int segment)
 void emit_forward(struct emit *emit, int segment)
 {
     emit->builder.phase = PHASE_FORWARD;
-    forward_kernels(emit, segment, emit_recomputes(emit, segment) ? PASS_NO_GRAD : PASS_SAVE);
+    forward_ops(emit, segment, emit_recomputes(emit, segment) ? PASS_NO_GRAD : PASS_SAVE);
     drop_input(emit, segment);
     int layer = emit->segments.at[segment].layer;
     bool saved = !emit_recomputes(emit, segment) && model_cache_is_saved(emit->model, &emit->workload);
@@ -203,24 +207,24 @@ void emit_drop_outputs(struct emit *emit)
     }
 }
 
-static void backward_kernels(struct emit *emit, int segment)
+static void backward_ops(struct emit *emit, int segment)
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     for (int k = 0; k < program->n_backward; k++) {
-        const struct model_kernel *kernel = &program->backward[k];
-        call(emit, emit->hooks->param_needed, at, kernel->param_use);
-        call(emit, emit->hooks->grad_begins, at, kernel->param_grad);
+        const struct model_op *op = &program->backward[k];
+        call(emit, emit->hooks->param_needed, at, op->param_use);
+        call(emit, emit->hooks->grad_begins, at, op->param_grad);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].born_in_backward && program->activations[a].born == k &&
                 emit->saved[segment][a] == PLAN_NO_OP)
                 birth(emit, segment, a);
-        launch(emit, at, kernel, emit->options->host.backward_issue_s);
+        emit_op(emit, at, op, emit->options->host.backward_issue_s);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].backward_last == k && a != program->input_grad)
                 death(emit, segment, a);
-        call(emit, emit->hooks->param_used, at, kernel->param_use);
-        call(emit, emit->hooks->grad_ready, at, kernel->param_grad);
+        call(emit, emit->hooks->param_used, at, op->param_use);
+        call(emit, emit->hooks->grad_ready, at, op->param_grad);
     }
 }
 
@@ -246,10 +250,10 @@ void emit_backward(struct emit *emit, int segment)
             emit->saved[segment][program->output] = PLAN_NO_OP;
         }
         emit->builder.phase = PHASE_RECOMPUTE;
-        forward_kernels(emit, segment, PASS_RECOMPUTE);
+        forward_ops(emit, segment, PASS_RECOMPUTE);
     }
     emit->builder.phase = PHASE_BACKWARD;
-    backward_kernels(emit, segment);
+    backward_ops(emit, segment);
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);
     if (program->takes_input)
         hand_back(emit, segment);

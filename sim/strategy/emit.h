@@ -66,10 +66,10 @@ struct emit {
     int64_t master_bytes;     /* a parameter as it is kept: 4, or 2 in BF16 */
     int64_t step_bytes;       /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;      /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
-    plan_wait exchange;       /* the last all_to_all of features, see model_kernel.exchange_bytes */
+    plan_wait comm;           /* the last communication of the model */
     int norm_group;           /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */
-    enum plan_stream exchange_stream; /* STREAM_COMM, unless the strategy says another */
-    struct index names;               /* of what emit_name made */
+    int comm_queue;           /* for those: STREAM_COMM, unless the strategy sets another */
+    struct index names;       /* of what emit_name made */
     VEC(struct emit_name) made;
     int *caches; /* by segment: past_key_values, see train_options.use_cache */
     int *blocks; /* by segment: blocks up to this one */

@@ -314,7 +314,7 @@ static void setup_groups(struct fsdp *fsdp)
     /* TorchRec and FSDP share the default process group, hence a NCCL stream, unless FSDP makes groups of its own. With
      * those the exchange takes the stream of the replicas, which PyTorch would leave alone. */
     if (fsdp->replicas > 1 && fsdp_shards(fsdp))
-        emit->exchange_stream = STREAM_REPLICATE;
+        emit->comm_queue = STREAM_REPLICATE;
     static const int64_t reduce_bytes[REDUCE_DTYPE_COUNT] = {[REDUCE_FP32] = 4, [REDUCE_BF16] = 2, [REDUCE_FP16] = 2};
     int reduce_dtype = fsdp->options->reduce_dtype;
     fsdp->gather_bytes = emit->options->train.autocast ? emit->master_bytes : emit->param_bytes;

@@ -4,7 +4,7 @@
 /* This rank's tables of embeddings, which no strategy touches. */
 static void keep_tables(struct emit *emit)
 {
-    int ranks = emit_degree(emit, AXES_DP);
+    int ranks = emit_degree(emit, emit->model->tables.split);
     int64_t bytes = model_table_bytes(&emit->model->shape, ranks);
     if (bytes == 0)
         return;
@@ -168,7 +168,7 @@ void emit_step(struct plan *plan, const struct strategy_options *options, const 
         .hooks = hooks,
         .state = arena_alloc(arena, hooks->state_size),
         .workload = strategy_workload(options, adapted),
-        .exchange_stream = STREAM_COMM,
+        .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP};
     set_precision(&emit, options->train.precision);
     struct mesh mesh = mesh_data_parallel(gpus, strategy_shard_ranks(options, hw, gpus));

@@ -21,7 +21,7 @@ enum precision {
 extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
                                                           "bf16_master", "fp8_mixed" */
 
-/* What a checkpointed block keeps for its backward pass: everything, its input, or that and what model_kernel.kept
+/* What a checkpointed block keeps for its backward pass: everything, its input, or that and what model_op.kept
  * says.
  */
 enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_COUNT };

@@ -46,7 +46,7 @@ static inline struct run run(const struct model_shape *shape, enum dtype storage
     return run_as(shape, storage == DTYPE_FP32 ? FORMAT_FP32 : FORMAT_BF16, attention, FUSION_EAGER);
 }
 
-static inline int count(const struct model_kernel *kernels, int n, const char *part)
+static inline int count(const struct model_op *kernels, int n, const char *part)
 {
     int found = 0;
     for (int i = 0; i < n; i++)

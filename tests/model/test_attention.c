@@ -55,8 +55,8 @@ static void a_window_narrows_flash_attention(void **state)
     double whole = 4.0 * BATCH * LENGTH * LENGTH * 64 / 2, narrow = 4.0 * BATCH * (LENGTH * 7.0 - 24.5) * 64;
     const struct kernel_work *first =
         &kernel_named(block(&r, 1)->forward, block(&r, 1)->n_forward, "self_attn.flash")->work;
-    const struct model_kernel *second = kernel_named(block(&r, 2)->forward, block(&r, 2)->n_forward, "self_attn.flash");
-    const struct model_kernel *back =
+    const struct model_op *second = kernel_named(block(&r, 2)->forward, block(&r, 2)->n_forward, "self_attn.flash");
+    const struct model_op *back =
         kernel_named(block(&r, 2)->backward, block(&r, 2)->n_backward, "self_attn.flash.dgrad");
     assert_true(first->flop == whole && first->window == 0);
     assert_true(second->work.flop == narrow && second->model_flop == 2 * narrow && second->work.window == 7);

@@ -79,25 +79,36 @@ static void modules_are_their_closed_forms(void **state)
 /* m - 1 features of a sample come out of tables in FP16: pooling rows of d each with an id of 8 bytes, a sum of d in
  * the storage format, which crosses the network once each way. Row-wise Adagrad reads and writes rows and a float each.
  */
+static void assert_all_to_all(const struct model_op *op, double bytes)
+{
+    assert_int_equal(op->kind, MODEL_COMM);
+    assert_int_equal(op->comm.kind, COLL_ALL_TO_ALL);
+    assert_int_equal(op->comm.axes, AXES_DP);
+    assert_near(op->comm.bytes, bytes, 0);
+}
+
 static void check_tables(enum dtype storage, int fusion)
 {
     struct run r = run(&small_dhen, storage, fusion);
     const struct model_program *p = r.segments.at[0].program;
     const double rows = BATCH * (m - 1) * pooling, pooled = BATCH * (m - 1) * d * (double)dtype_bytes(storage);
-    const struct model_kernel *lookup = kernel_named(p->forward, p->n_forward, "tables");
+    const struct model_op *lookup = kernel_named(p->forward, p->n_forward, "tables");
     assert_near(lookup->work.read_bytes, rows * (2 * d + 8), 0);
     assert_near(lookup->work.write_bytes, pooled, 0);
-    assert_near(lookup->exchange_bytes, pooled, 0);
-    assert_true(kernel_named(p->forward, p->n_forward, "features")->awaits_exchange);
-    const struct model_kernel *update = kernel_named(p->backward, p->n_backward, "tables.update");
+    assert_all_to_all(lookup + 1, pooled);
+    assert_int_equal(kernel_named(p->forward, p->n_forward, "features")[-1].kind, MODEL_WAIT);
+    const struct model_op *update = kernel_named(p->backward, p->n_backward, "tables.update");
     assert_near(update->work.read_bytes, pooled + rows * (2 * d + 8 + 4), 0);
     assert_near(update->work.write_bytes, rows * (2 * d + 4), 0);
-    assert_true(update->awaits_exchange && update == &p->backward[p->n_backward - 1]);
-    double exchanged = 0;
-    for (int i = 0; i < r.segments.n; i++)
-        for (int k = 0; k < r.segments.at[i].program->n_backward; k++)
-            exchanged += r.segments.at[i].program->backward[k].exchange_bytes;
-    assert_near(exchanged, pooled, 0);
+    assert_true(update[-1].kind == MODEL_WAIT && update == &p->backward[p->n_backward - 1]);
+    assert_all_to_all(kernel_named(p->backward, p->n_backward, "features.dgrad") + 1, pooled);
+    int ops = 0;
+    for (int i = 0; i < r.segments.n; i++) {
+        p = r.segments.at[i].program;
+        for (int k = 0; k < p->n_forward + p->n_backward; k++)
+            ops += (k < p->n_forward ? &p->forward[k] : &p->backward[k - p->n_forward])->kind != MODEL_KERNEL;
+    }
+    assert_int_equal(ops, 2 * 2); /* each way, one and its wait */
     arena_release(&r.arena);
 }
 

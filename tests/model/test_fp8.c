@@ -50,11 +50,11 @@ static void operands_are_cast_with_their_transposes(void **state)
     struct run r = run(true, 24);
     const struct model_program *p = r.segments.at[1].program;
     const double rows = BATCH * 24, x = rows * WIDTH, y = rows * 256, weight = WIDTH * 256;
-    const struct model_kernel *cast = kernel_named(p->forward, p->n_forward, "intermediate.dense.x.cast");
+    const struct model_op *cast = kernel_named(p->forward, p->n_forward, "intermediate.dense.x.cast");
     assert_true(cast->work.read_bytes == BF16_BYTES * x && cast->work.write_bytes == 2 * x);
     cast = kernel_named(p->forward, p->n_forward, "intermediate.dense.weight.cast");
     assert_true(cast->work.read_bytes == BF16_BYTES * weight && cast->work.write_bytes == 2 * weight);
-    const struct model_kernel *product = kernel_named(p->forward, p->n_forward, "intermediate.dense");
+    const struct model_op *product = kernel_named(p->forward, p->n_forward, "intermediate.dense");
     assert_int_equal(product->work.math, DTYPE_FP8);
     assert_true(product->work.read_bytes == x + weight);
     assert_true(product->work.write_bytes == BF16_BYTES * y);

@@ -41,7 +41,7 @@ static struct run run(const struct model_shape *shape, enum kernel_fusion fusion
     return run_adapted(shape, fusion, 0);
 }
 
-static double bytes(const struct model_kernel *kernels, int n)
+static double bytes(const struct model_op *kernels, int n)
 {
     double sum = 0;
     for (int i = 0; i < n; i++)
@@ -58,7 +58,7 @@ static double saved(const struct model_program *p)
     return sum;
 }
 
-static const struct model_kernel *before(const struct model_kernel *kernels, int n, const char *name)
+static const struct model_op *before(const struct model_op *kernels, int n, const char *name)
 {
     for (int i = 1; i < n; i++)
         if (strcmp(kernels[i].name, name) == 0)
@@ -73,14 +73,14 @@ static void a_group_reads_its_inputs_once_and_writes_its_result(void **state)
     (void)state;
     struct run r = run(&small_llama, FUSION_INDUCTOR);
     const struct model_program *p = r.segments.at[1].program;
-    const struct model_kernel *act = before(p->forward, p->n_forward, "mlp.down_proj");
+    const struct model_op *act = before(p->forward, p->n_forward, "mlp.down_proj");
     const double tensor = (double)ROWS * FF * BF16_BYTES;
     assert_true(act->work.kind == KERNEL_ELEMENTWISE);
     assert_true(act->work.read_bytes == 2 * tensor);
     assert_true(act->work.write_bytes == tensor);
     /* The first norm of a block: 6 kernels and 3 FP32 tensors in eager mode, here x is read and the result written; the
      * reciprocal root of each row, 4 bytes, is kept for backward. */
-    const struct model_kernel *norm = &p->forward[0];
+    const struct model_op *norm = &p->forward[0];
     const double x = (double)ROWS * WIDTH * BF16_BYTES;
     assert_true(norm->work.read_bytes == x);
     assert_true(norm->work.write_bytes >= x && norm->work.write_bytes <= x + 2.0 * ROWS * 4);

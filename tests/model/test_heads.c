@@ -39,7 +39,7 @@ static const struct model_program *block_of(struct run *r, const struct model_sh
 }
 
 /* Kernels of that name, and what they read and write. */
-static int count(const struct model_kernel *kernels, int n, const char *name)
+static int count(const struct model_op *kernels, int n, const char *name)
 {
     int found = 0;
     for (int i = 0; i < n; i++)
@@ -49,7 +49,7 @@ static int count(const struct model_kernel *kernels, int n, const char *name)
 #define FORWARD_COUNT(p, name) count((p)->forward, (p)->n_forward, name)
 #define BACKWARD_COUNT(p, name) count((p)->backward, (p)->n_backward, name)
 
-static double moved(const struct model_kernel *kernels, int n)
+static double moved(const struct model_op *kernels, int n)
 {
     double bytes = 0;
     for (int i = 0; i < n; i++)

@@ -107,7 +107,7 @@ static void vits_forward_flop_is_the_closed_form(void **state)
     arena_release(&mixed.arena);
 }
 
-static void assert_product(const struct model_kernel *k, int64_t m, int64_t n, int64_t depth, int64_t batch)
+static void assert_product(const struct model_op *k, int64_t m, int64_t n, int64_t depth, int64_t batch)
 {
     assert_int_equal(k->work.kind, KERNEL_GEMM);
     assert_int_equal(k->work.m, m);
@@ -126,24 +126,24 @@ static void convolutions_are_implicit_products(void **state)
     const struct model_program *p = r.segments.at[3].program;
     const int64_t in = (int64_t)BATCH * 16 * 16, out = (int64_t)BATCH * 8 * 8, window = 3 * 3 * 8 / 2;
     assert_string_equal(r.model.layers[3].name, "layer2.0");
-    const struct model_kernel *forward = kernel_named(p->forward, p->n_forward, "conv2");
+    const struct model_op *forward = kernel_named(p->forward, p->n_forward, "conv2");
     assert_product(forward, out, 4, window, 2);
     /* Each element of the input and of the weights is read once, not once for every window that it is in. */
     assert_true(forward->work.read_bytes == 2.0 * (double)(in * 8 + 8 * window));
     assert_true(forward->work.write_bytes == 2.0 * (double)(out * 8));
     /* Stride 2: an input position sees a quarter of the window in the mean, so that nothing is multiplied in vain. */
-    const struct model_kernel *dgrad = kernel_named(p->backward, p->n_backward, "conv2.dgrad");
+    const struct model_op *dgrad = kernel_named(p->backward, p->n_backward, "conv2.dgrad");
     assert_product(dgrad, in, 4, 4 * 3 * 3 / 4, 2);
     assert_product(kernel_named(p->backward, p->n_backward, "conv2.wgrad"), 4, window, out, 2);
     assert_true(dgrad->work.flop == forward->work.flop);
     /* The shortcut's window of 1 with stride 2 sees every fourth position; the gradient of all of them is written. */
-    const struct model_kernel *shortcut = kernel_named(p->backward, p->n_backward, "downsample.0.dgrad");
+    const struct model_op *shortcut = kernel_named(p->backward, p->n_backward, "downsample.0.dgrad");
     assert_product(shortcut, out, 16, 32, 1);
     assert_true(shortcut->work.write_bytes == 2.0 * (double)(in * 16));
     arena_release(&r.arena);
 }
 
-static double relayouts(const struct model_kernel *kernels, int n, const char *of)
+static double relayouts(const struct model_op *kernels, int n, const char *of)
 {
     double bytes = 0;
     for (int i = 0; i < n; i++)
@@ -187,7 +187,7 @@ static void fp32_windows_run_on_winograd(void **state)
     lay_out_in(&r, &small_resnet, BATCH, DTYPE_FP32, false);
     lay_out_in(&tensor_cores, &small_resnet, BATCH, DTYPE_TF32, false);
     const struct model_program *p = r.segments.at[2].program;
-    const struct model_kernel *forward = kernel_named(p->forward, p->n_forward, "conv2");
+    const struct model_op *forward = kernel_named(p->forward, p->n_forward, "conv2");
     assert_product(forward, positions, 8, 32, 1);
     assert_true(forward->work.gathers);
     assert_true(forward->work.flop == 2.0 * (double)positions * 8 * 72);

@@ -83,7 +83,7 @@ static const struct model_program *block(const struct run *r, int layer)
     return NULL;
 }
 
-static double flop(const struct model_kernel *kernels, int n)
+static double flop(const struct model_op *kernels, int n)
 {
     double sum = 0;
     for (int i = 0; i < n; i++)
@@ -286,7 +286,7 @@ static void weight_gradients_have_the_weights_shape(void **state)
     const struct model_program *p = block(&r, 2);
     int matrices = 0;
     for (int i = 0; i < p->n_backward; i++) {
-        const struct model_kernel *k = &p->backward[i];
+        const struct model_op *k = &p->backward[i];
         if (k->work.kind != KERNEL_GEMM || k->param_grad < 0)
             continue;
         const struct model_tensor *tensor = &r.model.tensors[r.model.layers[2].first_tensor + k->param_grad];

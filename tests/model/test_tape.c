@@ -57,7 +57,7 @@ static const struct model_activation *find(const struct model_program *p, const 
     return NULL;
 }
 
-static void assert_kernels(const struct model_kernel *kernels, int n, const char *const *names, int n_names)
+static void assert_kernels(const struct model_op *kernels, int n, const char *const *names, int n_names)
 {
     assert_int_equal(n, n_names);
     for (int i = 0; i < n_names; i++)
