@@ -63,6 +63,17 @@ int emit_degree(const struct emit *emit, unsigned axes)
     return mesh_group(&emit->builder.plan->mesh, axes).size;
 }
 
+plan_wait emit_collective(struct emit *emit, int queue, const char *name, enum coll_kind kind, double bytes, int group)
+{
+    return plan_collective(&emit->builder, queue, name, kind, bytes, group, emit->options->host.collective_issue_s);
+}
+
+void emit_free(struct emit *emit, int *buffer, plan_wait last_use)
+{
+    plan_free(&emit->builder, *buffer, last_use);
+    *buffer = PLAN_NO_OP;
+}
+
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
@@ -112,8 +123,8 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
         break;
     case MODEL_COMM:
         plan_stream_wait(builder, emit->comm_queue, plan_last_op(builder, STREAM_COMPUTE));
-        emit->comm = plan_collective(builder, emit->comm_queue, name, op->comm.kind, op->comm.bytes,
-            emit_group(emit, "world", op->comm.axes), emit->options->host.collective_issue_s);
+        emit->comm = emit_collective(
+            emit, emit->comm_queue, name, op->comm.kind, op->comm.bytes, emit_group(emit, "world", op->comm.axes));
         break;
     case MODEL_WAIT:
         plan_stream_wait(builder, STREAM_COMPUTE, emit->comm);

@@ -100,6 +100,11 @@ void emit_backward(struct emit *emit, int segment);
 int emit_group(struct emit *emit, const char *name, unsigned axes);
 int emit_degree(const struct emit *emit, unsigned axes);
 
+/* plan_collective() at the host's price. */
+plan_wait emit_collective(struct emit *emit, int queue, const char *name, enum coll_kind kind, double bytes, int group);
+/* plan_free(), after which *buffer is PLAN_NO_OP. */
+void emit_free(struct emit *emit, int *buffer, plan_wait last_use);
+
 /* The model's outputs go out of scope: past_key_values are freed. */
 void emit_drop_outputs(struct emit *emit);
 

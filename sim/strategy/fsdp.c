@@ -32,21 +32,16 @@ static bool reshards_after_forward(const struct fsdp *fsdp)
     return strategy == FULL_SHARD || strategy == HYBRID_SHARD;
 }
 
-void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer, const char *name,
-    double reads, double writes)
+void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind,
+    const struct shard_unit *unit, const char *name, double reads, double writes)
 {
-    emit_stream_kernel(fsdp->emit, stream, kind, emit_name(fsdp->emit, layer, name), reads, writes);
+    emit_stream_kernel(fsdp->emit, stream, kind, emit_name(fsdp->emit, unit->layer, name), reads, writes);
 }
 
-/* The shard comes from the host: into a buffer for the cast or the all-gather, or into what kernels use. */
-static int fetch_shard(struct fsdp *fsdp, int layer)
+static int alloc_unsharded(struct fsdp *fsdp, const struct shard_unit *unit, const char *name, int64_t bytes)
 {
-    struct emit *emit = fsdp->emit;
-    int64_t bytes = fsdp->units[layer].kept_shard;
-    int buffer =
-        plan_alloc(&emit->builder, STREAM_UNSHARD, emit_name(emit, layer, "shard_from_host"), bytes, HBM_GATHERED);
-    emit_host_copy(emit, STREAM_UNSHARD, emit_name(emit, layer, "host_to_device"), (double)bytes);
-    return buffer;
+    return plan_alloc(
+        &fsdp->emit->builder, STREAM_UNSHARD, emit_name(fsdp->emit, unit->layer, name), bytes, HBM_GATHERED);
 }
 
 /* Where an unshard begins: with the cast or the copy from the host, or with the all-gather itself. */
@@ -55,126 +50,124 @@ static enum plan_stream unshard_stream(const struct fsdp *fsdp)
     return fsdp_casts(fsdp) || fsdp_offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
 }
 
-static bool gathers(const struct fsdp *fsdp)
+static bool gathers(const struct fsdp *fsdp, const struct shard_unit *unit)
 {
-    return fsdp_shards(fsdp) || fsdp_casts(fsdp) || fsdp_offloads(fsdp);
+    return fsdp_shards(unit) || fsdp_casts(fsdp) || fsdp_offloads(fsdp);
 }
 
 /* _wait_for_computation_stream, in the root's forward pass: nothing is unsharded before all that was computed is done.
- * In the first micro-step that is the optimizer of the step before (its op is set by emit_link_steps), in others the
+ * In the first micro-batch that is the optimizer of the step before (its op is set by emit_link_steps), in others the
  * backward pass with its last reduction, which the final callback has made the compute stream wait for. */
 static void wait_for_computation(struct fsdp *fsdp)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
     enum plan_stream stream = unshard_stream(fsdp);
-    if (!gathers(fsdp))
+    if (!gathers(fsdp, &fsdp->units[0]))
         return;
     plan_stream_wait(builder, stream, fsdp->emit->on_first ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));
     if (!fsdp->emit->on_first)
         plan_stream_wait(builder, stream, plan_last_op(builder, STREAM_POST));
 }
 
-static void unshard(struct fsdp *fsdp, int layer)
+/* This rank's part as the all-gather takes it: copied from the host, cast, or as it lies, which is PLAN_NO_OP. */
+static int prepare_shard(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct emit *emit = fsdp->emit;
-    struct plan_builder *builder = &emit->builder;
-    struct fsdp_unit *unit = &fsdp->units[layer];
+    int shard = PLAN_NO_OP;
+    if (fsdp_offloads(fsdp)) {
+        shard = alloc_unsharded(fsdp, unit, "shard_from_host", unit->kept_shard);
+        emit_host_copy(emit, STREAM_UNSHARD, emit_name(emit, unit->layer, "host_to_device"), (double)unit->kept_shard);
+    }
+    if (fsdp_casts(fsdp)) {
+        int fetched = shard;
+        shard = alloc_unsharded(fsdp, unit, fsdp_shards(unit) ? "mp_shard" : "unsharded_flat_param", unit->used_shard);
+        fsdp_stream_kernel(
+            fsdp, STREAM_UNSHARD, KERNEL_COPY, unit, "cast_shard", (double)unit->kept_shard, (double)unit->used_shard);
+        plan_free(&emit->builder, fetched, PLAN_NO_OP);
+    }
+    unit->ready_op = shard == PLAN_NO_OP ? PLAN_NO_OP : plan_last_op(&emit->builder, STREAM_UNSHARD);
+    return shard;
+}
+
+static void unshard(struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct plan_builder *builder = &fsdp->emit->builder;
     if (unit->ready)
         return;
     unit->ready = true;
     unit->ready_op = PLAN_NO_OP;
-    if (!gathers(fsdp))
+    if (!gathers(fsdp, unit))
         return;
-    if (fsdp_shards(fsdp) && !fsdp_by_parameter(fsdp) && fsdp->options->limit_all_gathers)
+    if (fsdp_shards(unit) && !fsdp_by_parameter(fsdp, unit) && fsdp->options->limit_all_gathers)
         limiter_all_gather(&fsdp->limiter, builder);
-    int cast_shard = PLAN_NO_OP, fetched = fsdp_offloads(fsdp) ? fetch_shard(fsdp, layer) : PLAN_NO_OP;
-    if (fsdp_offloads(fsdp))
-        unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
-    const char *gathered_name = emit_name(emit, layer, "unsharded_flat_param");
-    if (fsdp_casts(fsdp)) {
-        const char *shard_name = emit_name(emit, layer, "mp_shard");
-        if (fsdp_shards(fsdp))
-            cast_shard = plan_alloc(builder, STREAM_UNSHARD, shard_name, unit->used_shard, HBM_GATHERED);
-        else
-            unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, unit->used_shard, HBM_GATHERED);
-        fsdp_stream_kernel(
-            fsdp, STREAM_UNSHARD, KERNEL_COPY, layer, "cast_shard", (double)unit->kept_shard, (double)unit->used_shard);
-        unit->ready_op = plan_last_op(builder, STREAM_UNSHARD);
-        plan_free(builder, fetched, PLAN_NO_OP);
-    } else {
-        cast_shard = fetched;
-    }
-    if (!fsdp_shards(fsdp)) {
-        unit->gathered = fsdp_casts(fsdp) ? unit->gathered : fetched;
+    int shard = prepare_shard(fsdp, unit);
+    if (!fsdp_shards(unit)) {
+        unit->gathered = shard;
         return;
     }
-    int64_t gathered_bytes = unit->used_shard * fsdp->shard_ranks;
-    unit->gathered = plan_alloc(builder, STREAM_UNSHARD, gathered_name, gathered_bytes, HBM_GATHERED);
+    int64_t bytes = unit->used_shard * unit->ranks;
+    unit->gathered = alloc_unsharded(fsdp, unit, "unsharded_flat_param", bytes);
     plan_stream_wait(builder, STREAM_COMM, unit->ready_op);
-    unit->ready_op = plan_collective(builder, STREAM_COMM, emit_name(emit, layer, "all_gather"), COLL_ALL_GATHER,
-        (double)gathered_bytes, fsdp->shard_group, emit->options->host.collective_issue_s);
-    plan_free(builder, cast_shard, unit->ready_op);
+    unit->ready_op = emit_collective(fsdp->emit, STREAM_COMM, emit_name(fsdp->emit, unit->layer, "all_gather"),
+        COLL_ALL_GATHER, (double)bytes, unit->group);
+    plan_free(builder, shard, unit->ready_op);
 }
 
 /* fully_shard: the streams of all-gathers wait until the gathered buffer has been copied out, then it is theirs again.
  */
-static void let_go_of_gathered(struct fsdp *fsdp)
+static void free_gathered(struct fsdp *fsdp)
 {
-    struct plan_builder *builder = &fsdp->emit->builder;
     if (fsdp->copied_out != PLAN_NO_OP)
-        plan_stream_wait(builder, unshard_stream(fsdp), fsdp->copied_out);
-    plan_free(builder, fsdp->gathered, PLAN_NO_OP);
-    fsdp->gathered = fsdp->copied_out = PLAN_NO_OP;
+        plan_stream_wait(&fsdp->emit->builder, unshard_stream(fsdp), fsdp->copied_out);
+    fsdp->copied_out = PLAN_NO_OP;
+    emit_free(fsdp->emit, &fsdp->gathered, PLAN_NO_OP);
 }
 
 /* fully_shard: from the order of the ranks into that of the parameters. In forward the gathered buffer is kept until
  * the next unit's comes to be copied (all_gather_state), so that its gather does not wait for this copy. */
-static void copy_out(struct fsdp *fsdp, int layer)
+static void copy_out(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
-    struct fsdp_unit *unit = &fsdp->units[layer];
-    int64_t bytes = unit->used_shard * fsdp->shard_ranks;
-    const char *name = emit_name(fsdp->emit, layer, "params");
-    let_go_of_gathered(fsdp);
+    int64_t bytes = unit->used_shard * unit->ranks;
+    const char *name = emit_name(fsdp->emit, unit->layer, "params");
+    free_gathered(fsdp);
     int params = plan_alloc(builder, STREAM_COMPUTE, name, bytes, HBM_GATHERED);
-    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_out", (double)bytes, (double)bytes);
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, unit, "copy_out", (double)bytes, (double)bytes);
     fsdp->gathered = unit->gathered;
     fsdp->copied_out = plan_last_op(builder, STREAM_COMPUTE);
     if (builder->phase != PHASE_FORWARD)
-        let_go_of_gathered(fsdp);
+        free_gathered(fsdp);
     unit->gathered = params;
 }
 
-static void wait_unsharded(struct fsdp *fsdp, int layer)
+static void wait_unsharded(struct fsdp *fsdp, struct shard_unit *unit)
 {
-    struct fsdp_unit *unit = &fsdp->units[layer];
     bool arrives = unit->ready_op != PLAN_NO_OP;
     plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, unit->ready_op);
     unit->ready_op = PLAN_NO_OP; /* later kernels come after the one that waited */
-    if (arrives && fsdp_by_parameter(fsdp))
-        copy_out(fsdp, layer);
+    if (arrives && fsdp_by_parameter(fsdp, unit))
+        copy_out(fsdp, unit);
 }
 
-static void reshard(struct fsdp *fsdp, int layer)
+static void reshard(struct fsdp *fsdp, struct shard_unit *unit)
 {
-    struct fsdp_unit *unit = &fsdp->units[layer];
     plan_wait last = plan_last_op(&fsdp->emit->builder, STREAM_COMPUTE);
-    if (unit->gathered != PLAN_NO_OP) /* fully_shard's parameters are the compute stream's own */
-        plan_free(&fsdp->emit->builder, unit->gathered, fsdp_by_parameter(fsdp) ? PLAN_NO_OP : last);
-    if (unit->gathered != PLAN_NO_OP && fsdp_shards(fsdp))
+    bool limits = unit->gathered != PLAN_NO_OP && fsdp_shards(unit);
+    /* fully_shard's parameters are the compute stream's own */
+    emit_free(fsdp->emit, &unit->gathered, fsdp_by_parameter(fsdp, unit) ? PLAN_NO_OP : last);
+    if (limits)
         limiter_free(&fsdp->limiter, last);
-    unit->gathered = PLAN_NO_OP;
     unit->ready = false;
 }
 
 /* FSDP1's _should_free_in_backward: what stays gathered after forward stays so after a backward pass without
  * communication, too. */
-static void reshard_after_backward(struct fsdp *fsdp, int layer)
+static void reshard_after_backward(struct fsdp *fsdp, struct shard_unit *unit)
 {
     bool kept =
-        fsdp->options->version == 1 && fsdp_shards(fsdp) && !fsdp_synchronises(fsdp) && !reshards_after_forward(fsdp);
+        fsdp->options->version == 1 && fsdp_shards(unit) && !fsdp_synchronises(fsdp) && !reshards_after_forward(fsdp);
     if (!kept)
-        reshard(fsdp, layer);
+        reshard(fsdp, unit);
 }
 
 static bool autocasts(const struct fsdp *fsdp)
@@ -182,76 +175,73 @@ static bool autocasts(const struct fsdp *fsdp)
     return fsdp->gather_bytes != fsdp->emit->param_bytes;
 }
 
-static void cast_unit(struct fsdp *fsdp, int layer)
+static void cast_unit(struct fsdp *fsdp, struct shard_unit *unit)
 {
     if (autocasts(fsdp))
-        fsdp->units[layer].cast = emit_autocast_weights(fsdp->emit, layer);
+        unit->cast = emit_autocast_weights(fsdp->emit, unit->layer);
 }
 
-static void drop_cast(struct fsdp *fsdp, int layer)
-{
-    plan_free(&fsdp->emit->builder, fsdp->units[layer].cast, PLAN_NO_OP);
-    fsdp->units[layer].cast = PLAN_NO_OP;
-}
-
-static void hook(struct fsdp *fsdp, int layer, const char *name)
+static void host_hook(struct fsdp *fsdp, const struct shard_unit *unit, const char *name)
 {
     struct emit *emit = fsdp->emit;
-    plan_host(&emit->builder, emit_name(emit, layer, name), emit->options->host.unit_hook_s);
+    plan_host(&emit->builder, emit_name(emit, unit->layer, name), emit->options->host.unit_hook_s);
 }
 
-/* The next block after the given segment in the given direction, or 0. */
-static int neighbour(const struct emit *emit, int segment, int direction)
+static struct shard_unit *unit_of(struct fsdp *fsdp, int segment)
 {
-    for (int s = segment + direction; s >= 0 && s < emit->segments.n; s += direction)
-        if (emit->segments.at[s].layer != 0)
-            return emit->segments.at[s].layer;
-    return 0;
+    return &fsdp->units[fsdp->emit->segments.at[segment].layer];
+}
+
+/* The unit of the next block after a segment in a direction is gathered ahead, where it is time for that. */
+static void prefetch(struct fsdp *fsdp, int segment, int direction, bool now)
+{
+    for (int s = segment + direction; now && s >= 0 && s < fsdp->emit->segments.n; s += direction)
+        if (unit_of(fsdp, s)->layer != 0) {
+            unshard(fsdp, unit_of(fsdp, s));
+            return;
+        }
 }
 
 static void before_forward(void *self, int segment)
 {
     struct fsdp *fsdp = self;
-    int unit = fsdp->emit->segments.at[segment].layer;
+    struct shard_unit *unit = unit_of(fsdp, segment);
     if (!emit_opens_layer(fsdp->emit, segment))
         return;
-    hook(fsdp, unit, "pre_forward");
-    if (unit == 0)
+    host_hook(fsdp, unit, "pre_forward");
+    if (unit->layer == 0)
         wait_for_computation(fsdp);
     unshard(fsdp, unit);
     wait_unsharded(fsdp, unit);
-    int next = unit != 0 && fsdp->options->forward_prefetch ? neighbour(fsdp->emit, segment, 1) : 0;
-    if (next)
-        unshard(fsdp, next);
+    prefetch(fsdp, segment, 1, unit->layer != 0 && fsdp->options->forward_prefetch);
     cast_unit(fsdp, unit);
 }
 
 static void after_forward(void *self, int segment)
 {
     struct fsdp *fsdp = self;
-    int unit = fsdp->emit->segments.at[segment].layer;
-    if (unit != 0) {
+    struct shard_unit *unit = unit_of(fsdp, segment);
+    if (unit->layer != 0) {
         if (emit_recomputes(fsdp->emit, segment))
-            drop_cast(fsdp, unit);
-        hook(fsdp, unit, "post_forward");
+            emit_free(fsdp->emit, &unit->cast, PLAN_NO_OP);
+        host_hook(fsdp, unit, "post_forward");
         if (reshards_after_forward(fsdp))
             reshard(fsdp, unit);
     }
     if (segment + 1 == fsdp->emit->segments.n)
-        let_go_of_gathered(fsdp);
+        free_gathered(fsdp);
 }
 
 static void before_backward(void *self, int segment)
 {
     struct fsdp *fsdp = self;
-    int unit = fsdp->emit->segments.at[segment].layer, next = neighbour(fsdp->emit, segment, -1);
-    if (unit == 0) /* the root has stayed gathered */
+    struct shard_unit *unit = unit_of(fsdp, segment);
+    if (unit->layer == 0) /* the root has stayed gathered */
         return;
-    hook(fsdp, unit, "pre_backward");
+    host_hook(fsdp, unit, "pre_backward");
     unshard(fsdp, unit);
     wait_unsharded(fsdp, unit);
-    if (next && fsdp->options->backward_prefetch == BACKWARD_PRE)
-        unshard(fsdp, next);
+    prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_PRE);
     if (emit_recomputes(fsdp->emit, segment))
         cast_unit(fsdp, unit);
 }
@@ -259,15 +249,14 @@ static void before_backward(void *self, int segment)
 static void after_backward(void *self, int segment)
 {
     struct fsdp *fsdp = self;
-    int unit = fsdp->emit->segments.at[segment].layer, next = neighbour(fsdp->emit, segment, -1);
+    struct shard_unit *unit = unit_of(fsdp, segment);
     if (!emit_opens_layer(fsdp->emit, segment))
         return;
-    drop_cast(fsdp, unit);
+    emit_free(fsdp->emit, &unit->cast, PLAN_NO_OP);
     fsdp_join_gradients(fsdp, unit);
-    hook(fsdp, unit, "post_backward");
+    host_hook(fsdp, unit, "post_backward");
     reshard_after_backward(fsdp, unit);
-    if (next && fsdp->options->backward_prefetch == BACKWARD_POST)
-        unshard(fsdp, next);
+    prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_POST);
     fsdp_reduce(fsdp, unit);
 }
 
@@ -276,7 +265,7 @@ static void backward_ends(void *self)
 {
     struct fsdp *fsdp = self;
     plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, plan_last_op(&fsdp->emit->builder, STREAM_POST));
-    fsdp_let_go_of_input(fsdp);
+    fsdp_free_scattered(fsdp);
 }
 
 static void grad_begins(void *self, int tensor)
@@ -301,37 +290,41 @@ static void grad_ready(void *self, int tensor)
             emit->options->host.backward_issue_s);
 }
 
-static void setup_groups(struct fsdp *fsdp)
+/* What a unit is gathered and reduced in. TorchRec and FSDP share the default process group, hence a NCCL stream,
+ * unless FSDP makes groups of its own. With those a model's communication takes the stream of the replicas, which
+ * PyTorch would leave alone. */
+static void setup_communication(struct fsdp *fsdp)
 {
-    struct emit *emit = fsdp->emit;
-    fsdp->shard_ranks = emit_degree(emit, 1 << AXIS_DP_SHARD);
-    fsdp->replicas = emit_degree(emit, 1 << AXIS_DP_REPLICATE);
-    if (fsdp_shards(fsdp))
-        emit->norm_group = fsdp->shard_group =
-            emit_group(emit, fsdp->replicas > 1 ? "shard" : "world", 1 << AXIS_DP_SHARD);
-    if (fsdp->replicas > 1 || !fsdp_shards(fsdp))
-        fsdp->replicate_group = emit_group(emit, fsdp_shards(fsdp) ? "replicate" : "world", 1 << AXIS_DP_REPLICATE);
-    /* TorchRec and FSDP share the default process group, hence a NCCL stream, unless FSDP makes groups of its own. With
-     * those the exchange takes the stream of the replicas, which PyTorch would leave alone. */
-    if (fsdp->replicas > 1 && fsdp_shards(fsdp))
-        emit->comm_queue = STREAM_REPLICATE;
     static const int64_t reduce_bytes[REDUCE_DTYPE_COUNT] = {[REDUCE_FP32] = 4, [REDUCE_BF16] = 2, [REDUCE_FP16] = 2};
+    struct emit *emit = fsdp->emit;
     int reduce_dtype = fsdp->options->reduce_dtype;
     fsdp->gather_bytes = emit->options->train.autocast ? emit->master_bytes : emit->param_bytes;
     fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? fsdp->gather_bytes : reduce_bytes[reduce_dtype];
+    if (emit_degree(emit, 1 << AXIS_DP_SHARD) > 1 && emit_degree(emit, 1 << AXIS_DP_REPLICATE) > 1)
+        emit->comm_queue = STREAM_REPLICATE;
 }
 
-static struct fsdp_unit lay_out(const struct fsdp *fsdp, int layer)
+static struct shard_unit lay_out(const struct fsdp *fsdp, int layer)
 {
-    const struct emit *emit = fsdp->emit;
+    struct emit *emit = fsdp->emit;
     const struct model_layer *at = &emit->model->layers[layer];
-    int64_t ranks = fsdp->shard_ranks, shard = (at->trained + ranks - 1) / ranks, kept = 0, used = 0;
+    int ranks = emit_degree(emit, 1 << AXIS_DP_SHARD), replicas = emit_degree(emit, 1 << AXIS_DP_REPLICATE);
+    int64_t shard = (at->trained + ranks - 1) / ranks, kept = 0, used = 0;
     for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
         const struct model_tensor *tensor = &emit->model->tensors[t];
         kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
         used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
     }
-    return (struct fsdp_unit){.padded = shard * ranks,
+    return (struct shard_unit){.layer = layer,
+        .first_tensor = at->first_tensor,
+        .n_tensors = at->n_tensors,
+        .ranks = ranks,
+        .group = ranks > 1 ? emit_group(emit, replicas > 1 ? "shard" : "world", 1 << AXIS_DP_SHARD) : PLAN_NO_OP,
+        .replicas = replicas,
+        .replicate_group = replicas > 1 || ranks == 1
+                               ? emit_group(emit, ranks > 1 ? "replicate" : "world", 1 << AXIS_DP_REPLICATE)
+                               : PLAN_NO_OP,
+        .padded = shard * ranks,
         .shard = shard,
         .kept_shard = shard * emit->master_bytes + (kept + ranks - 1) / ranks,
         .used_shard = shard * fsdp->gather_bytes + (used + ranks - 1) / ranks,
@@ -346,9 +339,9 @@ static void setup_units(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
     fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_layers);
-    fsdp->units = ARENA_ARRAY(emit->arena, struct fsdp_unit, emit->model->n_layers);
+    fsdp->units = ARENA_ARRAY(emit->arena, struct shard_unit, emit->model->n_layers);
     for (int u = 0; u < emit->model->n_layers; u++) {
-        struct fsdp_unit *unit = &fsdp->units[u];
+        struct shard_unit *unit = &fsdp->units[u];
         *unit = lay_out(fsdp, u);
         struct optimizer_tensor shard = {unit->shard, 1};
         if (unit->shard > 0)
@@ -360,6 +353,8 @@ static void setup_units(struct fsdp *fsdp)
         }
         plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
     }
+    if (fsdp_shards(&fsdp->units[0]))
+        emit->norm_group = fsdp->units[0].group;
     fsdp->tensor_grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
         fsdp->tensor_grads[t] = PLAN_NO_OP;
@@ -373,7 +368,7 @@ static void setup(void *self, struct emit *emit)
         .scattering = PLAN_NO_OP,
         .gathered = PLAN_NO_OP,
         .copied_out = PLAN_NO_OP};
-    setup_groups(fsdp);
+    setup_communication(fsdp);
     setup_units(fsdp);
 }
 

@@ -6,7 +6,11 @@
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
-struct fsdp_unit {
+/* Parameters that are sharded and all-gathered together: the tensors of a layer. */
+struct shard_unit {
+    int layer, first_tensor, n_tensors;
+    int ranks, group;               /* that share one copy; 1 rank: each has all */
+    int replicas, replicate_group;  /* that have the same shard */
     int64_t padded, shard;          /* elements that are trained */
     int64_t kept_shard, used_shard; /* bytes of this rank's part of all parameters: as kept, as gathered */
     int gathered;                   /* buffer of the unsharded parameters, or PLAN_NO_OP */
@@ -20,12 +24,10 @@ struct fsdp_unit {
 struct fsdp {
     struct emit *emit;
     const struct fsdp_options *options;
-    struct fsdp_unit *units;
+    struct shard_unit *units;        /* by layer */
     struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
     int n_shards;
-    int *tensor_grads; /* by tensor: buffer of its gradient before the flat gradient is put together */
-    int shard_group, replicate_group;
-    int64_t shard_ranks, replicas;
+    int *tensor_grads;    /* by tensor: buffer of its gradient before the flat gradient is put together */
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
     int gathered;         /* fully_shard: what has been copied out last, while it is kept, or PLAN_NO_OP */
@@ -41,9 +43,9 @@ static inline bool fsdp_synchronises(const struct fsdp *fsdp)
     return !fsdp->options->no_sync || fsdp->emit->on_last;
 }
 
-static inline bool fsdp_shards(const struct fsdp *fsdp)
+static inline bool fsdp_shards(const struct shard_unit *unit)
 {
-    return fsdp->shard_ranks > 1;
+    return unit->ranks > 1;
 }
 
 static inline bool fsdp_casts(const struct fsdp *fsdp)
@@ -57,23 +59,23 @@ static inline bool fsdp_offloads(const struct fsdp *fsdp)
 }
 
 /* fully_shard; unsharded it has nothing to copy. */
-static inline bool fsdp_by_parameter(const struct fsdp *fsdp)
+static inline bool fsdp_by_parameter(const struct fsdp *fsdp, const struct shard_unit *unit)
 {
-    return fsdp->options->version == 2 && fsdp_shards(fsdp);
+    return fsdp->options->version == 2 && fsdp_shards(unit);
 }
 
-void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind, int layer, const char *name,
-    double reads, double writes);
+void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind,
+    const struct shard_unit *unit, const char *name, double reads, double writes);
 
 /* The gradients of a unit's tensors are all there: autograd joins them before any hook runs; fully_shard only adds up
  * what it keeps under no_sync. */
-void fsdp_join_gradients(struct fsdp *fsdp, int layer);
+void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit);
 
 /* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added
- * to those of earlier micro-steps. */
-void fsdp_reduce(struct fsdp *fsdp, int layer);
-/* fully_shard keeps the input of a reduce-scatter until the compute stream has been told to wait for it: before the
- * next one, and when backward ends. */
-void fsdp_let_go_of_input(struct fsdp *fsdp);
+ * to those of earlier micro-batches. */
+void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit);
+/* fully_shard keeps the input of a reduce-scatter until the compute stream waits for it: before the next one, and when
+ * backward ends. */
+void fsdp_free_scattered(struct fsdp *fsdp);
 
 #endif

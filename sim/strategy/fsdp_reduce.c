@@ -8,91 +8,107 @@ struct division {
     bool before, after;
 };
 
-static struct division division_of(const struct fsdp *fsdp)
+static struct division division_of(const struct fsdp *fsdp, const struct shard_unit *unit)
 {
-    int ranks = (int)(fsdp->shard_ranks * fsdp->replicas), factor = 1;
+    int ranks = unit->ranks * unit->replicas, factor = 1;
     while (ranks % factor == 0 && ranks / factor > factor)
         factor *= 2;
-    bool divides = !fsdp_by_parameter(fsdp);
+    bool divides = !fsdp_by_parameter(fsdp, unit);
     return (struct division){divides && factor > 1, divides && ranks > factor};
 }
 
-static void drop_tensor_grads(struct fsdp *fsdp, int layer)
+static void drop_tensor_grads(struct fsdp *fsdp, const struct shard_unit *unit)
 {
-    const struct model_layer *at = &fsdp->emit->model->layers[layer];
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        plan_free(&fsdp->emit->builder, fsdp->tensor_grads[t], PLAN_NO_OP);
-        fsdp->tensor_grads[t] = PLAN_NO_OP;
-    }
+    for (int t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++)
+        emit_free(fsdp->emit, &fsdp->tensor_grads[t], PLAN_NO_OP);
 }
 
 /* The gradients of the unit's tensors become one flat gradient (backward of the split into views). */
-static int flat_gradient(struct fsdp *fsdp, int layer)
+static int flat_gradient(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct emit *emit = fsdp->emit;
-    struct fsdp_unit *unit = &fsdp->units[layer];
-    double bytes = (double)(unit->padded * fsdp->gather_bytes);
+    int64_t bytes = unit->padded * fsdp->gather_bytes;
     /* Without sharding and casting the flat gradient is what the optimizer reads. */
-    bool is_final = !fsdp_shards(fsdp) && !fsdp_casts(fsdp) && fsdp->reduce_bytes == emit->master_bytes;
-    int flat = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, layer, "flat_grad"),
-        unit->padded * fsdp->gather_bytes, is_final ? HBM_GRADIENTS : HBM_GATHERED);
-    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "cat_grads", bytes, bytes);
-    drop_tensor_grads(fsdp, layer);
-    if (unit->unsharded_grad != PLAN_NO_OP) { /* accumulated without communication before */
-        fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_ELEMENTWISE, layer, "accumulate", 2 * bytes, bytes);
-        plan_free(&emit->builder, flat, PLAN_NO_OP);
-        flat = unit->unsharded_grad;
-        unit->unsharded_grad = PLAN_NO_OP;
-    }
-    return flat;
+    bool is_final = !fsdp_shards(unit) && !fsdp_casts(fsdp) && fsdp->reduce_bytes == emit->master_bytes;
+    int flat = plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, unit->layer, "flat_grad"), bytes,
+        is_final ? HBM_GRADIENTS : HBM_GATHERED);
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, unit, "cat_grads", (double)bytes, (double)bytes);
+    drop_tensor_grads(fsdp, unit);
+    if (unit->unsharded_grad == PLAN_NO_OP)
+        return flat;
+    /* accumulated without communication before */
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_ELEMENTWISE, unit, "accumulate", 2 * (double)bytes, (double)bytes);
+    plan_free(&emit->builder, flat, PLAN_NO_OP);
+    return unit->unsharded_grad;
+}
+
+void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit)
+{
+    bool straight = fsdp_by_parameter(fsdp, unit) && fsdp_synchronises(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
+    if (unit->padded > 0 && !straight)
+        unit->unsharded_grad = flat_gradient(fsdp, unit);
+}
+
+/* What is complete after ready goes to the ranks that share the unit, or where nothing is sharded to all. */
+static plan_wait scatter(struct fsdp *fsdp, const struct shard_unit *unit, plan_wait ready)
+{
+    bool shards = fsdp_shards(unit);
+    plan_stream_wait(&fsdp->emit->builder, STREAM_COMM, ready);
+    plan_wait op = emit_collective(fsdp->emit, STREAM_COMM,
+        emit_name(fsdp->emit, unit->layer, shards ? "reduce_scatter" : "all_reduce"),
+        shards ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, (double)(unit->padded * fsdp->reduce_bytes),
+        shards ? unit->group : unit->replicate_group);
+    return op != PLAN_NO_OP ? op : ready;
 }
 
 /* Gradients over the replicas (HYBRID_SHARD), after the reduce-scatter. */
-static plan_wait reduce_replicas(struct fsdp *fsdp, int layer, plan_wait scattered)
+static plan_wait reduce_replicas(struct fsdp *fsdp, const struct shard_unit *unit, plan_wait scattered)
 {
     struct emit *emit = fsdp->emit;
-    if (fsdp->replicas == 1 || !fsdp_shards(fsdp))
+    if (unit->replicas == 1 || !fsdp_shards(unit))
         return scattered;
     plan_stream_wait(&emit->builder, STREAM_REPLICATE, scattered);
-    return plan_collective(&emit->builder, STREAM_REPLICATE, emit_name(emit, layer, "all_reduce"), COLL_ALL_REDUCE,
-        (double)(fsdp->units[layer].shard * fsdp->reduce_bytes), fsdp->replicate_group,
-        emit->options->host.collective_issue_s);
+    return emit_collective(emit, STREAM_REPLICATE, emit_name(emit, unit->layer, "all_reduce"), COLL_ALL_REDUCE,
+        (double)(unit->shard * fsdp->reduce_bytes), unit->replicate_group);
+}
+
+static int alloc_reduced(struct fsdp *fsdp, const struct shard_unit *unit)
+{
+    bool is_master = fsdp->reduce_bytes == fsdp->emit->master_bytes;
+    return plan_alloc(&fsdp->emit->builder, STREAM_POST, emit_name(fsdp->emit, unit->layer, "reduced_shard"),
+        unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
 }
 
 /* The reduced shard, divided by what it was not divided by before, in the precision of the parameters, added to what
- * earlier micro-steps left. */
-static void keep_shard(struct fsdp *fsdp, int layer, int reduced, plan_wait last)
+ * earlier micro-batches left. */
+static void keep_shard(struct fsdp *fsdp, struct shard_unit *unit, int reduced, plan_wait last)
 {
     struct emit *emit = fsdp->emit;
     struct plan_builder *builder = &emit->builder;
-    struct fsdp_unit *unit = &fsdp->units[layer];
     double master = (double)(unit->shard * emit->master_bytes), wire = (double)(unit->shard * fsdp->reduce_bytes);
     int kept = reduced;
     plan_stream_wait(builder, STREAM_POST, last);
-    if (division_of(fsdp).after)
-        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "postdivide", wire, wire);
+    if (division_of(fsdp, unit).after)
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, unit, "postdivide", wire, wire);
     if (fsdp->reduce_bytes != emit->master_bytes) {
-        kept = plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "sharded_grad"),
+        kept = plan_alloc(builder, STREAM_POST, emit_name(emit, unit->layer, "sharded_grad"),
             unit->shard * emit->master_bytes, HBM_GRADIENTS);
-        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_sharded_grad", wire, master);
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_COPY, unit, "cast_sharded_grad", wire, master);
         plan_free(builder, reduced, last);
     }
     if (unit->sharded_grad != PLAN_NO_OP) {
-        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "accumulate_shard", 2 * master, master);
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, unit, "accumulate_shard", 2 * master, master);
         plan_free(builder, kept, PLAN_NO_OP);
     } else {
         unit->sharded_grad = kept;
     }
-    if (fsdp_offloads(fsdp)) {
-        emit_host_copy(emit, STREAM_POST, emit_name(emit, layer, "device_to_host"), master);
-        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
-        unit->sharded_grad = PLAN_NO_OP;
-    }
-    if (emit_updates_in_backward(emit)) {
+    if (fsdp_offloads(fsdp))
+        emit_host_copy(emit, STREAM_POST, emit_name(emit, unit->layer, "device_to_host"), master);
+    else if (emit_updates_in_backward(emit))
         emit_update(emit, STREAM_POST, unit->shard);
-        plan_free(builder, unit->sharded_grad, plan_last_op(builder, STREAM_POST));
-        unit->sharded_grad = PLAN_NO_OP;
-    }
+    else
+        return;
+    emit_free(emit, &unit->sharded_grad, plan_last_op(builder, STREAM_POST));
 }
 
 /* A unit's gradients on their way to the reduction. */
@@ -102,92 +118,92 @@ struct outgoing {
 };
 
 /* The flat gradient in the format of the reduction, divided so that the sum does not overflow. */
-static struct outgoing divide_flat(struct fsdp *fsdp, int layer)
+static struct outgoing divide_flat(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct emit *emit = fsdp->emit;
-    int flat = fsdp->units[layer].unsharded_grad;
-    fsdp->units[layer].unsharded_grad = PLAN_NO_OP;
+    int flat = unit->unsharded_grad;
+    unit->unsharded_grad = PLAN_NO_OP;
     struct outgoing out = {.grads = flat, .wire = flat, .ready = plan_last_op(&emit->builder, STREAM_COMPUTE)};
     plan_stream_wait(&emit->builder, STREAM_POST, out.ready);
-    double numel = (double)fsdp->units[layer].padded, bytes = numel * (double)fsdp->reduce_bytes;
-    bool casts = fsdp->reduce_bytes != fsdp->gather_bytes, divides = division_of(fsdp).before;
+    double numel = (double)unit->padded, bytes = numel * (double)fsdp->reduce_bytes;
+    bool casts = fsdp->reduce_bytes != fsdp->gather_bytes, divides = division_of(fsdp, unit).before;
     if (casts) {
-        out.wire = plan_alloc(
-            &emit->builder, STREAM_POST, emit_name(emit, layer, "reduce_dtype_grad"), (int64_t)bytes, HBM_GATHERED);
+        out.wire = plan_alloc(&emit->builder, STREAM_POST, emit_name(emit, unit->layer, "reduce_dtype_grad"),
+            (int64_t)bytes, HBM_GATHERED);
         fsdp_stream_kernel(
-            fsdp, STREAM_POST, KERNEL_COPY, layer, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
+            fsdp, STREAM_POST, KERNEL_COPY, unit, "cast_grad", numel * (double)fsdp->gather_bytes, bytes);
     }
     if (divides)
-        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, layer, "predivide", bytes, bytes);
+        fsdp_stream_kernel(fsdp, STREAM_POST, KERNEL_ELEMENTWISE, unit, "predivide", bytes, bytes);
     if (casts || divides)
         out.ready = plan_last_op(&emit->builder, STREAM_POST);
     return out;
 }
 
-void fsdp_let_go_of_input(struct fsdp *fsdp)
+/* FSDP1, and what is not sharded. FSDP1's hook holds autograd's gradient to its end and then gives it up to the
+ * post-backward stream (record_stream), where by now all that follows the reduction has been issued. */
+static void reduce_flat(struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct plan_builder *builder = &fsdp->emit->builder;
+    bool shards = fsdp_shards(unit);
+    struct outgoing out = divide_flat(fsdp, unit);
+    int reduced = shards ? alloc_reduced(fsdp, unit) : out.wire;
+    plan_wait last = scatter(fsdp, unit, out.ready);
+    if (shards && out.wire != out.grads)
+        plan_free(builder, out.wire, last);
+    last = reduce_replicas(fsdp, unit, last);
+    keep_shard(fsdp, unit, reduced, last);
+    plan_wait posted = plan_last_op(builder, STREAM_POST);
+    if (shards || out.wire != out.grads)
+        plan_free(builder, out.grads, posted > last ? posted : last);
+}
+
+void fsdp_free_scattered(struct fsdp *fsdp)
 {
     if (fsdp->scattering != PLAN_NO_OP)
         plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, fsdp->scattered);
-    plan_free(&fsdp->emit->builder, fsdp->scattering, PLAN_NO_OP);
-    fsdp->scattering = PLAN_NO_OP;
+    emit_free(fsdp->emit, &fsdp->scattering, PLAN_NO_OP);
 }
 
-/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction. */
-static struct outgoing copy_in(struct fsdp *fsdp, int layer)
+/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction, which keeps them. */
+static plan_wait copy_in(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct emit *emit = fsdp->emit;
-    const char *name = emit_name(emit, layer, "reduce_scatter_input");
-    int64_t padded = fsdp->units[layer].padded, from = padded * fsdp->gather_bytes, to = padded * fsdp->reduce_bytes;
-    fsdp_let_go_of_input(fsdp);
-    int wire = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
-    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, layer, "copy_in", (double)from, (double)to);
-    drop_tensor_grads(fsdp, layer);
-    return (struct outgoing){wire, wire, plan_last_op(&emit->builder, STREAM_COMPUTE)};
+    int64_t from = unit->padded * fsdp->gather_bytes, to = unit->padded * fsdp->reduce_bytes;
+    const char *name = emit_name(emit, unit->layer, "reduce_scatter_input");
+    fsdp_free_scattered(fsdp);
+    fsdp->scattering = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
+    fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, unit, "copy_in", (double)from, (double)to);
+    drop_tensor_grads(fsdp, unit);
+    return plan_last_op(&emit->builder, STREAM_COMPUTE);
 }
 
-void fsdp_join_gradients(struct fsdp *fsdp, int layer)
+/* fully_shard. What was kept under no_sync is one flat gradient already. */
+static void reduce_by_parameter(struct fsdp *fsdp, struct shard_unit *unit)
 {
-    struct fsdp_unit *unit = &fsdp->units[layer];
-    bool straight = fsdp_by_parameter(fsdp) && fsdp_synchronises(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
-    if (unit->padded > 0 && !straight)
-        unit->unsharded_grad = flat_gradient(fsdp, layer);
+    struct plan_builder *builder = &fsdp->emit->builder;
+    bool kept = unit->unsharded_grad != PLAN_NO_OP;
+    struct outgoing out = {PLAN_NO_OP, PLAN_NO_OP, PLAN_NO_OP};
+    if (kept)
+        out = divide_flat(fsdp, unit);
+    else
+        out.ready = copy_in(fsdp, unit);
+    int reduced = alloc_reduced(fsdp, unit);
+    plan_wait last = scatter(fsdp, unit, out.ready);
+    if (!kept)
+        fsdp->scattered = last;
+    if (out.wire != out.grads)
+        plan_free(builder, out.wire, last);
+    plan_free(builder, out.grads, last);
+    keep_shard(fsdp, unit, reduced, reduce_replicas(fsdp, unit, last));
 }
 
-void fsdp_reduce(struct fsdp *fsdp, int layer)
+void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit)
 {
-    struct emit *emit = fsdp->emit;
-    struct plan_builder *builder = &emit->builder;
-    struct fsdp_unit *unit = &fsdp->units[layer];
     if (unit->padded == 0 || !fsdp_synchronises(fsdp))
         return;
-    bool straight = unit->unsharded_grad == PLAN_NO_OP; /* see fsdp_join_gradients */
-    struct outgoing out = straight ? copy_in(fsdp, layer) : divide_flat(fsdp, layer);
-    bool is_master = fsdp->reduce_bytes == emit->master_bytes;
-    int reduced = !fsdp_shards(fsdp) ? out.wire
-                                     : plan_alloc(builder, STREAM_POST, emit_name(emit, layer, "reduced_shard"),
-                                           unit->shard * fsdp->reduce_bytes, is_master ? HBM_GRADIENTS : HBM_GATHERED);
-    plan_stream_wait(builder, STREAM_COMM, out.ready);
-    const char *name = emit_name(emit, layer, fsdp_shards(fsdp) ? "reduce_scatter" : "all_reduce");
-    plan_wait op = plan_collective(builder, STREAM_COMM, name,
-        fsdp_shards(fsdp) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, (double)(unit->padded * fsdp->reduce_bytes),
-        fsdp_shards(fsdp) ? fsdp->shard_group : fsdp->replicate_group, emit->options->host.collective_issue_s);
-    plan_wait last = op != PLAN_NO_OP ? op : out.ready;
-    bool is_input = reduced != out.wire; /* of the reduction, not what it writes, too */
-    bool gives_up = is_input || out.wire != out.grads, holds = !fsdp_by_parameter(fsdp);
-    if (straight) {
-        fsdp->scattering = out.wire;
-        fsdp->scattered = last;
-        gives_up = false;
-    } else if (is_input && out.wire != out.grads) {
-        plan_free(builder, out.wire, last);
-    }
-    if (gives_up && !holds)
-        plan_free(builder, out.grads, last);
-    last = reduce_replicas(fsdp, layer, last);
-    keep_shard(fsdp, layer, reduced, last);
-    /* FSDP1's hook holds autograd's gradient to its end and then gives it up to the post-backward stream
-     * (record_stream), where by now all that follows the reduction has been issued. */
-    plan_wait posted = plan_last_op(builder, STREAM_POST);
-    if (gives_up && holds)
-        plan_free(builder, out.grads, posted > last ? posted : last);
+    if (fsdp_by_parameter(fsdp, unit))
+        reduce_by_parameter(fsdp, unit);
+    else
+        reduce_flat(fsdp, unit);
 }
