@@ -33,7 +33,6 @@ struct ddp {
     struct emit *emit;
     const struct ddp_options *options;
     int group;
-    int *grads;                       /* by tensor: buffer */
     struct optimizer_tensor *tensors; /* that are trained */
     int n_tensors;
     int64_t bucket_bytes;       /* in the bucket that is filling */
@@ -82,12 +81,8 @@ static void send_bucket(struct ddp *ddp)
 
 static void grad_begins(void *self, int tensor)
 {
-    struct ddp *ddp = self;
-    struct emit *emit = ddp->emit;
-    const struct model_tensor *at = &emit->model->tensors[tensor];
-    if (ddp->grads[tensor] == PLAN_NO_OP)
-        ddp->grads[tensor] =
-            plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
+    struct emit *emit = ((struct ddp *)self)->emit;
+    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
 
 /* LOMO: reduce, update, forget. */
@@ -100,8 +95,7 @@ static void update_now(struct ddp *ddp, int tensor)
             collective(ddp, arena_printf(emit->arena, "%s/all_reduce", at->name), COLL_ALL_REDUCE,
                 (double)(at->numel * emit->master_bytes)));
     emit_update(emit, STREAM_COMPUTE, at->numel);
-    plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
-    ddp->grads[tensor] = PLAN_NO_OP;
+    emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
 }
 
 static void grad_ready(void *self, int tensor)
@@ -115,10 +109,8 @@ static void grad_ready(void *self, int tensor)
         stream_kernel(ddp, KERNEL_COPY, at->name, "cast_grad", low, (double)bytes);
     if (!emit->on_first || !ddp->options->zero_grad)
         stream_kernel(ddp, KERNEL_ELEMENTWISE, at->name, "accumulate_grad", 2 * (double)bytes, (double)bytes);
-    if (!ddp->options->zero_grad) {
-        plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
-        ddp->grads[tensor] = PLAN_NO_OP;
-    }
+    if (!ddp->options->zero_grad)
+        emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     if (emit_updates_in_backward(emit)) {
         update_now(ddp, tensor);
         return;
@@ -126,10 +118,8 @@ static void grad_ready(void *self, int tensor)
     if (!emit->on_last || !ddp->reducer)
         return;
     stream_kernel(ddp, KERNEL_COPY, at->name, "copy_to_bucket", (double)bytes, (double)bytes);
-    if (ddp->views) {
-        plan_free(&emit->builder, ddp->grads[tensor], PLAN_NO_OP);
-        ddp->grads[tensor] = PLAN_NO_OP;
-    }
+    if (ddp->views)
+        emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
     ddp->bucket_bytes += bytes;
     vec_push(&ddp->sent, tensor);
     double cap = ddp->buckets.n == 0 ? ddp->options->first_bucket_bytes : ddp->options->bucket_cap_bytes;
@@ -200,7 +190,6 @@ static void setup_memory(struct ddp *ddp)
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *at = &emit->model->tensors[t];
         plan_keep(&emit->builder, at->name, emit_kept_bytes(emit, at), HBM_PARAMETERS);
-        ddp->grads[t] = PLAN_NO_OP;
         if (!at->frozen && !ddp->options->zero_grad && !ddp->views)
             plan_keep(&emit->builder, at->name, at->numel * emit->master_bytes, HBM_GRADIENTS);
         if (!at->frozen)
@@ -216,7 +205,6 @@ static void setup_single_device(void *self, struct emit *emit)
     struct ddp *ddp = self;
     ddp->emit = emit;
     ddp->options = &emit->options->ddp;
-    ddp->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
     ddp->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
     ddp->group = emit_group(emit, "world", AXES_DP);
@@ -239,7 +227,7 @@ static void step_ends(void *self)
     emit_first_state(emit, ddp->tensors, ddp->n_tensors);
     emit_optimizer(emit, ddp->tensors, ddp->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
-        plan_free(&emit->builder, ddp->grads[t], PLAN_NO_OP);
+        plan_free(&emit->builder, emit->grads[t], PLAN_NO_OP);
     vec_free(&ddp->buckets);
     vec_free(&ddp->sent);
 }

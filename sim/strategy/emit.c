@@ -74,6 +74,13 @@ void emit_free(struct emit *emit, int *buffer, plan_wait last_use)
     *buffer = PLAN_NO_OP;
 }
 
+void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_category category)
+{
+    if (emit->grads[tensor] == PLAN_NO_OP)
+        emit->grads[tensor] =
+            plan_alloc(&emit->builder, STREAM_COMPUTE, emit->model->tensors[tensor].name, bytes, category);
+}
+
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
@@ -109,8 +116,7 @@ static void birth(struct emit *emit, int segment, int activation)
 
 static void death(struct emit *emit, int segment, int activation)
 {
-    plan_free(&emit->builder, emit->saved[segment][activation], PLAN_NO_OP);
-    emit->saved[segment][activation] = PLAN_NO_OP;
+    emit_free(emit, &emit->saved[segment][activation], PLAN_NO_OP);
 }
 
 static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)
@@ -212,10 +218,8 @@ void emit_forward(struct emit *emit, int segment)
 
 void emit_drop_outputs(struct emit *emit)
 {
-    for (int s = 0; s < emit->segments.n; s++) {
-        plan_free(&emit->builder, emit->caches[s], PLAN_NO_OP);
-        emit->caches[s] = PLAN_NO_OP;
-    }
+    for (int s = 0; s < emit->segments.n; s++)
+        emit_free(emit, &emit->caches[s], PLAN_NO_OP);
 }
 
 static void backward_ops(struct emit *emit, int segment)

@@ -71,6 +71,7 @@ struct emit {
     int comm_queue;           /* for those: STREAM_COMM, unless the strategy sets another */
     struct index names;       /* of what emit_name made */
     VEC(struct emit_name) made;
+    int *grads;  /* by tensor: buffer of its gradient or PLAN_NO_OP; the strategy's */
     int *caches; /* by segment: past_key_values, see train_options.use_cache */
     int *blocks; /* by segment: blocks up to this one */
     int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others */
@@ -104,6 +105,9 @@ int emit_degree(const struct emit *emit, unsigned axes);
 plan_wait emit_collective(struct emit *emit, int queue, const char *name, enum coll_kind kind, double bytes, int group);
 /* plan_free(), after which *buffer is PLAN_NO_OP. */
 void emit_free(struct emit *emit, int *buffer, plan_wait last_use);
+
+/* For a tensor that has none: emit->grads[tensor]. */
+void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_category category);
 
 /* The model's outputs go out of scope: past_key_values are freed. */
 void emit_drop_outputs(struct emit *emit);

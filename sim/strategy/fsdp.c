@@ -271,10 +271,7 @@ static void backward_ends(void *self)
 static void grad_begins(void *self, int tensor)
 {
     struct fsdp *fsdp = self;
-    struct emit *emit = fsdp->emit;
-    const struct model_tensor *at = &emit->model->tensors[tensor];
-    fsdp->tensor_grads[tensor] =
-        plan_alloc(&emit->builder, STREAM_COMPUTE, at->name, at->numel * fsdp->gather_bytes, HBM_GATHERED);
+    emit_alloc_grad(fsdp->emit, tensor, fsdp->emit->model->tensors[tensor].numel * fsdp->gather_bytes, HBM_GATHERED);
 }
 
 /* The flat gradient is complete when the unit is: see flat_gradient. */
@@ -355,9 +352,6 @@ static void setup_units(struct fsdp *fsdp)
     }
     if (fsdp_shards(&fsdp->units[0]))
         emit->norm_group = fsdp->units[0].group;
-    fsdp->tensor_grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
-    for (int t = 0; t < emit->model->n_tensors; t++)
-        fsdp->tensor_grads[t] = PLAN_NO_OP;
 }
 
 static void setup(void *self, struct emit *emit)

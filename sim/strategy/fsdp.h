@@ -27,7 +27,6 @@ struct fsdp {
     struct shard_unit *units;        /* by layer */
     struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
     int n_shards;
-    int *tensor_grads;    /* by tensor: buffer of its gradient before the flat gradient is put together */
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
     int64_t reduce_bytes; /* an element of a gradient on the wire */
     int gathered;         /* fully_shard: what has been copied out last, while it is kept, or PLAN_NO_OP */

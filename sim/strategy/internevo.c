@@ -28,7 +28,6 @@ struct internevo {
     int n_owners;        /* the ranks after these own nothing */
     plan_wait *arrivals; /* by owner: its broadcast; PLAN_NO_OP once compute has waited for it */
     int64_t largest;     /* part */
-    int *grads;          /* by tensor: buffer */
     int64_t bucket_elements;
     int buckets;
     plan_wait reduced; /* the copy out of the last bucket */
@@ -100,9 +99,8 @@ static void broadcast_weights(struct internevo *self)
     if (self->ranks > 1)
         plan_stream_wait(builder, STREAM_COMM, EMIT_LAST_STEP);
     for (int r = 0; r < self->n_owners; r++)
-        self->arrivals[r] =
-            plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/broadcast", r), COLL_BROADCAST,
-                (double)(self->owned[r] * emit->param_bytes), self->zero1, emit->options->host.collective_issue_s);
+        self->arrivals[r] = emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "weights.%d/broadcast", r),
+            COLL_BROADCAST, (double)(self->owned[r] * emit->param_bytes), self->zero1);
 }
 
 static void await_owner(struct internevo *self, int rank)
@@ -134,8 +132,8 @@ static void send_bucket(struct internevo *self)
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_POST));
     plan_stream_wait(builder, STREAM_POST,
-        plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++),
-            COLL_ALL_REDUCE, bytes, self->world, emit->options->host.collective_issue_s));
+        emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++),
+            COLL_ALL_REDUCE, bytes, self->world));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
     self->reduced = plan_last_op(builder, STREAM_POST);
     plan_free(builder, flat, PLAN_NO_OP);
@@ -147,10 +145,8 @@ static void send_bucket(struct internevo *self)
 static void grad_begins(void *context, int tensor)
 {
     struct internevo *self = context;
-    const struct model_tensor *at = &self->emit->model->tensors[tensor];
-    if (self->grads[tensor] == PLAN_NO_OP)
-        self->grads[tensor] = plan_alloc(
-            &self->emit->builder, STREAM_COMPUTE, at->name, at->numel * self->emit->param_bytes, HBM_GRADIENTS);
+    emit_alloc_grad(
+        self->emit, tensor, self->emit->model->tensors[tensor].numel * self->emit->param_bytes, HBM_GRADIENTS);
 }
 
 static void grad_ready(void *context, int tensor)
@@ -176,8 +172,6 @@ static void setup_memory(struct internevo *self)
     struct optimizer_tensor part = {self->largest, 1};
     plan_keep(&emit->builder, "weights", emit->model->params * emit->param_bytes, HBM_PARAMETERS);
     plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, part), HBM_OPTIMIZER);
-    for (int t = 0; t < emit->model->n_tensors; t++)
-        self->grads[t] = PLAN_NO_OP;
 }
 
 /* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it owns. */
@@ -192,12 +186,12 @@ static void step(struct internevo *self)
         emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
     plan_wait norm = plan_last_op(builder, STREAM_COMPUTE);
     plan_stream_wait(builder, STREAM_COMM, norm);
-    plan_wait sum = plan_collective(builder, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float),
-        self->zero1, emit->options->host.collective_issue_s);
+    plan_wait sum =
+        emit_collective(emit, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float), self->zero1);
     plan_host_wait(builder, "grad_norm.item", sum == PLAN_NO_OP ? norm : sum, 0);
     emit_optimizer(emit, &part, 1);
     for (int t = 0; t < emit->model->n_tensors; t++)
-        plan_free(builder, self->grads[t], PLAN_NO_OP);
+        plan_free(builder, emit->grads[t], PLAN_NO_OP);
 }
 
 static void setup(void *context, struct emit *emit)
@@ -214,7 +208,6 @@ static void setup(void *context, struct emit *emit)
         .owner = ARENA_ARRAY(emit->arena, int, n),
         .owned = ARENA_ARRAY(emit->arena, int64_t, owners),
         .arrivals = ARENA_ARRAY(emit->arena, plan_wait, owners),
-        .grads = ARENA_ARRAY(emit->arena, int, n),
         .reduced = PLAN_NO_OP};
     find_segments(self);
     if (self->options->overlap_sync_param)

@@ -272,8 +272,8 @@ static void clip_grad_norm(struct emit *emit, const struct optimizer_tensor *ten
     if (emit->norm_group != PLAN_NO_OP) {
         plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
         plan_stream_wait(builder, STREAM_COMPUTE,
-            plan_collective(builder, STREAM_COMM, "clip_grad_norm_/all_reduce", COLL_ALL_REDUCE, FLOAT_BYTES,
-                emit->norm_group, emit->options->host.collective_issue_s));
+            emit_collective(
+                emit, STREAM_COMM, "clip_grad_norm_/all_reduce", COLL_ALL_REDUCE, FLOAT_BYTES, emit->norm_group));
     }
     emit_together(emit, &scale, tensors, n);
 }

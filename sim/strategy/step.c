@@ -62,6 +62,9 @@ static void step_begins(struct emit *emit, struct plan *plan, const struct mesh 
         load_batch(emit, batch);
     plan->samples = (double)batch;
     lay_out_segments(emit);
+    emit->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        emit->grads[t] = PLAN_NO_OP;
     emit->caches = ARENA_ARRAY(emit->arena, int, emit->segments.n);
     emit->blocks = ARENA_ARRAY(emit->arena, int, emit->segments.n);
     for (int s = 0; s < emit->segments.n; s++) {

@@ -82,8 +82,8 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
         joined = sharded ? cut_gradients(zero, elements, n) : divide_bucket(zero, elements);
     const char *name =
         arena_printf(emit->arena, all ? "bucket.%d/all_reduce" : "bucket.%d/reduce_scatter", zero->buckets++);
-    plan_wait op = plan_collective(builder, STREAM_COMM, name, all ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER, bytes,
-        zero->group, emit->options->host.collective_issue_s);
+    plan_wait op =
+        emit_collective(emit, STREAM_COMM, name, all ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER, bytes, zero->group);
     if (op != PLAN_NO_OP && !sharded) {
         plan_stream_wait(builder, STREAM_POST, op);
         emit_stream_kernel(
@@ -121,11 +121,8 @@ static void send_bucket(struct zero *zero)
         op = reduce(zero, zero->bucket_elements, zero->in_bucket.n);
     if (zero->options->stage == 3 && !zero_blocks(zero))
         zero_keep_ongoing(zero, &zero->reductions, "param_reduce_events", op);
-    for (int i = 0; i < zero->in_bucket.n && zero->options->stage >= 2; i++) {
-        int t = zero->in_bucket.at[i];
-        plan_free(&emit->builder, zero->grads[t], op); /* too large for the bucket */
-        zero->grads[t] = PLAN_NO_OP;
-    }
+    for (int i = 0; i < zero->in_bucket.n && zero->options->stage >= 2; i++) /* those too large for the bucket */
+        emit_free(emit, &emit->grads[zero->in_bucket.at[i]], op);
     zero->in_bucket.n = 0;
     zero->bucket_elements = 0;
 }
@@ -133,9 +130,7 @@ static void send_bucket(struct zero *zero)
 static void grad_begins(void *self, int tensor)
 {
     struct zero *zero = self;
-    if (zero->grads[tensor] == PLAN_NO_OP)
-        zero->grads[tensor] = plan_alloc(&zero->emit->builder, STREAM_COMPUTE, zero->emit->model->tensors[tensor].name,
-            zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
+    emit_alloc_grad(zero->emit, tensor, zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
 }
 
 /* contiguous_gradients: the gradient is given up for its place in the bucket. */
@@ -147,9 +142,7 @@ static void copy_to_bucket(struct zero *zero, int tensor, double bytes)
     if (stream != STREAM_COMPUTE)
         plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
     emit_stream_kernel(emit, stream, KERNEL_COPY, name, bytes, bytes);
-    plan_free(&emit->builder, zero->grads[tensor],
-        stream != STREAM_COMPUTE ? plan_last_op(&emit->builder, stream) : PLAN_NO_OP);
-    zero->grads[tensor] = PLAN_NO_OP;
+    emit_free(emit, &emit->grads[tensor], stream != STREAM_COMPUTE ? plan_last_op(&emit->builder, stream) : PLAN_NO_OP);
 }
 
 static void to_bucket(struct zero *zero, int tensor)
@@ -214,9 +207,8 @@ static void gather_weights(struct zero *zero)
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     for (int64_t left = emit->model->trained, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
         int64_t elements = left < zero->options->allgather_bucket_size ? left : zero->options->allgather_bucket_size;
-        plan_collective(builder, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n),
-            COLL_ALL_GATHER, (double)(elements * emit->param_bytes), zero->group,
-            emit->options->host.collective_issue_s);
+        emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n), COLL_ALL_GATHER,
+            (double)(elements * emit->param_bytes), zero->group);
     }
 }
 
@@ -247,8 +239,8 @@ static void grad_norm(struct zero *zero)
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", wide, 0);
     }
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    plan_wait op = plan_collective(builder, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(double),
-        zero->group, emit->options->host.collective_issue_s);
+    plan_wait op =
+        emit_collective(emit, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(double), zero->group);
     plan_host_wait(builder, "grad_norm/item", op != PLAN_NO_OP ? op : plan_last_op(builder, STREAM_COMPUTE), 0);
 }
 
@@ -295,7 +287,6 @@ static void setup_memory(struct zero *zero)
     struct plan_builder *builder = &emit->builder;
     int64_t n = zero->ranks, whole = 0, sharded = 0;
     for (int t = 0; t < emit->model->n_tensors; t++) {
-        zero->grads[t] = PLAN_NO_OP;
         zero->weights[t] = (struct gathered){PLAN_NO_OP, PLAN_NO_OP};
         *(zero_persists(zero, t) ? &whole : &sharded) += zero_weight_bytes(zero, t);
     }
@@ -321,7 +312,6 @@ static void setup(void *self, struct emit *emit)
         .ranks = emit_degree(emit, 1 << AXIS_DP_SHARD),
         .overlaps =
             options->overlap_comm == OVERLAP_TRUE || (options->overlap_comm == OVERLAP_NULL && options->stage == 3),
-        .grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors),
         .weights = ARENA_ARRAY(emit->arena, struct gathered, emit->model->n_tensors),
         .owned_grads = PLAN_NO_OP};
     setup_memory(zero);
@@ -373,7 +363,7 @@ static void step_ends(void *self)
     else if (zero->ranks > 1)
         zero_gather_whole(zero);
     for (int t = 0; t < emit->model->n_tensors; t++) {
-        plan_free(builder, zero->grads[t], PLAN_NO_OP);
+        plan_free(builder, emit->grads[t], PLAN_NO_OP);
         plan_free(builder, zero->weights[t].buffer, plan_last_op(builder, STREAM_COMPUTE));
     }
     plan_free(builder, zero->owned_grads, PLAN_NO_OP);

@@ -26,7 +26,6 @@ struct zero {
     int group, ranks; /* all ranks */
     int64_t owned;    /* elements of this rank's part of everything */
     bool overlaps;
-    int *grads;              /* by tensor: buffer */
     int64_t bucket_elements; /* in the bucket that is filling */
     VEC(int) in_bucket;      /* tensors */
     int owned_grads;         /* buffer of the owned part of the gradients, or PLAN_NO_OP */

@@ -65,9 +65,9 @@ static void gather(struct zero *zero, const int *tensors, int n)
     if (zero_blocks(zero))
         zero_synchronize(zero);
     plan_host(&emit->builder, "fetch_sub_module", emit->options->host.unit_hook_s + views_s);
-    plan_wait op = plan_collective(&emit->builder, STREAM_COMM,
+    plan_wait op = emit_collective(emit, STREAM_COMM,
         arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[tensors[0]].name), COLL_ALL_GATHER, bytes,
-        zero->group, emit->options->host.collective_issue_s);
+        zero->group);
     if (zero_blocks(zero))
         op = zero_copy_list(zero, STREAM_UNSHARD, bytes, op);
     for (int i = 0; i < n; i++)
@@ -143,8 +143,7 @@ void zero_param_used(void *self, int tensor)
     struct zero *zero = self;
     struct gathered *weight = &zero->weights[tensor];
     if (weight->buffer != PLAN_NO_OP && reuse_distance(zero, tensor) > zero->options->stage3_max_reuse_distance) {
-        plan_free(&zero->emit->builder, weight->buffer, plan_last_op(&zero->emit->builder, STREAM_COMPUTE));
-        weight->buffer = PLAN_NO_OP;
+        emit_free(zero->emit, &weight->buffer, plan_last_op(&zero->emit->builder, STREAM_COMPUTE));
         zero->live -= zero->emit->model->tensors[tensor].numel;
     }
     zero->at++;
@@ -185,14 +184,12 @@ void zero_gather_whole(struct zero *zero)
         bytes += (double)zero_weight_bytes(zero, t);
         n++;
         if (!zero_blocks(zero))
-            plan_collective(builder, STREAM_COMM,
-                arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[t].name), COLL_ALL_GATHER,
-                (double)zero_weight_bytes(zero, t), zero->group, emit->options->host.collective_issue_s);
+            emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[t].name),
+                COLL_ALL_GATHER, (double)zero_weight_bytes(zero, t), zero->group);
     }
     if (!zero_blocks(zero) || n == 0)
         return;
     plan_host_wait(builder, "persistent_parameters/copy",
-        plan_collective(builder, STREAM_COMM, "persistent_parameters/all_gather", COLL_ALL_GATHER, bytes, zero->group,
-            emit->options->host.collective_issue_s),
+        emit_collective(emit, STREAM_COMM, "persistent_parameters/all_gather", COLL_ALL_GATHER, bytes, zero->group),
         zero_loop_s(zero, n, n));
 }

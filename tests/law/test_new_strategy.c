@@ -19,30 +19,24 @@
 
 struct toy {
     struct emit *emit;
-    int *grads;                       /* by tensor: buffer */
     struct optimizer_tensor *tensors; /* what the optimizer steps on */
 };
 
 static void setup(void *self, struct emit *emit)
 {
     struct toy *toy = self;
-    *toy = (struct toy){emit, ARENA_ARRAY(emit->arena, int, emit->model->n_tensors),
-        ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors)};
+    *toy = (struct toy){emit, ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors)};
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *tensor = &emit->model->tensors[t];
         plan_keep(&emit->builder, tensor->name, emit_kept_bytes(emit, tensor), HBM_PARAMETERS);
         toy->tensors[t] = (struct optimizer_tensor){tensor->rows, tensor->cols};
-        toy->grads[t] = PLAN_NO_OP;
     }
 }
 
 static void grad_begins(void *self, int tensor)
 {
-    struct toy *toy = self;
-    const struct model_tensor *at = &toy->emit->model->tensors[tensor];
-    if (toy->grads[tensor] == PLAN_NO_OP)
-        toy->grads[tensor] = plan_alloc(
-            &toy->emit->builder, STREAM_COMPUTE, at->name, at->numel * toy->emit->master_bytes, HBM_GRADIENTS);
+    struct emit *emit = ((struct toy *)self)->emit;
+    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
 
 static void step_ends(void *self)
@@ -52,13 +46,12 @@ static void step_ends(void *self)
     struct plan_builder *builder = &emit->builder;
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     plan_stream_wait(builder, STREAM_COMPUTE,
-        plan_collective(builder, STREAM_COMM, "gradients/all_reduce", COLL_ALL_REDUCE,
-            (double)(emit->model->params * emit->master_bytes), emit_group(emit, "world", AXES_DP),
-            emit->options->host.collective_issue_s));
+        emit_collective(emit, STREAM_COMM, "gradients/all_reduce", COLL_ALL_REDUCE,
+            (double)(emit->model->params * emit->master_bytes), emit_group(emit, "world", AXES_DP)));
     emit_first_state(emit, toy->tensors, emit->model->n_tensors);
     emit_optimizer(emit, toy->tensors, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
-        plan_free(builder, toy->grads[t], PLAN_NO_OP);
+        plan_free(builder, emit->grads[t], PLAN_NO_OP);
 }
 
 static const struct data_parallel toy_hooks = {.state_size = sizeof(struct toy),
