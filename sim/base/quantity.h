@@ -17,7 +17,14 @@ struct quantity {
         std_error; /* same unit; of a fit, or how far off the source may be; 0: not known (hw/draw.h has a default) */
     enum quantity_kind kind;
     const char *source; /* NULL when unset */
+    const char *fit;    /* id of the fitted parameter that it is, "nccl/hopper-nodes"; NULL: none is given */
 };
+
+/* Numbers of one key and this text are one parameter (hw/draw.h). */
+static inline const char *quantity_parameter(struct quantity q)
+{
+    return q.fit ? q.fit : q.source;
+}
 
 static inline int quantity_is_set(struct quantity q)
 {

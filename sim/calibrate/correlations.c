@@ -28,14 +28,14 @@ static int choose(int *chosen, const double *covariance, int n)
     return n_chosen;
 }
 
-void correlations_print(FILE *out, const char *const *keys, const char *const *sources, const double *covariance, int n)
+void correlations_print(FILE *out, const char *const *keys, const char *const *ids, const double *covariance, int n)
 {
     int *chosen = xcalloc((size_t)n + 1, sizeof *chosen);
     int n_chosen = choose(chosen, covariance, n);
     fputs("  - parameters:\n", out);
     for (int i = 0; i < n_chosen; i++) {
-        fprintf(out, "      - {key: %s, source: ", keys[chosen[i]]);
-        json_write_string(out, sources[chosen[i]]);
+        fprintf(out, "      - {key: %s, fit: ", keys[chosen[i]]);
+        json_write_string(out, ids[chosen[i]]);
         fputs("}\n", out);
     }
     fputs("    correlations:\n", out);

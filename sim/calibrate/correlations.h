@@ -6,9 +6,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* covariance: of n parameters, n x n; keys and sources as in the files. Parameters that go with no other are
+/* covariance: of n parameters, n x n; keys and ids as in the files. Parameters that go with no other are
  * left out. */
-void correlations_print(
-    FILE *out, const char *const *keys, const char *const *sources, const double *covariance, int n);
+void correlations_print(FILE *out, const char *const *keys, const char *const *ids, const double *covariance, int n);
 
 #endif

@@ -19,7 +19,7 @@ struct quantity filed_quantity(struct quantity found, const struct config_field 
     return found;
 }
 
-int filed_take(const struct config_table *table, void *now, const void *found, const char *source)
+int filed_take(const struct config_table *table, void *now, const void *found, const char *source, const char *fit)
 {
     int taken = 0;
     for (int i = 0; i < table->n_fields; i++) {
@@ -27,7 +27,7 @@ int filed_take(const struct config_table *table, void *now, const void *found, c
         void *to = (char *)now + field->offset;
         const void *from = (const char *)found + field->offset;
         if (field->type == FIELD_SECTION)
-            taken += filed_take(field->section, to, from, source);
+            taken += filed_take(field->section, to, from, source, fit);
         if (field->type != FIELD_SOURCED)
             continue;
         struct quantity *was = to, is = *(const struct quantity *)from;
@@ -35,6 +35,7 @@ int filed_take(const struct config_table *table, void *now, const void *found, c
             continue;
         *was = filed_quantity(is, field);
         was->source = source;
+        was->fit = is.kind == QUANTITY_FITTED ? fit : NULL;
         taken++;
     }
     return taken;

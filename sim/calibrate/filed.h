@@ -10,8 +10,8 @@ struct quantity filed_quantity(struct quantity found, const struct config_field 
 
 /* *now, which begins as it is filed, takes what was found: every number whose kind is measured or fitted and whose
  * source is not the file's own text (the pointer: an earlier fit may have left the same words), with `source` in its
- * place. Returns how many. */
-int filed_take(const struct config_table *table, void *now, const void *found, const char *source);
+ * place, and if it is fitted with the id `fit`. Returns how many. */
+int filed_take(const struct config_table *table, void *now, const void *found, const char *source, const char *fit);
 
 /* hw_write_changed() and config_write_changed() to the file at path, which may be `from` itself: it is written when all
  * of it is known. */

@@ -51,8 +51,10 @@ static void choose(
                       !is_kept(fit, arena_printf(arena, "%s: %s", field->key, source));
         if (varied && !(q->value > 0))
             q->value = FIRST_LATENCY;
-        if (varied)
+        if (varied) {
             q->source = source;
+            q->fit = NULL;
+        }
         if (varied || q->kind == QUANTITY_FITTED)
             q->kind = varied ? QUANTITY_FITTED : QUANTITY_ASSUMED;
     }
@@ -62,7 +64,8 @@ static void add_parameter(void *self, const char *key, enum dimension dimension,
 {
     struct nccl_fit *fit = self;
     vec_push(&fit->parameters,
-        (struct nccl_parameter){.key = key, .source = q->source, .dimension = dimension, .filed = *q, .number = -1});
+        (struct nccl_parameter){
+            .key = key, .id = quantity_parameter(*q), .dimension = dimension, .filed = *q, .number = -1});
 }
 
 static void set_system(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
@@ -172,7 +175,7 @@ static double weight_of(struct nccl_fit *fit, struct quantity *q)
 struct lightest {
     struct logs_fit *fit;
     double weight;
-    const char *key, *source; /* NULL: none yet */
+    const char *key, *id; /* NULL: none yet */
 };
 
 static void weigh(void *self, const char *key, enum dimension dimension, struct quantity *q)
@@ -181,7 +184,7 @@ static void weigh(void *self, const char *key, enum dimension dimension, struct 
     struct lightest *lightest = self;
     double weight = weight_of(&lightest->fit->nccl, q);
     if (!lightest->key || weight < lightest->weight)
-        *lightest = (struct lightest){lightest->fit, weight, key, q->source};
+        *lightest = (struct lightest){lightest->fit, weight, key, quantity_parameter(*q)};
 }
 
 /* The number whose logarithm has the largest error, when that is no knowledge; else NULL. */
@@ -215,7 +218,7 @@ static void keep_the_lightest(struct logs_fit *fit, const char *node, const char
         nccl_each_fitted(&fit->nccl.systems.at[0], weigh, &lightest);
         if (!lightest.key || (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.parameters.n <= n_sizes))
             return;
-        keep(fit, lightest.key, lightest.source, arena);
+        keep(fit, lightest.key, lightest.id, arena);
     }
 }
 
@@ -227,7 +230,7 @@ static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *c
             return;
     set_system(fit, node, cluster, arena);
     for (int i = 0; i < fit->nccl.parameters.n; i++)
-        if (fit->nccl.parameters.at[i].source == node)
+        if (fit->nccl.parameters.at[i].id == node)
             keep(fit, fit->nccl.parameters.at[i].key, node, arena);
 }
 
@@ -249,7 +252,7 @@ static enum status solve(
                 "2)");
         if (!worst)
             return status == STATUS_OK ? STATUS_OK : nccl_fit_solve(&fit->nccl, NOT_NEAR, diag);
-        keep(fit, worst->key, worst->source, arena);
+        keep(fit, worst->key, worst->id, arena);
     }
 }
 
@@ -281,24 +284,26 @@ enum status logs_fit(struct logs_fit *out, const struct logs_request *request, s
     const char *topology = arena_printf(arena, "%.*s", (int)strcspn(file, "."), file);
     vec_push(&out->nccl.systems, out->filed);
     for (int i = 0; i < request->n_logs && status == STATUS_OK; i++) {
-        struct reading log = {out, request->logs[i], topology, "", out->nccl.cases.n, arena, diag};
-        status = read_log(&log, &request->nccl);
+        struct reading reading = {out, request->logs[i], topology, "", out->nccl.cases.n, arena, diag};
+        status = read_log(&reading, &request->nccl);
     }
     if (status != STATUS_OK)
         return status;
     for (int i = 0; i < out->nccl.cases.n; i++)
         vec_push(&out->before, logs_case_error(out, i));
-    const char *name = strrchr(request->logs[0], '/');
+    const char *name = strrchr(request->logs[0], '/'), *log = name ? name + 1 : request->logs[0];
     const char *more = request->n_logs > 1 ? arena_printf(arena, " and %d more", request->n_logs - 1) : "";
-    const char *source =
-        arena_printf(arena, "`flopcast calibrate fit nccl` on %s%s", name ? name + 1 : request->logs[0], more);
+    const char *source = arena_printf(arena, "`flopcast calibrate fit nccl` on %s%s", log, more);
     const char *node = arena_printf(arena, "%s: node", source), *cluster = arena_printf(arena, "%s: cluster", source);
     status = solve(out, node, cluster, arena, diag);
     if (status != STATUS_OK)
         return status;
     out->fitted = out->filed;
-    out->n_node = filed_take(&hw_node_table, &out->fitted.node, &out->nccl.systems.at[0].node, node);
-    filed_take(&hw_cluster_table, &out->fitted.cluster, &out->nccl.systems.at[0].cluster, cluster);
+    const struct hw *found = &out->nccl.systems.at[0];
+    out->n_node =
+        filed_take(&hw_node_table, &out->fitted.node, &found->node, node, arena_printf(arena, "nccl/%s/node", log));
+    filed_take(
+        &hw_cluster_table, &out->fitted.cluster, &found->cluster, cluster, arena_printf(arena, "nccl/%s/cluster", log));
     predict_as_filed(&hw_node_table, &out->nccl.systems.at[0].node, &out->fitted.node);
     predict_as_filed(&hw_cluster_table, &out->nccl.systems.at[0].cluster, &out->fitted.cluster);
     return STATUS_OK;

@@ -340,6 +340,7 @@ enum status measure_fit_write(const struct measure_fit *fit, const struct hw_gpu
     filed_take(&hw_gpu_table, &now, &fit->gpu,
         arena_printf(arena,
             "`flopcast calibrate fit measure` on what flopcast_measure %s timed on %s, driver %s, CUDA %s, on %s",
-            file->version, file->gpu, file->driver, file->cuda, file->date));
+            file->version, file->gpu, file->driver, file->cuda, file->date),
+        arena_printf(arena, "measure/%s/%s", file->gpu, file->date));
     return filed_write(path, from, &hw_gpu_table, &now, diag);
 }

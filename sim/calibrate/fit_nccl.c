@@ -34,11 +34,11 @@ void nccl_each_fitted(
     each_fitted(&hw_cluster_table, &hw->cluster, visit, self);
 }
 
-const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *source)
+const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct nccl_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, key) == 0 && strcmp(p->source, source) == 0)
+        if (strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0)
             return p;
     }
     return NULL;
@@ -61,7 +61,7 @@ double nccl_case_predict_s(const struct nccl_fit *fit, const struct nccl_case *w
 static void set_quantity(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
-    const struct nccl_parameter *p = nccl_fit_find(self, key, q->source);
+    const struct nccl_parameter *p = nccl_fit_find(self, key, quantity_parameter(*q));
     q->value = p->fitted.value;
     q->std_error = p->fitted.std_error;
 }
@@ -98,7 +98,7 @@ static void count_free(void *self, const char *key, enum dimension dimension, st
     struct nccl_fit *fit = self;
     for (int i = 0; i < fit->parameters.n; i++) {
         struct nccl_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, key) == 0 && strcmp(p->source, q->source) == 0 && p->number < 0)
+        if (strcmp(p->key, key) == 0 && strcmp(p->id, quantity_parameter(*q)) == 0 && p->number < 0)
             p->number = (int)fit->n_free++;
     }
 }
@@ -134,7 +134,7 @@ static enum status write_errors(struct nccl_fit *fit, struct diag *diag)
         if (!(relative > 0 && relative < UNDETERMINED)) /* 0: no size depends on it, a singular direction */
             status =
                 diag_input(diag, (struct source_pos){0}, "the tables to fit do not determine %s of '%s' (%g +- %g)",
-                    p->key, p->source, p->fitted.value, p->fitted.std_error);
+                    p->key, p->id, p->fitted.value, p->fitted.std_error);
     }
     set_systems(fit);
     return status;

@@ -3,8 +3,8 @@
  * results/measured/nccl_tables.csv lists every table of collectives.csv: the cluster file that describes its machine,
  * and its use: fit, left_out (predicted, never fitted) or bad (outside what is modelled; the note says why), by the
  * rule at its head. What is fitted stands in the files themselves: every quantity of kind fitted in the node and
- * cluster files of these clusters. Quantities with the same key and the same source text, "..., Hopper nodes" say, are
- * one parameter of a hardware family, however many files have it.
+ * cluster files of these clusters. Quantities with the same key and the same id, "nccl/hopper-nodes" say, are one
+ * parameter of a hardware family, however many files have it.
  *
  * Residuals: log(model / measured) of the time out of place, all sizes from the table's min_bytes on; robust
  * (robust.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
@@ -52,7 +52,7 @@ struct nccl_case {
 };
 
 struct nccl_parameter {
-    const char *key, *source;
+    const char *key, *id; /* quantity_parameter() */
     enum dimension dimension;
     struct quantity filed, fitted;
     int number; /* of the logarithm that is varied; -1: no table to fit it */
@@ -75,8 +75,8 @@ void nccl_fit_free(struct nccl_fit *fit);
  * enough to weigh the rows by it). STATUS_INPUT when the tables do not determine the parameters. */
 enum status nccl_fit_solve(struct nccl_fit *fit, double start, struct diag *diag);
 
-/* The parameter that a quantity of this key and source is, or NULL. */
-const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *source);
+/* The parameter that a quantity of this key and id is, or NULL. */
+const struct nccl_parameter *nccl_fit_find(const struct nccl_fit *fit, const char *key, const char *id);
 
 /* Calls visit for every fitted quantity of the node and cluster. */
 void nccl_each_fitted(struct hw *hw,
@@ -114,7 +114,7 @@ struct nccl_contradiction {
 struct nccl_contradiction nccl_case_contradiction(
     const struct nccl_fit *fit, const struct nccl_case *which, double min_bytes, double max_bytes);
 
-/* What the source text of a fitted quantity says behind its last ": ": the hardware, or the file of a cluster's own. */
+/* Of the id what follows the fit's name, "hopper-nodes" of "nccl/hopper-nodes". */
 const char *nccl_parameter_family(const struct nccl_parameter *parameter);
 
 /* A solved fit as rows. measured: the folder, to be told. */

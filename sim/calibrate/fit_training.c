@@ -45,7 +45,7 @@ static struct training_parameter *find(struct training_fit *fit, int key, struct
 {
     for (int i = 0; q.source && i < fit->parameters.n; i++) {
         struct training_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, keys[key].name) == 0 && strcmp(p->source, q.source) == 0)
+        if (strcmp(p->key, keys[key].name) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
             return p;
     }
     return NULL;
@@ -74,9 +74,11 @@ static void collect(struct training_fit *fit)
             struct quantity q = *quantity_of(&row->set.points[0].hw.gpu, k);
             struct training_parameter *p = find(fit, k, q);
             if (!p && is_asked(k, q, row)) {
-                vec_push(&fit->parameters,
-                    (struct training_parameter){
-                        .key = keys[k].name, .share = keys[k].share, .source = q.source, .filed = q, .fitted = q});
+                vec_push(&fit->parameters, (struct training_parameter){.key = keys[k].name,
+                                               .share = keys[k].share,
+                                               .id = quantity_parameter(q),
+                                               .filed = q,
+                                               .fitted = q});
                 p = &fit->parameters.at[fit->parameters.n - 1];
             }
             if (p)

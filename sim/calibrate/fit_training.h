@@ -4,7 +4,7 @@
  * Rows: those of a table of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
  * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these eight
  * names in the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key;
- * those with the same name and the same source text are one, however many files have it.
+ * those that are one parameter (hw/draw.h) are fitted as one, however many files have it.
  *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
@@ -20,8 +20,8 @@
 #include <stdio.h>
 
 struct training_parameter {
-    const char *key, *source;
-    bool share; /* below 1, and varied so that it stays there */
+    const char *key, *id; /* quantity_parameter() */
+    bool share;           /* below 1, and varied so that it stays there */
     struct quantity filed, fitted;
     int rows; /* that depend on it */
 };
@@ -72,7 +72,7 @@ enum status training_fit_print(
 bool training_fit_determines(const struct training_parameter *parameter);
 
 /* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
- * its own name (two of one name are an error); what is fitted says `table` as its source. */
+ * its own name (two of one name are an error); what is fitted says `table` as its source, and keeps its id. */
 enum status training_fit_write(
     const struct training_fit *fit, const char *table, const char *folder, struct diag *diag);
 

@@ -130,10 +130,10 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
 static void add_parameter(void *self, const char *name, enum dimension dimension, struct quantity *q)
 {
     struct nccl_fit *fit = self;
-    if (!nccl_fit_find(fit, name, q->source))
-        vec_push(
-            &fit->parameters, (struct nccl_parameter){
-                                  .key = name, .source = q->source, .dimension = dimension, .filed = *q, .number = -1});
+    if (!nccl_fit_find(fit, name, quantity_parameter(*q)))
+        vec_push(&fit->parameters,
+            (struct nccl_parameter){
+                .key = name, .id = quantity_parameter(*q), .dimension = dimension, .filed = *q, .number = -1});
 }
 
 enum status nccl_fit_load(

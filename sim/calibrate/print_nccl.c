@@ -85,17 +85,17 @@ static void print_correlations(FILE *out, const struct nccl_fit *fit)
 
 void nccl_fit_print_correlations(FILE *out, const struct nccl_fit *fit)
 {
-    const char **keys = xcalloc(fit->n_free, sizeof *keys), **sources = xcalloc(fit->n_free, sizeof *sources);
+    const char **keys = xcalloc(fit->n_free, sizeof *keys), **ids = xcalloc(fit->n_free, sizeof *ids);
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct nccl_parameter *p = &fit->parameters.at[i];
         if (p->number < 0)
             continue;
         keys[p->number] = p->key;
-        sources[p->number] = p->source;
+        ids[p->number] = p->id;
     }
-    correlations_print(out, keys, sources, fit->covariance, (int)fit->n_free);
+    correlations_print(out, keys, ids, fit->covariance, (int)fit->n_free);
     free(keys);
-    free(sources);
+    free(ids);
 }
 
 void nccl_fit_print(FILE *out, const struct nccl_fit *fit)

@@ -50,10 +50,10 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
         const struct training_parameter *p = &fit->parameters.at[i];
         if (training_fit_determines(p))
             fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
-                p->fitted.std_error, p->source);
+                p->fitted.std_error, p->filed.source);
         else
             fprintf(out, "%-22s %5d %10.4g  not determined by these rows; keep it  %s\n", p->key, p->rows,
-                p->filed.value, p->source);
+                p->filed.value, p->filed.source);
     }
     int n = fit->parameters.n;
     for (int i = 0; i < n; i++)
@@ -62,7 +62,7 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
                 fit->covariance[i * n + j] / sqrt(fit->covariance[i * n + i] * fit->covariance[j * n + j]);
             if (fabs(correlation) > CALIBRATE_TIED)
                 fprintf(out, "correlation %+.2f: %s (%s) and %s (%s)\n", correlation, fit->parameters.at[i].key,
-                    fit->parameters.at[i].source, fit->parameters.at[j].key, fit->parameters.at[j].source);
+                    fit->parameters.at[i].id, fit->parameters.at[j].key, fit->parameters.at[j].id);
         }
     struct errors e = errors_of(fit, false);
     fprintf(out, "\n%d rows: |predicted / measured - 1| median %.1f %%, 90th percentile %.1f %%\n", e.n, 100 * e.median,
@@ -72,14 +72,14 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
 static void print_correlations(FILE *out, const struct training_fit *fit)
 {
     int n = fit->parameters.n;
-    const char **keys = xcalloc((size_t)n, sizeof *keys), **sources = xcalloc((size_t)n, sizeof *sources);
+    const char **keys = xcalloc((size_t)n, sizeof *keys), **ids = xcalloc((size_t)n, sizeof *ids);
     for (int i = 0; i < n; i++) {
         keys[i] = fit->parameters.at[i].key;
-        sources[i] = fit->parameters.at[i].source;
+        ids[i] = fit->parameters.at[i].id;
     }
-    correlations_print(out, keys, sources, fit->covariance, n);
+    correlations_print(out, keys, ids, fit->covariance, n);
     free(keys);
-    free(sources);
+    free(ids);
 }
 
 static bool same_family(const struct validate_row *a, const struct validate_row *b)

@@ -11,10 +11,8 @@
 
 const char *nccl_parameter_family(const struct nccl_parameter *parameter)
 {
-    const char *family = parameter->source;
-    for (const char *colon = strstr(family, ": "); colon; colon = strstr(family, ": "))
-        family = colon + strlen(": ");
-    return family;
+    const char *slash = strchr(parameter->id, '/');
+    return slash ? slash + 1 : parameter->id;
 }
 
 static enum status put_parameter(struct store_fit *into, const struct nccl_fit *fit, int at, struct diag *diag)
@@ -66,7 +64,7 @@ static void put_rest(void *self, const char *key, enum dimension dimension, stru
     q->value = value;
     if (!moves || r->status != STATUS_OK)
         return;
-    int at = (int)(nccl_fit_find(r->fit, key, q->source) - r->fit->parameters.at);
+    int at = (int)(nccl_fit_find(r->fit, key, quantity_parameter(*q)) - r->fit->parameters.at);
     const struct record_cell cells[] = {cell_int("position", at), cell_int("place", r->place)};
     r->status = PUT(r->into, FIT_REST, cells, r->diag);
 }

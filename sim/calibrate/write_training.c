@@ -16,11 +16,11 @@ struct writing {
     struct arena arena;
 };
 
-static const struct training_parameter *find(const struct training_fit *fit, const char *key, const char *source)
+static const struct training_parameter *find(const struct training_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
-        if (strcmp(p->key, key) == 0 && strcmp(p->source, source) == 0 && training_fit_determines(p))
+        if (strcmp(p->key, key) == 0 && strcmp(p->id, id) == 0 && training_fit_determines(p))
             return p;
     }
     return NULL;
@@ -35,12 +35,18 @@ static const struct config_field *field_of(const char *key)
     return NULL;
 }
 
-/* What tells the parameter from others of its name: as the file has it, or the file. */
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* What the words of the source say of the rows: as the file has it, or the file. */
 static const char *of_what(const struct writing *w, const struct training_parameter *p)
 {
     static const char used[] = "used_in_fit: ";
-    const char *old = strstr(p->source, used), *slash = strrchr(w->file, '/');
-    return p->filed.kind == QUANTITY_FITTED && old ? old + strlen(used) : slash ? slash + 1 : w->file;
+    const char *old = strstr(p->filed.source, used);
+    return p->filed.kind == QUANTITY_FITTED && old ? old + strlen(used) : name_of(w->file);
 }
 
 static const char *text_of(struct writing *w, const struct training_parameter *p)
@@ -50,6 +56,8 @@ static const char *text_of(struct writing *w, const struct training_parameter *p
     q.kind = QUANTITY_FITTED;
     q.source = arena_printf(&w->arena, "`flopcast calibrate fit training` on the rows of %s with used_in_fit: %s",
         files_name_from(&w->arena, NULL, w->table), of_what(w, p));
+    if (!q.fit) /* it was assumed, or its user gave no id */
+        q.fit = arena_printf(&w->arena, "training/%s", name_of(w->file));
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
@@ -69,7 +77,8 @@ static void find_changes(struct writing *w, struct config_node mapping, const ch
         if (config_kind(value) != CONFIG_MAPPING)
             continue;
         const char *path = arena_printf(&w->arena, "%s%s", prefix, key);
-        const struct training_parameter *p = find(w->fit, key, config_text(config_find(value, "source")));
+        struct config_node id = config_find(value, "fit");
+        const struct training_parameter *p = find(w->fit, key, config_text(id.doc ? id : config_find(value, "source")));
         if (p)
             vec_push(&w->changes, (struct config_change){path, text_of(w, p)});
         else
@@ -80,7 +89,7 @@ static void find_changes(struct writing *w, struct config_node mapping, const ch
 /* The copy of a file that extends another extends that one's copy, where there is one. */
 static void rename_extended(struct writing *w, const char *extends, const char *folder)
 {
-    const char *slash = strrchr(extends, '/'), *name = slash ? slash + 1 : extends;
+    const char *name = name_of(extends);
     const char *copy = arena_printf(&w->arena, "%s/%s", folder, name), *text = NULL;
     for (int i = 0; i < w->written.n && !text; i++)
         if (strcmp(w->written.at[i], copy) == 0)
@@ -118,8 +127,7 @@ static enum status write_file(struct writing *w, const char *file, const char *f
         return status;
     if (extends)
         rename_extended(w, extends, folder);
-    const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-    const char *path = arena_printf(&w->arena, "%s/%s", folder, name);
+    const char *path = arena_printf(&w->arena, "%s/%s", folder, name_of(file));
     if (w->changes.n == 0)
         return STATUS_OK;
     for (int i = 0; i < w->written.n; i++)

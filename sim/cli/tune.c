@@ -175,7 +175,7 @@ static enum status set_prices(
             diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
         for (int i = 0; i < set->n_points && n == 1; i++)
             if (is_called(set->points[i].hw.gpu.name, price->name))
-                set->points[i].hw.gpu.price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from};
+                set->points[i].hw.gpu.price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
     }
     return diag->worst;
 }

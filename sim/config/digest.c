@@ -37,7 +37,8 @@ static uint64_t digest_value(uint64_t digest, const struct config_field *field, 
     case FIELD_SOURCED: {
         const struct quantity *q = at;
         digest = digest_number(digest_word(digest, (uint64_t)q->kind), q->value);
-        return digest_text(digest_number(digest, q->std_error), q->source);
+        digest = digest_text(digest_number(digest, q->std_error), q->source);
+        return q->fit ? digest_text(digest, q->fit) : digest;
     }
     case FIELD_SECTION:
     case FIELD_OVERRIDES:

@@ -181,7 +181,7 @@ static void record(struct reader *reader, const char *path, struct config_node v
 struct sourced {
     double value, std_error;
     int kind;
-    const char *source;
+    const char *source, *fit;
 };
 
 /* A number that overrides another: kind and source say by whom. */
@@ -197,7 +197,7 @@ static enum status read_bare(
         return status;
     bool option = config_origin_kind(node) == ORIGIN_COMMAND_LINE;
     *out = (struct quantity){value, 0, QUANTITY_ASSUMED,
-        option ? arena_strdup(reader->arena, at.file) : arena_printf(reader->arena, "%s:%d", at.file, at.line)};
+        option ? arena_strdup(reader->arena, at.file) : arena_printf(reader->arena, "%s:%d", at.file, at.line), NULL};
     return STATUS_OK;
 }
 
@@ -218,6 +218,7 @@ static enum status read_sourced(
             .required = true,
             .names = config_kind_names},
         {.key = "source", .type = FIELD_STRING, .offset = offsetof(struct sourced, source), .required = true},
+        {.key = "fit", .type = FIELD_STRING, .offset = offsetof(struct sourced, fit)},
         {.key = "std_error",
             .type = FIELD_NUMBER,
             .offset = offsetof(struct sourced, std_error),
@@ -240,7 +241,10 @@ static enum status read_sourced(
             reader->diag, config_pos(config_find(node, "source")), "'source' must say where the value comes from");
     if (kind == QUANTITY_FITTED && !error.doc)
         return diag_input(reader->diag, config_pos(node), "a fitted value needs the key 'std_error'");
-    *out = (struct quantity){read.value, read.std_error, kind, read.source};
+    if (kind != QUANTITY_FITTED && read.fit)
+        return diag_input(reader->diag, config_pos(config_find(node, "fit")),
+            "'fit' names a parameter of a fit, and this value is %s; leave it out", config_kind_names[read.kind]);
+    *out = (struct quantity){read.value, read.std_error, kind, read.source, read.fit};
     return STATUS_OK;
 }
 

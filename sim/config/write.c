@@ -158,6 +158,10 @@ static void write_sourced(FILE *out, const struct quantity *q, enum dimension di
     write_unit(out, dimension);
     fprintf(out, ", \"kind\": \"%s\", \"source\": ", config_kind_names[q->kind - QUANTITY_DATASHEET]);
     write_text(out, q->source);
+    if (q->fit) {
+        fputs(", \"fit\": ", out);
+        write_text(out, q->fit);
+    }
     fputs(", \"std_error\": ", out);
     write_number(out, q->std_error);
 }

@@ -21,9 +21,9 @@ static uint64_t digest_text(uint64_t digest, const char *text)
     return digest;
 }
 
-static double normal(uint64_t seed, const char *key, const char *source)
+static double normal(uint64_t seed, const char *key, const char *id)
 {
-    struct rng_stream stream = rng_stream(seed, ENTITY_PARAMETER, digest_text(digest_text(DIGEST_INIT, key), source));
+    struct rng_stream stream = rng_stream(seed, ENTITY_PARAMETER, digest_text(digest_text(DIGEST_INIT, key), id));
     return rng_gaussian(&stream, 1);
 }
 
@@ -32,34 +32,34 @@ static uint64_t mix(uint64_t seed, uint64_t draw)
     return digest_word(digest_word(DIGEST_INIT, seed), draw);
 }
 
-double hw_draw_normal(const char *key, const char *source, uint64_t seed, uint64_t draw)
+double hw_draw_normal(const char *key, const char *parameter, uint64_t seed, uint64_t draw)
 {
-    return normal(mix(seed, draw), key, source);
+    return normal(mix(seed, draw), key, parameter);
 }
 
 /* The parameter's place in a fit, or -1. */
-static int find(const struct hw_fit *fit, const char *key, const char *source)
+static int find(const struct hw_fit *fit, const char *key, const char *id)
 {
     for (int i = 0; i < fit->n; i++)
-        if (strcmp(fit->keys[i], key) == 0 && strcmp(fit->sources[i], source) == 0)
+        if (strcmp(fit->keys[i], key) == 0 && strcmp(fit->ids[i], id) == 0)
             return i;
     return -1;
 }
 
 /* A row of the Cholesky factor times independent draws, one a parameter: whichever of them a machine has, each is drawn
  * as if all were there. */
-static double standard(const struct drawing *drawing, const char *key, const char *source)
+static double standard(const struct drawing *drawing, const char *key, const char *id)
 {
     for (int f = 0; f < drawing->fits->n; f++) {
         const struct hw_fit *fit = &drawing->fits->list[f];
-        int row = find(fit, key, source);
+        int row = find(fit, key, id);
         double sum = 0;
         for (int i = 0; i <= row; i++)
-            sum += fit->factor[row * fit->n + i] * normal(drawing->seed, fit->keys[i], fit->sources[i]);
+            sum += fit->factor[row * fit->n + i] * normal(drawing->seed, fit->keys[i], fit->ids[i]);
         if (row >= 0)
             return sum;
     }
-    return normal(drawing->seed, key, source);
+    return normal(drawing->seed, key, id);
 }
 
 static bool is_speed(enum dimension dimension)
@@ -81,7 +81,7 @@ static void draw_one(struct quantity *q, const struct config_field *field, const
     if (q->value <= 0 || (share && q->value >= 1) || q->kind == QUANTITY_UNSET)
         return; /* nothing, or all of it: no scale to vary it on */
     double spread = known ? q->std_error / q->value / (share ? 1 - q->value : 1) : default_spread(*q, field);
-    double moved = spread * standard(drawing, field->key, q->source);
+    double moved = spread * standard(drawing, field->key, quantity_parameter(*q));
     if (share)
         q->value = 1 / (1 + (1 - q->value) / q->value * exp(-moved));
     else

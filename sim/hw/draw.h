@@ -7,7 +7,11 @@
  * of a number, and of a share in that of share / (1 - share), so that both stay what they are: the filed value is the
  * median. Both kinds' spreads are assumed, and for all numbers alike.
  *
- * Numbers of the same key and source text are one parameter and get one draw, in whatever file or point they are.
+ * A fitted number says which parameter it is by `fit: <id>` beside its source: numbers of the same key and id are one
+ * parameter and get one draw, in whatever file or point they are. Draws and correlations know them by key and id, so
+ * that the words of a source may be mended. Where there is no id (every other kind, and a fitted number that its user
+ * has not named), numbers of the same key and source text are one parameter: one sentence is one assumption.
+ *
  * Parameters of one fit are drawn with the correlations of that fit (struct hw_fits); what is in no such list is drawn
  * independently. */
 #ifndef FLOPCAST_HW_DRAW_H
@@ -26,8 +30,8 @@
 /* A fit's parameters, and how their errors go together. */
 struct hw_fit {
     int n;
-    const char **keys, **sources; /* as in the files */
-    double *factor;               /* n x n, lower triangle: Cholesky factor of the correlations */
+    const char **keys, **ids; /* as in the files */
+    double *factor;           /* n x n, lower triangle: Cholesky factor of the correlations */
 };
 struct hw_fits {
     struct hw_fit *list;
@@ -38,8 +42,8 @@ struct hw_fits {
  *
  *   fits:
  *     - parameters:
- *         - {key: gemm_sustained, source: "..."}
- *         - {key: overlap_slowdown, source: "..."}
+ *         - {key: gemm_sustained, fit: training/h100}
+ *         - {key: overlap_slowdown, fit: training/a100-h100}
  *       correlations: [[0.3]] # a list a parameter from the second on: with those before it
  *
  * Correlations that cannot be (their matrix is not positive definite) are an error. */
@@ -49,6 +53,6 @@ enum status hw_fits_load(struct hw_fits *out, const char *path, struct arena *ar
 void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t draw);
 
 /* A standard normal draw of the same kind for a number that is in no file: the costs of the host, say. */
-double hw_draw_normal(const char *key, const char *source, uint64_t seed, uint64_t draw);
+double hw_draw_normal(const char *key, const char *parameter, uint64_t seed, uint64_t draw);
 
 #endif

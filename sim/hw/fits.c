@@ -24,7 +24,7 @@ static const struct config_field entry_fields[] = {
     {.key = "parameters",
         .type = FIELD_NODE,
         .offset = offsetof(struct fit_entry, parameters),
-        .help = "A list of key and source of each.",
+        .help = "A list of key and id of each.",
         .required = true},
     {.key = "correlations",
         .type = FIELD_NODE,
@@ -35,7 +35,7 @@ static const struct config_field entry_fields[] = {
 static const struct config_table entry_table = {.what = "a fit", .fields = entry_fields, .n_fields = 2};
 
 struct name_entry {
-    const char *key, *source;
+    const char *key, *fit;
 };
 static const struct config_field name_fields[] = {
     {.key = "key",
@@ -43,10 +43,10 @@ static const struct config_field name_fields[] = {
         .offset = offsetof(struct name_entry, key),
         .help = "Of the number in its file.",
         .required = true},
-    {.key = "source",
+    {.key = "fit",
         .type = FIELD_STRING,
-        .offset = offsetof(struct name_entry, source),
-        .help = "Of the number in its file.",
+        .offset = offsetof(struct name_entry, fit),
+        .help = "Its id there.",
         .required = true},
 };
 static const struct config_table name_table = {.what = "a fitted parameter", .fields = name_fields, .n_fields = 2};
@@ -80,7 +80,7 @@ static void read_fit(struct hw_fit *fit, struct config_node node, struct arena *
     int before = diag->n_errors;
     fit->n = config_count(entry.parameters);
     fit->keys = ARENA_ARRAY(arena, const char *, fit->n);
-    fit->sources = ARENA_ARRAY(arena, const char *, fit->n);
+    fit->ids = ARENA_ARRAY(arena, const char *, fit->n);
     fit->factor = ARENA_ARRAY(arena, double, fit->n * fit->n);
     if (fit->n == 0 || config_count(entry.correlations) != fit->n - 1)
         diag_input(diag, config_pos(entry.correlations), "%d lists for %d parameters; one less than those is wanted",
@@ -89,7 +89,7 @@ static void read_fit(struct hw_fit *fit, struct config_node node, struct arena *
         struct name_entry name = {"", ""};
         config_read(config_item(entry.parameters, i), &name_table, &name, arena, NULL, diag);
         fit->keys[i] = name.key;
-        fit->sources[i] = name.source;
+        fit->ids[i] = name.fit;
         fit->factor[i * fit->n + i] = 1;
     }
     for (int i = 1; i < fit->n && diag->n_errors == before; i++)

@@ -26,6 +26,10 @@ void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension)
         fputs(", std_error: ", out);
         write_value(out, q.std_error, dimension);
     }
+    if (q.fit) {
+        fputs(", fit: ", out);
+        json_write_string(out, q.fit);
+    }
     fputs(", source: ", out);
     json_write_string(out, q.source);
     fputc('}', out);
@@ -82,7 +86,8 @@ static bool same_text(const char *a, const char *b)
 
 static bool same_quantity(struct quantity a, struct quantity b)
 {
-    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error && same_text(a.source, b.source);
+    return a.kind == b.kind && a.value == b.value && a.std_error == b.std_error && same_text(a.source, b.source) &&
+           same_text(a.fit, b.fit);
 }
 
 static void compare(

@@ -64,7 +64,7 @@ static uint64_t digest_uncertainty(uint64_t digest, const struct scenario_uncert
         const struct hw_fit *fit = &uncertainty->fits.list[i];
         digest = digest_word(digest, (uint64_t)fit->n);
         for (int k = 0; k < fit->n; k++)
-            digest = digest_text(digest_text(digest, fit->keys[k]), fit->sources[k]);
+            digest = digest_text(digest_text(digest, fit->keys[k]), fit->ids[k]);
         for (int row = 0; row < fit->n; row++)
             for (int column = 0; column <= row; column++)
                 digest = digest_number(digest, fit->factor[row * fit->n + column]);

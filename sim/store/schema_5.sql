@@ -11,7 +11,7 @@ CREATE TABLE nccl_fit_parameter (
   fit_id INTEGER NOT NULL REFERENCES nccl_fit ON DELETE CASCADE,
   position INTEGER NOT NULL,
   key TEXT NOT NULL,          -- of node and cluster files
-  family TEXT NOT NULL,       -- the hardware that has it: what the source text in the files ends with
+  family TEXT NOT NULL,       -- the hardware that has it: of its id in the files what follows the fit's name
   unit TEXT NOT NULL,
   value REAL NOT NULL,
   std_error REAL NOT NULL,    -- same unit

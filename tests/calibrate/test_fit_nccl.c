@@ -40,9 +40,11 @@ static int tear_down(void **state)
 static void same(void *self, const char *key, enum dimension dimension, struct quantity *q)
 {
     (void)dimension;
-    const struct nccl_parameter *p = nccl_fit_find(&fit, key, q->source);
-    if (!p || p->number < 0)
-        fail_msg("%s: no table determines %s of '%s'", (const char *)self, key, q->source);
+    const struct nccl_parameter *p = nccl_fit_find(&fit, key, quantity_parameter(*q));
+    if (!p || p->number < 0) {
+        fail_msg("%s: no table determines %s of '%s'", (const char *)self, key, quantity_parameter(*q));
+        return;
+    }
     if (!(fabs(q->value / p->fitted.value - 1) < 0.01 && fabs(q->std_error / p->fitted.std_error - 1) < 0.1))
         fail_msg("%s: %s is %g +- %g in the file, %g +- %g by the tables", (char *)self, key, q->value, q->std_error,
             p->fitted.value, p->fitted.std_error);
@@ -82,8 +84,9 @@ static bool comes_first(const struct nccl_case *a, const struct nccl_case *b)
     for (int t = 0; t < 2; t++)
         for (int i = 0; i < both[t]->points.n; i++)
             most[t] = fmax(most[t], both[t]->points.at[i].bytes);
-    const double keys[][2] = {{-a->nodes, -b->nodes}, {a->ranks / a->nodes, b->ranks / b->nodes},
-        {a->points.n, b->points.n}, {most[0], most[1]}};
+    const int per_node[2] = {a->ranks / a->nodes, b->ranks / b->nodes};
+    const double keys[][2] = {
+        {-a->nodes, -b->nodes}, {per_node[0], per_node[1]}, {a->points.n, b->points.n}, {most[0], most[1]}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (keys[i][0] != keys[i][1])
             return keys[i][0] > keys[i][1];
@@ -307,8 +310,8 @@ static void the_start_does_not_matter(void **state)
     for (int i = 0; i < other.parameters.n; i++) {
         const struct nccl_parameter *a = &fit.parameters.at[i], *b = &other.parameters.at[i];
         if (a->number >= 0 && fabs(a->fitted.value - b->fitted.value) > 0.5 * a->fitted.std_error)
-            fail_msg("%s of '%s': %g +- %g, from another start %g", a->key, a->source, a->fitted.value,
-                a->fitted.std_error, b->fitted.value);
+            fail_msg("%s of '%s': %g +- %g, from another start %g", a->key, a->id, a->fitted.value, a->fitted.std_error,
+                b->fitted.value);
     }
     nccl_fit_free(&other);
 }

@@ -154,12 +154,12 @@ static void covariance_of_filed_values(void **state)
 static void correlations_are_what_the_sampler_reads(void **state)
 {
     (void)state;
-    const char *const keys[] = {"a", "b", "c"}, *const sources[] = {"one: \"fit\"", "one", "one"};
+    const char *const keys[] = {"a", "b", "c"}, *const ids[] = {"one: \"fit\"", "one", "one"};
     const double covariance[] = {16, 0, 4, 0, 9, 0, 4, 0, 4};
     FILE *out = fopen("correlations.yaml", "w");
     assert_non_null(out);
     fputs("fits:\n", out);
-    correlations_print(out, keys, sources, covariance, 3);
+    correlations_print(out, keys, ids, covariance, 3);
     fclose(out);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
@@ -169,7 +169,7 @@ static void correlations_are_what_the_sampler_reads(void **state)
     assert_int_equal(fits.n, 1);
     assert_int_equal(fits.list[0].n, 2);
     assert_string_equal(fits.list[0].keys[1], "c");
-    assert_string_equal(fits.list[0].sources[0], "one: \"fit\"");
+    assert_string_equal(fits.list[0].ids[0], "one: \"fit\"");
     assert_near(fits.list[0].factor[2], 0.5, 1e-12); /* Cholesky of [1 0.5; 0.5 1] */
     assert_near(fits.list[0].factor[3], sqrt(0.75), 1e-12);
     arena_release(&arena);

@@ -117,7 +117,7 @@ static void written_and_read(void **state)
     read_file(&dump, DATA "pcie.xml", &arena);
     struct hw_node node = node_of(&dump, "a100-sxm4-80gb", &arena), back;
     node.name = "a \"name\"\nof two: lines # and more";
-    node.nccl_hop_latency = (struct quantity){1.0 / 3e5, 1e-7, QUANTITY_FITTED, "made up"};
+    node.nccl_hop_latency = (struct quantity){1.0 / 3e5, 1e-7, QUANTITY_FITTED, "made up", NULL};
     FILE *out = fdopen(mkstemp(path), "w");
     hw_write_node(out, &node);
     fclose(out);
@@ -212,11 +212,11 @@ static void huge_xml(void **state)
     (void)state;
     assert_non_null(text);
     memset(text, 'a', huge);
-    memcpy(text, "<system x='", 11);
+    text[sprintf(text, "<system x='")] = 'a';
     refused(text, huge, "more than 16 MiB");
     text[2000] = '\'';
     refused(text, 2001, "unclosed token");
-    memcpy(text + 2000, "'/>", 3);
+    sprintf(text + 2000, "'/>");
     refused(text, 2003, "x:1:1: error: an attribute of more than 1024 bytes");
     n = sprintf(text, "<system>\n");
     for (int i = 1; i < depth; i++)

@@ -12,14 +12,14 @@ says out "of those whose hardware a fitted table has: "
 large=$(sed -n 's/^left out, >= 1 MiB: \([0-9]* of [0-9]*\) tables within 10 %$/\1/p' out)
 [[ $large == "$(ask "SELECT sum(large_error <= 0.1) || ' of ' || count(large_error) FROM v_nccl_table WHERE use = 'left_out'")" ]] || fail "summary $large"
 expect 0 "$FLOPCAST" calibrate show --db a.db
-says out "rests on tables" "nccl_channel_bandwidth  NVL72 racks"
+says out "rests on tables" "nccl_channel_bandwidth  nvl72-racks"
 
 # For programs in base SI, with the unit beside.
 cp out table
 expect 0 "$FLOPCAST" calibrate show --db a.db --format csv
 [[ $(head -n 1 out) == $'parameter,family,value,std_error,unit,sizes,rests_on_tables\r' ]] || fail "CSV: $(head -n 1 out)"
 [[ $(awk '/^nccl_|^nvls_/' table | wc -l) == $(($(wc -l <out) - 1)) ]] || fail "as many rows as the table: $(<out)"
-grep -qE '^nccl_ring_post_latency,"rings, TCPXO",[1-9][.0-9]*e-06,[1-9][.0-9]*e-0[67],s,' out || fail "a latency in seconds: $(<out)"
+grep -qE '^nccl_ring_post_latency,rings-tcpxo,[1-9][.0-9]*e-06,[1-9][.0-9]*e-0[67],s,' out || fail "a latency in seconds: $(<out)"
 expect 0 "$FLOPCAST" calibrate show --db a.db --format json
 says out '"parameter": "nccl_ring_post_latency"'
 cp table out
@@ -27,6 +27,14 @@ cp table out
 # The reviewed file has the same parameters, resting on the same tables (their numbers: tests/calibrate/test_fit_nccl.c).
 parameters() { awk '/^nccl_|^nvls_/ { print $1, $NF }' "$1"; }
 diff <(parameters "$FLOPCAST_SOURCE_DIR/topologies/fitted/nccl.txt") <(parameters out) || fail "topologies/fitted/nccl.txt is old"
+
+# Every fitted number in the files says which parameter it is, and a parameter has one value wherever it stands.
+files=("$FLOPCAST_SOURCE_DIR"/topologies/{gpus,nodes,clusters,fitted}/*.yaml "$FLOPCAST_SOURCE_DIR"/scenarios/stacks/*.yaml)
+[[ $(cat "${files[@]}" | grep -c 'kind: fitted, ') -gt 150 ]] || fail "few fitted numbers"
+if grep -Hn 'kind: fitted, ' "${files[@]}" | grep -v ', fit: [a-z0-9/-]*, '; then fail "a fitted number without an id"; fi
+twice=$(grep -ohE '[a-z_]+: \{value: [^,]*, kind: fitted, std_error: [^,]*, fit: [^,]*' "${files[@]}" |
+    sed -E 's/^([a-z_]+): \{value: (.*), kind: fitted, (std_error: .*), fit: (.*)$/\1 \4|\2 \3/' | sort -u | cut -d '|' -f 1 | uniq -d)
+[[ -z $twice ]] || fail "parameters of several values: $twice"
 
 # Every parameter has a standard error, a covariance with itself that is its square, and rests on a fitted table.
 [[ $(ask "SELECT count(*) > 20, min(std_error) > 0, min(tables) > 0 FROM v_nccl_parameter") == "1 1 1" ]] || fail "parameters"

@@ -45,7 +45,7 @@ static void every_value_counts(void **state)
 {
     (void)state;
     char name[] = "a", alike[] = "a";
-    const struct outer base = {name, 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table"}, {7}};
+    const struct outer base = {name, 1.5, true, 1, {1e9, 1e7, QUANTITY_MEASURED, "a table", NULL}, {7}};
     struct outer same = base, changed[10];
     same.name = alike;
     assert_true(digest(&same) == digest(&base));

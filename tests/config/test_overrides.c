@@ -125,8 +125,8 @@ static void nothing_is_required_and_what_is_not_given_stays(void **state)
     struct given given = nothing();
     read_text(&given, "cards: 2\ncard: {shape: round}\n");
     assert_string_equal(given.diag.text, "");
-    struct card card = {.name = "A", .memory = {1e9, 0, QUANTITY_DATASHEET, "d"}, .seed = 7, .shape = 0};
-    struct rack rack = {.slots = {8, 0, QUANTITY_DATASHEET, "d"}};
+    struct card card = {.name = "A", .memory = {1e9, 0, QUANTITY_DATASHEET, "d", NULL}, .seed = 7, .shape = 0};
+    struct rack rack = {.slots = {8, 0, QUANTITY_DATASHEET, "d", NULL}};
     config_take_given(&card, &given.job.card, &card_table);
     config_take_given(&rack, &given.job.rack, &rack_table);
     assert_string_equal(card.name, "A");

@@ -34,8 +34,8 @@ static void check_change(const struct hw_gpu *gpu, struct arena *arena)
 {
     struct hw_gpu now = *gpu, back;
     struct diag diag = DIAG_INIT;
-    now.tdp = (struct quantity){123, 0, QUANTITY_MEASURED, "fuzz"};
-    now.gemm[DTYPE_BF16].tile_share = (struct quantity){0.25, 0, QUANTITY_MEASURED, "fuzz"};
+    now.tdp = (struct quantity){123, 0, QUANTITY_MEASURED, "fuzz", NULL};
+    now.gemm[DTYPE_BF16].tile_share = (struct quantity){0.25, 0, QUANTITY_MEASURED, "fuzz", NULL};
     FILE *out = fopen("changed.yaml", "w");
     enum status status = hw_write_changed(out, "x.yaml", &hw_gpu_table, &now, &diag);
     BUG_IF(fclose(out) != 0, "cannot write changed.yaml");

@@ -16,22 +16,23 @@
 
 enum { N = 10000 };
 static const struct hw_fits none;
-static const struct quantity fitted = {100e9, 5e9, QUANTITY_FITTED, "a fit"};
+static const struct quantity fitted = {100e9, 5e9, QUANTITY_FITTED, "these words", "a/fit"};
 
 static struct hw machine(void)
 {
     struct hw hw = {0};
-    hw.gpu.hbm_bandwidth = (struct quantity){2e12, 0, QUANTITY_DATASHEET, "a datasheet"};
+    hw.gpu.hbm_bandwidth = (struct quantity){2e12, 0, QUANTITY_DATASHEET, "a datasheet", NULL};
     hw.gpu.gemm[DTYPE_BF16].load_bandwidth = hw.gpu.gemm[DTYPE_FP16].load_bandwidth = fitted;
     hw.gpu.gemm[DTYPE_FP32].load_bandwidth = fitted;
-    hw.gpu.gemm[DTYPE_FP32].load_bandwidth.source = "another fit";
-    hw.gpu.gemm_sustained = (struct quantity){0.9, 0.09, QUANTITY_FITTED, "a fit"};
-    hw.gpu.attention_efficiency = (struct quantity){0.6, 0, QUANTITY_ASSUMED, "a guess"};
-    hw.gpu.hbm_efficiency = (struct quantity){0.8, 0, QUANTITY_MEASURED, "a table"};
-    hw.gpu.kernel_floor = (struct quantity){2e-6, 0, QUANTITY_ASSUMED, "a guess"};
-    hw.gpu.sms = (struct quantity){108, 0, QUANTITY_ASSUMED, "a guess"};
-    hw.gpu.context_bytes = (struct quantity){5e8, 0, QUANTITY_ASSUMED, "a guess"};
-    hw.gpu.pointwise_efficiency = (struct quantity){1, 0, QUANTITY_ASSUMED, "a guess"};
+    hw.gpu.gemm[DTYPE_FP16].load_bandwidth.source = "other words of the same fit";
+    hw.gpu.gemm[DTYPE_FP32].load_bandwidth.fit = "another/fit";
+    hw.gpu.gemm_sustained = (struct quantity){0.9, 0.09, QUANTITY_FITTED, "a table", "a/fit"};
+    hw.gpu.attention_efficiency = (struct quantity){0.6, 0, QUANTITY_ASSUMED, "a guess", NULL};
+    hw.gpu.hbm_efficiency = (struct quantity){0.8, 0, QUANTITY_MEASURED, "a table", NULL};
+    hw.gpu.kernel_floor = (struct quantity){2e-6, 0, QUANTITY_ASSUMED, "a guess", NULL};
+    hw.gpu.sms = (struct quantity){108, 0, QUANTITY_ASSUMED, "a guess", NULL};
+    hw.gpu.context_bytes = (struct quantity){5e8, 0, QUANTITY_ASSUMED, "a guess", NULL};
+    hw.gpu.pointwise_efficiency = (struct quantity){1, 0, QUANTITY_ASSUMED, "a guess", NULL};
     return hw;
 }
 
@@ -40,8 +41,8 @@ static void a_draw_reaches_what_the_gpu_has_of_its_node(void **state)
 {
     (void)state;
     struct hw hw = machine();
-    hw.node.pcie_bandwidth = (struct quantity){25e9, 0, QUANTITY_ASSUMED, "a guess"};
-    hw.node.image_time = (struct quantity){1e-4, 0, QUANTITY_MEASURED, "a row"};
+    hw.node.pcie_bandwidth = (struct quantity){25e9, 0, QUANTITY_ASSUMED, "a guess", NULL};
+    hw.node.image_time = (struct quantity){1e-4, 0, QUANTITY_MEASURED, "a row", NULL};
     hw_draw(&hw, &none, 1, 1);
     assert_true(hw.node.pcie_bandwidth.value != 25e9 && hw.node.image_time.value != 1e-4);
     assert_true(hw.gpu.host_link_Bps == hw.node.pcie_bandwidth.value);
@@ -129,8 +130,8 @@ static enum status load(struct hw_fits *fits, const char *text, struct arena *ar
 }
 
 #define FITS(rows)                                                                                                     \
-    "fits:\n  - parameters:\n      - {key: absent, source: a fit}\n      - {key: load_bandwidth, source: a fit}\n"     \
-    "      - {key: gemm_sustained, source: a fit}\n    correlations: " rows "\n"
+    "fits:\n  - parameters:\n      - {key: absent, fit: a/fit}\n      - {key: load_bandwidth, fit: a/fit}\n"           \
+    "      - {key: gemm_sustained, fit: a/fit}\n    correlations: " rows "\n"
 
 /* Parameters of a fit go together as the file says, also through one that the machine does not have. The standard error
  * of a correlation r of 10^4 draws is (1 - r^2) / 100. */
@@ -169,7 +170,7 @@ static void correlations_that_cannot_be(void **state)
         {FITS("[[0.9], [0.1]]"), "1 numbers here; 2 are wanted: with each parameter before 'gemm_sustained'"},
         {FITS("[[x], [0, 0]]"), "'x'"},
         {"fit: []\n", "did you mean 'fits'?"},
-        {"fits: [{parameters: [{key: a}], correlations: []}]\n", "needs the key 'source'"},
+        {"fits: [{parameters: [{key: a}], correlations: []}]\n", "needs the key 'fit'"},
     };
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct arena arena = ARENA_INIT;
@@ -183,7 +184,7 @@ static void correlations_that_cannot_be(void **state)
     }
 }
 
-/* What the sampler reads stands for numbers that the files still have, with these source texts. */
+/* What the sampler reads stands for numbers that the files still have, with these ids. */
 static void the_projects_correlations_can_be_read(void **state)
 {
     (void)state;
@@ -199,8 +200,8 @@ static void the_projects_correlations_can_be_read(void **state)
     int found = 0;
     for (int f = 0; f < fits.n; f++)
         for (int i = 0; i < fits.list[f].n; i++)
-            found += strcmp(fits.list[f].sources[i], hw.gpu.gemm_sustained.source) == 0 ||
-                     strcmp(fits.list[f].sources[i], hw.gpu.overlap_slowdown.source) == 0;
+            found += strcmp(fits.list[f].ids[i], hw.gpu.gemm_sustained.fit) == 0 ||
+                     strcmp(fits.list[f].ids[i], hw.gpu.overlap_slowdown.fit) == 0;
     assert_true(found >= 2);
     arena_release(&arena);
 }

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#define NUMBER(value, kind) ((struct quantity){(value), 0, QUANTITY_##kind, "test"})
+#define NUMBER(value, kind) ((struct quantity){(value), 0, QUANTITY_##kind, "test", NULL})
 
 static const struct hw nothing;
 

@@ -171,9 +171,9 @@ static void a_fit_is_written_into_the_file_that_extends(void **state)
     put("mine.yaml", before);
     struct card *mine = load("mine.yaml");
     struct hw_gpu now = mine->gpu;
-    now.gemm[DTYPE_BF16].efficiency = (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run"};
-    now.gemm[DTYPE_BF16].k_overhead = (struct quantity){150, 2, QUANTITY_FITTED, "own run"};
-    now.hbm_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run"};
+    now.gemm[DTYPE_BF16].efficiency = (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run", NULL};
+    now.gemm[DTYPE_BF16].k_overhead = (struct quantity){150, 2, QUANTITY_FITTED, "own run", NULL};
+    now.hbm_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run", NULL};
     FILE *out = fopen("fitted.yaml", "w");
     struct diag diag = DIAG_INIT;
     assert_int_equal(hw_write_changed(out, "mine.yaml", &hw_gpu_table, &now, &diag), STATUS_OK);

@@ -76,8 +76,8 @@ static void what_changes(void **state)
     assert_int_equal(hw_load_gpu(&gpu, path, &arena, &diag), STATUS_OK);
     assert_false(quantity_is_set(gpu.pointwise_efficiency));
     gpu.name = "H200 \"of ours\"";
-    gpu.gemm[DTYPE_BF16].efficiency = (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run: today"};
-    gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run"};
+    gpu.gemm[DTYPE_BF16].efficiency = (struct quantity){0.7654, 0.012, QUANTITY_FITTED, "own run: today", NULL};
+    gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run", NULL};
     char *text = changed(path, &hw_gpu_table, &gpu), *was = read_all(path);
     FILE *out = fdopen(mkstemp(copy), "w");
     fputs(text, out);
@@ -114,7 +114,7 @@ static void a_card_without_its_silicon(void **state)
     assert_null(gpu.silicon);
     char *same = changed(path, &hw_gpu_table, &gpu);
     assert_string_equal(same, text);
-    gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run"};
+    gpu.pointwise_efficiency = (struct quantity){0.9, 0, QUANTITY_MEASURED, "own run", NULL};
     char *more = changed(path, &hw_gpu_table, &gpu);
     assert_int_equal(new_lines(text, more), 1);
     unlink(path);

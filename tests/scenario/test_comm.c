@@ -97,9 +97,11 @@ static void it_is_said_in_words(void **state)
         .bound_s = {[COLL_BOUND_NIC] = 8e-3, [COLL_BOUND_CHANNELS] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3},
         .exposed_bound_s = {[COLL_BOUND_NIC] = 5e-3, [COLL_BOUND_LATENCY] = 2e-3}};
     struct hw hw = {.gpu.arch = "Hopper",
-        .node = {.gpus = {.value = 8}, .nics = {.value = 8}, .nic_bandwidth = {50e9, 0, QUANTITY_DATASHEET, "test"}},
-        .cluster = {.nccl_channels = {16, 0, QUANTITY_ASSUMED, "test"},
-            .nccl_channel_bandwidth = {20e9, 0, QUANTITY_ASSUMED, "test"}}};
+        .node = {.gpus = {.value = 8},
+            .nics = {.value = 8},
+            .nic_bandwidth = {50e9, 0, QUANTITY_DATASHEET, "test", NULL}},
+        .cluster = {.nccl_channels = {16, 0, QUANTITY_ASSUMED, "test", NULL},
+            .nccl_channel_bandwidth = {20e9, 0, QUANTITY_ASSUMED, "test", NULL}}};
     const struct scenario_comm none = {0};
     struct arena arena = ARENA_INIT;
     assert_string_equal(scenario_comm_sentence(&arena, "as it is", &comm, &hw),

@@ -113,7 +113,7 @@ static void nothing_is_said_where_nothing_is_compared(void **state)
     assert_int_equal(parts(&known, &other, 1, 1), 1);
     assert_int_equal(parts(&known, &other, 0, 1), 0); /* one is out of memory */
     assert_int_equal(parts(&known, &other, 1, 0), 0);
-    other.options.cluster.given.gpu.gemm_sustained = (struct quantity){1, 0, QUANTITY_ASSUMED, "--set"};
+    other.options.cluster.given.gpu.gemm_sustained = (struct quantity){1, 0, QUANTITY_ASSUMED, "--set", NULL};
     assert_int_equal(parts(&known, &other, 1, 1), 0); /* a choice */
     other.options.cluster.given.gpu.gemm_sustained = (struct quantity){0};
     other.options.cluster.topology = known.options.cluster.topology;

@@ -94,7 +94,7 @@ static void a_host_without_cost_loses_nothing(void **state)
 static void worsen(struct scenario_point *point, int which)
 {
     struct hw *hw = &point->hw;
-    struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test"}, pause = {1e-3, 0, QUANTITY_ASSUMED, "test"};
+    struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test", NULL}, pause = {1e-3, 0, QUANTITY_ASSUMED, "test", NULL};
     switch (which) {
     case 0:
         point->options.exec.noise = (struct noise_options){0.1, 0.1, 0.1, 0.1, false};
@@ -124,8 +124,8 @@ static void worsen(struct scenario_point *point, int which)
         hw->cluster.network = (struct hw_network){.kind = HW_FAT_TREE,
             .leaf_ports = hw->node.nics,
             .cable_bandwidth = hw->node.nic_bandwidth,
-            .spines = {1, 0, QUANTITY_ASSUMED, "test"},
-            .spine_cables = {1, 0, QUANTITY_ASSUMED, "test"}};
+            .spines = {1, 0, QUANTITY_ASSUMED, "test", NULL},
+            .spine_cables = {1, 0, QUANTITY_ASSUMED, "test", NULL}};
         break;
     case 8:
         hw->gpu.overlap_slowdown.value = 3;

@@ -7,9 +7,9 @@
 #define QUIET "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
 enum { K = 40 };
 static const struct scenario_uncertainty uncertainty = {
-    .discrepancy = {.of = {[DISCREPANCY_WITH_STACK] = {0.05, 0.01, QUANTITY_FITTED, "test"},
-                        [DISCREPANCY_WITHOUT_STACK] = {0.1, 0.01, QUANTITY_FITTED, "test"},
-                        [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test"}}}};
+    .discrepancy = {.of = {[DISCREPANCY_WITH_STACK] = {0.05, 0.01, QUANTITY_FITTED, "test", NULL},
+                        [DISCREPANCY_WITHOUT_STACK] = {0.1, 0.01, QUANTITY_FITTED, "test", NULL},
+                        [DISCREPANCY_PER_DOUBLING] = {0.02, 0.01, QUANTITY_FITTED, "test", NULL}}}};
 
 struct sampled {
     struct loaded *loaded;
@@ -152,7 +152,7 @@ static void errors_of_parameters_make_a_band(void **state)
 {
     (void)state;
     struct sampled *sampled = begin(BASE QUIET, 1);
-    sampled->loaded->set.points[0].hw.gpu.gemm_sustained = (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test"};
+    sampled->loaded->set.points[0].hw.gpu.gemm_sustained = (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test", NULL};
     run(sampled);
     const struct scenario_result *result = &sampled->results[0];
     struct scenario_band band = scenario_band(result, SAMPLED_STEP_TIME);
@@ -182,7 +182,7 @@ static double width_with_noise(const char *text, struct quantity kernel_jitter)
 static void noise(void **state)
 {
     (void)state;
-    static const struct quantity as_filed, much = {0.4, 0.1, QUANTITY_FITTED, "test"};
+    static const struct quantity as_filed, much = {0.4, 0.1, QUANTITY_FITTED, "test", NULL};
     double width = width_with_noise(BASE HOST_COSTS, as_filed);
     assert_true(width > 0);
     assert_true(width_with_noise(BASE HOST_COSTS, much) > 2 * width);
@@ -195,7 +195,8 @@ static void points_share_their_draws(void **state)
     (void)state;
     struct sampled *sampled = begin(BASE QUIET "sweep: [{cluster.gpus: [8, 32]}]\n", 2);
     for (int i = 0; i < 2; i++)
-        sampled->loaded->set.points[i].hw.gpu.gemm_sustained = (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test"};
+        sampled->loaded->set.points[i].hw.gpu.gemm_sustained =
+            (struct quantity){0.7, 0.07, QUANTITY_FITTED, "test", NULL};
     run(sampled);
     struct scenario_band end_band = scenario_band(&sampled->results[1], SAMPLED_TFLOPS);
     struct scenario_band loss = scenario_ratio_band(&sampled->results[0], &sampled->results[1]);

@@ -285,7 +285,7 @@ static void cost(void **state)
 {
     (void)state;
     struct loaded *loaded = load_text(BASE QUIET, NULL, 0);
-    loaded->set.points[0].hw.gpu.price = (struct quantity){2, 0, QUANTITY_ASSUMED, "test"};
+    loaded->set.points[0].hw.gpu.price = (struct quantity){2, 0, QUANTITY_ASSUMED, "test", NULL};
     struct tune tune = search(loaded, (struct tune_options){1, 0, 1});
     assert_int_equal(tune.count[TUNE_RAN], 1);
     assert_int_equal(tune.count[TUNE_LEFT_OUT], 29);

@@ -15,9 +15,9 @@
 
 enum { FAMILIES = 40, ROWS = 5, K = 99 };
 static const double NUMBERS = 0.02, LEFT_OUT = 0.05, SPEED = 1000;
-static const struct discrepancy filed = {{[DISCREPANCY_WITH_STACK] = {0.5, 0.1, QUANTITY_FITTED, "test"},
-    [DISCREPANCY_WITHOUT_STACK] = {0.6, 0.1, QUANTITY_FITTED, "test"},
-    [DISCREPANCY_PER_DOUBLING] = {0.7, 0.1, QUANTITY_FITTED, "test"}}};
+static const struct discrepancy filed = {{[DISCREPANCY_WITH_STACK] = {0.5, 0.1, QUANTITY_FITTED, "test", NULL},
+    [DISCREPANCY_WITHOUT_STACK] = {0.6, 0.1, QUANTITY_FITTED, "test", NULL},
+    [DISCREPANCY_PER_DOUBLING] = {0.7, 0.1, QUANTITY_FITTED, "test", NULL}}};
 
 struct made {
     struct validate_table table;
