@@ -17,40 +17,18 @@ static bool fits(struct memory_job *job)
 /* One change, made to the job; what it is called, or NULL where there is nothing to change. */
 typedef const char *change(struct search *search);
 
-static const char *flash(struct search *search)
-{
-    bool possible = search->job.counted && model_takes_flash(&search->job.point.model.shape);
-    if (!possible || search->train->attention == ATTENTION_FLASH)
-        return NULL;
-    search->train->attention = ATTENTION_FLASH;
-    return "--attention flash";
-}
-
-static const char *fused_loss(struct search *search)
-{
-    if (!search->job.counted || search->train->cross_entropy == CROSS_ENTROPY_FUSED)
-        return NULL;
-    search->train->cross_entropy = CROSS_ENTROPY_FUSED;
-    return "--cross-entropy fused";
-}
-
-static const char *checkpoint(struct search *search, int checkpointing, const char *what)
-{
-    if (!search->job.counted || search->train->activation_checkpointing != CHECKPOINT_NONE)
-        return NULL;
-    search->train->activation_checkpointing = checkpointing;
-    return what;
-}
-
-static const char *selective(struct search *search)
-{
-    return checkpoint(search, CHECKPOINT_SELECTIVE, "--checkpointing selective");
-}
-
-static const char *full(struct search *search)
-{
-    return checkpoint(search, CHECKPOINT_FULL, "--checkpointing full");
-}
+/* Of activations alone: kernels that are as fast or faster, then recomputation. What a model or a job that has it
+ * cannot take, memory_check() refuses or does not help. */
+static const struct setting {
+    const char *what;
+    size_t member; /* an int of struct train_options */
+    int value;
+} settings[] = {
+    {"--attention flash", offsetof(struct train_options, attention), ATTENTION_FLASH},
+    {"--cross-entropy fused", offsetof(struct train_options, cross_entropy), CROSS_ENTROPY_FUSED},
+    {"--checkpointing selective", offsetof(struct train_options, activation_checkpointing), CHECKPOINT_SELECTIVE},
+    {"--checkpointing full", offsetof(struct train_options, activation_checkpointing), CHECKPOINT_FULL},
+};
 
 static const char *smaller_batch(struct search *search)
 {
@@ -127,27 +105,31 @@ static const char *quantised_adapters(struct search *search)
 /* Everything that changes no number of the training, and as many GPUs as that takes. */
 static const char *together(struct search *search)
 {
-    flash(search);
-    fused_loss(search);
-    if (search->job.counted) {
-        search->train->activation_checkpointing = CHECKPOINT_FULL;
-        search->train->micro_batch = 1;
-    }
+    bool flash = model_takes_flash(&search->job.point.model.shape);
+    if (!search->job.counted)
+        return more_gpus(search);
+    if (flash)
+        search->train->attention = ATTENTION_FLASH;
+    search->train->cross_entropy = CROSS_ENTROPY_FUSED;
+    search->train->activation_checkpointing = CHECKPOINT_FULL;
+    search->train->micro_batch = 1;
     const char *gpus = more_gpus(search);
-    if (!gpus || !search->job.counted)
-        return gpus;
-    return arena_printf(search->arena, "%s--cross-entropy fused --checkpointing full --micro-batch 1 %s",
-        search->train->attention == ATTENTION_FLASH ? "--attention flash " : "", gpus);
+    return gpus ? arena_printf(search->arena, "%s--cross-entropy fused --checkpointing full --micro-batch 1 %s",
+                      flash ? "--attention flash " : "", gpus)
+                : NULL;
 }
 
 const char *memory_remedy(struct memory_job *out, const struct memory_job *job, struct arena *arena)
 {
-    static change *const changes[] = {flash, fused_loss, selective, full, smaller_batch, shard_here, eight_bit, offload,
-        more_gpus, adapters, quantised_adapters, together};
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+    enum { SETTINGS = sizeof settings / sizeof *settings };
+    static change *const changes[] = {
+        smaller_batch, shard_here, eight_bit, offload, more_gpus, adapters, quantised_adapters, together};
+    for (size_t i = job->counted ? 0 : SETTINGS; i < SETTINGS + sizeof changes / sizeof *changes; i++) {
         struct search search = {.job = *job, .arena = arena};
         search.train = &search.job.point.options.strategy.train;
-        const char *what = changes[i](&search);
+        const char *what = i < SETTINGS ? settings[i].what : changes[i - SETTINGS](&search);
+        if (i < SETTINGS)
+            *(int *)((char *)search.train + settings[i].member) = settings[i].value;
         *out = search.job;
         if (what && fits(out))
             return what;

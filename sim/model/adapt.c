@@ -32,7 +32,7 @@ static const char *behind_name(const char *targets)
     return targets + (*targets == ',');
 }
 
-bool model_is_target(const struct model *model, const struct model_tensor *tensor, const char *targets)
+static bool is_target(const struct model *model, const struct model_tensor *tensor, const char *targets)
 {
     if (!model_is_block_matrix(model, tensor))
         return false;
@@ -93,7 +93,7 @@ void model_adapt(struct model *out, const struct model *model, int64_t rank, con
             struct model_tensor tensor = model->tensors[model->layers[l].first_tensor + t];
             tensor.frozen = true;
             vec_push(&list, tensor);
-            if (!model_is_target(model, &tensor, targets))
+            if (!is_target(model, &tensor, targets))
                 continue;
             add_adapters(&list, model, &tensor, rank, arena);
             layer->trained += rank * (tensor.rows + tensor.cols);

@@ -320,9 +320,8 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
  * "q_proj,v_proj"; NULL: all of the blocks. rank 0: the model as it is. Ignored: peft's casts of the input to the
  * adapters' FP32 and back; that without checkpointing the first block needs no gradient of its input. */
 void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena);
-/* Is the tensor a matrix of a block, which adapters go beside and QLoRA quantises; is it called in targets, too? */
+/* Is the tensor a matrix of a block, which adapters go beside and QLoRA quantises? */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
-bool model_is_target(const struct model *model, const struct model_tensor *tensor, const char *targets);
 /* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */
 bool model_takes_adapters(const struct model_shape *shape);
 /* The first name of the list that no linear layer of a block is called, in arena; NULL: there is none such. */

@@ -128,13 +128,6 @@ int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int
     return recipes[optimizer].moments * numel * element_bytes;
 }
 
-struct optimizer_temporaries optimizer_temporaries(int optimizer)
-{
-    const struct recipe *recipe = &recipes[optimizer];
-    return recipe->fused ? (struct optimizer_temporaries){recipe->temporaries, 0}
-                         : (struct optimizer_temporaries){0, recipe->loop_temporaries};
-}
-
 int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor)
 {
     int64_t copy = emit->step_bytes != emit->master_bytes ? tensor.rows * tensor.cols * emit->step_bytes : 0;

@@ -45,13 +45,6 @@ struct optimizer_tensor {
  * too). */
 int64_t optimizer_state_bytes(int optimizer, struct optimizer_tensor tensor, int64_t element_bytes);
 
-/* Tensors like a parameter that a step makes at once: for all parameters together (foreach), or for one after the other
- * where there is only a loop. Without weight decay of SGD. */
-struct optimizer_temporaries {
-    int all, one;
-};
-struct optimizer_temporaries optimizer_temporaries(int optimizer);
-
 /* Launches of one multi-tensor kernel (foreach, fused) over all tensors: a launch ends when it is full of tensors, or
  * of blocks; a large tensor goes on in the next one. */
 int optimizer_launches(const struct optimizer_tensor *tensors, int n);
