@@ -77,7 +77,7 @@ static inline void draw_batch(struct rng_stream *rng, struct train_options *trai
 {
     int64_t own = model_sample_tokens(shape);
     train->seq_len = own > 0 ? own : ONE_OF(rng, 32, 24, 20);
-    train->decoder_seq_len = shape->family == MODEL_T5 ? ONE_OF(rng, 0, 8) : 0;
+    train->decoder_seq_len = shape->family == MODEL_T5 ? ONE_OF(rng, train->seq_len, 8) : 0;
     train->micro_batch = ONE_OF(rng, 1, 2, 3, 5);
     train->grad_accum = one_in(rng, 3) ? 3 : 1;
     train->device_batch = one_in(rng, 3) && train->grad_accum == 1 ? 1 + below(rng, 9) : 0;

@@ -148,7 +148,7 @@ static void row(const struct print *print, struct table *table, int index)
     table_cell(table, prefetches(print, index));
     table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
     number(print, table, 0, (double)strategy->train.micro_batch);
-    number(print, table, 0, (double)strategy_micro_steps(&strategy->train));
+    number(print, table, 0, (double)strategy_batch(&strategy->train).micro_batches);
     number(print, table, 0, rates->tokens_per_s);
     number(print, table, 1, rates->tflops_per_gpu);
     if (print->noise)
@@ -424,7 +424,7 @@ static void add_candidate(const struct print *print, struct cells *cells, const 
     add_cell(
         cells, cell_text("activation_checkpointing", checkpointing_names[strategy->train.activation_checkpointing]));
     add_cell(cells, cell_int("micro_batch", strategy->train.micro_batch));
-    add_cell(cells, cell_int("grad_accum", strategy_micro_steps(&strategy->train)));
+    add_cell(cells, cell_int("grad_accum", strategy_batch(&strategy->train).micro_batches));
     add_cell(cells, cell_text("status", tune_state_names[candidate->state]));
     add_cell(cells, cell_real("least_bytes", true, candidate->least_bytes));
     add_cell(cells, cell_real("peak_allocated_bytes", ran, candidate->quiet.peak_bytes));

@@ -17,7 +17,7 @@ static double weigh(const struct scenario_point *point)
                  noise->host_jitter > 0 || exec->fold == FOLD_OFF;
     double ranks = noisy ? (double)point->options.cluster.gpus : 1;
     double blocks = 1 + (double)(shape->n_layers + shape->n_decoder_layers); /* images: alike */
-    return ranks * blocks * (double)strategy_micro_steps(&point->options.strategy.train) *
+    return ranks * blocks * (double)strategy_batch(&point->options.strategy.train).micro_batches *
            (double)(exec->warmup_steps + exec->steps);
 }
 

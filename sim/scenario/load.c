@@ -23,11 +23,9 @@ struct config_origin scenario_origin(const struct scenario_point *point, const c
     return (struct config_origin){path, {.file = point->file}, ORIGIN_DEFAULT};
 }
 
-/* What a job is cannot have a default: model, cluster, batch and lengths stay unset until they are given. */
 struct scenario scenario_default(void)
 {
     struct scenario options = {.strategy = strategy_default_options(), .exec = exec_default_options()};
-    options.strategy.train.micro_batch = options.strategy.train.seq_len = options.strategy.train.decoder_seq_len = 0;
     options.cluster.given = hw_nothing_given();
     return options;
 }
@@ -144,17 +142,14 @@ void default_lengths(struct scenario_point *point)
         train->seq_len = model_sample_tokens(&point->model.shape);
 }
 
-/* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py, which says so in
- * a warning, too. */
 static void fit_micro_batch(struct scenario_point *point, struct diag *diag)
 {
     struct train_options *train = &point->options.strategy.train;
-    if (train->device_batch == 0 || train->micro_batch <= train->device_batch)
-        return;
-    diag_warn(diag, scenario_origin(point, "train.device_batch").at,
-        "train.micro_batch of %lld is more than train.device_batch, and is taken to be %lld, too",
-        (long long)train->micro_batch, (long long)train->device_batch);
-    train->micro_batch = train->device_batch;
+    int64_t given = train->micro_batch;
+    if (strategy_fit_micro_batch(train))
+        diag_warn(diag, scenario_origin(point, "train.device_batch").at,
+            "train.micro_batch of %lld is more than train.device_batch, and is taken to be %lld, too", (long long)given,
+            (long long)train->micro_batch);
 }
 
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)

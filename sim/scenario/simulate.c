@@ -42,7 +42,7 @@ static void count_rates(struct scenario_result *out, const struct plan *plan, co
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
         return;
-    enum dtype math = strategy_workload(&point->options.strategy, &point->model).math;
+    enum dtype math = strategy_workload(&point->options.strategy.train).math;
     double peak = point->hw.gpu.gemm[math].peak.value;
     double model_flop = plan_model_flop(plan), hardware_flop = plan_hardware_flop(plan);
     out->mfu = model_flop / step_s / peak;

@@ -118,8 +118,7 @@ static bool set_steps(const struct search *search, struct train_options *train, 
     /* A larger micro-batch is the device's batch, once. */
     if (!search->set[SEARCH_BATCH] && train->micro_batch / 2 >= train->device_batch)
         return false;
-    if (train->micro_batch > train->device_batch)
-        train->micro_batch = train->device_batch;
+    strategy_fit_micro_batch(train);
     if (!search->accum_set)
         train->grad_accum = 1;
     return true;

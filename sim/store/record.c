@@ -70,7 +70,7 @@ static void add_setting(struct record *record, const struct scenario_point *poin
     add_int(record, "model_params", point->model.params);
     add_text(record, "precision", precision_names[train->precision]);
     add_int(record, "seq_len", train->seq_len);
-    add_int(record, "grad_accum", strategy_micro_steps(train));
+    add_int(record, "grad_accum", strategy_batch(train).micro_batches);
     add_text(record, "cluster", point->hw.cluster.name);
     add_text(record, "gpu", point->hw.gpu.name);
     add_int(record, "gpus_per_node", hw_gpus_per_node(&point->hw));

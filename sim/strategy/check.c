@@ -11,7 +11,7 @@ static struct source_pos at(const struct strategy_places *places, const char *pa
 static enum status check_batch(
     const struct train_options *train, const struct strategy_places *places, struct diag *diag)
 {
-    long long follows = strategy_micro_steps(train);
+    long long follows = strategy_batch(train).micro_batches;
     if (train->grad_accum > 1 && train->grad_accum != follows)
         return diag_input(diag, at(places, "train.device_batch"),
             "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but train.grad_accum is %lld; "
@@ -85,7 +85,7 @@ static enum status check_offload(
     if (options->train.optimizer == OPTIMIZER_LOMO)
         return diag_input(
             diag, at(places, "train.optimizer"), "LOMO steps on the GPU, inside backward; take another optimizer");
-    if (options->kind == STRATEGY_FSDP && strategy_micro_steps(&options->train) > 1 && !options->fsdp.no_sync)
+    if (options->kind == STRATEGY_FSDP && strategy_batch(&options->train).micro_batches > 1 && !options->fsdp.no_sync)
         return diag_input(diag, at(places, path),
             "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
     return STATUS_OK;

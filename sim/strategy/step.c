@@ -51,16 +51,16 @@ static void set_precision(struct emit *emit, int precision)
 static void step_begins(struct emit *emit, struct plan *plan, const struct mesh *mesh)
 {
     const struct train_options *train = &emit->options->train;
-    int64_t batch = train->device_batch > 0 ? train->device_batch : train->micro_batch * train->grad_accum;
-    emit->micro_batches = (int)strategy_micro_steps(train);
-    emit->last_micro_batch = batch - (emit->micro_batches - 1) * train->micro_batch;
+    struct batch_plan batch = strategy_batch(train);
+    emit->micro_batches = (int)batch.micro_batches;
+    emit->last_micro_batch = batch.last;
     plan_begin_programs(&emit->builder, plan, mesh, AXIS_PP);
     keep_tables(emit);
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host(&emit->builder, "step_pause", emit->hw->gpu.step_pause.value);
     if (train->decode_images)
-        load_batch(emit, batch);
-    plan->samples = (double)batch;
+        load_batch(emit, batch.samples);
+    plan->samples = (double)batch.samples;
     lay_out_segments(emit);
     emit->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
@@ -170,7 +170,7 @@ void emit_step(struct plan *plan, const struct strategy_options *options, const 
         .arena = arena,
         .hooks = hooks,
         .state = arena_alloc(arena, hooks->state_size),
-        .workload = strategy_workload(options, adapted),
+        .workload = strategy_workload(&options->train),
         .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP};
     set_precision(&emit, options->train.precision);

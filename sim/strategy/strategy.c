@@ -26,10 +26,7 @@ struct strategy_options strategy_default_options(void)
 {
     return (struct strategy_options){
         .kind = STRATEGY_FSDP,
-        .train = {.micro_batch = 1,
-            .seq_len = 512,
-            .decoder_seq_len = 0,
-            .grad_accum = 1,
+        .train = {.grad_accum = 1,
             .precision = PRECISION_BF16_MIXED,
             .optimizer = OPTIMIZER_ADAMW,
             .optimizer_impl = OPTIMIZER_FOREACH,
@@ -114,17 +111,13 @@ enum dtype strategy_math(const struct train_options *train)
     return train->precision == PRECISION_FP8_MIXED ? DTYPE_FP8 : plain_math(train);
 }
 
-struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
+struct model_workload strategy_workload(const struct train_options *train)
 {
-    const struct train_options *train = &options->train;
-    bool two_stacks = model->shape.family == MODEL_T5;
     enum dtype dtype = plain_math(train);
     return (struct model_workload){
         .micro_batch = train->micro_batch,
         .seq_len = train->seq_len,
-        .decoder_seq_len = !two_stacks                  ? 0
-                           : train->decoder_seq_len > 0 ? train->decoder_seq_len
-                                                        : train->seq_len,
+        .decoder_seq_len = train->decoder_seq_len,
         .math = dtype,
         .storage = dtype == DTYPE_TF32 ? DTYPE_FP32 : dtype,
         .attention = train->attention,
@@ -141,10 +134,22 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
     };
 }
 
-int64_t strategy_micro_steps(const struct train_options *train)
+struct batch_plan strategy_batch(const struct train_options *train)
 {
-    return train->device_batch > 0 ? (train->device_batch + train->micro_batch - 1) / train->micro_batch
-                                   : train->grad_accum;
+    int64_t device = train->device_batch, micro = train->micro_batch;
+    struct batch_plan batch = {.samples = micro * train->grad_accum, .micro_batches = train->grad_accum};
+    if (device > 0)
+        batch = (struct batch_plan){.samples = device, .micro_batches = (device + micro - 1) / micro};
+    batch.last = batch.samples - (batch.micro_batches - 1) * micro;
+    return batch;
+}
+
+bool strategy_fit_micro_batch(struct train_options *train)
+{
+    bool larger = train->device_batch > 0 && train->micro_batch > train->device_batch;
+    if (larger)
+        train->micro_batch = train->device_batch;
+    return larger;
 }
 
 /* What the ranks of a node keep in host memory fits there. */

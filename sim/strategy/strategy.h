@@ -35,9 +35,8 @@ extern const char
 
 struct train_options {
     int64_t micro_batch, seq_len, decoder_seq_len, grad_accum;
-    /* Sequences of a GPU to a step, as Composer's device_train_batch_size: micro-batches, the last one of what is left;
-     * one where micro_batch is no less. 0: micro_batch x grad_accum. grad_accum follows from it, and is 1 (not said) or
-     * what follows. */
+    /* Sequences of a GPU to a step, as Composer's device_train_batch_size. 0: micro_batch x grad_accum. grad_accum
+     * follows from it, and is 1 (not said) or what follows. */
     int64_t device_batch;
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     int memory_format;           /* enum image_format */
@@ -154,7 +153,8 @@ struct strategy_options {
     struct host_options host;
 };
 
-struct strategy_options strategy_default_options(void);             /* PyTorch's defaults */
+/* PyTorch's defaults. What a job is has none: micro_batch and lengths are 0. */
+struct strategy_options strategy_default_options(void);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
 /* How many of a job's ranks share one copy of what is sharded. It may not divide them: strategy_check() refuses that.
@@ -200,12 +200,20 @@ enum status strategy_check(const struct strategy_options *options, const struct 
 enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
     const struct hw *hw, int gpus, struct source_pos gpus_at, struct arena *arena, struct diag *diag);
 
-/* Micro-steps to an optimizer step, and how many there may be: each is a stretch of the plan, some 10^4 ops for a large
- * model. */
+/* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last one of what is left.
+ */
+struct batch_plan {
+    int64_t samples, micro_batches, last; /* sequences; their number; sequences of the last one */
+};
+struct batch_plan strategy_batch(const struct train_options *train);
+/* How many there may be: each is a part of the plan, some 10^4 ops for a large model. */
 enum { STRATEGY_MAX_MICRO_STEPS = 1024 };
-int64_t strategy_micro_steps(const struct train_options *train);
 
-/* The workload (batch, lengths, formats) that the options mean for a model. */
-struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);
+/* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py; whether it was.
+ */
+bool strategy_fit_micro_batch(struct train_options *train);
+
+/* The workload (batch, lengths, formats) that the options mean. */
+struct model_workload strategy_workload(const struct train_options *train);
 
 #endif

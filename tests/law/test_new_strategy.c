@@ -76,6 +76,7 @@ static double step_s(int gpus, const struct hw *hw, double *params)
     struct drawn drawn = {.shape = &small_gpt, .gpus = gpus, .options = strategy_default_options()};
     drawn.options.kind = STRATEGY_TOY;
     drawn.options.train.seq_len = 32;
+    drawn.options.train.micro_batch = 1;
     drawn.options.train.precision = PRECISION_FP32;
     drawn.options.train.grad_accum = 2;
     drawn.options.host = (struct host_options){0};

@@ -23,7 +23,8 @@ static void the_last_micro_batch_is_what_is_left(void **state)
             options.train.precision = PRECISION_BF16_MASTER;
         compile(&whole, &options, &small_t5, ranks);
         options.train.device_batch = 5;
-        assert_int_equal(strategy_micro_steps(&options.train), 3);
+        assert_int_equal(strategy_batch(&options.train).micro_batches, 3);
+        assert_int_equal(strategy_batch(&options.train).last, 1);
         compile(&rest, &options, &small_t5, ranks);
         assert_true(rest.plan.programs[0].model_flop == 2.5 * whole.plan.programs[0].model_flop);
         assert_true(rest.plan.tokens == 2.5 * whole.plan.tokens && rest.plan.samples == 5 * ranks);

@@ -51,6 +51,7 @@ static struct step step_in(int precision, int optimizer, int impl, int kind, int
     struct strategy_options options = strategy_default_options();
     options.kind = kind;
     options.train.seq_len = 32;
+    options.train.micro_batch = 1;
     options.train.precision = precision;
     options.train.optimizer = optimizer;
     options.train.optimizer_impl = impl;
@@ -230,6 +231,7 @@ static void refuse(int kind, int64_t grad_accum, int64_t device_batch, const cha
     struct strategy_options options = strategy_default_options();
     options.kind = kind;
     options.train.seq_len = 32;
+    options.train.micro_batch = 1;
     options.train.precision = PRECISION_FP32;
     options.train.optimizer = OPTIMIZER_LOMO;
     options.train.grad_accum = grad_accum;
@@ -242,6 +244,7 @@ static void autocast_where_it_cannot_be(void **state)
     (void)state;
     struct strategy_options options = strategy_default_options();
     options.train.seq_len = 32;
+    options.train.micro_batch = 1;
     options.train.autocast = true;
     options.train.precision = PRECISION_FP32;
     refuse_plan(test_hw(), &options, "train.autocast is of bf16_mixed and fp16_mixed");
