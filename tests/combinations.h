@@ -1,8 +1,9 @@
 /* Cases drawn at random: models of every family and the options of strategies, independently. Most of them are jobs
- * that strategy_compile takes. The seed is fixed, so a number always names the same case. */
+ * that strategy_check has nothing against. The seed is fixed, so a number always names the same case. */
 #ifndef FLOPCAST_TESTS_COMBINATIONS_H
 #define FLOPCAST_TESTS_COMBINATIONS_H
 
+#include "check_and_compile.h"
 #include "shapes.h"
 #include "base/rng.h"
 #include "strategy/strategy.h"
@@ -178,15 +179,14 @@ static inline void load_cluster(struct hw *hw, const char *name, struct arena *a
     hw->gpu.host_image_s = 1e-4;
 }
 
-/* Whether strategy_compile takes the case. Release the plan either way. */
+/* Whether the case can be done. Release the plan either way. */
 static inline bool compile_drawn(struct plan *plan, const struct drawn *drawn, const struct hw *hw, struct arena *arena)
 {
     struct diag diag = DIAG_INIT;
     struct model *model = ARENA_ARRAY(arena, struct model, 1);
     *plan = (struct plan){0};
     model_build(model, drawn->shape, arena);
-    return strategy_compile(plan, &drawn->options, model, hw, drawn->gpus, (struct source_pos){0}, arena, &diag) ==
-           STATUS_OK;
+    return check_and_compile(plan, &drawn->options, model, hw, drawn->gpus, arena, &diag) == STATUS_OK;
 }
 
 #endif

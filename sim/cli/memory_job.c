@@ -69,9 +69,7 @@ enum status memory_check(struct memory_job *job, struct diag *diag)
         return fit_prepare(point, diag);
     if (job->dtype == MEMORY_INT8)
         return STATUS_OK;
-    enum status status = strategy_check_options(&point->options.strategy, &places, diag);
-    return status == STATUS_OK ? strategy_check_precision(&point->options.strategy.train, &point->hw.gpu, &places, diag)
-                               : status;
+    return strategy_check(&point->options.strategy, NULL, &point->hw, (int)point->options.cluster.gpus, &places, diag);
 }
 
 static void count_states(struct exec_peak *out, const struct memory_job *job)

@@ -49,29 +49,6 @@ static void check_gpus(const struct scenario_point *point, struct diag *diag)
             gpus, hw->cluster.name, node, gpus / node * node);
 }
 
-static void check_group(const struct scenario_point *point, struct diag *diag)
-{
-    const struct strategy_options *strategy = &point->options.strategy;
-    bool hybrid =
-        strategy->fsdp.sharding_strategy == HYBRID_SHARD || strategy->fsdp.sharding_strategy == HYBRID_SHARD_ZERO2;
-    if (strategy->kind != STRATEGY_FSDP || !hybrid)
-        return;
-    const char *label = strategy_label(strategy);
-    bool given = strategy->fsdp.sharding_group_size > 0;
-    int64_t gpus = point->options.cluster.gpus;
-    int64_t group = given ? strategy->fsdp.sharding_group_size : hw_gpus_per_node(&point->hw);
-    struct source_pos place = given ? at(point, "fsdp.sharding_group_size") : point->gpus_at;
-    if (gpus < group)
-        diag_input(diag, place,
-            "%s shards over %" PRId64 " GPUs%s, but the job has %" PRId64
-            "; use more GPUs, a smaller 'fsdp.sharding_group_size' or FULL_SHARD",
-            label, group, given ? "" : " (a node)", gpus);
-    else if (gpus % group != 0)
-        diag_input(diag, place,
-            "%s shards over %" PRId64 " GPUs, which does not divide the job's %" PRId64 "; use a divisor", label, group,
-            gpus);
-}
-
 /* An image and a sample of features have the tokens that their model makes of them; a text as many as the scenario
  * says. */
 static void check_sequence(const struct scenario_point *point, struct diag *diag)
@@ -114,44 +91,14 @@ static void check_lengths(const struct scenario_point *point, struct diag *diag)
             train->micro_batch, train->seq_len, bytes);
 }
 
-static void check_attention(const struct scenario_point *point, struct diag *diag)
-{
-    const struct model_shape *shape = &point->model.shape;
-    if (!model_takes_flash(shape) && point->options.strategy.train.attention == ATTENTION_FLASH)
-        diag_input(diag, at(point, "train.attention"), "model '%s' %s, which flash attention cannot; use naive",
-            shape->name, shape->mixes_heads ? "mixes the scores of its heads" : "adds a position bias to its scores");
-}
-
+/* A rank of 0 that is given may be one value of a sweep; one that is not was forgotten. */
 static void check_adapters(const struct scenario_point *point, struct diag *diag)
 {
-    const struct strategy_options *strategy = &point->options.strategy;
-    const struct train_options *train = &strategy->train;
-    struct source_pos rank = at(point, "train.lora_rank");
-    if (train->lora_rank == 0) { /* said so, as one value of a sweep, or forgotten */
-        const char *key = train->qlora ? "train.qlora" : "train.lora_targets";
-        if (scenario_origin(point, "train.lora_rank").kind == ORIGIN_DEFAULT && (train->qlora || train->lora_targets))
-            diag_input(
-                diag, at(point, key), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
-        return;
-    }
-    struct arena scratch = ARENA_INIT;
-    const char *unknown = model_unknown_target(&point->model, train->lora_targets, &scratch);
-    if (unknown)
-        diag_input(diag, at(point, "train.lora_targets"),
-            "no linear layer of a block of '%s' is called '%s'; see `flopcast model`", point->model.shape.name,
-            unknown);
-    arena_release(&scratch);
-    if (!model_takes_adapters(&point->model.shape))
-        diag_input(diag, rank, "adapters go beside linear layers, and model '%s' has convolutions; leave it out",
-            point->model.shape.name);
-    if (strategy->kind == STRATEGY_INTERNEVO)
-        diag_input(
-            diag, rank, "adapters under InternEvo are not simulated; take 'strategy: ddp', 'fsdp' or 'deepspeed'");
-    if (train->optimizer == OPTIMIZER_LOMO)
-        diag_input(diag, at(point, "train.optimizer"), "LOMO is there to train all parameters; take adamw");
-    if (train->qlora && train->precision != PRECISION_BF16_MIXED && train->precision != PRECISION_FP16_MIXED)
-        diag_input(diag, at(point, "train.precision"),
-            "QLoRA multiplies in 16 bits and trains its adapters in FP32; take bf16_mixed or fp16_mixed");
+    const struct train_options *train = &point->options.strategy.train;
+    const char *key = train->qlora ? "train.qlora" : "train.lora_targets";
+    bool rank = train->lora_rank > 0 || scenario_origin(point, "train.lora_rank").kind != ORIGIN_DEFAULT;
+    if (!rank && (train->qlora || train->lora_targets))
+        diag_input(diag, at(point, key), "'%s' says more about 'train.lora_rank', which is not given; give it", key);
 }
 
 static void check_steps(const struct scenario_point *point, struct diag *diag)
@@ -190,17 +137,12 @@ static struct source_pos place_of(const void *self, const char *path)
 
 void check_point(const struct scenario_point *point, struct diag *diag)
 {
-    int before = diag->n_errors;
     const struct strategy_places places = {place_of, point};
     check_gpus(point, diag);
-    check_group(point, diag);
     check_lengths(point, diag);
-    check_attention(point, diag);
     check_adapters(point, diag);
-    strategy_check_precision(&point->options.strategy.train, &point->hw.gpu, &places, diag);
+    strategy_check(
+        &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
     check_steps(point, diag);
     check_links(point, diag);
-    if (diag->n_errors == before) /* else it would say some of it again */
-        strategy_check(
-            &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
 }

@@ -15,11 +15,16 @@ static double now_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static struct job job_of_point(const struct scenario_point *point)
+{
+    return strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
+}
+
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
 {
-    return strategy_compile(out, &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus,
-        point->gpus_at, arena, diag);
+    struct job job = job_of_point(point);
+    return strategy_compile(out, &job, point->gpus_at, arena, diag);
 }
 
 static double formula_flop(const struct plan *plan, const struct scenario_point *point)
@@ -42,7 +47,7 @@ static void count_rates(struct scenario_result *out, const struct plan *plan, co
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
         return;
-    enum dtype math = strategy_workload(&point->options.strategy.train).math;
+    enum dtype math = job_of_point(point).workload.math;
     double peak = point->hw.gpu.gemm[math].peak.value;
     double model_flop = plan_model_flop(plan), hardware_flop = plan_hardware_flop(plan);
     out->mfu = model_flop / step_s / peak;

@@ -20,7 +20,7 @@ struct data_parallel {
     /* As results call it: label, or by its options. */
     const char *label, *(*label_of)(const struct strategy_options *);
     bool clips_by_option; /* see strategy_clips_by_option() */
-    /* How many of a job's ranks share one copy of what is sharded, AXIS_DP_SHARD of the mesh; NULL: each has all. */
+    /* How many of a job's ranks are to share one copy of what is sharded, AXIS_DP_SHARD; NULL: each has all. */
     int (*shard_ranks)(const struct strategy_options *, const struct hw *, int ranks);
     /* What is there for the whole run; what is left over from the step before. */
     void (*setup)(void *self, struct emit *emit);
@@ -78,8 +78,7 @@ struct emit {
 };
 
 /* The whole step. */
-void emit_step(struct plan *plan, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct arena *arena);
+void emit_step(struct plan *plan, const struct job *job, struct arena *arena);
 
 /* Is it the first segment in forward, hence the last in backward, of its layer? The root has several. */
 bool emit_opens_layer(const struct emit *emit, int segment);

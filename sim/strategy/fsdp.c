@@ -394,7 +394,7 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
     int strategy = options->fsdp.sharding_strategy;
     bool hybrid = strategy == HYBRID_SHARD || strategy == HYBRID_SHARD_ZERO2;
     int64_t group = options->fsdp.sharding_group_size ? options->fsdp.sharding_group_size : hw_gpus_per_node(hw);
-    return strategy == NO_SHARD ? 1 : hybrid && group < ranks ? (int)group : ranks;
+    return strategy == NO_SHARD ? 1 : hybrid ? (int)group : ranks;
 }
 
 const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),

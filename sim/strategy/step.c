@@ -40,27 +40,15 @@ static void lay_out_segments(struct emit *emit)
     }
 }
 
-static void set_precision(struct emit *emit, int precision)
+static void step_begins(struct emit *emit, struct plan *plan, const struct job *job)
 {
-    struct element_bytes element = strategy_element_bytes(precision);
-    emit->master_bytes = element.master;
-    emit->step_bytes = element.step;
-    emit->param_bytes = element.param;
-}
-
-static void step_begins(struct emit *emit, struct plan *plan, const struct mesh *mesh)
-{
-    const struct train_options *train = &emit->options->train;
-    struct batch_plan batch = strategy_batch(train);
-    emit->micro_batches = (int)batch.micro_batches;
-    emit->last_micro_batch = batch.last;
-    plan_begin_programs(&emit->builder, plan, mesh, AXIS_PP);
+    plan_begin_programs(&emit->builder, plan, &job->mesh, AXIS_PP);
     keep_tables(emit);
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host(&emit->builder, "step_pause", emit->hw->gpu.step_pause.value);
-    if (train->decode_images)
-        load_batch(emit, batch.samples);
-    plan->samples = (double)batch.samples;
+    if (job->options->train.decode_images)
+        load_batch(emit, job->batch.samples);
+    plan->samples = (double)job->batch.samples;
     lay_out_segments(emit);
     emit->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
@@ -158,24 +146,27 @@ static void backward(struct emit *emit)
     call(emit, hooks->backward_ends);
 }
 
-void emit_step(struct plan *plan, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct arena *arena)
+void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
 {
+    const struct strategy_options *options = job->options;
     const struct data_parallel *hooks = strategies[options->kind];
     struct model *adapted = ARENA_NEW(arena, struct model);
-    model_adapt(adapted, model, options->train.lora_rank, options->train.lora_targets, arena);
+    model_adapt(adapted, job->model, options->train.lora_rank, options->train.lora_targets, arena);
     struct emit emit = {.options = options,
         .model = adapted,
-        .hw = hw,
+        .hw = job->hw,
         .arena = arena,
         .hooks = hooks,
         .state = arena_alloc(arena, hooks->state_size),
-        .workload = strategy_workload(&options->train),
+        .workload = job->workload,
+        .micro_batches = (int)job->batch.micro_batches,
+        .last_micro_batch = job->batch.last,
+        .master_bytes = job->element.master,
+        .step_bytes = job->element.step,
+        .param_bytes = job->element.param,
         .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP};
-    set_precision(&emit, options->train.precision);
-    struct mesh mesh = mesh_data_parallel(gpus, strategy_shard_ranks(options, hw, gpus));
-    step_begins(&emit, plan, &mesh);
+    step_begins(&emit, plan, job);
     hooks->setup(emit.state, &emit);
     plan_host(&emit.builder, "step", options->host.step_s);
     call(&emit, hooks->step_begins);

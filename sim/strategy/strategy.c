@@ -166,18 +166,21 @@ static enum status check_host(
         host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
 }
 
-static struct source_pos same_place(const void *self, const char *path)
+struct job strategy_job(
+    const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus)
 {
-    (void)path;
-    return *(const struct source_pos *)self;
+    return (struct job){.options = options,
+        .model = model,
+        .hw = hw,
+        .mesh = mesh_data_parallel(gpus, strategy_shard_ranks(options, hw, gpus)),
+        .batch = strategy_batch(&options->train),
+        .workload = strategy_workload(&options->train),
+        .element = strategy_element_bytes(options->train.precision)};
 }
 
-enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct source_pos gpus_at, struct arena *arena, struct diag *diag)
+enum status strategy_compile(
+    struct plan *out, const struct job *job, struct source_pos gpus_at, struct arena *arena, struct diag *diag)
 {
-    const struct strategy_places places = {same_place, &gpus_at};
-    if (strategy_check(options, model, hw, gpus, &places, diag) != STATUS_OK)
-        return STATUS_INPUT;
-    emit_step(out, options, model, hw, gpus, arena);
-    return check_host(out, hw, gpus_at, diag);
+    emit_step(out, job, arena);
+    return check_host(out, job->hw, gpus_at, diag);
 }

@@ -3,6 +3,7 @@
 #define FLOPCAST_STRATEGY_STRATEGY_H
 
 #include "hw/hw.h"
+#include "mesh/mesh.h"
 #include "model/model.h"
 #include "plan/plan.h"
 #include "strategy/optimizer.h"
@@ -157,8 +158,8 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
-/* How many of a job's ranks share one copy of what is sharded. It may not divide them: strategy_check() refuses that.
- */
+/* How many of a job's ranks are to share one copy of what is sharded. It may be more than there are, or not divide
+ * them: strategy_check() refuses that. */
 int strategy_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks);
 /* Whether train.clip_grad_norm decides, as with torch.nn.utils.clip_grad_norm_; else the strategy always computes the
  * norm. */
@@ -181,24 +182,11 @@ struct strategy_places {
     const void *self;
 };
 
-/* What options ask for that their strategy cannot do, whatever model and hardware: more micro-steps than
- * STRATEGY_MAX_MICRO_STEPS, DeepSpeed without FP32 master weights, LOMO under ZeRO, accumulation under FSDP's offload
- * ... The first such is told, where it stands. */
-enum status strategy_check_options(
-    const struct strategy_options *options, const struct strategy_places *places, struct diag *diag);
-/* The GPU has matrix products in the precision. */
-enum status strategy_check_precision(const struct train_options *train, const struct hw_gpu *gpu,
-    const struct strategy_places *places, struct diag *diag);
-/* Both, and what a job of gpus ranks of this model cannot do on this hardware: a sharding group that does not divide
- * the ranks or lies across nodes unevenly, flash attention on a model that has none, offload in a node whose host
- * memory nobody knows ... */
+/* What cannot be done: options that exclude one another, or that the model or the hardware cannot follow (a precision
+ * that the GPU lacks, a sharding group that does not divide the ranks, offload in a node whose host memory nobody knows
+ * ...). Every mistake is reported, where it stands. model NULL: what depends on it is left out. */
 enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag);
-
-/* Compile one step for a job of gpus ranks on this hardware, after strategy_check(), with gpus_at for every place.
- * Only here is known whether what is offloaded fits into host memory. */
-enum status strategy_compile(struct plan *out, const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, struct source_pos gpus_at, struct arena *arena, struct diag *diag);
 
 /* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last one of what is left.
  */
@@ -213,7 +201,28 @@ enum { STRATEGY_MAX_MICRO_STEPS = 1024 };
  */
 bool strategy_fit_micro_batch(struct train_options *train);
 
-/* The workload (batch, lengths, formats) that the options mean. */
+/* The workload of a micro-batch (lengths, formats). */
 struct model_workload strategy_workload(const struct train_options *train);
+
+/* A job, worked out: what options mean for a model on some ranks of the hardware. Options, model and hardware are
+ * borrowed. */
+struct job {
+    const struct strategy_options *options;
+    const struct model *model;
+    const struct hw *hw;
+    struct mesh mesh; /* AXIS_DP_SHARD: ranks that share one copy of what is sharded */
+    struct batch_plan batch;
+    struct model_workload workload; /* its math is what model FLOP/s are compared with */
+    struct element_bytes element;
+};
+
+/* After strategy_check(). */
+struct job strategy_job(
+    const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus);
+
+/* Compile one step of the job. Only here is known whether what is offloaded fits into host memory; else it is the fault
+ * of gpus_at. */
+enum status strategy_compile(
+    struct plan *out, const struct job *job, struct source_pos gpus_at, struct arena *arena, struct diag *diag);
 
 #endif

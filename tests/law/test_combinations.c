@@ -1,6 +1,6 @@
 /* Whatever is combined with whatever: models of every family and the options of strategies, drawn independently. What
- * strategy_compile takes is a lawful plan, and exec runs it to its end. The seed is fixed: a case that fails here fails
- * again. Its settings are told, or its number where a BUG ends the test. */
+ * strategy_check has nothing against is a lawful plan, and exec runs it to its end. The seed is fixed: a case that
+ * fails here fails again. Its settings are told, or its number where a BUG ends the test. */
 #include "scenario/scenario.h"
 
 #include <stdarg.h>
@@ -79,7 +79,7 @@ static void execute(const struct plan *plan, const struct hw *hw, int number, st
     assert_true(result.step_time_s > 0);
 }
 
-/* Told whether strategy_compile took it. */
+/* Whether the case can be done. */
 static bool holds(int number, const struct hw *hw)
 {
     struct arena arena = ARENA_INIT;

@@ -233,7 +233,9 @@ static void groups_that_make_no_sense(void **state)
          "strategy: internevo\ninternevo: {zero1: 12}\n",
             {0},
             "x.yaml:6:20: error: groups of 12 GPUs in nodes of 8: some lie on more nodes than others, or have more "
-            "GPUs on one node than on another, which is not simulated; take a divisor or a multiple of 8\n"},
+            "GPUs on one node than on another, which is not simulated; take a divisor or a multiple of 8\n"
+            "x.yaml:4:50: error: InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; "
+            "take bf16_master\n"},
     };
     assert_reported(cases, sizeof cases / sizeof *cases);
 }

@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_TESTS_STRATEGY_COMPILED_H
 #define FLOPCAST_TESTS_STRATEGY_COMPILED_H
 
+#include "../check_and_compile.h"
 #include "../shapes.h"
 #include "strategy/strategy.h"
 
@@ -37,7 +38,7 @@ static inline void compile(
     model_build(&out->model, shape, &out->arena);
     if (shape->family == MODEL_T5 && options.train.decoder_seq_len == 0)
         options.train.decoder_seq_len = options.train.seq_len;
-    strategy_compile(&out->plan, &options, &out->model, &hw, gpus, (struct source_pos){0}, &out->arena, &diag);
+    check_and_compile(&out->plan, &options, &out->model, &hw, gpus, &out->arena, &diag);
     assert_string_equal(diag.text, "");
 }
 
@@ -56,8 +57,7 @@ static inline void refuse_model(
     struct model model;
     struct plan plan = {0};
     model_build(&model, shape, &arena);
-    assert_int_equal(
-        strategy_compile(&plan, options, &model, &hw, 8, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
+    assert_int_equal(check_and_compile(&plan, options, &model, &hw, 8, &arena, &diag), STATUS_INPUT);
     assert_non_null(strstr(diag.text, words));
     plan_release(&plan);
     arena_release(&arena);

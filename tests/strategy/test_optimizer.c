@@ -66,7 +66,7 @@ static struct step step_in(int precision, int optimizer, int impl, int kind, int
     double now = 0;
     *gradients = 0;
     model_build(&model, &small_gpt, &arena);
-    strategy_compile(&plan, &options, &model, &hw, gpus, (struct source_pos){0}, &arena, &diag);
+    check_and_compile(&plan, &options, &model, &hw, gpus, &arena, &diag);
     assert_string_equal(diag.text, "");
     for (int i = 0; i < plan.programs[0].ops.n; i++) {
         const struct plan_op *op = &plan.programs[0].ops.at[i];

@@ -23,6 +23,7 @@ static void tables_exchange_features(void **state)
                 int ranks = counts[n];
                 struct strategy_options options = options_of(sharding);
                 options.kind = kind;
+                options.fsdp.sharding_group_size = ranks < NODE ? ranks : 0;
                 options.train.grad_accum = MICRO_STEPS;
                 options.train.seq_len = small_dhen.dhen.features;
                 bool hybrid = kind == STRATEGY_FSDP && (sharding == HYBRID_SHARD || sharding == HYBRID_SHARD_ZERO2);
