@@ -121,7 +121,7 @@ double nccl_nvls_channels(bool several, const struct hw *hw)
 
 double nccl_nvls_step_bytes(double bytes, struct coll_shape shape, const struct hw *hw)
 {
-    /* A larger chunk is cut to this one while the message has fewer than so many steps of it. */
+    /* A larger chunk is cut to `chunk` if the message has fewer than `steps` steps of it. */
     static const struct cut {
         double chunk, steps;
     } one_node[] = {{0x1p16, 64}, {0x1p15, 8}, {0x1p14, 2}}, more[] = {{0x1p17, 16}, {0x1p16, 4}, {0x1p15, 1}};

@@ -39,7 +39,7 @@ struct fabric {
     double *weight; /* scratch: of each link, 0 between calls */
 };
 
-/* Everything lives in the arena. What is wrong with degraded (may be NULL) is told at `at`. */
+/* Everything lives in the arena. Errors of degraded (may be NULL) are reported at `at`. */
 enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag);
 

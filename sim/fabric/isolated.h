@@ -12,11 +12,11 @@
 
 struct isolated;
 
-/* As few nodes as hold so many ranks. */
+/* The fewest nodes that hold these ranks. */
 int isolated_fewest_nodes(const struct hw *hw, int ranks);
 
 /* ranks on nodes, as many on each, on GPUs spread evenly over a node's (on one node: its first GPUs). degraded: as
- * cluster.degraded_links (may be NULL), told at `at` when it is wrong. NULL: the cluster cannot hold such a group, or
+ * cluster.degraded_links (may be NULL); its errors are reported at `at`. NULL: the cluster cannot hold such a group, or
  * links are degraded that it does not have. Everything lives in the arena, hw is borrowed. */
 struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag);

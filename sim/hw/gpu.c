@@ -26,7 +26,7 @@ static const struct config_field gemm_fields[] = {
     HW_OPTIONAL(struct hw_gemm, k_overhead, "Prologue and epilogue of a tile, in elements of K.", HW_COUNT(0, 1e4)),
     HW_OPTIONAL(struct hw_gemm, load_bandwidth, "Rate at which all SMs together load operand tiles.", HW_BANDWIDTH),
     HW_OPTIONAL(struct hw_gemm, tile_share, "Share of an SM's peak that a tile of up to 128 x 128 reaches.", HW_SHARE),
-    HW_OPTIONAL(struct hw_gemm, single_efficiency, "Efficiency of kernels for one product, not a batch.", HW_SHARE),
+    HW_OPTIONAL(struct hw_gemm, single_efficiency, "Efficiency of kernels for one GEMM, not a batch.", HW_SHARE),
 };
 enum { GEMM_REQUIRED = 4 };
 static const struct config_table gemm_table = {
@@ -78,7 +78,7 @@ static const struct config_field gpu_fields[] = {
     HW_OPTIONAL(struct hw_gpu, row_gap, "Bytes that HBM loses at each piece of a GEMM operand's row.",
         .dimension = DIM_BYTES, .min = 0, .max = 1e4),
     GPU(memory_sms, "SMs that suffice to saturate HBM bandwidth.", HW_COUNT(1, 1e4)),
-    GPU(attention_efficiency, "Share of the GEMM peak that the products of fused attention reach.", HW_SHARE),
+    GPU(attention_efficiency, "Share of the GEMM peak that the GEMMs of fused attention reach.", HW_SHARE),
     HW_OPTIONAL(struct hw_gpu, attention_backward,
         "Rate of the backward kernel of fused attention relative to the forward one.", HW_SHARE),
     HW_OPTIONAL(struct hw_gpu, attention_overhead, "Start and end of a block of queries, in keys.",

@@ -24,7 +24,7 @@ struct measure_case {
     long long m, n, k, batch;              /* GEMM: see README.md; other kernels: m rows of n elements */
     double bytes;                          /* HBM traffic of one call (transfers, collectives, memory: its size) */
     double flop;                           /* of one call; GEMM only */
-    int sms;                               /* the grid was limited to so many SMs; 0: not limited */
+    int sms;                               /* SMs that the grid was limited to; 0: not limited */
     int gpus;                              /* that take part; 0: one */
     const char *beside;                    /* what ran at the same time; NULL: nothing */
     const char *cache;                     /* "warm", "cold" or NULL: see README.md */

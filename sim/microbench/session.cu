@@ -184,7 +184,7 @@ static double sm_clock_MHz(measure_session &session)
 static void put_state(measure_session &session)
 {
     unsigned memory = 0, milliwatt = 0, celsius = 0;
-    if (const measure_nvml *nvml = session.nvml) { /* a figure that the GPU does not tell stays empty */
+    if (const measure_nvml *nvml = session.nvml) { /* a figure that the GPU does not report stays empty */
         nvml->clock(nvml->device, NVML_CLOCK_MEM, &memory);
         nvml->power(nvml->device, &milliwatt);
         nvml->temperature(nvml->device, NVML_TEMPERATURE_GPU, &celsius);

@@ -25,7 +25,7 @@ static bool is_called(const struct model_tensor *tensor, const char *name, size_
     return start && (size_t)(end - start) == n && strncmp(name, start, n) == 0;
 }
 
-/* The list behind its first name. */
+/* The list after its first name. */
 static const char *behind_name(const char *targets)
 {
     targets += strcspn(targets, ",");

@@ -1,6 +1,6 @@
 /* Convolution nets: ResNet v1.5, ResNeXt and RegNet-Y as torchvision builds them (models/resnet.py, regnet.py; ResNet:
  * Kaiming He et al., arXiv 1512.03385; ResNeXt: 1611.05431; RegNet: 2003.13678). Names are ResNet's; RegNet's tensors
- * are called differently there ("trunk_output.block1.block1-0.f.a.0.weight"), and come in the same order but for the
+ * are called differently there ("trunk_output.block1.block1-0.f.a.0.weight"), and come in the same order except for the
  * shortcut, which stands first. A layer that FSDP can wrap is one residual block; stem and classifier are the root.
  *
  * Kernels are those of channels_last in eager mode: ReLU and the residual sum in place, as torchvision writes them. */

@@ -31,7 +31,7 @@ struct segment_context {
     enum layer_role role;
     enum segment_kind kind;
     bool frozen; /* the model is; only adapters beside its matrices are trained */
-    int layer;   /* of the model; 0 but for blocks. Alike layers share the program of the first */
+    int layer;   /* of the model; 0 for all but blocks. Alike layers share the program of the first */
 };
 
 /* Every position attends to the positions of its own stack. */

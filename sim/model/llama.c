@@ -1,5 +1,5 @@
 /* Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU. As Hugging Face transformers 4 runs it in eager
- * mode (modeling_llama.py; Mistral and Qwen2 are the same but for Qwen2's biases of q, k and v); names as in
+ * mode (modeling_llama.py; Mistral and Qwen2 are the same except for Qwen2's biases of q, k and v); names as in
  * LlamaForCausalLM. Key and value heads are repeated before attention, with flash attention too (as transformers' SDPA
  * path and torchtitan do).
  *

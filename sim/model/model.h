@@ -99,21 +99,21 @@ struct model_shape {
     bool composed_gelu; /* tanh-GELU written out in Python ("gelu_new": GPT-2, minGPT, T5 v1.1): 8 kernels, not 1 */
     bool low_precision_norm; /* LayerNorm takes and gives the storage format even under autocast (MPT's
                               * low_precision_layernorm); without autocast every LayerNorm does */
-    bool sequence_first; /* GPT, BERT: hidden states lie as (sequence, batch, width), so that batched products read q,
-                          * k and v of all heads where they lie (Megatron-LM; NVIDIA's DeepLearningExamples) */
-    bool fused_softmax;  /* GPT: the product scales, and one kernel masks and normalises the scores (Megatron-LM) */
+    bool sequence_first; /* GPT, BERT: hidden states lie as (sequence, batch, width), so that batched GEMMs read q, k
+                          * and v of all heads where they lie (Megatron-LM; NVIDIA's DeepLearningExamples) */
+    bool fused_softmax;  /* GPT: the GEMM scales, and one kernel masks and normalises the scores (Megatron-LM) */
     bool block_locals;   /* GPT: a block's forward has what norms and sub-layers give in variables until it returns
                           * (MPTBlock); false: an expression, whose parts go when they are used (minGPT) */
     double dropout;      /* probability in training; 0 launches no dropout kernels */
     int64_t image_size;  /* positions along a side; 0: a model of tokens, which has no patch and mixes no heads */
-    int64_t classes;     /* that the head tells apart; of BERT's heads that of classification */
+    int64_t classes;     /* of the head; of BERT's heads that of classification */
     int64_t patch;       /* ViT: positions along a side of a patch */
     bool mixes_heads;    /* DeepViT */
     struct model_conv conv;
     struct model_dhen dhen;
 };
 
-/* Fused attention is possible: nothing is done to the scores but scaling, masking and softmax. */
+/* Fused attention is possible: the scores are only scaled, masked and normalised by softmax. */
 bool model_takes_flash(const struct model_shape *shape);
 
 /* The window of a layer's fused attention in keys; 0: all before. */
@@ -129,7 +129,7 @@ int64_t model_sample_tokens(const struct model_shape *shape);
 double model_largest_tensor_bytes(
     const struct model_shape *shape, int64_t micro_batch, int64_t seq_len, int64_t decoder_seq_len);
 
-/* Tables of embeddings that lie on one of so many ranks, and what row-wise Adagrad keeps for them (an FP32 sum to a
+/* Bytes of the embedding tables of one of these ranks, and of what row-wise Adagrad keeps for them (an FP32 sum to a
  * row: fbgemm's EXACT_ROWWISE_ADAGRAD); bytes. 0: the model has none. */
 int64_t model_table_bytes(const struct model_shape *shape, int64_t ranks);
 int64_t model_table_state_bytes(const struct model_shape *shape, int64_t ranks);
@@ -166,7 +166,7 @@ struct model {
     int64_t trained;            /* those of them that are not frozen */
     struct model_tensor tables; /* DHEN's tables of embeddings, as one; no layer's, no strategy touches them. numel 0:
                                  * there are none */
-    /* Buffers of BatchNorm layers: running mean and variance of so many channels in all, and a counter a layer. */
+    /* Buffers of BatchNorm layers: running mean and variance of their channels, and a counter a layer. */
     int n_batch_norms;
     int64_t batch_norm_channels;
 };
@@ -189,7 +189,7 @@ struct model_workload {
     int64_t seq_len;         /* tokens of a sequence (T5: encoder side); else model_sample_tokens() */
     int64_t decoder_seq_len; /* T5: tokens of the decoder side; 0 for decoder-only models */
     enum dtype math;         /* GEMMs multiply in this */
-    enum dtype storage;      /* activations and parameters as products take them: BF16, FP16 or FP32 (TF32 math has FP32
+    enum dtype storage;      /* activations and parameters as GEMMs take them: BF16, FP16 or FP32 (TF32 math has FP32
                               * storage) */
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
@@ -199,11 +199,11 @@ struct model_workload {
     bool channels_last;      /* images and what is made of them lie in NHWC; else in NCHW, PyTorch's default */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
-    bool nf4;                /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): each product widens its
-                              * matrix into the storage format before (bitsandbytes' dequantize kernel) */
-    bool fp8;                /* linear layers of blocks multiply in FP8 (TransformerEngine), see model/tape.h */
-    bool drops_logits;       /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
-                              * its `outputs` does not) */
+    bool nf4; /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): before each GEMM its matrix is
+               * upcast into the storage format (bitsandbytes' dequantize kernel) */
+    bool fp8; /* linear layers of blocks multiply in FP8 (TransformerEngine), see model/tape.h */
+    bool drops_logits; /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
+                        * its `outputs` does not) */
 };
 
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
@@ -213,8 +213,8 @@ int64_t model_tokens(const struct model *model, const struct model_workload *wor
 /* Bytes of the keys and values that a decoder block hands out as past_key_values (self-attention, and cross-attention
  * in T5); 0 for a block without them. Ignored: that those of GPT are views, which hold the queries, too. */
 int64_t model_cache_bytes(const struct model *model, const struct model_workload *workload, int layer);
-/* They are the tensors that autograd keeps, so that they cost nothing where it keeps them: as fused attention takes
- * keys and values. torch.matmul keeps copies of its own in the layout of heads, unless the batch is one. */
+/* Whether these are the tensors that autograd saves anyway, so that they cost nothing: so it is for fused attention.
+ * torch.matmul saves separate copies in the layout of heads, unless the batch is one. */
 bool model_cache_is_saved(const struct model *model, const struct model_workload *workload);
 
 enum model_op_kind {
@@ -243,8 +243,8 @@ struct model_op {
     int param_use;  /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                        does */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
-                * second product with a matrix, from the first, and fused attention (torchtitan,
-                * models/parallelize_llama.py, _save_list and mm_count; products with a bias count there as another
+                * second GEMM with a matrix, from the first, and fused attention (torchtitan,
+                * models/parallelize_llama.py, _save_list and mm_count; GEMMs with a bias count there as another
                 * operation, here alike) */
 };
 
@@ -315,12 +315,12 @@ enum status model_parse(
 void model_build(struct model *out, const struct model_shape *shape, struct arena *arena);
 
 /* LoRA (arXiv 2106.09685) as peft lays it out: the model is frozen, and each matrix of a block that targets names gets
- * two more, lora_A (rank x in) and lora_B (out x rank), behind it; what they make of the matrix's input is scaled and
+ * two more after it, lora_A (rank x in) and lora_B (out x rank); their product with the matrix's input is scaled and
  * added to its output (a kernel each, without dropout). targets: names of linear layers as in peft's target_modules,
  * "q_proj,v_proj"; NULL: all of the blocks. rank 0: the model as it is. Ignored: peft's casts of the input to the
  * adapters' FP32 and back; that without checkpointing the first block needs no gradient of its input. */
 void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena);
-/* Is the tensor a matrix of a block, which adapters go beside and QLoRA quantises? */
+/* Whether the tensor is a matrix of a block, which adapters go beside and QLoRA quantises. */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
 /* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */
 bool model_takes_adapters(const struct model_shape *shape);
@@ -329,7 +329,7 @@ const char *model_unknown_target(const struct model *model, const char *targets,
 /* QLoRA (arXiv 2305.14314), section 3: a second quantisation leaves 0.127 bits of constants to an element of 4 bits; in
  * thousandths of a bit. */
 enum { MODEL_NF4_MILLIBITS = 4127 };
-/* Bytes that so many elements take in NF4. */
+/* Bytes of these elements in NF4. */
 double model_nf4_bytes(int64_t numel);
 
 /* The segments of one micro-step with their programs. BUG for flash attention where model_takes_flash() says
@@ -342,7 +342,7 @@ void model_segments(
  * is not recomputed). */
 double model_forward_flop(const struct model_segments *segments);
 /* flop of the forward and the backward pass: three times the forward one where all is trained; a frozen matrix has no
- * gradient, which spares one of its three products. */
+ * gradient, which saves one of its three GEMMs. */
 double model_step_flop(const struct model_segments *segments);
 /* The part of model_forward_flop that lies in blocks (what full activation checkpointing runs again). */
 double model_block_forward_flop(const struct model_segments *segments);

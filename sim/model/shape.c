@@ -38,7 +38,7 @@ static const struct config_table stage_table = {
     }
 static const struct config_field conv_fields[] = {
     CONV_FIELD(block, .type = FIELD_ENUM, .names = conv_block_names, .help = "basic or bottleneck."),
-    CONV_FIELD(stem_width, COUNT(1, MODEL_MAX_WIDTH), .help = "Channels behind the stem; default 64."),
+    CONV_FIELD(stem_width, COUNT(1, MODEL_MAX_WIDTH), .help = "Channels after the stem; default 64."),
     CONV_FIELD(stem_pool, .type = FIELD_BOOL, .help = "The stem is 7 x 7 with a max pool; false: 3 x 3."),
     CONV_FIELD(squeeze, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 1,
         .help = "Share of a block's input width that squeeze-and-excitation keeps; default 0, none."),

@@ -9,13 +9,13 @@
  * leaves the order of arguments open, and the result would depend on the compiler.
  *
  * Tensors are handles (int). A tensor has rows x cols elements; reshapes and transposes that copy nothing are not
- * recorded. Names are put behind the scope: scope "attn", name "c_proj" is the kernel attn.c_proj, and the parameters
+ * recorded. Names follow the scope: scope "attn", name "c_proj" is the kernel attn.c_proj, and the parameters
  * attn.c_proj.weight and .bias of the layer.
  *
  * Life of a tensor: allocated before the kernel that writes it, freed after the last that reads it, in the backward
- * pass if autograd saved it. A local variable of Python keeps a tensor longer: tape_keep(). A gradient that arrives
- * where one already is, is added in place by a kernel of its own, as the engine does, unless the first is still needed
- * elsewhere.
+ * pass if autograd saved it. A local variable of Python keeps a tensor longer: tape_keep(). If a tensor already has a
+ * gradient, a second one is added to it in place by a separate kernel, as the engine does, unless the first is still
+ * needed elsewhere.
  *
  * Ignored: kernels on tensors of a token's size (masks, labels, ids, scalars), the autograd engine's own small
  * allocations. Sources: PyTorch 2 derivatives.yaml, FunctionsManual.cpp, input_buffer.cpp. */
@@ -28,7 +28,7 @@ struct tape;
 
 /* FP8 (workload.fp8): the linear layers of blocks run as TransformerEngine's Linear with delayed scaling does on Hopper
  * (transformer_engine/pytorch/module/linear.py): input, weight and gradient are each cast to FP8 together with their
- * transposes by one kernel, the three products multiply in FP8, results are in the storage format; backward keeps the
+ * transposes by one kernel, the three GEMMs are in FP8, results are in the storage format; backward keeps the
  * transposes in place of the input. Attention, norms, the head stay as they are; so do layers whose sides are no
  * multiples of 16. Ignored: the kernel that updates scales and the all_reduce of the largest values, some kB a step;
  * weights kept in FP8 between micro-steps; FP8 gathers. */
@@ -37,9 +37,9 @@ struct tape;
  * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
  * outside once, and what only it uses is never written; a sum over rows, for a parameter's gradient, ends a group. A
  * tensor that backward needs for such work only is made again there from what its group was made of, unless it is small
- * or larger products, of which backward has no other use, would be kept for it (the min-cut partitioner's rule, taken
- * buffer by buffer). Products and fused attention stay as they are. Ignored: choices by measured time, templates and
- * epilogues of Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
+ * or would keep larger GEMM results that backward does not need otherwise (the min-cut partitioner's rule, taken buffer
+ * by buffer). GEMMs and fused attention stay as they are. Ignored: choices by measured time, templates and epilogues of
+ * Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
 
 /* A tape for the program of one segment. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
@@ -118,7 +118,7 @@ int tape_gelu_new(struct tape *tape, int x); /* 0.5 x (1 + tanh(c (x + 0.044715 
 
 int tape_add(
     struct tape *tape, const char *name, int a, int b); /* the smaller one is broadcast over the other's rows */
-/* Plus a small constant, which widens x to rows x cols. */
+/* Plus a small constant, which broadcasts x to rows x cols. */
 int tape_add_mask(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
 int tape_add_in_place(struct tape *tape, const char *name, int a, int b); /* a += b; go on with the result */
 int tape_mul(struct tape *tape, const char *name, int a, int b);          /* b: as a, or one
@@ -138,8 +138,8 @@ struct tape_window {
 int64_t tape_window_size(const struct tape_window *window); /* of the output: size / stride, rounded up */
 
 /* cuDNN's implicit GEMM: what is multiplied is gathered from x by the kernel itself. Forward: output positions x
- * channels, over the window; dgrad: a product for each phase of the stride; wgrad: over all positions, split by the
- * GEMM model. A bias is added by a kernel of its own.
+ * channels, over the window; dgrad: a GEMM for each phase of the stride; wgrad: over all positions, split by the
+ * GEMM model. A bias is added by a separate kernel.
  *
  * On tensor cores cuDNN multiplies channels_last tensors only (cuDNN developer guide, "tensor layouts"): with
  * contiguous ones it converts what a kernel reads before, and what it writes after (nchwToNhwcKernel,
@@ -163,7 +163,7 @@ int tape_add_learned(
 
 /* ---- of features: rows are samples' features, sample by sample ---- */
 
-/* The pooled embeddings of so many samples, all features but one, out of tables that are shared out over the ranks as
+/* The pooled embeddings of the samples, all features except one, from tables that are sharded over the ranks as
  * TorchRec does: a kernel sums the rows that this rank's tables give all ranks' samples, as many bytes as its own
  * samples need; an all_to_all in place hands them to their samples; backward the same way back, and a kernel that
  * updates the rows (fbgemm's fused row-wise Adagrad). Ignored: the exchange of ids, which is done a batch ahead, the
@@ -185,7 +185,7 @@ int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_f
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
 /* The same elements as rows x cols; no kernel. */
 int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
-/* So many of the rows of x, wherever they lie; their gradients are added to zeros. */
+/* Some rows of x, wherever they lie; their gradients are added to zeros. */
 int tape_select(struct tape *tape, const char *name, int x, int64_t rows);
 void tape_split(
     struct tape *tape, const char *name, int x, int parts[3]); /* views of equal size; backward concatenates */

@@ -56,7 +56,7 @@ static void relayout(struct tape *tape, const char *name, int buffer)
     tape_touch(tape, buffer);
 }
 
-/* What is left of so many elements to sum over, where the window is one of 3 x 3 that runs on Winograd's. */
+/* Elements to sum over; fewer if the window is one of 3 x 3 that runs on Winograd's. */
 static int64_t summed(const struct tape *tape, const struct tape_op *op, int64_t channels, int64_t elements)
 {
     enum { WINDOW = 3 * 3, DIRECT = 36, WINOGRAD = 16 }; /* multiplications for 2 x 2 results */
@@ -143,7 +143,7 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
     return op.out;
 }
 
-/* struct model_op names one parameter: the weight is told with the kernel that sums both gradients, the bias with
+/* struct model_op names one parameter: the weight is named by the kernel that sums both gradients, the bias by
  * the one after it. Frozen, it still needs the sums for the gradient of its input. */
 static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
 {

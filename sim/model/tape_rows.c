@@ -147,7 +147,7 @@ int tape_add_losses(struct tape *tape, const char *name, int a, int b)
 }
 
 /* Gradients of weight and bias come from the same two kernels: partial sums over blocks of rows, then their sum. struct
- * model_op names one parameter, so the weight is told with the first and the bias with the second, microseconds
+ * model_op names one parameter, so the first names the weight and the second the bias, microseconds
  * later. */
 static void norm_gradients(struct tape *tape, const struct tape_op *op, int grad)
 {

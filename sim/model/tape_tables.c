@@ -9,7 +9,7 @@ static double bytes_of(const struct tape *tape, int buffer)
     return (double)tape->buffers.at[buffer].life.bytes;
 }
 
-/* Bytes of the rows behind a value's features, and their ids. */
+/* Bytes of the rows that make a value's features, and their ids. */
 struct looked_up {
     double rows, elements, bytes, id_bytes;
 };

@@ -2,7 +2,7 @@
  * ViTForImageClassification of Hugging Face transformers runs it in eager mode; names as there (torchvision's vit_b_16
  * has the same tensors with q, k and v in one). Source: arXiv 2010.11929.
  *
- * DeepViT (arXiv 2103.11886; lucidrains' vit_pytorch/deepvit.py): behind the softmax the maps of the heads are mixed by
+ * DeepViT (arXiv 2103.11886; lucidrains' vit_pytorch/deepvit.py): after the softmax the maps of the heads are mixed by
  * a learned heads x heads matrix and normed across heads. Differs: each head's map is multiplied as a row of b s^2
  * columns (the einsum does the same after a copy of the maps, which is modelled). */
 #include "model/family.h"
