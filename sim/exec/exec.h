@@ -8,7 +8,7 @@
  * on all members at once. While a member waits in it, its channels hold SMs (coll_sms); while it moves, HBM bandwidth
  * too.
  *
- * Noise: persistent speed of each GPU, jitter per kernel, per collective and per stretch of host work; one random
+ * Noise: persistent speed of each GPU, jitter per kernel, per collective and per host burst; one random
  * stream per entity. GPUs may be slow by name, from a time on (fabric/slow.h). With all noise off and no GPU slower
  * than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where
  * links differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job,

@@ -50,7 +50,7 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, lasting.", HW_SPREAD),
     OPTIONAL(kernel_jitter, "Log-standard deviation of a kernel's duration, passing.", HW_SPREAD),
     OPTIONAL(network_jitter, "Log-standard deviation of a collective's duration, passing.", HW_SPREAD),
-    OPTIONAL(host_jitter, "Log-standard deviation of a stretch of host work, passing.", HW_SPREAD),
+    OPTIONAL(host_jitter, "Log-standard deviation of a host burst, passing.", HW_SPREAD),
 };
 const struct config_table hw_cluster_table = {
     .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
