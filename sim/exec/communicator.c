@@ -46,12 +46,12 @@ static struct party party_of(const struct sim *sim, const struct communicator *c
 static void set_uses(struct sim *sim, struct communicator *comm)
 {
     const struct coll_cost *cost = &comm->cost;
-    if (comm->room_uses > 0 && (is_message(comm) || fabric_uses_alike(&comm->uses_of, cost)))
+    if (comm->room_uses > 0 && (is_message(comm) || fabric_weights_alike(&comm->uses_of, cost)))
         return;
     uint64_t key = (uint64_t)(comm - sim->communicators);
     struct coll_group sender = {comm->from, 1, 1}; /* a message stays on the NICs near its sender */
     int n = is_message(comm) ? fabric_message(sim->uses, &sim->fabric, sender, comm->from, comm->to, key)
-                             : fabric_uses(sim->uses, &sim->fabric, comm->members, cost, key);
+                             : fabric_weights(sim->uses, &sim->fabric, comm->members, cost, key);
     if (n > comm->room_uses) {
         comm->uses = ARENA_ARRAY(sim->arena, struct link_weight, n);
         comm->room_uses = n;

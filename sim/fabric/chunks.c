@@ -11,8 +11,8 @@
  * what a rank of a ring sends first is its own. */
 struct edge {
     int from, to;
-    struct link_weight *uses;
-    int n_uses;
+    struct link_weight *weights;
+    int n_weights;
     ps_t wait;    /* before the first slice of a chunk, while the connection is taken */
     ps_t latency; /* from the end of sending to the arrival */
     VEC(int) inputs;
@@ -32,8 +32,8 @@ struct chunk_run {
     VEC(struct edge) edges;
     int64_t messages, lag, period; /* of each edge */
     double message_bytes;
-    double inside_weight, across_weight; /* of a message on NVLinks, and on NICs and switches */
-    double inside_s, across_s;           /* of a hop */
+    double intra_weight, inter_weight; /* of a message on NVLinks, and on NICs and switches */
+    double intra_s, inter_s;           /* of a hop */
     struct link_weight *scratch;
 };
 
@@ -61,17 +61,17 @@ static int rank_at(const struct chunk_run *run, int member)
 static int add_edge(struct chunk_run *run, int from_member, int to_member)
 {
     int from = rank_at(run, from_member), to = rank_at(run, to_member), gpus = run->fabric.gpus;
-    bool inside = from / gpus == to / gpus;
+    bool intra = from / gpus == to / gpus;
     struct edge edge = {.from = from, .to = to};
-    ps_t hop = ps_from_s(inside ? run->inside_s : run->across_s);
-    bool waits = inside && run->lag > 0;
+    ps_t hop = ps_from_s(intra ? run->intra_s : run->inter_s);
+    bool waits = intra && run->lag > 0;
     edge.wait = waits ? hop : 0;
     edge.latency = waits ? 0 : hop;
-    edge.n_uses = fabric_message(run->scratch, &run->fabric, run->group, from, to, 0);
-    edge.uses = ARENA_ARRAY(&run->arena, struct link_weight, edge.n_uses);
-    for (int u = 0; u < edge.n_uses; u++) {
-        edge.uses[u] = run->scratch[u];
-        edge.uses[u].weight *= inside ? run->inside_weight : run->across_weight;
+    edge.n_weights = fabric_message(run->scratch, &run->fabric, run->group, from, to, 0);
+    edge.weights = ARENA_ARRAY(&run->arena, struct link_weight, edge.n_weights);
+    for (int u = 0; u < edge.n_weights; u++) {
+        edge.weights[u] = run->scratch[u];
+        edge.weights[u].weight *= intra ? run->intra_weight : run->inter_weight;
     }
     vec_push(&run->edges, edge);
     return net_add_flow(&run->net);
@@ -193,7 +193,7 @@ static void start(struct chunk_run *run, int index)
 {
     struct edge *edge = &run->edges.at[index];
     edge->sent++;
-    net_start(&run->net, index, run->message_bytes, HUGE_VAL, edge->uses, edge->n_uses,
+    net_start(&run->net, index, run->message_bytes, HUGE_VAL, edge->weights, edge->n_weights,
         (struct net_listener){run->ev_sent, (uint32_t)index});
 }
 
@@ -270,16 +270,16 @@ static void tear_down(struct chunk_run *run)
 
 static void set_weights(struct chunk_run *run, enum coll_algorithm algorithm, struct coll_shape shape)
 {
-    run->inside_weight = run->across_weight = 1;
+    run->intra_weight = run->inter_weight = 1;
     if (algorithm != COLL_RING) {
         bool tree = algorithm == COLL_TREE;
         double p = shape.per_node, share = tree ? coll_tree_share(shape.nodes) : 1;
         double most = p > 2 ? 2 : 1; /* sent by a GPU of one chain, in units of the data; the mean is 2 (p - 1) / p */
-        run->inside_weight = 2 * (p - 1) / p / most / share;
-        run->across_weight = 1 / (tree ? share : coll_collnet_share(run->hw));
+        run->intra_weight = 2 * (p - 1) / p / most / share;
+        run->inter_weight = 1 / (tree ? share : coll_collnet_share(run->hw));
     }
     if (fabric_is_pooled(&run->fabric)) /* a group of few GPUs a node reaches only their NICs of the pool */
-        run->across_weight /= coll_nic_share(shape, run->hw);
+        run->inter_weight /= coll_nic_share(shape, run->hw);
 }
 
 double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, double bytes, struct coll_group group,
@@ -298,8 +298,8 @@ double chunks_collective_s(enum coll_kind kind, enum coll_algorithm algorithm, d
     set_up(run, options);
     struct coll_shape shape = coll_shape(group, run->fabric.gpus);
     set_weights(run, algorithm, shape);
-    run->inside_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, false, hw);
-    run->across_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, true, hw);
+    run->intra_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, false, hw);
+    run->inter_s = coll_hop_s(algorithm, COLL_SIMPLE, bytes, true, hw);
     cut(run, kind, algorithm, bytes, shape, options);
     if (algorithm == COLL_TREE)
         trees(run, shape);

@@ -43,16 +43,16 @@ struct fabric {
 enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag);
 
-/* Capacities from a time on; fabric_build leaves those of the start. To be followed by new uses of all flows. */
+/* Capacities from a time on; fabric_build leaves those of the start. Call net_reroute() for all flows afterwards. */
 void fabric_set_time(struct fabric *fabric, ps_t time);
 
-/* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; uses has
+/* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; weights has
  * room for n_links. key: of the group, for the hash of ECMP. Returns how many. */
-int fabric_uses(struct link_weight *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
-    uint64_t key);
+int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
+    const struct coll_cost *cost, uint64_t key);
 
 /* Whether two collectives of one group load the same links with the same weights. */
-static inline bool fabric_uses_alike(const struct coll_cost *a, const struct coll_cost *b)
+static inline bool fabric_weights_alike(const struct coll_cost *a, const struct coll_cost *b)
 {
     return a->algorithm == b->algorithm && a->node_out_factor == b->node_out_factor &&
            a->gpu_out_factor == b->gpu_out_factor && a->all_pairs == b->all_pairs;
@@ -61,7 +61,7 @@ static inline bool fabric_uses_alike(const struct coll_cost *a, const struct col
 /* The links of one message from a rank to another by all NICs of the group that it would use, weights adding to 1 on
  * each way. Returns how many. */
 int fabric_message(
-    struct link_weight *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
+    struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
 
 /* "leaf3.up0" into buffer, which it returns. */
 const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link);

@@ -8,8 +8,8 @@ struct isolated {
     struct coll_group group;
     struct coll_shape shape;
     struct fabric fabric;
-    struct link_weight *uses; /* room for all links */
-    struct coll_cost rated;   /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
+    struct link_weight *weights; /* room for all links */
+    struct coll_cost rated;      /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
     double rate_Bps;
     int slowest;
 };
@@ -48,7 +48,7 @@ struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const c
             per_node, gpus);
         return NULL;
     }
-    isolated->uses = ARENA_ARRAY(arena, struct link_weight, isolated->fabric.n_links);
+    isolated->weights = ARENA_ARRAY(arena, struct link_weight, isolated->fabric.n_links);
     return isolated;
 }
 
@@ -57,17 +57,18 @@ struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const c
 static double link_rate_Bps(struct isolated *isolated, const struct coll_cost *cost, int *slowest)
 {
     const struct fabric *fabric = &isolated->fabric;
-    if (isolated->rated.bus_bytes == 0 || !fabric_uses_alike(&isolated->rated, cost)) {
-        int n =
-            fabric_is_uniform(fabric) ? 0 : fabric_uses(isolated->uses, &isolated->fabric, isolated->group, cost, 0);
+    if (isolated->rated.bus_bytes == 0 || !fabric_weights_alike(&isolated->rated, cost)) {
+        int n = fabric_is_uniform(fabric)
+                    ? 0
+                    : fabric_weights(isolated->weights, &isolated->fabric, isolated->group, cost, 0);
         isolated->rated = *cost;
         isolated->rate_Bps = HUGE_VAL;
         isolated->slowest = -1;
         for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
-            double rate_Bps = fabric->capacity_Bps[isolated->uses[i].link] / isolated->uses[i].weight;
+            double rate_Bps = fabric->capacity_Bps[isolated->weights[i].link] / isolated->weights[i].weight;
             if (rate_Bps < isolated->rate_Bps) {
                 isolated->rate_Bps = rate_Bps;
-                isolated->slowest = isolated->uses[i].link;
+                isolated->slowest = isolated->weights[i].link;
             }
         }
     }

@@ -106,12 +106,12 @@ bool fabric_add_between(struct fabric *fabric, int from, int to, double weight, 
     return ok;
 }
 
-static int collect(struct link_weight *uses, struct fabric *fabric)
+static int collect(struct link_weight *weights, struct fabric *fabric)
 {
     int n = 0;
     for (int l = 0; l < fabric->n_links; l++)
         if (fabric->weight[l] > 0) {
-            uses[n++] = (struct link_weight){l, fabric->weight[l]};
+            weights[n++] = (struct link_weight){l, fabric->weight[l]};
             fabric->weight[l] = 0;
         }
     return n;
@@ -203,8 +203,8 @@ static void add_all_pairs(
     free(used);
 }
 
-int fabric_uses(struct link_weight *uses, struct fabric *fabric, struct coll_group group, const struct coll_cost *cost,
-    uint64_t key)
+int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct coll_group group,
+    const struct coll_cost *cost, uint64_t key)
 {
     struct coll_shape shape = coll_shape(group, fabric->gpus);
     if (shape.per_node > 1)
@@ -214,22 +214,22 @@ int fabric_uses(struct link_weight *uses, struct fabric *fabric, struct coll_gro
         add_all_pairs(fabric, group, shape, cost, key);
     else if (shape.nodes > 1)
         add_hops(fabric, group, shape, cost, key);
-    return collect(uses, fabric);
+    return collect(weights, fabric);
 }
 
 int fabric_message(
-    struct link_weight *uses, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
+    struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key)
 {
     int from_node = from / fabric->gpus, to_node = to / fabric->gpus;
     if (from_node == to_node) {
         add(fabric, from, 1);
-        return collect(uses, fabric);
+        return collect(weights, fabric);
     }
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);
     int n_used = mark_nics(used, fabric, group);
     add_hop(fabric, used, n_used, from_node, to_node, 1, key);
     free(used);
-    return collect(uses, fabric);
+    return collect(weights, fabric);
 }
 
 bool fabric_is_uniform(const struct fabric *fabric)

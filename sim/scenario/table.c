@@ -189,7 +189,7 @@ static const struct config_field noise_fields[] = {
     NOISE(gpu_speed_spread, "persistent, per GPU: relative standard deviation of speed"),
     NOISE(kernel_jitter, "per kernel: log-standard deviation of its duration"),
     NOISE(network_jitter, "per collective: log-standard deviation of its duration"),
-    NOISE(host_jitter, "per stretch of host work: log-standard deviation"),
+    NOISE(host_jitter, "per host burst: log-standard deviation"),
     {FIELD("drawn_speeds", FIELD_BOOL, struct noise_options, drawn_speeds,
         "speeds of GPUs are drawn one by one, not those of the typical cluster")},
 };

@@ -16,9 +16,9 @@
 static double weight(const struct fixture *f, const char *name)
 {
     char own[64];
-    for (int u = 0; u < f->n_uses; u++)
-        if (strcmp(fabric_link_name(own, sizeof own, &f->fabric, f->uses[u].link), name) == 0)
-            return f->uses[u].weight;
+    for (int u = 0; u < f->n_weights; u++)
+        if (strcmp(fabric_link_name(own, sizeof own, &f->fabric, f->weights[u].link), name) == 0)
+            return f->weights[u].weight;
     return 0;
 }
 

@@ -41,8 +41,8 @@ struct fixture {
     struct hw hw;
     struct fabric fabric;
     struct arena arena;
-    struct link_weight uses[4096];
-    int n_uses;
+    struct link_weight weights[4096];
+    int n_weights;
 };
 
 static inline void build(struct fixture *f, const struct hw *hw, int ranks, const char *degraded)
@@ -64,10 +64,10 @@ static inline double load(struct fixture *f, struct coll_group group, enum coll_
                                                   : COLL_ALL_GATHER;
     struct coll_cost cost;
     assert_true(coll_cost(&cost, kind, algorithm, COLL_SIMPLE, 1e9, shape, &f->hw));
-    f->n_uses = fabric_uses(f->uses, &f->fabric, group, &cost, 0);
+    f->n_weights = fabric_weights(f->weights, &f->fabric, group, &cost, 0);
     double rate = HUGE_VAL;
-    for (int u = 0; u < f->n_uses; u++)
-        rate = fmin(rate, f->fabric.capacity_Bps[f->uses[u].link] / f->uses[u].weight);
+    for (int u = 0; u < f->n_weights; u++)
+        rate = fmin(rate, f->fabric.capacity_Bps[f->weights[u].link] / f->weights[u].weight);
     return rate;
 }
 

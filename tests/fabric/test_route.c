@@ -19,9 +19,9 @@ static void check_balance(struct fixture *f, struct coll_group group, enum coll_
     double leaf[64] = {0}, pod[64] = {0}, sent = 0, received = 0;
     load(f, group, algorithm);
     const struct fabric *fabric = &f->fabric;
-    for (int u = 0; u < f->n_uses; u++) {
-        int link = f->uses[u].link;
-        double w = f->uses[u].weight;
+    for (int u = 0; u < f->n_weights; u++) {
+        int link = f->weights[u].link;
+        double w = f->weights[u].weight;
         if (link < fabric->first_nic)
             continue;
         if (link < fabric->first_leaf) {
