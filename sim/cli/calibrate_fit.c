@@ -227,21 +227,20 @@ int calibrate_fit(int argc, char **argv)
     const struct argp argp = {.options = options,
         .parser = parse,
         .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | measure FILE --gpu FILE]",
-        .doc =
-            "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in the "
-            "files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every table "
-            "of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own logs of "
-            "nccl-tests; with 'training', what only training shows, in topologies/gpus and scenarios/stacks, from the "
-            "rows of training.csv that say used_in_fit (minutes); with 'cluster', what scaling curves among them say "
-            "about the variation that cluster files assume (minutes); with 'measure', a GPU's own numbers from what "
-            "flopcast_measure timed on it.\v"
-            "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
-            "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those of "
-            "its node file only with logs of one node. What they do not determine stays as it is.\n\n"
-            "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
-            "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER --out "
-            "FOLDER. What is of kind fitted in its GPU file and stack profile is fitted again; what is assumed, where "
-            "a row names it: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
+        .doc = "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
+               "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
+               "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own "
+               "logs of nccl-tests; with 'training', the rates that only training shows, in topologies/gpus and "
+               "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', the "
+               "variation that cluster files assume, from the scaling curves among them (minutes); with 'measure', a "
+               "GPU's numbers from the times that flopcast_measure took on it.\v"
+               "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
+               "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those "
+               "of its node file only with logs of one node. What they do not determine stays as it is.\n\n"
+               "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
+               "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER "
+               "--out FOLDER. Numbers of kind fitted in its GPU file and stack profile are fitted again; assumed ones "
+               "only if a row names them: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),

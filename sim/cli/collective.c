@@ -37,13 +37,14 @@ struct predicted {
 
 static const struct argp_option options[] = {
     {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster: a file of topologies/clusters; always needed", 0},
-    {"gpus", KEY_GPUS, "N", 0, "How many ranks, node by node; always needed", 0},
-    {"nodes", KEY_NODES, "N", 0, "On how many nodes, as many on each (default: as few as hold them)", 0},
+    {"gpus", KEY_GPUS, "N", 0, "The number of ranks, node by node; always needed", 0},
+    {"nodes", KEY_NODES, "N", 0,
+        "The number of nodes, with equally many ranks on each (default: the fewest that hold them)", 0},
     {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0,
         "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
         0},
     {"degraded-links", KEY_DEGRADED, "LIST", 0,
-        "What is left of links, as a scenario's cluster.degraded_links has it: node0.nic*.out=50 %", 0},
+        "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", 0},
     {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
         "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s", 0},
     {"format", KEY_FORMAT, "FORMAT", 0,
@@ -350,13 +351,12 @@ int cmd_collective(int argc, char **argv)
         .parser = parse,
         .children = arguments_table,
         .args_doc = "KIND",
-        .doc =
-            "Predict a collective alone on a cluster, and print it as nccl-tests does. KIND is all_reduce, all_gather, "
-            "reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
-            "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto say. Bound by: what "
-            "limits it, latency where that is more than half of the time (NVLink, NIC, channels, ...). The network is "
-            "that of the cluster file, with its switches where it has a section 'network' (see 'flopcast help "
-            "clusters')."};
+        .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
+               "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
+               "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto force them. Bound "
+               "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half of the time. The "
+               "network is that of the cluster file, with its switches if it has a section 'network' (see 'flopcast "
+               "help clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
     arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;

@@ -44,14 +44,12 @@ static const struct argp_option options[] = {
 };
 
 static const char doc[] =
-    "Explain why a job loses throughput as it grows: the same two runs, of a small and a large cluster, with one cause "
-    "after the other taken away from both; and what the compute stream of rank 0 does and waits for on the large "
-    "one.\vThe parts add up to the change. Order: allocator (time of cudaMalloc, and stalls where one is tried again), "
-    "stragglers (all noise, slow GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention "
-    "(kernels slowed "
-    "by collectives beside them), host (cost of issuing); what is left is the rest, above 0 where a larger cluster "
-    "saves work. Each line says how TFLOPS/GPU change; by collectives: the part of the time by which collectives "
-    "beside it slow the kernel.";
+    "Explain why a job loses throughput as it grows: two runs, on a small and a large cluster, from which one cause "
+    "after the other is removed; and what the compute stream of rank 0 does and waits for on the large one.\vThe parts "
+    "add up to the change. Order: allocator (time of cudaMalloc, and stalls for retries), stragglers (all noise, slow "
+    "GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed by collectives "
+    "beside them), host (cost of issuing); the rest is what remains, above 0 if a larger cluster saves work. Each line "
+    "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {

@@ -90,13 +90,13 @@ int cmd_files(int argc, char **argv)
         .children = arguments_table,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
-               "They can be given by these names from everywhere, as in 'flopcast run scenarios/t5_scaling.yaml', and "
-               "in your own files, as in 'model: scenarios/models/llama2-7b.yaml', unless a file of that name lies "
-               "where you are, or beside the file that names it. Where a file of one kind is asked for, the name "
-               "without folder and ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or as much of it as "
-               "no other begins with, up to a '-', '_' or '.' ('--gpu h200'), or what stands under 'also'. Copy one to "
-               "change it, or write a file that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, "
-               "so write these names for them. FLOPCAST_DATA names another folder of the same layout."};
+               "These names work from every folder, as in 'flopcast run scenarios/t5_scaling.yaml', and in your own "
+               "files, as in 'model: scenarios/models/llama2-7b.yaml'. A file of that name in the working folder, or "
+               "beside the file that names it, comes first. If the kind of file is known, the name without folder and "
+               "ending is enough ('model: llama2-7b', '--gpu h200-sxm-141gb'), or an unambiguous beginning of it, up "
+               "to a '-', '_' or '.' ('--gpu h200'), or a name under 'also'. Copy one to change it, or write a file "
+               "that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, so write these names for "
+               "them. FLOPCAST_DATA names another folder of the same layout."};
     struct files_command command = {.group = FILES_GROUPS};
     arguments_parse(&argp, argc, argv, 0, &command);
     struct arena arena = ARENA_INIT;

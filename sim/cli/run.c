@@ -48,10 +48,10 @@ struct run {
 
 static const struct argp_option options[] = {
     {"db", KEY_DB, "PATH", 0,
-        "Store each point in this database when it is finished, and take from it what was simulated before; made when "
-        "there is none",
+        "Store each finished point in this database, and take points from it that were simulated before; created if "
+        "missing",
         0},
-    {"again", KEY_AGAIN, NULL, 0, "Simulate also what the database has", 0},
+    {"again", KEY_AGAIN, NULL, 0, "Also simulate points that the database has", 0},
     {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
         "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
     {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
@@ -60,8 +60,8 @@ static const struct argp_option options[] = {
         "point, with its unit and whether it comes from a file, from --set or is the default",
         0},
     {"samples", KEY_SAMPLES, "K", 0,
-        "Also simulate every point K times, with numbers drawn from their errors and other seeds of the noise: median "
-        "and 90 % interval, by this and with what the model leaves out",
+        "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
+        "noise: median and 90 % interval, without and with the discrepancy of the model",
         0},
     {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
     {"trace", KEY_TRACE, "FILE", 0,
@@ -400,17 +400,16 @@ int cmd_run(int argc, char **argv)
         .parser = parse,
         .children = arguments_simulate,
         .args_doc = "FILE...",
-        .doc =
-            "Simulate all points of the scenarios and print what comes out.\v"
-            "Nothing is simulated or stored when any file has a mistake. Out of memory is a result, not an error.\n\n"
-            "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: each point is stored when "
-            "it is finished, and the same command goes on with those that are missing. A point whose settings, files "
-            "and seed are those of a stored one is not simulated again, whatever scenario that was of, unless the "
-            "program has changed. Figures show a scenario's newest run.\n\n"
-            "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model's share "
-            "of the GPU's dense peak, whatever that formula (of BF16's for fp8_mixed, as is usual); exposed comm: "
-            "compute waits for collectives; HBM peak: what tensors take at "
-            "most; reserved: what PyTorch's allocator holds for them, without CUDA context and NCCL."};
+        .doc = "Simulate all points of the scenarios and print the results.\v"
+               "If any file has a mistake, nothing is simulated or stored. Out of memory is a result, not an error.\n\n"
+               "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: each finished point is "
+               "stored, and the same command goes on with the missing ones. A point with the settings, files and seed "
+               "of a stored one is not simulated again, even if that one belongs to another scenario, unless the "
+               "program has changed. Figures show a scenario's newest run.\n\n"
+               "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model "
+               "FLOP's share of the GPU's dense peak, independent of that formula (for fp8_mixed of BF16's peak, as is "
+               "usual); exposed comm: compute waits for collectives; HBM peak: the most that tensors take; reserved: "
+               "the most that PyTorch's allocator holds, without CUDA context and NCCL."};
     struct run run = {.format = FORMAT_TABLE};
     arguments_parse(&argp, argc, argv, 0, &run);
     int status = load_all(&run);

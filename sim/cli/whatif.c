@@ -36,9 +36,9 @@ struct whatif {
 
 static const struct argp_option options[] = {
     {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS, "The change; several together are one changed scenario", 0},
-    {"or", KEY_OR, NULL, OPTION_LIST | OPTION_NEXT, "What is set from here on is another changed scenario", 0},
+    {"or", KEY_OR, NULL, OPTION_LIST | OPTION_NEXT, "Changes after this are another changed scenario", 0},
     {"base", KEY_BASE, "KEY=VALUE", OPTION_KEYS,
-        "Set it in the scenario and so in all changed ones, as in cluster.gpus=64", 0},
+        "Set it in the scenario and in all changed ones, as in cluster.gpus=64", 0},
     RECORDS_OPTION(KEY_FORMAT),
     {0},
 };
@@ -396,12 +396,11 @@ int cmd_whatif(int argc, char **argv)
         .children = arguments_simulate,
         .args_doc = "SCENARIO",
         .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
-               "Then come the collectives of rank 0's last step on either side, by what binds them (latency, protocol, "
-               "channels, NVLink, PCIe, NIC, network, host memory, or shared links: what else moves on them). "
-               "Points of a sweep are compared one by one, in order. The HBM peak of a point that is out of memory is "
-               "what it would need, CUDA context and NCCL included. Of two clusters it is said which numbers are known "
-               "for one alone "
-               "(measured, fitted) and what they make of the difference."};
+               "Below: the collectives of rank 0's last step on each side, by their bound (latency, protocol, "
+               "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic on them). Points of "
+               "a sweep are compared one by one, in order. If a point is out of memory, its HBM peak is what it would "
+               "need, CUDA context and NCCL included. If the clusters differ, a remark names the numbers that are "
+               "known for only one of them (measured, fitted), and their part of the difference."};
     struct whatif whatif = {0};
     begin_variant(&whatif, "");
     arguments_parse(&argp, argc, argv, 0, &whatif);
