@@ -143,16 +143,16 @@ static void print_reference(const struct reference *reference)
     } defaults = {0};
     if (reference->table == &stack_table)
         defaults.stack = stack_default();
-    printf("What %s file of %s holds: needed or the default (-: none), what it is, what is allowed. Copy one\n"
-           "that comes along (`flopcast files %s`). Every number says where it is from:\n\n"
+    printf("The keys of %s file of %s: needed or the default (-: none), meaning, what is allowed.\n"
+           "Copy an existing one (`flopcast files %s`). Every number says where it is from:\n\n"
            "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
-           "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says why). What a section "
-           "needs, as\n"
-           "network.kind, it needs where there is the section.\n\n",
+           "kind: datasheet, measured, fitted (then with std_error) or assumed (the source says why). A key that a "
+           "section\n"
+           "needs, as network.kind, is needed only in a file that has the section.\n\n",
         reference->table->what, reference->folder, reference->name);
     if (reference->setting)
-        printf("A file that says 'extends: NAME', another one of its kind, needs only what differs.\n"
-               "A scenario, --set too, may give any of these numbers for itself, and sweep them: %s.KEY=VALUE.\n\n",
+        printf("A file that says 'extends: NAME', another file of its kind, states only what differs.\n"
+               "A scenario or --set may replace any of these numbers, and sweep them: %s.KEY=VALUE.\n\n",
             reference->setting);
     config_print_reference(stdout, reference->table, &defaults);
 }

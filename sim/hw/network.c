@@ -19,7 +19,7 @@ const char *const hw_placement_names[] = {[HW_PACKED] = "packed", [HW_SCATTERED]
 static const struct config_field network_fields[] = {
     CHOICE(kind, hw_network_names, true, "Shape of the network."),
     CHOICE(wiring, hw_wiring_names, false, "Which leaf each NIC of a node is on."),
-    CHOICE(routing, hw_routing_names, false, "Who picks among parallel cables."),
+    CHOICE(routing, hw_routing_names, false, "How one of parallel cables is chosen."),
     CHOICE(placement, hw_placement_names, false, "Where the nodes of a job lie."),
     {.key = "ecmp_seed",
         .type = FIELD_INT,
