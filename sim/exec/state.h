@@ -92,7 +92,7 @@ struct rank {
     int program; /* that it runs */
     const struct program_tables *tables;
     struct queue *queues;
-    ps_t host_base;     /* the current segment of host work began */
+    ps_t host_base;     /* the current host burst began */
     int32_t host_first; /* its first op */
     int32_t host_end;   /* the op that ends it (not issued in it), or the number of ops */
     int32_t host_step;
@@ -100,7 +100,7 @@ struct rank {
     int64_t done;      /* device ops completed, all queues */
     uint8_t host_state;
     ps_t drain_since;   /* HOST_DRAINING: since when */
-    double host_factor; /* jitter of the host segment */
+    double host_factor; /* jitter of the host burst */
     double drawn_speed; /* of the GPU by noise, persistent, 1 = nominal */
     double share;       /* what is left of it at the moment, where the GPU is slow */
     double speed;       /* drawn_speed x share */
@@ -315,7 +315,7 @@ void ledger_result(struct sim *sim);
 void trace_setup(struct sim *sim);
 void trace_record(struct sim *sim, int rank, int queue, struct exec_span span);
 void trace_host_step(struct sim *sim, int rank); /* the host begins a step */
-/* The segment of host work up to host_end is over; what keeps the host from going on ends now, or is nothing. */
+/* The host burst up to host_end is over; what keeps the host from going on ends now, or is nothing. */
 void trace_host_segment(struct sim *sim, int rank, enum exec_host_kind blocked, ps_t until);
 void trace_result(struct sim *sim);
 static inline bool tracing_host(const struct sim *sim, int rank)
