@@ -79,9 +79,8 @@ static void send_bucket(struct ddp *ddp)
     ddp->bucket_bytes = 0;
 }
 
-static void grad_begins(void *self, int tensor)
+static void grad_begins(struct emit *emit, int tensor)
 {
-    struct emit *emit = ((struct ddp *)self)->emit;
     emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
 
@@ -98,10 +97,9 @@ static void update_now(struct ddp *ddp, int tensor)
     emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
 }
 
-static void grad_ready(void *self, int tensor)
+static void grad_ready(struct emit *emit, int tensor)
 {
-    struct ddp *ddp = self;
-    struct emit *emit = ddp->emit;
+    struct ddp *ddp = emit->state;
     const struct model_tensor *at = &emit->model->tensors[tensor];
     double low = (double)(at->numel * emit->param_bytes);
     int64_t bytes = at->numel * emit->master_bytes;
@@ -138,31 +136,31 @@ static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
         stream_kernel(ddp, KERNEL_COPY, name, "copy", (double)bytes / n, (double)bytes / n);
 }
 
-static void step_begins(void *self)
+static void step_begins(struct emit *emit)
 {
-    struct ddp *ddp = self;
-    const struct model *model = ddp->emit->model;
+    struct ddp *ddp = emit->state;
+    const struct model *model = emit->model;
     if (!ddp->reducer || !ddp->options->broadcast_buffers || model->n_batch_norms == 0)
         return;
-    ddp->emit->builder.phase = PHASE_FORWARD;
+    emit->builder.phase = PHASE_FORWARD;
     broadcast(
         ddp, "running_statistics", 2 * model->n_batch_norms, 2 * model->batch_norm_channels * (int64_t)sizeof(float));
     broadcast(ddp, "num_batches_tracked", model->n_batch_norms, model->n_batch_norms * (int64_t)sizeof(int64_t));
 }
 
-static void before_forward(void *self, int segment)
+static void before_forward(struct emit *emit, int segment)
 {
-    struct ddp *ddp = self;
-    int layer = ddp->emit->segments.at[segment].layer;
-    if (emit_opens_layer(ddp->emit, segment))
-        ddp->casts[layer] = emit_autocast_weights(ddp->emit, layer);
+    struct ddp *ddp = emit->state;
+    int layer = emit->segments.at[segment].layer;
+    if (emit_opens_layer(emit, segment))
+        ddp->casts[layer] = emit_autocast_weights(emit, layer);
 }
 
-static void after_backward(void *self, int segment)
+static void after_backward(struct emit *emit, int segment)
 {
-    struct ddp *ddp = self;
-    if (emit_opens_layer(ddp->emit, segment))
-        plan_free(&ddp->emit->builder, ddp->casts[ddp->emit->segments.at[segment].layer], PLAN_NO_OP);
+    struct ddp *ddp = emit->state;
+    if (emit_opens_layer(emit, segment))
+        plan_free(&emit->builder, ddp->casts[emit->segments.at[segment].layer], PLAN_NO_OP);
 }
 
 /* finalize_backward: bucket by bucket the compute stream waits for its reduction and copies the gradients back out of
@@ -200,9 +198,9 @@ static void setup_memory(struct ddp *ddp)
             ddp->views ? HBM_GRADIENTS : HBM_BUFFERS);
 }
 
-static void setup_single_device(void *self, struct emit *emit)
+static void setup_single_device(struct emit *emit)
 {
-    struct ddp *ddp = self;
+    struct ddp *ddp = emit->state;
     ddp->emit = emit;
     ddp->options = &emit->options->ddp;
     ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
@@ -211,18 +209,17 @@ static void setup_single_device(void *self, struct emit *emit)
     setup_memory(ddp);
 }
 
-static void setup_ddp(void *self, struct emit *emit)
+static void setup_ddp(struct emit *emit)
 {
-    struct ddp *ddp = self;
+    struct ddp *ddp = emit->state;
     ddp->reducer = !emit_updates_in_backward(emit);
     ddp->views = ddp->reducer && emit->options->ddp.gradient_as_bucket_view;
-    setup_single_device(self, emit);
+    setup_single_device(emit);
 }
 
-static void step_ends(void *self)
+static void step_ends(struct emit *emit)
 {
-    struct ddp *ddp = self;
-    struct emit *emit = ddp->emit;
+    struct ddp *ddp = emit->state;
     finish_backward(ddp);
     emit_first_state(emit, ddp->tensors, ddp->n_tensors);
     emit_optimizer(emit, ddp->tensors, ddp->n_tensors);

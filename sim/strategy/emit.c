@@ -101,10 +101,10 @@ bool emit_skips(const struct emit *emit, int segment, int k)
 }
 
 /* A hook about a parameter of a segment, -1: none. */
-static void call(struct emit *emit, void (*hook)(void *, int), const struct model_segment *at, int param)
+static void call(struct emit *emit, void (*hook)(struct emit *, int), const struct model_segment *at, int param)
 {
     if (hook && param >= 0)
-        hook(emit->state, at->tensor_base + param);
+        hook(emit, at->tensor_base + param);
 }
 
 static void birth(struct emit *emit, int segment, int activation)

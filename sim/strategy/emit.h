@@ -13,8 +13,8 @@
 
 struct emit;
 
-/* A strategy of data parallelism. self: its state, zeroed before setup, from which on it knows emit. A hook may be
- * NULL: nothing to do. In the order in which a step comes to them: */
+/* A strategy of data parallelism. Its state is emit->state, zeroed before setup. A hook may be NULL: nothing to
+ * do. In the order in which a step comes to them: */
 struct data_parallel {
     size_t state_size;
     /* As results call it: label, or by its options. */
@@ -23,21 +23,21 @@ struct data_parallel {
     /* How many of a job's ranks are to share one copy of what is sharded, AXIS_DP_SHARD; NULL: each has all. */
     int (*shard_ranks)(const struct strategy_options *, const struct hw *, int ranks);
     /* What is there for the whole run; what is left over from the step before. */
-    void (*setup)(void *self, struct emit *emit);
-    void (*step_begins)(void *self);
-    void (*forward_begins)(void *self); /* of a micro-batch: emit->on_first and on_last are set */
-    void (*before_forward)(void *self, int segment);
-    void (*after_forward)(void *self, int segment);
-    void (*before_backward)(void *self, int segment);
-    void (*after_backward)(void *self, int segment);
-    void (*backward_ends)(void *self); /* of a micro-batch; its outputs are gone */
-    void (*step_ends)(void *self);     /* the optimizer, and the state's arrays */
+    void (*setup)(struct emit *);
+    void (*step_begins)(struct emit *);
+    void (*forward_begins)(struct emit *); /* of a micro-batch: emit->on_first and on_last are set */
+    void (*before_forward)(struct emit *, int segment);
+    void (*after_forward)(struct emit *, int segment);
+    void (*before_backward)(struct emit *, int segment);
+    void (*after_backward)(struct emit *, int segment);
+    void (*backward_ends)(struct emit *); /* of a micro-batch; its outputs are gone */
+    void (*step_ends)(struct emit *);     /* the optimizer, and the state's arrays */
     /* Within a segment, before and after a kernel that uses a parameter tensor (index in model->tensors), and before
      * and after a backward kernel that completes its gradient. */
-    void (*param_needed)(void *self, int tensor);
-    void (*param_used)(void *self, int tensor);
-    void (*grad_begins)(void *self, int tensor);
-    void (*grad_ready)(void *self, int tensor);
+    void (*param_needed)(struct emit *, int tensor);
+    void (*param_used)(struct emit *, int tensor);
+    void (*grad_begins)(struct emit *, int tensor);
+    void (*grad_ready)(struct emit *, int tensor);
 };
 
 /* By enum strategy_kind. */

@@ -202,11 +202,11 @@ static void prefetch(struct fsdp *fsdp, int segment, int direction, bool now)
         }
 }
 
-static void before_forward(void *self, int segment)
+static void before_forward(struct emit *emit, int segment)
 {
-    struct fsdp *fsdp = self;
+    struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
-    if (!emit_opens_layer(fsdp->emit, segment))
+    if (!emit_opens_layer(emit, segment))
         return;
     host_hook(fsdp, unit, "pre_forward");
     if (unit->layer == 0)
@@ -217,24 +217,24 @@ static void before_forward(void *self, int segment)
     cast_unit(fsdp, unit);
 }
 
-static void after_forward(void *self, int segment)
+static void after_forward(struct emit *emit, int segment)
 {
-    struct fsdp *fsdp = self;
+    struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
     if (unit->layer != 0) {
-        if (emit_recomputes(fsdp->emit, segment))
-            emit_free(fsdp->emit, &unit->cast, PLAN_NO_OP);
+        if (emit_recomputes(emit, segment))
+            emit_free(emit, &unit->cast, PLAN_NO_OP);
         host_hook(fsdp, unit, "post_forward");
         if (reshards_after_forward(fsdp))
             reshard(fsdp, unit);
     }
-    if (segment + 1 == fsdp->emit->segments.n)
+    if (segment + 1 == emit->segments.n)
         free_gathered(fsdp);
 }
 
-static void before_backward(void *self, int segment)
+static void before_backward(struct emit *emit, int segment)
 {
-    struct fsdp *fsdp = self;
+    struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
     if (unit->layer == 0) /* the root has stayed gathered */
         return;
@@ -242,17 +242,17 @@ static void before_backward(void *self, int segment)
     unshard(fsdp, unit);
     wait_unsharded(fsdp, unit);
     prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_PRE);
-    if (emit_recomputes(fsdp->emit, segment))
+    if (emit_recomputes(emit, segment))
         cast_unit(fsdp, unit);
 }
 
-static void after_backward(void *self, int segment)
+static void after_backward(struct emit *emit, int segment)
 {
-    struct fsdp *fsdp = self;
+    struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
-    if (!emit_opens_layer(fsdp->emit, segment))
+    if (!emit_opens_layer(emit, segment))
         return;
-    emit_free(fsdp->emit, &unit->cast, PLAN_NO_OP);
+    emit_free(emit, &unit->cast, PLAN_NO_OP);
     fsdp_join_gradients(fsdp, unit);
     host_hook(fsdp, unit, "post_backward");
     reshard_after_backward(fsdp, unit);
@@ -261,24 +261,23 @@ static void after_backward(void *self, int segment)
 }
 
 /* The final callback: the compute stream waits for the post-backward stream. */
-static void backward_ends(void *self)
+static void backward_ends(struct emit *emit)
 {
-    struct fsdp *fsdp = self;
-    plan_stream_wait(&fsdp->emit->builder, STREAM_COMPUTE, plan_last_op(&fsdp->emit->builder, STREAM_POST));
+    struct fsdp *fsdp = emit->state;
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
     fsdp_free_scattered(fsdp);
 }
 
-static void grad_begins(void *self, int tensor)
+static void grad_begins(struct emit *emit, int tensor)
 {
-    struct fsdp *fsdp = self;
-    emit_alloc_grad(fsdp->emit, tensor, fsdp->emit->model->tensors[tensor].numel * fsdp->gather_bytes, HBM_GATHERED);
+    struct fsdp *fsdp = emit->state;
+    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * fsdp->gather_bytes, HBM_GATHERED);
 }
 
 /* The flat gradient is complete when the unit is: see flat_gradient. */
-static void grad_ready(void *self, int tensor)
+static void grad_ready(struct emit *emit, int tensor)
 {
-    struct fsdp *fsdp = self;
-    struct emit *emit = fsdp->emit;
+    struct fsdp *fsdp = emit->state;
     const struct model_tensor *at = &emit->model->tensors[tensor];
     if (autocasts(fsdp)) /* backward of the cast; the product wrote low precision */
         plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/cast_grad", at->name),
@@ -354,9 +353,9 @@ static void setup_units(struct fsdp *fsdp)
         emit->norm_group = fsdp->units[0].group;
 }
 
-static void setup(void *self, struct emit *emit)
+static void setup(struct emit *emit)
 {
-    struct fsdp *fsdp = self;
+    struct fsdp *fsdp = emit->state;
     *fsdp = (struct fsdp){.emit = emit,
         .options = &emit->options->fsdp,
         .scattering = PLAN_NO_OP,
@@ -366,10 +365,9 @@ static void setup(void *self, struct emit *emit)
     setup_units(fsdp);
 }
 
-static void step_ends(void *self)
+static void step_ends(struct emit *emit)
 {
-    struct fsdp *fsdp = self;
-    struct emit *emit = fsdp->emit;
+    struct fsdp *fsdp = emit->state;
     if (fsdp_offloads(fsdp))
         emit_host_optimizer(emit, fsdp->shards, fsdp->n_shards, emit->options->train.optimizer_impl == OPTIMIZER_FUSED,
             plan_last_op(&emit->builder, STREAM_POST));

@@ -109,10 +109,10 @@ static void await_owner(struct internevo *self, int rank)
     self->arrivals[rank] = PLAN_NO_OP;
 }
 
-static void before_forward(void *context, int segment)
+static void before_forward(struct emit *emit, int segment)
 {
-    struct internevo *self = context;
-    for (int t = 0; t < self->emit->model->n_tensors; t++)
+    struct internevo *self = emit->state;
+    for (int t = 0; t < emit->model->n_tensors; t++)
         if (self->segment[t] == segment)
             await_owner(self, self->owner[t]);
 }
@@ -142,22 +142,20 @@ static void send_bucket(struct internevo *self)
     self->bucket_elements = 0;
 }
 
-static void grad_begins(void *context, int tensor)
+static void grad_begins(struct emit *emit, int tensor)
 {
-    struct internevo *self = context;
-    emit_alloc_grad(
-        self->emit, tensor, self->emit->model->tensors[tensor].numel * self->emit->param_bytes, HBM_GRADIENTS);
+    emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
 }
 
-static void grad_ready(void *context, int tensor)
+static void grad_ready(struct emit *emit, int tensor)
 {
-    struct internevo *self = context;
-    const struct model_tensor *at = &self->emit->model->tensors[tensor];
-    double bytes = (double)(at->numel * self->emit->param_bytes);
-    if (!self->emit->on_first)
-        emit_stream_kernel(self->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
-            arena_printf(self->emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
-    if (self->ranks == 1 || !self->emit->on_last)
+    struct internevo *self = emit->state;
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    double bytes = (double)(at->numel * emit->param_bytes);
+    if (!emit->on_first)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
+            arena_printf(emit->arena, "%s/accumulate_grad", at->name), 2 * bytes, bytes);
+    if (self->ranks == 1 || !emit->on_last)
         return;
     if (self->bucket_elements + at->numel > self->options->reduce_bucket_size)
         send_bucket(self);
@@ -194,9 +192,9 @@ static void step(struct internevo *self)
         plan_free(builder, emit->grads[t], PLAN_NO_OP);
 }
 
-static void setup(void *context, struct emit *emit)
+static void setup(struct emit *emit)
 {
-    struct internevo *self = context;
+    struct internevo *self = emit->state;
     int n = emit->model->n_tensors;
     int owners = emit_degree(emit, 1 << AXIS_DP_SHARD);
     *self = (struct internevo){.emit = emit,
@@ -218,19 +216,19 @@ static void setup(void *context, struct emit *emit)
     broadcast_weights(self);
 }
 
-static void step_begins(void *context)
+static void step_begins(struct emit *emit)
 {
-    struct internevo *self = context;
+    struct internevo *self = emit->state;
     for (int r = 0; r < self->n_owners && !self->options->overlap_sync_param; r++)
         await_owner(self, r);
 }
 
-static void step_ends(void *context)
+static void step_ends(struct emit *emit)
 {
-    struct internevo *self = context;
+    struct internevo *self = emit->state;
     send_bucket(self);
     step(self);
-    emit_link_steps(self->emit, plan_last_op(&self->emit->builder, STREAM_COMPUTE));
+    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
 }
 
 static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)

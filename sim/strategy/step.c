@@ -95,17 +95,11 @@ bool emit_opens_layer(const struct emit *emit, int segment)
     return segment == 0 || emit->segments.at[segment].layer != 0;
 }
 
-static void call(const struct emit *emit, void (*hook)(void *))
-{
-    if (hook)
-        hook(emit->state);
-}
-
-static void call_for(const struct emit *emit, void (*hook)(void *, int), int segment)
-{
-    if (hook)
-        hook(emit->state, segment);
-}
+#define CALL(hook, ...)                                                                                                \
+    do {                                                                                                               \
+        if (emit->hooks->hook)                                                                                         \
+            emit->hooks->hook(__VA_ARGS__);                                                                            \
+    } while (0)
 
 /* The last micro-batch may have fewer sequences (train_options.device_batch), hence smaller segments, and other kernels
  * where those depend on the number of tokens: which products take FP8 does (model/tape.h). */
@@ -122,28 +116,41 @@ static void micro_batch_begins(struct emit *emit)
 
 static void forward(struct emit *emit)
 {
-    const struct data_parallel *hooks = emit->hooks;
     micro_batch_begins(emit);
-    call(emit, hooks->forward_begins);
+    CALL(forward_begins, emit);
     emit->builder.phase = PHASE_FORWARD;
     for (int s = 0; s < emit->segments.n; s++) {
-        call_for(emit, hooks->before_forward, s);
+        CALL(before_forward, emit, s);
         emit_forward(emit, s);
-        call_for(emit, hooks->after_forward, s);
+        CALL(after_forward, emit, s);
     }
 }
 
 static void backward(struct emit *emit)
 {
-    const struct data_parallel *hooks = emit->hooks;
     emit->builder.phase = PHASE_BACKWARD;
     for (int s = emit->segments.n - 1; s >= 0; s--) {
-        call_for(emit, hooks->before_backward, s);
+        CALL(before_backward, emit, s);
         emit_backward(emit, s);
-        call_for(emit, hooks->after_backward, s);
+        CALL(after_backward, emit, s);
     }
     emit_drop_outputs(emit);
-    call(emit, hooks->backward_ends);
+    CALL(backward_ends, emit);
+}
+
+static void run(struct emit *emit)
+{
+    emit->hooks->setup(emit);
+    plan_host(&emit->builder, "step", emit->options->host.step_s);
+    CALL(step_begins, emit);
+    struct cell *cells = ARENA_ARRAY(emit->arena, struct cell, 2 * emit->micro_batches);
+    int n = schedule_one_stage(cells, emit->micro_batches);
+    for (int i = 0; i < n; i++) {
+        emit->on_first = cells[i].micro_batch == 0;
+        emit->on_last = cells[i].micro_batch + 1 == emit->micro_batches;
+        (cells[i].kind == CELL_FORWARD ? forward : backward)(emit);
+    }
+    CALL(step_ends, emit);
 }
 
 void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
@@ -167,16 +174,6 @@ void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
         .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP};
     step_begins(&emit, plan, job);
-    hooks->setup(emit.state, &emit);
-    plan_host(&emit.builder, "step", options->host.step_s);
-    call(&emit, hooks->step_begins);
-    struct cell *cells = ARENA_ARRAY(arena, struct cell, 2 * emit.micro_batches);
-    int n = schedule_one_stage(cells, emit.micro_batches);
-    for (int i = 0; i < n; i++) {
-        emit.on_first = cells[i].micro_batch == 0;
-        emit.on_last = cells[i].micro_batch + 1 == emit.micro_batches;
-        (cells[i].kind == CELL_FORWARD ? forward : backward)(&emit);
-    }
-    call(&emit, hooks->step_ends);
+    run(&emit);
     step_ends(&emit);
 }

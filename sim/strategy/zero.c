@@ -127,10 +127,10 @@ static void send_bucket(struct zero *zero)
     zero->bucket_elements = 0;
 }
 
-static void grad_begins(void *self, int tensor)
+static void grad_begins(struct emit *emit, int tensor)
 {
-    struct zero *zero = self;
-    emit_alloc_grad(zero->emit, tensor, zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
+    struct zero *zero = emit->state;
+    emit_alloc_grad(emit, tensor, zero_weight_bytes(zero, tensor), HBM_GRADIENTS);
 }
 
 /* contiguous_gradients: the gradient is given up for its place in the bucket. */
@@ -175,14 +175,13 @@ static bool reduces(const struct zero *zero)
     return (zero->ranks > 1 || zero->options->offload_optimizer) && (zero->options->stage > 1 || zero->emit->on_last);
 }
 
-static void grad_ready(void *self, int tensor)
+static void grad_ready(struct emit *emit, int tensor)
 {
-    struct zero *zero = self;
+    struct zero *zero = emit->state;
     double bytes = (double)zero_weight_bytes(zero, tensor);
-    if (adds_whole_gradients(zero) && !zero->emit->on_first)
-        emit_stream_kernel(zero->emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
-            arena_printf(zero->emit->arena, "%s/accumulate_grad", zero->emit->model->tensors[tensor].name), 2 * bytes,
-            bytes);
+    if (adds_whole_gradients(zero) && !emit->on_first)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE,
+            arena_printf(emit->arena, "%s/accumulate_grad", emit->model->tensors[tensor].name), 2 * bytes, bytes);
     if (reduces(zero) && has_hooks(zero))
         to_bucket(zero, tensor);
 }
@@ -302,9 +301,9 @@ static void setup_memory(struct zero *zero)
     plan_keep(builder, "ipg_buckets", buffers * zero->options->reduce_bucket_size * emit->param_bytes, HBM_BUFFERS);
 }
 
-static void setup(void *self, struct emit *emit)
+static void setup(struct emit *emit)
 {
-    struct zero *zero = self;
+    struct zero *zero = emit->state;
     const struct zero_options *options = &emit->options->zero;
     *zero = (struct zero){.emit = emit,
         .options = options,
@@ -318,29 +317,28 @@ static void setup(void *self, struct emit *emit)
 }
 
 /* Weights of the step before: gathered (stages 1 and 2), or at least written (stage 3). */
-static void step_begins(void *self)
+static void step_begins(struct emit *emit)
 {
-    struct zero *zero = self;
+    struct zero *zero = emit->state;
     if (zero->ranks > 1)
-        plan_stream_wait(
-            &zero->emit->builder, zero->options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
+        plan_stream_wait(&emit->builder, zero->options->stage == 3 ? STREAM_COMM : STREAM_COMPUTE, EMIT_LAST_STEP);
 }
 
-static void forward_begins(void *self)
+static void forward_begins(struct emit *emit)
 {
-    struct zero *zero = self;
+    struct zero *zero = emit->state;
     if (reduces(zero) && !zero->options->offload_optimizer && zero->owned_grads == PLAN_NO_OP)
-        zero->owned_grads = plan_alloc(&zero->emit->builder, STREAM_COMPUTE, "owned_grads",
-            zero->owned * zero->emit->param_bytes, HBM_GRADIENTS); /* what the reductions leave, kept to the step */
+        zero->owned_grads = plan_alloc(&emit->builder, STREAM_COMPUTE, "owned_grads", zero->owned * emit->param_bytes,
+            HBM_GRADIENTS); /* what the reductions leave, kept to the step */
     if (zero->options->stage == 3)
         zero_trace_uses(zero);
 }
 
-static void backward_ends(void *self)
+static void backward_ends(struct emit *emit)
 {
-    struct zero *zero = self;
-    for (int t = 0; t < zero->emit->model->n_tensors && reduces(zero) && !has_hooks(zero); t++)
-        if (!zero->emit->model->tensors[t].frozen)
+    struct zero *zero = emit->state;
+    for (int t = 0; t < emit->model->n_tensors && reduces(zero) && !has_hooks(zero); t++)
+        if (!emit->model->tensors[t].frozen)
             to_bucket(zero, t);
     send_bucket(zero);
     /* independent_gradient_partition_epilogue */
@@ -349,10 +347,9 @@ static void backward_ends(void *self)
     add_owned_gradients(zero);
 }
 
-static void step_ends(void *self)
+static void step_ends(struct emit *emit)
 {
-    struct zero *zero = self;
-    struct emit *emit = zero->emit;
+    struct zero *zero = emit->state;
     struct plan_builder *builder = &emit->builder;
     if (zero->options->offload_optimizer)
         offloaded_step(zero);

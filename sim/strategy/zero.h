@@ -56,8 +56,8 @@ void zero_keep_ongoing(struct zero *zero, struct ongoing *ongoing, const char *n
 
 /* Stage 3: weights come and go with their use, of which the order in a micro-batch is laid down before. */
 void zero_trace_uses(struct zero *zero);
-void zero_param_needed(void *self, int tensor);
-void zero_param_used(void *self, int tensor);
+void zero_param_needed(struct emit *emit, int tensor);
+void zero_param_used(struct emit *emit, int tensor);
 /* After the step: the parameters that every rank keeps whole. */
 void zero_gather_whole(struct zero *zero);
 

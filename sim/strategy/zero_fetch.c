@@ -111,9 +111,9 @@ void zero_keep_ongoing(struct zero *zero, struct ongoing *ongoing, const char *n
     *oldest = op;
 }
 
-void zero_param_needed(void *self, int tensor)
+void zero_param_needed(struct emit *emit, int tensor)
 {
-    struct zero *zero = self;
+    struct zero *zero = emit->state;
     struct gathered *weight = &zero->weights[tensor];
     if (zero_persists(zero, tensor))
         return;
@@ -121,7 +121,7 @@ void zero_param_needed(void *self, int tensor)
         gather(zero, &tensor, 1);
     if (weight->ready_op != PLAN_NO_OP && !zero_blocks(zero))
         zero_keep_ongoing(zero, &zero->fetches, "ongoing_fetch_events", weight->ready_op);
-    plan_stream_wait(&zero->emit->builder, STREAM_COMPUTE, weight->ready_op);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, weight->ready_op);
     weight->ready_op = PLAN_NO_OP;
     prefetch(zero);
 }
@@ -138,13 +138,13 @@ static int64_t reuse_distance(const struct zero *zero, int tensor)
     return INT64_MAX;
 }
 
-void zero_param_used(void *self, int tensor)
+void zero_param_used(struct emit *emit, int tensor)
 {
-    struct zero *zero = self;
+    struct zero *zero = emit->state;
     struct gathered *weight = &zero->weights[tensor];
     if (weight->buffer != PLAN_NO_OP && reuse_distance(zero, tensor) > zero->options->stage3_max_reuse_distance) {
-        emit_free(zero->emit, &weight->buffer, plan_last_op(&zero->emit->builder, STREAM_COMPUTE));
-        zero->live -= zero->emit->model->tensors[tensor].numel;
+        emit_free(emit, &weight->buffer, plan_last_op(&emit->builder, STREAM_COMPUTE));
+        zero->live -= emit->model->tensors[tensor].numel;
     }
     zero->at++;
 }

@@ -18,14 +18,13 @@
 /* ---- the file ---- */
 
 struct toy {
-    struct emit *emit;
     struct optimizer_tensor *tensors; /* what the optimizer steps on */
 };
 
-static void setup(void *self, struct emit *emit)
+static void setup(struct emit *emit)
 {
-    struct toy *toy = self;
-    *toy = (struct toy){emit, ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors)};
+    struct toy *toy = emit->state;
+    toy->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++) {
         const struct model_tensor *tensor = &emit->model->tensors[t];
         plan_keep(&emit->builder, tensor->name, emit_kept_bytes(emit, tensor), HBM_PARAMETERS);
@@ -33,16 +32,14 @@ static void setup(void *self, struct emit *emit)
     }
 }
 
-static void grad_begins(void *self, int tensor)
+static void grad_begins(struct emit *emit, int tensor)
 {
-    struct emit *emit = ((struct toy *)self)->emit;
     emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->master_bytes, HBM_GRADIENTS);
 }
 
-static void step_ends(void *self)
+static void step_ends(struct emit *emit)
 {
-    struct toy *toy = self;
-    struct emit *emit = toy->emit;
+    struct toy *toy = emit->state;
     struct plan_builder *builder = &emit->builder;
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     plan_stream_wait(builder, STREAM_COMPUTE,
