@@ -223,8 +223,6 @@ static void step_ends(struct emit *emit)
     finish_backward(ddp);
     emit_first_state(emit, ddp->tensors, ddp->n_tensors);
     emit_optimizer(emit, ddp->tensors, ddp->n_tensors);
-    for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
-        plan_free(&emit->builder, emit->grads[t], PLAN_NO_OP);
     vec_free(&ddp->buckets);
     vec_free(&ddp->sent);
 }

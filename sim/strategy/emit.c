@@ -63,8 +63,10 @@ int emit_degree(const struct emit *emit, unsigned axes)
     return mesh_group(&emit->builder.plan->mesh, axes).size;
 }
 
-plan_wait emit_collective(struct emit *emit, int queue, const char *name, enum coll_kind kind, double bytes, int group)
+plan_wait emit_collective(
+    struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group)
 {
+    plan_stream_wait(&emit->builder, queue, after);
     return plan_collective(&emit->builder, queue, name, kind, bytes, group, emit->options->host.collective_issue_s);
 }
 
@@ -128,9 +130,8 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
         plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s);
         break;
     case MODEL_COMM:
-        plan_stream_wait(builder, emit->comm_queue, plan_last_op(builder, STREAM_COMPUTE));
-        emit->comm = emit_collective(
-            emit, emit->comm_queue, name, op->comm.kind, op->comm.bytes, emit_group(emit, "world", op->comm.axes));
+        emit->comm = emit_collective(emit, emit->comm_queue, plan_last_op(builder, STREAM_COMPUTE), name, op->comm.kind,
+            op->comm.bytes, emit_group(emit, "world", op->comm.axes));
         break;
     case MODEL_WAIT:
         plan_stream_wait(builder, STREAM_COMPUTE, emit->comm);

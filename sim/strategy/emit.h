@@ -71,7 +71,7 @@ struct emit {
     int comm_queue;           /* for those: STREAM_COMM, unless the strategy sets another */
     struct index names;       /* of what emit_name made */
     VEC(struct emit_name) made;
-    int *grads;  /* by tensor: buffer of its gradient or PLAN_NO_OP; the strategy's */
+    int *grads;  /* by tensor: buffer of its gradient, or PLAN_NO_OP; what is left is freed after step_ends */
     int *caches; /* by segment: past_key_values, see train_options.use_cache */
     int *blocks; /* by segment: blocks up to this one */
     int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others */
@@ -100,8 +100,9 @@ void emit_backward(struct emit *emit, int segment);
 int emit_group(struct emit *emit, const char *name, unsigned axes);
 int emit_degree(const struct emit *emit, unsigned axes);
 
-/* plan_collective() at the host's price. */
-plan_wait emit_collective(struct emit *emit, int queue, const char *name, enum coll_kind kind, double bytes, int group);
+/* A collective that begins when `after` is done, at the host's price for one. */
+plan_wait emit_collective(
+    struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group);
 /* plan_free(), after which *buffer is PLAN_NO_OP. */
 void emit_free(struct emit *emit, int *buffer, plan_wait last_use);
 

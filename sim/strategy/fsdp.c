@@ -107,9 +107,8 @@ static void unshard(struct fsdp *fsdp, struct shard_unit *unit)
     }
     int64_t bytes = unit->used_shard * unit->ranks;
     unit->gathered = alloc_unsharded(fsdp, unit, "unsharded_flat_param", bytes);
-    plan_stream_wait(builder, STREAM_COMM, unit->ready_op);
-    unit->ready_op = emit_collective(fsdp->emit, STREAM_COMM, emit_name(fsdp->emit, unit->layer, "all_gather"),
-        COLL_ALL_GATHER, (double)bytes, unit->group);
+    unit->ready_op = emit_collective(fsdp->emit, STREAM_COMM, unit->ready_op,
+        emit_name(fsdp->emit, unit->layer, "all_gather"), COLL_ALL_GATHER, (double)bytes, unit->group);
     plan_free(builder, shard, unit->ready_op);
 }
 

@@ -53,8 +53,7 @@ void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit)
 static plan_wait scatter(struct fsdp *fsdp, const struct shard_unit *unit, plan_wait ready)
 {
     bool shards = fsdp_shards(unit);
-    plan_stream_wait(&fsdp->emit->builder, STREAM_COMM, ready);
-    plan_wait op = emit_collective(fsdp->emit, STREAM_COMM,
+    plan_wait op = emit_collective(fsdp->emit, STREAM_COMM, ready,
         emit_name(fsdp->emit, unit->layer, shards ? "reduce_scatter" : "all_reduce"),
         shards ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, (double)(unit->padded * fsdp->reduce_bytes),
         shards ? unit->group : unit->replicate_group);
@@ -67,9 +66,8 @@ static plan_wait reduce_replicas(struct fsdp *fsdp, const struct shard_unit *uni
     struct emit *emit = fsdp->emit;
     if (unit->replicas == 1 || !fsdp_shards(unit))
         return scattered;
-    plan_stream_wait(&emit->builder, STREAM_REPLICATE, scattered);
-    return emit_collective(emit, STREAM_REPLICATE, emit_name(emit, unit->layer, "all_reduce"), COLL_ALL_REDUCE,
-        (double)(unit->shard * fsdp->reduce_bytes), unit->replicate_group);
+    return emit_collective(emit, STREAM_REPLICATE, scattered, emit_name(emit, unit->layer, "all_reduce"),
+        COLL_ALL_REDUCE, (double)(unit->shard * fsdp->reduce_bytes), unit->replicate_group);
 }
 
 static int alloc_reduced(struct fsdp *fsdp, const struct shard_unit *unit)

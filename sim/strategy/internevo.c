@@ -99,8 +99,9 @@ static void broadcast_weights(struct internevo *self)
     if (self->ranks > 1)
         plan_stream_wait(builder, STREAM_COMM, EMIT_LAST_STEP);
     for (int r = 0; r < self->n_owners; r++)
-        self->arrivals[r] = emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "weights.%d/broadcast", r),
-            COLL_BROADCAST, (double)(self->owned[r] * emit->param_bytes), self->zero1);
+        self->arrivals[r] =
+            emit_collective(emit, STREAM_COMM, PLAN_NO_OP, arena_printf(emit->arena, "weights.%d/broadcast", r),
+                COLL_BROADCAST, (double)(self->owned[r] * emit->param_bytes), self->zero1);
 }
 
 static void await_owner(struct internevo *self, int rank)
@@ -130,10 +131,9 @@ static void send_bucket(struct internevo *self)
     int flat = plan_alloc(builder, STREAM_POST, "bucket/flat", self->bucket_elements * emit->param_bytes, HBM_BUFFERS);
     plan_stream_wait(builder, STREAM_POST, plan_last_op(builder, STREAM_COMPUTE));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/flatten", bytes, bytes);
-    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_POST));
     plan_stream_wait(builder, STREAM_POST,
-        emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++),
-            COLL_ALL_REDUCE, bytes, self->world));
+        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_POST),
+            arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets++), COLL_ALL_REDUCE, bytes, self->world));
     emit_stream_kernel(emit, STREAM_POST, KERNEL_COPY, "bucket/unflatten_and_copy", bytes, bytes);
     self->reduced = plan_last_op(builder, STREAM_POST);
     plan_free(builder, flat, PLAN_NO_OP);
@@ -164,32 +164,23 @@ static void grad_ready(struct emit *emit, int tensor)
 
 /* ---- the step ---- */
 
-static void setup_memory(struct internevo *self)
-{
-    struct emit *emit = self->emit;
-    struct optimizer_tensor part = {self->largest, 1};
-    plan_keep(&emit->builder, "weights", emit->model->params * emit->param_bytes, HBM_PARAMETERS);
-    plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, part), HBM_OPTIMIZER);
-}
-
 /* The norm of the gradients, which the host reads to clip by it; then each rank steps on what it owns. */
-static void step(struct internevo *self)
+static void step_ends(struct emit *emit)
 {
-    struct emit *emit = self->emit;
+    struct internevo *self = emit->state;
     struct plan_builder *builder = &emit->builder;
     struct optimizer_tensor part = {self->largest, 1};
+    send_bucket(self);
     builder->phase = PHASE_OPTIMIZER;
     plan_stream_wait(builder, STREAM_COMPUTE, self->reduced);
     emit_stream_kernel(
         emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm", (double)(self->largest * emit->param_bytes), 0);
     plan_wait norm = plan_last_op(builder, STREAM_COMPUTE);
-    plan_stream_wait(builder, STREAM_COMM, norm);
     plan_wait sum =
-        emit_collective(emit, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float), self->zero1);
+        emit_collective(emit, STREAM_COMM, norm, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(float), self->zero1);
     plan_host_wait(builder, "grad_norm.item", sum == PLAN_NO_OP ? norm : sum, 0);
     emit_optimizer(emit, &part, 1);
-    for (int t = 0; t < emit->model->n_tensors; t++)
-        plan_free(builder, emit->grads[t], PLAN_NO_OP);
+    emit_link_steps(emit, plan_last_op(builder, STREAM_COMPUTE));
 }
 
 static void setup(struct emit *emit)
@@ -212,7 +203,9 @@ static void setup(struct emit *emit)
         share_in_order(self, owners);
     else
         share_by_size(self, owners);
-    setup_memory(self);
+    struct optimizer_tensor part = {self->largest, 1};
+    plan_keep(&emit->builder, "weights", emit->model->params * emit->param_bytes, HBM_PARAMETERS);
+    plan_keep(&emit->builder, "optimizer_state", emit_state_bytes(emit, part), HBM_OPTIMIZER);
     broadcast_weights(self);
 }
 
@@ -221,14 +214,6 @@ static void step_begins(struct emit *emit)
     struct internevo *self = emit->state;
     for (int r = 0; r < self->n_owners && !self->options->overlap_sync_param; r++)
         await_owner(self, r);
-}
-
-static void step_ends(struct emit *emit)
-{
-    struct internevo *self = emit->state;
-    send_bucket(self);
-    step(self);
-    emit_link_steps(emit, plan_last_op(&emit->builder, STREAM_COMPUTE));
 }
 
 static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)

@@ -263,10 +263,9 @@ static void clip_grad_norm(struct emit *emit, const struct optimizer_tensor *ten
                                scale = {.passes = {{"clip_grad_norm_/mul_", 1, 1, 1, ANY_SHAPE, false}}};
     emit_together(emit, &norm, tensors, n);
     if (emit->norm_group != PLAN_NO_OP) {
-        plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
         plan_stream_wait(builder, STREAM_COMPUTE,
-            emit_collective(
-                emit, STREAM_COMM, "clip_grad_norm_/all_reduce", COLL_ALL_REDUCE, FLOAT_BYTES, emit->norm_group));
+            emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "clip_grad_norm_/all_reduce",
+                COLL_ALL_REDUCE, FLOAT_BYTES, emit->norm_group));
     }
     emit_together(emit, &scale, tensors, n);
 }

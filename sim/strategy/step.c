@@ -151,6 +151,8 @@ static void run(struct emit *emit)
         (cells[i].kind == CELL_FORWARD ? forward : backward)(emit);
     }
     CALL(step_ends, emit);
+    for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
+        emit_free(emit, &emit->grads[t], PLAN_NO_OP);
 }
 
 void emit_step(struct plan *plan, const struct job *job, struct arena *arena)

@@ -82,8 +82,8 @@ static plan_wait reduce(struct zero *zero, int64_t elements, int n)
         joined = sharded ? cut_gradients(zero, elements, n) : divide_bucket(zero, elements);
     const char *name =
         arena_printf(emit->arena, all ? "bucket.%d/all_reduce" : "bucket.%d/reduce_scatter", zero->buckets++);
-    plan_wait op =
-        emit_collective(emit, STREAM_COMM, name, all ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER, bytes, zero->group);
+    plan_wait op = emit_collective(
+        emit, STREAM_COMM, PLAN_NO_OP, name, all ? COLL_ALL_REDUCE : COLL_REDUCE_SCATTER, bytes, zero->group);
     if (op != PLAN_NO_OP && !sharded) {
         plan_stream_wait(builder, STREAM_POST, op);
         emit_stream_kernel(
@@ -206,8 +206,8 @@ static void gather_weights(struct zero *zero)
     plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     for (int64_t left = emit->model->trained, n = 0; left > 0; left -= zero->options->allgather_bucket_size, n++) {
         int64_t elements = left < zero->options->allgather_bucket_size ? left : zero->options->allgather_bucket_size;
-        emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "weights.%d/all_gather", (int)n), COLL_ALL_GATHER,
-            (double)(elements * emit->param_bytes), zero->group);
+        emit_collective(emit, STREAM_COMM, PLAN_NO_OP, arena_printf(emit->arena, "weights.%d/all_gather", (int)n),
+            COLL_ALL_GATHER, (double)(elements * emit->param_bytes), zero->group);
     }
 }
 
@@ -237,9 +237,8 @@ static void grad_norm(struct zero *zero)
             emit, STREAM_COMPUTE, KERNEL_COPY, "grad_norm/double", numel * (double)emit->param_bytes, wide);
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", wide, 0);
     }
-    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    plan_wait op =
-        emit_collective(emit, STREAM_COMM, "grad_norm/all_reduce", COLL_ALL_REDUCE, sizeof(double), zero->group);
+    plan_wait op = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "grad_norm/all_reduce",
+        COLL_ALL_REDUCE, sizeof(double), zero->group);
     plan_host_wait(builder, "grad_norm/item", op != PLAN_NO_OP ? op : plan_last_op(builder, STREAM_COMPUTE), 0);
 }
 
@@ -360,7 +359,7 @@ static void step_ends(struct emit *emit)
     else if (zero->ranks > 1)
         zero_gather_whole(zero);
     for (int t = 0; t < emit->model->n_tensors; t++) {
-        plan_free(builder, emit->grads[t], PLAN_NO_OP);
+        emit_free(emit, &emit->grads[t], PLAN_NO_OP);
         plan_free(builder, zero->weights[t].buffer, plan_last_op(builder, STREAM_COMPUTE));
     }
     plan_free(builder, zero->owned_grads, PLAN_NO_OP);

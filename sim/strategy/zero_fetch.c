@@ -65,7 +65,7 @@ static void gather(struct zero *zero, const int *tensors, int n)
     if (zero_blocks(zero))
         zero_synchronize(zero);
     plan_host(&emit->builder, "fetch_sub_module", emit->options->host.unit_hook_s + views_s);
-    plan_wait op = emit_collective(emit, STREAM_COMM,
+    plan_wait op = emit_collective(emit, STREAM_COMM, PLAN_NO_OP,
         arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[tensors[0]].name), COLL_ALL_GATHER, bytes,
         zero->group);
     if (zero_blocks(zero))
@@ -184,12 +184,14 @@ void zero_gather_whole(struct zero *zero)
         bytes += (double)zero_weight_bytes(zero, t);
         n++;
         if (!zero_blocks(zero))
-            emit_collective(emit, STREAM_COMM, arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[t].name),
-                COLL_ALL_GATHER, (double)zero_weight_bytes(zero, t), zero->group);
+            emit_collective(emit, STREAM_COMM, PLAN_NO_OP,
+                arena_printf(emit->arena, "%s/all_gather", emit->model->tensors[t].name), COLL_ALL_GATHER,
+                (double)zero_weight_bytes(zero, t), zero->group);
     }
     if (!zero_blocks(zero) || n == 0)
         return;
     plan_host_wait(builder, "persistent_parameters/copy",
-        emit_collective(emit, STREAM_COMM, "persistent_parameters/all_gather", COLL_ALL_GATHER, bytes, zero->group),
+        emit_collective(
+            emit, STREAM_COMM, PLAN_NO_OP, "persistent_parameters/all_gather", COLL_ALL_GATHER, bytes, zero->group),
         zero_loop_s(zero, n, n));
 }

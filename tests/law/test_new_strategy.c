@@ -41,14 +41,11 @@ static void step_ends(struct emit *emit)
 {
     struct toy *toy = emit->state;
     struct plan_builder *builder = &emit->builder;
-    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
     plan_stream_wait(builder, STREAM_COMPUTE,
-        emit_collective(emit, STREAM_COMM, "gradients/all_reduce", COLL_ALL_REDUCE,
-            (double)(emit->model->params * emit->master_bytes), emit_group(emit, "world", AXES_DP)));
+        emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "gradients/all_reduce",
+            COLL_ALL_REDUCE, (double)(emit->model->params * emit->master_bytes), emit_group(emit, "world", AXES_DP)));
     emit_first_state(emit, toy->tensors, emit->model->n_tensors);
     emit_optimizer(emit, toy->tensors, emit->model->n_tensors);
-    for (int t = 0; t < emit->model->n_tensors; t++)
-        plan_free(builder, emit->grads[t], PLAN_NO_OP);
 }
 
 static const struct data_parallel toy_hooks = {.state_size = sizeof(struct toy),
