@@ -125,7 +125,7 @@ static void grad_ready(struct emit *emit, int tensor)
         send_bucket(ddp);
 }
 
-/* n tensors of a format, so many bytes: joined, sent, copied out. */
+/* n tensors of one format, `bytes` in all: joined, sent, copied out. */
 static void broadcast(struct ddp *ddp, const char *name, int n, int64_t bytes)
 {
     struct plan_builder *builder = &ddp->emit->builder;

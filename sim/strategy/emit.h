@@ -119,7 +119,7 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
 /* A kernel that streams; name as it is. */
 void emit_stream_kernel(
     struct emit *emit, enum plan_stream stream, enum kernel_kind kind, const char *name, double reads, double writes);
-/* "encoder.block.3/wi", made once: what is told apart by where it stands, which is a literal or the model's. */
+/* "encoder.block.3/wi", made once. what: a literal or a string of the model, compared by its address. */
 const char *emit_name(struct emit *emit, int layer, const char *what);
 
 /* What the optimizer keeps for a tensor of this rank, or for a flat shard. */
@@ -128,7 +128,7 @@ int64_t emit_state_bytes(const struct emit *emit, struct optimizer_tensor tensor
 void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors, int n);
 /* The kernels of optimizer.step() over what this rank updates; none where that happens in backward. */
 void emit_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n);
-/* The state lives in host memory, pinned: keep so many bytes there; step on the CPU, which the host thread does, at the
+/* The state lives in host memory, pinned: keep these bytes there; step on the CPU, which the host thread does, at the
  * rank's share of the node's memory bandwidth, when op (the last copy of a gradient) is done. in_one: in one pass. */
 void emit_keep_on_host(struct emit *emit, int64_t bytes);
 void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tensors, int n, bool in_one, plan_wait op);

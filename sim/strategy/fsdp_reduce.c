@@ -1,8 +1,8 @@
 /* FSDP: the way of gradients out of a unit. See fsdp.c. */
 #include "strategy/fsdp.h"
 
-/* FSDP1 divides gradients by a power of two before the sum over so many ranks, and by the rest after it, so that
- * neither overflows (DefaultState._get_gradient_predivide_factor); what is divided by one is left alone. fully_shard
+/* FSDP1 divides gradients by a power of two before the sum over the ranks, and by the rest after it, so that neither
+ * overflows (DefaultState._get_gradient_predivide_factor); what is divided by one is left alone. fully_shard
  * lets NCCL divide. */
 struct division {
     bool before, after;

@@ -3,7 +3,7 @@
  *
  * Weights and gradients are 16-bit (bf16_master), or one format throughout. Gradients are all-reduced over all ranks in
  * buckets of reduce_bucket_size elements, in the last micro-step only; each bucket is flattened, reduced and copied
- * back on a stream of its own, and the host waits for the bucket before. The optimizer's FP32 weights and moments are
+ * back on a separate stream, and the host waits for the bucket before. The optimizer's FP32 weights and moments are
  * shared out over zero1 ranks by WHOLE tensors: with overlap_sync_param in the order of the model, as many tensors to
  * each rank (n / zero1 + 1 of n, restated); else the largest first, each to the rank that has least. After the step
  * each rank broadcasts its tensors, flattened, to the others: as many collectives as ranks, or as tensors where those

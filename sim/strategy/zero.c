@@ -3,7 +3,7 @@
  *
  * Weights and gradients are 16-bit (or FP32), the optimizer works on FP32 master weights of which each rank holds 1/N.
  *   Gradients go into a contiguous bucket of reduce_bucket_size elements as they become ready; a full bucket is reduced
- * to the ranks that own its parts, or since 2023 all-reduced (stages 1 and 2, unless it is told otherwise). Stage 1
+ * to the ranks that own its parts, or since 2023 all-reduced (stages 1 and 2, unless the option is off). Stage 1
  * keeps all gradients until the last micro-step and reduces then (without overlap_comm when its backward pass is over),
  * stage 2 and 3 reduce in every one. Without overlap_comm the compute stream waits for each reduction. Step: the owned
  * gradients in FP32, the optimizer on the owned part, the new weights cast, and (stages 1 and 2) gathered in buckets of
@@ -29,7 +29,7 @@ static bool has_own_stream(const struct zero *zero)
     return zero->options->stage == 3 && !zero_blocks(zero) && zero->overlaps;
 }
 
-/* Stage 3: what becomes of n gradients, so many elements, before they are scattered. A single one that divides evenly
+/* Stage 3: what becomes of n gradients of `elements` in all before they are scattered. A single one that divides evenly
  * is cut as it lies; else the buffer that they are joined in is returned. */
 static int cut_gradients(struct zero *zero, int64_t elements, int n)
 {
@@ -49,7 +49,7 @@ static int cut_gradients(struct zero *zero, int64_t elements, int n)
     return joined;
 }
 
-/* Stages 1 and 2, average_tensor: the bucket is divided, on a stream of its own with overlap_comm, and its parts are
+/* Stages 1 and 2, average_tensor: the bucket is divided, on a separate stream with overlap_comm, and its parts are
  * joined by the rank that owns them, or all of them (use_multi_rank_bucket_allreduce), which is one part: another
  * buffer is made either way. With overlap_comm the compute stream waits for the bucket before, whose place the next one
  * takes.
@@ -70,7 +70,7 @@ static int divide_bucket(struct zero *zero, int64_t elements)
     return joined;
 }
 
-/* n tensors of the bucket, so many elements. What comes of it is copied to where the rank's part lies. */
+/* n tensors of the bucket, `elements` in all. What comes of it is copied to where the rank's part lies. */
 static plan_wait reduce(struct zero *zero, int64_t elements, int n)
 {
     struct emit *emit = zero->emit;

@@ -45,7 +45,7 @@ int64_t zero_weight_bytes(const struct zero *zero, int tensor);
 
 /* Stage 3 as before DeepSpeed 0.6. */
 bool zero_blocks(const struct zero *zero);
-/* Python's loops over the ranks: so many views, and copies that c10d makes of them. */
+/* Python's loops over the ranks: for each, this number of views, and of copies that c10d makes of them. */
 double zero_loop_s(const struct zero *zero, double views, double copies);
 /* The list of a collective and the flat tensor that NCCL wants, one copied into the other when after is done. */
 plan_wait zero_copy_list(struct zero *zero, enum plan_stream stream, double bytes, plan_wait after);
