@@ -41,58 +41,41 @@ struct recipe {
     struct pass passes[MAX_PASSES];
 };
 
+#define EACH(name, reads, writes, ops)                                                                                 \
+    {                                                                                                                  \
+        name, reads, writes, ops, ANY_SHAPE, false                                                                     \
+    }
 #define ADAM_PASSES                                                                                                    \
-    {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false},                          \
-        {"exp_avg_sq.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg_sq.addcmul_", 2, 1, 3, ANY_SHAPE, false},            \
-        {"sqrt", 1, 1, 1, ANY_SHAPE, false}, {"div_", 1, 1, 1, ANY_SHAPE, false},                                      \
-        {"add_eps_", 1, 1, 1, ANY_SHAPE, false},                                                                       \
-    {                                                                                                                  \
-        "param.addcdiv_", 3, 1, 3, ANY_SHAPE, false                                                                    \
-    }
-#define SGD_DECAY                                                                                                      \
-    {                                                                                                                  \
-        "grad.add", 2, 1, 2, ANY_SHAPE, false                                                                          \
-    }
-#define SGD_PASSES                                                                                                     \
-    {                                                                                                                  \
-        "param.add_", 2, 1, 2, ANY_SHAPE, false                                                                        \
-    }
-#define SGD_MOMENTUM_PASSES                                                                                            \
-    {"momentum.mul_", 1, 1, 1, ANY_SHAPE, false}, {"momentum.add_", 2, 1, 1, ANY_SHAPE, false}, SGD_PASSES
+    EACH("exp_avg.mul_", 1, 1, 1), EACH("exp_avg.add_", 2, 1, 2), EACH("exp_avg_sq.mul_", 1, 1, 1),                    \
+        EACH("exp_avg_sq.addcmul_", 2, 1, 3), EACH("sqrt", 1, 1, 1), EACH("div_", 1, 1, 1), EACH("add_eps_", 1, 1, 1), \
+        EACH("param.addcdiv_", 3, 1, 3)
+#define SGD_DECAY EACH("grad.add", 2, 1, 2)
+#define SGD_PASSES EACH("param.add_", 2, 1, 2)
+#define SGD_MOMENTUM_PASSES EACH("momentum.mul_", 1, 1, 1), EACH("momentum.add_", 2, 1, 1), SGD_PASSES
 #define ADAFACTOR_UPDATE                                                                                               \
-    {"grad.square", 1, 1, 1, ANY_SHAPE, false}, {"grad.square.add_eps", 1, 1, 1, ANY_SHAPE, false},                    \
-        {"row.mean", 1, 0, 1, MATRIX, false}, {"col.mean", 1, 0, 1, MATRIX, false},                                    \
-        {"rows_by_columns", 0, 1, 1, MATRIX, false}, {"exp_avg_sq.mul_", 1, 1, 1, VECTOR, false},                      \
-        {"exp_avg_sq.add_", 2, 1, 2, VECTOR, false}, {"rsqrt", 1, 1, 1, VECTOR, false},                                \
-        {"mul_grad_", 2, 1, 1, ANY_SHAPE, false}, {"update.rms", 1, 0, 2, ANY_SHAPE, false},                           \
-        {"update.div_", 1, 1, 1, ANY_SHAPE, false},                                                                    \
-    {                                                                                                                  \
-        "update.mul_lr_", 1, 1, 1, ANY_SHAPE, false                                                                    \
-    }
-#define ADAFACTOR_APPLY                                                                                                \
-    {"param.rms", 1, 0, 2, ANY_SHAPE, false}, {"update.neg", 1, 1, 1, ANY_SHAPE, false},                               \
-    {                                                                                                                  \
-        "param.add_", 2, 1, 1, ANY_SHAPE, false                                                                        \
-    }
+    EACH("grad.square", 1, 1, 1), EACH("grad.square.add_eps", 1, 1, 1), {"row.mean", 1, 0, 1, MATRIX, false},          \
+        {"col.mean", 1, 0, 1, MATRIX, false}, {"rows_by_columns", 0, 1, 1, MATRIX, false},                             \
+        {"exp_avg_sq.mul_", 1, 1, 1, VECTOR, false}, {"exp_avg_sq.add_", 2, 1, 2, VECTOR, false},                      \
+        {"rsqrt", 1, 1, 1, VECTOR, false}, EACH("mul_grad_", 2, 1, 1), EACH("update.rms", 1, 0, 2),                    \
+        EACH("update.div_", 1, 1, 1), EACH("update.mul_lr_", 1, 1, 1)
+#define ADAFACTOR_APPLY EACH("param.rms", 1, 0, 2), EACH("update.neg", 1, 1, 1), EACH("param.add_", 2, 1, 1)
 
 static const struct recipe recipes[OPTIMIZER_COUNT] = {
-    [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, ADAM_PASSES}},
+    [OPTIMIZER_ADAMW] = {2, 1, 2, "fused_adamw", {EACH("param.mul_", 1, 1, 1), ADAM_PASSES}},
     [OPTIMIZER_ADAM] = {2, 1, 2, "fused_adam", {ADAM_PASSES}},
     [OPTIMIZER_SGD] = {0, 0, 0, "fused_sgd", {SGD_PASSES}},
     [OPTIMIZER_SGD_MOMENTUM] = {1, 0, 0, "fused_sgd_momentum", {SGD_MOMENTUM_PASSES}},
     [OPTIMIZER_LION] = {1, 0, 2, NULL,
-        {{"param.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.clone", 1, 1, 0, ANY_SHAPE, false},
-            {"update.mul_", 1, 1, 1, ANY_SHAPE, false}, {"update.add", 2, 1, 2, ANY_SHAPE, false},
-            {"update.sign_", 1, 1, 1, ANY_SHAPE, false}, {"param.add_", 2, 1, 2, ANY_SHAPE, false},
-            {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false}}},
+        {EACH("param.mul_", 1, 1, 1), EACH("exp_avg.clone", 1, 1, 0), EACH("update.mul_", 1, 1, 1),
+            EACH("update.add", 2, 1, 2), EACH("update.sign_", 1, 1, 1), EACH("param.add_", 2, 1, 2),
+            EACH("exp_avg.mul_", 1, 1, 1), EACH("exp_avg.add_", 2, 1, 2)}},
     /* Adam's 13 operations, and for each moment a product with its scale, a maximum for the new one, a quotient and a
        search among 256 values. */
     [OPTIMIZER_ADAM_8BIT] = {0, 0, 0, NULL, {{"adam8bit_blockwise", 2, 1, 13 + 2 * (3 + 8), ANY_SHAPE, true}}},
     [OPTIMIZER_ADAFACTOR] = {0, 0, 2, NULL, {ADAFACTOR_UPDATE, ADAFACTOR_APPLY}},
     [OPTIMIZER_ADAFACTOR_MOMENTUM] = {0, 0, 2, NULL,
-        {ADAFACTOR_UPDATE, {"exp_avg.mul_", 1, 1, 1, ANY_SHAPE, false}, {"exp_avg.add_", 2, 1, 2, ANY_SHAPE, false},
-            ADAFACTOR_APPLY}},
-    [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {{"lomo.add_", 2, 1, 2, ANY_SHAPE, false}}},
+        {ADAFACTOR_UPDATE, EACH("exp_avg.mul_", 1, 1, 1), EACH("exp_avg.add_", 2, 1, 2), ADAFACTOR_APPLY}},
+    [OPTIMIZER_LOMO] = {0, 0, 0, NULL, {EACH("lomo.add_", 2, 1, 2)}},
 };
 
 /* weight_decay: grad = grad.add(param, alpha=weight_decay), a new tensor. */
