@@ -210,9 +210,10 @@ static void print_command(const struct print *print, int index)
     fprintf(out, "\nthe first: flopcast run %s", shell_word(command->file, arena));
     for (int i = 0; i < command->overrides.n; i++) {
         const struct scenario_override *given = &command->overrides.at[i];
-        bool is_set = tune_sets(&settings, given->key);
+        const char *path = config_key_path(&scenario_table, given->key, arena); /* --set may have used an alias */
+        bool is_set = tune_sets(&settings, path);
         for (int k = 0; k < vary.options.n && !is_set; k++)
-            is_set = strcmp(vary.options.at[k].path, given->key) == 0;
+            is_set = strcmp(vary.options.at[k].path, path) == 0;
         if (!is_set)
             print_set(out, given->key, given->value, arena);
     }

@@ -12,6 +12,10 @@ says out "best by speed" "90 candidates: " "the first: flopcast run a.yaml --set
 cp out first
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --top 3
 cmp out first || fail "two searches differ"
+# A setting has one value in the command, also one that was given by another name.
+expect 0 "$FLOPCAST" tune a.yaml --set train.micro_batch_size=1 --set train.attention=naive --top 1
+[[ $(grep -o 'micro_batch[a-z_]*=1' out) == micro_batch=1 ]] || fail "the micro-batch twice: $(<out)"
+says out "--set train.attention=naive"
 
 # What prefetch does not change is one row, so that ten rows are ten choices.
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=fsdp --set fsdp.sharding_strategy=NO_SHARD
