@@ -108,32 +108,7 @@ void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct 
 
 const char *vary_text(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)
 {
-    const void *value = at(scenario, option->offset);
-    char number[64];
-    switch (option->field->type) {
-    case FIELD_STRING:
-    case FIELD_PATH: {
-        const char *text = *(const char *const *)value;
-        return text ? text : "";
-    }
-    case FIELD_INT:
-        return arena_printf(arena, "%" PRId64, *(const int64_t *)value);
-    case FIELD_NUMBER:
-        quantity_format(number, sizeof number, *(const double *)value, option->field->dimension);
-        return arena_strdup(arena, number);
-    case FIELD_BOOL:
-        return *(const bool *)value ? "true" : "false";
-    case FIELD_ENUM:
-        return option->field->names[*(const int *)value];
-    case FIELD_SOURCED:
-        quantity_format(number, sizeof number, ((const struct quantity *)value)->value, option->field->dimension);
-        return arena_strdup(arena, number);
-    case FIELD_SECTION:
-    case FIELD_OVERRIDES:
-    case FIELD_NODE:
-        break;
-    }
-    return "";
+    return config_value_text(option->field, at(scenario, option->offset), arena);
 }
 
 struct record_cell vary_cell(const struct vary_option *option, const struct scenario *scenario)

@@ -151,6 +151,11 @@ void config_take_given(void *into, const void *given, const struct config_table 
 /* Whether such a struct has the field at `at`; of a section: any of its fields. */
 bool config_is_given(const struct config_field *field, const void *at);
 
+/* The field that a dotted path of keys names, and where it is in structs of the table. BUG: there is none. */
+const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset);
+/* The field's value at `at` as --set takes it; "" where it has none. */
+const char *config_value_text(const struct config_field *field, const void *at, struct arena *arena);
+
 /* Copy the value of one field, which the dotted path names, between structs of the table. Strings are shared. */
 void config_copy(void *into, const void *from, const char *path, const struct config_table *table);
 

@@ -447,20 +447,25 @@ static size_t size_of(const struct config_field *field)
     BUG_IF(true, "'%s' holds several values", field->key);
 }
 
-void config_copy(void *into, const void *from, const char *path, const struct config_table *table)
+const struct config_field *config_field_at(const struct config_table *table, const char *path, size_t *offset)
 {
-    size_t at = 0;
+    *offset = 0;
     for (bool loose = false;;) {
         size_t length = strcspn(path, ".");
         struct found found = find_field(table, loose, path, length);
         BUG_IF(!found.field, "no '%s' in %s", path, table->what);
-        at += found.base + found.field->offset;
-        if (!path[length]) {
-            memcpy((char *)into + at, (const char *)from + at, size_of(found.field));
-            return;
-        }
+        *offset += found.base + found.field->offset;
+        if (!path[length])
+            return found.field;
         loose = found.loose || found.field->type == FIELD_OVERRIDES;
         table = found.field->section;
         path += length + 1;
     }
+}
+
+void config_copy(void *into, const void *from, const char *path, const struct config_table *table)
+{
+    size_t at = 0;
+    const struct config_field *field = config_field_at(table, path, &at);
+    memcpy((char *)into + at, (const char *)from + at, size_of(field));
 }

@@ -272,3 +272,32 @@ void config_write_json(
     fputc('\n', out);
     arena_release(&scratch);
 }
+
+const char *config_value_text(const struct config_field *field, const void *at, struct arena *arena)
+{
+    char number[64];
+    switch (field->type) {
+    case FIELD_STRING:
+    case FIELD_PATH: {
+        const char *text = *(const char *const *)at;
+        return text ? text : "";
+    }
+    case FIELD_INT:
+        return arena_printf(arena, "%" PRId64, *(const int64_t *)at);
+    case FIELD_NUMBER:
+        quantity_format(number, sizeof number, *(const double *)at, field->dimension);
+        return arena_strdup(arena, number);
+    case FIELD_BOOL:
+        return *(const bool *)at ? "true" : "false";
+    case FIELD_ENUM:
+        return field->names[*(const int *)at];
+    case FIELD_SOURCED:
+        quantity_format(number, sizeof number, ((const struct quantity *)at)->value, field->dimension);
+        return arena_strdup(arena, number);
+    case FIELD_SECTION:
+    case FIELD_OVERRIDES:
+    case FIELD_NODE:
+        break;
+    }
+    return "";
+}

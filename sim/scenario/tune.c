@@ -40,30 +40,15 @@ static bool is_set(const struct scenario_point *point, const char *path)
 static struct scenario_point searched(const struct scenario_point *from, const struct tune_options *options)
 {
     struct scenario_point point = *from;
-    struct strategy_options *strategy = &point.options.strategy, plain = strategy_default_options();
-    bool set[SEARCH_COUNT];
+    struct scenario plain = scenario_default();
+    plain.strategy.train.micro_batch = 1;
     for (int i = 0; i < SEARCH_COUNT; i++)
-        set[i] = is_set(from, searched_paths[i]);
-    if (!set[SEARCH_STRATEGY]) { /* InternEvo is not searched */
-        strategy->kind = STRATEGY_FSDP;
-        strategy->internevo = plain.internevo;
-    }
-    if (!set[SEARCH_SHARDING])
-        strategy->fsdp.sharding_strategy = FULL_SHARD;
-    if (!set[SEARCH_GROUP])
-        strategy->fsdp.sharding_group_size = 0;
-    if (!set[SEARCH_BACKWARD])
-        strategy->fsdp.backward_prefetch = plain.fsdp.backward_prefetch;
-    if (!set[SEARCH_FORWARD])
-        strategy->fsdp.forward_prefetch = plain.fsdp.forward_prefetch;
-    if (!set[SEARCH_STAGE])
-        strategy->zero.stage = plain.zero.stage;
-    if (!set[SEARCH_BATCH])
-        strategy->train.micro_batch = 1;
-    if (!set[SEARCH_CHECKPOINTING])
-        strategy->train.activation_checkpointing = CHECKPOINT_NONE;
+        if (!is_set(from, searched_paths[i]))
+            config_copy(&point.options, &plain, searched_paths[i], &scenario_table);
+    if (!is_set(from, searched_paths[SEARCH_STRATEGY])) /* InternEvo is not searched */
+        point.options.strategy.internevo = plain.strategy.internevo;
     if (options->global_batch && !is_set(from, "train.grad_accum"))
-        strategy->train.grad_accum = 1;
+        point.options.strategy.train.grad_accum = 1;
     point.published.found = false;
     return point;
 }

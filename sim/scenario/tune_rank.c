@@ -2,7 +2,6 @@
 
 #include "scenario/file.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -183,35 +182,28 @@ enum status tune_finals(
     return status;
 }
 
-static void set(struct tune_settings *settings, const char *path, const char *value)
-{
-    settings->list[settings->n++] = (struct scenario_override){path, value};
-}
-
 struct tune_settings tune_settings(const struct tune_candidate *candidate, struct arena *arena)
 {
+    static const char *const always[] = {"cluster.gpus", "train.micro_batch", "train.grad_accum",
+        "train.activation_checkpointing", "strategy", "train.device_batch", NULL};
+    static const char *const by_strategy[STRATEGY_COUNT][5] = {
+        [STRATEGY_FSDP] = {"fsdp.sharding_strategy", "fsdp.sharding_group_size", "fsdp.backward_prefetch",
+            "fsdp.forward_prefetch"},
+        [STRATEGY_DEEPSPEED] = {"deepspeed.zero_optimization.stage"},
+        [STRATEGY_INTERNEVO] = {"internevo.zero1"},
+    };
     const struct scenario *options = &candidate->point.options;
-    const struct strategy_options *strategy = &options->strategy;
-    const struct train_options *train = &strategy->train;
-    const struct fsdp_options *fsdp = &strategy->fsdp;
+    const char *const *lists[] = {always, by_strategy[options->strategy.kind]};
     struct tune_settings all = {.n = 0};
-    set(&all, "cluster.gpus", arena_printf(arena, "%" PRId64, options->cluster.gpus));
-    set(&all, "train.micro_batch", arena_printf(arena, "%" PRId64, train->micro_batch));
-    set(&all, "train.grad_accum", arena_printf(arena, "%" PRId64, train->grad_accum));
-    set(&all, "train.activation_checkpointing", checkpointing_names[train->activation_checkpointing]);
-    set(&all, "strategy", strategy_kind_names[strategy->kind]);
-    if (train->device_batch > 0)
-        set(&all, "train.device_batch", arena_printf(arena, "%" PRId64, train->device_batch));
-    if (strategy->kind == STRATEGY_DEEPSPEED)
-        set(&all, "deepspeed.zero_optimization.stage", arena_printf(arena, "%" PRId64, strategy->zero.stage));
-    if (strategy->kind == STRATEGY_INTERNEVO)
-        set(&all, "internevo.zero1", arena_printf(arena, "%" PRId64, strategy->internevo.zero1));
-    if (strategy->kind != STRATEGY_FSDP)
-        return all;
-    set(&all, "fsdp.sharding_strategy", sharding_strategy_names[fsdp->sharding_strategy]);
-    set(&all, "fsdp.sharding_group_size", arena_printf(arena, "%" PRId64, fsdp->sharding_group_size));
-    set(&all, "fsdp.backward_prefetch", backward_prefetch_names[fsdp->backward_prefetch]);
-    set(&all, "fsdp.forward_prefetch", fsdp->forward_prefetch ? "true" : "false");
+    for (int l = 0; l < 2; l++)
+        for (const char *const *path = lists[l]; *path; path++) {
+            size_t at = 0;
+            const struct config_field *field = config_field_at(&scenario_table, *path, &at);
+            const char *value = config_value_text(field, (const char *)options + at, arena);
+            bool none = strcmp(*path, "train.device_batch") == 0 && options->strategy.train.device_batch == 0;
+            if (!none)
+                all.list[all.n++] = (struct scenario_override){*path, value};
+        }
     return all;
 }
 

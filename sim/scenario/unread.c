@@ -60,20 +60,12 @@ static bool is_image(const struct scenario_point *point)
     return point->model.shape.image_size > 0 || point->options.strategy.train.memory_format == IMAGE_CONTIGUOUS;
 }
 
-static const char *value_of(const struct scenario_point *point, const char *decider)
+static const char *value_of(const struct scenario_point *point, const char *decider, struct arena *arena)
 {
-    const struct strategy_options *strategy = &point->options.strategy;
-    if (strcmp(decider, "strategy") == 0)
-        return strategy_kind_names[strategy->kind];
-    if (strcmp(decider, "fsdp.sharding_strategy") == 0)
-        return sharding_strategy_names[strategy->fsdp.sharding_strategy];
-    if (strcmp(decider, "fsdp.version") == 0)
-        return strategy->fsdp.version == 1 ? "1" : "2";
-    if (strcmp(decider, "train.optimizer") == 0)
-        return optimizer_names[strategy->train.optimizer];
-    if (strcmp(decider, "train.activation_checkpointing") == 0)
-        return checkpointing_names[strategy->train.activation_checkpointing];
-    return point->model.shape.name;
+    size_t at = 0;
+    const struct config_field *field = config_field_at(&scenario_table, decider, &at);
+    return field->type == FIELD_PATH ? point->model.shape.name
+                                     : config_value_text(field, (const char *)&point->options + at, arena);
 }
 
 /* What begins with prefix is read where `reads` says so, or where it has its default; what decides it, and what would.
@@ -132,6 +124,7 @@ static void warn_no_slow_gpu(const struct scenario_point *points, int n, struct 
 
 void warn_unread(const struct scenario_point *points, int n, struct diag *diag)
 {
+    struct arena scratch = ARENA_INIT;
     warn_no_slow_gpu(points, n, diag);
     for (int r = 0; r < N_RULES; r++) {
         const struct rule *rule = &rules[r];
@@ -148,6 +141,7 @@ void warn_unread(const struct scenario_point *points, int n, struct diag *diag)
         }
         if (given && !read)
             diag_warn(diag, given->at, "'%s' is not read where '%s' is %s; leave it out, or take %s", given->path,
-                rule->decider, value_of(&points[0], rule->decider), rule->remedy);
+                rule->decider, value_of(&points[0], rule->decider, &scratch), rule->remedy);
     }
+    arena_release(&scratch);
 }
