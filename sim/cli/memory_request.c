@@ -59,7 +59,7 @@ static const struct argp_option options[] = {
     {.name = "checkpointing",
         .key = KEY_CHECKPOINTING,
         .arg = "C",
-        .doc = "none (default), full: blocks are recomputed, or selective: but for every second matrix product and "
+        .doc = "none (default), full: blocks are recomputed, or selective: all except every second GEMM and "
                "fused attention"},
     {.name = "attention", .key = KEY_ATTENTION, .arg = "A", .doc = "naive (default) or flash"},
     {.name = "cross-entropy", .key = KEY_CROSS_ENTROPY, .arg = "L", .doc = "eager (default) or fused"},
@@ -305,7 +305,7 @@ static void adapt_to_fit(struct argp_option *all)
             all->flags &= ~OPTION_HIDDEN;
             break;
         case KEY_SEQ:
-            all->doc = "tokens of a sequence; always needed, but for images";
+            all->doc = "tokens of a sequence; always needed, except for images";
             break;
         case KEY_QLORA:
             all->doc = "with --lora: --lora-base nf4";

@@ -96,7 +96,7 @@ enum status scenario_override_parse(
 {
     *out = NULL;
     if (!*override->value)
-        return diag_input(diag, (struct source_pos){.file = name}, "no value; write one behind '='");
+        return diag_input(diag, (struct source_pos){.file = name}, "no value; write one after '='");
     enum status status = config_parse(out, name, override->value, strlen(override->value), diag);
     if (status != STATUS_OK && strchr("*&!%@`", *override->value)) /* what means something to YAML */
         diag_input(diag, (struct source_pos){.file = name},

@@ -60,7 +60,7 @@ static const struct config_field train_fields[] = {
     {TRAIN("optimizer_impl", FIELD_ENUM, optimizer_impl, "PyTorch's implementation of it"),
         .names = optimizer_impl_names},
     {TRAIN("weight_decay", FIELD_BOOL, weight_decay,
-        "SGD decays the weights, a pass of its own; AdamW and Lion always do")},
+        "SGD decays the weights in a separate pass; AdamW and Lion always do")},
     {TRAIN("activation_checkpointing", FIELD_ENUM, activation_checkpointing, "what is recomputed in backward"),
         .names = checkpointing_names},
     {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"),
@@ -144,11 +144,11 @@ static const struct config_field zero_fields[] = {
     ZERO(stage3_param_persistence_threshold, "parameters with fewer elements are never sharded"),
     {FIELD("offload_optimizer", FIELD_BOOL, struct zero_options, offload_optimizer,
         "FP32 weights and optimizer states live in host memory, where the CPU steps")},
-    ZERO(stage3_max_live_parameters, "nothing is prefetched when so many elements are gathered"),
+    ZERO(stage3_max_live_parameters, "nothing is prefetched while this number of elements is unsharded"),
     {FIELD("stage3_fetch", FIELD_ENUM, struct zero_options, stage3_fetch,
          "how stage 3 gathers: trace (DeepSpeed 0.6 and later) or blocking (before)"),
         .names = stage3_fetch_names},
-    ZERO(stage3_max_reuse_distance, "parameters needed again within so many elements are not released"),
+    ZERO(stage3_max_reuse_distance, "parameters needed again within this number of elements are not released"),
 };
 static TABLE(zero_table, "'zero_optimization'", zero_fields);
 static const struct config_field deepspeed_fields[] = {

@@ -39,7 +39,7 @@ static void sweeps(void **state)
             "x.yaml:8:23: error: 64 GPUs, but cluster 'four nodes' has 32 (4 nodes of 8); use at most that many\n"},
         {BASE, {"train.micro_batch", "[]"},
             "--set train.micro_batch:1:1: error: an empty list sweeps nothing; write [8, 16]\n"},
-        {BASE, {"train.micro_batch", ""}, "--set train.micro_batch: error: no value; write one behind '='\n"},
+        {BASE, {"train.micro_batch", ""}, "--set train.micro_batch: error: no value; write one after '='\n"},
         {BASE, {"sweep", "[8, 16]"},
             "--set sweep: error: 'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'\n"},
         {BASE, {"strategy", "FSDP"},
