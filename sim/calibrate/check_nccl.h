@@ -2,7 +2,7 @@
 #ifndef FLOPCAST_CALIBRATE_CHECK_NCCL_H
 #define FLOPCAST_CALIBRATE_CHECK_NCCL_H
 
-#include "calibrate/import_nccl.h"
+#include "import/nccl.h"
 #include "coll/coll.h"
 #include "store/store.h"
 

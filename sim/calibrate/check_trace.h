@@ -3,7 +3,7 @@
 #ifndef FLOPCAST_CALIBRATE_CHECK_TRACE_H
 #define FLOPCAST_CALIBRATE_CHECK_TRACE_H
 
-#include "calibrate/trace_sum.h"
+#include "import/trace_sum.h"
 #include "scenario/scenario.h"
 
 /* Collectives that are the same on both sides; NULL: only on the other. */

@@ -19,7 +19,7 @@
 #define FLOPCAST_CALIBRATE_FIT_LOGS_H
 
 #include "calibrate/fit_nccl.h"
-#include "calibrate/import_nccl.h"
+#include "import/nccl.h"
 
 struct logs_request {
     const char *topology; /* cluster file */

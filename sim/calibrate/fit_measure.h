@@ -20,7 +20,7 @@
 #define FLOPCAST_CALIBRATE_FIT_MEASURE_H
 
 #include "calibrate/fit_gemm.h"
-#include "calibrate/import_measure.h"
+#include "import/measure.h"
 
 struct measure_fit {
     struct hw_gpu gpu;          /* with the computed numbers in place */

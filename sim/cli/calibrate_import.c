@@ -3,7 +3,7 @@
 #include "cli/cli.h"
 #include "cli/log_options.h"
 
-#include "calibrate/import.h"
+#include "import/import.h"
 
 #include <argp.h>
 #include <string.h>

@@ -142,7 +142,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* The ranks as nccl-tests lists them; of many what a reader needs of them (calibrate/import_nccl.c). */
+/* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
 static void print_ranks(const struct collective_command *command, const struct hw *hw)
 {
     int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */

@@ -2,7 +2,7 @@
 #ifndef FLOPCAST_CLI_LOG_OPTIONS_H
 #define FLOPCAST_CLI_LOG_OPTIONS_H
 
-#include "calibrate/import_nccl.h"
+#include "import/nccl.h"
 
 #include <argp.h>
 

@@ -3,7 +3,7 @@
 #include "cli/topology.h"
 
 #include "base/files.h"
-#include "calibrate/import_topology.h"
+#include "import/topology.h"
 
 #include <argp.h>
 #include <ctype.h>

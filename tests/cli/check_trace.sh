@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # `flopcast calibrate check trace`: a real trace alone and beside a scenario; what is refused. The numbers of the trace are counted by hand
-# in tests/calibrate/test_trace.c.
+# in tests/import/test_trace.c.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
-trace=$FLOPCAST_SOURCE_DIR/tests/calibrate/data/kineto/resnet50_2xa100.json.gz
+trace=$FLOPCAST_SOURCE_DIR/tests/import/data/kineto/resnet50_2xa100.json.gz
 check=("$FLOPCAST" calibrate check trace)
 
 expect 0 "${check[@]}" "$trace"

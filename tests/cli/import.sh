@@ -3,7 +3,7 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
-data=$FLOPCAST_SOURCE_DIR/tests/calibrate/data
+data=$FLOPCAST_SOURCE_DIR/tests/import/data
 import() { "$FLOPCAST" calibrate import "$@"; }
 
 expect 0 import nccl-tests "$data/all_reduce.txt" "$data/all_gather.json" --db a.db

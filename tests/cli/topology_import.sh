@@ -3,7 +3,7 @@
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
-data=$FLOPCAST_SOURCE_DIR/tests/calibrate/data/topology
+data=$FLOPCAST_SOURCE_DIR/tests/import/data/topology
 import() { "$FLOPCAST" topology import "$@"; }
 
 # The node is a valid file: topology shows it, and a cluster of it runs.

@@ -1,9 +1,9 @@
 /* Any bytes as a trace of PyTorch's profiler. What must hold: no crash, no leak, a message for every refusal, and rows
  * that the database takes; of a trace that is summed up: steps one after the other, of which the parts are the whole.
  */
-#include "calibrate/import_kineto.h"
-#include "calibrate/trace_file.h"
-#include "calibrate/trace_sum.h"
+#include "import/kineto_collectives.h"
+#include "import/trace_file.h"
+#include "import/trace_sum.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Any bytes as a log of nccl-tests (JSON where they begin so). What must hold: no crash, no leak, a message for every
  * refusal, and rows that the database takes. */
-#include "calibrate/import_nccl.h"
+#include "import/nccl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

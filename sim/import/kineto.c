@@ -1,0 +1,280 @@
+#include "import/kineto.h"
+
+#include "import/json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { IN_ROOT, IN_EVENTS, IN_EVENT, IN_ARGS, IN_DIMS, IN_DIM, IN_TYPES, IN_DISTRIBUTED, IN_DEVICE };
+static const char *const containers[] = {"", "traceEvents", "traceEvents[]", "traceEvents[].args",
+    "traceEvents[].args.Input Dims", "traceEvents[].args.Input Dims[]", "traceEvents[].args.Input type",
+    "distributedInfo", "deviceProperties[]", NULL};
+
+enum { INPUTS = 16 };                    /* tensors of an operator whose sizes are kept */
+static const double MOST_BYTES = 0x1p53; /* beyond it a size is nonsense */
+
+struct reader {
+    struct kineto_about *about;
+    kineto_take take;
+    void *self;
+    struct input *input;
+    struct arena *arena;
+    struct diag *diag;
+    struct kineto_event event;
+    bool complete; /* ph X */
+    int64_t position;
+    double elements[INPUTS]; /* of the event's inputs; -1: no tensor */
+    int types[INPUTS];       /* their elements' bytes */
+    int n_dims, n_types;
+    double dim;    /* the product so far */
+    bool too_many; /* inputs */
+    bool has_events;
+};
+
+static const struct kineto_collective collectives[] = {
+    {"allreduce", "all_reduce", true},
+    {"all_reduce", "all_reduce", true},
+    {"allreduce_coalesced", "all_reduce", true},
+    {"_allgather_base", "all_gather", false},
+    {"_all_gather_base", "all_gather", false},
+    {"all_gather", "all_gather", false},
+    {"allgather", "all_gather", false},
+    {"all_gather_into_tensor_coalesced", "all_gather", false},
+    {"allgather_into_tensor_coalesced", "all_gather", false},
+    {"_reduce_scatter_base", "reduce_scatter", false},
+    {"reduce_scatter", "reduce_scatter", false},
+    {"reduce_scatter_tensor_coalesced", "reduce_scatter", false},
+    {"broadcast", "broadcast", true},
+    {"reduce", "reduce", true},
+    {"all_to_all", "all_to_all", false},
+    {"alltoall", "all_to_all", false},
+    {"alltoall_base", "all_to_all", false},
+    {"all_to_allv", "all_to_all", false},
+    {"gather", "gather", false},
+    {"scatter", "scatter", false},
+};
+
+const struct kineto_collective *kineto_find_collective(const char *name)
+{
+    for (size_t i = 0; i < sizeof collectives / sizeof *collectives; i++)
+        if (strcmp(name, collectives[i].torch) == 0)
+            return &collectives[i];
+    return NULL;
+}
+
+/* c10::ScalarType as arguments of collectives have it; then the C types that "Input type" has. */
+static const struct {
+    const char *name;
+    int bytes;
+} dtypes[] = {{"Float", 4}, {"BFloat16", 2}, {"Half", 2}, {"Double", 8}, {"Byte", 1}, {"Char", 1}, {"Bool", 1},
+    {"Short", 2}, {"Int", 4}, {"Long", 8}, {"Float8_e4m3fn", 1}, {"Float8_e5m2", 1}, {"Float8_e4m3fnuz", 1},
+    {"Float8_e5m2fnuz", 1}, {"ComplexFloat", 8}, {"ComplexDouble", 16}, {"float", 4}, {"c10::BFloat16", 2},
+    {"c10::Half", 2}, {"double", 8}, {"unsigned char", 1}, {"signed char", 1}, {"bool", 1}, {"short", 2},
+    {"short int", 2}, {"int", 4}, {"long", 8}, {"long int", 8}, {"c10::Float8_e4m3fn", 1}, {"c10::Float8_e5m2", 1}};
+
+int kineto_element_bytes(const char *dtype)
+{
+    for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++)
+        if (strcmp(dtype, dtypes[i].name) == 0)
+            return dtypes[i].bytes;
+    return 0;
+}
+
+int64_t kineto_message_bytes(const struct kineto_event *event)
+{
+    enum { LARGEST = 1 << 30 }; /* elements x bytes stays far from overflow */
+    int64_t elements = event->in_elements > event->out_elements ? event->in_elements : event->out_elements;
+    if (elements <= 0 || elements > (int64_t)LARGEST * LARGEST / 16)
+        return 0;
+    return elements * kineto_element_bytes(event->dtype);
+}
+
+#define COPY(room, text) snprintf(room, sizeof(room), "%s", text)
+
+static enum status wrong_number(struct reader *r, const struct json_scalar *scalar)
+{
+    return diag_input(r->diag, (struct source_pos){input_name(r->input), scalar->line, 1},
+        "'%.40s' is no number for %s", scalar->text, scalar->key);
+}
+
+/* Microseconds with up to three decimals, as Kineto writes them, to nanoseconds. */
+static enum status take_time(struct reader *r, const struct json_scalar *scalar, int64_t *out, double *us)
+{
+    /* A start and a duration of so much, 126 years, add up to less than int64_t holds as nanoseconds. */
+    static const double most_us = 4e15, ns_per_us = 1e3;
+    if (!json_number(scalar, us) || !isfinite(*us) || fabs(*us) > most_us)
+        return wrong_number(r, scalar);
+    double whole = trunc(*us);
+    *out = (int64_t)whole * 1000 + llround((*us - whole) * ns_per_us);
+    return STATUS_OK;
+}
+
+static enum kineto_category category(const char *text)
+{
+    /* As Kineto writes them now; before PyTorch 1.13 "Kernel", "Memcpy" ... */
+    static const struct {
+        const char *name;
+        enum kineto_category category;
+    } names[] = {{"kernel", KINETO_KERNEL}, {"gpu_memcpy", KINETO_MEMCPY}, {"gpu_memset", KINETO_MEMSET},
+        {"cpu_op", KINETO_CPU_OP}, {"user_annotation", KINETO_ANNOTATION},
+        {"gpu_user_annotation", KINETO_GPU_ANNOTATION}, {"cuda_runtime", KINETO_RUNTIME},
+        {"cuda_driver", KINETO_RUNTIME}, {"Memcpy", KINETO_MEMCPY}, {"Memset", KINETO_MEMSET},
+        {"Operator", KINETO_CPU_OP}, {"Runtime", KINETO_RUNTIME}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcasecmp(text, names[i].name) == 0)
+            return names[i].category;
+    return KINETO_OTHER;
+}
+
+static enum status take_event(struct reader *r, const struct json_scalar *scalar)
+{
+    struct kineto_event *event = &r->event;
+    const char *key = scalar->key;
+    double start_us;
+    if (strcmp(key, "ph") == 0)
+        r->complete = strcmp(scalar->text, "X") == 0;
+    else if (strcmp(key, "cat") == 0)
+        event->category = category(scalar->text);
+    else if (strcmp(key, "name") == 0)
+        COPY(event->name, scalar->text);
+    else if (strcmp(key, "ts") == 0)
+        return take_time(r, scalar, &event->start_ns, &start_us);
+    else if (strcmp(key, "dur") == 0)
+        return take_time(r, scalar, &event->duration_ns, &event->duration_us);
+    else if (strcmp(key, "pid") == 0 && !json_int(scalar, &event->process))
+        event->process = 0;
+    else if (strcmp(key, "tid") == 0 && !json_int(scalar, &event->thread))
+        event->thread = 0;
+    return STATUS_OK;
+}
+
+/* Events of all kinds have such keys, of any kind of value: what is no integer counts as absent. */
+static void take_args(struct kineto_event *event, const struct json_scalar *scalar)
+{
+    const struct {
+        const char *key;
+        int64_t *at;
+    } numbers[] = {{"In msg nelems", &event->in_elements}, {"Out msg nelems", &event->out_elements},
+        {"Group size", &event->ranks}, {"device", &event->device}, {"stream", &event->stream},
+        {"correlation", &event->correlation}};
+    if (strcmp(scalar->key, "Collective name") == 0)
+        COPY(event->collective, scalar->text);
+    else if (strcmp(scalar->key, "dtype") == 0)
+        COPY(event->dtype, scalar->text);
+    else if (strcmp(scalar->key, "kind") == 0)
+        COPY(event->kind, scalar->text);
+    else if (strcmp(scalar->key, "phase") == 0)
+        COPY(event->phase, scalar->text);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (strcmp(scalar->key, numbers[i].key) == 0 && !json_int(scalar, numbers[i].at))
+            *numbers[i].at = 0;
+}
+
+/* [[8, 1024], [], ...] and ["float", "Scalar", ...]: an empty list is no tensor, or one of no dimension. */
+static void take_input(struct reader *r, const struct json_scalar *scalar)
+{
+    double size;
+    if (scalar->container == IN_TYPES && r->n_types < INPUTS)
+        r->types[r->n_types++] = kineto_element_bytes(scalar->text);
+    else if (scalar->container == IN_TYPES)
+        r->too_many = true;
+    if (scalar->container == IN_DIM)
+        r->dim = (r->dim < 0 ? 1 : r->dim) * (json_number(scalar, &size) && size >= 0 ? size : (double)NAN);
+}
+
+static enum status take_scalar(void *self, const struct json_scalar *scalar)
+{
+    struct reader *r = self;
+    struct measurement_about *about = &r->about->measured;
+    if (!scalar->key) {
+        take_input(r, scalar);
+        return STATUS_OK;
+    }
+    switch (scalar->container) {
+    case IN_EVENT:
+        return take_event(r, scalar);
+    case IN_ARGS:
+        take_args(&r->event, scalar);
+        return STATUS_OK;
+    case IN_DISTRIBUTED:
+        if (strcmp(scalar->key, "nccl_version") == 0)
+            about->nccl_version = arena_strdup(r->arena, scalar->text);
+        else if (strcmp(scalar->key, "rank") == 0 && !json_int(scalar, &r->about->rank))
+            r->about->rank = -1;
+        else if (strcmp(scalar->key, "world_size") == 0 && !json_int(scalar, &r->about->world_size))
+            r->about->world_size = 0;
+        return STATUS_OK;
+    case IN_DEVICE:
+        if (strcmp(scalar->key, "name") == 0 && !about->gpu)
+            about->gpu = arena_strdup(r->arena, scalar->text);
+        return STATUS_OK;
+    default:
+        return STATUS_OK;
+    }
+}
+
+static double input_bytes(const struct reader *r)
+{
+    double bytes = 0;
+    if (r->too_many || r->n_dims != r->n_types)
+        return 0;
+    for (int i = 0; i < r->n_dims; i++) {
+        if (r->elements[i] >= 0 && r->types[i] == 0)
+            return 0; /* a tensor of a type that is not known */
+        bytes += r->elements[i] > 0 ? r->elements[i] * r->types[i] : 0;
+    }
+    return bytes < MOST_BYTES ? bytes : 0;
+}
+
+static enum status take_close(void *self, int container, int line)
+{
+    struct reader *r = self;
+    if (container == IN_EVENTS)
+        r->has_events = true;
+    if (container == IN_DIM) {
+        if (r->n_dims < INPUTS)
+            r->elements[r->n_dims++] = r->dim;
+        r->dim = -1;
+    }
+    if (container != IN_EVENT)
+        return STATUS_OK;
+    r->event.position = ++r->position;
+    r->event.line = line;
+    r->event.input_bytes = input_bytes(r);
+    enum status status = STATUS_OK;
+    if (r->complete) {
+        r->about->events++;
+        status = r->take(r->self, &r->event, r->diag);
+    }
+    r->event = (struct kineto_event){0};
+    r->complete = false;
+    r->n_dims = r->n_types = 0;
+    r->too_many = false;
+    r->dim = -1;
+    return status;
+}
+
+enum status kineto_check_kernel(const struct kineto_event *event, const char *file, struct diag *diag)
+{
+    struct source_pos at = {file, event->line, 1};
+    if (!*event->name)
+        return diag_input(diag, at, "a kernel without a name");
+    if (event->duration_us < 0)
+        return diag_input(diag, at, "a kernel of %g us", event->duration_us);
+    return STATUS_OK;
+}
+
+enum status kineto_scan(
+    struct kineto_about *out, struct input *input, kineto_take take, void *self, struct arena *arena, struct diag *diag)
+{
+    *out = (struct kineto_about){.rank = -1};
+    struct reader r = {
+        .about = out, .take = take, .self = self, .input = input, .arena = arena, .diag = diag, .dim = -1};
+    const struct json_handler handler = {containers, take_scalar, take_close, &r};
+    enum status status = json_read(input, &handler, diag);
+    if (status == STATUS_OK && !r.has_events)
+        status = diag_input(diag, (struct source_pos){.file = input_name(input)},
+            "no traceEvents; this is no trace of PyTorch's profiler");
+    return status;
+}

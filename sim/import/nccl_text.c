@@ -1,0 +1,289 @@
+#include "import/nccl_table.h"
+
+#include "import/nccl_row.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_RANKS = 1 << 16 };
+
+/* What is known before a table, from the comments of the whole file and from the banner of the run. */
+struct text_reader {
+    struct nccl_tables *t;
+    struct nccl_table stated;      /* by comments */
+    struct nccl_table run;         /* by the banner: collective, ambiguous, algorithm, protocol */
+    VEC(const char *) hosts;       /* of group 0 */
+    int listed, in_group, highest; /* ranks: lines; those of group 0; the highest number */
+    const char *listed_gpu, *run_version;
+    struct nccl_columns columns;
+    bool in_table; /* columns hold */
+    bool had_rows; /* since the run began */
+    bool footer;   /* the run came to its end */
+};
+
+/* Texts go into the database: valid UTF-8, or the bytes that are not ASCII become '?'. */
+static bool is_utf8(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    while (*c) {
+        int more = *c < 0x80                 ? 0
+                   : *c >= 0xc2 && *c < 0xe0 ? 1
+                   : *c >= 0xe0 && *c < 0xf0 ? 2
+                   : *c >= 0xf0 && *c < 0xf5 ? 3
+                                             : -1;
+        if (more < 0)
+            return false;
+        for (c++; more > 0; more--, c++)
+            if ((*c & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+static const char *keep(struct text_reader *r, const char *text, size_t n)
+{
+    char *copy = arena_printf(r->t->arena, "%.*s", (int)n, text);
+    bool valid = is_utf8(copy);
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f || (!valid && (unsigned char)*c >= 0x80))
+            *c = '?';
+    return copy;
+}
+
+static void forget_list(struct text_reader *r)
+{
+    r->listed = r->in_group = r->highest = r->hosts.n = 0;
+}
+
+/* A run begins with its command or banner; one that had figures is over. */
+static void new_run(struct text_reader *r)
+{
+    if (!r->had_rows)
+        return;
+    r->run = (struct nccl_table){0};
+    r->had_rows = r->in_table = r->footer = false;
+    forget_list(r);
+}
+
+/* Comments */
+
+static void set_text(struct text_reader *r, const char **at, const char *value, int line)
+{
+    if (!*value || strncmp(value, "not stated", 10) == 0 || strncmp(value, "see ", 4) == 0)
+        return;
+    const char *text = keep(r, value, strlen(value));
+    if (*at && strcmp(*at, text) != 0)
+        nccl_refuse(r->t, line, "a second value for this; one system a file");
+    *at = text;
+}
+
+static int whole_number(const char *value)
+{
+    char *end = NULL;
+    errno = 0;
+    long n = strtol(value, &end, 10);
+    return errno == 0 && end != value && (*end == '\0' || *end == ' ') && n > 0 && n <= INT32_MAX ? (int)n : 0;
+}
+
+/* Words, as "not stated" or "8-32", state nothing; a number is one that can be. */
+static int stated_number(struct text_reader *r, const char *value, int line)
+{
+    int n = whole_number(value);
+    const char *digits = value + (*value == '-');
+    if (n == 0 && *digits && digits[strspn(digits, "0123456789")] == '\0')
+        nccl_refuse(r->t, line, "'%.40s' is no whole number from 1 to 2147483647", value);
+    return n;
+}
+
+/* "# key: value" at the start of the line; false: no comment of ours. */
+static bool take_comment(struct text_reader *r, char *line, int number)
+{
+    struct measurement_about *about = &r->t->log->about;
+    const struct {
+        const char *key, **at;
+    } texts[] = {{"source", &about->source}, {"gpu", &about->gpu}, {"network", &about->network},
+        {"nccl_version", &about->nccl_version}, {"note", &about->note}};
+    if (line[0] != '#' || line[1] != ' ')
+        return false;
+    size_t n = strspn(line + 2, "abcdefghijklmnopqrstuvwxyz_");
+    if (n == 0 || line[2 + n] != ':')
+        return false;
+    char *value = line + 2 + n + 1;
+    value += strspn(value, " \t");
+    for (char *end = value + strlen(value); end > value && isspace((unsigned char)end[-1]); end--)
+        end[-1] = '\0';
+    line[2 + n] = '\0';
+    const char *key = line + 2;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(key, texts[i].key) == 0)
+            set_text(r, texts[i].at, value, number);
+    if (strcmp(key, "collective") == 0 && !(r->stated.collective = nccl_collective(value)))
+        nccl_refuse(r->t, number, "'%.40s' is no collective of nccl-tests", value);
+    else if (strcmp(key, "n_nodes") == 0)
+        r->stated.stated_nodes = stated_number(r, value, number);
+    else if (strcmp(key, "n_gpus") == 0)
+        r->stated.stated_ranks = stated_number(r, value, number);
+    else if (strcmp(key, "algo") == 0)
+        r->stated.algorithm = nccl_algorithm(value);
+    else if (strcmp(key, "proto") == 0)
+        r->stated.protocol = nccl_protocol(value);
+    else if (strcmp(key, "healthy") == 0)
+        about->unhealthy = *value == 'n';
+    else if (strcmp(key, "partial") == 0)
+        about->partial = *value == 'y';
+    line[2 + n] = ':';
+    return true;
+}
+
+/* Banner */
+
+/* "Rank 0 Group 0 Pid 123 on HOST device 0 [0000:19:00] NAME"; older versions have no group. */
+static void take_rank(struct text_reader *r, const char *text)
+{
+    int rank = 0, group = 0, at = 0;
+    char host[256];
+    if (sscanf(text, "Rank %d Group %d Pid %*d on %255s device %*d [%*[^]]]%n", &rank, &group, host, &at) < 3 ||
+        at == 0) {
+        group = 0;
+        if (sscanf(text, "Rank %d Pid %*d on %255s device %*d [%*[^]]]%n", &rank, host, &at) < 2 || at == 0)
+            return;
+    }
+    if (rank < 0 || rank >= MAX_RANKS)
+        return;
+    new_run(r);
+    if (rank == 0) /* the list begins, perhaps again */
+        forget_list(r);
+    r->listed++;
+    r->highest = rank > r->highest ? rank : r->highest;
+    if (group != 0)
+        return;
+    r->in_group++;
+    const char *name = text + at + strspn(text + at, " ");
+    if (*name)
+        r->listed_gpu = keep(r, name, strcspn(name, "\t\r"));
+    for (int i = 0; i < r->hosts.n; i++)
+        if (strcmp(r->hosts.at[i], host) == 0)
+            return;
+    vec_push(&r->hosts, arena_strdup(r->t->arena, host));
+}
+
+/* NCCL_ALGO and NCCL_PROTO in a command or in NCCL's own log. */
+static const char *setting(const char *line, const char *name)
+{
+    const char *at = strstr(line, name);
+    if (!at)
+        return NULL;
+    static const char by_environment[] = " set by environment to ";
+    at += strlen(name);
+    if (*at == '=')
+        return at + 1;
+    return strncmp(at, by_environment, sizeof by_environment - 1) == 0 ? at + sizeof by_environment - 1 : NULL;
+}
+
+/* The program's name: letters before "_perf". */
+static void take_program(struct text_reader *r, const char *line)
+{
+    for (const char *at = line; (at = strstr(at, "_perf")); at++) {
+        const char *start = at;
+        while (start > line && (islower((unsigned char)start[-1]) || start[-1] == '_'))
+            start--;
+        const char *name = nccl_collective(arena_printf(r->t->arena, "%.*s", (int)(at - start), start));
+        if (!name)
+            continue;
+        new_run(r);
+        r->run.ambiguous |= r->run.collective && strcmp(r->run.collective, name) != 0;
+        r->run.collective = name;
+    }
+}
+
+static void take_banner(struct text_reader *r, const char *line)
+{
+    static const char version[] = "NCCL version ";
+    const char *at;
+    if (strstr(line, "nThread ") && strstr(line, "minBytes "))
+        new_run(r);
+    take_program(r, line);
+    if ((at = strstr(line, "Rank ")))
+        take_rank(r, at);
+    if ((at = strstr(line, version)) && isdigit((unsigned char)at[sizeof version - 1]))
+        r->run_version = keep(r, at + sizeof version - 1, strcspn(at + sizeof version - 1, " \t"));
+    if ((at = setting(line, "NCCL_ALGO"))) {
+        new_run(r);
+        r->run.algorithm = nccl_algorithm(at);
+    }
+    if ((at = setting(line, "NCCL_PROTO"))) {
+        new_run(r);
+        r->run.protocol = nccl_protocol(at);
+    }
+    r->footer |= strstr(line, "Avg bus bandwidth") || strstr(line, "Out of bounds values");
+}
+
+/* Tables */
+
+static void begin_table(struct text_reader *r, int line)
+{
+    struct nccl_table table = r->stated;
+    bool complete = r->listed > 0 && r->listed == r->highest + 1;
+    table.line = line;
+    table.first_row = r->t->rows.n;
+    table.ambiguous = !table.collective && r->run.ambiguous;
+    table.collective = table.collective ? table.collective : r->run.collective;
+    table.algorithm = table.algorithm ? table.algorithm : r->run.algorithm;
+    table.protocol = table.protocol ? table.protocol : r->run.protocol;
+    table.listed_ranks = complete ? r->in_group : 0;
+    table.listed_nodes = complete ? r->hosts.n : 0;
+    vec_push(&r->t->tables, table);
+    r->in_table = true;
+    r->footer = false;
+}
+
+static void take_line(struct text_reader *r, const struct input_line *line)
+{
+    if (!take_comment(r, line->text, line->number) || strncmp(line->text, "# env:", 6) == 0)
+        take_banner(r, line->text);
+    struct nccl_words words;
+    nccl_split(&words, line->text);
+    if (nccl_columns(&r->columns, &words)) {
+        if (r->columns.cpu_time)
+            nccl_refuse(r->t, line->number, "these are CPU times (-C 1), not durations; measure without -C");
+        begin_table(r, line->number);
+        return;
+    }
+    struct nccl_row row = {.position = line->number, .line = line->number};
+    char why[160];
+    switch (nccl_row(&row, &words, r->in_table ? &r->columns : NULL, line->terminated, why, sizeof why)) {
+    case NCCL_ROW_NONE:
+        return;
+    case NCCL_ROW_BROKEN:
+        nccl_refuse(r->t, line->number, "%s", why);
+        return;
+    case NCCL_ROW_WRONG:
+        r->t->log->wrong++;
+        break;
+    case NCCL_ROW_FIGURES:
+        nccl_add_row(r->t, &row);
+        break;
+    }
+    r->had_rows = true;
+}
+
+void nccl_read_text(struct nccl_tables *t)
+{
+    struct text_reader r = {.t = t};
+    struct input_line line = {0};
+    struct measurement_about *about = &t->log->about;
+    enum status status;
+    while ((status = input_line(t->input, &line, t->diag)) == STATUS_OK && line.text)
+        take_line(&r, &line);
+    if (status != STATUS_OK)
+        t->worst = status;
+    t->log->ended = r.footer;
+    if (!about->gpu)
+        about->gpu = r.listed_gpu;
+    if (r.run_version)
+        about->nccl_version = r.run_version;
+    vec_free(&r.hosts);
+}

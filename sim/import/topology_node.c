@@ -1,0 +1,173 @@
+/* A dump as a node: NCCL's rules for what it says, assumptions with their reason for what it does not. */
+#include "import/topology_file.h"
+
+#include "coll/nccl.h"
+
+#include <string.h>
+
+/* NCCL's bandwidth of one NVLink in one direction by compute capability (src/graph/topo.h, 2.30.7). */
+static const struct {
+    int sm;
+    double Bps;
+} nvlinks[] = {{60, 18e9}, {70, 20e9}, {80, 20e9}, {86, 12e9}, {87, 20e9}, {90, 20.6e9}, {100, 40.1e9}};
+
+/* Nodes by generation of their GPUs: what a dump may leave open. */
+static const struct family {
+    const char *arch; /* as GPU files have it */
+    int sm;
+    int max_links;   /* NVLinks of a GPU */
+    double pcie_Bps; /* x16 of the generation that its GPUs have, by NCCL's rule */
+    double nic_Bps;  /* usual in nodes of the kind: 100, 200, 400 Gb/s (topologies/nodes) */
+    int channels;    /* topologies/nodes has the sources */
+    const char *gpu;
+} families[] = {
+    {"Volta", 70, 6, 12e9, 12.5e9, 12, "v100-sxm2-32gb"},
+    {"Ampere", 80, 12, 24e9, 25e9, 24, "a100-sxm4-80gb"},
+    {"Hopper", 90, 18, 48e9, 50e9, 24, "h100-sxm5-80gb"},
+    {"Blackwell", 100, 18, 48e9, 50e9, 24, NULL},
+};
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+/* PCI devices (pci-ids.ucw.cz) that have a file. */
+static const struct {
+    const char *device, *gpu;
+} devices[] = {{"0x1db1", "v100-sxm2-16gb"}, {"0x1db5", "v100-sxm2-32gb"}, {"0x20b0", "a100-sxm4-40gb"},
+    {"0x20b2", "a100-sxm4-80gb"}, {"0x2330", "h100-sxm5-80gb"}, {"0x2335", "h200-sxm-141gb"}};
+
+enum status topology_read(struct topology_dump *out, struct input *input, struct arena *arena, struct diag *diag)
+{
+    *out = (struct topology_dump){0};
+    char first = '\0';
+    enum status status = input_peek(input, &first, diag);
+    if (status != STATUS_OK)
+        return status;
+    if (first != '<')
+        return topology_read_matrix(out, input, arena, diag);
+    struct topology_devices found = {0};
+    out->how = "nccl topology XML";
+    status = topology_read_xml(&found, input, arena, diag);
+    if (status == STATUS_OK)
+        topology_judge(out, &found, arena);
+    vec_free(&found.gpus);
+    vec_free(&found.nvlinks);
+    vec_free(&found.nics);
+    return status;
+}
+
+const char *topology_gpu(const struct topology_dump *dump, bool *certain)
+{
+    *certain = true;
+    for (size_t i = 0; dump->pci_device && i < sizeof devices / sizeof *devices; i++)
+        if (strcasecmp(dump->pci_device, devices[i].device) == 0)
+            return devices[i].gpu;
+    *certain = false;
+    /* Only GPUs on NVLink: those on PCI are of too many kinds to guess. */
+    for (int i = 0; i < N_FAMILIES && dump->links > 0 && !dump->pci_device; i++)
+        if (dump->sm > 0 ? dump->sm == families[i].sm : dump->links <= families[i].max_links)
+            return families[i].gpu;
+    return NULL;
+}
+
+static const struct family *family_of(const char *arch)
+{
+    for (int i = 0; i < N_FAMILIES; i++)
+        if (strcmp(arch, families[i].arch) == 0)
+            return &families[i];
+    return NULL;
+}
+
+static double nvlink_Bps(int sm)
+{
+    double Bps = nvlinks[0].Bps;
+    for (size_t i = 0; i < sizeof nvlinks / sizeof *nvlinks; i++)
+        if (sm >= nvlinks[i].sm)
+            Bps = nvlinks[i].Bps;
+    return Bps;
+}
+
+static struct quantity quantity(double value, enum quantity_kind kind, const char *source)
+{
+    return (struct quantity){.value = value, .kind = kind, .source = source};
+}
+
+static struct quantity assumed(double value, const char *source)
+{
+    return quantity(value, QUANTITY_ASSUMED, source);
+}
+
+static void set_links(
+    struct hw_node *out, const struct topology_dump *dump, const struct family *family, struct arena *arena)
+{
+    int sm = dump->sm > 0 ? dump->sm : family->sm;
+    const char *pcie_source =
+        dump->pcie_Bps > 0
+            ? arena_printf(arena, "%s, NCCL's rule: width x speed / 80 GB/s, narrowest link to the host", dump->how)
+            : arena_printf(
+                  arena, "%s does not say it; x16 of the generation of %s, by NCCL's rule", dump->how, family->arch);
+    out->pcie_bandwidth = assumed(dump->pcie_Bps > 0 ? dump->pcie_Bps : family->pcie_Bps, pcie_source);
+    if (dump->fabric == HW_PCIE)
+        out->gpu_bandwidth = assumed(out->pcie_bandwidth.value,
+            arena_printf(arena, "no NVLink between all GPUs: as pcie_bandwidth. %s", pcie_source));
+    else
+        out->gpu_bandwidth =
+            assumed(dump->links * nvlink_Bps(sm), arena_printf(arena, "%s, NCCL's rule: %d NVLinks x %g GB/s (SM %d)",
+                                                      dump->how, dump->links, nvlink_Bps(sm) * 1e-9, sm));
+}
+
+static void set_nics(
+    struct hw_node *out, const struct topology_dump *dump, const struct family *family, struct arena *arena)
+{
+    out->nics = quantity(dump->nics, QUANTITY_MEASURED, dump->how);
+    out->nic_bandwidth =
+        dump->nic_Bps > 0
+            ? quantity(dump->nic_Bps, QUANTITY_DATASHEET,
+                  arena_printf(arena, "%s: the rate that the NIC states, NCCL's rule: Mb/s / 8000 GB/s", dump->how))
+            : assumed(family->nic_Bps,
+                  arena_printf(arena, "%s does not say it; usual in nodes of %s GPUs", dump->how, family->arch));
+}
+
+/* What NCCL costs inside the node: its own tuner, until something is measured here. */
+static void set_nccl(
+    struct hw_node *out, const struct topology_dump *dump, const struct family *family, struct arena *arena)
+{
+    /* topologies/nodes: receive buffers of 8 MiB for the ring and three neighbours of trees, in each channel. */
+    static const double channel_bytes = 4 * 8 * 0x1p20;
+    static const int pci_channels = 2;
+    bool pci = dump->fabric == HW_PCIE;
+    int channels = pci ? pci_channels : family->channels;
+    out->nccl_efficiency = assumed(1,
+        pci ? "gpu_bandwidth is what NCCL counts on; not measured here"
+            : "gpu_bandwidth is what NCCL counts on. Measured rings: 129 of 120 GB/s on 8 V100, 235 of 240 on 8 A100, "
+              "365-370 of 371 on 8 H100 (topologies/nodes)");
+    out->nccl_hop_latency = assumed(nccl_hop_s[COLL_RING][pci ? NCCL_PCI : NCCL_NVLINK][COLL_SIMPLE],
+        arena_printf(
+            arena, "NCCL's own tuner (src/graph/tuning.cc, 2.30.7): ring, Simple, %s", pci ? "PCI" : "NVLink"));
+    out->nccl_base_latency = assumed(nccl_base_s[COLL_RING][COLL_SIMPLE],
+        "NCCL's own tuner (src/graph/tuning.cc, 2.30.7): ring, Simple, once for a collective");
+    out->nccl_channels = assumed(channels, pci ? "NCCL's least number; no log at hand" : "as in topologies/nodes");
+    out->nccl_bytes =
+        assumed(channels * channel_bytes, arena_printf(arena, "%d channels x 4 neighbours x 8 MiB", channels));
+}
+
+enum status topology_node(struct hw_node *out, const struct topology_dump *dump, const char *name, const char *gpu_path,
+    const struct hw_gpu *gpu, struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    const struct family *family = family_of(gpu->arch);
+    if (!family)
+        return diag_input(
+            diag, at, "%s is of architecture %s; nodes of Volta to Blackwell can be described", gpu->name, gpu->arch);
+    if (dump->sm > 0 && dump->sm / 10 != family->sm / 10)
+        return diag_input(diag, at, "%s is of architecture %s, but the GPUs of the dump have compute capability %d.%d",
+            gpu->name, gpu->arch, dump->sm / 10, dump->sm % 10);
+    if (dump->links > family->max_links)
+        return diag_input(diag, at, "%s has at most %d NVLinks, but the GPUs of the dump have %d", gpu->name,
+            family->max_links, dump->links);
+    *out = (struct hw_node){.name = name,
+        .gpu_path = gpu_path,
+        .gpus = quantity(dump->gpus, QUANTITY_MEASURED, dump->how),
+        .fabric = dump->fabric};
+    set_links(out, dump, family, arena);
+    set_nics(out, dump, family, arena);
+    set_nccl(out, dump, family, arena);
+    return STATUS_OK;
+}

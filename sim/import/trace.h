@@ -1,0 +1,98 @@
+/* What one GPU did during some training steps, measured or simulated: the same form for a trace of PyTorch's profiler,
+ * a profile of Nsight Systems and the spans of exec/, so that one code sums all of them up (trace_sum.h).
+ *
+ * Steps are found
+ * - by annotations "ProfilerStep#N" of the host. A kernel belongs to the step in which the host launched it; one whose
+ *   launch is not in a trace that has launches was launched before the profile began, and belongs to none. On the GPU
+ *   a step begins when the host has begun it and the kernels of the step before have ended (collectives and copies from
+ *   and to the host may run over). Of the step before the first the trace may show nothing; then a gpu_user_annotation
+ * of the step, where there is one, says when the GPU began it;
+ * - else by repetition: the sequence of kernels on the busiest stream repeats after a fixed number of kernels. The
+ * rarest kernel that repeats marks where a step begins, which may be anywhere in the loop;
+ * - else not: the whole trace counts as one.
+ *
+ * A kernel's class follows from its name (trace_class.c), a rule of thumb: a name that it does not know is `other`. */
+#ifndef FLOPCAST_IMPORT_TRACE_H
+#define FLOPCAST_IMPORT_TRACE_H
+
+#include "base/index.h"
+#include "base/vec.h"
+#include "exec/exec.h"
+#include "store/measurement.h"
+
+/* enum kernel_kind, then: */
+enum { TRACE_OTHER = KERNEL_KIND_COUNT, TRACE_COLLECTIVE, TRACE_CLASS_COUNT };
+const char *trace_class_name(int class);
+
+enum { TRACE_NO_STEP = -1, TRACE_UNKNOWN_KIND = -1 };
+
+struct trace_activity {
+    ps_t start, end; /* since the trace's origin */
+    int32_t name;    /* index of trace.names */
+    int32_t stream;
+    int32_t step; /* or TRACE_NO_STEP */
+    uint8_t class;
+    uint8_t phase; /* enum plan_phase by the thread that launched it; PHASE_COUNT: not known */
+    /* Of a collective: */
+    int8_t kind;   /* enum coll_kind, or TRACE_UNKNOWN_KIND */
+    int32_t ranks; /* of its group; 0: not known */
+    double bytes;  /* the whole message, as coll.h has it; 0: not known */
+};
+
+struct trace_step {
+    ps_t start, end; /* on the GPU */
+};
+
+enum trace_found { TRACE_ANNOTATED, TRACE_REPEATED, TRACE_WHOLE };
+
+struct trace {
+    struct measurement_about about;        /* texts in the arena */
+    int64_t rank, world_size;              /* -1, 0: not stated */
+    int64_t device;                        /* whose activities these are */
+    int devices;                           /* of how many there are some in the file */
+    VEC(struct trace_activity) activities; /* by start */
+    VEC(const char *) names;               /* in the arena */
+    struct index name_index;
+    VEC(struct trace_step) steps; /* at least one; one begins where the other ends */
+    enum trace_found found;
+    int period;          /* TRACE_REPEATED: kernels of a step */
+    double alike;        /* TRACE_REPEATED: share of kernels that are those of a step later */
+    int outside;         /* activities in no step */
+    int ranks_assumed;   /* collectives whose group was taken to be the world, for want of another communicator */
+    bool without_copies; /* the source does not tell memcpy and memset */
+};
+
+void trace_free(struct trace *trace);
+
+/* By the name of a file: SQLite is a profile of Nsight Systems, all else a trace of PyTorch's profiler. device: whose
+ * activities are wanted; -1: those of the lowest number. Free with trace_free(), also after an error. */
+enum status trace_load(struct trace *out, const char *path, int64_t device, struct arena *arena, struct diag *diag);
+
+/* The last step of a simulated rank. */
+void trace_of_run(struct trace *out, const struct exec_result *exec, int rank, struct arena *arena);
+
+/* ---- for those who fill it ---- */
+
+int trace_name(struct trace *trace, const char *name, struct arena *arena); /* its index */
+
+/* What a kernel of this name is, by rules of thumb; of NCCL's kernels also the kind. */
+int trace_classify(const char *name, int8_t *kind);
+
+/* A step of the host, and what each activity was launched by; all times since the origin. */
+struct trace_mark {
+    ps_t host_start, host_end;
+    ps_t gpu_start; /* PS_NEVER: not stated */
+};
+struct trace_marks {
+    VEC(struct trace_mark) steps; /* by host_start */
+    VEC(ps_t) launched;           /* of each activity; PS_NEVER: not in the trace */
+    bool has_launches;
+};
+
+/* Sorts activities (and marks->launched with them), finds the steps, and puts activities into them. */
+void trace_find_steps(struct trace *trace, struct trace_marks *marks);
+
+/* trace_steps.c finds repetition, for trace_find_steps(). False: there is none. */
+bool trace_repetition(struct trace *trace);
+
+#endif
