@@ -14,6 +14,7 @@ struct scenario_file {
 extern const struct config_table scenario_file_table;
 /* The sections that a framework decides: train, fsdp ... host. */
 extern const struct config_table scenario_framework_table;
+extern const struct config_table scenario_host_table; /* doubles of struct host_options */
 
 /* ---- parallelism.c ---- */
 
@@ -23,8 +24,9 @@ const char *parallelism_unmodelled(const char *key);
 
 /* ---- load.c ---- */
 
-/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its own number. */
-void default_lengths(struct scenario_point *point);
+/* The last step of a loaded point: works out what it leaves open (lengths, a micro-batch beyond the device's batch) and
+ * checks all of it. */
+void resolve_point(struct scenario_point *point, struct diag *diag);
 
 /* Who gave the value of a dotted path, and where: the last one wins. Of a default the place is the whole file. */
 struct config_origin scenario_origin(const struct scenario_point *point, const char *path);

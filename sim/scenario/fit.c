@@ -42,8 +42,7 @@ enum status fit_prepare(struct scenario_point *point, struct diag *diag)
     for (int i = 0; i < NOISE_FIELDS; i++)
         if (quantity_is_set(noise[i].cluster))
             *noise[i].value = noise[i].cluster.value;
-    default_lengths(point);
-    check_point(point, diag);
+    resolve_point(point, diag);
     return diag->worst;
 }
 

@@ -133,7 +133,8 @@ void scenario_keep_origins(struct config_origins *origins, struct arena *arena)
     origins->list.n = origins->list.capacity = n;
 }
 
-void default_lengths(struct scenario_point *point)
+/* T5's decoder sees as many tokens as its encoder where the scenario does not say; an image has its own number. */
+static void default_lengths(struct scenario_point *point)
 {
     struct train_options *train = &point->options.strategy.train;
     if (point->model.shape.family == MODEL_T5 && train->decoder_seq_len == 0)
@@ -152,6 +153,13 @@ static void fit_micro_batch(struct scenario_point *point, struct diag *diag)
             (long long)train->micro_batch);
 }
 
+void resolve_point(struct scenario_point *point, struct diag *diag)
+{
+    default_lengths(point);
+    fit_micro_batch(point, diag);
+    check_point(point, diag);
+}
+
 static void load_point(struct loader *loader, int i, struct scenario_point *point, struct diag *diag)
 {
     point->file = loader->file;
@@ -161,11 +169,8 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
     sweep_assign(&loader->sweep, i, &point->options, loader->arena, &point->origins);
     point->gpus_at = scenario_origin(point, "cluster.gpus").at;
     check_given(point, diag);
-    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {
-        default_lengths(point);
-        fit_micro_batch(point, diag);
-        check_point(point, diag);
-    }
+    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag))
+        resolve_point(point, diag);
     scenario_keep_origins(&point->origins, loader->arena);
 }
 

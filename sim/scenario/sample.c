@@ -35,32 +35,21 @@ static void draw_noise(struct scenario_point *point)
             *fields[i].value = fields[i].cluster.value;
 }
 
-static const struct {
-    const char *path;
-    size_t offset; /* in struct host_options */
-} host_costs[] = {
-    {"host.kernel_issue", offsetof(struct host_options, kernel_issue_s)},
-    {"host.backward_issue", offsetof(struct host_options, backward_issue_s)},
-    {"host.collective_issue", offsetof(struct host_options, collective_issue_s)},
-    {"host.view", offsetof(struct host_options, view_s)},
-    {"host.unit_hook", offsetof(struct host_options, unit_hook_s)},
-    {"host.step", offsetof(struct host_options, step_s)},
-};
-enum { HOST_COSTS = sizeof host_costs / sizeof *host_costs };
-
 /* A cost that the scenario sets is not drawn. */
 static bool host_is_drawn(const struct scenario_point *point, int cost)
 {
-    return scenario_origin(point, host_costs[cost].path).kind == ORIGIN_DEFAULT;
+    char path[64];
+    snprintf(path, sizeof path, "host.%s", scenario_host_table.fields[cost].key);
+    return scenario_origin(point, path).kind == ORIGIN_DEFAULT;
 }
 
 static void draw_host(struct scenario_point *point, uint64_t seed, uint64_t k)
 {
     unsigned char *host = (unsigned char *)&point->options.strategy.host;
     double factor = exp(DRAW_ASSUMED * hw_draw_normal("host", "strategy_default_options", seed, k));
-    for (int i = 0; i < HOST_COSTS; i++)
+    for (int i = 0; i < scenario_host_table.n_fields; i++)
         if (host_is_drawn(point, i))
-            *(double *)(void *)(host + host_costs[i].offset) *= factor;
+            *(double *)(void *)(host + scenario_host_table.fields[i].offset) *= factor;
 }
 
 uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
@@ -70,7 +59,7 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
     inputs_noise(fields, &scratch);
     for (int i = 0; i < NOISE_FIELDS; i++)
         digest = digest_word(digest, scenario_origin(point, fields[i].path).kind == ORIGIN_CLUSTER);
-    for (int i = 0; i < HOST_COSTS; i++)
+    for (int i = 0; i < scenario_host_table.n_fields; i++)
         digest = digest_word(digest, host_is_drawn(point, i));
     return digest;
 }

@@ -178,7 +178,7 @@ static const struct config_field host_fields[] = {
     HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
     HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),
 };
-static TABLE(host_table, "'host'", host_fields);
+TABLE(scenario_host_table, "'host'", host_fields);
 
 #define NOISE(key_, help_)                                                                                             \
     {                                                                                                                  \
@@ -254,7 +254,7 @@ static const struct config_field fields[] = {
     SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
     SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
-    SECTION("host", strategy.host, host_table, "costs of the host thread"),
+    SECTION("host", strategy.host, scenario_host_table, "costs of the host thread"),
     SECTION("noise", exec.noise, noise_table, "variation; the cluster's own where not given"),
     SECTION("run", exec, run_table, "steps, seed"),
     {FIELD("report", FIELD_SECTION, struct scenario, name, "how results are counted"), .section = &report_table},
