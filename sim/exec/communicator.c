@@ -67,7 +67,7 @@ void communicator_on_links(void *self, const struct event *event)
     struct sim *sim = self;
     if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return; /* the job has ended */
-    fabric_set_time(&sim->fabric, event->time);
+    fabric_set_time(&sim->fabric, &sim->options->link_events, event->time);
     for (int l = 0; l < sim->fabric.n_links; l++)
         net_set_capacity(&sim->net, l, sim->fabric.capacity_Bps[l]);
     for (int i = 0; i < sim->n_communicators; i++) {

@@ -23,20 +23,15 @@ static bool noisy(const struct noise_options *noise)
 /* No GPU or host differs from another. */
 static bool alike(const struct sim *sim)
 {
-    return !noisy(&sim->options->noise) && !sim->slow.uneven;
+    return !noisy(&sim->options->noise) && !sim->uneven;
 }
 
 static void setup_links(struct sim *sim)
 {
-    struct diag *diag = ARENA_NEW(sim->arena, struct diag);
-    enum status status = fabric_build(&sim->fabric, sim->hw, sim->plan->mesh.ranks, sim->options->degraded_links,
-        (struct source_pos){.file = NULL}, sim->arena, diag);
-    BUG_IF(status, "%s", diag->text);
+    fabric_build(&sim->fabric, sim->hw, sim->plan->mesh.ranks, &sim->options->link_events, sim->arena);
     for (int l = 0; l < sim->fabric.n_links; l++)
         net_add_link(&sim->net, sim->fabric.capacity_Bps[l]);
-    status = slow_gpus_build(&sim->slow, sim->hw, sim->plan->mesh.ranks, sim->options->slow_gpus,
-        (struct source_pos){.file = NULL}, sim->arena, diag);
-    BUG_IF(status, "%s", diag->text);
+    sim->uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
     sim->uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
 }
@@ -143,8 +138,8 @@ static void setup_rank(struct sim *sim, int r, double off)
     rank->program = plan_program_of(sim->plan, rank->number);
     rank->tables = &sim->tables[rank->program];
     rank->drawn_speed = fmax(SLOWEST_SPEED, 1 + off);
-    rank->share = slow_gpus_share(&sim->slow, rank->number, 0);
-    rank->speed = rank->drawn_speed * rank->share;
+    rank->share = 1;
+    rank->speed = rank->drawn_speed;
     rank->memory_slowdown = rank->slowdown = 1;
     rank->compute_s = sim->sm_states.at[0].compute_s;
     rank->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_queues);
@@ -153,6 +148,13 @@ static void setup_rank(struct sim *sim, int r, double off)
         rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, r, q)};
     }
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)r);
+}
+
+/* The rank of this number; NULL: another stands for it. */
+static struct rank *simulated(const struct sim *sim, int number)
+{
+    struct rank *rank = &sim->ranks[representative(sim, number)];
+    return rank->number == number ? rank : NULL;
 }
 
 static void setup_ranks(struct sim *sim)
@@ -168,19 +170,39 @@ static void setup_ranks(struct sim *sim)
         double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
         setup_rank(sim, r, spread > 0 ? off : 0);
     }
+    for (int i = 0; i < sim->options->gpu_events.n; i++) {
+        const struct degrade_event *event = &sim->options->gpu_events.list[i];
+        struct rank *rank = simulated(sim, event->target);
+        if (event->at == 0 && rank) {
+            rank->share = event->share;
+            rank->speed = rank->drawn_speed * rank->share;
+        }
+    }
 }
 
 /* GPUs become slow, or are no longer. */
-static void on_slow(void *self, const struct event *event)
+static void on_slow(void *self, const struct event *now)
 {
     struct sim *sim = self;
     if (sim->step_ranks[sim->total_steps - 1] == sim->n_ranks)
         return; /* the job has ended */
-    for (int r = 0; r < sim->n_ranks; r++) {
-        double share = slow_gpus_share(&sim->slow, sim->ranks[r].number, event->time);
-        if (share < sim->ranks[r].share || share > sim->ranks[r].share)
-            queue_set_share(sim, r, share);
+    for (int i = 0; i < sim->options->gpu_events.n; i++) {
+        const struct degrade_event *event = &sim->options->gpu_events.list[i];
+        const struct rank *rank = simulated(sim, event->target);
+        if (event->at == now->time && rank && (event->share < rank->share || event->share > rank->share))
+            queue_set_share(sim, (int)(rank - sim->ranks), event->share);
     }
+}
+
+/* One event of the engine at each time at which something changes. */
+static void schedule(struct sim *sim, const struct degrade_events *events, uint32_t handler)
+{
+    ps_t last = 0;
+    for (int i = 0; i < events->n; i++)
+        if (events->list[i].at > last) {
+            last = events->list[i].at;
+            engine_at(&sim->engine, last, handler, 0, 0);
+        }
 }
 
 static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
@@ -281,10 +303,8 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     if (!sim->out_of_memory) {
         for (int r = 0; r < sim->n_ranks; r++)
             host_begin_step(sim, r);
-        for (int i = 0; i < sim->fabric.degradation->n_changes; i++)
-            engine_at(&sim->engine, sim->fabric.degradation->changes[i], sim->ev_links, 0, 0);
-        for (int i = 0; i < sim->slow.degradation->n_changes; i++)
-            engine_at(&sim->engine, sim->slow.degradation->changes[i], sim->ev_slow, 0, 0);
+        schedule(sim, &sim->options->link_events, sim->ev_links);
+        schedule(sim, &sim->options->gpu_events, sim->ev_slow);
         engine_run(&sim->engine);
     }
     sim->result->overlong = sim->engine.overlong;
@@ -302,16 +322,6 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->folded;
     sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
-}
-
-enum status exec_check(
-    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag)
-{
-    struct arena arena = ARENA_INIT;
-    struct fabric fabric;
-    enum status status = fabric_build(&fabric, hw, ranks, options->degraded_links, at, &arena, diag);
-    arena_release(&arena);
-    return status;
 }
 
 static struct sim *open_sim(struct exec_result *out, const struct plan *plan, const struct hw *hw,
@@ -367,8 +377,8 @@ static struct sim *simulate_one(const struct sim *all, struct exec_options *quie
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
     quiet->n_trace_ranks = 0;
-    if (all->slow.uneven)
-        quiet->slow_gpus = NULL;
+    if (all->uneven)
+        quiet->gpu_events.n = 0;
     struct sim *sim = open_sim(out, all->plan, all->hw, quiet, all->arena);
     sim->folded = true;
     sim->siblings = can_fold(sim);

@@ -9,7 +9,7 @@
  * too.
  *
  * Noise: persistent speed of each GPU, jitter per kernel, per collective and per host burst; one random
- * stream per entity. GPUs may be slow by name, from a time on (fabric/slow.h). With all noise off and no GPU slower
+ * stream per entity. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and no GPU slower
  * than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where
  * links differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job,
  * and without degraded links for groups inside a node; a plan with others is not folded.
@@ -34,6 +34,7 @@
 #define FLOPCAST_EXEC_EXEC_H
 
 #include "base/units.h"
+#include "fabric/degrade.h"
 #include "hw/hw.h"
 #include "plan/plan.h"
 
@@ -60,9 +61,8 @@ struct exec_options {
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;
-    const char *degraded_links; /* as fabric/fabric.h has it; NULL: none */
-    const char *slow_gpus;      /* as fabric/slow.h has it; NULL: none */
-    bool no_latency;            /* collectives cost their bytes only; see scenario/explain.h */
+    struct degrade_events link_events, gpu_events; /* of this hardware and number of ranks; borrowed */
+    bool no_latency;                               /* collectives cost their bytes only; see scenario/explain.h */
     const struct hw *chosen_on; /* algorithms and protocols are NCCL's choice on this hardware; borrowed. NULL: on the
                                    job's own */
     bool no_contention;         /* kernels run beside collectives as if alone */
@@ -199,13 +199,7 @@ static inline int exec_simulated_rank(const struct exec_result *result, int rank
     return result->folded ? rank / result->program_stride % result->n_programs * result->program_stride : rank;
 }
 
-/* What the tables of a scenario cannot check: that degraded_links names links of a job of so many ranks, and leaves
- * them connected. */
-enum status exec_check(
-    const struct hw *hw, int ranks, const struct exec_options *options, struct source_pos at, struct diag *diag);
-
-/* BUG on a plan that plan_check refuses, and on options that exec_check or slow_gpus_build does. The result's arrays
- * live in the arena. */
+/* BUG on a plan that plan_check refuses. The result's arrays live in the arena. */
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
     struct arena *arena);
 

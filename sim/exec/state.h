@@ -12,7 +12,6 @@
 #include "exec/exec.h"
 #include "exec/hbm.h"
 #include "fabric/fabric.h"
-#include "fabric/slow.h"
 #include "net/net.h"
 
 /* Durations of a kernel whatever collectives hold, seconds, as in kernel.h. */
@@ -192,7 +191,7 @@ struct sim {
     ps_t *step_end;  /* latest over ranks */
     int *step_ranks; /* how many have ended it */
     ps_t measure_from;
-    struct slow_gpus slow;
+    bool uneven; /* at some time some GPU is slower than another */
     /* links */
     struct fabric fabric;
     struct link_weight *uses; /* scratch: one for each link */

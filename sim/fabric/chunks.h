@@ -18,12 +18,13 @@
 #define FLOPCAST_FABRIC_CHUNKS_H
 
 #include "coll/coll.h"
+#include "fabric/degrade.h"
 #include "hw/hw.h"
 
 struct chunk_options {
-    double chunk_bytes;         /* at most, of one channel and step; may be infinite */
-    int slices;                 /* messages of a chunk */
-    const char *degraded_links; /* as fabric/fabric.h has it, of the start; NULL: none. BUG when it is wrong */
+    double chunk_bytes;                          /* at most, of one channel and step; may be infinite */
+    int slices;                                  /* messages of a chunk */
+    const struct degrade_events *degraded_links; /* those of the start happen; NULL: none */
 };
 
 /* As NCCL cuts with protocol Simple: a chunk is half of a buffer of 4 MiB in two slices; broadcast sends eighths. */

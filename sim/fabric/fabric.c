@@ -30,8 +30,16 @@ static void count_links(struct fabric *fabric)
     fabric->n_links += 2 * fabric->pods * fabric->pod_links;
 }
 
-/* A link's cables between switches have names of their own, whether they are pooled or not. */
-static void cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
+int fabric_cables(const struct fabric *fabric, int link)
+{
+    const struct hw_network *network = &fabric->hw->cluster.network;
+    if (link < fabric->first_leaf)
+        return 1;
+    return link < fabric->first_pod ? hw_network_leaf_cables(network) / fabric->leaf_links
+                                    : hw_network_pod_cables(network) / fabric->pod_links;
+}
+
+static void switch_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
 {
     bool leaf = link < fabric->first_pod;
     int of = leaf ? link - fabric->first_leaf : link - fabric->first_pod;
@@ -40,13 +48,13 @@ static void cable_name(char *buffer, size_t n, const struct fabric *fabric, int 
         of % links + cable);
 }
 
-const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link)
+const char *fabric_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable)
 {
     int nic = link - fabric->first_nic;
     if (link < fabric->first_nic)
         snprintf(buffer, n, "gpu%d.nvlink", link);
     else if (link >= fabric->first_leaf)
-        cable_name(buffer, n, fabric, link, 0);
+        switch_cable_name(buffer, n, fabric, link, cable);
     else if (fabric_is_pooled(fabric))
         snprintf(buffer, n, "node%d.nics.%s", nic / 2, nic % 2 ? "in" : "out");
     else
@@ -54,103 +62,51 @@ const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric
     return buffer;
 }
 
+const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link)
+{
+    return fabric_cable_name(buffer, n, fabric, link, 0);
+}
+
 enum coll_bound fabric_link_bound(const struct fabric *fabric, int link)
 {
     return link >= fabric->first_leaf ? COLL_BOUND_NETWORK : coll_link_bound(fabric->hw, link >= fabric->first_nic);
 }
 
-/* Capacity of a GPU's or a NIC's link. */
-static double end_Bps(const struct fabric *fabric, int link)
+static double whole_Bps(const struct fabric *fabric, int link)
 {
     const struct hw *hw = fabric->hw;
+    struct quantity cable = hw->cluster.network.cable_bandwidth;
     if (link < fabric->first_nic)
         return coll_gpu_Bps(hw);
-    return fabric_is_pooled(fabric) ? coll_node_Bps(hw) : coll_nic_Bps(hw);
+    if (link < fabric->first_leaf)
+        return fabric_is_pooled(fabric) ? coll_node_Bps(hw) : coll_nic_Bps(hw);
+    double cable_Bps = quantity_is_set(cable) ? cable.value : hw->node.nic_bandwidth.value;
+    return cable_Bps * hw->cluster.nccl_efficiency.value * fabric_cables(fabric, link);
 }
 
-static double cable_Bps(const struct hw *hw)
-{
-    struct quantity own = hw->cluster.network.cable_bandwidth;
-    return (quantity_is_set(own) ? own.value : hw->node.nic_bandwidth.value) * hw->cluster.nccl_efficiency.value;
-}
-
-/* The capacities of a time. */
-static enum status set_capacities(struct fabric *fabric, ps_t time, struct source_pos at, struct diag *diag)
-{
-    const struct hw_network *network = &fabric->hw->cluster.network;
-    enum status status = STATUS_OK;
-    char name[64];
-    for (int l = 0; l < fabric->first_leaf; l++) {
-        double share = degrade_share(fabric->degradation, fabric_link_name(name, sizeof name, fabric, l), NULL, time);
-        fabric->capacity_Bps[l] = end_Bps(fabric, l) * share;
-        fabric->degraded = fabric->degraded || share < 1;
-        if (share == 0)
-            status = diag_input(diag, at,
-                "%s has failed at %g s: NCCL ends the job; leave its node out, or let some of its capacity stand", name,
-                s_from_ps(time));
-    }
-    for (int l = fabric->first_leaf; l < fabric->n_links; l++) {
-        bool leaf = l < fabric->first_pod;
-        int cables = leaf ? hw_network_leaf_cables(network) / fabric->leaf_links
-                          : hw_network_pod_cables(network) / fabric->pod_links;
-        double left = 0;
-        for (int c = 0; c < cables; c++) {
-            cable_name(name, sizeof name, fabric, l, c);
-            left += degrade_share(fabric->degradation, name, NULL, time);
-        }
-        fabric->capacity_Bps[l] = cable_Bps(fabric->hw) * left;
-        fabric->degraded = fabric->degraded || left < cables;
-    }
-    return status;
-}
-
-/* Each leaf must reach each other. */
-static enum status check_ways(struct fabric *fabric, ps_t time, struct source_pos at, struct diag *diag)
-{
-    bool ok = true;
-    for (int from = 0; from < fabric->leaves && ok; from++)
-        for (int to = 0; to < fabric->leaves && ok; to++)
-            if (!(ok = fabric_add_between(fabric, from, to, 1, 0)))
-                diag_input(diag, at, "the links that have failed at %g s leave no way from leaf%d to leaf%d",
-                    s_from_ps(time), from, to);
-    memset(fabric->weight, 0, sizeof *fabric->weight * (size_t)fabric->n_links);
-    return ok ? STATUS_OK : STATUS_INPUT;
-}
-
-static enum status set_and_check(struct fabric *fabric, ps_t time, struct source_pos at, struct diag *diag)
-{
-    enum status status = set_capacities(fabric, time, at, diag);
-    return status == STATUS_OK && fabric->degraded ? check_ways(fabric, time, at, diag) : status;
-}
-
-enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
-    struct arena *arena, struct diag *diag)
+void fabric_build(
+    struct fabric *out, const struct hw *hw, int ranks, const struct degrade_events *events, struct arena *arena)
 {
     *out = (struct fabric){.hw = hw, .ranks = ranks, .gpus = hw_gpus_per_node(hw)};
-    out->degradation = ARENA_NEW(arena, struct degradation);
-    enum status status = degrade_parse(out->degradation, &degrade_link, degraded, at, arena, diag);
-    if (status)
-        return status;
     count_links(out);
     out->capacity_Bps = ARENA_ARRAY(arena, double, out->n_links);
     out->weight = ARENA_ARRAY(arena, double, out->n_links);
-    /* Every moment is looked at before the run; the start comes last and stays. */
-    for (int i = out->degradation->n_changes - 1; i >= 0 && status == STATUS_OK; i--)
-        status = set_and_check(out, out->degradation->changes[i], at, diag);
-    if (status == STATUS_OK)
-        status = set_and_check(out, 0, at, diag);
-    const struct degradation *degradation = out->degradation;
-    for (int i = degrade_unmatched(degradation, 0); i < degradation->n; i = degrade_unmatched(degradation, i + 1))
-        status = diag_input(diag, at,
-            "no link is called '%s'; names are like gpu0.nvlink, node0.nic0.out, node0.nics.in (a pooled network), "
-            "leaf0.up0, pod0.down0, and * stands for anything",
-            degradation->list[i].pattern);
-    return status;
+    for (int l = 0; l < out->n_links; l++)
+        out->capacity_Bps[l] = whole_Bps(out, l);
+    for (int i = 0; events && i < events->n; i++)
+        out->degraded = out->degraded || events->list[i].share < 1;
+    if (events)
+        fabric_set_time(out, events, 0);
 }
 
-void fabric_set_time(struct fabric *fabric, ps_t time)
+void fabric_set_time(struct fabric *fabric, const struct degrade_events *events, ps_t time)
 {
-    struct diag diag = DIAG_INIT;
-    enum status status = set_capacities(fabric, time, (struct source_pos){0}, &diag);
-    BUG_IF(status, "%s", diag.text);
+    for (int i = 0; i < events->n; i++) {
+        const struct degrade_event *event = &events->list[i];
+        if (event->at != time)
+            continue;
+        BUG_IF(event->target >= fabric->n_links, "link %d of %d", event->target, fabric->n_links);
+        fabric->capacity_Bps[event->target] = whole_Bps(fabric, event->target) * event->share;
+        fabric->degraded = fabric->degraded || event->share < 1;
+    }
 }

@@ -34,17 +34,17 @@ struct fabric {
     int pods, pod_links;    /* the same of a pod; 0 when there is no level above */
     int first_nic, first_leaf, first_pod, n_links;
     double *capacity_Bps; /* of each link, 0: failed */
-    struct degradation *degradation;
-    bool degraded;  /* some capacity is, at some time, not what the cluster file gives */
-    double *weight; /* scratch: of each link, 0 between calls */
+    bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
+    double *weight;       /* scratch: of each link, 0 between calls */
 };
 
-/* Everything lives in the arena. Errors of degraded (may be NULL) are reported at `at`. */
-enum status fabric_build(struct fabric *out, const struct hw *hw, int ranks, const char *degraded, struct source_pos at,
-    struct arena *arena, struct diag *diag);
+/* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware and number of ranks.
+ * Everything lives in the arena. */
+void fabric_build(
+    struct fabric *out, const struct hw *hw, int ranks, const struct degrade_events *events, struct arena *arena);
 
-/* Capacities from a time on; fabric_build leaves those of the start. Call net_reroute() for all flows afterwards. */
-void fabric_set_time(struct fabric *fabric, ps_t time);
+/* The events of this very time happen. Call net_reroute() for all flows afterwards. */
+void fabric_set_time(struct fabric *fabric, const struct degrade_events *events, ps_t time);
 
 /* The links that a collective of the group loads, with bytes over each per bus byte, in the order of links; weights has
  * room for n_links. key: of the group, for the hash of ECMP. Returns how many. */
@@ -63,7 +63,11 @@ static inline bool fabric_weights_alike(const struct coll_cost *a, const struct 
 int fabric_message(
     struct link_weight *weights, struct fabric *fabric, struct coll_group group, int from, int to, uint64_t key);
 
-/* "leaf3.up0" into buffer, which it returns. */
+/* How many cables a link stands for; a GPU's or a NIC's is one. */
+int fabric_cables(const struct fabric *fabric, int link);
+
+/* "leaf3.up0" into buffer, which it returns: of a cable of the link, or of the first. */
+const char *fabric_cable_name(char *buffer, size_t n, const struct fabric *fabric, int link, int cable);
 const char *fabric_link_name(char *buffer, size_t n, const struct fabric *fabric, int link);
 
 /* What binds a collective where this link does. */

@@ -40,8 +40,11 @@ struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const c
     struct isolated *isolated = ARENA_NEW(arena, struct isolated);
     isolated->group = (struct coll_group){0, nodes > 1 ? gpus / per_node : 1, ranks};
     isolated->shape = (struct coll_shape){ranks, nodes, per_node};
-    if (fabric_build(&isolated->fabric, hw, nodes > 1 ? nodes * gpus : ranks, degraded, at, arena, diag) != STATUS_OK)
+    struct degrade_events events;
+    int all = nodes > 1 ? nodes * gpus : ranks; /* GPUs of these nodes */
+    if (degrade_links(&events, hw, all, degraded, at, arena, diag) != STATUS_OK)
         return NULL;
+    fabric_build(&isolated->fabric, hw, all, &events, arena);
     if (!fabric_is_uniform(&isolated->fabric) && nodes > 1 && gpus % per_node != 0) {
         diag_input(diag, at,
             "%d ranks are not spread evenly over a node's %d GPUs, as links that differ ask for; take a divisor",

@@ -1,4 +1,3 @@
-#include "fabric/slow.h"
 #include "scenario/file.h"
 
 #include <inttypes.h>
@@ -109,23 +108,6 @@ static void check_steps(const struct scenario_point *point, struct diag *diag)
             exec->steps, exec->warmup_steps, EXEC_MAX_STEPS);
 }
 
-/* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */
-static void check_links(const struct scenario_point *point, struct diag *diag)
-{
-    const struct scenario_cluster_options *cluster = &point->options.cluster;
-    int ranks = (int)cluster->gpus;
-    if (cluster->gpus > (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
-        return;
-    if (cluster->degraded_links)
-        exec_check(&point->hw, ranks, &point->options.exec, at(point, "cluster.degraded_links"), diag);
-    if (cluster->slow_gpus) {
-        struct arena scratch = ARENA_INIT;
-        struct slow_gpus slow;
-        slow_gpus_build(&slow, &point->hw, ranks, cluster->slow_gpus, at(point, "cluster.slow_gpus"), &scratch, diag);
-        arena_release(&scratch);
-    }
-}
-
 /* What nobody set is wrong for this strategy: then its name is what was written. */
 static struct source_pos place_of(const void *self, const char *path)
 {
@@ -144,5 +126,17 @@ void check_point(const struct scenario_point *point, struct diag *diag)
     strategy_check(
         &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
     check_steps(point, diag);
-    check_links(point, diag);
+}
+
+/* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */
+void load_events(struct scenario_point *point, struct arena *arena, struct diag *diag)
+{
+    const struct scenario_cluster_options *cluster = &point->options.cluster;
+    struct exec_options *exec = &point->options.exec;
+    int ranks = (int)cluster->gpus;
+    if (cluster->gpus > (int64_t)point->hw.cluster.nodes.value * hw_gpus_per_node(&point->hw))
+        return;
+    degrade_links(&exec->link_events, &point->hw, ranks, cluster->degraded_links, at(point, "cluster.degraded_links"),
+        arena, diag);
+    degrade_gpus(&exec->gpu_events, &point->hw, ranks, cluster->slow_gpus, at(point, "cluster.slow_gpus"), arena, diag);
 }

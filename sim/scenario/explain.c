@@ -17,7 +17,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         return;
     case CAUSE_STRAGGLERS:
         exec->noise = (struct noise_options){0};
-        exec->slow_gpus = NULL;
+        exec->gpu_events.n = 0;
         return;
     case CAUSE_LATENCY:
         exec->no_latency = true;
@@ -32,7 +32,7 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         point->hw.cluster.network = (struct hw_network){0}; /* pooled: no switch is a limit */
         point->hw.cluster.nccl_channel_bandwidth = (struct quantity){0};
         point->hw.cluster.nccl_staging_bandwidth = (struct quantity){0};
-        exec->degraded_links = NULL;
+        exec->link_events.n = 0;
         return;
     case CAUSE_CONTENTION:
         exec->no_contention = true;

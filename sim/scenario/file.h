@@ -112,6 +112,8 @@ void check_given(const struct scenario_point *point, struct diag *diag);
 /* The loaded point makes sense: GPUs that exist, groups that divide, a precision that the GPU has, options that the
  * strategy can follow. */
 void check_point(const struct scenario_point *point, struct diag *diag);
+/* What the texts of degraded links and slow GPUs mean for this job, into its exec options. */
+void load_events(struct scenario_point *point, struct arena *arena, struct diag *diag);
 
 /* ---- unread.c ---- */
 

@@ -143,8 +143,6 @@ bool inputs_load(struct inputs *inputs, struct scenario_point *point, struct are
     if (!complete || !use_given(point, &sources, diag))
         return false;
     default_noise(point, arena);
-    point->options.exec.degraded_links = options->cluster.degraded_links;
-    point->options.exec.slow_gpus = options->cluster.slow_gpus;
     if (published)
         published_find(&point->published, input->csv, point, figure_at, arena, diag);
     return true;

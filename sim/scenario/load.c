@@ -169,8 +169,10 @@ static void load_point(struct loader *loader, int i, struct scenario_point *poin
     sweep_assign(&loader->sweep, i, &point->options, loader->arena, &point->origins);
     point->gpus_at = scenario_origin(point, "cluster.gpus").at;
     check_given(point, diag);
-    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag))
+    if (diag->n_errors == 0 && inputs_load(&loader->inputs, point, loader->arena, diag)) {
         resolve_point(point, diag);
+        load_events(point, loader->arena, diag);
+    }
     scenario_keep_origins(&point->origins, loader->arena);
 }
 

@@ -42,8 +42,8 @@ enum { SCENARIO_MAX_POINTS = 100000 };
 struct scenario_cluster_options {
     const char *topology; /* path of a cluster file */
     int64_t gpus;
-    const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see fabric/fabric.h; NULL: none */
-    const char *slow_gpus;      /* "node3.gpu5=80 %, node7=90 % at 2 s": see fabric/slow.h; NULL: none */
+    const char *degraded_links; /* "node3.nic0.*=50 %, leaf1.up2=0 at 2 s": see fabric/degrade.h; NULL: none */
+    const char *slow_gpus;      /* "node3.gpu5=80 %, node7=90 % at 2 s": the same */
     struct hw given;            /* in place of the topology's and the stack's numbers: hw/override.h */
 };
 

@@ -1,6 +1,5 @@
 /* Settings that somebody gave and that the job does not read: those of another strategy, a sharding group where nothing
  * is sharded in groups ... One warning for each kind of them. */
-#include "fabric/slow.h"
 #include "scenario/file.h"
 
 #include <string.h>
@@ -111,7 +110,7 @@ static void warn_no_slow_gpu(const struct scenario_point *points, int n, struct 
         const struct scenario_cluster_options *cluster = &points[i].options.cluster;
         if (!cluster->slow_gpus || !*cluster->slow_gpus)
             continue;
-        if (slow_gpus_concern(&points[i].hw, (int)cluster->gpus, cluster->slow_gpus))
+        if (points[i].options.exec.gpu_events.n > 0)
             return;
         given = &points[i];
     }

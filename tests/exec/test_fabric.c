@@ -136,7 +136,8 @@ static void what_meets_like_links_is_folded(void **state)
         plan_stream_wait(&builder, STREAM_COMPUTE, gather);
         plan_kernel(&builder, STREAM_COMPUTE, "move", kernel_stream(KERNEL_COPY, 1e9, 0, 0), 0);
         plan_end(&builder);
-        struct exec_options options = {.steps = 1, .seed = 1, .degraded_links = cases[i].degraded};
+        struct exec_options options = {
+            .steps = 1, .seed = 1, .link_events = link_events(&hw, 8, cases[i].degraded, &arena)};
         struct exec_result folded, all;
         exec_run(&folded, &plan, &hw, &options, &arena);
         assert_int_equal(folded.ranks_simulated, cases[i].simulated);
@@ -187,34 +188,6 @@ static void a_failed_cable_is_routed_around(void **state)
     }
 }
 
-static void expect_error(const struct hw *hw, const char *degraded, const char *want)
-{
-    struct exec_options options = {.degraded_links = degraded};
-    struct diag diag = DIAG_INIT;
-    assert_int_equal(exec_check(hw, 8, &options, (struct source_pos){0}, &diag), STATUS_INPUT);
-    if (!strstr(diag.text, want))
-        fail_msg("'%s' gives '%s'", degraded, diag.text);
-}
-
-static void what_cannot_run_is_an_error(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw();
-    expect_error(&hw, "node1.nic0.in=0", "node1.nic0.in has failed");
-    expect_error(&hw, "gpu0.*=0", "gpu0.nvlink has failed");
-    expect_error(&hw, "leaf0.up*=0", "leave no way from leaf0 to leaf1");
-    expect_error(&hw, "node9.nic0.in=0.5", "no link is called 'node9.nic0.in'");
-    expect_error(&hw, "leaf0.up0=1.5", "use 0 to 1");
-    expect_error(&hw, "leaf0.up0", "there is no '='");
-    expect_error(&hw, "leaf0.up0=half", "not a fraction");
-    expect_error(&hw, "leaf0.up0=50 % at noon", "'noon' is no time");
-    expect_error(&hw, "leaf0.up0=50 % at -1 s", "is no time from 0");
-    expect_error(&hw, "node1.nic0.in=0 at 2.5 s", "node1.nic0.in has failed at 2.5 s");
-    expect_error(&hw, "leaf0.up0=0 at 1 s, leaf0.up1=0 at 2 s", "failed at 2 s leave no way from leaf0 to leaf1");
-    hw.cluster.network.routing = HW_ECMP; /* spine 0 is reached by one leaf, spine 1 reaches the other */
-    expect_error(&hw, "leaf0.up0=0, leaf1.down1=0", "no way from leaf0 to leaf1");
-}
-
 /* Rings of 8 GB (7 GB to move, 10 + 14 us before them) one after the other, at 20 GB/s: 0.350024 s each. */
 static double run_gathers(const struct hw *hw, int n, const char *degraded, struct exec_result *result)
 {
@@ -228,7 +201,8 @@ static double run_gathers(const struct hw *hw, int n, const char *degraded, stru
     plan_stream_wait(&builder, STREAM_COMPUTE, gather);
     plan_kernel(&builder, STREAM_COMPUTE, "move", kernel_stream(KERNEL_COPY, 1e9, 0, 0), 0);
     plan_end(&builder);
-    const struct exec_options options = {.steps = 1, .seed = 1, .fold = FOLD_OFF, .degraded_links = degraded};
+    const struct exec_options options = {
+        .steps = 1, .seed = 1, .fold = FOLD_OFF, .link_events = link_events(hw, 8, degraded, &arena)};
     exec_run(result, &plan, hw, &options, &arena);
     plan_release(&plan);
     arena_release(&arena);
@@ -338,7 +312,6 @@ int main(void)
         cmocka_unit_test(a_link_that_degrades_slows_what_comes_after),
         cmocka_unit_test(traffic_is_moved_off_a_cable_that_fails),
         cmocka_unit_test(a_failed_cable_is_routed_around),
-        cmocka_unit_test(what_cannot_run_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

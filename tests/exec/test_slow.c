@@ -1,6 +1,4 @@
 /* GPUs that are slow, by name and from a time on. */
-#include "fabric/slow.h"
-
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -8,6 +6,13 @@
 #include <cmocka.h>
 
 #include "step.h"
+
+static void set_slow(struct fixture *f, const char *text)
+{
+    struct diag diag = DIAG_INIT;
+    degrade_gpus(&f->options.gpu_events, &f->hw, f->plan.mesh.ranks, text, (struct source_pos){0}, &f->arena, &diag);
+    assert_string_equal(diag.text, "");
+}
 
 /* A kernel that computes for 10 ms, then one that moves bytes for 5 ms, which no clock of SMs changes. */
 static void what_is_computed_takes_longer(void **state)
@@ -32,7 +37,7 @@ static void what_is_computed_takes_longer(void **state)
     for (size_t c = 0; c < 2 * sizeof cases / sizeof *cases; c++) {
         struct fixture f;
         begin(&f, 1);
-        f.options.slow_gpus = cases[c / 2].text;
+        set_slow(&f, cases[c / 2].text);
         f.options.one_by_one = c % 2;
         computer(&f, 10);
         mover(&f, STREAM_COMPUTE, 5, 0);
@@ -51,7 +56,7 @@ static void what_follows_runs_at_the_new_speed(void **state)
     for (int one_by_one = 0; one_by_one < 2; one_by_one++) {
         struct fixture f;
         begin(&f, 1);
-        f.options.slow_gpus = "node0.gpu0=50 % at 7.5 ms";
+        set_slow(&f, "node0.gpu0=50 % at 7.5 ms");
         f.options.one_by_one = one_by_one;
         for (int i = 0; i < 20; i++)
             computer(&f, 1);
@@ -82,7 +87,7 @@ static void others_wait_for_it(void **state)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct fixture f;
         begin(&f, 2);
-        f.options.slow_gpus = cases[c].text;
+        set_slow(&f, cases[c].text);
         f.options.fold = FOLD_AUTO;
         int world = plan_group(&f.builder, "world", 2, 1);
         plan_stream_wait(&f.builder, STREAM_COMM, computer(&f, 10));
@@ -97,64 +102,12 @@ static void others_wait_for_it(void **state)
     }
 }
 
-static void expect_error(const char *text, const char *want)
-{
-    struct hw hw = test_hw();
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    struct slow_gpus slow;
-    hw.cluster.name = "test";
-    assert_int_equal(slow_gpus_build(&slow, &hw, 4, text, (struct source_pos){0}, &arena, &diag), STATUS_INPUT);
-    if (!strstr(diag.text, want))
-        fail_msg("'%s' gives '%s'", text, diag.text);
-    arena_release(&arena);
-}
-
-/* Eight nodes of two GPUs. */
-static void what_cannot_be_is_an_error(void **state)
-{
-    (void)state;
-    expect_error(
-        "node8.gpu0=50 %", "no GPU of cluster 'test' is called 'node8.gpu0'; names are node0.gpu0 to node7.gpu1");
-    expect_error("node0.gpu2=50 %", "is called 'node0.gpu2'");
-    expect_error("node8=50 %", "is called 'node8'");
-    expect_error("gpu3=50 %", "is called 'gpu3'");
-    expect_error("node0=50 %, nod1=50 %", "is called 'nod1'");
-    expect_error("node0=120 %", "slow GPU 'node0=120 %': 1.2 of the speed is left; use 0.01 to 1 (1 to 100 %)");
-    expect_error("node0=0", "0 of the speed is left");
-    expect_error("node0=-50 %", "-0.5 of the speed is left");
-    expect_error(
-        "node0", "there is no '='; write a pattern and what is left, and when, as in 'node3.gpu5=50 % at 2.5 s'");
-    expect_error("node0=slow", "not a fraction");
-    expect_error("node0=50 % at noon", "'noon' is no time");
-    expect_error("node0=50 % at -1 s", "is no time from 0");
-}
-
-/* A job of 4 GPUs is on nodes 0 and 1; the cluster's others are no mistake. */
-static void names_are_the_clusters(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw();
-    struct arena arena = ARENA_INIT;
-    struct diag diag = DIAG_INIT;
-    struct slow_gpus slow;
-    assert_int_equal(
-        slow_gpus_build(&slow, &hw, 4, "node7.gpu1=50 %", (struct source_pos){0}, &arena, &diag), STATUS_OK);
-    assert_false(slow.uneven);
-    assert_false(slow_gpus_concern(&hw, 4, "node7.gpu1=50 %"));
-    assert_true(slow_gpus_concern(&hw, 4, "node7.gpu1=50 %, node1=90 % at 1 s"));
-    assert_true(slow_gpus_concern(&hw, 16, "node7.gpu1=50 %"));
-    arena_release(&arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_computed_takes_longer),
         cmocka_unit_test(what_follows_runs_at_the_new_speed),
         cmocka_unit_test(others_wait_for_it),
-        cmocka_unit_test(what_cannot_be_is_an_error),
-        cmocka_unit_test(names_are_the_clusters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

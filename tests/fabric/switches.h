@@ -45,12 +45,22 @@ struct fixture {
     int n_weights;
 };
 
+/* degraded may be NULL. */
+static inline struct degrade_events link_events(
+    const struct hw *hw, int ranks, const char *degraded, struct arena *arena)
+{
+    struct diag diag = DIAG_INIT;
+    struct degrade_events events;
+    degrade_links(&events, hw, ranks, degraded, (struct source_pos){0}, arena, &diag);
+    assert_string_equal(diag.text, "");
+    return events;
+}
+
 static inline void build(struct fixture *f, const struct hw *hw, int ranks, const char *degraded)
 {
     *f = (struct fixture){.hw = *hw};
-    struct diag diag = DIAG_INIT;
-    fabric_build(&f->fabric, &f->hw, ranks, degraded, (struct source_pos){0}, &f->arena, &diag);
-    assert_string_equal(diag.text, "");
+    struct degrade_events events = link_events(hw, ranks, degraded, &f->arena);
+    fabric_build(&f->fabric, &f->hw, ranks, &events, &f->arena);
     assert_true(f->fabric.n_links <= 4096);
 }
 

@@ -203,8 +203,10 @@ static void a_contended_ring_agrees_too(void **state)
             struct arena arena = ARENA_INIT;
             struct diag diag = DIAG_INIT;
             struct fabric fabric;
-            fabric_build(&fabric, &hw, 128, degraded[d], (struct source_pos){0}, &arena, &diag);
+            struct degrade_events events;
+            degrade_links(&events, &hw, 128, degraded[d], (struct source_pos){0}, &arena, &diag);
             assert_string_equal(diag.text, "");
+            fabric_build(&fabric, &hw, 128, &events, &arena);
             struct coll_cost cost;
             assert_true(coll_cost(&cost, COLL_ALL_GATHER, COLL_RING, COLL_SIMPLE, 32e9, coll_shape(world, 8), &hw));
             struct link_weight *weights = ARENA_ARRAY(&arena, struct link_weight, fabric.n_links);
@@ -213,7 +215,7 @@ static void a_contended_ring_agrees_too(void **state)
                 rate = fmin(rate, fabric.capacity_Bps[weights[u].link] / weights[u].weight);
             assert_true(rate < 0.55 * cost.max_rate_Bps);
             struct chunk_options options = chunks_as_nccl(COLL_ALL_GATHER);
-            options.degraded_links = degraded[d];
+            options.degraded_links = &events;
             double flow_s = cost.latency_s + cost.bus_bytes / rate;
             assert_near(
                 chunks_collective_s(COLL_ALL_GATHER, COLL_RING, 32e9, world, &hw, &options), flow_s, 0.02 * flow_s);

@@ -26,6 +26,14 @@ static const struct strategy_case {
   large = {MODELS "mpt-7b.yaml", "fsdp", "FULL_SHARD"};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
+static void set_slow(struct scenario_point *point, const char *slow, struct arena *arena)
+{
+    struct diag *diag = ARENA_NEW(arena, struct diag);
+    struct degrade_events *events = &point->options.exec.gpu_events;
+    if (degrade_gpus(events, &point->hw, 32, slow, (struct source_pos){0}, arena, diag) != STATUS_OK)
+        fail_msg("%s", diag->text);
+}
+
 /* A model on 32 GPUs without noise, one step before the measured ones; slow may be NULL. */
 static struct scenario_point load(const struct strategy_case *at, const char *slow, struct arena *arena)
 {
@@ -39,7 +47,7 @@ static struct scenario_point load(const struct strategy_case *at, const char *sl
     if (scenario_load(&set, SCENARIO, OVERRIDES(list), arena, diag) != STATUS_OK)
         fail_msg("%s", diag->text);
     struct scenario_point point = set.points[0];
-    point.options.exec.slow_gpus = slow;
+    set_slow(&point, slow, arena);
     return point;
 }
 
@@ -142,7 +150,7 @@ static void all_of_the_speed_changes_nothing(void **state)
         if (noise)
             point.options.exec.noise = (struct noise_options){0.02, 0.01, 0.01, 0.05, false};
         struct exec_result none = run(&point, &arena);
-        point.options.exec.slow_gpus = "node1.gpu3=100 %, node2=1";
+        set_slow(&point, "node1.gpu3=100 %, node2=1", &arena);
         struct exec_result full = run(&point, &arena);
         assert_int_equal(full.ranks_simulated, noise ? 32 : 1);
         assert_true(full.digest == none.digest && full.events == none.events);
@@ -162,7 +170,7 @@ static void too_late_changes_nothing(void **state)
     struct exec_result none = run(&point, &arena);
     static const char *const late[] = {"node1.gpu3=50 % at 1000 s", "*=50 % at 1000 s", "node9.gpu3=50 %"};
     for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
-        point.options.exec.slow_gpus = late[i];
+        set_slow(&point, late[i], &arena);
         struct exec_result slow = run(&point, &arena);
         assert_same_times(&slow, &none);
         assert_memory_equal(&slow.breakdown, &none.breakdown, sizeof slow.breakdown);

@@ -93,6 +93,7 @@ static void a_host_without_cost_loses_nothing(void **state)
 /* Worse numbers that are one cause's own. */
 static void worsen(struct scenario_point *point, int which)
 {
+    static const struct degrade_event slow_gpu = {0, 11, 0.5}, slow_link = {0, 16, 1e-4}; /* of 16 GPUs; a NIC out */
     struct hw *hw = &point->hw;
     struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test", NULL}, pause = {1e-3, 0, QUANTITY_ASSUMED, "test", NULL};
     switch (which) {
@@ -100,7 +101,7 @@ static void worsen(struct scenario_point *point, int which)
         point->options.exec.noise = (struct noise_options){0.1, 0.1, 0.1, 0.1, false};
         break;
     case 11:
-        point->options.exec.slow_gpus = "node1.gpu3=50 %";
+        point->options.exec.gpu_events = (struct degrade_events){&slow_gpu, 1};
         break;
     case 1: /* so little that the choice of algorithms stays */
         hw->cluster.nccl_net_latency.value *= 2;
@@ -118,7 +119,7 @@ static void worsen(struct scenario_point *point, int which)
         hw->cluster.nccl_staging_bandwidth = slow;
         break;
     case 6:
-        point->options.exec.degraded_links = "node0.nics.out=0.01 %";
+        point->options.exec.link_events = (struct degrade_events){&slow_link, 1};
         break;
     case 7: /* a leaf for each node, and one cable up */
         hw->cluster.network = (struct hw_network){.kind = HW_FAT_TREE,
