@@ -8,7 +8,7 @@
 #include "cli/words.h"
 
 #include "base/files.h"
-#include "calibrate/check_nccl.h"
+#include "calibrate/nccl_check.h"
 
 #include <math.h>
 #include <string.h>

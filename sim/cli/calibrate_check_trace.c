@@ -7,7 +7,7 @@
 #include "cli/words.h"
 
 #include "base/files.h"
-#include "calibrate/check_trace.h"
+#include "calibrate/trace_check.h"
 
 #include <limits.h>
 #include <math.h>

@@ -4,12 +4,12 @@
 #include "cli/log_options.h"
 
 #include "base/files.h"
-#include "calibrate/calibrate.h"
-#include "calibrate/fit_cluster.h"
-#include "calibrate/fit_logs.h"
-#include "calibrate/fit_measure.h"
-#include "calibrate/fit_nccl.h"
-#include "calibrate/fit_training.h"
+#include "calibrate/gpu_fit.h"
+#include "calibrate/cluster_fit.h"
+#include "calibrate/logs_fit.h"
+#include "calibrate/measure_fit.h"
+#include "calibrate/nccl_fit.h"
+#include "calibrate/training_fit.h"
 #include "store/store.h"
 
 #include <argp.h>
@@ -155,10 +155,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void fit_gpus(const struct fit_command *command, struct arena *arena, struct diag *diag)
 {
     struct store *store = NULL;
-    enum status status = calibrate_print(stdout, command->measured, command->gpus, arena, diag);
+    enum status status = gpu_fit_print(stdout, command->measured, command->gpus, arena, diag);
     if (status != STATUS_OK || !command->db || store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
         return;
-    calibrate_store(command->measured, command->gpus, store, arena, diag);
+    gpu_fit_store(command->measured, command->gpus, store, arena, diag);
     store_close(store);
 }
 
@@ -173,7 +173,7 @@ static void fit_measured(const struct fit_command *command, struct arena *arena,
         measured_file_free(&file);
         return;
     }
-    if (measure_fit(&fit, &filed, &file, diag) == STATUS_OK) {
+    if (measure_fit_solve(&fit, &filed, &file, diag) == STATUS_OK) {
         measure_fit_print(stdout, &fit, &filed, &file);
         if (command->out)
             measure_fit_write(&fit, &filed, &file, gpu, command->out, arena, diag);
@@ -211,7 +211,7 @@ static void fit_logs(const struct fit_command *command, struct arena *arena, str
         .nccl = command->nccl};
     struct logs_fit fit;
     struct store *store = NULL;
-    enum status status = logs_fit(&fit, &request, arena, diag);
+    enum status status = logs_fit_solve(&fit, &request, arena, diag);
     if (status == STATUS_OK)
         logs_fit_print(stdout, &fit);
     if (status == STATUS_OK && command->out)

@@ -4,7 +4,7 @@
  * a time (of category memory: bytes), all rows are of one GPU, driver and date. A dry run, and a file without rows, are
  * errors. Columns may stand in any order; others may be added.
  *
- * Nothing is stored: calibrate/fit_measure.h computes a GPU's numbers from the file itself. */
+ * Nothing is stored: calibrate/measure_fit.h computes a GPU's numbers from the file itself. */
 #ifndef FLOPCAST_IMPORT_MEASURE_H
 #define FLOPCAST_IMPORT_MEASURE_H
 

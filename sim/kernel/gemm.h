@@ -29,7 +29,7 @@
  *
  * Ignored: layouts beyond that (10 % of V100's wide GEMMs), several tiles in flight on an SM. Results of fewer than
  * GEMM_WIDE rows or columns are predicted worse than others: libraries use other kernels there
- * (sim/calibrate/fit_gemm.h leaves them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names.
+ * (sim/calibrate/gemm_fit.h leaves them out). Source of the shape set: CUTLASS's default tiles and cuBLAS kernel names.
  * Accuracy: `flopcast calibrate fit`, `flopcast plot gemm`. */
 #ifndef FLOPCAST_KERNEL_GEMM_H
 #define FLOPCAST_KERNEL_GEMM_H

@@ -24,7 +24,7 @@ expect 0 "$FLOPCAST" calibrate show --db a.db --format json
 says out '"parameter": "nccl_ring_post_latency"'
 cp table out
 
-# The reviewed file has the same parameters, resting on the same tables (their numbers: tests/calibrate/test_fit_nccl.c).
+# The reviewed file has the same parameters, resting on the same tables (their numbers: tests/calibrate/test_nccl_fit.c).
 parameters() { awk '/^nccl_|^nvls_/ { print $1, $NF }' "$1"; }
 diff <(parameters "$FLOPCAST_SOURCE_DIR/topologies/fitted/nccl.txt") <(parameters out) || fail "topologies/fitted/nccl.txt is old"
 

@@ -1,0 +1,207 @@
+#include "calibrate/cluster_fit.h"
+
+#include "calibrate/training_fit.h"
+
+#include <gsl/gsl_blas.h>
+#include <gsl/gsl_multifit.h>
+#include <math.h>
+#include <stdlib.h>
+
+const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {[CLUSTER_SPREAD] = "gpu_speed_spread",
+    [CLUSTER_HOST] = "host_jitter",
+    [CLUSTER_NETWORK] = "network_jitter",
+    [CLUSTER_OVERLAP] = "overlap_slowdown"};
+
+/* Of a parameter doubled, on all ratios together: rounding, times being whole picoseconds. */
+static const double NO_EFFECT = 1e-9;
+
+static double *value_of(struct scenario_point *point, int parameter)
+{
+    struct noise_options *noise = &point->options.exec.noise;
+    double *const of[CLUSTER_PARAMETERS] = {
+        &noise->gpu_speed_spread, &noise->host_jitter, &noise->network_jitter, &point->hw.gpu.overlap_slowdown.value};
+    return of[parameter];
+}
+
+/* Rows that are alone on their curve say nothing, and need not run. */
+static void keep_curves(struct validate_table *table)
+{
+    for (int i = 0; i < table->rows.n; i++) {
+        int alike = 0;
+        for (int j = 0; j < table->rows.n; j++)
+            alike += table->rows.at[j].curve == table->rows.at[i].curve;
+        if (alike < 2)
+            table->rows.at[i].status = VALIDATE_NOT_SIMULATED;
+    }
+}
+
+static bool counts(const struct validate_row *row, int index)
+{
+    return row->has_ratio && row->smallest != index;
+}
+
+/* log(predicted / measured) of every ratio. */
+static gsl_vector *off(struct validate_table *table, int rows)
+{
+    struct diag diag = DIAG_INIT; /* rows that make no scenario were told before */
+    gsl_vector *out = gsl_vector_alloc((size_t)rows);
+    size_t n = 0;
+    validate_run(table, NULL, NULL, NULL, &diag);
+    for (int i = 0; i < table->rows.n; i++)
+        if (counts(&table->rows.at[i], i))
+            gsl_vector_set(out, n++, log(table->rows.at[i].predicted_ratio / table->rows.at[i].measured_ratio));
+    return out;
+}
+
+/* Residuals with CLUSTER_STEP times a parameter, which is then as before to the last bit. */
+static gsl_vector *off_with(struct validate_table *table, int parameter, int rows)
+{
+    double *before = xcalloc((size_t)table->rows.n + 1, sizeof *before);
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].set.n_points == 1) {
+            double *value = value_of(&table->rows.at[i].set.points[0], parameter);
+            before[i] = *value;
+            *value *= CLUSTER_STEP;
+        }
+    gsl_vector *out = off(table, rows);
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].set.n_points == 1)
+            *value_of(&table->rows.at[i].set.points[0], parameter) = before[i];
+    free(before);
+    return out;
+}
+
+static int count_ratios(const struct validate_table *table)
+{
+    int n = 0;
+    for (int i = 0; i < table->rows.n; i++)
+        n += counts(&table->rows.at[i], i);
+    return n;
+}
+
+/* Columns: what a residual gains when a parameter doubles. */
+static gsl_matrix *slopes(struct validate_table *table, const gsl_vector *filed, int rows)
+{
+    gsl_matrix *out = gsl_matrix_alloc((size_t)rows, CLUSTER_PARAMETERS);
+    for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
+        gsl_vector *moved = off_with(table, p, rows);
+        gsl_vector_sub(moved, filed);
+        gsl_vector_scale(moved, 1 / (CLUSTER_STEP - 1));
+        gsl_matrix_set_col(out, (size_t)p, moved);
+        gsl_vector_free(moved);
+    }
+    return out;
+}
+
+/* The parameters that count as determined, the others as filed; their new standard errors. */
+static void solve(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
+{
+    size_t rows = filed->size, n = 0;
+    int which[CLUSTER_PARAMETERS];
+    gsl_matrix *chosen = gsl_matrix_alloc(rows, CLUSTER_PARAMETERS);
+    gsl_vector *wanted = gsl_vector_alloc(rows);
+    for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
+        if (!out->parameters[p].determined)
+            continue;
+        gsl_vector_const_view column = gsl_matrix_const_column(slope, (size_t)p);
+        gsl_matrix_set_col(chosen, n, &column.vector);
+        which[n++] = p;
+    }
+    gsl_vector_memcpy(wanted, filed);
+    gsl_vector_scale(wanted, -1);
+    out->before = out->after = gsl_blas_dnrm2(filed) / sqrt((double)rows);
+    if (n > 0) {
+        double squares = 0;
+        gsl_vector *change = gsl_vector_alloc(n);
+        gsl_matrix *covariance = gsl_matrix_alloc(n, n);
+        gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(rows, n);
+        gsl_matrix_view columns = gsl_matrix_submatrix(chosen, 0, 0, rows, n);
+        gsl_multifit_linear(&columns.matrix, wanted, change, covariance, &squares, work);
+        for (size_t i = 0; i < n; i++) {
+            out->parameters[which[i]].factor = 1 + gsl_vector_get(change, i);
+            out->parameters[which[i]].std_error = sqrt(gsl_matrix_get(covariance, i, i));
+        }
+        out->after = sqrt(squares / (double)rows);
+        gsl_multifit_linear_free(work);
+        gsl_matrix_free(covariance);
+        gsl_vector_free(change);
+    }
+    gsl_vector_free(wanted);
+    gsl_matrix_free(chosen);
+}
+
+/* With all parameters that have an effect; then without the worst that is not determined, until all are. */
+static void settle(struct cluster_fit *out, const gsl_matrix *slope, const gsl_vector *filed)
+{
+    for (size_t p = 0; p < CLUSTER_PARAMETERS; p++) {
+        gsl_vector_const_view column = gsl_matrix_const_column(slope, p);
+        out->parameters[p] = (struct cluster_parameter){.filed = out->parameters[p].filed,
+            .factor = 1,
+            .std_error = HUGE_VAL,
+            .determined = gsl_blas_dnrm2(&column.vector) > NO_EFFECT};
+    }
+    struct cluster_parameter *worst = NULL;
+    do {
+        if (worst)
+            worst->determined = false;
+        worst = NULL;
+        solve(out, slope, filed);
+        for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
+            struct cluster_parameter *of = &out->parameters[p];
+            if (of->determined && !(of->std_error < CLUSTER_DETERMINED) && (!worst || of->std_error > worst->std_error))
+                worst = of;
+        }
+    } while (worst);
+}
+
+static void set_filed(struct cluster_fit *out, struct validate_table *table)
+{
+    for (int i = 0; i < table->rows.n; i++)
+        for (int p = 0; p < CLUSTER_PARAMETERS; p++)
+            if (counts(&table->rows.at[i], i))
+                out->parameters[p].filed += *value_of(&table->rows.at[i].set.points[0], p) / out->rows;
+}
+
+enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const char *base, struct diag *diag)
+{
+    struct validate_table runs = {0};
+    bool *rows = training_fit_rows(table, diag);
+    *out = (struct cluster_fit){0};
+    if (rows && validate_load(&runs, table, base, rows, diag)) {
+        keep_curves(&runs);
+        validate_run(&runs, NULL, NULL, NULL, diag);
+        out->rows = count_ratios(&runs);
+        if (out->rows <= CLUSTER_PARAMETERS)
+            diag_input(diag, (struct source_pos){.file = table},
+                "%d ratios to fit %d parameters with; mark more rows of curves in column 'used_in_fit'", out->rows,
+                CLUSTER_PARAMETERS);
+    }
+    if (diag->n_errors == 0) {
+        set_filed(out, &runs);
+        gsl_vector *filed = off(&runs, out->rows);
+        gsl_matrix *slope = slopes(&runs, filed, out->rows);
+        settle(out, slope, filed);
+        gsl_matrix_free(slope);
+        gsl_vector_free(filed);
+    }
+    validate_release(&runs);
+    free(rows);
+    return diag->worst;
+}
+
+enum status cluster_fit_print(FILE *out, const char *table, const char *base, struct diag *diag)
+{
+    struct cluster_fit fit;
+    enum status status = cluster_fit_solve(&fit, table, base, diag);
+    if (status != STATUS_OK)
+        return status;
+    fprintf(out, "%-18s %10s %14s\n", "parameter", "in files", "times");
+    for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
+        const struct cluster_parameter *of = &fit.parameters[p];
+        fprintf(out, "%-18s %8.2f %% %6.2f +- %.2f%s\n", cluster_parameter_names[p], 100 * of->filed, of->factor,
+            of->std_error, of->determined ? "" : "  not determined by these rows");
+    }
+    fprintf(out, "\n%d ratios: root mean square of log(predicted / measured) %.2f %%, with the fitted values %.2f %%\n",
+        fit.rows, 100 * fit.before, 100 * fit.after);
+    return STATUS_OK;
+}

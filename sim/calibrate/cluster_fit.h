@@ -1,0 +1,42 @@
+/* What published scaling curves say about what cluster files assume: gpu_speed_spread, host_jitter, network_jitter.
+ *
+ * Rows: those of a table of runs with used_in_fit that lie on a curve of at least two sizes. Residuals: log(predicted /
+ * measured) of a row's ratio to its curve's smallest cluster, in which the level of the curve cancels. All clusters
+ * share one value of each, as their files do. overlap_slowdown of the GPU files costs throughput on the same curves,
+ * so it is fitted along: what the two can say for each other is in the standard errors. kernel_jitter averages out over
+ * a step and is not fitted.
+ *
+ * Solved in one Gauss-Newton step from the filed values, with differences to CLUSTER_STEP times each: what is lost is
+ * close to linear in each of them. Errors from the scatter of the residuals. A parameter whose standard error is not
+ * below CLUSTER_DETERMINED of its filed value is not determined: the worst of those keeps that value, and the rest is
+ * solved again. */
+#ifndef FLOPCAST_CALIBRATE_CLUSTER_FIT_H
+#define FLOPCAST_CALIBRATE_CLUSTER_FIT_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#define CLUSTER_STEP 1.5       /* assumed: large against the luck of a seed, of which all runs share one */
+#define CLUSTER_DETERMINED 0.5 /* assumed: zero is two standard errors away */
+
+enum { CLUSTER_SPREAD, CLUSTER_HOST, CLUSTER_NETWORK, CLUSTER_OVERLAP, CLUSTER_PARAMETERS };
+extern const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1];
+
+struct cluster_fit {
+    int rows; /* ratios */
+    struct cluster_parameter {
+        double filed;             /* the mean over rows */
+        double factor, std_error; /* fitted over filed */
+        bool determined; /* else both are of the last solution with it; without an effect on any row, 1 and infinite */
+    } parameters[CLUSTER_PARAMETERS];
+    double before, after; /* root mean square of the residuals, with the filed and (linearly) the fitted values */
+};
+
+enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const char *base, struct diag *diag);
+
+/* Solves and prints. */
+enum status cluster_fit_print(FILE *out, const char *table, const char *base, struct diag *diag);
+
+#endif

@@ -1,0 +1,82 @@
+#include "calibrate/fit_files.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double rounded(double value, int digits)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    return strtod(text, NULL);
+}
+
+struct quantity fit_files_rounded(struct quantity found, const struct config_field *field)
+{
+    found.value = fmin(fmax(rounded(found.value, 4), field->min), field->max);
+    found.std_error = rounded(found.std_error, 2);
+    return found;
+}
+
+int fit_files_take(const struct config_table *table, void *now, const void *found, const char *source, const char *fit)
+{
+    int taken = 0;
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        void *to = (char *)now + field->offset;
+        const void *from = (const char *)found + field->offset;
+        if (field->type == FIELD_SECTION)
+            taken += fit_files_take(field->section, to, from, source, fit);
+        if (field->type != FIELD_SOURCED)
+            continue;
+        struct quantity *was = to, is = *(const struct quantity *)from;
+        if ((is.kind != QUANTITY_MEASURED && is.kind != QUANTITY_FITTED) || is.source == was->source)
+            continue;
+        *was = fit_files_rounded(is, field);
+        was->source = source;
+        was->fit = is.kind == QUANTITY_FITTED ? fit : NULL;
+        taken++;
+    }
+    return taken;
+}
+
+struct text {
+    FILE *memory;
+    char *text;
+    size_t n;
+};
+
+static void begin(struct text *text)
+{
+    text->memory = open_memstream(&text->text, &text->n);
+    BUG_IF(!text->memory, "open_memstream failed");
+}
+
+static enum status end(struct text *text, enum status status, const char *path, struct diag *diag)
+{
+    fclose(text->memory);
+    FILE *out = status == STATUS_OK ? fopen(path, "w") : NULL;
+    bool ok = out && fwrite(text->text, 1, text->n, out) == text->n;
+    ok = out && fclose(out) == 0 && ok;
+    if (status == STATUS_OK && !ok)
+        status = diag_io(diag, (struct source_pos){.file = path}, "cannot write: %s", strerror(errno));
+    free(text->text);
+    return status;
+}
+
+enum status fit_files_write(
+    const char *path, const char *from, const struct config_table *table, const void *now, struct diag *diag)
+{
+    struct text text;
+    begin(&text);
+    return end(&text, hw_write_changed(text.memory, from, table, now, diag), path, diag);
+}
+
+enum status fit_files_write_changes(
+    const char *path, const char *from, const struct config_change *changes, int n, struct diag *diag)
+{
+    struct text text;
+    begin(&text);
+    return end(&text, config_write_changed(text.memory, from, changes, n, diag), path, diag);
+}

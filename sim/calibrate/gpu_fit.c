@@ -1,0 +1,219 @@
+#include "calibrate/gpu_fit.h"
+
+#include "calibrate/gpu_fit_basis.h"
+#include "calibrate/gpu_tables.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Which rows stand for a GPU: its own where there are any. */
+struct recipe {
+    const char *gpu;
+    const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over */
+    double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file of its own; 0: its bandwidth is gpu's */
+    const char *launch; /* rows of launch.csv */
+    const char *attention; /* rows of attention.csv, or NULL: assumed */
+    const char *best;      /* rows of mamf.csv that set efficiencies, or NULL */
+    enum { GEMM_FROM_FIT, GEMM_TRANSFERRED } gemm;
+    int fit; /* GEMM_FROM_FIT: which */
+};
+enum { FIT_H100, FIT_V100 }; /* into gemm_cases */
+static const struct recipe recipes[GPU_FIT_GPUS] = {
+    {.gpu = "a100-sxm4-40gb",
+        .stream = "a100-sxm4-40gb",
+        .launch = "a100-sxm4-80gb",
+        .best = "a100-sxm4-80gb",
+        .gemm = GEMM_TRANSFERRED},
+    {.gpu = "a100-sxm4-80gb",
+        .stream = "a100-sxm4-80gb",
+        .launch = "a100-sxm4-80gb",
+        .best = "a100-sxm4-80gb",
+        .gemm = GEMM_TRANSFERRED},
+    /* H100 PCIe has HBM2e at 2 TB/s (datasheet): the nearest GPU with stream rows */
+    {.gpu = "h100-sxm5-80gb",
+        .stream = "h100-pcie-80gb",
+        .stream_Bps = 2e12,
+        .launch = "h200-sxm-141gb",
+        .attention = "h100-sxm5-80gb",
+        .best = "h100-sxm5-80gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_H100},
+    {.gpu = "h200-sxm-141gb",
+        .stream = "h200-sxm-141gb",
+        .launch = "h200-sxm-141gb",
+        .attention = "h100-sxm5-80gb",
+        .best = "h200-sxm-141gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_H100},
+    {.gpu = "v100-sxm2-16gb",
+        .stream = "v100-sxm2-16gb",
+        .launch = "a100-sxm4-80gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_V100},
+    {.gpu = "v100-sxm2-32gb",
+        .stream = "v100-sxm2-16gb",
+        .launch = "a100-sxm4-80gb",
+        .gemm = GEMM_FROM_FIT,
+        .fit = FIT_V100},
+};
+const char *const gpu_fit_names[GPU_FIT_GPUS] = {
+    "a100-sxm4-40gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
+
+const char *basis_table(const struct basis *basis, const char *file)
+{
+    return arena_printf(basis->arena, "%s/%s", basis->measured, file);
+}
+
+static enum status load_filed(struct hw_gpu *out, const struct basis *basis, const char *gpu, struct diag *diag)
+{
+    enum status status =
+        hw_load_gpu(out, arena_printf(basis->arena, "%s/%s.yaml", basis->gpus, gpu), basis->arena, diag);
+    hw_clear_training_rates(out);
+    return status;
+}
+
+void basis_release(struct basis *basis)
+{
+    for (int i = 0; i < GEMM_CASES; i++)
+        vec_free(&basis->rows[i].list);
+}
+
+enum status basis_load(struct basis *basis, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < GEMM_CASES && status == STATUS_OK; i++) {
+        const struct gemm_case *which = &gemm_cases[i];
+        struct hw_gpu filed;
+        status = load_filed(&filed, basis, which->gpu, diag);
+        if (status == STATUS_OK)
+            status = gemm_rows_load(&basis->rows[i], basis_table(basis, "gemm.csv"), which->gpu, diag);
+        if (status == STATUS_OK)
+            status = gemm_fit_solve(&basis->fitted[i], &filed, which, &basis->rows[i], diag);
+    }
+    return status;
+}
+
+/* Take over the numbers of `math` on another GPU, where this one has a peak in `to`; load_bandwidth scales with the
+ * balance. */
+static void take_over(struct hw_gpu *gpu, enum dtype to, const struct hw_gpu *from, enum dtype math)
+{
+    struct hw_gemm *gemm = &gpu->gemm[to];
+    const struct hw_gemm *other = &from->gemm[math];
+    if (!quantity_is_set(gemm->peak))
+        return;
+    gemm->efficiency.value = other->efficiency.value;
+    gemm->k_overhead.value = other->k_overhead.value;
+    gemm->load_bandwidth.value =
+        other->load_bandwidth.value / gemm_balanced_load_Bps(other, math) * gemm_balanced_load_Bps(gemm, to);
+}
+
+/* The efficiency of a format from the best product found in it. */
+static enum status solve_efficiency(
+    struct hw_gpu *gpu, enum dtype math, const struct basis *basis, const char *best_gpu, struct diag *diag)
+{
+    struct best_gemm best;
+    enum status status = best_gemm_load(&best, basis_table(basis, "mamf.csv"), best_gpu, math, diag);
+    if (status == STATUS_OK)
+        gpu->gemm[math].efficiency.value = best_gemm_efficiency(&best, gpu);
+    return status;
+}
+
+/* The tensor cores of Ampere take tf32 as they take bf16, at half the rate: operands of twice the bytes pass at the
+ * same B/s, and prologue and epilogue take the time of half as many elements. */
+static void take_over_tf32(struct hw_gpu *gpu)
+{
+    struct hw_gemm *tf32 = &gpu->gemm[DTYPE_TF32];
+    const struct hw_gemm *bf16 = &gpu->gemm[DTYPE_BF16];
+    tf32->efficiency.value = bf16->efficiency.value;
+    tf32->k_overhead.value = bf16->k_overhead.value * tf32->peak.value / bf16->peak.value;
+    tf32->load_bandwidth.value = bf16->load_bandwidth.value;
+}
+
+static enum status transfer_gemm(
+    struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
+{
+    const struct hw_gpu *h100 = &basis->fitted[FIT_H100], *v100 = &basis->fitted[FIT_V100];
+    struct hw_gemm *bf16 = &gpu->gemm[DTYPE_BF16];
+    gpu->gemm_floor.value = sqrt(h100->gemm_floor.value * v100->gemm_floor.value);
+    take_over(gpu, DTYPE_BF16, v100, DTYPE_FP16);
+    double k_overhead = bf16->k_overhead.value, load = bf16->load_bandwidth.value;
+    take_over(gpu, DTYPE_BF16, h100, DTYPE_BF16);
+    bf16->k_overhead.value = sqrt(bf16->k_overhead.value * k_overhead);
+    bf16->load_bandwidth.value = sqrt(bf16->load_bandwidth.value * load);
+    enum status status = solve_efficiency(gpu, DTYPE_BF16, basis, recipe->best, diag);
+    take_over_tf32(gpu);
+    return status;
+}
+
+static enum status compute_gemm(
+    struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    if (recipe->gemm == GEMM_TRANSFERRED) {
+        status = transfer_gemm(gpu, recipe, basis, diag);
+    } else {
+        const struct hw_gpu *fitted = &basis->fitted[recipe->fit];
+        gpu->gemm_floor = fitted->gemm_floor;
+        gpu->row_gap = fitted->row_gap;
+        for (int i = 0; i < 2; i++) {
+            enum dtype math = gemm_cases[recipe->fit].math[i];
+            struct quantity peak = gpu->gemm[math].peak;
+            gpu->gemm[math] = fitted->gemm[math];
+            gpu->gemm[math].peak = peak;
+        }
+    }
+    if (quantity_is_set(gpu->gemm[DTYPE_BF16].peak)) { /* Ampere and Hopper */
+        take_over(gpu, DTYPE_FP16, gpu, DTYPE_BF16);
+        take_over(gpu, DTYPE_FP8, gpu, DTYPE_BF16);
+        take_over(gpu, DTYPE_FP32, &basis->fitted[FIT_V100], DTYPE_FP32);
+    }
+    if (status == STATUS_OK && quantity_is_set(gpu->gemm[DTYPE_FP8].peak))
+        status = solve_efficiency(gpu, DTYPE_FP8, basis, recipe->best, diag);
+    return status;
+}
+
+static const struct recipe *find_recipe(const char *gpu)
+{
+    for (int i = 0; i < GPU_FIT_GPUS; i++)
+        if (strcmp(recipes[i].gpu, gpu) == 0)
+            return &recipes[i];
+    BUG_IF(true, "no recipe for GPU '%s'", gpu);
+    return NULL;
+}
+
+enum status basis_gpu(
+    struct hw_gpu *as_filed, struct hw_gpu *computed, const struct basis *basis, const char *gpu, struct diag *diag)
+{
+    const struct recipe *recipe = find_recipe(gpu);
+    enum status status = load_filed(as_filed, basis, gpu, diag);
+    *computed = *as_filed;
+    struct stream_rates rates = {0};
+    if (status == STATUS_OK)
+        status = stream_rates_load(&rates, basis_table(basis, "hbm.csv"), recipe->stream, diag);
+    double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : computed->hbm_bandwidth.value;
+    computed->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
+    if (status == STATUS_OK)
+        status =
+            launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
+    if (status == STATUS_OK && recipe->attention) {
+        struct attention_fit fit;
+        status = attention_fit_load(&fit, basis_table(basis, "attention.csv"), recipe->attention, diag);
+        computed->attention_efficiency.value = fit.flops / computed->gemm[DTYPE_FP16].peak.value;
+        computed->attention_overhead = (struct quantity){.value = fit.overhead,
+            .std_error = fit.overhead_std_error,
+            .kind = QUANTITY_FITTED,
+            .source = "attention.csv"};
+    }
+    return status ? status : compute_gemm(computed, recipe, basis, diag);
+}
+
+enum status gpu_fit_solve(struct hw_gpu *as_filed, struct hw_gpu *computed, const char *gpu,
+    const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag)
+{
+    struct basis basis = {.measured = measured_folder, .gpus = gpus_folder, .arena = arena};
+    enum status status = basis_load(&basis, diag);
+    if (status == STATUS_OK)
+        status = basis_gpu(as_filed, computed, &basis, gpu, diag);
+    basis_release(&basis);
+    return status;
+}

@@ -1,0 +1,40 @@
+/* Where the computed numbers of topologies/gpus come from: every one is computed here again from results/measured, so
+ * that files and data cannot drift apart.
+ *
+ * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, row_gap (V100),
+ * gemm.*.{efficiency, k_overhead, load_bandwidth, tile_share, single_efficiency} and, for Hopper, attention_efficiency
+ * and attention_overhead. They come from tables of the GPU itself where there are any, otherwise from another GPU, as
+ * `recipes` in gpu_fit.c says. GEMM numbers are
+ * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (gemm_fit.h); H200 has H100's SMs and takes its numbers;
+ * - transferred to A100: k_overhead, gemm_floor and load_bandwidth (relative to a balanced tile) are the geometric mean
+ *   of H100 bf16 and V100 fp16; the efficiency is solved from the best product measured on A100 (mamf.csv);
+ * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from its bf16, which passes the same
+ * bytes by the same path at half the rate (H100's tf32 runs on kernels that were not made for it); fp32 (no tensor
+ * cores) from V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
+ *
+ * Nothing here looks at training runs. */
+#ifndef FLOPCAST_CALIBRATE_GPU_FIT_H
+#define FLOPCAST_CALIBRATE_GPU_FIT_H
+
+#include "hw/hw.h"
+
+#include <stdio.h>
+
+enum { GPU_FIT_GPUS = 6 };
+extern const char *const gpu_fit_names[GPU_FIT_GPUS]; /* files under topologies/gpus, without ".yaml" */
+
+/* as_filed: the GPU as its file has it. computed: the same with the numbers above computed again. */
+enum status gpu_fit_solve(struct hw_gpu *as_filed, struct hw_gpu *computed, const char *gpu,
+    const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
+
+/* The report of `flopcast calibrate fit`: for each GPU every computed number beside the one in the file, then the
+ * errors of the GEMM model on the rows fitted, held out and outside its range, and on the best product of H100. */
+enum status gpu_fit_print(
+    FILE *out, const char *measured_folder, const char *gpus_folder, struct arena *arena, struct diag *diag);
+
+/* What `flopcast plot gemm` draws: every measured product with the prediction of the fit of its GPU. */
+struct store;
+enum status gpu_fit_store(
+    const char *measured_folder, const char *gpus_folder, struct store *store, struct arena *arena, struct diag *diag);
+
+#endif

@@ -1,0 +1,174 @@
+#include "calibrate/gpu_tables.h"
+
+#include "base/vec.h"
+#include "config/csv.h"
+#include "kernel/attention.h"
+
+#include <gsl/gsl_multifit.h>
+#include <gsl/gsl_sort_vector.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <string.h>
+
+struct match {
+    const char *column, *value;
+};
+typedef VEC(double) numbers;
+
+/* The numbers in `wanted` of all rows whose cells match. None is an error. */
+static enum status select_numbers(
+    numbers *out, const char *path, const char *wanted, const struct match *matches, int n_matches, struct diag *diag)
+{
+    struct csv_table *table = NULL;
+    enum status status = csv_load(&table, path, diag);
+    for (int row = 0; status == STATUS_OK && row < csv_rows(table); row++) {
+        bool all = true;
+        for (int i = 0; i < n_matches; i++)
+            all = all && strcmp(csv_cell(table, row, csv_column(table, matches[i].column)), matches[i].value) == 0;
+        double value = 0;
+        if (all && (status = csv_number(table, row, csv_column(table, wanted), 0, &value, diag)) == STATUS_OK)
+            vec_push(out, value);
+    }
+    csv_release(table);
+    if (status == STATUS_OK && out->n == 0)
+        status = diag_input(diag, (struct source_pos){.file = path}, "no row with %s '%s' and %s '%s'",
+            matches[0].column, matches[0].value, matches[1].column, matches[1].value);
+    return status;
+}
+
+/* The one number (the first, where there are several). */
+static enum status select_number(
+    double *out, const char *path, const char *wanted, const struct match *matches, int n_matches, struct diag *diag)
+{
+    numbers found = {0};
+    enum status status = select_numbers(&found, path, wanted, matches, n_matches, diag);
+    *out = found.n > 0 ? found.at[0] : 0;
+    vec_free(&found);
+    return status;
+}
+
+enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag)
+{
+    static const char *const which[][2] = {{"scale", "100.0"}, {"triad", "100.0"}};
+    double rate_GBps[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        const struct match matches[] = {{"gpu", gpu}, {"kernel", which[i][0]}, {"occupancy_percent", which[i][1]}};
+        enum status status = select_number(&rate_GBps[i], hbm_csv, "bandwidth_GBps", matches, 3, diag);
+        if (status)
+            return status;
+    }
+    *out = (struct stream_rates){.bandwidth_Bps = 1e9 * (rate_GBps[0] + rate_GBps[1]) / 2};
+    return STATUS_OK;
+}
+
+enum status launch_floor_load(double *out_s, const char *launch_csv, const char *gpu, struct diag *diag)
+{
+    const struct match matches[] = {{"gpu", gpu}, {"launch", "stream launches"}};
+    enum status status = select_number(out_s, launch_csv, "time_us", matches, 2, diag);
+    *out_s *= 1e-6;
+    return status;
+}
+
+typedef struct {
+    double tflops, keys;
+    bool causal;
+} attention_row;
+typedef VEC(attention_row) attention_rows;
+
+static enum status attention_rows_load(
+    attention_rows *out, const char *attention_csv, const char *gpu, struct diag *diag)
+{
+    static const char *const masks[] = {"no", "yes"};
+    enum status status = STATUS_OK;
+    for (int causal = 0; causal < 2 && status == STATUS_OK; causal++) {
+        const struct match matches[] = {{"gpu", gpu}, {"kernel", "flash attention 2"}, {"causal", masks[causal]}};
+        numbers rates = {0}, lengths = {0};
+        status = select_numbers(&rates, attention_csv, "tflops", matches, 3, diag);
+        if (status == STATUS_OK)
+            status = select_numbers(&lengths, attention_csv, "seq_len", matches, 3, diag);
+        for (int i = 0; status == STATUS_OK && i < rates.n; i++)
+            vec_push(out, (attention_row){rates.at[i], lengths.at[i], causal});
+        vec_free(&rates);
+        vec_free(&lengths);
+    }
+    return status;
+}
+
+/* 1 = tflops x (a + b overheads / keys) with a = 1 / rate of very many keys and b = overhead a. */
+static void attention_solve(struct attention_fit *out, const attention_rows *rows)
+{
+    size_t n = (size_t)rows->n;
+    gsl_matrix *factors = gsl_matrix_alloc(n, 2), *covariance = gsl_matrix_alloc(2, 2);
+    gsl_vector *ones = gsl_vector_alloc(n), *found = gsl_vector_alloc(2), *off = gsl_vector_alloc(n);
+    gsl_multifit_linear_workspace *work = gsl_multifit_linear_alloc(n, 2);
+    double squares = 0;
+    for (size_t i = 0; i < n; i++) {
+        const attention_row *row = &rows->at[i];
+        struct attention_walk walk = attention_walk(row->causal);
+        gsl_vector_set(ones, i, 1);
+        gsl_matrix_set(factors, i, 0, row->tflops * (1 + walk.extra_keys / row->keys));
+        gsl_matrix_set(factors, i, 1, row->tflops * walk.overheads / row->keys);
+    }
+    gsl_multifit_linear(factors, ones, found, covariance, &squares, work);
+    gsl_multifit_linear_residuals(factors, ones, found, off);
+    double a = gsl_vector_get(found, 0), b = gsl_vector_get(found, 1);
+    for (size_t i = 0; i < n; i++)
+        gsl_vector_set(off, i, fabs(gsl_vector_get(off, i)));
+    gsl_sort_vector(off);
+    *out = (struct attention_fit){.flops = 1e12 / a,
+        .overhead = b / a,
+        .overhead_std_error = sqrt(gsl_matrix_get(covariance, 1, 1)) / a,
+        .median = gsl_stats_median_from_sorted_data(off->data, off->stride, n),
+        .most = gsl_vector_get(off, n - 1)};
+    gsl_multifit_linear_free(work);
+    gsl_matrix_free(factors);
+    gsl_matrix_free(covariance);
+    gsl_vector_free(ones);
+    gsl_vector_free(found);
+    gsl_vector_free(off);
+}
+
+enum status attention_fit_load(struct attention_fit *out, const char *attention_csv, const char *gpu, struct diag *diag)
+{
+    attention_rows rows = {0};
+    enum status status = attention_rows_load(&rows, attention_csv, gpu, diag);
+    *out = (struct attention_fit){0};
+    if (status == STATUS_OK)
+        attention_solve(out, &rows);
+    vec_free(&rows);
+    return status;
+}
+
+enum status best_gemm_load(
+    struct best_gemm *out, const char *mamf_csv, const char *gpu, enum dtype math, struct diag *diag)
+{
+    static const char *const columns[] = {"m", "n", "k", "tflops"};
+    const struct match matches[] = {{"gpu", gpu}, {"dtype", dtype_names[math]}};
+    double value[4];
+    for (int i = 0; i < 4; i++) {
+        enum status status = select_number(&value[i], mamf_csv, columns[i], matches, 2, diag);
+        if (status)
+            return status;
+    }
+    int64_t bytes = dtype_bytes(math), result_bytes = math == DTYPE_FP8 ? dtype_bytes(DTYPE_BF16) : bytes;
+    *out = (struct best_gemm){
+        .work = kernel_gemm((int64_t)value[0], (int64_t)value[1], (int64_t)value[2], 1, math, bytes, result_bytes),
+        .flops = 1e12 * value[3]};
+    return STATUS_OK;
+}
+
+double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *gpu)
+{
+    struct hw_gpu trial = *gpu;
+    double low = 0, high = 1; /* the duration falls as the efficiency grows: bisect */
+    for (int i = 0; i < 60; i++) {
+        double middle = (low + high) / 2;
+        trial.gemm[best->work.math].efficiency.value = middle;
+        double flops = best->work.flop / kernel_duration_s(&best->work, &trial, kernel_whole_gpu(&trial));
+        if (flops < best->flops)
+            low = middle;
+        else
+            high = middle;
+    }
+    return (low + high) / 2;
+}

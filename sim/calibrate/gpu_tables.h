@@ -1,0 +1,40 @@
+/* The numbers of a GPU that are read off a table, without a fit. Each names the rows of results/measured that it uses;
+ * no such row is an error. GPUs are named as their file under topologies/gpus, without ".yaml". */
+#ifndef FLOPCAST_CALIBRATE_GPU_TABLES_H
+#define FLOPCAST_CALIBRATE_GPU_TABLES_H
+
+#include "hw/hw.h"
+#include "kernel/kernel.h"
+
+/* From hbm.csv. bandwidth_Bps: mean of scale (1 read, 1 write) and triad (2 reads, 1 write) at full occupancy, what
+ * PyTorch's elementwise kernels do. */
+struct stream_rates {
+    double bandwidth_Bps;
+};
+enum status stream_rates_load(struct stream_rates *out, const char *hbm_csv, const char *gpu, struct diag *diag);
+
+/* From launch.csv: seconds of a tiny kernel, by launches into a stream one after the other. */
+enum status launch_floor_load(double *out_s, const char *launch_csv, const char *gpu, struct diag *diag);
+
+/* From attention.csv: the rate and the overhead (kernel/attention.h) of flash attention 2's forward kernel, by least
+ * squares of relative errors over lengths and masks. Their model is linear in 1 / rate and overhead / rate. */
+struct attention_fit {
+    double flops;                        /* FLOP/s with very many keys */
+    double overhead, overhead_std_error; /* keys */
+    double median, most;                 /* |model / measured - 1| */
+};
+enum status attention_fit_load(
+    struct attention_fit *out, const char *attention_csv, const char *gpu, struct diag *diag);
+
+/* From mamf.csv: the best product found in this number format, and its rate. */
+struct best_gemm {
+    struct kernel_work work;
+    double flops; /* FLOP/s */
+};
+enum status best_gemm_load(
+    struct best_gemm *out, const char *mamf_csv, const char *gpu, enum dtype math, struct diag *diag);
+
+/* The efficiency at which the model predicts the rate of the best product, all other numbers of the GPU given. */
+double best_gemm_efficiency(const struct best_gemm *best, const struct hw_gpu *gpu);
+
+#endif

@@ -1,0 +1,318 @@
+#include "calibrate/logs_fit.h"
+
+#include "calibrate/nccl_check.h"
+#include "calibrate/fit_files.h"
+
+#include "fabric/isolated.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Assumed: where a latency of 0 starts, whose logarithm would be none. */
+static const double FIRST_LATENCY = 1e-6;
+/* The start is that of another machine: not near enough to weigh sizes by how far they are from it. */
+static const double NOT_NEAR = 1.01;
+/* Assumed: a standard error of a logarithm from which on the filed number is the better guess. */
+static const double UNDETERMINED = 0.5;
+enum { SIZES_A_NUMBER = 2 }; /* assumed: with fewer a fit follows their noise */
+
+/* ---- which numbers ---- */
+
+static bool says_what_nccl_reaches(const struct config_field *field)
+{
+    bool ours = strncmp(field->key, "nccl_", 5) == 0 || strncmp(field->key, "nvls_", 5) == 0;
+    return ours && field->type == FIELD_SOURCED &&
+           (field->dimension == DIM_FRACTION || field->dimension == DIM_SECONDS || field->dimension == DIM_BYTES_PER_S);
+}
+
+static bool is_kept(const struct logs_fit *fit, const char *label)
+{
+    for (int i = 0; i < fit->kept.n; i++)
+        if (strcmp(fit->kept.at[i], label) == 0)
+            return true;
+    return false;
+}
+
+static struct quantity *quantity_of(const struct config_field *field, void *from)
+{
+    return (struct quantity *)(void *)((char *)from + field->offset);
+}
+
+/* Of kind fitted are those that are varied, and no others; their source tells the node's from the cluster's. */
+static void choose(
+    struct logs_fit *fit, const struct config_table *table, void *from, const char *source, struct arena *arena)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        if (field->type != FIELD_SOURCED)
+            continue;
+        struct quantity *q = quantity_of(field, from);
+        bool varied = quantity_is_set(*q) && says_what_nccl_reaches(field) &&
+                      !is_kept(fit, arena_printf(arena, "%s: %s", field->key, source));
+        if (varied && !(q->value > 0))
+            q->value = FIRST_LATENCY;
+        if (varied) {
+            q->source = source;
+            q->fit = NULL;
+        }
+        if (varied || q->kind == QUANTITY_FITTED)
+            q->kind = varied ? QUANTITY_FITTED : QUANTITY_ASSUMED;
+    }
+}
+
+static void add_parameter(void *self, const char *key, enum dimension dimension, struct quantity *q)
+{
+    struct nccl_fit *fit = self;
+    vec_push(&fit->parameters,
+        (struct nccl_parameter){
+            .key = key, .id = quantity_parameter(*q), .dimension = dimension, .filed = *q, .number = -1});
+}
+
+static void set_system(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+{
+    struct hw *system = &fit->nccl.systems.at[0];
+    *system = fit->filed;
+    choose(fit, &hw_node_table, &system->node, node, arena);
+    choose(fit, &hw_cluster_table, &system->cluster, cluster, arena);
+    fit->nccl.parameters.n = 0;
+    nccl_each_fitted(system, add_parameter, &fit->nccl);
+}
+
+static void keep(struct logs_fit *fit, const char *key, const char *source, struct arena *arena)
+{
+    vec_push(&fit->kept, arena_printf(arena, "%s: %s", key, source));
+}
+
+/* ---- the logs ---- */
+
+struct reading { /* of one log */
+    struct logs_fit *fit;
+    const char *log, *topology, *gpu;
+    int first_case;
+    struct arena *arena;
+    struct diag *diag;
+};
+
+static bool continues(const struct nccl_case *before, const struct nccl_case *now)
+{
+    return before->kind == now->kind && before->ranks == now->ranks && before->nodes == now->nodes &&
+           before->force.algorithm == now->force.algorithm && before->force.protocol == now->force.protocol;
+}
+
+/* The log's case that the row belongs to; NULL: it cannot be predicted. */
+static struct nccl_case *case_of(const struct reading *r, const struct collective_measurement *row)
+{
+    struct logs_fit *fit = r->fit;
+    struct source_pos at = {.file = r->log};
+    int kind = nccl_find_name(coll_kind_names, row->collective);
+    if (kind < 0) {
+        diag_input(r->diag, at, "%s is not modelled; leave it out", row->collective);
+        return NULL;
+    }
+    const struct nccl_case now = {.source = r->log,
+        .gpu = r->gpu,
+        .note = "",
+        .topology = r->topology,
+        .family = "",
+        .hardware = "",
+        .kind = (enum coll_kind)kind,
+        .nodes = row->nodes > 0 ? row->nodes : isolated_fewest_nodes(&fit->filed, row->ranks),
+        .ranks = row->ranks,
+        .force = {nccl_find_name(coll_algorithm_names, row->algorithm),
+            nccl_find_name(coll_protocol_names, row->protocol)},
+        .use = NCCL_FIT};
+    for (int i = r->first_case; i < fit->nccl.cases.n; i++)
+        if (continues(&fit->nccl.cases.at[i], &now))
+            return &fit->nccl.cases.at[i];
+    struct arena scratch = ARENA_INIT;
+    bool holds = isolated_new(&fit->filed, now.ranks, now.nodes, NULL, at, &scratch, r->diag) != NULL;
+    arena_release(&scratch);
+    if (!holds)
+        return NULL;
+    nccl_warn_of_trays(r->log, now.ranks, now.nodes, &fit->filed, r->diag);
+    vec_push(&fit->nccl.cases, now);
+    return &fit->nccl.cases.at[fit->nccl.cases.n - 1];
+}
+
+static enum status read_log(struct reading *r, const struct nccl_options *options)
+{
+    struct nccl_log read = {0};
+    enum status status = nccl_load(&read, r->log, options, r->arena, r->diag);
+    r->gpu = read.about.gpu ? read.about.gpu : "";
+    for (int i = 0; i < read.rows.n && status == STATUS_OK; i++) {
+        const struct collective_measurement *row = &read.rows.at[i];
+        struct nccl_case *which = case_of(r, row);
+        double time_s = row->out_of_place_s > 0 ? row->out_of_place_s : row->in_place_s;
+        if (which)
+            vec_push(&which->points, (struct nccl_point){(double)row->bytes, time_s});
+        status = which ? STATUS_OK : STATUS_INPUT;
+    }
+    if (status == STATUS_OK && *r->gpu && !nccl_same_gpu(r->gpu, &r->fit->filed.gpu))
+        diag_warn(r->diag, (struct source_pos){.file = r->log},
+            "the log's GPUs are %s, the cluster's %s: is --topology the right one?", r->gpu, r->fit->filed.gpu.name);
+    vec_free(&read.rows);
+    return status;
+}
+
+/* ---- the fit ---- */
+
+/* How much all sizes together depend on it: 0 is a singular direction. */
+static double weight_of(struct nccl_fit *fit, struct quantity *q)
+{
+    static const double nudge = 1.01;
+    double value = q->value, sum = 0;
+    for (int i = 0; i < fit->cases.n; i++)
+        for (int j = 0; j < fit->cases.at[i].points.n; j++) {
+            double bytes = fit->cases.at[i].points.at[j].bytes;
+            double before_s = nccl_case_predict_s(fit, &fit->cases.at[i], bytes);
+            q->value = nudge * value;
+            sum += fabs(log(nccl_case_predict_s(fit, &fit->cases.at[i], bytes) / before_s));
+            q->value = value;
+        }
+    return sum;
+}
+
+struct lightest {
+    struct logs_fit *fit;
+    double weight;
+    const char *key, *id; /* NULL: none yet */
+};
+
+static void weigh(void *self, const char *key, enum dimension dimension, struct quantity *q)
+{
+    (void)dimension;
+    struct lightest *lightest = self;
+    double weight = weight_of(&lightest->fit->nccl, q);
+    if (!lightest->key || weight < lightest->weight)
+        *lightest = (struct lightest){lightest->fit, weight, key, quantity_parameter(*q)};
+}
+
+/* The number whose logarithm has the largest error, when that is no knowledge; else NULL. */
+static const struct nccl_parameter *undetermined(const struct nccl_fit *fit)
+{
+    const struct nccl_parameter *worst = NULL;
+    double most = UNDETERMINED;
+    for (int i = 0; i < fit->parameters.n; i++) {
+        const struct nccl_parameter *p = &fit->parameters.at[i];
+        size_t at = (size_t)p->number;
+        double error = p->number < 0 ? 0 : sqrt(fit->covariance[at * fit->n_free + at]);
+        if (p->number >= 0 && !(error > 0 && isfinite(error))) /* a singular direction */
+            error = HUGE_VAL;
+        if (error >= most) {
+            most = error;
+            worst = p;
+        }
+    }
+    return worst;
+}
+
+/* As many numbers as the sizes can tell, those that matter most to them. */
+static void keep_the_lightest(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+{
+    int n_sizes = 0;
+    for (int i = 0; i < fit->nccl.cases.n; i++)
+        n_sizes += fit->nccl.cases.at[i].points.n;
+    for (;;) {
+        struct lightest lightest = {.fit = fit};
+        set_system(fit, node, cluster, arena);
+        nccl_each_fitted(&fit->nccl.systems.at[0], weigh, &lightest);
+        if (!lightest.key || (lightest.weight > 0 && SIZES_A_NUMBER * fit->nccl.parameters.n <= n_sizes))
+            return;
+        keep(fit, lightest.key, lightest.id, arena);
+    }
+}
+
+/* A slow network looks like slow links inside the node, too: only a log of one node says which it is. */
+static void keep_the_nodes(struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena)
+{
+    for (int i = 0; i < fit->nccl.cases.n; i++)
+        if (fit->nccl.cases.at[i].nodes == 1)
+            return;
+    set_system(fit, node, cluster, arena);
+    for (int i = 0; i < fit->nccl.parameters.n; i++)
+        if (fit->nccl.parameters.at[i].id == node)
+            keep(fit, fit->nccl.parameters.at[i].key, node, arena);
+}
+
+static enum status solve(
+    struct logs_fit *fit, const char *node, const char *cluster, struct arena *arena, struct diag *diag)
+{
+    keep_the_nodes(fit, node, cluster, arena);
+    keep_the_lightest(fit, node, cluster, arena);
+    for (;;) {
+        set_system(fit, node, cluster, arena);
+        free(fit->nccl.covariance);
+        fit->nccl.covariance = NULL;
+        struct diag told = DIAG_INIT; /* what is not determined is no mistake of the logs' */
+        enum status status = nccl_fit_solve(&fit->nccl, NOT_NEAR, &told);
+        const struct nccl_parameter *worst = fit->nccl.covariance ? undetermined(&fit->nccl) : NULL;
+        if (fit->nccl.parameters.n == 0)
+            return diag_input(diag, (struct source_pos){.file = fit->nccl.cases.at[0].source},
+                "these logs determine none of the files' numbers of NCCL; take more sizes (nccl-tests -b 8 -e 8G -f "
+                "2)");
+        if (!worst)
+            return status == STATUS_OK ? STATUS_OK : nccl_fit_solve(&fit->nccl, NOT_NEAR, diag);
+        keep(fit, worst->key, worst->id, arena);
+    }
+}
+
+/* Errors and what is stored are those of the files: rounded, and within what they may say. */
+static void predict_as_filed(const struct config_table *table, void *system, const void *fitted)
+{
+    for (int i = 0; i < table->n_fields; i++) {
+        const struct config_field *field = &table->fields[i];
+        struct quantity *q = quantity_of(field, system);
+        if (field->type == FIELD_SOURCED && q->kind == QUANTITY_FITTED)
+            q->value = ((const struct quantity *)(const void *)((const char *)fitted + field->offset))->value;
+    }
+}
+
+struct logs_error logs_case_error(const struct logs_fit *fit, int i)
+{
+    const struct nccl_case *which = &fit->nccl.cases.at[i];
+    return (struct logs_error){nccl_case_error(&fit->nccl, which, NCCL_LARGE_BYTES, HUGE_VAL),
+        nccl_case_error(&fit->nccl, which, 0, NCCL_SMALL_BYTES)};
+}
+
+enum status logs_fit_solve(
+    struct logs_fit *out, const struct logs_request *request, struct arena *arena, struct diag *diag)
+{
+    *out = (struct logs_fit){0};
+    enum status status = hw_load(&out->filed, request->topology, arena, diag);
+    if (status != STATUS_OK)
+        return status;
+    const char *slash = strrchr(request->topology, '/'), *file = slash ? slash + 1 : request->topology;
+    const char *topology = arena_printf(arena, "%.*s", (int)strcspn(file, "."), file);
+    vec_push(&out->nccl.systems, out->filed);
+    for (int i = 0; i < request->n_logs && status == STATUS_OK; i++) {
+        struct reading reading = {out, request->logs[i], topology, "", out->nccl.cases.n, arena, diag};
+        status = read_log(&reading, &request->nccl);
+    }
+    if (status != STATUS_OK)
+        return status;
+    for (int i = 0; i < out->nccl.cases.n; i++)
+        vec_push(&out->before, logs_case_error(out, i));
+    const char *name = strrchr(request->logs[0], '/'), *log = name ? name + 1 : request->logs[0];
+    const char *more = request->n_logs > 1 ? arena_printf(arena, " and %d more", request->n_logs - 1) : "";
+    const char *source = arena_printf(arena, "`flopcast calibrate fit nccl` on %s%s", log, more);
+    const char *node = arena_printf(arena, "%s: node", source), *cluster = arena_printf(arena, "%s: cluster", source);
+    status = solve(out, node, cluster, arena, diag);
+    if (status != STATUS_OK)
+        return status;
+    out->fitted = out->filed;
+    const struct hw *found = &out->nccl.systems.at[0];
+    out->n_node =
+        fit_files_take(&hw_node_table, &out->fitted.node, &found->node, node, arena_printf(arena, "nccl/%s/node", log));
+    fit_files_take(
+        &hw_cluster_table, &out->fitted.cluster, &found->cluster, cluster, arena_printf(arena, "nccl/%s/cluster", log));
+    predict_as_filed(&hw_node_table, &out->nccl.systems.at[0].node, &out->fitted.node);
+    predict_as_filed(&hw_cluster_table, &out->nccl.systems.at[0].cluster, &out->fitted.cluster);
+    return STATUS_OK;
+}
+
+void logs_fit_free(struct logs_fit *fit)
+{
+    nccl_fit_free(&fit->nccl);
+    vec_free(&fit->before);
+    vec_free(&fit->kept);
+}

@@ -1,0 +1,47 @@
+/* A log of nccl-tests beside what the model predicts for it: one line of "how good is this topology file". */
+#ifndef FLOPCAST_CALIBRATE_NCCL_CHECK_H
+#define FLOPCAST_CALIBRATE_NCCL_CHECK_H
+
+#include "import/nccl.h"
+#include "coll/coll.h"
+#include "store/store.h"
+
+/* Whether a log's name of its GPUs is that of this one's model: "NVIDIA H100 80GB HBM3" and H100-SXM5-80GB. */
+bool nccl_same_gpu(const char *logged, const struct hw_gpu *gpu);
+
+/* A rack of trays that NVLink joins is one node of a cluster, and a launcher calls each tray one: warns where the log's
+ * ranks would fit on fewer racks. */
+void nccl_warn_of_trays(const char *log, int ranks, int nodes, const struct hw *hw, struct diag *diag);
+
+/* nccl_read() of the log at path. Rows whose results were wrong, which it leaves out, are warned of. */
+enum status nccl_load(
+    struct nccl_log *out, const char *path, const struct nccl_options *options, struct arena *arena, struct diag *diag);
+
+struct nccl_checked {
+    double bytes, measured_s; /* out of place where there is such a figure, else in place */
+    struct coll_cost predicted;
+};
+
+struct nccl_check {
+    const char *collective;
+    const char *other_gpu; /* what the log calls its GPUs, when that is not the cluster's model; else NULL */
+    int ranks, nodes;
+    VEC(struct nccl_checked) rows;
+};
+
+/* log: a file of nccl-tests, text or JSON, of one collective on one group. Nodes that the log does not tell are as few
+ * as the topology's nodes can hold. The network is the cluster file's (fabric/isolated.h). What force leaves open is as
+ * the log's NCCL_ALGO and NCCL_PROTO say, else NCCL's choice. A collective that is not modelled, or a group that the
+ * topology cannot hold, is STATUS_INPUT. Texts live in the arena. Free with vec_free(&out->rows), also after an error.
+ */
+enum status nccl_check(struct nccl_check *out, const char *log, const struct nccl_options *options, const struct hw *hw,
+    struct coll_force force, struct arena *arena, struct diag *diag);
+
+/* The check as rows of the database, for `flopcast plot check`. */
+enum status nccl_check_store(const struct nccl_check *check, const char *log, const char *topology, const struct hw *hw,
+    struct store *store, struct diag *diag);
+
+/* Median of |predicted / measured - 1| over sizes from min_bytes to below max_bytes, and how many there are. */
+int nccl_check_median(const struct nccl_check *check, double min_bytes, double max_bytes, double *median);
+
+#endif

@@ -1,0 +1,286 @@
+#include "calibrate/training_fit.h"
+
+#include "calibrate/robust.h"
+
+#include <gsl/gsl_errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double CAUCHY = 0.05; /* assumed: log residual at which a row counts half */
+
+/* Of the finite differences: simulated time is whole picoseconds, and a kernel more or less beside a collective is a
+ * jump; assumed, well above the one and below what matters. */
+static const double STEP = 1e-3;
+
+/* The quantities of a GPU that this fit is about. */
+#define KEY(member, is_share)                                                                                          \
+    {                                                                                                                  \
+#member, offsetof(struct hw_gpu, member), is_share                                                             \
+    }
+static const struct {
+    const char *name;
+    size_t offset;
+    bool share;
+} keys[] = {KEY(gemm_sustained, true), KEY(overlap_slowdown, false), KEY(attention_efficiency, true),
+    KEY(attention_backward, true), KEY(pointwise_efficiency, true), KEY(norm_row_time, false),
+    KEY(conv_efficiency, true), KEY(step_pause, false)};
+enum { N_KEYS = sizeof keys / sizeof *keys };
+
+bool training_fit_has(const char *key)
+{
+    for (int k = 0; k < N_KEYS; k++)
+        if (strcmp(keys[k].name, key) == 0)
+            return true;
+    return false;
+}
+
+static struct quantity *quantity_of(struct hw_gpu *gpu, int key)
+{
+    return (struct quantity *)(void *)((unsigned char *)gpu + keys[key].offset);
+}
+
+/* The parameter that a quantity is; NULL: it is none. */
+static struct training_parameter *find(struct training_fit *fit, int key, struct quantity q)
+{
+    for (int i = 0; q.source && i < fit->parameters.n; i++) {
+        struct training_parameter *p = &fit->parameters.at[i];
+        if (strcmp(p->key, keys[key].name) == 0 && strcmp(p->id, quantity_parameter(q)) == 0)
+            return p;
+    }
+    return NULL;
+}
+
+/* A run without convolutions says nothing about their rate. */
+static bool concerns(int key, const struct validate_row *row)
+{
+    return strcmp(keys[key].name, "conv_efficiency") != 0 || row->set.points[0].model.shape.image_size > 0;
+}
+
+/* What is fitted is fitted again, what is assumed where the row names it: "FILE: KEY". */
+static bool is_asked(int key, struct quantity q, const struct validate_row *row)
+{
+    const char *named = strstr(row->used_in_fit, ": ");
+    return q.kind == QUANTITY_FITTED || (q.kind == QUANTITY_ASSUMED && named && strcmp(named + 2, keys[key].name) == 0);
+}
+
+static void collect(struct training_fit *fit)
+{
+    for (int i = 0; i < fit->table.rows.n; i++)
+        for (int k = 0; k < N_KEYS; k++) {
+            struct validate_row *row = &fit->table.rows.at[i];
+            if (row->status == VALIDATE_NOT_SIMULATED || !concerns(k, row))
+                continue;
+            struct quantity q = *quantity_of(&row->set.points[0].hw.gpu, k);
+            struct training_parameter *p = find(fit, k, q);
+            if (!p && is_asked(k, q, row)) {
+                vec_push(&fit->parameters, (struct training_parameter){.key = keys[k].name,
+                                               .share = keys[k].share,
+                                               .id = quantity_parameter(q),
+                                               .filed = q,
+                                               .fitted = q});
+                p = &fit->parameters.at[fit->parameters.n - 1];
+            }
+            if (p)
+                p->rows++;
+        }
+}
+
+static void set_values(struct training_fit *fit)
+{
+    for (int i = 0; i < fit->table.rows.n; i++)
+        for (int k = 0; k < N_KEYS; k++) {
+            struct validate_row *row = &fit->table.rows.at[i];
+            if (row->status == VALIDATE_NOT_SIMULATED)
+                continue;
+            struct quantity *q = quantity_of(&row->set.points[0].hw.gpu, k);
+            const struct training_parameter *p = find(fit, k, *q);
+            if (p)
+                q->value = p->fitted.value;
+        }
+}
+
+/* The two points at which a row was simulated last. Most parameters are those of one GPU or stack: when the fit steps
+ * along one, the rows of the others stand where they stood. */
+struct training_memo {
+    struct {
+        double at[N_KEYS], speed;
+    } last[2];
+    int next;
+};
+
+static bool same_point(const double *a, const double *b)
+{
+    for (int k = 0; k < N_KEYS; k++)
+        if (a[k] < b[k] || a[k] > b[k])
+            return false;
+    return true;
+}
+
+static double speed_of(struct training_fit *fit, int i)
+{
+    struct scenario_point *point = &fit->table.rows.at[i].set.points[0];
+    struct training_memo *memo = &fit->memo[i];
+    double at[N_KEYS];
+    for (int k = 0; k < N_KEYS; k++)
+        at[k] = quantity_of(&point->hw.gpu, k)->value;
+    for (int m = 0; m < 2; m++)
+        if (memo->last[m].speed > 0 && same_point(memo->last[m].at, at))
+            return memo->last[m].speed;
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT; /* what can be compiled was compiled before */
+    struct scenario_result result = {0};
+    scenario_simulate(&result, point, &arena, &diag);
+    memcpy(memo->last[memo->next].at, at, sizeof at);
+    memo->last[memo->next].speed = result.tokens_per_s_per_gpu;
+    memo->next = !memo->next;
+    arena_release(&arena);
+    return result.tokens_per_s_per_gpu;
+}
+
+static void run_rows(struct training_fit *fit)
+{
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int i = 0; i < fit->table.rows.n; i++)
+        if (fit->table.rows.at[i].has_error)
+            fit->rows[i].speed = speed_of(fit, i);
+}
+
+/* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown and times, seconds, as their logarithm,
+ * within bounds that the search does not reach: so many times, and such a part of, the filed value. */
+static const double MOST = 1e3, LEAST = 1e-3;
+
+static double varied(const struct training_parameter *p)
+{
+    return p->share ? log(p->filed.value / (1 - p->filed.value)) : log(p->filed.value);
+}
+
+static double value_of(const struct training_parameter *p, double x)
+{
+    return p->share ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
+}
+
+static double slope_of(const struct training_parameter *p)
+{
+    return p->share ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
+}
+
+/* The logarithm of predicted / measured at the numbers of the moment. */
+double training_fit_residual(const struct training_fit *fit, int row)
+{
+    return fit->table.rows.at[row].has_error ? log(fit->rows[row].speed) - fit->rows[row].offset : 0;
+}
+
+static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
+{
+    struct training_fit *fit = context;
+    for (int i = 0; i < fit->parameters.n; i++)
+        fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, (size_t)i));
+    set_values(fit);
+    run_rows(fit);
+    for (int i = 0; i < fit->table.rows.n; i++)
+        gsl_vector_set(out, (size_t)i, fit->rows[i].left_out ? 0 : training_fit_residual(fit, i));
+    return GSL_SUCCESS;
+}
+
+/* Are there rows, numbers that they are to tell, and fewer of these? */
+static bool is_enough(const struct training_fit *fit, struct source_pos at, struct diag *diag)
+{
+    int n = fit->table.rows.n, before = diag->n_errors;
+    char list[256] = "";
+    for (int k = 0, used = 0; k < N_KEYS; k++)
+        used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", k ? ", " : "", keys[k].name);
+    if (n == 0)
+        diag_input(diag, at, "no row to fit to; name the GPU file in column 'used_in_fit' of those that are");
+    else if (fit->parameters.n == 0)
+        diag_input(diag, at,
+            "nothing to fit with %d rows: none of %s is of kind fitted in their GPU file or stack profile; name one "
+            "that is assumed there behind the file in used_in_fit, as in 'FILE: gemm_sustained'",
+            n, list);
+    else if (n <= fit->parameters.n)
+        diag_input(diag, at,
+            "%d rows to fit %d parameters with; mark more rows than parameters in column 'used_in_fit'", n,
+            fit->parameters.n);
+    return diag->n_errors == before;
+}
+
+enum status training_fit_load(
+    struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag)
+{
+    *out = (struct training_fit){0};
+    if (!validate_load(&out->table, table, base, rows, diag))
+        return diag->worst;
+    collect(out);
+    int n = out->table.rows.n;
+    if (!is_enough(out, (struct source_pos){.file = table}, diag))
+        return diag->worst;
+    out->rows = xcalloc((size_t)n, sizeof *out->rows);
+    out->memo = xcalloc((size_t)n, sizeof *out->memo);
+    validate_run(&out->table, NULL, NULL, NULL, diag);
+    for (int i = 0; i < n; i++)
+        if (out->table.rows.at[i].status != VALIDATE_NOT_SIMULATED)
+            out->table.rows.at[i].set.points[0].options.exec.noise = (struct noise_options){0};
+    run_rows(out);
+    for (int i = 0; i < n; i++)
+        if (out->table.rows.at[i].has_error)
+            out->rows[i].offset = log(out->rows[i].speed) - log(1 + out->table.rows.at[i].error);
+    return diag->worst;
+}
+
+/* Where the parameters are, and their covariance there. search: away from the filed values, to the fit. */
+static bool solve(struct training_fit *fit, bool search)
+{
+    size_t n = (size_t)fit->parameters.n;
+    gsl_vector *at = gsl_vector_alloc(n);
+    gsl_matrix *covariance = gsl_matrix_alloc(n, n);
+    for (size_t i = 0; i < n; i++)
+        gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
+    /* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
+    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP, true};
+    bool good = true;
+    if (search)
+        good = robust_fit(at, covariance, &problem);
+    else
+        robust_covariance(at, covariance, &problem);
+    for (size_t i = 0; i < n; i++)
+        fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, i));
+    set_values(fit);
+    run_rows(fit);
+    fit->covariance = xrealloc(fit->covariance, n * n * sizeof *fit->covariance);
+    for (size_t i = 0; i < n; i++) {
+        struct training_parameter *p = &fit->parameters.at[i];
+        p->fitted.std_error = slope_of(p) * sqrt(gsl_matrix_get(covariance, i, i));
+        for (size_t j = 0; j < n; j++)
+            fit->covariance[i * n + j] = gsl_matrix_get(covariance, i, j);
+    }
+    for (size_t i = 0; i < n; i++)
+        good = good && isfinite(fit->parameters.at[i].fitted.std_error);
+    gsl_vector_free(at);
+    gsl_matrix_free(covariance);
+    return good;
+}
+
+enum status training_fit_solve(struct training_fit *fit, struct diag *diag)
+{
+    if (!solve(fit, true))
+        return diag_input(diag, (struct source_pos){0},
+            "the fit does not stand still; the rows do not determine it: add runs of other batches and clusters, or "
+            "name fewer files in used_in_fit");
+    return STATUS_OK;
+}
+
+void training_fit_filed(struct training_fit *fit)
+{
+    solve(fit, false);
+}
+
+void training_fit_free(struct training_fit *fit)
+{
+    validate_release(&fit->table);
+    vec_free(&fit->parameters);
+    free(fit->rows);
+    free(fit->memo);
+    free(fit->covariance);
+}

@@ -1,0 +1,79 @@
+/* Fits what only training shows: of the GPU files gemm_sustained, conv_efficiency and overlap_slowdown, of the stack
+ * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause, and norm_row_time of both.
+ *
+ * Rows: those of a table of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
+ * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these eight
+ * names in the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key;
+ * those that are one parameter (hw/draw.h) are fitted as one, however many files have it.
+ *
+ * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
+ * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
+ * results filed, until it stands still (twice will do).
+ *
+ * Cross-validation: for each family of rows, a source and a model, the fit on all others, and its errors on that
+ * family. What no other row depends on keeps its filed value. */
+#ifndef FLOPCAST_CALIBRATE_TRAINING_FIT_H
+#define FLOPCAST_CALIBRATE_TRAINING_FIT_H
+
+#include "validate/validate.h"
+
+#include <stdio.h>
+
+struct training_parameter {
+    const char *key, *id; /* quantity_parameter() */
+    bool share;           /* below 1, and varied so that it stays there */
+    struct quantity filed, fitted;
+    int rows; /* that depend on it */
+};
+
+struct training_row {
+    double speed;  /* without noise, at the numbers of the moment */
+    double offset; /* log(speed) at which the prediction, noise included, is what was measured */
+    bool left_out; /* of the fit */
+};
+
+struct training_fit {
+    struct validate_table table;
+    VEC(struct training_parameter) parameters;
+    struct training_row *rows;  /* as the table's */
+    struct training_memo *memo; /* by row: what was simulated last */
+    double
+        *covariance; /* of what is varied (logit of shares, log of the slowdown), parameters.n squared; NULL before */
+};
+
+/* rows: which of the table's rows, as validate_load has it. Free with training_fit_free(), also after an error. */
+enum status training_fit_load(
+    struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag);
+/* An error when the rows do not determine the parameters: the search ends nowhere, or where an error is not finite. */
+enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
+/* The filed values taken for the solution: their standard errors and covariance alone, in seconds. */
+void training_fit_filed(struct training_fit *fit);
+void training_fit_free(struct training_fit *fit);
+
+/* Whether this is the name of a quantity that is fitted here. */
+bool training_fit_has(const char *key);
+
+/* Which rows of the table say used_in_fit, with no key or one of these; to be freed. NULL where the table cannot be
+ * read. */
+bool *training_fit_rows(const char *path, struct diag *diag);
+
+/* log(predicted / measured) of a row at the numbers of the moment; 0 where nothing can be compared. */
+double training_fit_residual(const struct training_fit *fit, int row);
+
+/* What training_fit_print shows: parameters beside their filed values; the correlations as
+ * topologies/fitted/correlations.yaml has them; or the errors of cross-validation. */
+enum training_report { TRAINING_PARAMETERS, TRAINING_CORRELATIONS, TRAINING_CROSS_VALIDATION };
+
+/* Loads the rows with used_in_fit, fits, and prints. folder: where training_fit_write() puts the files, or NULL. */
+enum status training_fit_print(
+    FILE *out, const char *path, const char *base, enum training_report report, const char *folder, struct diag *diag);
+
+/* Whether the rows tell the parameter: its error is neither none nor as large as itself. */
+bool training_fit_determines(const struct training_parameter *parameter);
+
+/* Every GPU file and stack profile of the rows with a number that the fit determines, once more in that folder, under
+ * its own name (two of one name are an error); what is fitted says `table` as its source, and keeps its id. */
+enum status training_fit_write(
+    const struct training_fit *fit, const char *table, const char *folder, struct diag *diag);
+
+#endif

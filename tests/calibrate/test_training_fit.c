@@ -1,0 +1,238 @@
+/* The fit to training runs finds the numbers that runs were simulated with. */
+#include "../scenario/workspace.h"
+
+#include "../near.h"
+#include "calibrate/correlations.h"
+#include "calibrate/training_fit.h"
+#include "hw/draw.h"
+
+#include <gsl/gsl_errno.h>
+
+#define QUANTITY(x) "{value: " #x ", kind: fitted, std_error: 0.1, source: test}"
+#define STACK(gemm, pointwise)                                                                                         \
+    "name: x\nrates: {Volta: {gemm_sustained: " QUANTITY(gemm) ", pointwise_efficiency: " QUANTITY(pointwise) "}}\n"
+
+#define ROW_TIME(time)                                                                                                 \
+    "name: x\nrates: {Volta: {norm_row_time: {value: " #time ", kind: fitted, std_error: 1 ns, source: test}}}\n"
+
+static const char base_yaml[] = "name: base\nmodel: tiny.json\ncluster: {topology: cluster.yaml, gpus: 8}\n"
+                                "train: {micro_batch: 64, seq_len: 512, precision: fp16_mixed}\nstrategy: ddp\n"
+                                "stack: stack.yaml\nrun: {steps: 1, warmup_steps: 2}\n"
+                                "noise: {kernel_jitter: 0, host_jitter: 0}\n";
+static const char *const batches[] = {"16", "64", "64", "128", "256"}, *const lengths[] = {
+                                                                           "512", "512", "128", "64", "512"};
+enum { RUNS = 5 };
+
+/* A table of runs whose speeds are those of the simulation with the stack as it stands. */
+static void write_runs(void)
+{
+    FILE *out = fopen("runs.csv", "w");
+    assert_non_null(out);
+    fputs("id,model,topology,gpus,micro_batch,seq_len,used_in_fit,tokens_per_s_per_gpu\n", out);
+    for (int i = 0; i < RUNS; i++) {
+        const struct scenario_override set[] = {{"train.micro_batch", batches[i]}, {"train.seq_len", lengths[i]}};
+        struct loaded *loaded = load_text(base_yaml, set, 2);
+        struct scenario_result result;
+        assert_string_equal(loaded->diag.text, "");
+        scenario_simulate(&result, &loaded->set.points[0], &loaded->arena, &loaded->diag);
+        fprintf(out, "r%d,tiny.json,cluster.yaml,8,%s,%s,stack.yaml,%.17g\n", i, batches[i], lengths[i],
+            result.tokens_per_s_per_gpu);
+        unload(loaded);
+    }
+    fclose(out);
+}
+
+static void the_fit_finds_what_the_runs_were_made_with(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", STACK(0.8, 0.4));
+    write_runs();
+    write_text("stack.yaml", STACK(0.9, 0.5)); /* the start */
+    write_text("base.yaml", base_yaml);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    assert_int_equal(fit.parameters.n, 2);
+    assert_int_equal(fit.parameters.at[0].rows, RUNS);
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_string_equal(fit.parameters.at[0].key, "gemm_sustained");
+    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-4);
+    assert_string_equal(fit.parameters.at[1].key, "pointwise_efficiency");
+    assert_near(fit.parameters.at[1].fitted.value, 0.4, 1e-4);
+    assert_true(fit.parameters.at[0].fitted.std_error < 0.02);
+    training_fit_free(&fit);
+}
+
+/* Nanoseconds are found as shares are, from a start of more than twice as many. */
+static void the_fit_finds_a_time(void **state)
+{
+    (void)state;
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", ROW_TIME(20 ns));
+    write_runs();
+    write_text("stack.yaml", ROW_TIME(45 ns)); /* the start */
+    write_text("base.yaml", base_yaml);
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "runs.csv", "base.yaml", NULL, &diag), STATUS_OK);
+    assert_int_equal(fit.parameters.n, 1);
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_string_equal(fit.parameters.at[0].key, "norm_row_time");
+    assert_near(fit.parameters.at[0].fitted.value, 20e-9, 1e-12);
+    training_fit_free(&fit);
+}
+
+/* A fit that begins with the numbers that the runs were made with. */
+static void load_where_it_stands(struct training_fit *fit, struct diag *diag)
+{
+    gsl_set_error_handler_off();
+    write_text("stack.yaml", STACK(0.8, 0.4));
+    write_runs();
+    write_text("base.yaml", base_yaml);
+    assert_int_equal(training_fit_load(fit, "runs.csv", "base.yaml", NULL, diag), STATUS_OK);
+}
+
+/* A row that is left out of the fit does not bend it, however wrong it is, and its error is told. */
+static void rows_can_be_left_out(void **state)
+{
+    (void)state;
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    load_where_it_stands(&fit, &diag);
+    fit.rows[RUNS - 1].offset -= 0.2; /* as if it had been measured slower */
+    fit.rows[RUNS - 1].left_out = true;
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-4);
+    assert_near(fit.parameters.at[1].fitted.value, 0.4, 1e-4);
+    assert_near(training_fit_residual(&fit, 0), 0, 1e-4);
+    assert_near(training_fit_residual(&fit, RUNS - 1), 0.2, 1e-4);
+    fit.rows[RUNS - 1].left_out = false;
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_true(
+        fabs(fit.parameters.at[0].fitted.value - 0.8) > 1e-3 || fabs(fit.parameters.at[1].fitted.value - 0.4) > 1e-3);
+    training_fit_free(&fit);
+}
+
+/* Of a row that says which key of a file rests on it, the fit takes what it fits. */
+static void rows_say_what_rests_on_them(void **state)
+{
+    (void)state;
+    write_text("used.csv", "id,used_in_fit\na,\nb,x.yaml\nc,x.yaml: gemm_sustained\nd,x.yaml: image_time\n");
+    struct diag diag = DIAG_INIT;
+    bool *rows = training_fit_rows("used.csv", &diag);
+    assert_string_equal(diag.text, "");
+    assert_false(rows[0]);
+    assert_true(rows[1]);
+    assert_true(rows[2]);
+    assert_false(rows[3]);
+    free(rows);
+}
+
+/* The covariance at the filed values is that of a fit which ends there: the slopes are the same. Residuals of nothing
+ * but rounding scale it, so correlations are compared. */
+static void covariance_of_filed_values(void **state)
+{
+    (void)state;
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    load_where_it_stands(&fit, &diag);
+    for (int i = 0; i < RUNS; i++) /* scatter, so that there is something to scale with */
+        fit.rows[i].offset += i % 2 ? 1e-3 : -1e-3;
+    training_fit_filed(&fit);
+    double filed = fit.covariance[1] / sqrt(fit.covariance[0] * fit.covariance[3]);
+    assert_near(fit.parameters.at[0].fitted.value, 0.8, 1e-12);
+    assert_true(fit.parameters.at[0].fitted.std_error > 0);
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+    assert_near(fit.covariance[1] / sqrt(fit.covariance[0] * fit.covariance[3]), filed, 0.02);
+    assert_true(filed < -0.1); /* faster products and slower rest look alike */
+    training_fit_free(&fit);
+}
+
+/* What is printed of two rows of covariance is what hw_fits_load reads: correlations of 4 / sqrt(16 x 4) = 0.5, and
+ * what goes with nothing is left out. */
+static void correlations_are_what_the_sampler_reads(void **state)
+{
+    (void)state;
+    const char *const keys[] = {"a", "b", "c"}, *const ids[] = {"one: \"fit\"", "one", "one"};
+    const double covariance[] = {16, 0, 4, 0, 9, 0, 4, 0, 4};
+    FILE *out = fopen("correlations.yaml", "w");
+    assert_non_null(out);
+    fputs("fits:\n", out);
+    correlations_print(out, keys, ids, covariance, 3);
+    fclose(out);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw_fits fits;
+    hw_fits_load(&fits, "correlations.yaml", &arena, &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(fits.n, 1);
+    assert_int_equal(fits.list[0].n, 2);
+    assert_string_equal(fits.list[0].keys[1], "c");
+    assert_string_equal(fits.list[0].ids[0], "one: \"fit\"");
+    assert_near(fits.list[0].factor[2], 0.5, 1e-12); /* Cholesky of [1 0.5; 0.5 1] */
+    assert_near(fits.list[0].factor[3], sqrt(0.75), 1e-12);
+    arena_release(&arena);
+}
+
+/* Speeds that only runs beyond the horizon would have: the search ends where nothing has a speed. */
+static void what_rows_do_not_determine_is_reported(void **state)
+{
+    (void)state;
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    load_where_it_stands(&fit, &diag);
+    for (int i = 0; i < RUNS; i++)
+        fit.rows[i].offset -= 40;
+    assert_int_equal(training_fit_solve(&fit, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "the rows do not determine it"));
+    training_fit_free(&fit);
+}
+
+static void too_few_rows_determine_nothing(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", STACK(0.9, 0.5));
+    write_text("base.yaml", base_yaml);
+    write_text("few.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "few.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "few.csv: error: 1 rows to fit 2 parameters with"));
+    training_fit_free(&fit);
+    const bool none[1] = {false};
+    assert_int_equal(training_fit_load(&fit, "few.csv", "base.yaml", none, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "few.csv: error: no row to fit to; name the GPU file in column 'used_in_fit'"));
+    training_fit_free(&fit);
+}
+
+/* Of a card of one's own, where nothing is of kind fitted, more rows are no help. */
+static void what_is_to_be_fitted_is_of_that_kind(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", "name: s\n");
+    write_text("base.yaml", base_yaml);
+    write_text("own.csv", "id,model,topology,gpus,tokens_per_s_per_gpu\na,tiny.json,cluster.yaml,8,100\n");
+    struct training_fit fit;
+    struct diag diag = DIAG_INIT;
+    assert_int_equal(training_fit_load(&fit, "own.csv", "base.yaml", NULL, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "own.csv: error: nothing to fit with 1 rows: none of gemm_sustained, "));
+    assert_non_null(strstr(diag.text, "name one that is assumed there behind the file in used_in_fit"));
+    training_fit_free(&fit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_fit_finds_what_the_runs_were_made_with),
+        cmocka_unit_test(the_fit_finds_a_time),
+        cmocka_unit_test(rows_can_be_left_out),
+        cmocka_unit_test(rows_say_what_rests_on_them),
+        cmocka_unit_test(covariance_of_filed_values),
+        cmocka_unit_test(correlations_are_what_the_sampler_reads),
+        cmocka_unit_test(what_rows_do_not_determine_is_reported),
+        cmocka_unit_test(too_few_rows_determine_nothing),
+        cmocka_unit_test(what_is_to_be_fitted_is_of_that_kind),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
