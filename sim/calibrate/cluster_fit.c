@@ -189,19 +189,14 @@ enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const 
     return diag->worst;
 }
 
-enum status cluster_fit_print(FILE *out, const char *table, const char *base, struct diag *diag)
+void cluster_fit_print(FILE *out, const struct cluster_fit *fit)
 {
-    struct cluster_fit fit;
-    enum status status = cluster_fit_solve(&fit, table, base, diag);
-    if (status != STATUS_OK)
-        return status;
     fprintf(out, "%-18s %10s %14s\n", "parameter", "in files", "times");
     for (int p = 0; p < CLUSTER_PARAMETERS; p++) {
-        const struct cluster_parameter *of = &fit.parameters[p];
+        const struct cluster_parameter *of = &fit->parameters[p];
         fprintf(out, "%-18s %8.2f %% %6.2f +- %.2f%s\n", cluster_parameter_names[p], 100 * of->filed, of->factor,
             of->std_error, of->determined ? "" : "  not determined by these rows");
     }
     fprintf(out, "\n%d ratios: root mean square of log(predicted / measured) %.2f %%, with the fitted values %.2f %%\n",
-        fit.rows, 100 * fit.before, 100 * fit.after);
-    return STATUS_OK;
+        fit->rows, 100 * fit->before, 100 * fit->after);
 }

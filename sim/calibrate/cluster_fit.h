@@ -36,7 +36,6 @@ struct cluster_fit {
 
 enum status cluster_fit_solve(struct cluster_fit *out, const char *table, const char *base, struct diag *diag);
 
-/* Solves and prints. */
-enum status cluster_fit_print(FILE *out, const char *table, const char *base, struct diag *diag);
+void cluster_fit_print(FILE *out, const struct cluster_fit *fit);
 
 #endif

@@ -60,13 +60,12 @@ bool *training_fit_rows(const char *path, struct diag *diag);
 /* log(predicted / measured) of a row at the numbers of the moment; 0 where nothing can be compared. */
 double training_fit_residual(const struct training_fit *fit, int row);
 
-/* What training_fit_print shows: parameters beside their filed values; the correlations as
- * topologies/fitted/correlations.yaml has them; or the errors of cross-validation. */
-enum training_report { TRAINING_PARAMETERS, TRAINING_CORRELATIONS, TRAINING_CROSS_VALIDATION };
-
-/* Loads the rows with used_in_fit, fits, and prints. folder: where training_fit_write() puts the files, or NULL. */
-enum status training_fit_print(
-    FILE *out, const char *path, const char *base, enum training_report report, const char *folder, struct diag *diag);
+/* Every parameter beside its filed value, and the errors of the rows. */
+void training_fit_print(FILE *out, const struct training_fit *fit);
+/* Its correlations, as an entry of topologies/fitted/correlations.yaml. */
+void training_fit_print_correlations(FILE *out, const struct training_fit *fit);
+/* Solves once for each family of rows, without it, and prints the errors of that family. */
+enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag);
 
 /* Whether the rows tell the parameter: its error is neither none nor as large as itself. */
 bool training_fit_determines(const struct training_parameter *parameter);

@@ -42,7 +42,7 @@ bool training_fit_determines(const struct training_parameter *parameter)
     return parameter->fitted.std_error > 0 && parameter->fitted.std_error < fabs(parameter->fitted.value);
 }
 
-static void print_parameters(FILE *out, const struct training_fit *fit)
+void training_fit_print(FILE *out, const struct training_fit *fit)
 {
     fprintf(out, "%-22s %5s %10s %10s    %-10s %s\n", "parameter", "rows", "in file", "fitted", "+-",
         "what the file says of it");
@@ -69,7 +69,7 @@ static void print_parameters(FILE *out, const struct training_fit *fit)
         100 * e.p90);
 }
 
-static void print_correlations(FILE *out, const struct training_fit *fit)
+void training_fit_print_correlations(FILE *out, const struct training_fit *fit)
 {
     int n = fit->parameters.n;
     const char **keys = xcalloc((size_t)n, sizeof *keys), **ids = xcalloc((size_t)n, sizeof *ids);
@@ -87,7 +87,7 @@ static bool same_family(const struct validate_row *a, const struct validate_row 
     return strcmp(a->source, b->source) == 0 && strcmp(a->model, b->model) == 0;
 }
 
-static enum status cross_validate(FILE *out, struct training_fit *fit, struct diag *diag)
+enum status training_fit_cross_validate(FILE *out, struct training_fit *fit, struct diag *diag)
 {
     const struct validate_row *rows = fit->table.rows.at;
     enum status status = STATUS_OK;
@@ -123,30 +123,4 @@ bool *training_fit_rows(const char *path, struct diag *diag)
     }
     csv_release(csv);
     return rows;
-}
-
-enum status training_fit_print(
-    FILE *out, const char *path, const char *base, enum training_report report, const char *folder, struct diag *diag)
-{
-    bool *rows = training_fit_rows(path, diag);
-    if (!rows)
-        return diag->worst;
-    struct training_fit fit = {0};
-    enum status status = training_fit_load(&fit, path, base, rows, diag);
-    if (status == STATUS_OK && report == TRAINING_CROSS_VALIDATION)
-        status = cross_validate(out, &fit, diag);
-    if (status == STATUS_OK && report == TRAINING_PARAMETERS) {
-        status = training_fit_solve(&fit, diag);
-        if (status == STATUS_OK)
-            print_parameters(out, &fit);
-        if (status == STATUS_OK && folder)
-            status = training_fit_write(&fit, path, folder, diag);
-    }
-    if (status == STATUS_OK && report == TRAINING_CORRELATIONS) {
-        training_fit_filed(&fit);
-        print_correlations(out, &fit);
-    }
-    training_fit_free(&fit);
-    free(rows);
-    return status;
 }

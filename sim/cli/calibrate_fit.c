@@ -13,6 +13,7 @@
 #include "store/store.h"
 
 #include <argp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -222,6 +223,32 @@ static void fit_logs(const struct fit_command *command, struct arena *arena, str
     logs_fit_free(&fit);
 }
 
+static void fit_training(const struct fit_command *command, const char *table, const char *base, struct diag *diag)
+{
+    struct training_fit fit = {0};
+    bool *rows = training_fit_rows(table, diag);
+    enum status status = rows ? training_fit_load(&fit, table, base, rows, diag) : diag->worst;
+    if (status == STATUS_OK && command->cross_validate) {
+        training_fit_cross_validate(stdout, &fit, diag);
+    } else if (status == STATUS_OK && command->correlations) {
+        training_fit_filed(&fit);
+        training_fit_print_correlations(stdout, &fit);
+    } else if (status == STATUS_OK && training_fit_solve(&fit, diag) == STATUS_OK) {
+        training_fit_print(stdout, &fit);
+        if (command->out)
+            training_fit_write(&fit, table, command->out, diag);
+    }
+    training_fit_free(&fit);
+    free(rows);
+}
+
+static void fit_cluster(const char *table, const char *base, struct diag *diag)
+{
+    struct cluster_fit fit;
+    if (cluster_fit_solve(&fit, table, base, diag) == STATUS_OK)
+        cluster_fit_print(stdout, &fit);
+}
+
 int calibrate_fit(int argc, char **argv)
 {
     const struct argp argp = {.options = options,
@@ -256,13 +283,9 @@ int calibrate_fit(int argc, char **argv)
     else if (command.what == FIT_NCCL)
         fit_nccl(&command, &arena, &diag);
     else if (command.what == FIT_TRAINING)
-        training_fit_print(stdout, table, base,
-            command.cross_validate ? TRAINING_CROSS_VALIDATION
-            : command.correlations ? TRAINING_CORRELATIONS
-                                   : TRAINING_PARAMETERS,
-            command.out, &diag);
+        fit_training(&command, table, base, &diag);
     else if (command.what == FIT_CLUSTER)
-        cluster_fit_print(stdout, table, base, &diag);
+        fit_cluster(table, base, &diag);
     else if (command.what == FIT_MEASURE)
         fit_measured(&command, &arena, &diag);
     else
