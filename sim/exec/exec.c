@@ -142,7 +142,7 @@ static void setup_rank(struct sim *sim, int r, double off)
     rank->speed = rank->drawn_speed;
     rank->memory_slowdown = rank->slowdown = 1;
     rank->compute_s = sim->sm_states.at[0].compute_s;
-    rank->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_queues);
+    rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {
         const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
         rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, r, q)};
@@ -161,6 +161,7 @@ static void setup_ranks(struct sim *sim)
 {
     uint64_t seed = (uint64_t)sim->options->seed;
     sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
+    sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
     double spread = sim->options->noise.gpu_speed_spread, *scores = ARENA_ARRAY(sim->arena, double, sim->n_ranks);
     struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)sim->n_ranks);
     if (spread > 0 && !sim->options->noise.drawn_speeds)

@@ -168,11 +168,10 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
 void queue_on_event(void *self, const struct event *event)
 {
     struct sim *sim = self;
-    int rank_index = (int)event->target / sim->n_queues, queue_index = (int)event->target % sim->n_queues;
-    struct rank *rank = &sim->ranks[rank_index];
-    struct queue *queue = &rank->queues[queue_index];
+    struct queue *queue = &sim->queues[event->target]; /* not by way of its rank: half of the events are superseded */
     if (event->arg != queue->epoch)
         return;
+    int rank_index = (int)event->target / sim->n_queues, queue_index = (int)event->target % sim->n_queues;
     if (queue->wake_pending) {
         queue->wake_pending = false;
         try_start(sim, rank_index, queue_index);
@@ -188,16 +187,21 @@ void queue_on_event(void *self, const struct event *event)
     queue_finish(sim, rank_index, queue_index);
 }
 
-/* Of the time of a kernel that HBM limits, by what collectives beside it take. */
-static double memory_slowdown(const struct sim *sim, const struct rank *rank)
+/* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective starts, all its ranks
+ * ask for the same. */
+static double memory_slowdown(struct sim *sim, const struct rank *rank)
 {
+    struct slowdown *last = &sim->last_slowdown;
+    if (last->sm_state == rank->sm_state && last->hbm_Bps == rank->hbm_taken_Bps)
+        return last->factor;
     const struct hw_gpu *gpu = &sim->hw->gpu;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
     share.sms = fmax(1, share.sms - sim->sm_states.at[rank->sm_state].sms);
     share.hbm_Bps = rank->hbm_taken_Bps;
-    return kernel_time(&byte, gpu, share).memory_s / alone_s;
+    *last = (struct slowdown){rank->sm_state, rank->hbm_taken_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
+    return last->factor;
 }
 
 /* The state of a GPU on which collectives hold so many SMs, met now or before. */

@@ -27,6 +27,12 @@ struct sm_state {
     double *compute_s; /* of each kernel */
 };
 
+/* What memory_slowdown() of queue.c has found last; state 0 needs none. */
+struct slowdown {
+    int sm_state;
+    double hbm_Bps, factor;
+};
+
 enum queue_state { QUEUE_WAITING, QUEUE_RUNNING, QUEUE_IN_COMM };
 
 struct queue {
@@ -39,6 +45,7 @@ struct queue {
     uint8_t state;
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;
+    double sms_held;    /* by the collective or message that the queue is in; 0: in none */
     ps_t issue;         /* of the next op, when known */
     ps_t idle_since;    /* end of the last op */
     ps_t idle_comm;     /* compute queue: in_collectives() of then */
@@ -49,7 +56,6 @@ struct queue {
     ps_t alone_ps;      /* running op: of the whole op without collectives beside it */
     double jitter;      /* running op */
     double spent_ps;    /* running op: time at earlier speeds */
-    double sms_held;    /* by the collective or message that the queue is in; 0: in none */
     struct rng_stream noise;
 };
 
@@ -182,11 +188,13 @@ struct sim {
     int32_t total_steps;
     struct program_tables *tables; /* by program */
     struct rank *ranks;
+    struct queue *queues;               /* of all ranks, n_queues each */
     struct communicator *communicators; /* of groups, then of channels (by sender) */
     int n_communicators;
     int *group_first, *channel_first; /* their first communicators */
     struct kernel_cost *kernel_costs;
     VEC(struct sm_state) sm_states;
+    struct slowdown last_slowdown;
     struct coll_cost *coll_costs;
     struct coll_cost (*message_costs)[2]; /* inside a node, between two */
     /* step ends */
