@@ -30,7 +30,7 @@ struct fit {
     struct diag why; /* the peak had to do */
 };
 
-/* One sequence of the job on so many GPUs. */
+/* One sequence of the job on this number of GPUs. */
 static struct memory_job job_of(const struct fit *fit, int64_t gpus, int checkpointing)
 {
     struct memory_job job = fit->request->job;

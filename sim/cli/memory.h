@@ -113,8 +113,8 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
 void memory_free(struct memory_request *request);
 
 /* The GPUs, and in the job's point the cluster that it is tried on: the one given, or flopcast's first by alphabet that
- * has the GPU and (`fit`) takes so many. A GPU that is in none is tried in the place of an H100; of one of unknown
- * speed only the memory is its own. */
+ * has the GPU and (`fit`) takes that number of GPUs. A GPU that is in none is tried in the place of an H100; of one of
+ * unknown speed only the memory is its own. */
 enum status memory_load_gpus(struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* Compute and print in the format asked for. */

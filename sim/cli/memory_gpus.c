@@ -87,7 +87,7 @@ static bool takes(const struct hw *hw, int64_t gpus)
 }
 
 /* flopcast's clusters by alphabet: each GPU's NCCL buffers as in the first that has it. The one GPU that was named: the
- * job's cluster is the first that has it and, for `fit`, takes so many. */
+ * job's cluster is the first that has it and, for `fit`, takes that number of GPUs. */
 static bool look_at_clusters(struct memory_request *request, struct arena *arena)
 {
     int64_t gpus = request->fit ? request->job.point.options.cluster.gpus : 1;

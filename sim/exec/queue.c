@@ -204,7 +204,7 @@ static double memory_slowdown(struct sim *sim, const struct rank *rank)
     return last->factor;
 }
 
-/* The state of a GPU on which collectives hold so many SMs, met now or before. */
+/* The state of a GPU on which collectives hold this number of SMs, met now or before. */
 static int find_state(struct sim *sim, double sms)
 {
     const struct hw_gpu *gpu = &sim->hw->gpu;

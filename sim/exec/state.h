@@ -21,7 +21,7 @@ struct kernel_cost {
     double memory_s, floor_s;
 };
 
-/* What kernels get of a GPU on which collectives hold so many SMs. The first state: no collective is there. */
+/* What kernels get of a GPU on which collectives hold `sms` SMs. The first state: no collective is there. */
 struct sm_state {
     double sms;
     double *compute_s; /* of each kernel */
@@ -281,7 +281,7 @@ static inline double queue_isolated_ps(const struct sim *sim, const struct rank 
     return (fmax(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
-/* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event of its own, and the same
+/* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event, and the same
  * times. */
 /* A kernel of the compute queue has been started: find those that follow, and arm the event of the last. */
 void ahead_look(struct sim *sim, int rank);

@@ -127,7 +127,7 @@ static bool program_holds(const struct plan *plan, const struct plan_program *pr
     if (!indices_hold(plan, program, why, n))
         return false;
     unsigned char *state = xcalloc((size_t)program->buffers.n, 1);
-    const struct plan_op **first = xcalloc((size_t)(plan->groups.n + 2 * plan->channels.n), sizeof *first);
+    const struct plan_op **first = xcalloc((size_t)plan->groups.n + 2 * (size_t)plan->channels.n, sizeof *first);
     bool holds = communicators_hold(plan, program, first, why, n) && buffers_hold(program, state, why, n);
     free(first);
     free(state);

@@ -22,7 +22,7 @@ static int part_of(const struct plan *plan, const struct plan_op *op)
 static struct parts find_parts(const struct plan *plan)
 {
     struct parts parts = {.plan = plan, .kinds = plan->groups.n + 2 * plan->channels.n};
-    parts.ops = xcalloc((size_t)(plan->n_programs * parts.kinds), sizeof *parts.ops);
+    parts.ops = xcalloc((size_t)plan->n_programs * (size_t)parts.kinds, sizeof *parts.ops);
     for (int p = 0; p < plan->n_programs; p++)
         for (int i = 0; i < plan->programs[p].ops.n; i++) {
             const struct plan_op *op = &plan->programs[p].ops.at[i];

@@ -30,7 +30,7 @@ const char *emit_name(struct emit *emit, int layer, const char *what)
 }
 
 void emit_stream_kernel(
-    struct emit *emit, enum plan_stream stream, enum kernel_kind kind, const char *name, double reads, double writes)
+    struct emit *emit, int stream, enum kernel_kind kind, const char *name, double reads, double writes)
 {
     plan_kernel(
         &emit->builder, stream, name, kernel_stream(kind, reads, writes, 0), emit->options->host.kernel_issue_s);

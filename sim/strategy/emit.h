@@ -118,7 +118,7 @@ int64_t emit_used_bytes(const struct emit *emit, const struct model_tensor *tens
 
 /* A kernel that streams; name as it is. */
 void emit_stream_kernel(
-    struct emit *emit, enum plan_stream stream, enum kernel_kind kind, const char *name, double reads, double writes);
+    struct emit *emit, int stream, enum kernel_kind kind, const char *name, double reads, double writes);
 /* "encoder.block.3/wi", made once. what: a literal or a string of the model, compared by its address. */
 const char *emit_name(struct emit *emit, int layer, const char *what);
 
@@ -135,11 +135,11 @@ void emit_host_optimizer(struct emit *emit, const struct optimizer_tensor *tenso
 /* autocast: low-precision copies of a layer's parameters, which its backward pass reads, too; PLAN_NO_OP: none. */
 int emit_autocast_weights(struct emit *emit, int layer);
 /* A copy between device and host. */
-void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes);
+void emit_host_copy(struct emit *emit, int stream, const char *name, double bytes);
 
 /* LOMO: the strategy calls emit_update as soon as a gradient is there, then frees it. */
 bool emit_updates_in_backward(const struct emit *emit);
-void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel);
+void emit_update(struct emit *emit, int stream, int64_t numel);
 
 /* Waits on an op of the step before whose number is not known yet are written as this; emit_link_steps puts it in. */
 enum { EMIT_LAST_STEP = PLAN_PREVIOUS_STEP };

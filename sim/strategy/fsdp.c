@@ -32,8 +32,8 @@ static bool reshards_after_forward(const struct fsdp *fsdp)
     return strategy == FULL_SHARD || strategy == HYBRID_SHARD;
 }
 
-void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind,
-    const struct shard_unit *unit, const char *name, double reads, double writes)
+void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, const struct shard_unit *unit,
+    const char *name, double reads, double writes)
 {
     emit_stream_kernel(fsdp->emit, stream, kind, emit_name(fsdp->emit, unit->layer, name), reads, writes);
 }
@@ -45,7 +45,7 @@ static int alloc_unsharded(struct fsdp *fsdp, const struct shard_unit *unit, con
 }
 
 /* Where an unshard begins: with the cast or the copy from the host, or with the all-gather itself. */
-static enum plan_stream unshard_stream(const struct fsdp *fsdp)
+static int unshard_stream(const struct fsdp *fsdp)
 {
     return fsdp_casts(fsdp) || fsdp_offloads(fsdp) ? STREAM_UNSHARD : STREAM_COMM;
 }
@@ -61,7 +61,7 @@ static bool gathers(const struct fsdp *fsdp, const struct shard_unit *unit)
 static void wait_for_computation(struct fsdp *fsdp)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
-    enum plan_stream stream = unshard_stream(fsdp);
+    int stream = unshard_stream(fsdp);
     if (!gathers(fsdp, &fsdp->units[0]))
         return;
     plan_stream_wait(builder, stream, fsdp->emit->on_first ? EMIT_LAST_STEP : plan_last_op(builder, STREAM_COMPUTE));

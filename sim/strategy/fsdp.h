@@ -63,8 +63,8 @@ static inline bool fsdp_by_parameter(const struct fsdp *fsdp, const struct shard
     return fsdp->options->version == 2 && fsdp_shards(unit);
 }
 
-void fsdp_stream_kernel(struct fsdp *fsdp, enum plan_stream stream, enum kernel_kind kind,
-    const struct shard_unit *unit, const char *name, double reads, double writes);
+void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, const struct shard_unit *unit,
+    const char *name, double reads, double writes);
 
 /* The gradients of a unit's tensors are all there: autograd joins them before any hook runs; fully_shard only adds up
  * what it keeps under no_sync. */

@@ -127,8 +127,7 @@ void emit_first_state(struct emit *emit, const struct optimizer_tensor *tensors,
 }
 
 /* One kernel of a pass; numel may be a launch's share of many tensors. */
-static void emit_pass(
-    struct emit *emit, enum plan_stream stream, struct pass pass, double numel, double state_bytes, double host_s)
+static void emit_pass(struct emit *emit, int stream, struct pass pass, double numel, double state_bytes, double host_s)
 {
     double bytes = numel * (double)emit->step_bytes, state = pass.state ? state_bytes : 0;
     struct kernel_work work =
@@ -222,7 +221,7 @@ bool emit_updates_in_backward(const struct emit *emit)
     return emit->options->train.optimizer == OPTIMIZER_LOMO;
 }
 
-void emit_update(struct emit *emit, enum plan_stream stream, int64_t numel)
+void emit_update(struct emit *emit, int stream, int64_t numel)
 {
     const struct recipe *recipe = recipe_of(emit);
     emit_pass(emit, stream, recipe->passes[0], (double)numel, 0, emit->options->host.backward_issue_s);
@@ -291,7 +290,7 @@ void emit_keep_on_host(struct emit *emit, int64_t bytes)
     emit->builder.program->host_bytes += (double)bytes;
 }
 
-void emit_host_copy(struct emit *emit, enum plan_stream stream, const char *name, double bytes)
+void emit_host_copy(struct emit *emit, int stream, const char *name, double bytes)
 {
     plan_kernel(
         &emit->builder, stream, name, kernel_stream(KERNEL_HOST_COPY, bytes, 0, 0), emit->options->host.kernel_issue_s);

@@ -1,4 +1,4 @@
-/* The table of strategies, in a file of its own: a test that defines a longer one replaces it. */
+/* The table of strategies, in a separate file: a test that defines a longer one replaces it. */
 #include "strategy/emit.h"
 
 #define STRATEGY_HOOKS(kind, name, hooks) &hooks,

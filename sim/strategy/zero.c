@@ -137,7 +137,7 @@ static void grad_begins(struct emit *emit, int tensor)
 static void copy_to_bucket(struct zero *zero, int tensor, double bytes)
 {
     struct emit *emit = zero->emit;
-    enum plan_stream stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
+    int stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
     const char *name = arena_printf(emit->arena, "%s/copy_to_bucket", emit->model->tensors[tensor].name);
     if (stream != STREAM_COMPUTE)
         plan_stream_wait(&emit->builder, stream, plan_last_op(&emit->builder, STREAM_COMPUTE));
@@ -193,7 +193,7 @@ static void add_owned_gradients(struct zero *zero)
     double bytes = (double)(zero->owned * zero->emit->param_bytes);
     if (zero->owned_grads == PLAN_NO_OP || zero->options->stage == 1 || zero->emit->on_first)
         return;
-    enum plan_stream stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
+    int stream = has_own_stream(zero) ? STREAM_POST : STREAM_COMPUTE;
     emit_stream_kernel(zero->emit, stream, KERNEL_ELEMENTWISE, "owned_grads/add_", 2 * bytes, bytes);
 }
 

@@ -48,7 +48,7 @@ bool zero_blocks(const struct zero *zero);
 /* Python's loops over the ranks: for each, this number of views, and of copies that c10d makes of them. */
 double zero_loop_s(const struct zero *zero, double views, double copies);
 /* The list of a collective and the flat tensor that NCCL wants, one copied into the other when after is done. */
-plan_wait zero_copy_list(struct zero *zero, enum plan_stream stream, double bytes, plan_wait after);
+plan_wait zero_copy_list(struct zero *zero, int stream, double bytes, plan_wait after);
 /* torch.cuda.synchronize */
 void zero_synchronize(struct zero *zero);
 /* The host goes on when all but the last few are done. */

@@ -34,7 +34,7 @@ bool zero_blocks(const struct zero *zero)
     return zero->options->stage == 3 && zero->options->stage3_fetch == FETCH_BLOCKING;
 }
 
-plan_wait zero_copy_list(struct zero *zero, enum plan_stream stream, double bytes, plan_wait after)
+plan_wait zero_copy_list(struct zero *zero, int stream, double bytes, plan_wait after)
 {
     struct plan_builder *builder = &zero->emit->builder;
     plan_stream_wait(builder, stream, after);
@@ -45,7 +45,7 @@ void zero_synchronize(struct zero *zero)
 {
     struct plan_builder *builder = &zero->emit->builder;
     for (int stream = 0; stream < STREAM_COUNT; stream++)
-        plan_host_wait(builder, "synchronize", plan_last_op(builder, (enum plan_stream)stream), 0);
+        plan_host_wait(builder, "synchronize", plan_last_op(builder, stream), 0);
 }
 
 /* One collective for one or several tensors; each has its own buffer. */

@@ -64,7 +64,7 @@ static inline void end(struct fixture *f)
 }
 
 /* A kernel of so many milliseconds that only moves bytes, or only computes (on the vector units). */
-static inline int mover(struct fixture *f, enum plan_stream stream, double ms, double host_s)
+static inline int mover(struct fixture *f, int stream, double ms, double host_s)
 {
     return plan_kernel(&f->builder, stream, "move", kernel_stream(KERNEL_COPY, ms * 1e9, 0, 0), host_s);
 }

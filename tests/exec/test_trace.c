@@ -31,7 +31,7 @@ static void build(struct plan *plan, int ranks)
     plan_end(&builder);
 }
 
-static void assert_span(const struct exec_span *span, const char *name, ps_t start, ps_t end, enum plan_stream stream)
+static void assert_span(const struct exec_span *span, const char *name, ps_t start, ps_t end, int stream)
 {
     assert_string_equal(span->name, name);
     assert_int_equal(span->start, start);

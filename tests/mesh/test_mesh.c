@@ -19,7 +19,7 @@ static struct mesh built(const int size[AXIS_COUNT], const char *order)
 /* Members by definition: those that share every coordinate on the axes that are not named. */
 static bool together(const struct mesh *mesh, unsigned axes, int a, int b)
 {
-    for (int axis = 0; axis < AXIS_COUNT; axis++)
+    for (unsigned axis = 0; axis < AXIS_COUNT; axis++)
         if (!(axes & 1U << axis) && mesh_coordinate(mesh, a, axis) != mesh_coordinate(mesh, b, axis))
             return false;
     return true;

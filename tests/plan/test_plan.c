@@ -18,7 +18,7 @@ static struct kernel_work byte_work(void)
     return kernel_stream(KERNEL_ELEMENTWISE, 1e6, 1e6, 0);
 }
 
-static int kernel(struct fixture *fixture, enum plan_stream stream, const char *name)
+static int kernel(struct fixture *fixture, int stream, const char *name)
 {
     return plan_kernel(&fixture->builder, stream, name, byte_work(), 1e-6);
 }

@@ -8,7 +8,7 @@
 
 #define MS ((ps_t)1000000000)
 
-static struct exec_span kernel(enum plan_stream stream, double start_ms, double end_ms)
+static struct exec_span kernel(int stream, double start_ms, double end_ms)
 {
     return (struct exec_span){.start = (ps_t)(start_ms * MS),
         .moving = (ps_t)(start_ms * MS),
@@ -18,7 +18,7 @@ static struct exec_span kernel(enum plan_stream stream, double start_ms, double 
 }
 
 static struct exec_span collective(
-    enum plan_stream stream, double bytes, double start_ms, double moving_ms, double end_ms, enum coll_bound bound)
+    int stream, double bytes, double start_ms, double moving_ms, double end_ms, enum coll_bound bound)
 {
     struct exec_span span = kernel(stream, start_ms, end_ms);
     span.moving = (ps_t)(moving_ms * MS);
