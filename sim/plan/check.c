@@ -87,8 +87,7 @@ static bool communicators_hold(
         if (!plan_op_is_comm(op))
             continue;
         bool collective = op->kind == OP_COLLECTIVE;
-        int place = collective ? plan->collectives.at[op->index].group
-                               : plan->groups.n + 2 * plan->messages.at[op->index].channel + (op->kind == OP_RECV);
+        int place = plan_part_of(plan, op);
         if (!first[place])
             first[place] = op;
         if (first[place]->stream != op->stream) {

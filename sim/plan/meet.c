@@ -12,7 +12,7 @@ struct parts {
     plan_numbers *ops; /* by program and kind */
 };
 
-static int part_of(const struct plan *plan, const struct plan_op *op)
+int plan_part_of(const struct plan *plan, const struct plan_op *op)
 {
     if (op->kind == OP_COLLECTIVE)
         return plan->collectives.at[op->index].group;
@@ -27,7 +27,7 @@ static struct parts find_parts(const struct plan *plan)
         for (int i = 0; i < plan->programs[p].ops.n; i++) {
             const struct plan_op *op = &plan->programs[p].ops.at[i];
             if (plan_op_is_comm(op))
-                vec_push(&parts.ops[p * parts.kinds + part_of(plan, op)], i);
+                vec_push(&parts.ops[p * parts.kinds + plan_part_of(plan, op)], i);
         }
     return parts;
 }

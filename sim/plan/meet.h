@@ -13,6 +13,10 @@ struct plan_meets {
     int *n;      /* by leader: ops that meet */
 };
 
+/* What an op in which ranks meet is a part of: a group by its number, then the sends and the receives of each channel.
+ */
+int plan_part_of(const struct plan *plan, const struct plan_op *op);
+
 /* False, and why, where a collective or a message has no counterpart. The arrays are for plan_meets_release. */
 bool plan_meets_find(struct plan_meets *out, const struct plan *plan, char *why, size_t n);
 void plan_meets_release(struct plan_meets *meets);
