@@ -137,6 +137,19 @@ static enum status add(struct edit *out, const struct config_doc *doc, struct ad
     return STATUS_OK;
 }
 
+/* Bytes of the line break that ends the text; 0: it ends otherwise. YAML 1.1 has five: CR LF, LF, CR and, of Unicode,
+ * next line, line separator and paragraph separator. */
+static size_t line_break(const char *text, size_t n)
+{
+    static const char *const BREAKS[] = {"\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+    for (size_t i = 0; i < sizeof BREAKS / sizeof *BREAKS; i++) {
+        size_t length = strlen(BREAKS[i]);
+        if (n >= length && memcmp(text + n - length, BREAKS[i], length) == 0)
+            return length;
+    }
+    return 0;
+}
+
 static struct edit replace(const struct config_doc *doc, struct pair pair, const struct config_change *change,
     const char *text, size_t n, struct arena *arena)
 {
@@ -146,8 +159,7 @@ static struct edit replace(const struct config_doc *doc, struct pair pair, const
     bool below = node->line > config_pos(pair.key).line;
     struct edit edit = {byte_of(text, n, node->from), byte_of(text, n, node->to),
         below && pad > 0 ? arena_printf(arena, "%*s%s", pad, "", change->text) : change->text};
-    for (int i = 0; i < 2 && edit.to > edit.from && strchr("\r\n", text[edit.to - 1]); i++)
-        edit.to--; /* a block scalar ends with its line */
+    edit.to -= line_break(text + edit.from, edit.to - edit.from); /* a block scalar ends with its line */
     return edit;
 }
 

@@ -62,6 +62,10 @@ static void blocks(void **state)
     check("q:\n  value: 1\n  kind: x\nr: 2\n", "q.value", "5", "q:\n  value: 5\n  kind: x\nr: 2\n");
     check("q:\n- 1\n- 2\nr: 2\n", "q", "7", "q:\n 7\nr: 2\n");
     check("t: |\n  text\n  more\nr: 2\n", "t", "short", "t: short\nr: 2\n");
+    /* YAML 1.1 breaks lines at Unicode's next line, line separator and paragraph separator, too. */
+    check("t: |\n  text\xe2\x80\xa8r: 2\n", "t", "short", "t: short\xe2\x80\xa8r: 2\n");
+    check("t: |\n  text\xe2\x80\xa9r: 2\n", "t", "short", "t: short\xe2\x80\xa9r: 2\n");
+    check("t: |\n  text\xc2\x85r: 2\n", "t", "short", "t: short\xc2\x85r: 2\n");
 }
 
 static void a_new_key_comes_last(void **state)
