@@ -73,6 +73,12 @@ double rng_lognormal_mean1(struct rng_stream *stream, double sigma)
     return rounded(exp(gsl_ran_gaussian_ziggurat(&rng, sigma) - sigma * sigma / 2));
 }
 
+double rng_exponential(struct rng_stream *stream, double mean)
+{
+    gsl_rng rng = as_gsl(stream);
+    return rounded(gsl_ran_exponential(&rng, mean));
+}
+
 static const double BLOM = 0.375; /* Blom 1958: the i-th of n is at the quantile (i - BLOM) / (n + 1 - 2 BLOM) */
 
 void rng_normal_scores(struct rng_stream *stream, double *out, int n)

@@ -18,6 +18,7 @@ double rng_uniform(struct rng_stream *stream); /* [0, 1), 53 bits */
  * effect. */
 double rng_gaussian(struct rng_stream *stream, double sigma);        /* mean 0 */
 double rng_lognormal_mean1(struct rng_stream *stream, double sigma); /* mean 1, log-sd sigma */
+double rng_exponential(struct rng_stream *stream, double mean);
 
 /* The expected order statistics of n standard normal draws (Blom's approximation, 1958: off by 0.026 for two draws, by
  * at most 0.011 for eight), in an order that the stream draws: a typical sample, without the luck of one. */

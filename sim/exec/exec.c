@@ -14,16 +14,16 @@ struct exec_options exec_default_options(void)
     return (struct exec_options){.steps = 2, .warmup_steps = 2, .seed = 1, .fold = FOLD_AUTO};
 }
 
-static bool noisy(const struct noise_options *noise)
+bool exec_noise_is_on(const struct noise_options *noise)
 {
     return noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||
-           noise->host_jitter > 0;
+           noise->host_jitter > 0 || noise->host_pause_s > 0;
 }
 
 /* No GPU or host differs from another. */
 static bool alike(const struct sim *sim)
 {
-    return !noisy(&sim->options->noise) && !sim->uneven;
+    return !exec_noise_is_on(&sim->options->noise) && !sim->uneven;
 }
 
 static void setup_links(struct sim *sim)
@@ -131,13 +131,13 @@ static struct rng_stream queue_noise(const struct sim *sim, int rank, int queue)
     return rng_stream((uint64_t)sim->options->seed, ENTITY_KERNEL, (uint64_t)(queue / STREAM_COUNT) << 40 | number);
 }
 
-static void setup_rank(struct sim *sim, int r, double off)
+static void setup_rank(struct sim *sim, int r, double speed)
 {
     struct rank *rank = &sim->ranks[r];
     rank->number = sim->folded ? plan_first_rank(sim->plan, r) : r;
     rank->program = plan_program_of(sim->plan, rank->number);
     rank->tables = &sim->tables[rank->program];
-    rank->drawn_speed = fmax(SLOWEST_SPEED, 1 + off);
+    rank->drawn_speed = fmax(SLOWEST_SPEED, speed);
     rank->share = 1;
     rank->speed = rank->drawn_speed;
     rank->memory_slowdown = rank->slowdown = 1;
@@ -148,6 +148,8 @@ static void setup_rank(struct sim *sim, int r, double off)
         rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, r, q)};
     }
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)r);
+    rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)r);
+    host_draw_pause(sim, rank, 0);
 }
 
 /* The rank of this number; NULL: another stands for it. */
@@ -157,20 +159,53 @@ static struct rank *simulated(const struct sim *sim, int number)
     return rank->number == number ? rank : NULL;
 }
 
-static void setup_ranks(struct sim *sim)
+/* Which nodes of the job are slow: each by its own draw, or as many as in a typical job, at places that are drawn. */
+static bool *draw_stragglers(const struct sim *sim, int n_nodes)
 {
+    const struct noise_options *noise = &sim->options->noise;
+    bool *slow = ARENA_ARRAY(sim->arena, bool, n_nodes);
+    int64_t typical = noise->drawn_speeds ? 0 : (int64_t)floor(noise->straggler_share * n_nodes + 0.5);
+    struct rng_stream places = rng_stream((uint64_t)sim->options->seed, ENTITY_NODE, (uint64_t)n_nodes);
+    for (int i = 0; noise->drawn_speeds && i < n_nodes; i++)
+        slow[i] = rng_uniform(&places) < noise->straggler_share;
+    for (int64_t i = 0; i < typical; i++) {
+        int node = (int)(rng_uniform(&places) * n_nodes);
+        while (slow[node])
+            node = (node + 1) % n_nodes;
+        slow[node] = true;
+    }
+    return slow;
+}
+
+/* The speed of each rank's GPU, 1 = nominal; NULL: GPUs are alike. */
+static double *draw_speeds(const struct sim *sim)
+{
+    const struct noise_options *noise = &sim->options->noise;
+    double spread = noise->gpu_speed_spread;
+    if (!(spread > 0))
+        return NULL;
     uint64_t seed = (uint64_t)sim->options->seed;
-    sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
-    sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
-    double spread = sim->options->noise.gpu_speed_spread, *scores = ARENA_ARRAY(sim->arena, double, sim->n_ranks);
+    double *speeds = ARENA_ARRAY(sim->arena, double, sim->n_ranks);
     struct rng_stream order = rng_stream(seed, ENTITY_GPU, (uint64_t)sim->n_ranks);
-    if (spread > 0 && !sim->options->noise.drawn_speeds)
-        rng_normal_scores(&order, scores, sim->n_ranks);
+    if (!noise->drawn_speeds)
+        rng_normal_scores(&order, speeds, sim->n_ranks);
+    int in_node = hw_gpus_per_node(sim->hw);
+    const bool *slow = draw_stragglers(sim, (sim->n_ranks + in_node - 1) / in_node);
     for (int r = 0; r < sim->n_ranks; r++) {
         struct rng_stream gpu = rng_stream(seed, ENTITY_GPU, (uint64_t)r);
-        double off = sim->options->noise.drawn_speeds ? rng_gaussian(&gpu, spread) : scores[r] * spread;
-        setup_rank(sim, r, spread > 0 ? off : 0);
+        double off = noise->drawn_speeds ? rng_gaussian(&gpu, spread) : speeds[r] * spread;
+        speeds[r] = (1 + off) / (slow[r / in_node] ? 1 + noise->straggler_slowdown : 1);
     }
+    return speeds;
+}
+
+static void setup_ranks(struct sim *sim)
+{
+    sim->ranks = ARENA_ARRAY(sim->arena, struct rank, sim->n_ranks);
+    sim->queues = ARENA_ARRAY(sim->arena, struct queue, sim->n_ranks * sim->n_queues);
+    const double *speeds = draw_speeds(sim);
+    for (int r = 0; r < sim->n_ranks; r++)
+        setup_rank(sim, r, speeds ? speeds[r] : 1);
     for (int i = 0; i < sim->options->gpu_events.n; i++) {
         const struct degrade_event *event = &sim->options->gpu_events.list[i];
         struct rank *rank = simulated(sim, event->target);

@@ -8,11 +8,11 @@
  * on all members at once. While a member waits in it, its channels hold SMs (coll_sms); while it moves, HBM bandwidth
  * too.
  *
- * Noise: persistent speed of each GPU, jitter per kernel, per collective and per host burst; one random
- * stream per entity. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and no GPU slower
- * than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one exactly. Where
- * links differ (a network of switches, degraded links), that holds for a group whose only instance is the whole job,
- * and without degraded links for groups inside a node; a plan with others is not folded.
+ * Noise: persistent speed of each GPU, slow nodes, jitter per kernel, per collective and per host burst, pauses of the
+ * host; one random stream per entity. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and no
+ * GPU slower than another, ranks are alike and one is simulated for all (fold); the answer equals the unfolded one
+ * exactly. Where links differ (a network of switches, degraded links), that holds for a group whose only instance is
+ * the whole job, and without degraded links for groups inside a node; a plan with others is not folded.
  *
  * Timeline: for the ranks asked for, every kernel and collective of the last measured step is recorded (exec_span), and
  * what the host thread did in it (exec_host_span). Off by default; it changes nothing of what is simulated.
@@ -42,11 +42,22 @@
 
 struct noise_options { /* the defaults are the cluster's own quantities; all 0 = off */
     double gpu_speed_spread, kernel_jitter, network_jitter, host_jitter;
-    /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores): the typical cluster,
-     * of which the seed says who is slow. drawn_speeds: one by one, with the luck of a single cluster, which in a job
-     * of 8 GPUs is 0.6 of the spread. */
+    /* Slow machines, the tail that the normal distribution of gpu_speed_spread does not have: this share of the nodes,
+     * and by how much longer kernels take on their GPUs. None where gpu_speed_spread is 0: GPUs are alike then. */
+    double straggler_share, straggler_slowdown;
+    /* GPUs of a job differ as n draws of a normal distribution do in the mean (rng_normal_scores), and
+     * round(straggler_share x nodes) are slow: the typical cluster, of which the seed says who is slow. drawn_speeds:
+     * one by one, with the luck of a single cluster, which in a job of 8 GPUs is 0.6 of the spread. */
     bool drawn_speeds;
+    /* Garbage collection in Python: a rank's host thread stands still for host_pause_s, at times that are
+     * host_pause_interval_s apart in the mean and independent of each other and of other ranks (exponential gaps). It
+     * does so where it begins a step or goes on after it was blocked. Both 0: none, as where training loops collect on
+     * all ranks at once. */
+    double host_pause_s, host_pause_interval_s;
 };
+
+/* Whether anything varies: ranks are then simulated one by one. */
+bool exec_noise_is_on(const struct noise_options *noise);
 
 enum exec_fold { FOLD_AUTO, FOLD_OFF, FOLD_COUNT };
 extern const char *const exec_fold_names[FOLD_COUNT + 1]; /* "auto", "off" */

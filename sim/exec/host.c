@@ -63,6 +63,25 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
     queue_try_all(sim, rank_index);
 }
 
+void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after)
+{
+    const struct noise_options *noise = &sim->options->noise;
+    rank->next_pause = noise->host_pause_s > 0
+                           ? after + ps_from_s(rng_exponential(&rank->pauses, noise->host_pause_interval_s))
+                           : PS_NEVER;
+}
+
+/* When the host goes on that would now: after the pause that was due, if there was one. */
+static ps_t after_pause(const struct sim *sim, struct rank *rank)
+{
+    ps_t now = sim->engine.now;
+    if (now < rank->next_pause)
+        return now;
+    ps_t end = now + ps_from_s(sim->options->noise.host_pause_s);
+    host_draw_pause(sim, rank, end);
+    return end;
+}
+
 /* A new segment begins now with op first, whose cost the host pays; it may stop from op `from` on. */
 static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_t from)
 {
@@ -70,7 +89,7 @@ static void begin_segment(struct sim *sim, int rank_index, int32_t first, int32_
     double sigma = sim->options->noise.host_jitter;
     rank->host_factor = sigma > 0 ? rng_lognormal_mean1(&rank->host_noise, sigma) : 1;
     rank->host_state = HOST_RUNNING;
-    rank->host_base = sim->engine.now;
+    rank->host_base = after_pause(sim, rank);
     rank->host_first = first;
     reach(sim, rank_index, from);
 }

@@ -122,7 +122,8 @@ struct rank {
     double memory_slowdown;  /* of memory time */
     double slowdown;         /* of both, overlap_slowdown */
     struct ahead ahead;
-    struct rng_stream host_noise;
+    struct rng_stream host_noise, pauses;
+    ps_t next_pause;             /* of the host; PS_NEVER: none */
     struct exec_breakdown spent; /* seconds, since measuring began */
 };
 
@@ -160,7 +161,7 @@ struct pending_free {
 };
 
 /* Who owns a random stream. */
-enum entity { ENTITY_GPU = 1, ENTITY_KERNEL, ENTITY_HOST, ENTITY_COLLECTIVE };
+enum entity { ENTITY_GPU = 1, ENTITY_KERNEL, ENTITY_HOST, ENTITY_COLLECTIVE, ENTITY_NODE, ENTITY_PAUSE };
 
 /* The HBM of a rank. */
 struct ledger {
@@ -299,6 +300,8 @@ void ahead_rearm(struct sim *sim, int rank);
  * drained it waits for the last of all kernels issued, whose end is an event anyway.) */
 int64_t host_wants(const struct rank *rank);
 void host_begin_step(struct sim *sim, int rank);
+/* When the rank's host thread stops for a while the next time, counted from `after`. */
+void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after);
 void host_check(struct sim *sim, int rank); /* a blocked host looks whether it may go on */
 void host_on_event(void *self, const struct event *event);
 /* When the host issued the op of a step; PS_NEVER when it has not been reached. */

@@ -51,6 +51,8 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(kernel_jitter, "Log-standard deviation of a kernel's duration, transient.", HW_SPREAD),
     OPTIONAL(network_jitter, "Log-standard deviation of a collective's duration, transient.", HW_SPREAD),
     OPTIONAL(host_jitter, "Log-standard deviation of a host burst, transient.", HW_SPREAD),
+    OPTIONAL(straggler_share, "Share of nodes whose GPUs are slow, persistent.", HW_SPREAD),
+    OPTIONAL(straggler_slowdown, "By how much longer kernels take on a slow node.", HW_SPREAD),
 };
 const struct config_table hw_cluster_table = {
     .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};

@@ -144,6 +144,8 @@ struct hw_cluster {
     struct quantity kernel_jitter;    /* transient, per kernel: log-standard deviation */
     struct quantity network_jitter;   /* transient, per collective: log-standard deviation */
     struct quantity host_jitter;      /* transient, per host burst: log-standard deviation */
+    struct quantity straggler_share, straggler_slowdown; /* persistent: nodes that are slow; how much longer kernels
+                                                            take there, fraction */
 };
 
 /* A cluster with its node and GPU, all loaded. */

@@ -108,6 +108,15 @@ static void check_steps(const struct scenario_point *point, struct diag *diag)
             exec->steps, exec->warmup_steps, EXEC_MAX_STEPS);
 }
 
+static void check_pauses(const struct scenario_point *point, struct diag *diag)
+{
+    const struct noise_options *noise = &point->options.exec.noise;
+    if ((noise->host_pause_s > 0) != (noise->host_pause_interval_s > 0))
+        diag_input(diag, at(point, noise->host_pause_s > 0 ? "noise.host_pause" : "noise.host_pause_interval"),
+            "pauses of the host have a length and an interval; give both 'noise.host_pause' and "
+            "'noise.host_pause_interval'");
+}
+
 /* What nobody set is wrong for this strategy: then its name is what was written. */
 static struct source_pos place_of(const void *self, const char *path)
 {
@@ -126,6 +135,7 @@ void check_point(const struct scenario_point *point, struct diag *diag)
     strategy_check(
         &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
     check_steps(point, diag);
+    check_pauses(point, diag);
 }
 
 /* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */

@@ -75,6 +75,8 @@ void inputs_noise(struct noise_field out[NOISE_FIELDS], struct scenario_point *p
         {"noise.kernel_jitter", &noise->kernel_jitter, cluster->kernel_jitter},
         {"noise.network_jitter", &noise->network_jitter, cluster->network_jitter},
         {"noise.host_jitter", &noise->host_jitter, cluster->host_jitter},
+        {"noise.straggler_share", &noise->straggler_share, cluster->straggler_share},
+        {"noise.straggler_slowdown", &noise->straggler_slowdown, cluster->straggler_slowdown},
     };
     memcpy(out, fields, sizeof fields);
 }

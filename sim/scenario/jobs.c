@@ -11,11 +11,9 @@ struct weighed {
 static double weigh(const struct scenario_point *point)
 {
     const struct exec_options *exec = &point->options.exec;
-    const struct noise_options *noise = &exec->noise;
     const struct model_shape *shape = &point->model.shape;
-    bool noisy = noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||
-                 noise->host_jitter > 0 || exec->fold == FOLD_OFF;
-    double ranks = noisy ? (double)point->options.cluster.gpus : 1;
+    bool one_by_one = exec_noise_is_on(&exec->noise) || exec->fold == FOLD_OFF;
+    double ranks = one_by_one ? (double)point->options.cluster.gpus : 1;
     double blocks = 1 + (double)(shape->n_layers + shape->n_decoder_layers); /* images: alike */
     return ranks * blocks * (double)strategy_batch(&point->options.strategy.train).micro_batches *
            (double)(exec->warmup_steps + exec->steps);

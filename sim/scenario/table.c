@@ -185,11 +185,20 @@ TABLE(scenario_host_table, "'host'", host_fields);
         FIELD(#key_, FIELD_NUMBER, struct noise_options, key_, help_ "; the cluster's where not given"),               \
             .dimension = DIM_FRACTION, .min = 0, .max = 1                                                              \
     }
+#define PAUSE(key_, member_, help_)                                                                                    \
+    {                                                                                                                  \
+        FIELD(key_, FIELD_NUMBER, struct noise_options, member_, help_), .dimension = DIM_SECONDS, .min = 0,           \
+                                                                         .max = 1e6                                    \
+    }
 static const struct config_field noise_fields[] = {
     NOISE(gpu_speed_spread, "persistent, per GPU: relative standard deviation of speed"),
     NOISE(kernel_jitter, "per kernel: log-standard deviation of its duration"),
     NOISE(network_jitter, "per collective: log-standard deviation of its duration"),
     NOISE(host_jitter, "per host burst: log-standard deviation"),
+    NOISE(straggler_share, "share of nodes that are slow, where GPUs differ at all (gpu_speed_spread)"),
+    NOISE(straggler_slowdown, "by how much longer kernels take on a slow node"),
+    PAUSE("host_pause", host_pause_s, "garbage collection in Python: how long a rank's host thread stands still"),
+    PAUSE("host_pause_interval", host_pause_interval_s, "time between two such pauses of a rank, in the mean"),
     {FIELD("drawn_speeds", FIELD_BOOL, struct noise_options, drawn_speeds,
         "speeds of GPUs are drawn one by one, not those of the typical cluster")},
 };

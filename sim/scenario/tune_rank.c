@@ -94,12 +94,6 @@ static void find_alike(struct tune *tune)
     free(order);
 }
 
-static bool has_noise(const struct noise_options *noise)
-{
-    return noise->gpu_speed_spread > 0 || noise->kernel_jitter > 0 || noise->network_jitter > 0 ||
-           noise->host_jitter > 0;
-}
-
 /* Out of memory with noise: those that it represented stand for themselves. */
 static void leave(struct tune *tune, int gone)
 {
@@ -119,7 +113,7 @@ static enum status run_finals(
         struct tune_candidate *candidate = &tune->candidates.at[chosen[i]];
         candidate->noisy = candidate->quiet;
         candidate->finalist = true;
-        if (has_noise(&candidate->point.options.exec.noise))
+        if (exec_noise_is_on(&candidate->point.options.exec.noise))
             vec_push(&noisy, chosen[i]);
     }
     enum status status = tune_simulate(tune, noisy.at, noisy.n, true, progress, self, diag);

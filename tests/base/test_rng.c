@@ -111,6 +111,11 @@ static void distributions_have_their_moments(void **state)
     for (int i = 0; i < N; i++)
         x[i] = rng_gaussian(&stream, 0.02);
     check(x, 0, 0.02, 3);
+    for (int i = 0; i < N; i++) {
+        x[i] = rng_exponential(&stream, 4);
+        assert_true(x[i] >= 0);
+    }
+    check(x, 4, 4, 9);
 }
 
 static void lognormal_has_mean_one(void **state)

@@ -98,7 +98,8 @@ static void worsen(struct scenario_point *point, int which)
     struct quantity slow = {1e6, 0, QUANTITY_ASSUMED, "test", NULL}, pause = {1e-3, 0, QUANTITY_ASSUMED, "test", NULL};
     switch (which) {
     case 0:
-        point->options.exec.noise = (struct noise_options){0.1, 0.1, 0.1, 0.1, false};
+        point->options.exec.noise = (struct noise_options){
+            .gpu_speed_spread = 0.1, .kernel_jitter = 0.1, .network_jitter = 0.1, .host_jitter = 0.1};
         break;
     case 11:
         point->options.exec.gpu_events = (struct degrade_events){&slow_gpu, 1};

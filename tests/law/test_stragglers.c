@@ -1,0 +1,166 @@
+/* Laws of slow nodes and of pauses of the host (noise.straggler_share, noise.host_pause). */
+#include "scenario/scenario.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "../near.h"
+#include "../point.h"
+
+#include <math.h>
+
+#define SCENARIO FLOPCAST_SOURCE_DIR "/scenarios/sharding_strategies_7b.yaml"
+enum { GPUS = 32 };
+
+/* GPT-2 without noise, one step before the measured one. */
+static struct scenario_point load(const char *gpus, struct arena *arena)
+{
+    const struct scenario_override list[] = {{"model", FLOPCAST_SOURCE_DIR "/scenarios/models/gpt2.yaml"},
+        {"cluster.gpus", gpus}, {"strategy", "ddp"}, {"fsdp.sharding_strategy", "NO_SHARD"},
+        {"train.activation_checkpointing", "none"}, {"train.micro_batch", "8"}, {"train.seq_len", "1024"},
+        {"train.precision", "bf16_mixed"}, {"run.steps", "1"}, {"run.warmup_steps", "1"},
+        {"noise.gpu_speed_spread", "0"}, {"noise.kernel_jitter", "0"}, {"noise.network_jitter", "0"},
+        {"noise.host_jitter", "0"}};
+    struct diag *diag = ARENA_NEW(arena, struct diag);
+    struct scenario_set set;
+    if (scenario_load(&set, SCENARIO, OVERRIDES(list), arena, diag) != STATUS_OK)
+        fail_msg("%s", diag->text);
+    return set.points[0];
+}
+
+static double step_s(const struct scenario_point *point, struct arena *arena)
+{
+    struct scenario_result result;
+    struct diag *diag = ARENA_NEW(arena, struct diag);
+    assert_int_equal(scenario_simulate(&result, point, arena, diag), STATUS_OK);
+    return result.exec.step_time_s;
+}
+
+static double step_with_slow(struct scenario_point point, const char *slow, struct arena *arena)
+{
+    struct diag *diag = ARENA_NEW(arena, struct diag);
+    if (degrade_gpus(&point.options.exec.gpu_events, &point.hw, GPUS, slow, (struct source_pos){0}, arena, diag))
+        fail_msg("%s", diag->text);
+    return step_s(&point, arena);
+}
+
+/* So small that GPUs which are not stragglers are alike to 1e-8. */
+static const double NEARLY_NONE = 1e-9;
+
+/* A quarter of four nodes is one: the job is as fast as with one slow node, whichever it is. An eighth of them, a half,
+ * is rounded up to one; a ninth is none. */
+static void as_many_nodes_as_the_share_says(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct scenario_point point = load("32", &arena);
+    double none_s = step_s(&point, &arena), slow_s = step_with_slow(point, "node2=80 %", &arena);
+    static const struct {
+        double share;
+        bool slow;
+    } cases[] = {{0.25, true}, {0.125, true}, {1.0 / 9, false}, {0, false}};
+    point.options.exec.noise.gpu_speed_spread = NEARLY_NONE;
+    point.options.exec.noise.straggler_slowdown = 0.25; /* 1 / 1.25 = 80 % */
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        point.options.exec.noise.straggler_share = cases[i].share;
+        for (int seed = 1; seed <= 3; seed++) {
+            point.options.exec.seed = seed;
+            assert_near(step_s(&point, &arena), cases[i].slow ? slow_s : none_s, 1e-6 * none_s);
+        }
+    }
+    arena_release(&arena);
+}
+
+/* Drawn one by one, each of four nodes is slow with the probability of 0.2: of 200 seeds, 1 - 0.8^4 = 59 % have one.
+ * The standard error of that is 3.5 %. */
+static void luck_decides_where_speeds_are_drawn(void **state)
+{
+    (void)state;
+    enum { SEEDS = 200 };
+    struct arena arena = ARENA_INIT;
+    struct scenario_point point = load("32", &arena);
+    point.options.exec.steps = 1;
+    point.options.exec.warmup_steps = 0;
+    point.options.exec.no_memory = true;
+    double none_s = step_s(&point, &arena);
+    int slow = 0;
+    point.options.exec.noise = (struct noise_options){
+        .gpu_speed_spread = NEARLY_NONE, .straggler_share = 0.2, .straggler_slowdown = 0.25, .drawn_speeds = true};
+    for (int seed = 1; seed <= SEEDS; seed++) {
+        struct arena run = ARENA_INIT;
+        point.options.exec.seed = seed;
+        slow += step_s(&point, &run) > 1.01 * none_s;
+        arena_release(&run);
+    }
+    assert_near((double)slow / SEEDS, 1 - pow(0.8, 4), 4 * 0.035);
+    arena_release(&arena);
+}
+
+/* GPUs that are alike by the setting have no stragglers, and are folded. */
+static void none_where_gpus_are_alike(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct scenario_point point = load("32", &arena);
+    double none_s = step_s(&point, &arena);
+    point.options.exec.noise = (struct noise_options){.straggler_share = 1, .straggler_slowdown = 0.5};
+    assert_true(step_s(&point, &arena) == none_s);
+    arena_release(&arena);
+}
+
+/* One rank whose host pauses whenever it can: the GPU runs dry each time, so that a pause that is 10 s longer makes the
+ * step longer by 10 s for each place where the host begins or goes on. */
+static void a_pause_that_nothing_hides_is_lost(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct scenario_point point = load("1", &arena);
+    double seconds[2];
+    for (int i = 0; i < 2; i++) {
+        point.options.exec.noise.host_pause_s = 10 * (i + 1);
+        point.options.exec.noise.host_pause_interval_s = 1e-9;
+        seconds[i] = step_s(&point, &arena);
+    }
+    double pauses = (seconds[1] - seconds[0]) / 10;
+    assert_true(pauses > 0.5);
+    assert_near(pauses, round(pauses), 1e-6);
+    arena_release(&arena);
+}
+
+/* Pauses that come once in 30 years do nothing; one rank of 32 that stands still holds up all others: the more ranks,
+ * the more is lost. 1 s once in 40 steps of a rank: with 32 ranks most steps have one, with one rank few. */
+static void ranks_wait_for_the_one_that_pauses(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    double lost_s[2];
+    static const char *const gpus[] = {"1", "32"};
+    for (int i = 0; i < 2; i++) {
+        struct scenario_point point = load(gpus[i], &arena);
+        point.options.exec.steps = 20;
+        double none_s = step_s(&point, &arena);
+        point.options.exec.noise.host_pause_s = 1;
+        point.options.exec.noise.host_pause_interval_s = 1e9;
+        assert_true(step_s(&point, &arena) == none_s);
+        point.options.exec.noise.host_pause_interval_s = 40 * none_s;
+        lost_s[i] = step_s(&point, &arena) - none_s;
+        assert_true(lost_s[i] >= 0 && lost_s[i] < 1.1 * (i == 0 ? 20 : 40)); /* at most one a step and rank is likely */
+    }
+    assert_true(lost_s[1] > 5 * lost_s[0]);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_many_nodes_as_the_share_says),
+        cmocka_unit_test(luck_decides_where_speeds_are_drawn),
+        cmocka_unit_test(none_where_gpus_are_alike),
+        cmocka_unit_test(a_pause_that_nothing_hides_is_lost),
+        cmocka_unit_test(ranks_wait_for_the_one_that_pauses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
