@@ -162,6 +162,21 @@ static double value_of(const struct training_parameter *p, double x)
     return p->share ? 1 / (1 + exp(-x)) : p->filed.value * fmin(MOST, fmax(LEAST, exp(x) / p->filed.value));
 }
 
+static const double ROW_ERROR = 0.02; /* see the header */
+
+static double distance_from_prior(const struct training_parameter *p)
+{
+    if (!quantity_is_set(p->prior))
+        return 0;
+    double at = p->fitted.value, center = p->prior.value, relative_error = p->prior.std_error / center;
+    double distance = log(at / center);
+    if (p->share) {
+        distance -= log((1 - at) / (1 - center));
+        relative_error /= 1 - center; /* d log(x / (1 - x)) = dx / (x (1 - x)) */
+    }
+    return ROW_ERROR * distance / relative_error;
+}
+
 static double slope_of(const struct training_parameter *p)
 {
     return p->share ? p->fitted.value * (1 - p->fitted.value) : p->fitted.value;
@@ -180,8 +195,11 @@ static int residuals(const gsl_vector *at, void *context, gsl_vector *out)
         fit->parameters.at[i].fitted.value = value_of(&fit->parameters.at[i], gsl_vector_get(at, (size_t)i));
     set_values(fit);
     run_rows(fit);
-    for (int i = 0; i < fit->table.rows.n; i++)
+    int n = fit->table.rows.n;
+    for (int i = 0; i < n; i++)
         gsl_vector_set(out, (size_t)i, fit->rows[i].left_out ? 0 : training_fit_residual(fit, i));
+    for (int i = 0; i < fit->parameters.n; i++)
+        gsl_vector_set(out, (size_t)n + (size_t)i, distance_from_prior(&fit->parameters.at[i]));
     return GSL_SUCCESS;
 }
 
@@ -238,7 +256,7 @@ static bool solve(struct training_fit *fit, bool search)
     for (size_t i = 0; i < n; i++)
         gsl_vector_set(at, i, varied(&fit->parameters.at[i]));
     /* From near: runs that PyTorch's allocator stalls are off by a third, and must not drag the first round along. */
-    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n, n, CAUCHY, STEP, true};
+    struct robust_problem problem = {residuals, fit, (size_t)fit->table.rows.n + n, n, CAUCHY, STEP, true};
     bool good = true;
     if (search)
         good = robust_fit(at, covariance, &problem);

@@ -6,6 +6,11 @@
  * names in the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key;
  * those that are one parameter (hw/draw.h) are fitted as one, however many files have it.
  *
+ * Priors: what direct measurements of kernels say of a parameter, with an error that has in it how far a framework's
+ * kernels may be from those that were measured. Runs of one regime determine sums of rates better than each of them: a
+ * parameter that they leave open ends where its prior is. In the sum of squares a prior counts as a row does that is
+ * off by ROW_ERROR, 2 %, assumed: about what left-out rows are off by.
+ *
  * Residuals: log(predicted / measured) of the speed; robust (robust.h). A prediction is a run without noise, which
  * takes milliseconds, times what noise made of it with the values in the files: so the fit is to be repeated with its
  * results filed, until it stands still (twice will do).
@@ -23,7 +28,8 @@ struct training_parameter {
     const char *key, *id; /* quantity_parameter() */
     bool share;           /* below 1, and varied so that it stays there */
     struct quantity filed, fitted;
-    int rows; /* that depend on it */
+    struct quantity prior; /* unset: none */
+    int rows;              /* that depend on it */
 };
 
 struct training_row {
@@ -44,6 +50,13 @@ struct training_fit {
 /* rows: which of the table's rows, as validate_load has it. Free with training_fit_free(), also after an error. */
 enum status training_fit_load(
     struct training_fit *out, const char *table, const char *base, const bool *rows, struct diag *diag);
+/* Priors from a file such as topologies/fitted/priors.yaml:
+ *
+ *   priors:
+ *     - {fit: training/h100, attention_backward: {value: 0.7, kind: measured, std_error: 0.1, source: "..."}}
+ *
+ * Those of fits that none of the rows is about are ignored. arena: holds their texts. */
+enum status training_fit_priors(struct training_fit *fit, const char *path, struct arena *arena, struct diag *diag);
 /* An error when the rows do not determine the parameters: the search ends nowhere, or where an error is not finite. */
 enum status training_fit_solve(struct training_fit *fit, struct diag *diag);
 /* The filed values taken for the solution: their standard errors and covariance alone, in seconds. */

@@ -44,13 +44,16 @@ bool training_fit_determines(const struct training_parameter *parameter)
 
 void training_fit_print(FILE *out, const struct training_fit *fit)
 {
-    fprintf(out, "%-22s %5s %10s %10s    %-10s %s\n", "parameter", "rows", "in file", "fitted", "+-",
+    fprintf(out, "%-22s %5s %10s %10s    %-10s %-20s %s\n", "parameter", "rows", "in file", "fitted", "+-", "prior",
         "what the file says of it");
     for (int i = 0; i < fit->parameters.n; i++) {
         const struct training_parameter *p = &fit->parameters.at[i];
+        char prior[32] = "-";
+        if (quantity_is_set(p->prior))
+            snprintf(prior, sizeof prior, "%.3g +- %.2g", p->prior.value, p->prior.std_error);
         if (training_fit_determines(p))
-            fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %s\n", p->key, p->rows, p->filed.value, p->fitted.value,
-                p->fitted.std_error, p->filed.source);
+            fprintf(out, "%-22s %5d %10.4g %10.4g +- %-10.3g %-20s %s\n", p->key, p->rows, p->filed.value,
+                p->fitted.value, p->fitted.std_error, prior, p->filed.source);
         else
             fprintf(out, "%-22s %5d %10.4g  not determined by these rows; keep it  %s\n", p->key, p->rows,
                 p->filed.value, p->filed.source);

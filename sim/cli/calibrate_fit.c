@@ -223,11 +223,14 @@ static void fit_logs(const struct fit_command *command, struct arena *arena, str
     logs_fit_free(&fit);
 }
 
-static void fit_training(const struct fit_command *command, const char *table, const char *base, struct diag *diag)
+static void fit_training(
+    const struct fit_command *command, const char *table, const char *base, struct arena *arena, struct diag *diag)
 {
     struct training_fit fit = {0};
     bool *rows = training_fit_rows(table, diag);
     enum status status = rows ? training_fit_load(&fit, table, base, rows, diag) : diag->worst;
+    if (status == STATUS_OK)
+        status = training_fit_priors(&fit, files_own(arena, "topologies/fitted/priors.yaml"), arena, diag);
     if (status == STATUS_OK && command->cross_validate) {
         training_fit_cross_validate(stdout, &fit, diag);
     } else if (status == STATUS_OK && command->correlations) {
@@ -283,7 +286,7 @@ int calibrate_fit(int argc, char **argv)
     else if (command.what == FIT_NCCL)
         fit_nccl(&command, &arena, &diag);
     else if (command.what == FIT_TRAINING)
-        fit_training(&command, table, base, &diag);
+        fit_training(&command, table, base, &arena, &diag);
     else if (command.what == FIT_CLUSTER)
         fit_cluster(table, base, &diag);
     else if (command.what == FIT_MEASURE)

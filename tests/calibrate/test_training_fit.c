@@ -93,6 +93,53 @@ static void load_where_it_stands(struct training_fit *fit, struct diag *diag)
     assert_int_equal(training_fit_load(fit, "runs.csv", "base.yaml", NULL, diag), STATUS_OK);
 }
 
+/* Runs made with 0.8 and a prior of 0.7: the more certain it is, the nearer to it the fit ends. */
+static void a_prior_counts_by_its_error(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *error;
+        double least, most;
+    } cases[] = {{"1e-4", 0.6999, 0.7002}, {"30", 0.799, 0.8001}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct training_fit fit;
+        struct arena arena = ARENA_INIT;
+        struct diag diag = DIAG_INIT;
+        load_where_it_stands(&fit, &diag);
+        write_text("priors.yaml", arena_printf(&arena,
+                                      "priors:\n  - {fit: test, gemm_sustained: {value: 0.7, kind: measured, "
+                                      "std_error: %s, source: test}}\n"
+                                      "  - {fit: another, gemm_sustained: {value: 0.1, kind: measured, "
+                                      "std_error: 0.001, source: test}}\n",
+                                      cases[i].error));
+        assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &diag), STATUS_OK);
+        assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
+        assert_string_equal(fit.parameters.at[0].key, "gemm_sustained");
+        assert_in_range(1e6 * fit.parameters.at[0].fitted.value, 1e6 * cases[i].least, 1e6 * cases[i].most);
+        training_fit_free(&fit);
+        arena_release(&arena);
+    }
+}
+
+static void a_prior_has_an_error(void **state)
+{
+    (void)state;
+    struct training_fit fit = {0};
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    write_text("priors.yaml",
+        "priors:\n  - {fit: test, gemm_sustained: {value: 0.7, kind: measured, source: test}}\n"
+        "  - {fit: test, hbm_efficiency: {value: 0.7, kind: measured, std_error: 0.1, source: test}}\n");
+    assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &diag), STATUS_INPUT);
+    assert_non_null(strstr(diag.text, "priors.yaml:2:5: error: the prior of 'gemm_sustained' has no std_error"));
+    struct diag other = DIAG_INIT;
+    write_text("priors.yaml", "priors:\n  - {fit: test, hbm_efficiency: {value: 0.7, kind: measured, std_error: 0.1, "
+                              "source: test}}\n");
+    assert_int_equal(training_fit_priors(&fit, "priors.yaml", &arena, &other), STATUS_INPUT);
+    assert_non_null(strstr(other.text, "hbm_efficiency"));
+    arena_release(&arena);
+}
+
 /* A row that is left out of the fit does not bend it, however wrong it is, and its error is told. */
 static void rows_can_be_left_out(void **state)
 {
@@ -226,6 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fit_finds_what_the_runs_were_made_with),
         cmocka_unit_test(the_fit_finds_a_time),
+        cmocka_unit_test(a_prior_counts_by_its_error),
+        cmocka_unit_test(a_prior_has_an_error),
         cmocka_unit_test(rows_can_be_left_out),
         cmocka_unit_test(rows_say_what_rests_on_them),
         cmocka_unit_test(covariance_of_filed_values),
