@@ -1,9 +1,9 @@
 #include "cli/arguments.h"
 
 #include "base/threads.h"
-#include "base/vec.h"
 #include "cli/cli.h"
-#include "scenario/scenario.h"
+#include "coll/coll.h"
+#include "import/nccl.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_SAMPLES = 100000 };
 
@@ -158,11 +159,21 @@ static const struct argp_option wide_options[] = {
 static const struct argp wide_argp = {.options = wide_options, .parser = parse_wide};
 const struct argp_child arguments_table[] = {{&wide_argp, 0, NULL, 0}, {0}};
 
+static int count(const struct argument *argument, int least, int most)
+{
+    char *end = NULL;
+    long n = strtol(argument->text, &end, 10);
+    if (end == argument->text || *end || n < least || n > most)
+        argp_error(argument->state, "--%s %s: a number from %d to %d is wanted", argument->option, argument->text,
+            least, most);
+    return (int)n;
+}
+
 static error_t parse_jobs(int key, char *arg, struct argp_state *state)
 {
     if (key != 'j')
         return ARGP_ERR_UNKNOWN;
-    threads_limit(argument_count("jobs", arg, THREADS_MAX, state));
+    threads_limit(count(&(struct argument){"jobs", arg, state}, 1, THREADS_MAX));
     return 0;
 }
 
@@ -172,20 +183,6 @@ static const struct argp_option jobs_options[] = {
 };
 static const struct argp jobs_argp = {.options = jobs_options, .parser = parse_jobs};
 const struct argp_child arguments_simulate[] = {{&wide_argp, 0, NULL, 0}, {&jobs_argp, 0, NULL, 0}, {0}};
-
-static int count(const char *option, const char *text, int least, int most, struct argp_state *state)
-{
-    char *end = NULL;
-    long n = strtol(text, &end, 10);
-    if (end == text || *end || n < least || n > most)
-        argp_error(state, "--%s %s: a number from %d to %d is wanted", option, text, least, most);
-    return (int)n;
-}
-
-int argument_count(const char *option, const char *text, int most, struct argp_state *state)
-{
-    return count(option, text, 1, most, state);
-}
 
 double argument_scaled(const char *text)
 {
@@ -203,31 +200,161 @@ double argument_scaled(const char *text)
     return 0;
 }
 
-int argument_samples(const char *text, struct argp_state *state)
+struct scenario_override argument_override(const struct argument *argument, struct arena *arena)
 {
-    return count("samples", text, 2, MAX_SAMPLES, state);
-}
-
-struct scenario_override argument_override(
-    const char *option, const char *text, struct arena *arena, struct argp_state *state)
-{
+    const char *option = argument->option, *text = argument->text;
     size_t length = strcspn(text, "=");
     if (length == 0 || !text[length])
-        argp_error(state, "--%s %s: KEY=VALUE is wanted, as in --%s train.micro_batch=16", option, text, option);
+        argp_error(
+            argument->state, "--%s %s: KEY=VALUE is wanted, as in --%s train.micro_batch=16", option, text, option);
     return (struct scenario_override){arena_printf(arena, "%.*s", (int)length, text), text + length + 1};
 }
 
-int argument_name(const char *option, const char *text, const char *const *names, struct argp_state *state)
+int argument_name(const struct argument *argument, const char *const *names)
 {
     char known[128] = "";
     size_t used = 0;
     for (int i = 0; names[i]; i++) {
-        if (strcmp(names[i], text) == 0)
+        if (strcmp(names[i], argument->text) == 0)
             return i;
         const char *joint = i == 0 ? "" : names[i + 1] ? ", " : " or ";
         used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", joint, names[i]);
-        BUG_IF(used >= sizeof known, "the names of --%s need more room", option);
+        BUG_IF(used >= sizeof known, "the names of --%s need more room", argument->option);
     }
-    argp_error(state, "--%s %s: %s is wanted", option, text, known);
+    argp_error(argument->state, "--%s %s: %s is wanted", argument->option, argument->text, known);
     return 0; /* argp_error exits */
+}
+
+static int forced(const struct argument *argument, const char *const *names, int n, const char *known)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcasecmp(names[i], argument->text) == 0)
+            return i;
+    const char *near = nearest_name(argument->text, names, (size_t)n);
+    if (near)
+        argp_error(
+            argument->state, "--%s %s: there is no such; did you mean '%s'?", argument->option, argument->text, near);
+    else
+        argp_error(argument->state, "--%s %s: %s is wanted", argument->option, argument->text, known);
+    return COLL_ANY; /* argp_error exits */
+}
+
+void argument_algorithm(void *algorithm, const struct argument *argument)
+{
+    *(int *)algorithm = forced(argument, coll_algorithm_names, COLL_ALGORITHM_COUNT, FORCE_ALGORITHMS);
+}
+
+void argument_protocol(void *protocol, const struct argument *argument)
+{
+    *(int *)protocol = forced(argument, coll_protocol_names, COLL_PROTOCOL_COUNT, FORCE_PROTOCOLS);
+}
+
+void argument_collective(void *name, const struct argument *argument)
+{
+    const char **out = name;
+    *out = nccl_collective(argument->text);
+    if (!*out)
+        argp_error(argument->state,
+            "--collective %s: all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send_recv, "
+            "gather, scatter or hypercube is wanted",
+            argument->text);
+}
+
+void overrides_free(struct overrides *overrides)
+{
+    vec_free(&overrides->list);
+    arena_release(&overrides->texts);
+}
+
+static void take_option(const struct command_option *option, void *member, const struct argument *argument)
+{
+    struct overrides *overrides = member;
+    switch (option->kind) {
+    case OPTION_TEXT:
+        *(const char **)member = argument->text;
+        break;
+    case OPTION_FLAG:
+        *(bool *)member = true;
+        break;
+    case OPTION_COUNT:
+        *(int *)member = count(argument, 1, option->most);
+        break;
+    case OPTION_COUNT64:
+        *(int64_t *)member = count(argument, 1, option->most);
+        break;
+    case OPTION_SAMPLES:
+        *(int *)member = count(argument, 2, MAX_SAMPLES);
+        break;
+    case OPTION_NAME:
+        *(int *)member = argument_name(argument, option->names);
+        break;
+    case OPTION_SET:
+        vec_push(&overrides->list, argument_override(argument, &overrides->texts));
+        break;
+    case OPTION_SEED:
+        vec_push(&overrides->list, (struct scenario_override){"run.seed", argument->text});
+        break;
+    case OPTION_TAKE:
+        option->take(member, argument);
+        break;
+    }
+}
+
+enum { FIRST_KEY = 256 };
+
+struct parse {
+    const struct command_line *line;
+    void *command;
+};
+
+static int key_of(const struct command_line *line, int i)
+{
+    return line->options[i].letter ? line->options[i].letter : FIRST_KEY + i;
+}
+
+static error_t parse_line(int key, char *text, struct argp_state *state)
+{
+    const struct parse *parse = state->input;
+    const struct command_line *line = parse->line;
+    struct argument argument = {line->one, text, state};
+    if (key == ARGP_KEY_ARG && line->take) {
+        line->take(parse->command, &argument);
+        return 0;
+    }
+    if (key == ARGP_KEY_ARG && line->one) {
+        const char **one = (const char **)(void *)((char *)parse->command + line->member);
+        if (*one)
+            argp_error(state, "one %s at a time; '%s' is a second one", line->one, text);
+        *one = text;
+        return 0;
+    }
+    if (key == ARGP_KEY_NO_ARGS && line->missing)
+        argp_error(state, "%s", line->missing);
+    if (key == ARGP_KEY_END && line->check)
+        line->check(parse->command, state);
+    for (int i = 0; line->options && line->options[i].name; i++)
+        if (key == key_of(line, i)) {
+            argument.option = line->options[i].name;
+            take_option(&line->options[i], (char *)parse->command + line->options[i].member, &argument);
+            return 0;
+        }
+    return ARGP_ERR_UNKNOWN;
+}
+
+void command_line_parse(const struct command_line *line, int argc, char **argv, void *command)
+{
+    VEC(struct argp_option) options = {0};
+    for (int i = 0; line->options && line->options[i].name; i++) {
+        const struct command_option *option = &line->options[i];
+        int flags = option->flags | (option->kind == OPTION_SET ? OPTION_KEYS : 0);
+        vec_push(&options, (struct argp_option){option->name, key_of(line, i), option->value, flags, option->doc, 0});
+    }
+    vec_push(&options, (struct argp_option){0});
+    const struct argp argp = {.options = options.at,
+        .parser = parse_line,
+        .children = line->children,
+        .args_doc = line->args_doc,
+        .doc = line->doc};
+    arguments_parse(&argp, argc, argv, 0, &(struct parse){line, command});
+    vec_free(&options);
 }

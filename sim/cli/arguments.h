@@ -1,36 +1,112 @@
-/* Values of options that several commands have. A mistake is a usage error: it is printed, and the program ends. */
+/* The options of a command: a table that says for each where its value goes in a struct of the command's. A mistake is
+ * a usage error: it is printed, and the program ends. */
 #ifndef FLOPCAST_CLI_ARGUMENTS_H
 #define FLOPCAST_CLI_ARGUMENTS_H
 
+#include "base/vec.h"
 #include "scenario/scenario.h"
 
 #include <argp.h>
+#include <stddef.h>
 
-/* Flags of struct argp_option, beside those of argp. An option may be given once; a list several times. Of OPTION_KEYS,
- * a list of KEY=VALUE, each key once, or once more after an option with OPTION_NEXT. */
+/* What is made of a value, and what stands for it in the command's struct. */
+enum option_kind {
+    OPTION_TEXT,    /* const char *: as it is */
+    OPTION_FLAG,    /* bool: true, as the option takes no value */
+    OPTION_COUNT,   /* int from 1 to most */
+    OPTION_COUNT64, /* the same as int64_t */
+    OPTION_SAMPLES, /* int: how many samples to draw; an interval takes two */
+    OPTION_NAME,    /* int or an enum: the index in names (NULL-terminated), which a message lists */
+    OPTION_SET,     /* struct overrides: KEY=VALUE */
+    OPTION_SEED,    /* struct overrides: of run.seed */
+    OPTION_TAKE     /* anything: what take() makes of it */
+};
+
+/* A value on the command line; option: without its dashes. */
+struct argument {
+    const char *option, *text;
+    struct argp_state *state;
+};
+
+/* An option may be given once; a list several times. */
+struct command_option {
+    const char *name, *value; /* value: what stands for it in the help; NULL: it takes none */
+    const char *doc;
+    enum option_kind kind;
+    size_t member; /* offset */
+    int most;
+    const char *const *names;
+    void (*take)(void *member, const struct argument *argument);
+    int flags;   /* argp's, and those below */
+    char letter; /* a short name, too; 0: none */
+};
+/* OPTION_LIST: may be given again. Of OPTION_KEYS (OPTION_SET is), a list of KEY=VALUE, each key once, or once more
+ * after an option with OPTION_NEXT. */
 enum { OPTION_LIST = 1 << 16, OPTION_KEYS = 1 << 17, OPTION_NEXT = 1 << 18 };
 
-/* --wide, as .children of the struct argp of a command that prints tables (cli/table.h). */
-extern const struct argp_child arguments_table[];
-/* The same with --jobs N, of a command that simulates several points. */
-extern const struct argp_child arguments_simulate[];
+/* What is given with --set, its texts and the list in the heap until overrides_free(). */
+struct overrides {
+    VEC(struct scenario_override) list;
+    struct arena texts;
+};
+void overrides_free(struct overrides *overrides);
+
+struct command_line {
+    const struct command_option *options; /* up to one without a name */
+    const char *args_doc, *doc;           /* as argp's */
+    const struct argp_child *children;
+    /* Where the command takes one argument: what it is, as "scenario", and where it goes, a const char *. */
+    const char *one;
+    size_t member;
+    const char *missing; /* the message where there is no argument; NULL: it may be left out */
+    /* Where it takes another number of them, each. */
+    void (*take)(void *command, const struct argument *argument);
+    void (*check)(void *command, struct argp_state *state); /* after the last */
+};
 
 /* argp_parse(), for all commands: an option that is given too often is a usage error; the last one is not taken
  * silently. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
+/* The same by a table. */
+void command_line_parse(const struct command_line *line, int argc, char **argv, void *command);
 
-/* A count from 1 to most; option without its dashes. */
-int argument_count(const char *option, const char *text, int most, struct argp_state *state);
+/* --wide, as .children of a command that prints tables (cli/table.h). */
+extern const struct argp_child arguments_table[];
+/* The same with --jobs N, of a command that simulates several points. */
+extern const struct argp_child arguments_simulate[];
+
+/* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force `force` of type. */
+#define FORCE_OPTIONS(type)                                                                                            \
+    {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE, .member = offsetof(type, force.algorithm),        \
+        .take = argument_algorithm},                                                                                   \
+    {                                                                                                                  \
+        "proto", "NAME", FORCE_PROTOCOLS ", as NCCL_PROTO", OPTION_TAKE, .member = offsetof(type, force.protocol),     \
+                                                                         .take = argument_protocol                     \
+    }
+#define FORCE_ALGORITHMS "Ring, Tree, NVLS, NVLSTree, CollNetDirect, CollNetChain, PAT, P2P or Hierarchical"
+#define FORCE_PROTOCOLS "LL, LL128 or Simple"
+void argument_algorithm(void *algorithm, const struct argument *argument);
+void argument_protocol(void *protocol, const struct argument *argument);
+
+/* --collective, --ranks, --nodes: what a log of nccl-tests does not say; in struct nccl_options `nccl` of type. of:
+ * whose they are, before each sentence of the help, as "Of nccl-tests: ". */
+#define LOG_OPTIONS(of, type)                                                                                          \
+    {"collective", "NAME", of "what was measured, where a log does not say it", OPTION_TAKE,                           \
+        .member = offsetof(type, nccl.collective), .take = argument_collective},                                       \
+        {"ranks", "N", of "how many ranks ran", OPTION_COUNT, .member = offsetof(type, nccl.ranks), .most = 1 << 20},  \
+    {                                                                                                                  \
+        "nodes", "N", of "on how many nodes; also where a log counts trays as nodes", OPTION_COUNT,                    \
+            .member = offsetof(type, nccl.nodes), .most = 1 << 20                                                      \
+    }
+void argument_collective(void *name, const struct argument *argument);
+
 /* "15T", "11.3B", "7e9": a number with K, M, B or T, powers of 1000; 0 when text is something else. */
 double argument_scaled(const char *text);
-/* How many samples to draw: an interval takes two. */
-int argument_samples(const char *text, struct argp_state *state);
-
-/* --option KEY=VALUE; the key is copied into the arena, the value borrowed. */
-struct scenario_override argument_override(
-    const char *option, const char *text, struct arena *arena, struct argp_state *state);
 
 /* Index in names (NULL-terminated), which a message lists. */
-int argument_name(const char *option, const char *text, const char *const *names, struct argp_state *state);
+int argument_name(const struct argument *argument, const char *const *names);
+
+/* KEY=VALUE; the key is copied into the arena, the value borrowed. */
+struct scenario_override argument_override(const struct argument *argument, struct arena *arena);
 
 #endif

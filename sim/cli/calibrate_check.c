@@ -1,8 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/calibrate.h"
 #include "cli/cli.h"
-#include "cli/force.h"
-#include "cli/log_options.h"
 #include "cli/records.h"
 #include "cli/table.h"
 #include "cli/words.h"
@@ -13,8 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_FORMAT, KEY_DB };
-
 struct check_command {
     const char *log, *topology, *db;
     enum records_format format;
@@ -22,49 +18,21 @@ struct check_command {
     struct coll_force force;
 };
 
-static const struct argp_option options[] = {
-    {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster that the log is of: a file of topologies/clusters", 0},
-    RECORDS_OPTION(KEY_FORMAT),
-    LOG_OPTIONS("Of the log: "),
-    {"db", KEY_DB, "PATH", 0, "Store the comparison in this database, for `flopcast plot check`", 0},
-    FORCE_OPTIONS,
+#define AT(at) .member = offsetof(struct check_command, at)
+static const struct command_option options[] = {
+    {"topology", "FILE", "The cluster that the log is of: a file of topologies/clusters", OPTION_TEXT, AT(topology)},
+    RECORDS_OPTION(struct check_command),
+    LOG_OPTIONS("Of the log: ", struct check_command),
+    {"db", "PATH", "Store the comparison in this database, for `flopcast plot check`", OPTION_TEXT, AT(db)},
+    FORCE_OPTIONS(struct check_command),
     {0},
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void check_given(void *self, struct argp_state *state)
 {
-    struct check_command *command = state->input;
-    switch (key) {
-    case KEY_TOPOLOGY:
-        command->topology = arg;
-        return 0;
-    case KEY_FORMAT:
-        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-        return 0;
-    case KEY_COLLECTIVE:
-    case KEY_RANKS:
-    case KEY_NODES:
-        log_option(&command->nccl, key, arg, state);
-        return 0;
-    case KEY_DB:
-        command->db = arg;
-        return 0;
-    case KEY_ALGO:
-    case KEY_PROTO:
-        force_option(&command->force, key, arg, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (command->log)
-            argp_error(state, "one log at a time; '%s' is a second one", arg);
-        command->log = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!command->log || !command->topology)
-            argp_error(state, "a log and --topology are needed");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    const struct check_command *command = self;
+    if (!command->log || !command->topology)
+        argp_error(state, "a log and --topology are needed");
 }
 
 static void print_records(FILE *out, const struct nccl_check *check, enum records_format format)
@@ -142,8 +110,10 @@ static enum status store_check(
 
 int calibrate_check(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
+        .one = "log",
+        AT(log),
+        .check = check_given,
         .children = arguments_table,
         .args_doc = "LOG\ntrace FILE",
         .doc =
@@ -156,7 +126,7 @@ int calibrate_check(int argc, char **argv)
         return calibrate_check_trace(argc - 1, argv + 1);
     }
     struct check_command command = {.force = COLL_FREE};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;

@@ -12,7 +12,6 @@
 #include <limits.h>
 #include <math.h>
 
-enum { KEY_SCENARIO = 256, KEY_SET, KEY_DB, KEY_DEVICE, KEY_TOP, KEY_FORMAT };
 enum { MOST_ROWS = 1000000, MOST_DEVICES = 1 << 20 };
 static const double ms = 1e3, us = 1e6, GB = 1e-9;
 
@@ -20,21 +19,8 @@ struct check_command {
     const char *file, *scenario, *db;
     int device, top;
     enum records_format format;
-    VEC(struct scenario_override) overrides;
+    struct overrides overrides;
     struct arena arena;
-};
-
-static const struct argp_option options[] = {
-    {"scenario", KEY_SCENARIO, "FILE", 0, "The scenario of the run that was traced; without it the trace is summed up",
-        0},
-    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
-        "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", 0},
-    {"device", KEY_DEVICE, "N", 0, "Of several GPUs in a file: which one (default: the one of the lowest number)", 0},
-    {"top", KEY_TOP, "N", 0, "Show the N longest collectives, kernels and differences (default: 12)", 0},
-    RECORDS_OPTION(KEY_FORMAT),
-    {"db", KEY_DB, "PATH", 0,
-        "Store the measured and the simulated step in this database, for `flopcast plot timeline`", 0},
-    {0},
 };
 
 static const char doc[] =
@@ -47,48 +33,39 @@ static const char doc[] =
     "runs and no kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run "
     "--trace` can be checked, too.";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_device(void *member, const struct argument *argument)
 {
-    struct check_command *command = state->input;
     char *end = NULL;
-    switch (key) {
-    case KEY_SCENARIO:
-        command->scenario = arg;
-        return 0;
-    case KEY_SET:
-        vec_push(&command->overrides, argument_override("set", arg, &command->arena, state));
-        return 0;
-    case KEY_DB:
-        command->db = arg;
-        return 0;
-    case KEY_DEVICE:
-        command->device = (int)strtol(arg, &end, 10);
-        if (*arg < '0' || *arg > '9' || *end || command->device > MOST_DEVICES)
-            argp_error(state, "--device %s: the number of a GPU is wanted, as in 0", arg);
-        return 0;
-    case KEY_FORMAT:
-        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-        return 0;
-    case KEY_TOP:
-        command->top = argument_count("top", arg, MOST_ROWS, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one trace at a time; '%s' is a second one", arg);
-        command->file = arg;
-        return 0;
-    case ARGP_KEY_END:
-        if (!command->file)
-            argp_error(state, "a trace is missing");
-        if (!command->scenario && command->overrides.n > 0)
-            argp_error(state, "--set is for --scenario FILE");
-        if (!command->scenario && command->db)
-            argp_error(state, "--db is for --scenario FILE: it stores both sides");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    int *device = member;
+    *device = (int)strtol(argument->text, &end, 10);
+    if (*argument->text < '0' || *argument->text > '9' || *end || *device > MOST_DEVICES)
+        argp_error(argument->state, "--device %s: the number of a GPU is wanted, as in 0", argument->text);
 }
+
+static void check_given(void *self, struct argp_state *state)
+{
+    const struct check_command *command = self;
+    if (!command->scenario && command->overrides.list.n > 0)
+        argp_error(state, "--set is for --scenario FILE");
+    if (!command->scenario && command->db)
+        argp_error(state, "--db is for --scenario FILE: it stores both sides");
+}
+
+#define AT(at) .member = offsetof(struct check_command, at)
+static const struct command_option options[] = {
+    {"scenario", "FILE", "The scenario of the run that was traced; without it the trace is summed up", OPTION_TEXT,
+        AT(scenario)},
+    {"set", "KEY=VALUE", "Set an option of the scenario, as in --set cluster.gpus=16; may be repeated", OPTION_SET,
+        AT(overrides)},
+    {"device", "N", "Of several GPUs in a file: which one (default: the one of the lowest number)", OPTION_TAKE,
+        AT(device), .take = take_device},
+    {"top", "N", "Show the N longest collectives, kernels and differences (default: 12)", OPTION_COUNT, AT(top),
+        .most = MOST_ROWS},
+    RECORDS_OPTION(struct check_command),
+    {"db", "PATH", "Store the measured and the simulated step in this database, for `flopcast plot timeline`",
+        OPTION_TEXT, AT(db)},
+    {0},
+};
 
 /* ---- what was found ---- */
 
@@ -375,8 +352,8 @@ static enum status compare(struct check_command *command, struct trace_check *ch
 {
     struct arena *arena = &command->arena;
     command->scenario = files_find(arena, FILES_SCENARIOS, command->scenario);
-    enum status status =
-        scenario_load(&check->set, command->scenario, command->overrides.at, command->overrides.n, arena, diag);
+    enum status status = scenario_load(
+        &check->set, command->scenario, command->overrides.list.at, command->overrides.list.n, arena, diag);
     if (status == STATUS_OK)
         status = vary_refuse_several(&check->set, "a trace is of one", arena, diag);
     if (status == STATUS_OK)
@@ -396,12 +373,12 @@ static enum status store_check(const struct check_command *command, const struct
 
 int calibrate_check_trace(int argc, char **argv)
 {
-    const struct argp argp = {
-        .options = options, .parser = parse, .children = arguments_table, .args_doc = "FILE", .doc = doc};
+    const struct command_line line = {options, "FILE", doc, arguments_table, "trace", AT(file),
+        .missing = "a trace is missing", .check = check_given};
     struct check_command command = {.device = -1, .top = 12};
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     enum status status = trace_check_load(&check, command.file, command.device, &diag);
     if (status == STATUS_OK && command.scenario)
         status = compare(&command, &check, &diag);
@@ -412,7 +389,7 @@ int calibrate_check_trace(int argc, char **argv)
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &diag);
     trace_check_free(&check);
-    vec_free(&command.overrides);
+    overrides_free(&command.overrides);
     arena_release(&command.arena);
     return cli_report(&diag);
 }

@@ -1,7 +1,6 @@
 #include "cli/calibrate.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/log_options.h"
 
 #include "base/files.h"
 #include "calibrate/gpu_fit.h"
@@ -17,18 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    KEY_MEASURED = 256,
-    KEY_GPUS,
-    KEY_CLUSTERS,
-    KEY_DB,
-    KEY_CORRELATIONS,
-    KEY_CROSS_VALIDATE,
-    KEY_GPU,
-    KEY_TOPOLOGY,
-    KEY_OUT
-};
-
 enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_MEASURE, FIT_COUNT };
 static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", "measure", NULL};
 
@@ -40,36 +27,12 @@ struct fit_command {
     bool correlations, cross_validate;
 };
 
-static const struct argp_option options[] = {
-    {"measured", KEY_MEASURED, "FOLDER", 0,
-        "Measurements (default: flopcast's results/measured); training: its training.csv, and training.yaml where that "
-        "is not flopcast's",
-        0},
-    {"gpus", KEY_GPUS, "FOLDER", 0, "GPU files (default: flopcast's topologies/gpus)", 0},
-    {"clusters", KEY_CLUSTERS, "FOLDER", 0, "Cluster files (default: flopcast's topologies/clusters)", 0},
-    {"db", KEY_DB, "PATH", 0,
-        "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`", 0},
-    {"gpu", KEY_GPU, "FILE", 0, "measure: the GPU that was measured, a file of topologies/gpus", 0},
-    {"topology", KEY_TOPOLOGY, "FILE", 0, "nccl LOG...: the cluster that they are of, a file of topologies/clusters",
-        0},
-    LOG_OPTIONS("nccl LOG...: "),
-    {"out", KEY_OUT, "FILE", 0,
-        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, "
-        "MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were fitted; of measure that of the GPU; "
-        "training: into this folder, GPU files and stack profiles",
-        0},
-    {"correlations", KEY_CORRELATIONS, NULL, 0,
-        "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml", 0},
-    {"cross-validate", KEY_CROSS_VALIDATE, NULL, 0,
-        "training: leave out one source and model after the other, and print how well the fit to the rest predicts it "
-        "(ten minutes)",
-        0},
-    {0},
-};
-
 /* What to fit, then its files. */
-static void take_argument(struct fit_command *command, char *arg, const struct argp_state *state)
+static void take_argument(void *self, const struct argument *argument)
 {
+    struct fit_command *command = self;
+    const struct argp_state *state = argument->state;
+    const char *arg = argument->text;
     bool takes_files = command->what == FIT_NCCL || (command->what == FIT_MEASURE && command->files.n == 0);
     if (state->arg_num > 0 && takes_files) {
         vec_push(&command->files, arg);
@@ -84,8 +47,9 @@ static void take_argument(struct fit_command *command, char *arg, const struct a
             arg);
 }
 
-static void check(const struct fit_command *command, const struct argp_state *state)
+static void check(void *self, struct argp_state *state)
 {
+    const struct fit_command *command = self;
     bool logs = command->what == FIT_NCCL && command->files.n > 0;
     if (command->what == FIT_MEASURE ? command->files.n == 0 || !command->gpu : command->gpu != NULL)
         argp_error(
@@ -106,52 +70,35 @@ static void check(const struct fit_command *command, const struct argp_state *st
         argp_error(state, "--cross-validate is for: calibrate fit training, alone");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct fit_command *command = state->input;
-    switch (key) {
-    case KEY_MEASURED:
-        command->measured = arg;
-        return 0;
-    case KEY_GPUS:
-        command->gpus = arg;
-        return 0;
-    case KEY_CLUSTERS:
-        command->clusters = arg;
-        return 0;
-    case KEY_DB:
-        command->db = arg;
-        return 0;
-    case KEY_GPU:
-        command->gpu = arg;
-        return 0;
-    case KEY_CORRELATIONS:
-        command->correlations = true;
-        return 0;
-    case KEY_CROSS_VALIDATE:
-        command->cross_validate = true;
-        return 0;
-    case KEY_TOPOLOGY:
-        command->topology = arg;
-        return 0;
-    case KEY_COLLECTIVE:
-    case KEY_RANKS:
-    case KEY_NODES:
-        log_option(&command->nccl, key, arg, state);
-        return 0;
-    case KEY_OUT:
-        command->out = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        take_argument(command, arg, state);
-        return 0;
-    case ARGP_KEY_END:
-        check(command, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+#define AT(at) .member = offsetof(struct fit_command, at)
+static const struct command_option options[] = {
+    {"measured", "FOLDER",
+        "Measurements (default: flopcast's results/measured); training: its training.csv, and training.yaml where that "
+        "is not flopcast's",
+        OPTION_TEXT, AT(measured)},
+    {"gpus", "FOLDER", "GPU files (default: flopcast's topologies/gpus)", OPTION_TEXT, AT(gpus)},
+    {"clusters", "FOLDER", "Cluster files (default: flopcast's topologies/clusters)", OPTION_TEXT, AT(clusters)},
+    {"db", "PATH",
+        "Store the fit in this database: of nccl, for `flopcast calibrate show`; of GPUs, for `flopcast plot gemm`",
+        OPTION_TEXT, AT(db)},
+    {"gpu", "FILE", "measure: the GPU that was measured, a file of topologies/gpus", OPTION_TEXT, AT(gpu)},
+    {"topology", "FILE", "nccl LOG...: the cluster that they are of, a file of topologies/clusters", OPTION_TEXT,
+        AT(topology)},
+    LOG_OPTIONS("nccl LOG...: ", struct fit_command),
+    {"out", "FILE",
+        "Write the file that was fitted once more, with the fitted numbers: of nccl LOG... that of the cluster, "
+        "MINE.yaml, and beside it MINE-node.yaml, where numbers of its node were fitted; of measure that of the GPU; "
+        "training: into this folder, GPU files and stack profiles",
+        OPTION_TEXT, AT(out)},
+    {"correlations", NULL,
+        "nccl, training: print the correlations of the fit, an entry of topologies/fitted/correlations.yaml",
+        OPTION_FLAG, AT(correlations)},
+    {"cross-validate", NULL,
+        "training: leave out one source and model after the other, and print how well the fit to the rest predicts it "
+        "(ten minutes)",
+        OPTION_FLAG, AT(cross_validate)},
+    {0},
+};
 
 static void fit_gpus(const struct fit_command *command, struct arena *arena, struct diag *diag)
 {
@@ -254,8 +201,9 @@ static void fit_cluster(const char *table, const char *base, struct diag *diag)
 
 int calibrate_fit(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
+        .take = take_argument,
+        .check = check,
         .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | measure FILE --gpu FILE]",
         .doc = "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
                "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
@@ -275,7 +223,7 @@ int calibrate_fit(int argc, char **argv)
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),
         .clusters = files_own(&arena, "topologies/clusters")};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     struct diag diag = DIAG_INIT;
     const char *table = arena_printf(&arena, "%s/training.csv", command.measured);
     const char *base = arena_printf(&arena, "%s/training.yaml", command.measured);

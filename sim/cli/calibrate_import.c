@@ -1,14 +1,11 @@
 #include "cli/calibrate.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/log_options.h"
 
 #include "import/import.h"
 
 #include <argp.h>
 #include <string.h>
-
-enum { KEY_DB = 256, KEY_FORMAT };
 
 struct import_command {
     const char *db;
@@ -18,30 +15,26 @@ struct import_command {
     struct nccl_options nccl;
 };
 
-static const struct argp_option options[] = {
-    {"db", KEY_DB, "PATH", 0, "The database (default: results/flopcast.db); made when there is none", 0},
-    {"format", KEY_FORMAT, "csv", 0, "Of nccl-tests: print the rows as CSV instead of storing them", 0},
-    LOG_OPTIONS("Of nccl-tests: "),
-    {0},
-};
-
-static void take_argument(struct import_command *command, const char *arg, struct argp_state *state)
+static void take_argument(void *self, const struct argument *argument)
 {
+    struct import_command *command = self;
     if (command->has_format) {
-        vec_push(&command->files, arg);
+        vec_push(&command->files, argument->text);
         return;
     }
     for (int i = 0; i < IMPORT_FORMAT_COUNT; i++)
-        if (strcmp(arg, import_format_names[i]) == 0) {
+        if (strcmp(argument->text, import_format_names[i]) == 0) {
             command->format = (enum import_format)i;
             command->has_format = true;
             return;
         }
-    argp_error(state, "'%s' is nothing to import; there are: nccl-tests, nsys, kineto, measure", arg);
+    argp_error(
+        argument->state, "'%s' is nothing to import; there are: nccl-tests, nsys, kineto, measure", argument->text);
 }
 
-static void check(const struct import_command *command, struct argp_state *state)
+static void check(void *self, struct argp_state *state)
 {
+    const struct import_command *command = self;
     bool of_nccl = command->csv || command->nccl.collective || command->nccl.ranks || command->nccl.nodes;
     if (!command->has_format)
         argp_error(state, "what to import is missing; there are: nccl-tests, nsys, kineto, measure");
@@ -57,38 +50,27 @@ static void check(const struct import_command *command, struct argp_state *state
         argp_error(state, "--format csv stores nothing; leave out --db");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_csv(void *csv, const struct argument *argument)
 {
-    struct import_command *command = state->input;
-    switch (key) {
-    case KEY_DB:
-        command->db = arg;
-        return 0;
-    case KEY_FORMAT:
-        if (strcmp(arg, "csv") != 0)
-            argp_error(state, "--format %s: csv is wanted", arg);
-        command->csv = true;
-        return 0;
-    case KEY_COLLECTIVE:
-    case KEY_RANKS:
-    case KEY_NODES:
-        log_option(&command->nccl, key, arg, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        take_argument(command, arg, state);
-        return 0;
-    case ARGP_KEY_END:
-        check(command, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    if (strcmp(argument->text, "csv") != 0)
+        argp_error(argument->state, "--format %s: csv is wanted", argument->text);
+    *(bool *)csv = true;
 }
+
+#define AT(at) .member = offsetof(struct import_command, at)
+static const struct command_option options[] = {
+    {"db", "PATH", "The database (default: results/flopcast.db); made when there is none", OPTION_TEXT, AT(db)},
+    {"format", "csv", "Of nccl-tests: print the rows as CSV instead of storing them", OPTION_TAKE, AT(csv),
+        .take = take_csv},
+    LOG_OPTIONS("Of nccl-tests: ", struct import_command),
+    {0},
+};
 
 int calibrate_import(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
+        .take = take_argument,
+        .check = check,
         .args_doc = "nccl-tests|nsys|kineto|measure FILE...",
         .doc = "Put measurements into a database: logs of nccl-tests (text or JSON), a Nsight Systems export "
                "(`nsys export --type sqlite`), traces of PyTorch's profiler; text and JSON also gzipped. Of the CSV of "
@@ -98,7 +80,7 @@ int calibrate_import(int argc, char **argv)
                "as '# gpu: H100' may say what it does not: source, gpu, network, n_nodes, n_gpus, collective, algo, "
                "proto."};
     struct import_command command = {0};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     const struct import_request request = {
         .format = command.format, .files = command.files.at, .n_files = command.files.n, .nccl = command.nccl};
     struct diag diag = DIAG_INIT;

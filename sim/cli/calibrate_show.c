@@ -12,35 +12,22 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_DB = 256, KEY_FORMAT };
-
-static const struct argp_option options[] = {
-    {"db", KEY_DB, "PATH", 0, "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)", 0},
-    RECORDS_OPTION(KEY_FORMAT),
-    {0},
-};
-
 struct show {
     const char *db;
     enum records_format format;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static const struct command_option options[] = {
+    {"db", "PATH", "The database of `flopcast calibrate fit nccl --db` (default: results/flopcast.db)", OPTION_TEXT,
+        .member = offsetof(struct show, db)},
+    RECORDS_OPTION(struct show),
+    {0},
+};
+
+static void refuse(void *show, const struct argument *argument)
 {
-    struct show *show = state->input;
-    switch (key) {
-    case KEY_DB:
-        show->db = arg;
-        return 0;
-    case KEY_FORMAT:
-        show->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is one argument too many", arg);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    (void)show;
+    argp_error(argument->state, "'%s' is one argument too many", argument->text);
 }
 
 #define NO_FIT "the database holds no fit; make one with: flopcast calibrate fit nccl --db FILE"
@@ -135,15 +122,15 @@ static enum status print_query(struct store *store, const char *sql, unsigned nu
 
 int calibrate_show(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
+        .take = refuse,
         .children = arguments_table,
         .doc =
             "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
             "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "
             "them.\vflopcast plot residuals draws what is left by size; flopcast plot busbw every table."};
     struct show show = {.db = "results/flopcast.db"};
-    arguments_parse(&argp, argc, argv, 0, &show);
+    command_line_parse(&line, argc, argv, &show);
     const char *db = show.db;
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;

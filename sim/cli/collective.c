@@ -1,6 +1,5 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
-#include "cli/force.h"
 #include "cli/given.h"
 #include "cli/records.h"
 #include "cli/table.h"
@@ -12,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_TOPOLOGY = 256, KEY_GPUS, KEY_NODES, KEY_BYTES, KEY_DEGRADED, KEY_SET, KEY_FORMAT };
 enum { ELEMENT_BYTES = 4, MAX_SIZES = 10000, MAX_GPUS = 1 << 20 }; /* float, what nccl-tests takes by default */
 enum { LISTED_GPUS = 64 };                                         /* more are not listed one by one */
 enum format { FORMAT_NCCL_TESTS, FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
@@ -24,8 +22,7 @@ struct collective_command {
     double min_bytes, max_bytes, factor;
     struct coll_force force;
     enum format format;
-    VEC(struct scenario_override) overrides;
-    struct arena arena; /* their texts */
+    struct overrides overrides;
 };
 
 /* What is printed of a size in a table or as CSV. */
@@ -33,24 +30,6 @@ struct predicted {
     double bytes;
     struct coll_cost cost;
     char link[ISOLATED_LINK]; /* that binds it, "": all alike */
-};
-
-static const struct argp_option options[] = {
-    {"topology", KEY_TOPOLOGY, "FILE", 0, "The cluster: a file of topologies/clusters; always needed", 0},
-    {"gpus", KEY_GPUS, "N", 0, "The number of ranks, node by node; always needed", 0},
-    {"nodes", KEY_NODES, "N", 0,
-        "The number of nodes, with equally many ranks on each (default: the fewest that hold them)", 0},
-    {"bytes", KEY_BYTES, "MIN[:MAX[:FACTOR]]", 0,
-        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
-        0},
-    {"degraded-links", KEY_DEGRADED, "LIST", 0,
-        "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", 0},
-    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
-        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0,
-        "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size", 0},
-    FORCE_OPTIONS,
-    {0},
 };
 
 /* A size with nccl-tests' suffix K, M, G or T, powers of 1024; *end after it. */
@@ -66,8 +45,10 @@ static double parse_size(const char *text, char **end)
     return floor(value);
 }
 
-static void parse_bytes(struct collective_command *command, const char *arg, struct argp_state *state)
+static void take_bytes(void *self, const struct argument *argument)
 {
+    struct collective_command *command = self;
+    const char *arg = argument->text;
     char *end = NULL;
     command->min_bytes = command->max_bytes = parse_size(arg, &end);
     command->factor = 2;
@@ -78,14 +59,29 @@ static void parse_bytes(struct collective_command *command, const char *arg, str
     if (*end || !(command->min_bytes >= 1) || !(command->max_bytes >= command->min_bytes) ||
         !(command->max_bytes <= 0x1p53) || !(command->factor > 1) ||
         log(command->max_bytes / command->min_bytes) / log(command->factor) > MAX_SIZES)
-        argp_error(state,
+        argp_error(argument->state,
             "--bytes %s: MIN[:MAX[:FACTOR]] is wanted, as in 8:8G:2: bytes with or without K, M, G or T, MAX at least "
             "MIN, FACTOR above 1",
             arg);
 }
 
-static void check(const struct collective_command *command, struct argp_state *state)
+static void take_kind(void *self, const struct argument *argument)
 {
+    struct collective_command *command = self;
+    if (command->kind >= 0)
+        argp_error(argument->state, "one collective at a time; '%s' is a second one", argument->text);
+    for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
+        if (strcmp(argument->text, coll_kind_names[command->kind]) == 0)
+            return;
+    argp_error(argument->state,
+        "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
+        "all_to_all, send_recv",
+        argument->text);
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct collective_command *command = self;
     if (command->kind < 0)
         argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
     if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
@@ -94,53 +90,26 @@ static void check(const struct collective_command *command, struct argp_state *s
         argp_error(state, "--gpus 1: a collective takes two");
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct collective_command *command = state->input;
-    switch (key) {
-    case KEY_TOPOLOGY:
-        command->topology = arg;
-        return 0;
-    case KEY_GPUS:
-        command->gpus = argument_count("gpus", arg, MAX_GPUS, state);
-        return 0;
-    case KEY_NODES:
-        command->nodes = argument_count("nodes", arg, MAX_GPUS, state);
-        return 0;
-    case KEY_BYTES:
-        parse_bytes(command, arg, state);
-        return 0;
-    case KEY_DEGRADED:
-        command->degraded = arg;
-        return 0;
-    case KEY_SET:
-        vec_push(&command->overrides, argument_override("set", arg, &command->arena, state));
-        return 0;
-    case KEY_FORMAT:
-        command->format = (enum format)argument_name("format", arg, format_names, state);
-        return 0;
-    case KEY_ALGO:
-    case KEY_PROTO:
-        force_option(&command->force, key, arg, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (command->kind >= 0)
-            argp_error(state, "one collective at a time; '%s' is a second one", arg);
-        for (command->kind = 0; command->kind < COLL_KIND_COUNT; command->kind++)
-            if (strcmp(arg, coll_kind_names[command->kind]) == 0)
-                return 0;
-        argp_error(state,
-            "'%s' is no collective; there are: all_reduce, all_gather, reduce_scatter, broadcast, reduce, "
-            "all_to_all, send_recv",
-            arg);
-        return 0;
-    case ARGP_KEY_END:
-        check(command, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+#define AT(at) .member = offsetof(struct collective_command, at)
+static const struct command_option options[] = {
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
+    {"gpus", "N", "The number of ranks, node by node; always needed", OPTION_COUNT, AT(gpus), .most = MAX_GPUS},
+    {"nodes", "N", "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
+        OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
+    {"bytes", "MIN[:MAX[:FACTOR]]",
+        "Sizes, as nccl-tests has -b, -e and -f: 8:8G is 8 B to 8 GiB by 2 (K, M, G, T: powers of 1024); always needed",
+        OPTION_TAKE, .take = take_bytes},
+    {"degraded-links", "LIST",
+        "Shares of links that are left, as in a scenario's cluster.degraded_links: node0.nic*.out=50 %", OPTION_TEXT,
+        AT(degraded)},
+    {"set", "KEY=VALUE",
+        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        OPTION_SET, AT(overrides)},
+    {"format", "FORMAT", "nccl-tests (default), or table, csv or json, with algorithm and protocol of each size",
+        OPTION_NAME, AT(format), .names = format_names},
+    FORCE_OPTIONS(struct collective_command),
+    {0},
+};
 
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
 static void print_ranks(const struct collective_command *command, const struct hw *hw)
@@ -347,8 +316,9 @@ static enum status print_sizes(
 
 int cmd_collective(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
+        .take = take_kind,
+        .check = check,
         .children = arguments_table,
         .args_doc = "KIND",
         .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
@@ -358,21 +328,20 @@ int cmd_collective(int argc, char **argv)
                "network is that of the cluster file, with its switches if it has a section 'network' (see 'flopcast "
                "help clusters')."};
     struct collective_command command = {.kind = -1, .force = COLL_FREE};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     struct hw hw;
     struct hw_sources sources;
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
-        given_cluster(&hw, &sources, command.overrides.at, command.overrides.n, &arena, &diag) == STATUS_OK) {
+        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK) {
         if (command.nodes == 0)
             command.nodes = isolated_fewest_nodes(&hw, command.gpus);
         print_sizes(&command, &hw, &arena, &diag);
     }
     hw_sources_free(&sources);
-    vec_free(&command.overrides);
-    arena_release(&command.arena);
+    overrides_free(&command.overrides);
     arena_release(&arena);
     return cli_report(&diag);
 }

@@ -15,7 +15,6 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { KEY_SET = 256, KEY_SEED, KEY_FROM, KEY_TO, KEY_DB, KEY_TOP, KEY_FORMAT };
 enum { MOST_ITEMS = 1000000 };
 
 struct explain {
@@ -23,7 +22,7 @@ struct explain {
     int top;
     enum records_format format;
     struct records records; /* where that is not the table */
-    VEC(struct scenario_override) overrides;
+    struct overrides overrides;
     struct arena arena;
     struct store *store;
     int64_t first; /* explanation stored */
@@ -32,14 +31,16 @@ struct explain {
     struct diag skipped, unexplained; /* curves that are out of memory: as warnings, as errors */
 };
 
-static const struct argp_option options[] = {
-    {"from", KEY_FROM, "GPUS", 0, "The small cluster (default: the smallest of the scenario)", 0},
-    {"to", KEY_TO, "GPUS", 0, "The large cluster (default: the largest)", 0},
-    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS, "Set an option, as in --set train.micro_batch=16; may be repeated", 0},
-    {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
-    {"db", KEY_DB, "PATH", 0, "Store the parts in this database, for `flopcast plot waterfall`", 0},
-    {"top", KEY_TOP, "N", 0, "Show the N longest items of the critical path, and of collectives (default: 12)", 0},
-    RECORDS_OPTION(KEY_FORMAT),
+#define AT(at) .member = offsetof(struct explain, at)
+static const struct command_option options[] = {
+    {"from", "GPUS", "The small cluster (default: the smallest of the scenario)", OPTION_TEXT, AT(from)},
+    {"to", "GPUS", "The large cluster (default: the largest)", OPTION_TEXT, AT(to)},
+    {"set", "KEY=VALUE", "Set an option, as in --set train.micro_batch=16; may be repeated", OPTION_SET, AT(overrides)},
+    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+    {"db", "PATH", "Store the parts in this database, for `flopcast plot waterfall`", OPTION_TEXT, AT(db)},
+    {"top", "N", "Show the N longest items of the critical path, and of collectives (default: 12)", OPTION_COUNT,
+        AT(top), .most = MOST_ITEMS},
+    RECORDS_OPTION(struct explain),
     {0},
 };
 
@@ -50,44 +51,6 @@ static const char doc[] =
     "GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed by collectives "
     "beside them), host (cost of issuing); the rest is what remains, above 0 if a larger cluster saves work. Each line "
     "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct explain *explain = state->input;
-    switch (key) {
-    case KEY_FROM:
-        explain->from = arg;
-        return 0;
-    case KEY_TO:
-        explain->to = arg;
-        return 0;
-    case KEY_DB:
-        explain->db = arg;
-        return 0;
-    case KEY_FORMAT:
-        explain->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-        return 0;
-    case KEY_TOP:
-        explain->top = argument_count("top", arg, MOST_ITEMS, state);
-        return 0;
-    case KEY_SEED:
-        vec_push(&explain->overrides, (struct scenario_override){"run.seed", arg});
-        return 0;
-    case KEY_SET:
-        vec_push(&explain->overrides, argument_override("set", arg, &explain->arena, state));
-        return 0;
-    case ARGP_KEY_ARG:
-        if (explain->file)
-            argp_error(state, "one scenario at a time; '%s' is a second one", arg);
-        explain->file = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "a scenario file is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 /* A change with a number of digits; what rounds to nothing has no sign. */
 static const char *change(double value, int digits, struct arena *arena)
@@ -307,8 +270,8 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
 {
     struct arena *arena = &explain->arena;
     explain->file = files_find(arena, FILES_SCENARIOS, explain->file);
-    if (!explain->from != !explain->to &&
-        scenario_load(set, explain->file, explain->overrides.at, explain->overrides.n, arena, diag) == STATUS_OK) {
+    if (!explain->from != !explain->to && scenario_load(set, explain->file, explain->overrides.list.at,
+                                              explain->overrides.list.n, arena, diag) == STATUS_OK) {
         int64_t least = set->points[0].options.cluster.gpus, most = least;
         for (int i = 1; i < set->n_points; i++) {
             int64_t gpus = set->points[i].options.cluster.gpus;
@@ -321,21 +284,21 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
     if (diag->worst != STATUS_OK)
         return;
     if (explain->from)
-        vec_push(&explain->overrides,
+        vec_push(&explain->overrides.list,
             (struct scenario_override){"cluster.gpus", arena_printf(arena, "[%s, %s]", explain->from, explain->to)});
-    int n = explain->overrides.n;
+    int n = explain->overrides.list.n;
     const char **names = ARENA_ARRAY(arena, const char *, n); /* NULL: --set KEY */
     if (explain->from)
         names[n - 1] = "--from, --to";
-    scenario_load_from(set, explain->file, explain->overrides.at, names, ORIGIN_COMMAND_LINE, n, arena, diag);
+    scenario_load_from(set, explain->file, explain->overrides.list.at, names, ORIGIN_COMMAND_LINE, n, arena, diag);
 }
 
 int cmd_explain(int argc, char **argv)
 {
-    const struct argp argp = {
-        .options = options, .parser = parse, .children = arguments_simulate, .args_doc = "SCENARIO", .doc = doc};
+    const struct command_line line = {
+        options, "SCENARIO", doc, arguments_simulate, "scenario", AT(file), .missing = "a scenario file is missing"};
     struct explain explain = {.top = 12};
-    arguments_parse(&argp, argc, argv, 0, &explain);
+    command_line_parse(&line, argc, argv, &explain);
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     load(&set, &explain, &diag);
@@ -350,7 +313,7 @@ int cmd_explain(int argc, char **argv)
         records_end(&explain.records);
     store_close(explain.store);
     vec_free(&explain.vary.options);
-    vec_free(&explain.overrides);
+    overrides_free(&explain.overrides);
     arena_release(&explain.arena);
     return cli_report(&diag);
 }

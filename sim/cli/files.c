@@ -57,36 +57,29 @@ static void print_records(FILE *out, const struct table *table, enum records_for
     records_end(&records);
 }
 
-enum { KEY_FORMAT = 256 };
-
-static const struct argp_option options[] = {RECORDS_OPTION(KEY_FORMAT), {0}};
-
 struct files_command {
     int group;
     enum records_format format;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static const struct command_option options[] = {RECORDS_OPTION(struct files_command), {0}};
+
+static void take_group(void *self, const struct argument *argument)
 {
-    struct files_command *command = state->input;
-    int *group = &command->group;
-    if (key == KEY_FORMAT)
-        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-    if (key != ARGP_KEY_ARG)
-        return key == KEY_FORMAT ? 0 : ARGP_ERR_UNKNOWN;
+    int *group = &((struct files_command *)self)->group;
     if (*group < FILES_GROUPS)
-        argp_error(state, "one group at a time; '%s' is a second one", arg);
+        argp_error(argument->state, "one group at a time; '%s' is a second one", argument->text);
     for (*group = 0; *group < FILES_GROUPS; ++*group)
-        if (strcmp(files_groups[*group].name, arg) == 0)
-            return 0;
-    argp_error(state, "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus", arg);
-    return 0; /* argp_error exits */
+        if (strcmp(files_groups[*group].name, argument->text) == 0)
+            return;
+    argp_error(argument->state, "there is no group '%s'; there are: scenarios, models, stacks, clusters, nodes, gpus",
+        argument->text);
 }
 
 int cmd_files(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
+        .take = take_group,
         .children = arguments_table,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
@@ -98,7 +91,7 @@ int cmd_files(int argc, char **argv)
                "that 'extends:' it (clusters, nodes, GPUs); its paths are relative to it, so write these names for "
                "them. FLOPCAST_DATA names another folder of the same layout."};
     struct files_command command = {.group = FILES_GROUPS};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     const char *root = files_folder(&arena);

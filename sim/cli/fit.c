@@ -226,7 +226,7 @@ int cmd_fit(int argc, char **argv)
         fit->request = &request;
         find_all(fit);
         if (request.format != RECORDS_TABLE)
-            print_records(stdout, fit, (enum records_format)request.format);
+            print_records(stdout, fit, request.format);
         else
             print(stdout, fit);
     }

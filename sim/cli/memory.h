@@ -7,6 +7,8 @@
 #ifndef FLOPCAST_CLI_MEMORY_H
 #define FLOPCAST_CLI_MEMORY_H
 
+#include "cli/arguments.h"
+#include "cli/records.h"
 #include "scenario/fit.h"
 
 #include <stdio.h>
@@ -94,16 +96,14 @@ struct memory_request {
     const char *name; /* of the model file, or the parameter count as written */
     bool fit;         /* asked by `flopcast fit` */
     bool teach;       /* with rules of thumb */
-    bool strategy_given;
     struct memory_job job;
     const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
     const char *cluster_path; /* of `fit`: the cluster file given, or NULL */
     struct memory_gpu *gpus;
     int n_gpus;
-    bool any_math;                           /* --gpu SIZE: a card of which only the memory is known */
-    int format;                              /* enum records_format */
-    VEC(struct scenario_override) overrides; /* numbers of the GPU, with cluster_path of the cluster, too */
-    struct arena texts;                      /* theirs */
+    bool any_math; /* --gpu SIZE: a card of which only the memory is known */
+    enum records_format format;
+    struct overrides overrides; /* numbers of the GPU, with cluster_path of the cluster, too */
 };
 
 /* Usage errors exit. doc: of the command, for --help. Then read what was named, and refuse what `run` would: what the

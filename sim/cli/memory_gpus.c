@@ -25,7 +25,7 @@ static enum status make_card(struct memory_request *request, struct arena *arena
     request->gpus[0].gpu = (struct hw_gpu){.name = arena_printf(arena, "a card of %s", request->gpu_path),
         .hbm_capacity = {.value = bytes, .kind = QUANTITY_DATASHEET, .source = "--gpu"},
         .context_bytes = {.value = 0.5e9, .kind = QUANTITY_ASSUMED, .source = assumed}};
-    if (request->overrides.n > 0)
+    if (request->overrides.list.n > 0)
         return diag_input(diag, (struct source_pos){.file = "--set"},
             "of a card of %s only the memory is known; name a GPU file by --gpu", request->gpu_path);
     return STATUS_OK;
@@ -37,7 +37,7 @@ static enum status load_gpu(
     struct hw_source source;
     enum status status = hw_load_gpu_from(out, &source, path, arena, diag);
     if (status == STATUS_OK)
-        status = given_gpu(out, &source, request->overrides.at, request->overrides.n, arena, diag);
+        status = given_gpu(out, &source, request->overrides.list.at, request->overrides.list.n, arena, diag);
     vec_free(&source.keys.list);
     return status;
 }
@@ -49,7 +49,7 @@ static enum status load_cluster(struct memory_request *request, struct arena *ar
     request->cluster_path = files_find(arena, FILES_CLUSTERS, request->cluster_path);
     enum status status = hw_load_from(hw, &sources, request->cluster_path, arena, diag);
     if (status == STATUS_OK)
-        status = given_cluster(hw, &sources, request->overrides.at, request->overrides.n, arena, diag);
+        status = given_cluster(hw, &sources, request->overrides.list.at, request->overrides.list.n, arena, diag);
     hw_sources_free(&sources);
     request->n_gpus = 1;
     request->gpus = ARENA_ARRAY(arena, struct memory_gpu, 1);

@@ -12,127 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    KEY_DTYPE = 256,
-    KEY_TEACH,
-    KEY_OPTIMIZER,
-    KEY_STRATEGY,
-    KEY_GPUS,
-    KEY_BATCH,
-    KEY_SEQ,
-    KEY_DECODER_SEQ,
-    KEY_CHECKPOINTING,
-    KEY_ATTENTION,
-    KEY_FORMAT,
-    KEY_GPU,
-    KEY_TOPOLOGY,
-    KEY_CROSS_ENTROPY,
-    KEY_OFFLOAD,
-    KEY_LORA,
-    KEY_LORA_TARGETS,
-    KEY_LORA_BASE,
-    KEY_QLORA,
-    KEY_SET
-};
-
-static const struct argp_option options[] = {
-    {.name = "dtype",
-        .key = KEY_DTYPE,
-        .arg = "D",
-        .doc = "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, bf16_master, bf16, fp16 or int8 (which nobody "
-               "trains in: states alone are counted)"},
-    {.name = "optimizer",
-        .key = KEY_OPTIMIZER,
-        .arg = "O",
-        .doc = "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo"},
-    {.name = "strategy",
-        .key = KEY_STRATEGY,
-        .arg = "S",
-        .doc = "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3 or fsdp"},
-    {.name = "gpus", .key = KEY_GPUS, .arg = "N", .doc = "GPUs that share the job (default 1)"},
-    {.name = "micro-batch", .key = KEY_BATCH, .arg = "B", .doc = "sequences on a GPU at once; counts activations"},
-    {.name = "seq-len", .key = KEY_SEQ, .arg = "T", .doc = "tokens of a sequence"},
-    {.name = "decoder-seq-len",
-        .key = KEY_DECODER_SEQ,
-        .arg = "T",
-        .doc = "T5: tokens of the decoder (default: seq-len)"},
-    {.name = "checkpointing",
-        .key = KEY_CHECKPOINTING,
-        .arg = "C",
-        .doc = "none (default), full: blocks are recomputed, or selective: all except every second GEMM and "
-               "fused attention"},
-    {.name = "attention", .key = KEY_ATTENTION, .arg = "A", .doc = "naive (default) or flash"},
-    {.name = "cross-entropy", .key = KEY_CROSS_ENTROPY, .arg = "L", .doc = "eager (default) or fused"},
-    {.name = "offload",
-        .key = KEY_OFFLOAD,
-        .doc = "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer"},
-    {.name = "lora",
-        .key = KEY_LORA,
-        .arg = "RANK",
-        .doc = "train FP32 adapters of this rank on a frozen 16-bit model"},
-    {.name = "lora-targets",
-        .key = KEY_LORA_TARGETS,
-        .arg = "LIST",
-        .doc = "the linear layers that have adapters, as in q_proj,v_proj (default: all of the blocks)"},
-    {.name = "lora-base",
-        .key = KEY_LORA_BASE,
-        .arg = "B",
-        .doc = "what the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where they are "
-               "quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves it"},
-    {.name = "qlora",
-        .key = KEY_QLORA,
-        .doc = "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on"},
-    RECORDS_OPTION(KEY_FORMAT),
-    {.name = "teach", .key = KEY_TEACH, .doc = "the usual rules of thumb, too, each beside what is modelled"},
-    {.name = "gpu",
-        .key = KEY_GPU,
-        .arg = "FILE|SIZE",
-        .doc = "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known ones: what "
-               "would make it fit, too"},
-    {.name = "topology",
-        .key = KEY_TOPOLOGY,
-        .arg = "FILE",
-        .doc = "instead of --gpu: the cluster file (topologies/clusters/...) whose GPUs these are (default: one of "
-               "flopcast's that has the GPU)",
-        .flags = OPTION_HIDDEN},
-    {.name = "set",
-        .key = KEY_SET,
-        .arg = "KEY=VALUE",
-        .flags = OPTION_KEYS,
-        .doc = "with --gpu: a number of that GPU, as gpu.hbm_capacity=96GiB (with --topology also of its cluster)"},
-    {0},
-};
-
 enum { MOST_COUNT = 1 << 24 };
-
-/* Options that choose one of several names, or count: where they go in struct memory_job. */
-static const struct choice {
-    int key;
-    const char *name;
-    const char *const *names;
-    size_t offset; /* of an int */
-} choices[] = {
-    {KEY_DTYPE, "dtype", memory_dtype_names, offsetof(struct memory_job, dtype)},
-    {KEY_STRATEGY, "strategy", memory_strategy_names, offsetof(struct memory_job, strategy)},
-    {KEY_LORA_BASE, "lora-base", memory_base_names, offsetof(struct memory_job, base)},
-#define TRAIN(member) offsetof(struct memory_job, point.options.strategy.train.member)
-    {KEY_OPTIMIZER, "optimizer", optimizer_names, TRAIN(optimizer)},
-    {KEY_CHECKPOINTING, "checkpointing", checkpointing_names, TRAIN(activation_checkpointing)},
-    {KEY_ATTENTION, "attention", attention_kernel_names, TRAIN(attention)},
-    {KEY_CROSS_ENTROPY, "cross-entropy", cross_entropy_names, TRAIN(cross_entropy)},
-};
-static const struct count {
-    int key;
-    const char *name;
-    size_t offset; /* of an int64_t */
-} counts[] = {
-    {KEY_GPUS, "gpus", offsetof(struct memory_job, point.options.cluster.gpus)},
-    {KEY_BATCH, "micro-batch", TRAIN(micro_batch)},
-    {KEY_SEQ, "seq-len", TRAIN(seq_len)},
-    {KEY_DECODER_SEQ, "decoder-seq-len", TRAIN(decoder_seq_len)},
-    {KEY_LORA, "lora", TRAIN(lora_rank)},
-#undef TRAIN
-};
 
 /* The option that stands for a setting of a scenario, for messages. */
 static const struct {
@@ -152,22 +32,6 @@ static const struct {
     {"fsdp.cpu_offload", "--offload"},
     {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
 };
-
-/* Is it one of the options of the tables? */
-static bool set_option(struct memory_job *job, int key, const char *text, struct argp_state *state)
-{
-    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
-        if (choices[i].key == key) {
-            *(int *)((char *)job + choices[i].offset) = argument_name(choices[i].name, text, choices[i].names, state);
-            return true;
-        }
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (counts[i].key == key) {
-            *(int64_t *)((char *)job + counts[i].offset) = argument_count(counts[i].name, text, MOST_COUNT, state);
-            return true;
-        }
-    return false;
-}
 
 /* The options of a job make sense together. */
 static void check_job(const struct memory_request *request, struct argp_state *state)
@@ -197,7 +61,7 @@ static void check(const struct memory_request *request, struct argp_state *state
     if (request->fit && !request->gpu_path && !request->cluster_path)
         argp_error(
             state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
-    if (request->overrides.n > 0 && !request->gpu_path && !request->cluster_path)
+    if (request->overrides.list.n > 0 && !request->gpu_path && !request->cluster_path)
         argp_error(state, "--set is for one GPU; name it by --gpu");
     if (request->gpu_path && request->cluster_path)
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
@@ -217,115 +81,138 @@ static void set_defaults(struct memory_request *request)
     struct config_origins *origins = &job->point.origins;
     int64_t *gpus = &job->point.options.cluster.gpus;
     *gpus = *gpus > 0 || request->fit ? *gpus : 1;
-    if (!request->strategy_given)
+    if (job->strategy < 0)
         job->strategy = request->fit ? MEMORY_FSDP : *gpus == 1 ? MEMORY_SINGLE_DEVICE : MEMORY_DDP;
     job->point.gpus_at.file = "--gpus";
     job->point.file = request->name;
     origins->list.n = origins->list.capacity = (int)(sizeof settings / sizeof *settings);
-    origins->list.at = ARENA_ARRAY(&request->texts, struct config_origin, origins->list.n);
+    origins->list.at = ARENA_ARRAY(&request->overrides.texts, struct config_origin, origins->list.n);
     for (int i = 0; i < origins->list.n; i++)
         origins->list.at[i] =
             (struct config_origin){settings[i].path, {.file = settings[i].option}, ORIGIN_COMMAND_LINE};
 }
 
-static error_t parse(int key, char *text, struct argp_state *state)
+static void take_topology(void *self, const struct argument *argument)
 {
-    struct memory_request *request = state->input;
-    struct memory_job *job = &request->job;
-    switch (key) {
-    case KEY_FORMAT:
-        request->format = argument_name("format", text, records_format_names, state);
-        return 0;
-    case KEY_GPU:
-        request->gpu_path = text;
-        return 0;
-    case KEY_SET:
-        vec_push(&request->overrides, argument_override("set", text, &request->texts, state));
-        return 0;
-    case KEY_TOPOLOGY:
-        if (!request->fit)
-            argp_error(state, "--topology is for fit; the memory of a cluster's GPU is that of --gpu");
-        request->cluster_path = text;
-        return 0;
-    case KEY_CHECKPOINTING:
-        if (request->fit)
-            argp_error(state, "leave --checkpointing out: fit shows all kinds of it");
-        return set_option(job, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
-    case KEY_OFFLOAD:
-        job->offload = true;
-        return 0;
-    case KEY_LORA_TARGETS:
-        job->point.options.strategy.train.lora_targets = text;
-        return 0;
-    case KEY_QLORA:
-        job->base = MEMORY_BASE_NF4;
-        job->point.options.strategy.train.activation_checkpointing = CHECKPOINT_FULL;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (request->name)
-            argp_error(state, "one MODEL at a time");
-        request->name = text;
-        return 0;
-    case KEY_TEACH:
-        request->teach = true;
-        return 0;
-    case KEY_STRATEGY:
-        request->strategy_given = true;
-        return set_option(job, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
-    case ARGP_KEY_END:
-        set_defaults(request);
-        check(request, state);
-        return 0;
-    default:
-        return set_option(job, key, text, state) ? 0 : ARGP_ERR_UNKNOWN;
-    }
+    struct memory_request *request = self;
+    if (!request->fit)
+        argp_error(argument->state, "--topology is for fit; the memory of a cluster's GPU is that of --gpu");
+    request->cluster_path = argument->text;
 }
 
-/* `fit` looks for the micro-batch, shows all kinds of checkpointing in one table, and has another default strategy. */
-static void adapt_to_fit(struct argp_option *all)
+static void take_checkpointing(void *self, const struct argument *argument)
 {
-    for (; all->name; all++)
-        switch (all->key) {
-        case KEY_BATCH:
-        case KEY_CHECKPOINTING:
-        case KEY_TEACH:
-            all->flags |= OPTION_HIDDEN;
-            break;
-        case KEY_STRATEGY:
-            all->doc = "ddp, zero1, zero2, zero3, fsdp (default), or single_device with --gpus 1";
-            break;
-        case KEY_GPUS:
-            all->doc = "only for this number of GPUs that share the job (default: 1 to 512)";
-            break;
-        case KEY_GPU:
-            all->doc = "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; needed, "
-                       "or --topology";
-            break;
-        case KEY_TOPOLOGY:
-            all->flags &= ~OPTION_HIDDEN;
-            break;
-        case KEY_SEQ:
-            all->doc = "tokens of a sequence; always needed, except for images";
-            break;
-        case KEY_QLORA:
-            all->doc = "with --lora: --lora-base nf4";
-            break;
-        default:
-            break;
-        }
+    struct memory_request *request = self;
+    if (request->fit)
+        argp_error(argument->state, "leave --checkpointing out: fit shows all kinds of it");
+    request->job.point.options.strategy.train.activation_checkpointing = argument_name(argument, checkpointing_names);
+}
+
+static void take_qlora(void *self, const struct argument *argument)
+{
+    struct memory_job *job = &((struct memory_request *)self)->job;
+    (void)argument;
+    job->base = MEMORY_BASE_NF4;
+    job->point.options.strategy.train.activation_checkpointing = CHECKPOINT_FULL;
+}
+
+static void complete(void *self, struct argp_state *state)
+{
+    set_defaults(self);
+    check(self, state);
+}
+
+#define AT(at) .member = offsetof(struct memory_request, at)
+#define TRAIN(member) AT(job.point.options.strategy.train.member)
+static const struct command_option options[] = {
+    {"dtype", "D",
+        "fp32, tf32, bf16_mixed (default), fp16_mixed, fp8_mixed, bf16_master, bf16, fp16 or int8 (which nobody "
+        "trains in: states alone are counted)",
+        OPTION_NAME, AT(job.dtype), .names = memory_dtype_names},
+    {"optimizer", "O",
+        "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo", OPTION_NAME,
+        TRAIN(optimizer), .names = optimizer_names},
+    {"strategy", "S", "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3 or fsdp",
+        OPTION_NAME, AT(job.strategy), .names = memory_strategy_names},
+    {"gpus", "N", "GPUs that share the job (default 1)", OPTION_COUNT64, AT(job.point.options.cluster.gpus),
+        .most = MOST_COUNT},
+    {"micro-batch", "B", "sequences on a GPU at once; counts activations", OPTION_COUNT64, TRAIN(micro_batch),
+        .most = MOST_COUNT},
+    {"seq-len", "T", "tokens of a sequence", OPTION_COUNT64, TRAIN(seq_len), .most = MOST_COUNT},
+    {"decoder-seq-len", "T", "T5: tokens of the decoder (default: seq-len)", OPTION_COUNT64, TRAIN(decoder_seq_len),
+        .most = MOST_COUNT},
+    {"checkpointing", "C",
+        "none (default), full: blocks are recomputed, or selective: all except every second GEMM and "
+        "fused attention",
+        OPTION_TAKE, .take = take_checkpointing},
+    {"attention", "A", "naive (default) or flash", OPTION_NAME, TRAIN(attention), .names = attention_kernel_names},
+    {"cross-entropy", "L", "eager (default) or fused", OPTION_NAME, TRAIN(cross_entropy), .names = cross_entropy_names},
+    {"offload", NULL, "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer", OPTION_FLAG,
+        AT(job.offload)},
+    {"lora", "RANK", "train FP32 adapters of this rank on a frozen 16-bit model", OPTION_COUNT64, TRAIN(lora_rank),
+        .most = MOST_COUNT},
+    {"lora-targets", "LIST", "the linear layers that have adapters, as in q_proj,v_proj (default: all of the blocks)",
+        OPTION_TEXT, TRAIN(lora_targets)},
+    {"lora-base", "B",
+        "what the blocks' matrices of the frozen model are in: 16bit (default), int8 or nf4; where they are "
+        "quantised, everything else is in FP32, as prepare_model_for_kbit_training leaves it",
+        OPTION_NAME, AT(job.base), .names = memory_base_names},
+    {"qlora", NULL,
+        "with --lora: --lora-base nf4, and full checkpointing, which prepare_model_for_kbit_training turns on",
+        OPTION_TAKE, .take = take_qlora},
+    RECORDS_OPTION(struct memory_request),
+    {"teach", NULL, "the usual rules of thumb, too, each beside what is modelled", OPTION_FLAG, AT(teach)},
+    {"gpu", "FILE|SIZE",
+        "GPU file (topologies/gpus/...), or the memory of any card, as 24GiB, instead of all known ones: what "
+        "would make it fit, too",
+        OPTION_TEXT, AT(gpu_path)},
+    {"topology", "FILE",
+        "instead of --gpu: the cluster file (topologies/clusters/...) whose GPUs these are (default: one of "
+        "flopcast's that has the GPU)",
+        OPTION_TAKE, .take = take_topology, .flags = OPTION_HIDDEN},
+    {"set", "KEY=VALUE",
+        "with --gpu: a number of that GPU, as gpu.hbm_capacity=96GiB (with --topology also of its cluster)", OPTION_SET,
+        AT(overrides)},
+    {0},
+};
+
+/* `fit` looks for the micro-batch, shows all kinds of checkpointing in one table, and has another default strategy. */
+static void adapt_to_fit(struct command_option *all)
+{
+    static const struct {
+        const char *option, *doc; /* NULL: hidden */
+    } of_fit[] = {
+        {"micro-batch", NULL},
+        {"checkpointing", NULL},
+        {"teach", NULL},
+        {"strategy", "ddp, zero1, zero2, zero3, fsdp (default), or single_device with --gpus 1"},
+        {"gpus", "only for this number of GPUs that share the job (default: 1 to 512)"},
+        {"gpu", "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; needed, "
+                "or --topology"},
+        {"seq-len", "tokens of a sequence; always needed, except for images"},
+        {"qlora", "with --lora: --lora-base nf4"},
+    };
+    for (; all->name; all++) {
+        all->flags &= ~OPTION_HIDDEN;
+        for (size_t i = 0; i < sizeof of_fit / sizeof *of_fit; i++)
+            if (strcmp(all->name, of_fit[i].option) == 0) {
+                all->flags |= of_fit[i].doc ? 0 : OPTION_HIDDEN;
+                all->doc = of_fit[i].doc;
+            }
+    }
 }
 
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
 {
-    struct argp_option own[sizeof options / sizeof *options];
+    struct command_option own[sizeof options / sizeof *options];
     request->job.point.options = scenario_default();
     request->job.dtype = PRECISION_BF16_MIXED;
+    request->job.strategy = -1;
     memcpy(own, options, sizeof own);
     if (request->fit)
         adapt_to_fit(own);
-    const struct argp argp = {
-        .options = own, .parser = parse, .children = arguments_table, .args_doc = "MODEL", .doc = doc};
-    arguments_parse(&argp, argc, argv, 0, request);
+    const struct command_line line = {own, "MODEL", doc, arguments_table, "MODEL", AT(name), .check = complete};
+    command_line_parse(&line, argc, argv, request);
 }
 
 /* "1B", "11.3B", "124M", "7e9": parameters; 0 when text is something else. */
@@ -409,6 +296,5 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
 
 void memory_free(struct memory_request *request)
 {
-    vec_free(&request->overrides);
-    arena_release(&request->texts);
+    overrides_free(&request->overrides);
 }

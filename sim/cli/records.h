@@ -4,6 +4,7 @@
 #ifndef FLOPCAST_CLI_RECORDS_H
 #define FLOPCAST_CLI_RECORDS_H
 
+#include "cli/arguments.h"
 #include "store/record.h"
 
 #include <stdio.h>
@@ -22,10 +23,11 @@ struct records {
     records_row((records), (const struct record_cell[]){__VA_ARGS__},                                                  \
         (int)(sizeof((const struct record_cell[]){__VA_ARGS__}) / sizeof(struct record_cell)))
 
-/* The option --format of commands that print a table, or this. */
-#define RECORDS_OPTION(key)                                                                                            \
+/* The option --format of commands that print a table, or this; type has it as `format`. */
+#define RECORDS_OPTION(type)                                                                                           \
     {                                                                                                                  \
-        "format", (key), "FORMAT", 0, "table (default), csv or json", 0                                                \
+        "format", "FORMAT", "table (default), csv or json", OPTION_NAME, .member = offsetof(type, format),             \
+                                                                         .names = records_format_names                 \
     }
 
 struct records records_begin(FILE *out, enum records_format format);

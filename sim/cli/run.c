@@ -4,6 +4,7 @@
 #include "cli/arguments.h"
 #include "cli/evidence.h"
 #include "cli/output.h"
+#include "cli/records.h"
 #include "cli/trace.h"
 #include "cli/stop.h"
 #include "cli/vary.h"
@@ -16,26 +17,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    KEY_DB = 256,
-    KEY_SET,
-    KEY_SEED,
-    KEY_EXPLAIN,
-    KEY_FORMAT,
-    KEY_TRACE,
-    KEY_TRACE_RANKS,
-    KEY_SAMPLES,
-    KEY_AGAIN,
-};
-
-enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON, FORMAT_COUNT };
-static const char *const format_names[FORMAT_COUNT + 1] = {"table", "csv", "json", NULL};
-
 struct run {
     VEC(const char *) files;
-    VEC(struct scenario_override) overrides;
+    struct overrides overrides;
     const char *db;
-    enum format format;
+    enum records_format format;
     bool explain, quiet, again;
     int samples;
     struct scenario_uncertainty uncertainty; /* where samples > 0 */
@@ -46,42 +32,18 @@ struct run {
     struct vary swept;         /* in any of them */
 };
 
-static const struct argp_option options[] = {
-    {"db", KEY_DB, "PATH", 0,
-        "Store each finished point in this database, and take points from it that were simulated before; created if "
-        "missing",
-        0},
-    {"again", KEY_AGAIN, NULL, 0, "Also simulate points that the database has", 0},
-    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
-        "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated", 0},
-    {"seed", KEY_SEED, "N", 0, "The same as --set run.seed=N", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0,
-        "table (default), csv, with a column for each swept setting, or json; json also holds every setting of a "
-        "point, with its unit and whether it comes from a file, from --set or is the default",
-        0},
-    {"samples", KEY_SAMPLES, "K", 0,
-        "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
-        "noise: median and 90 % interval, without and with the discrepancy of the model",
-        0},
-    {"explain", KEY_EXPLAIN, NULL, 0, "Print the plans instead of simulating them", 0},
-    {"trace", KEY_TRACE, "FILE", 0,
-        "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev", 0},
-    {"trace-ranks", KEY_TRACE_RANKS, "LIST", OPTION_LIST, "Ranks in the trace, as 0,8 (default: 0)", 0},
-    {"quiet", 'q', NULL, 0, "Print nothing but errors", 0},
-    {0},
-};
-
-static void add_trace_ranks(struct run *run, const char *list, struct argp_state *state)
+static void take_trace_ranks(void *self, const struct argument *argument)
 {
-    const char *at = list;
+    struct run *run = self;
+    const char *list = argument->text, *at = list;
     for (;;) {
         char *end = NULL;
         long rank = strtol(at, &end, 10);
         if (*at < '0' || *at > '9' || rank > INT32_MAX || (*end != ',' && *end != '\0'))
-            argp_error(state, "--trace-ranks %s: numbers of ranks are wanted, as in 0,8", list);
+            argp_error(argument->state, "--trace-ranks %s: numbers of ranks are wanted, as in 0,8", list);
         for (int i = 0; i < run->trace_ranks.n; i++)
             if (run->trace_ranks.at[i] == rank)
-                argp_error(state, "--trace-ranks %s: rank %ld is there twice", list, rank);
+                argp_error(argument->state, "--trace-ranks %s: rank %ld is there twice", list, rank);
         vec_push(&run->trace_ranks, (int)rank);
         if (*end == '\0')
             return;
@@ -89,8 +51,15 @@ static void add_trace_ranks(struct run *run, const char *list, struct argp_state
     }
 }
 
-static void check_together(const struct run *run, struct argp_state *state)
+static void take_file(void *self, const struct argument *argument)
 {
+    struct run *run = self;
+    vec_push(&run->files, argument->text);
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct run *run = self;
     if (run->explain && run->db)
         argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
     if (run->explain && run->trace)
@@ -107,53 +76,32 @@ static void check_together(const struct run *run, struct argp_state *state)
         argp_error(state, "--trace shows one point; give one scenario, not %d", run->files.n);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct run *run = state->input;
-    switch (key) {
-    case KEY_DB:
-        run->db = arg;
-        return 0;
-    case KEY_SET:
-        vec_push(&run->overrides, argument_override("set", arg, &run->arena, state));
-        return 0;
-    case KEY_SEED:
-        vec_push(&run->overrides, (struct scenario_override){"run.seed", arg});
-        return 0;
-    case KEY_FORMAT:
-        run->format = (enum format)argument_name("format", arg, format_names, state);
-        return 0;
-    case KEY_SAMPLES:
-        run->samples = argument_samples(arg, state);
-        return 0;
-    case KEY_AGAIN:
-        run->again = true;
-        return 0;
-    case KEY_EXPLAIN:
-        run->explain = true;
-        return 0;
-    case KEY_TRACE:
-        run->trace = arg;
-        return 0;
-    case KEY_TRACE_RANKS:
-        add_trace_ranks(run, arg, state);
-        return 0;
-    case 'q':
-        run->quiet = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        vec_push(&run->files, arg);
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "a scenario file is missing");
-        return 0;
-    case ARGP_KEY_END:
-        check_together(run, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+#define AT(at) .member = offsetof(struct run, at)
+static const struct command_option options[] = {
+    {"db", "PATH",
+        "Store each finished point in this database, and take points from it that were simulated before; created if "
+        "missing",
+        OPTION_TEXT, AT(db)},
+    {"again", NULL, "Also simulate points that the database has", OPTION_FLAG, AT(again)},
+    {"set", "KEY=VALUE", "Set an option in all scenarios, as in --set train.micro_batch=16; may be repeated",
+        OPTION_SET, AT(overrides)},
+    {"seed", "N", "The same as --set run.seed=N", OPTION_SEED, AT(overrides)},
+    {"format", "FORMAT",
+        "table (default), csv, with a column for each swept setting, or json; json also holds every setting of a "
+        "point, with its unit and whether it comes from a file, from --set or is the default",
+        OPTION_NAME, AT(format), .names = records_format_names},
+    {"samples", "K",
+        "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
+        "noise: median and 90 % interval, without and with the discrepancy of the model",
+        OPTION_SAMPLES, AT(samples)},
+    {"explain", NULL, "Print the plans instead of simulating them", OPTION_FLAG, AT(explain)},
+    {"trace", "FILE", "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev",
+        OPTION_TEXT, AT(trace)},
+    {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0)", OPTION_TAKE, .take = take_trace_ranks,
+        .flags = OPTION_LIST},
+    {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
+    {0},
+};
 
 /* All files, so that one call shows all mistakes. */
 static int load_all(struct run *run)
@@ -163,7 +111,8 @@ static int load_all(struct run *run)
     for (int i = 0; i < run->files.n; i++) {
         struct diag diag = DIAG_INIT;
         run->files.at[i] = files_find(&run->arena, FILES_SCENARIOS, run->files.at[i]);
-        scenario_load(&run->sets[i], run->files.at[i], run->overrides.at, run->overrides.n, &run->arena, &diag);
+        scenario_load(
+            &run->sets[i], run->files.at[i], run->overrides.list.at, run->overrides.list.n, &run->arena, &diag);
         int status = cli_report(&diag);
         if (status != CLI_OK && worst != CLI_WORLD)
             worst = status;
@@ -217,22 +166,22 @@ static void print(
 {
     bool first = set == run->sets;
     switch (run->format) {
-    case FORMAT_TABLE:
+    case RECORDS_TABLE:
         fputs(first ? "" : "\n\n", stdout);
         output_table(stdout, set, results);
         break;
-    case FORMAT_CSV:
+    case RECORDS_CSV:
         if (first)
             output_csv_head(stdout, &run->swept, set, results);
         output_csv(stdout, &run->swept, set, results);
         break;
-    case FORMAT_JSON:
+    case RECORDS_JSON:
         output_json(stdout, set, results, first);
         break;
-    case FORMAT_COUNT:
+    case RECORDS_FORMAT_COUNT:
         break;
     }
-    evidence_report_swept(run->format == FORMAT_TABLE ? stdout : NULL, set, results, diag);
+    evidence_report_swept(run->format == RECORDS_TABLE ? stdout : NULL, set, results, diag);
 }
 
 /* A scenario under way. */
@@ -375,7 +324,7 @@ static int run_all(const struct run *run)
 {
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
-    bool json = run->format == FORMAT_JSON && !run->quiet && !run->explain;
+    bool json = run->format == RECORDS_JSON && !run->quiet && !run->explain;
     if (run->db && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
         return cli_report(&diag);
     if (store)
@@ -396,10 +345,12 @@ static int run_all(const struct run *run)
 
 int cmd_run(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
         .children = arguments_simulate,
         .args_doc = "FILE...",
+        .missing = "a scenario file is missing",
+        .take = take_file,
+        .check = check,
         .doc = "Simulate all points of the scenarios and print the results.\v"
                "If any file has a mistake, nothing is simulated or stored. Out of memory is a result, not an error.\n\n"
                "With --db a run may be stopped at any time, by Ctrl-C, kill -9 or a full disk: each finished point is "
@@ -410,8 +361,8 @@ int cmd_run(int argc, char **argv)
                "FLOP's share of the GPU's dense peak, independent of that formula (for fp8_mixed of BF16's peak, as is "
                "usual); exposed comm: compute waits for collectives; HBM peak: the most that tensors take; reserved: "
                "the most that PyTorch's allocator holds, without CUDA context and NCCL."};
-    struct run run = {.format = FORMAT_TABLE};
-    arguments_parse(&argp, argc, argv, 0, &run);
+    struct run run = {0};
+    command_line_parse(&line, argc, argv, &run);
     int status = load_all(&run);
     if (status == CLI_OK && run.samples > 0)
         status = load_uncertainty(&run);
@@ -423,7 +374,7 @@ int cmd_run(int argc, char **argv)
     }
     vec_free(&run.swept.options);
     vec_free(&run.files);
-    vec_free(&run.overrides);
+    overrides_free(&run.overrides);
     vec_free(&run.trace_ranks);
     arena_release(&run.arena);
     if (stop_asked())

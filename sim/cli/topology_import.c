@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_OUT = 256, KEY_GPU, KEY_NAME };
-
 struct import {
     const char *file, *out, *gpu, *name;
     bool certain; /* the dump names the GPU, or the user did */
@@ -20,38 +18,14 @@ struct import {
     struct arena arena;
 };
 
-static const struct argp_option options[] = {
-    {"out", KEY_OUT, "FILE", 0, "The node file (default: stdout)", 0},
-    {"gpu", KEY_GPU, "FILE", 0, "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not say", 0},
-    {"name", KEY_NAME, "NAME", 0, "What the node is called (default: as the file)", 0},
+#define AT(at) .member = offsetof(struct import, at)
+static const struct command_option options[] = {
+    {"out", "FILE", "The node file (default: stdout)", OPTION_TEXT, AT(out)},
+    {"gpu", "FILE", "The GPU file, as topologies/gpus/h200-sxm-141gb.yaml, where the dump does not say", OPTION_TEXT,
+        AT(gpu)},
+    {"name", "NAME", "What the node is called (default: as the file)", OPTION_TEXT, AT(name)},
     {0},
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct import *import = state->input;
-    switch (key) {
-    case KEY_OUT:
-        import->out = arg;
-        return 0;
-    case KEY_GPU:
-        import->gpu = arg;
-        return 0;
-    case KEY_NAME:
-        import->name = arg;
-        return 0;
-    case ARGP_KEY_ARG:
-        if (import->file)
-            argp_error(state, "one file at a time; '%s' is a second one", arg);
-        import->file = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "a file is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
 
 static const char *file_name(const char *path)
 {
@@ -155,16 +129,18 @@ static enum status run(struct import *import, struct diag *diag)
 
 int topology_import(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
         .args_doc = "FILE",
+        .one = "file",
+        AT(file),
+        .missing = "a file is missing",
         .doc = "Make a node file from what a machine says about itself: the topology that NCCL writes "
                "(NCCL_TOPO_DUMP_FILE=topo.xml) or the matrix of `nvidia-smi topo -m`.\v"
                "Bandwidths are those that NCCL counts on. What FILE does not say is assumed, with the reason. A "
                "cluster file names the node: copy one of topologies/clusters (`flopcast files clusters`), and write "
                "this file's name under node."};
     struct import import = {0};
-    arguments_parse(&argp, argc, argv, 0, &import);
+    command_line_parse(&line, argc, argv, &import);
     struct diag diag = DIAG_INIT;
     run(&import, &diag);
     arena_release(&import.arena);

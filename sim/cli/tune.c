@@ -11,100 +11,59 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    KEY_SET = 256,
-    KEY_BY,
-    KEY_PRICE,
-    KEY_TOKENS,
-    KEY_MAX_BATCH,
-    KEY_GLOBAL_BATCH,
-    KEY_LIMIT,
-    KEY_TOP,
-    KEY_FORMAT,
-    MAX_COUNT = 1 << 20
-};
+enum { MAX_COUNT = 1 << 20 };
 
-static const struct argp_option options[] = {
-    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS,
-        "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
-        "repeated",
-        0},
-    {"by", KEY_BY, "ORDER", 0, "speed: tokens/s of the job (default); cost: dollars for the tokens", 0},
-    {"price", KEY_PRICE, "NAME=DOLLARS", OPTION_KEYS,
-        "Dollars an hour of a GPU, as in h100=3.2, instead of its file's; may be repeated", 0},
-    {"tokens", KEY_TOKENS, "N", 0,
-        "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
-        "powers of "
-        "1000",
-        0},
-    {"max-batch", KEY_MAX_BATCH, "N", 0, "Largest micro-batch tried (default: 64)", 0},
-    {"global-batch", KEY_GLOBAL_BATCH, "N", 0,
-        "Sequences a step of the whole job: micro-batches accumulate to it (default: free)", 0},
-    {"limit", KEY_LIMIT, "N", 0, "Simulate at most N candidates, large micro-batches first (default: 1000)", 0},
-    {"top", KEY_TOP, "N", 0,
-        "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), or csv or json: every candidate", 0},
-    {0},
-};
-
-static struct tune_price price(const char *text, struct arena *arena, struct argp_state *state)
+static void take_price(void *self, const struct argument *argument)
 {
+    struct tune_command *command = self;
+    const char *text = argument->text;
     size_t length = strcspn(text, "=");
     char *end = NULL, why[256];
     double value = text[length] ? strtod(text + length + 1, &end) : 0;
     if (end && *end && !quantity_parse(&value, text + length + 1, DIM_USD_PER_HOUR, why, sizeof why))
         value = 0;
     if (length == 0 || !(value > 0 && isfinite(value)))
-        argp_error(state, "--price %s: NAME=DOLLARS an hour is wanted, as in --price h100=3.2", text);
-    return (struct tune_price){arena_printf(arena, "%.*s", (int)length, text), text, value};
+        argp_error(argument->state, "--price %s: NAME=DOLLARS an hour is wanted, as in --price h100=3.2", text);
+    const char *name = arena_printf(&command->arena, "%.*s", (int)length, text);
+    vec_push(&command->prices, (struct tune_price){name, text, value});
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void take_tokens(void *self, const struct argument *argument)
 {
-    struct tune_command *command = state->input;
-    switch (key) {
-    case KEY_SET:
-        vec_push(&command->overrides, argument_override("set", arg, &command->arena, state));
-        return 0;
-    case KEY_BY:
-        command->by = argument_name("by", arg, tune_order_names, state);
-        return 0;
-    case KEY_PRICE:
-        vec_push(&command->prices, price(arg, &command->arena, state));
-        return 0;
-    case KEY_TOKENS:
-        command->tokens_text = arg;
-        command->tokens = argument_scaled(arg);
-        if (!(command->tokens >= 1))
-            argp_error(state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", arg);
-        return 0;
-    case KEY_MAX_BATCH:
-        command->options.max_batch = argument_count("max-batch", arg, MAX_COUNT, state);
-        return 0;
-    case KEY_GLOBAL_BATCH:
-        command->options.global_batch = argument_count("global-batch", arg, 1 << 30, state);
-        return 0;
-    case KEY_LIMIT:
-        command->options.max_simulations = argument_count("limit", arg, MAX_COUNT, state);
-        return 0;
-    case KEY_TOP:
-        command->top = argument_count("top", arg, MAX_COUNT, state);
-        return 0;
-    case KEY_FORMAT:
-        command->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (command->file)
-            argp_error(state, "one scenario at a time; '%s' is a second one", arg);
-        command->file = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "a scenario file is missing");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    struct tune_command *command = self;
+    command->tokens_text = argument->text;
+    command->tokens = argument_scaled(argument->text);
+    if (!(command->tokens >= 1))
+        argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", argument->text);
 }
+
+#define AT(at) .member = offsetof(struct tune_command, at)
+static const struct command_option options[] = {
+    {"set", "KEY=VALUE",
+        "Set an option, as in cluster.gpus=64; one that is searched (strategy=ddp) then has this value alone; may be "
+        "repeated",
+        OPTION_SET, AT(overrides)},
+    {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens", OPTION_NAME, AT(by),
+        .names = tune_order_names},
+    {"price", "NAME=DOLLARS", "Dollars an hour of a GPU, as in h100=3.2, instead of its file's; may be repeated",
+        OPTION_TAKE, .take = take_price, .flags = OPTION_KEYS},
+    {"tokens", "N",
+        "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
+        "powers of "
+        "1000",
+        OPTION_TAKE, .take = take_tokens},
+    {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT, AT(options.max_batch),
+        .most = MAX_COUNT},
+    {"global-batch", "N", "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",
+        OPTION_COUNT, AT(options.global_batch), .most = 1 << 30},
+    {"limit", "N", "Simulate at most N candidates, large micro-batches first (default: 1000)", OPTION_COUNT,
+        AT(options.max_simulations), .most = MAX_COUNT},
+    {"top", "N", "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one",
+        OPTION_COUNT, AT(top), .most = MAX_COUNT},
+    {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME, AT(format),
+        .names = records_format_names},
+    {0},
+};
 
 static void show_progress(void *self, int done, int total)
 {
@@ -194,10 +153,12 @@ static enum status search(struct tune *tune, const struct tune_command *command,
 
 int cmd_tune(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
         .children = arguments_simulate,
         .args_doc = "SCENARIO",
+        .one = "scenario",
+        AT(file),
+        .missing = "a scenario file is missing",
         .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
                "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost.\v"
                "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
@@ -205,13 +166,13 @@ int cmd_tune(int argc, char **argv)
                "options searched stays. --limit bounds the work, not a clock, so the answer is the same everywhere. "
                "Price and power are those of the GPU's topology file, or --price's."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     bool table = command.format == RECORDS_TABLE;
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct tune tune = {0};
     command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
-    scenario_load(&set, command.file, command.overrides.at, command.overrides.n, &command.arena, &diag);
+    scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
         diag = DIAG_INIT;
     if (diag.worst == STATUS_OK && set_prices(&command, &set, &command.arena, &diag) == STATUS_OK) {
@@ -224,7 +185,7 @@ int cmd_tune(int argc, char **argv)
     if (diag.worst == STATUS_OK)
         evidence_report_search(table ? stdout : NULL, &tune, command.file, &diag);
     vec_free(&tune.candidates);
-    vec_free(&command.overrides);
+    overrides_free(&command.overrides);
     vec_free(&command.prices);
     arena_release(&command.arena);
     return cli_report(&diag);

@@ -2,6 +2,7 @@
 #ifndef FLOPCAST_CLI_TUNE_H
 #define FLOPCAST_CLI_TUNE_H
 
+#include "cli/arguments.h"
 #include "cli/records.h"
 #include "scenario/tune.h"
 
@@ -21,7 +22,7 @@ struct tune_command {
     double tokens; /* to train on; 0: not said */
     const char *tokens_text;
     struct tune_options options;
-    VEC(struct scenario_override) overrides;
+    struct overrides overrides;
     VEC(struct tune_price) prices;
     struct arena arena;
 };

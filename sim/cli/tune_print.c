@@ -208,8 +208,8 @@ static void print_command(const struct print *print, int index)
     struct vary vary;
     vary_find(&vary, print->set, arena);
     fprintf(out, "\nthe first: flopcast run %s", shell_word(command->file, arena));
-    for (int i = 0; i < command->overrides.n; i++) {
-        const struct scenario_override *given = &command->overrides.at[i];
+    for (int i = 0; i < command->overrides.list.n; i++) {
+        const struct scenario_override *given = &command->overrides.list.at[i];
         const char *path = config_key_path(&scenario_table, given->key, arena); /* --set may have used an alias */
         bool is_set = tune_sets(&settings, path);
         for (int k = 0; k < vary.options.n && !is_set; k++)

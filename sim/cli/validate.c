@@ -20,38 +20,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { KEY_MEASUREMENTS = 256, KEY_BASE, KEY_WHERE, KEY_FORMAT, KEY_DB, KEY_ROWS, KEY_SAMPLES, KEY_OPEN };
-
-enum format { FORMAT_TABLE, FORMAT_CSV, FORMAT_JSON };
-static const char *const format_names[] = {"table", "csv", "json", NULL};
-
 struct validate_command {
     const char *measurements, *base, *where, *db;
     const char *own_base; /* the one that comes with flopcast */
-    enum format format;
+    enum records_format format;
     bool rows, open;
     int samples;
 };
 
-static const struct argp_option options[] = {
-    {"measurements", KEY_MEASUREMENTS, "FILE.csv", 0,
-        "A table of runs (default: flopcast's results/measured/training.csv)", 0},
-    {"base", KEY_BASE, "SCENARIO", 0,
+#define AT(at) .member = offsetof(struct validate_command, at)
+static const struct command_option options[] = {
+    {"measurements", "FILE.csv", "A table of runs (default: flopcast's results/measured/training.csv)", OPTION_TEXT,
+        AT(measurements)},
+    {"base", "SCENARIO",
         "What all rows have in common (default: flopcast's results/measured/training.yaml; a table then needs the "
         "columns micro_batch and seq_len)",
-        0},
-    {"where", KEY_WHERE, "EXPR", 0,
-        "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", 0},
-    {"format", KEY_FORMAT, "FORMAT", 0, "table (default), csv or json", 0},
-    {"rows", KEY_ROWS, NULL, 0, "table: every row, not only the groups", 0},
-    {"open", KEY_OPEN, NULL, 0,
+        OPTION_TEXT, AT(base)},
+    {"where", "EXPR", "Only these rows: SQL over the columns, as in \"gpus >= 64 AND model LIKE '%mpt%'\"", OPTION_TEXT,
+        AT(where)},
+    RECORDS_OPTION(struct validate_command),
+    {"rows", NULL, "table: every row, not only the groups", OPTION_FLAG, AT(rows)},
+    {"open", NULL,
         "Only what is off and not explained: the rows whose status is open, by suspected cause (columns of the table)",
-        0},
-    {"samples", KEY_SAMPLES, "K", 0,
+        OPTION_FLAG, AT(open)},
+    {"samples", "K",
         "Also draw every row's numbers from their errors K times: 90 % intervals (20 take a minute), and how many "
         "hold what was measured",
-        0},
-    {"db", KEY_DB, "PATH", 0, "Store the rows in this database, for `flopcast plot validation`", 0},
+        OPTION_SAMPLES, AT(samples)},
+    {"db", "PATH", "Store the rows in this database, for `flopcast plot validation`", OPTION_TEXT, AT(db)},
     {0},
 };
 
@@ -69,40 +65,11 @@ static const char doc[] =
     "files` lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit --help`: numbers "
     "fitted to your own runs.";
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static void refuse(void *command, const struct argument *argument)
 {
-    struct validate_command *command = state->input;
-    switch (key) {
-    case KEY_MEASUREMENTS:
-        command->measurements = arg;
-        return 0;
-    case KEY_BASE:
-        command->base = arg;
-        return 0;
-    case KEY_WHERE:
-        command->where = arg;
-        return 0;
-    case KEY_ROWS:
-        command->rows = true;
-        return 0;
-    case KEY_OPEN:
-        command->open = true;
-        return 0;
-    case KEY_SAMPLES:
-        command->samples = argument_samples(arg, state);
-        return 0;
-    case KEY_DB:
-        command->db = arg;
-        return 0;
-    case KEY_FORMAT:
-        command->format = (enum format)argument_name("format", arg, format_names, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        argp_error(state, "'%s' is no option; a table of runs is given by --measurements FILE.csv", arg);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    (void)command;
+    argp_error(
+        argument->state, "'%s' is no option; a table of runs is given by --measurements FILE.csv", argument->text);
 }
 
 /* ---- groups ---- */
@@ -346,8 +313,8 @@ static void print_discrepancy(FILE *out, const struct validate_table *rows, cons
 static void print(
     const struct validate_command *command, const struct validate_table *rows, const struct discrepancy *filed)
 {
-    if (command->format != FORMAT_TABLE) {
-        print_data(stdout, rows, command->format == FORMAT_JSON);
+    if (command->format != RECORDS_TABLE) {
+        print_data(stdout, rows, command->format == RECORDS_JSON);
         return;
     }
     if (rows->rows.n == 0) {
@@ -462,7 +429,7 @@ static void validate(const struct validate_command *command, struct arena *arena
         validate_check_units(&table, diag);
         validate_intervals(&table, &uncertainty.discrepancy);
         print(command, &table, &uncertainty.discrepancy);
-        if (command->open && command->format == FORMAT_TABLE && !command->where && is_default(command))
+        if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
         if (store)
             store_put_validation(store, &table, command->measurements, diag);
@@ -474,12 +441,12 @@ static void validate(const struct validate_command *command, struct arena *arena
 
 int cmd_validate(int argc, char **argv)
 {
-    const struct argp argp = {.options = options, .parser = parse, .children = arguments_simulate, .doc = doc};
+    const struct command_line line = {.options = options, .doc = doc, .children = arguments_simulate, .take = refuse};
     struct arena arena = ARENA_INIT;
     const char *own_base = files_own(&arena, "results/measured/training.yaml");
     struct validate_command command = {
         .measurements = files_own(&arena, "results/measured/training.csv"), .base = own_base, .own_base = own_base};
-    arguments_parse(&argp, argc, argv, 0, &command);
+    command_line_parse(&line, argc, argv, &command);
     command.measurements = files_find(&arena, FILES_ANY, command.measurements);
     command.base = files_find(&arena, FILES_SCENARIOS, command.base);
     struct diag diag = DIAG_INIT;

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_SET = 256, KEY_OR, KEY_BASE, KEY_FORMAT };
 enum { MOST_COLLECTIVES = 6 }; /* of a side, in a table */
 
 /* Overrides of the scenario as it is, or of one changed one on top of them. */
@@ -34,63 +33,55 @@ struct whatif {
     struct arena arena;
 };
 
-static const struct argp_option options[] = {
-    {"set", KEY_SET, "KEY=VALUE", OPTION_KEYS, "The change; several together are one changed scenario", 0},
-    {"or", KEY_OR, NULL, OPTION_LIST | OPTION_NEXT, "Changes after this are another changed scenario", 0},
-    {"base", KEY_BASE, "KEY=VALUE", OPTION_KEYS,
-        "Set it in the scenario and in all changed ones, as in cluster.gpus=64", 0},
-    RECORDS_OPTION(KEY_FORMAT),
-    {0},
-};
-
 static void begin_variant(struct whatif *whatif, const char *label)
 {
     vec_push(&whatif->variants, (struct variant){.label = label});
 }
 
-static void add_change(struct whatif *whatif, const char *text, struct argp_state *state)
+static void take_change(void *self, const struct argument *argument)
 {
+    struct whatif *whatif = self;
     if (whatif->variants.n == 1)
         begin_variant(whatif, "");
     struct variant *variant = &whatif->variants.at[whatif->variants.n - 1];
-    vec_push(&variant->overrides, argument_override("set", text, &whatif->arena, state));
-    variant->label = arena_printf(&whatif->arena, "%s%s%s", variant->label, *variant->label ? " " : "", text);
+    vec_push(&variant->overrides, argument_override(argument, &whatif->arena));
+    variant->label = arena_printf(&whatif->arena, "%s%s%s", variant->label, *variant->label ? " " : "", argument->text);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static bool lacks_change(const struct whatif *whatif)
 {
-    struct whatif *whatif = state->input;
-    switch (key) {
-    case KEY_SET:
-        add_change(whatif, arg, state);
-        return 0;
-    case KEY_OR:
-        if (whatif->variants.at[whatif->variants.n - 1].overrides.n == 0 || whatif->variants.n == 1)
-            argp_error(state, "--or stands between two changes, as in --set A=1 --or --set A=2");
-        begin_variant(whatif, "");
-        return 0;
-    case KEY_BASE:
-        vec_push(&whatif->variants.at[0].overrides, argument_override("base", arg, &whatif->arena, state));
-        return 0;
-    case KEY_FORMAT:
-        whatif->format = (enum records_format)argument_name("format", arg, records_format_names, state);
-        return 0;
-    case ARGP_KEY_ARG:
-        if (whatif->file)
-            argp_error(state, "one scenario at a time; '%s' is a second one", arg);
-        whatif->file = arg;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "a scenario file is missing");
-        return 0;
-    case ARGP_KEY_END:
-        if (whatif->variants.n == 1 || whatif->variants.at[whatif->variants.n - 1].overrides.n == 0)
-            argp_error(state, "a change is missing, as in --set train.micro_batch=16");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    return whatif->variants.n == 1 || whatif->variants.at[whatif->variants.n - 1].overrides.n == 0;
 }
+
+static void take_or(void *self, const struct argument *argument)
+{
+    if (lacks_change(self))
+        argp_error(argument->state, "--or stands between two changes, as in --set A=1 --or --set A=2");
+    begin_variant(self, "");
+}
+
+static void take_base(void *self, const struct argument *argument)
+{
+    struct whatif *whatif = self;
+    vec_push(&whatif->variants.at[0].overrides, argument_override(argument, &whatif->arena));
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    if (lacks_change(self))
+        argp_error(state, "a change is missing, as in --set train.micro_batch=16");
+}
+
+static const struct command_option options[] = {
+    {"set", "KEY=VALUE", "The change; several together are one changed scenario", OPTION_TAKE, .take = take_change,
+        .flags = OPTION_KEYS},
+    {"or", NULL, "Changes after this are another changed scenario", OPTION_TAKE, .take = take_or,
+        .flags = OPTION_LIST | OPTION_NEXT},
+    {"base", "KEY=VALUE", "Set it in the scenario and in all changed ones, as in cluster.gpus=64", OPTION_TAKE,
+        .take = take_base, .flags = OPTION_KEYS},
+    RECORDS_OPTION(struct whatif),
+    {0},
+};
 
 static bool varies(const struct vary *vary, const char *path)
 {
@@ -391,10 +382,13 @@ static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
 
 int cmd_whatif(int argc, char **argv)
 {
-    const struct argp argp = {.options = options,
-        .parser = parse,
+    const struct command_line line = {.options = options,
         .children = arguments_simulate,
         .args_doc = "SCENARIO",
+        .one = "scenario",
+        .member = offsetof(struct whatif, file),
+        .missing = "a scenario file is missing",
+        .check = check,
         .doc = "Simulate a scenario as it is and changed, and print both side by side with difference and ratio.\v"
                "Below: the collectives of rank 0's last step on each side, by their bound (latency, protocol, "
                "channels, NVLink, PCIe, NIC, network, host memory, or shared links: other traffic on them). Points of "
@@ -403,7 +397,7 @@ int cmd_whatif(int argc, char **argv)
                "known for only one of them (measured, fitted), and their part of the difference."};
     struct whatif whatif = {0};
     begin_variant(&whatif, "");
-    arguments_parse(&argp, argc, argv, 0, &whatif);
+    command_line_parse(&line, argc, argv, &whatif);
     struct diag diag = DIAG_INIT;
     whatif.file = files_find(&whatif.arena, FILES_SCENARIOS, whatif.file);
     for (int v = 0; v < whatif.variants.n; v++)
