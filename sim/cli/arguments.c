@@ -138,27 +138,6 @@ void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned fl
     argp_parse(argp, argc, argv, flags, NULL, input);
 }
 
-enum { KEY_WIDE = 1 << 20 };
-
-/* cli/screen.h reads COLUMNS, 0 as no limit. */
-static error_t parse_wide(
-    int key, char *arg /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
-{
-    (void)arg;
-    if (key != KEY_WIDE)
-        return ARGP_ERR_UNKNOWN;
-    if (setenv("COLUMNS", "0", 1) != 0)
-        argp_failure(state, CLI_WORLD, errno, "cannot set COLUMNS");
-    return 0;
-}
-
-static const struct argp_option wide_options[] = {
-    {"wide", KEY_WIDE, NULL, 0, "All columns of tables, however narrow the terminal ($COLUMNS) is", 0},
-    {0},
-};
-static const struct argp wide_argp = {.options = wide_options, .parser = parse_wide};
-const struct argp_child arguments_table[] = {{&wide_argp, 0, NULL, 0}, {0}};
-
 static int count(const struct argument *argument, int least, int most)
 {
     char *end = NULL;
@@ -169,20 +148,29 @@ static int count(const struct argument *argument, int least, int most)
     return (int)n;
 }
 
-static error_t parse_jobs(int key, char *arg, struct argp_state *state)
+enum { KEY_WIDE = 1 << 20, KEY_JOBS = 'j' };
+
+static error_t parse_common(
+    int key, char *arg /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
 {
-    if (key != 'j')
+    if (key != KEY_WIDE && key != KEY_JOBS)
         return ARGP_ERR_UNKNOWN;
-    threads_limit(count(&(struct argument){"jobs", arg, state}, 1, THREADS_MAX));
+    if (key == KEY_JOBS)
+        threads_limit(count(&(struct argument){"jobs", arg, state}, 1, THREADS_MAX));
+    else if (setenv("COLUMNS", "0", 1) != 0) /* which cli/screen.h reads as no limit */
+        argp_failure(state, CLI_WORLD, errno, "cannot set COLUMNS");
     return 0;
 }
 
-static const struct argp_option jobs_options[] = {
-    {"jobs", 'j', "N", 0, "Simulate N points at a time (default: as many as there are cores)", 0},
+static const struct argp_option common_options[] = {
+    {"jobs", KEY_JOBS, "N", 0, "Simulate N points at a time (default: as many as there are cores)", 0},
+    {"wide", KEY_WIDE, NULL, 0, "All columns of tables, however narrow the terminal ($COLUMNS) is", 0},
     {0},
 };
-static const struct argp jobs_argp = {.options = jobs_options, .parser = parse_jobs};
-const struct argp_child arguments_simulate[] = {{&wide_argp, 0, NULL, 0}, {&jobs_argp, 0, NULL, 0}, {0}};
+static const struct argp simulate_argp = {.options = common_options, .parser = parse_common};
+static const struct argp table_argp = {.options = common_options + 1, .parser = parse_common};
+const struct argp_child arguments_simulate[] = {{&simulate_argp, 0, NULL, 0}, {0}};
+const struct argp_child arguments_table[] = {{&table_argp, 0, NULL, 0}, {0}};
 
 double argument_scaled(const char *text)
 {

@@ -33,8 +33,8 @@ struct command_option {
     const char *name, *value; /* value: what stands for it in the help; NULL: it takes none */
     const char *doc;
     enum option_kind kind;
-    size_t member; /* offset */
     int most;
+    size_t member; /* offset */
     const char *const *names;
     void (*take)(void *member, const struct argument *argument);
     int flags;   /* argp's, and those below */
