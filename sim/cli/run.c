@@ -357,9 +357,10 @@ int cmd_run(int argc, char **argv)
                "stored, and the same command goes on with the missing ones. A point with the settings, files and seed "
                "of a stored one is not simulated again, even if that one belongs to another scenario, unless the "
                "program has changed. Figures show a scenario's newest run.\n\n"
-               "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula; MFU: the model "
-               "FLOP's share of the GPU's dense peak, independent of that formula (for fp8_mixed of BF16's peak, as is "
-               "usual); exposed comm: compute waits for collectives; HBM peak: the most that tensors take; reserved: "
+               "Columns: TFLOPS are those of the model, or by the scenario's report.flops_formula, and count of "
+               "causal attention what report.attention_flop says; MFU: the model FLOP's share of the precision's dense "
+               "peak, independent of both (half of causal attention, so never above 1; fp8_mixed: of FP8's peak); "
+               "exposed comm: compute waits for collectives; HBM peak: the most that tensors take; reserved: "
                "the most that PyTorch's allocator holds, without CUDA context and NCCL."};
     struct run run = {0};
     command_line_parse(&line, argc, argv, &run);

@@ -57,7 +57,7 @@ static const char doc[] =
     "Columns of a table of runs: id, model, topology, gpus (all required); stack, strategy, sharding_strategy, "
     "backward_prefetch, reduce_dtype, zero_stage, precision, optimizer, optimizer_impl, micro_batch, grad_accum, "
     "seq_len, decoder_seq_len, activation_checkpointing, checkpoint_early_stop, attention, cross_entropy, use_cache, "
-    "max_positions, flops_formula, or any other setting of a scenario by its dotted path; measured: "
+    "max_positions, flops_formula, attention_flop, or any other setting of a scenario by its dotted path; measured: "
     "tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, oom (yes or no); "
     "said about it: source, url, family, used_in_fit (the file of a fit that rests on the row; empty, no, false or 0: "
     "none), not_simulated, assumptions, value_kind, notes, status (open: off and not explained), suspected_cause. "

@@ -7,6 +7,11 @@
 #include <math.h>
 #include <string.h>
 
+const char *const attention_flop_names[ATTENTION_FLOP_COUNT + 1] = {
+    [ATTENTION_FLOP_CAUSAL] = "causal",
+    [ATTENTION_FLOP_FULL] = "full",
+};
+
 const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_GEMM] = "gemm",
     [KERNEL_ATTENTION] = "attention",

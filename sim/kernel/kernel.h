@@ -43,6 +43,16 @@ enum kernel_kind {
 };
 extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];
 
+/* How FLOP of attention under the causal mask are counted; FLOP of all else are the same.
+ *   causal  pairs of a query and a key that the mask leaves, half of all. A flash kernel does these, one without fusion
+ *           does all: hardware FLOP count what is executed, so a model's are never more. (Megatron-LM since 2024)
+ *   full    all pairs, for the model and for every kernel: PaLM's appendix B (arXiv 2204.02311), Megatron-LM's older
+ *           formula, llm-foundry, torchtitan. A flash kernel may then exceed the GPU's peak. */
+enum attention_flop { ATTENTION_FLOP_CAUSAL, ATTENTION_FLOP_FULL, ATTENTION_FLOP_COUNT };
+extern const char *const attention_flop_names[ATTENTION_FLOP_COUNT + 1]; /* "causal", "full" */
+/* Of the pairs of a query and a key those that the causal mask leaves. */
+static const double ATTENTION_CAUSAL_SHARE = 0.5;
+
 struct kernel_work {
     enum kernel_kind kind;
     enum dtype math;        /* what it multiplies in (KERNEL_GEMM, KERNEL_ATTENTION) */

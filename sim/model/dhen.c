@@ -105,7 +105,7 @@ static int linear_module(struct tape *t, const struct sample *s)
 
 static int dot_module(struct tape *t, const struct sample *s)
 {
-    int pairs = tape_matmul(t, "dot", s->x, s->x, s->samples, s->features, s->features, s->d);
+    int pairs = tape_matmul(t, "dot", s->x, s->x, s->samples, s->features, s->features, s->d, false);
     pairs = tape_view(t, "dot.view", pairs, s->samples, s->features * s->features);
     return tape_view(t, "dot.back", mlp(t, "dot.0", "dot.2", pairs), s->samples * s->features, s->d);
 }

@@ -50,12 +50,12 @@ static int naive_attention(struct tape *t, const struct tape_attention *a, int q
 {
     int64_t products = a->batch * a->heads;
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
-    int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim);
+    int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
     weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
     weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
     weights = tape_dropout(t, "dropout", weights);
-    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys, !a->both_ways);
     return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
 }
 

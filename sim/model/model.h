@@ -237,8 +237,9 @@ struct model_op {
                              * "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
     struct model_comm comm; /* MODEL_COMM; the rest: MODEL_KERNEL */
     struct kernel_work work;
-    double model_flop; /* what the usual formulae count: GEMMs and attention over all s x s scores; a causal flash
-                        * kernel does half of that (work.flop), its backward 2.5 times its forward, not 2 */
+    double model_flop;  /* of the model: GEMMs and attention over all pairs (ATTENTION_FLOP_FULL). A causal flash kernel
+                         * does half of that (work.flop), its backward 2.5 times its forward, not 2 */
+    double masked_flop; /* what of model_flop the causal mask hides: not in ATTENTION_FLOP_CAUSAL */
     int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
     int param_use;  /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                        does */
@@ -337,13 +338,15 @@ double model_nf4_bytes(int64_t numel);
 void model_segments(
     struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena);
 
-/* flop of the forward pass of one micro-step on one rank: GEMMs and attention only, the usual meaning of "model FLOPs";
- * a training step is three times this without recomputation, four times with full recomputation of the blocks (the head
- * is not recomputed). */
+/* flop of the forward pass of one micro-step on one rank: GEMMs and attention only, the usual meaning of "model FLOPs",
+ * attention over all pairs (ATTENTION_FLOP_FULL); a training step is three times this without recomputation, four times
+ * with full recomputation of the blocks (the head is not recomputed). */
 double model_forward_flop(const struct model_segments *segments);
 /* flop of the forward and the backward pass: three times the forward one where all is trained; a frozen matrix has no
  * gradient, which saves one of its three GEMMs. */
 double model_step_flop(const struct model_segments *segments);
+/* The part of model_step_flop that causal masks hide. */
+double model_step_masked_flop(const struct model_segments *segments);
 /* The part of model_forward_flop that lies in blocks (what full activation checkpointing runs again). */
 double model_block_forward_flop(const struct model_segments *segments);
 

@@ -142,6 +142,19 @@ double model_step_flop(const struct model_segments *segments)
     return flop;
 }
 
+double model_step_masked_flop(const struct model_segments *segments)
+{
+    double flop = 0;
+    for (int i = 0; i < segments->n; i++) {
+        const struct model_program *program = segments->at[i].program;
+        for (int k = 0; k < program->n_forward; k++)
+            flop += program->forward[k].masked_flop;
+        for (int k = 0; k < program->n_backward; k++)
+            flop += program->backward[k].masked_flop;
+    }
+    return flop;
+}
+
 double model_forward_flop(const struct model_segments *segments)
 {
     double flop = 0;

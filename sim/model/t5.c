@@ -81,7 +81,7 @@ static int attention(struct tape *t, const struct tape_attention *a, int x, int 
     int q = tape_linear(t, "q", x), k = tape_linear(t, "k", source), v = tape_linear(t, "v", source);
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
     int key = tape_copy(t, "k.copy", k, products * a->keys, a->head_dim);
-    int scores = tape_matmul(t, "scores", query, key, products, a->queries, a->keys, a->head_dim);
+    int scores = tape_matmul(t, "scores", query, key, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     if (position_bias < 0) {
         if (tape_has(t, "relative_attention_bias"))
             position_bias = compute_bias(t, a);
@@ -94,7 +94,7 @@ static int attention(struct tape *t, const struct tape_attention *a, int x, int 
     int weights = tape_softmax(t, "softmax", tape_cast(t, "scores.float", scores, dtype_bytes(DTYPE_FP32)), true);
     weights = tape_dropout(t, "dropout", tape_cast_to_storage(t, "weights.type_as", weights));
     int value = tape_copy(t, "v.copy", v, products * a->keys, a->head_dim);
-    int context = tape_matmul(t, "context", weights, value, products, a->queries, a->head_dim, a->keys);
+    int context = tape_matmul(t, "context", weights, value, products, a->queries, a->head_dim, a->keys, !a->both_ways);
     context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
     int out = tape_linear(t, "o", context);
     const int locals[] = {q, k, v, scores};
@@ -131,7 +131,7 @@ static int encoder_block(const struct segment_context *c)
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     int64_t batch = c->workload->micro_batch, length = c->workload->seq_len;
-    struct tape_attention a = self_attention(c, false);
+    struct tape_attention a = self_attention(c, true);
     int x = tape_input(t, "hidden_states", batch * length, s->d_model);
     tape_scope(t, "layer.0.SelfAttention");
     int bias = tape_has(t, "relative_attention_bias")
@@ -150,7 +150,7 @@ static int decoder_block(const struct segment_context *c)
     const struct model_shape *s = c->shape;
     int64_t batch = c->workload->micro_batch, length = c->workload->decoder_seq_len, source = c->workload->seq_len;
     struct tape_attention self = {batch, s->n_heads, length, length, s->d_kv, false, 0};
-    struct tape_attention cross = {batch, s->n_heads, length, source, s->d_kv, false, 0};
+    struct tape_attention cross = {batch, s->n_heads, length, source, s->d_kv, true, 0};
     int x = tape_input(t, "hidden_states", batch * length, s->d_model);
     int memory = tape_memory(t, "encoder_hidden_states", batch * source, s->d_model);
     int bias = -1, cross_bias = -1;

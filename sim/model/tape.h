@@ -76,8 +76,10 @@ int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int 
 int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn);
 /* NEFTune, where the workload has it: zeros, uniform noise in them, the sum; else x itself. */
 int tape_neftune(struct tape *tape, int x);
-/* batch products of m x k by k x n; the result has batch * m rows of n. */
-int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k);
+/* batch products of m x k by k x n; the result has batch * m rows of n. causal: of attention under the causal mask,
+ * which hides half of what is computed. */
+int tape_matmul(
+    struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k, bool causal);
 
 struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;

@@ -36,7 +36,8 @@ struct tape_op {
     int weight, bias; /* parameters, relative to the layer's first */
     int64_t m, n, k, batch;
     int64_t window; /* flash attention: keys that a query sees; 0: all */
-    int choice;     /* enum tape_turn or enum tape_function; flash attention: both ways */
+    bool causal;    /* attention: under the causal mask */
+    int choice;     /* enum tape_turn or enum tape_function */
 };
 
 enum { FORWARD, BACKWARD };

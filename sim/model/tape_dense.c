@@ -188,6 +188,13 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
     return op.out;
 }
 
+/* The kernel just launched is of attention: what the mask hides of its model FLOP. */
+static void count_masked(struct tape *tape, bool causal)
+{
+    struct model_op *op = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1];
+    op->masked_flop = causal ? (1 - ATTENTION_CAUSAL_SHARE) * op->model_flop : 0;
+}
+
 /* C = A B: dA = dC B^T, dB = A^T dC. */
 static void matmul_backward(struct tape *tape, const struct tape_op *op)
 {
@@ -200,6 +207,7 @@ static void matmul_backward(struct tape *tape, const struct tape_op *op)
     for (int i = 0; i < 2; i++) {
         int grad_in = tape_new_grad(tape, op->in[i]);
         launch_gemm(tape, tape_suffix(tape, op->name, suffixes[i]), work[i]);
+        count_masked(tape, op->causal);
         tape_touch(tape, grad);
         tape_touch(tape, tape_at(tape, op->in[1 - i]).buffer);
         tape_touch(tape, grad_in);
@@ -207,7 +215,8 @@ static void matmul_backward(struct tape *tape, const struct tape_op *op)
     }
 }
 
-int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k)
+int tape_matmul(
+    struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k, bool causal)
 {
     a = tape_autocast(tape, name, a);
     b = tape_autocast(tape, name, b);
@@ -221,9 +230,11 @@ int tape_matmul(struct tape *tape, const char *name, int a, int b, int64_t batch
         .m = m,
         .n = n,
         .k = k,
-        .batch = batch};
+        .batch = batch,
+        .causal = causal};
     op.out = tape_value(tape, op.name, batch * m, n, tape->storage_bytes, true);
     launch_gemm(tape, op.name, gemm(tape, m, n, k, batch));
+    count_masked(tape, causal);
     tape_touch(tape, left.buffer);
     tape_touch(tape, right.buffer);
     tape_touch(tape, tape_at(tape, op.out).buffer);
@@ -236,7 +247,8 @@ int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, in
     int64_t products = shape->batch * shape->heads;
     q = tape_to_heads(tape, "q.copy", q, products * shape->queries, shape->head_dim);
     k = tape_to_heads(tape, "k.copy", k, products * shape->keys, shape->head_dim);
-    int scores = tape_matmul(tape, "scores", q, k, products, shape->queries, shape->keys, shape->head_dim);
+    int scores =
+        tape_matmul(tape, "scores", q, k, products, shape->queries, shape->keys, shape->head_dim, !shape->both_ways);
     return tape->model->shape.fused_softmax ? scores : tape_map(tape, "scores.scale", TAPE_SCALE, scores);
 }
 
@@ -244,14 +256,14 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
 {
     int64_t products = shape->batch * shape->heads;
     v = tape_to_heads(tape, "v.copy", v, products * shape->keys, shape->head_dim);
-    int context = tape_matmul(tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys);
+    int context = tape_matmul(
+        tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys, !shape->both_ways);
     return tape_from_heads(
         tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
 }
 
 /* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
  * backward kernel does five products where the forward one does two (it computes the scores again). */
-static const double FLASH_CAUSAL_SHARE = 0.5;
 static const double FLASH_BACKWARD_PRODUCTS = 5.0 / 2.0;
 enum { FLOAT_BYTES = 4 };
 
@@ -265,7 +277,7 @@ static struct kernel_work flash_work(
         .n = op->n,
         .k = op->k,
         .batch = op->batch,
-        .causal = !op->choice,
+        .causal = op->causal,
         .window = op->window,
         .backward = backward};
     for (; *reads != NO_BUFFER; reads++)
@@ -279,6 +291,7 @@ static void launch_flash(struct tape *tape, const char *name, const struct tape_
     const int *writes, double flop, double model_flop)
 {
     tape_launch(tape, name, flash_work(tape, op, backward, reads, writes, flop), model_flop);
+    count_masked(tape, op->causal);
     for (; *reads != NO_BUFFER; reads++)
         tape_touch(tape, *reads);
     for (; *writes != NO_BUFFER; writes++)
@@ -296,8 +309,7 @@ static double attention_flop(const struct tape_op *op)
 
 static double flash_share(const struct tape_op *op)
 {
-    bool both_ways = op->choice;
-    return both_ways ? 1 : FLASH_CAUSAL_SHARE;
+    return op->causal ? ATTENTION_CAUSAL_SHARE : 1;
 }
 
 static void flash_backward(struct tape *tape, const struct tape_op *op)
@@ -331,7 +343,7 @@ int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct 
         .n = shape.keys,
         .k = shape.head_dim,
         .batch = shape.batch * shape.heads,
-        .choice = shape.both_ways,
+        .causal = !shape.both_ways,
         .window = shape.window < shape.keys ? shape.window : 0};
     struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
     op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);

@@ -296,19 +296,19 @@ int plan_ops(const struct plan *plan)
     return n;
 }
 
-double plan_model_flop(const struct plan *plan)
+double plan_model_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += plan->programs[p].model_flop;
+        sum += plan->programs[p].model_flop - (counts == ATTENTION_FLOP_CAUSAL ? plan->programs[p].masked_flop : 0);
     return sum / plan->n_programs;
 }
 
-double plan_hardware_flop(const struct plan *plan)
+double plan_hardware_flop(const struct plan *plan, enum attention_flop counts)
 {
     double sum = 0;
     for (int p = 0; p < plan->n_programs; p++)
-        sum += plan->programs[p].hardware_flop;
+        sum += plan->programs[p].hardware_flop + (counts == ATTENTION_FLOP_FULL ? plan->programs[p].skipped_flop : 0);
     return sum / plan->n_programs;
 }
 

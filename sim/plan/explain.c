@@ -232,11 +232,12 @@ void plan_explain(FILE *out, const struct plan *plan, const struct hw *hw)
     if (plan->n_programs == 1)
         fprintf(out,
             "plan of one step for each of %d ranks: %d ops, %.4g model FLOP, %.4g hardware FLOP, digest %016llx\n",
-            ranks, plan_ops(plan), plan_model_flop(plan), plan_hardware_flop(plan), digest);
+            ranks, plan_ops(plan), plan_model_flop(plan, ATTENTION_FLOP_CAUSAL),
+            plan_hardware_flop(plan, ATTENTION_FLOP_CAUSAL), digest);
     else
         fprintf(out,
             "plan of one step of %d ranks in %d programs: %d ops, %.4g model FLOP of the job, digest %016llx\n", ranks,
-            plan->n_programs, plan_ops(plan), plan_model_flop(plan) * ranks, digest);
+            plan->n_programs, plan_ops(plan), plan_model_flop(plan, ATTENTION_FLOP_CAUSAL) * ranks, digest);
     for (int p = 0; p < plan->n_programs; p++) {
         if (plan->n_programs > 1)
             fprintf(out, "program %d, for each of %d ranks: %d ops, %.4g hardware FLOP\n", p, ranks / plan->n_programs,

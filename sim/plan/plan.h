@@ -144,7 +144,9 @@ struct plan_program {
     plan_numbers setup;          /* buffers that live for the whole run, allocated before the first step, in order */
     VEC(plan_numbers) queue_ops; /* ops of each queue in order, set by plan_end */
     double model_flop;           /* a rank and step: forward and backward, 3 x forward where all is trained */
+    double masked_flop;          /* what of model_flop causal masks hide */
     double hardware_flop;        /* a rank and step: what GEMM and attention kernels execute, recomputation counted */
+    double skipped_flop;         /* what causal attention kernels skip of all pairs */
     double host_bytes;           /* pinned host memory of a rank, for the whole run */
 };
 
@@ -179,8 +181,8 @@ static inline bool plan_queue_is_comm(const struct plan *plan, int queue)
 /* Ops of all programs. */
 int plan_ops(const struct plan *plan);
 /* A GPU and step, in the mean over the job. */
-double plan_model_flop(const struct plan *plan);
-double plan_hardware_flop(const struct plan *plan);
+double plan_model_flop(const struct plan *plan, enum attention_flop counts);
+double plan_hardware_flop(const struct plan *plan, enum attention_flop counts);
 
 /* ---- builder ---- */
 

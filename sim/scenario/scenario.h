@@ -61,6 +61,7 @@ struct scenario {
     struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */
     struct exec_options exec;         /* sections run, noise */
     int flops_formula;                /* which flop count "tflops_per_gpu" uses: the source's own */
+    int attention_flop;               /* which pairs of causal attention all TFLOPS count: enum attention_flop */
     struct scenario_published_options published;
     const char *assumptions; /* what the source leaves open, a sentence a line; NULL when there are none */
 };
@@ -126,9 +127,9 @@ struct scenario_sample;
 struct scenario_result {
     struct exec_result exec;
     double tflops_per_gpu;       /* by options.flops_formula */
-    double model_tflops_per_gpu; /* 3 x forward / step time */
-    double hw_tflops_per_gpu;    /* with recomputation */
-    double mfu, hfu;             /* of the dense peak of the precision, for fp8_mixed of BF16's; fractions */
+    double model_tflops_per_gpu; /* 3 x forward / step time, options.attention_flop */
+    double hw_tflops_per_gpu;    /* with recomputation, the same */
+    double mfu, hfu;             /* of the dense peak of the precision, ATTENTION_FLOP_CAUSAL; fractions, hfu <= 1 */
     double tokens_per_s_per_gpu; /* encoder + decoder tokens */
     double samples_per_s;        /* of the whole job */
     double plan_ops;

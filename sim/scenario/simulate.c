@@ -29,16 +29,17 @@ enum status scenario_compile(
 
 static double formula_flop(const struct plan *plan, const struct scenario_point *point)
 {
+    enum attention_flop counts = (enum attention_flop)point->options.attention_flop;
     switch ((enum flops_formula)point->options.flops_formula) {
     case FLOPS_HARDWARE:
-        return plan_hardware_flop(plan);
+        return plan_hardware_flop(plan, counts);
     case FLOPS_PARAMETERS:
         return 6.0 * (double)point->model.params * plan->tokens / plan->mesh.ranks;
     case FLOPS_MODEL:
     case FLOPS_FORMULA_COUNT:
         break;
     }
-    return plan_model_flop(plan);
+    return plan_model_flop(plan, counts);
 }
 
 /* Rates of a step that fits; all stay 0 when it does not. */
@@ -47,13 +48,12 @@ static void count_rates(struct scenario_result *out, const struct plan *plan, co
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
         return;
-    enum dtype math = job_of_point(point).workload.math;
-    double peak = point->hw.gpu.gemm[math].peak.value;
-    double model_flop = plan_model_flop(plan), hardware_flop = plan_hardware_flop(plan);
-    out->mfu = model_flop / step_s / peak;
-    out->hfu = hardware_flop / step_s / peak;
-    out->model_tflops_per_gpu = model_flop / step_s * 1e-12;
-    out->hw_tflops_per_gpu = hardware_flop / step_s * 1e-12;
+    enum attention_flop counts = (enum attention_flop)point->options.attention_flop;
+    double peak = point->hw.gpu.gemm[strategy_math(&point->options.strategy.train)].peak.value;
+    out->mfu = plan_model_flop(plan, ATTENTION_FLOP_CAUSAL) / step_s / peak;
+    out->hfu = plan_hardware_flop(plan, ATTENTION_FLOP_CAUSAL) / step_s / peak;
+    out->model_tflops_per_gpu = plan_model_flop(plan, counts) / step_s * 1e-12;
+    out->hw_tflops_per_gpu = plan_hardware_flop(plan, counts) / step_s * 1e-12;
     out->tflops_per_gpu = formula_flop(plan, point) / step_s * 1e-12;
     out->tokens_per_s_per_gpu = plan->tokens / plan->mesh.ranks / step_s;
     out->samples_per_s = plan->samples / step_s;

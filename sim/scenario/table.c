@@ -219,6 +219,9 @@ static TABLE(run_table, "'run'", run_fields);
 static const struct config_field report_fields[] = {
     {FIELD("flops_formula", FIELD_ENUM, struct scenario, flops_formula, "which flop count tflops_per_gpu uses"),
         .names = flops_formula_names},
+    {FIELD("attention_flop", FIELD_ENUM, struct scenario, attention_flop,
+         "which pairs of causal attention TFLOPS count: what the mask leaves, or all; MFU and HFU count causal"),
+        .names = attention_flop_names},
 };
 static TABLE(report_table, "'report'", report_fields);
 

@@ -73,6 +73,8 @@ static void step_ends(struct emit *emit)
         const struct kernel_work *work = &plan->kernels.at[program->ops.at[i].index];
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
             program->hardware_flop += work->flop;
+        if (work->kind == KERNEL_ATTENTION && work->causal)
+            program->skipped_flop += work->flop * (1 / ATTENTION_CAUSAL_SHARE - 1);
     }
     /* so far of one rank */
     plan->tokens *= emit_degree(emit, AXES_DP);
@@ -111,6 +113,7 @@ static void micro_batch_begins(struct emit *emit)
         lay_out_segments(emit);
     }
     emit->builder.program->model_flop += model_step_flop(&emit->segments);
+    emit->builder.program->masked_flop += model_step_masked_flop(&emit->segments);
     plan->tokens += (double)model_tokens(emit->model, &emit->workload);
 }
 

@@ -35,6 +35,7 @@ static const struct {
     {"use_cache", "train.use_cache"},
     {"max_positions", "max_positions"},
     {"flops_formula", "report.flops_formula"},
+    {"attention_flop", "report.attention_flop"},
 };
 enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
 

@@ -4,7 +4,8 @@
 #include <stddef.h>
 
 /* No published training run is this far from what its hardware can do; a wrong unit is a factor of 1000, a job instead
- * of a GPU a factor of 8 or more. fp8_mixed has twice the peak that mfu is of. */
+ * of a GPU a factor of 8 or more. Twice the peak leaves
+ * room for a model that is not quite the one that ran. */
 static const double FAR = 30, MOST_MFU = 2;
 
 static const struct {

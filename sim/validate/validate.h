@@ -14,12 +14,12 @@
  *
  * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
  * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
- * checkpoint_early_stop, attention, cross_entropy, use_cache, max_positions, flops_formula. Any other column is warned
- * of, and an error where it is nearly one of these; so are two that set the same option.
+ * checkpoint_early_stop, attention, cross_entropy, use_cache, max_positions, flops_formula, attention_flop. Any other
+ * column is warned of, and an error where it is nearly one of these; so are two that set the same option.
  *
  * Error of a row: predicted / measured - 1 of its speed: of tokens_per_s_per_gpu, else of step_time_s (inverted), else
- * of tflops_per_gpu by the row's flops_formula. Where a row gives TFLOPS or a step time only, its measured tokens/s are
- * worked out from them, by that formula.
+ * of tflops_per_gpu by the row's flops_formula and attention_flop (the published runs' base says full). Where a row
+ * gives TFLOPS or a step time only, its measured tokens/s are worked out from them, by that formula.
  *
  * Ratio: rows of one source that are alike in every setting but gpus are a curve; a row's ratio is its speed over that
  * of the curve's row with the fewest GPUs, its ratio_error predicted - measured ratio. A model alone on one GPU

@@ -58,7 +58,7 @@ static void check_plan(const struct plan *plan, const struct drawn *drawn)
         fail_msg("%s", why);
     int64_t batch = train->device_batch ? train->device_batch : train->micro_batch * train->grad_accum;
     assert_true(plan->samples == (double)(batch * plan->mesh.ranks));
-    double ratio = plan_hardware_flop(plan) / plan_model_flop(plan);
+    double ratio = plan_hardware_flop(plan, ATTENTION_FLOP_FULL) / plan_model_flop(plan, ATTENTION_FLOP_FULL);
     if (train->attention != ATTENTION_NAIVE)
         return;
     if (train->activation_checkpointing == CHECKPOINT_NONE)

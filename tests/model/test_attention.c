@@ -39,6 +39,42 @@ static void flash_does_half_of_what_is_counted(void **state)
     arena_release(&r.arena);
 }
 
+static double masked(const struct model_op *ops, int n)
+{
+    double flop = 0;
+    for (int i = 0; i < n; i++)
+        flop += ops[i].masked_flop;
+    return flop;
+}
+
+/* The causal mask hides half of the model's 4 b s^2 h d_kv, whatever the kernel; backward twice that. BERT has no such
+ * mask; of T5 the decoder's attention to itself has it, not that to the encoder. */
+static void the_causal_mask_hides_half_of_the_pairs(void **state)
+{
+    (void)state;
+    double half = 4.0 * BATCH * LENGTH * LENGTH * 64 / 2;
+    const struct model_shape *const shapes[] = {&small_gpt, &small_llama, &small_bert};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
+            struct run r = run(shapes[s], DTYPE_BF16, (enum attention_kernel)attention);
+            const struct model_program *p = block(&r, 1);
+            double expected = shapes[s] == &small_bert ? 0 : half;
+            assert_true(masked(p->forward, p->n_forward) == expected);
+            assert_true(masked(p->backward, p->n_backward) == 2 * expected);
+            assert_true(model_step_masked_flop(&r.segments) == 3 * expected * (r.model.n_layers - 1));
+            arena_release(&r.arena);
+        }
+    struct run t5 = run(&small_t5, DTYPE_BF16, ATTENTION_NAIVE);
+    for (int i = 0; i < t5.segments.n; i++) {
+        const struct model_segment *segment = &t5.segments.at[i];
+        bool decoder = t5.model.layers[segment->layer].role == LAYER_DECODER_BLOCK && segment->kind == SEGMENT_BLOCK;
+        double own = (double)(small_t5.n_heads * small_t5.d_kv), pairs = (double)DECODER_LENGTH * DECODER_LENGTH;
+        assert_true(masked(segment->program->forward, segment->program->n_forward) ==
+                    (decoder ? 4.0 * BATCH * pairs * own / 2 : 0));
+    }
+    arena_release(&t5.arena);
+}
+
 /* A window of 7 keys: positions 1 to 6 see what is before them, which is counted as the causal half of 7 x 7, the
  * others 7: s w - w^2 / 2 pairs. The usual formulae count twice that, as they count s^2 without a window. Bytes stay:
  * all keys are read. */
@@ -83,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flash_does_half_of_what_is_counted),
+        cmocka_unit_test(the_causal_mask_hides_half_of_the_pairs),
         cmocka_unit_test(a_window_narrows_flash_attention),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
