@@ -4,11 +4,13 @@
 #include "cli/arguments.h"
 #include "cli/records.h"
 #include "cli/table.h"
+#include "cli/validate_first_sight.h"
 #include "cli/validate_node.h"
 #include "cli/validate_open.h"
 #include "cli/words.h"
 #include "config/config.h"
 #include "store/validation.h"
+#include "validate/first_sight.h"
 #include "validate/interval.h"
 
 #include <argp.h>
@@ -21,7 +23,7 @@
 #include <unistd.h>
 
 struct validate_command {
-    const char *measurements, *base, *where, *db;
+    const char *measurements, *base, *where, *db, *predict;
     const char *own_base; /* the one that comes with flopcast */
     enum records_format format;
     bool rows, open;
@@ -47,6 +49,10 @@ static const struct command_option options[] = {
         "Also draw every row's numbers from their errors K times: 90 % intervals (20 take a minute), and how many "
         "hold what was measured",
         OPTION_SAMPLES, AT(samples)},
+    {"predict", "FILE.csv",
+        "Only the rows of which nothing is measured: write what is predicted into this new file, a table of the same "
+        "form, with version and digests of program and inputs",
+        OPTION_TEXT, AT(predict)},
     {"db", "PATH", "Store the rows in this database, for `flopcast plot validation`", OPTION_TEXT, AT(db)},
     {0},
 };
@@ -60,8 +66,9 @@ static const char doc[] =
     "max_positions, flops_formula, attention_flop, or any other setting of a scenario by its dotted path; measured: "
     "tokens_per_s_per_gpu, tflops_per_gpu, step_time_s, peak_allocated_bytes, peak_reserved_bytes, oom (yes or no); "
     "said about it: source, url, family, used_in_fit (the file of a fit that rests on the row; empty, no, false or 0: "
-    "none), not_simulated, assumptions, value_kind, notes, status (open: off and not explained), suspected_cause. "
-    "Paths are relative to the table, or names that `flopcast "
+    "none), not_simulated, assumptions, value_kind, notes, status (open: off and not explained), suspected_cause, "
+    "first_sight (the file, from the table's folder, that --predict wrote before the row was measured: that error is "
+    "printed beside today's). Paths are relative to the table, or names that `flopcast "
     "files` lists; an empty cell leaves a setting to the base scenario. `flopcast calibrate fit --help`: numbers "
     "fitted to your own runs.";
 
@@ -328,6 +335,7 @@ static void print(
     if (command->rows)
         print_rows(stdout, rows);
     print_groups(stdout, rows);
+    validate_first_sight_print(stdout, rows);
     validate_node_print(stdout, rows);
     if (command->samples > 0) {
         print_coverage(stdout, rows);
@@ -393,7 +401,7 @@ static bool has_batch(const struct validate_command *command, const struct valid
 static void warn_unmeasured(
     const struct validate_command *command, const struct validate_table *table, struct diag *diag)
 {
-    if (!validate_measures(table->csv))
+    if (!command->predict && !validate_measures(table->csv))
         diag_warn(diag, (struct source_pos){.file = command->measurements},
             "no column says what was measured, so nothing is compared; add tokens_per_s_per_gpu, tflops_per_gpu, "
             "step_time_s, peak_allocated_bytes, peak_reserved_bytes or oom");
@@ -424,11 +432,17 @@ static void validate(const struct validate_command *command, struct arena *arena
         warn_unmeasured(command, &table, diag);
         if (command->open)
             validate_keep_open(&table);
+        if (command->predict)
+            validate_keep_unmeasured(&table);
         validate_run(
             &table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
         validate_check_units(&table, diag);
         validate_intervals(&table, &uncertainty.discrepancy);
-        print(command, &table, &uncertainty.discrepancy);
+        validate_first_sight(&table, command->measurements, diag);
+        if (!command->predict)
+            print(command, &table, &uncertainty.discrepancy);
+        else if (validate_predict(&table, command->predict, diag) == STATUS_OK)
+            printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
         if (command->open && command->format == RECORDS_TABLE && !command->where && is_default(command))
             validate_open_print_nccl(stdout, files_own(arena, "results/measured/nccl_tables.csv"), diag);
         if (store)

@@ -42,13 +42,22 @@ enum { N_SETTINGS = sizeof settings / sizeof *settings, MOST_COLUMNS = 128 };
 /* What was measured, then what is said about it. */
 static const char *const other_columns[] = {"tokens_per_s_per_gpu", "tflops_per_gpu", "step_time_s",
     "peak_allocated_bytes", "peak_reserved_bytes", "oom", "id", "source", "url", "family", "used_in_fit",
-    "not_simulated", "assumptions", "value_kind", "notes", "status", "suspected_cause"};
+    "not_simulated", "assumptions", "value_kind", "notes", "status", "suspected_cause", "first_sight", "predicted_by",
+    "inputs"};
 enum { N_OTHERS = sizeof other_columns / sizeof *other_columns, N_MEASURED = 6 };
 
 bool validate_measures(const struct csv_table *csv)
 {
     for (int i = 0; i < N_MEASURED; i++)
         if (csv_column(csv, other_columns[i]) >= 0)
+            return true;
+    return false;
+}
+
+bool validate_is_measured(const struct csv_table *csv, int row)
+{
+    for (int i = 0; i < N_MEASURED; i++)
+        if (*csv_cell(csv, row, csv_column(csv, other_columns[i])))
             return true;
     return false;
 }

@@ -10,7 +10,8 @@
  * - what is said about it: source, url, family, used_in_fit (the file whose numbers rest on this row; "FILE: KEY" where
  *   only one of them does; empty, no, false or 0: none; anything else but yes is an error), not_simulated (a reason:
  *   the row is reported with it, and not run), assumptions, value_kind, notes; status (open where the prediction is off
- *   and no number was changed for it) and suspected_cause.
+ *   and no number was changed for it) and suspected_cause; first_sight (the file of the row's prediction before it was
+ *   measured: first_sight.h); predicted_by, inputs (in such a file).
  *
  * Settings: model, topology, stack, gpus, strategy, sharding_strategy, backward_prefetch, reduce_dtype, zero_stage,
  * precision, optimizer, micro_batch, grad_accum, seq_len, decoder_seq_len, activation_checkpointing,
@@ -60,8 +61,10 @@ struct validate_row {
     struct validate_figures measured, predicted;
     double mfu; /* predicted, of the dense peak */
     double measured_peak_bytes,
-        predicted_peak_bytes;               /* that can be compared: reserved where published, else allocated */
-    double error;                           /* has_error: a fraction */
+        predicted_peak_bytes; /* that can be compared: reserved where published, else allocated */
+    double error;             /* has_error: a fraction */
+    bool has_first_sight;
+    double first_sight_error;               /* of the prediction before it was measured: first_sight.h */
     double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
     int smallest;                           /* has_ratio: the row of that cluster */
     struct scenario_set set;                /* one point; none where it is not simulated */
@@ -88,6 +91,8 @@ void validate_keep_open(struct validate_table *table);
 
 /* Whether it has a column of what was measured. */
 bool validate_measures(const struct csv_table *csv);
+/* Whether one of them has something in this row. */
+bool validate_is_measured(const struct csv_table *csv, int row);
 
 /* What a row's cell of used_in_fit names; "" where no fit rests on the row. */
 const char *validate_used_in_fit(const struct csv_table *csv, int row);

@@ -166,3 +166,35 @@ expect 2 "$FLOPCAST" validate --measurements none.csv
 says err "none.csv:1:1: error: cannot open"
 expect 2 "$FLOPCAST" validate --format xml
 expect 2 "$FLOPCAST" validate runs.csv
+
+# Predictions before measurements: two runs of which nothing is measured are predicted; then one is measured 10 % faster than predicted, the other is not.
+cat >unseen.csv <<'EOF'
+id,source,model,topology,gpus,strategy,micro_batch,seq_len,tokens_per_s_per_gpu,first_sight,notes
+seen,lab,gpt2,a100-80gb-8x200g,8,ddp,2,512,10000,,"measured, already"
+a,lab,gpt2,a100-80gb-8x200g,1,single_device,2,512,,,"a note, with a comma"
+b,lab,gpt2,a100-80gb-8x200g,8,ddp,2,512,,,
+EOF
+expect 0 "$FLOPCAST" validate --measurements unseen.csv --predict predicted.csv
+says out "2 predictions in 'predicted.csv'"
+grep -q '"a note, with a comma"' predicted.csv || fail "cells are not as they were: $(<predicted.csv)"
+grep -qE '^a,.*,no,flopcast [0-9.]+ [0-9a-f]{16},[0-9a-f]{32}$' predicted.csv || fail "no version and digests: $(<predicted.csv)"
+# It is a table of runs, which the same program predicts again.
+expect 0 "$FLOPCAST" validate --measurements predicted.csv --rows
+[[ $(awk '$1 == "a" || $1 == "b" { print $(NF - 4) }' out | tr -d '+-' | sort -u) == 0.0 ]] || fail "predicted twice: $(<out)"
+expect 2 "$FLOPCAST" validate --measurements unseen.csv --predict predicted.csv
+says err "there already"
+expect 2 "$FLOPCAST" validate --measurements unseen.csv --where "id = 'seen'" --predict none.csv
+says err "every row is measured already"
+[[ ! -e none.csv ]] || fail "a file of no prediction"
+speed=$(grep '^a,' predicted.csv | awk -F, '{ print $(NF - 7) }')
+mkdir -p elsewhere
+awk -v speed="$speed" 'BEGIN { FS = OFS = "," } $1 == "a" { $9 = speed * 1.1; $10 = "predicted.csv" } { print }' unseen.csv >elsewhere/measured.csv
+cp predicted.csv elsewhere/
+# Another optimizer stands for the program of another day. 1 / 1.1 - 1 = -9.1 %.
+printf 'name: today\ncluster: {gpus: 8}\nrun: {steps: 1, warmup_steps: 1, seed: 1}\ntrain: {optimizer: sgd}\n' >today.yaml
+expect 0 "$FLOPCAST" validate --measurements elsewhere/measured.csv --base today.yaml
+[[ $(awk '/^first: errors of predictions/ { part = 1 } !NF { part = 0 } part && $1 == "lab" { print $2, $3, ($6 > -9.0) }' out) == "1 -9.1 1" ]] ||
+    fail "first sight: $(<out)"
+sed 's/^a,lab/c,lab/' elsewhere/measured.csv >elsewhere/other.csv
+expect 2 "$FLOPCAST" validate --measurements elsewhere/other.csv
+says err "other.csv:3" "'predicted.csv' has no prediction of 'c'"

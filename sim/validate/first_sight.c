@@ -1,0 +1,176 @@
+#include "validate/first_sight.h"
+
+#include "base/build.h"
+#include "scenario/identity.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void validate_keep_unmeasured(struct validate_table *table)
+{
+    int kept = 0;
+    for (int i = 0; i < table->rows.n; i++)
+        if (!validate_is_measured(table->csv, table->rows.at[i].csv_row))
+            table->rows.at[kept++] = table->rows.at[i];
+    table->rows.n = kept;
+}
+
+static const struct {
+    const char *column;
+    size_t offset; /* in struct validate_figures */
+} figures[] = {
+    {"tokens_per_s_per_gpu", offsetof(struct validate_figures, tokens_per_s_per_gpu)},
+    {"tflops_per_gpu", offsetof(struct validate_figures, tflops_per_gpu)},
+    {"step_time_s", offsetof(struct validate_figures, step_time_s)},
+    {"peak_allocated_bytes", offsetof(struct validate_figures, peak_allocated_bytes)},
+    {"peak_reserved_bytes", offsetof(struct validate_figures, peak_reserved_bytes)},
+};
+enum { N_FIGURES = sizeof figures / sizeof *figures };
+static const char *const extra_columns[] = {"oom", "predicted_by", "inputs"};
+enum { N_EXTRA = sizeof extra_columns / sizeof *extra_columns };
+
+static bool is_written_anew(const char *column)
+{
+    for (int i = 0; i < N_FIGURES; i++)
+        if (strcmp(column, figures[i].column) == 0)
+            return true;
+    for (int i = 0; i < N_EXTRA; i++)
+        if (strcmp(column, extra_columns[i]) == 0)
+            return true;
+    return strcmp(column, "first_sight") == 0;
+}
+
+static void write_row(FILE *out, const struct csv_table *csv, const struct validate_row *row)
+{
+    const char *separator = "";
+    for (int c = 0; c < csv_columns(csv); c++) {
+        if (is_written_anew(csv_name(csv, c)))
+            continue;
+        fputs(separator, out);
+        csv_write_text(out, csv_cell(csv, row->csv_row, c));
+        separator = ",";
+    }
+    for (int i = 0; i < N_FIGURES; i++) {
+        double value = *(const double *)(const void *)((const char *)&row->predicted + figures[i].offset);
+        fprintf(out, value > 0 ? ",%.10g" : ",", value);
+    }
+    struct scenario_identity inputs = {""};
+    if (row->set.n_points == 1)
+        scenario_identify(&inputs, &row->set.points[0]);
+    fprintf(out, ",%s,flopcast " FLOPCAST_VERSION " %016" PRIx64 ",%s\n",
+        row->status == VALIDATE_NOT_SIMULATED ? ""
+        : row->status == VALIDATE_OOM         ? "yes"
+                                              : "no",
+        build_digest(), inputs.text);
+}
+
+static void write_head(FILE *out, const struct csv_table *csv)
+{
+    fputs(
+        "# Predictions of `flopcast validate --predict`, made before the measurements were known; not to be changed.\n"
+        "# Columns of measurements hold what is predicted; predicted_by: version and build digest of the program; "
+        "inputs: digest of all that went in.\n",
+        out);
+    const char *separator = "";
+    for (int c = 0; c < csv_columns(csv); c++) {
+        if (is_written_anew(csv_name(csv, c)))
+            continue;
+        fputs(separator, out);
+        csv_write_text(out, csv_name(csv, c));
+        separator = ",";
+    }
+    for (int i = 0; i < N_FIGURES; i++)
+        fprintf(out, ",%s", figures[i].column);
+    for (int i = 0; i < N_EXTRA; i++)
+        fprintf(out, ",%s", extra_columns[i]);
+    fputc('\n', out);
+}
+
+enum status validate_predict(const struct validate_table *table, const char *path, struct diag *diag)
+{
+    struct source_pos at = {.file = path};
+    if (table->rows.n == 0)
+        return diag_input(diag, at,
+            "every row is measured already; leave the columns of measurements empty of the rows "
+            "to be predicted");
+    FILE *out = fopen(path, "wx");
+    if (!out && errno == EEXIST)
+        return diag_input(diag, at, "the file is there already, and predictions are not made twice; name another file");
+    if (!out)
+        return diag_io(diag, at, "cannot be written: %s", strerror(errno));
+    write_head(out, table->csv);
+    for (int i = 0; i < table->rows.n; i++)
+        write_row(out, table->csv, &table->rows.at[i]);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed)
+        return diag_io(diag, at, "cannot be written: %s", strerror(errno));
+    return STATUS_OK;
+}
+
+/* The row's prediction in a file that is read already. */
+static void take_first_sight(struct validate_row *row, const struct csv_table *table, const struct csv_table *file,
+    const char *path, struct diag *diag)
+{
+    int id = csv_column(file, "id"), at = 0;
+    while (at < csv_rows(file) && strcmp(csv_cell(file, at, id), row->id) != 0)
+        at++;
+    if (at == csv_rows(file)) {
+        diag_input(diag, csv_pos(table, row->csv_row), "'%s' has no prediction of '%s'", path, row->id);
+        return;
+    }
+    static const char *const speeds[] = {"tokens_per_s_per_gpu", "step_time_s", "tflops_per_gpu"};
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds && row->has_error; i++) {
+        double measured = 0, predicted = 0;
+        csv_number(table, row->csv_row, csv_column(table, speeds[i]), 0, &measured, diag);
+        csv_number(file, at, csv_column(file, speeds[i]), 0, &predicted, diag);
+        if (measured <= 0)
+            continue;
+        row->has_first_sight = predicted > 0;
+        bool time = strcmp(speeds[i], "step_time_s") == 0;
+        row->first_sight_error = predicted > 0 ? (time ? measured / predicted : predicted / measured) - 1 : 0;
+        return;
+    }
+}
+
+void validate_first_sight(struct validate_table *table, const char *path, struct diag *diag)
+{
+    int column = csv_column(table->csv, "first_sight");
+    const char *name = "";
+    struct csv_table *file = NULL;
+    struct arena arena = ARENA_INIT;
+    for (int i = 0; i < table->rows.n && column >= 0; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        const char *wanted = csv_cell(table->csv, row->csv_row, column);
+        if (!*wanted)
+            continue;
+        if (strcmp(name, wanted) != 0) {
+            csv_release(file);
+            file = NULL;
+            name = wanted;
+            const char *slash = strrchr(path, '/');
+            int folder = *name == '/' || !slash ? 0 : (int)(slash + 1 - path);
+            csv_load(&file, arena_printf(&arena, "%.*s%s", folder, path, name), diag);
+        }
+        if (file)
+            take_first_sight(row, table->csv, file, name, diag);
+    }
+    csv_release(file);
+    arena_release(&arena);
+}
+
+struct validate_first_sight validate_first_sight_summarise(const struct validate_table *table,
+    bool (*wanted)(const struct validate_row *row, const void *self), const void *self)
+{
+    struct validate_table rows = {.csv = table->csv};
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].has_first_sight)
+            vec_push(&rows.rows, table->rows.at[i]);
+    struct validate_first_sight summary = {.today = validate_summarise(&rows, wanted, self)};
+    for (int i = 0; i < rows.rows.n; i++)
+        rows.rows.at[i].error = rows.rows.at[i].first_sight_error;
+    summary.first = validate_summarise(&rows, wanted, self);
+    vec_free(&rows.rows);
+    return summary;
+}

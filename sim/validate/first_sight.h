@@ -1,0 +1,35 @@
+/* Predictions that are made before anybody has seen the measurements.
+ *
+ * A prediction file is a table of runs (validate.h): the rows of a table in which nothing is measured, with what is
+ * predicted in the columns of what is measured, and two columns more:
+ * - predicted_by: version and build digest (base/build.h) of the program
+ * - inputs: digest of the program and of every value that went in (scenario/identity.h)
+ * It never changes. Once the measurements are known, they go into the table, whose column first_sight names the
+ * prediction file (a path from the table's folder); rows are the same by id. The first-sight error of a row is that of
+ * this prediction, by the same rule as its error of today.
+ *
+ * Ignored: whether a table's settings were changed after the prediction; the commit of the file is the witness of its
+ * date. */
+#ifndef FLOPCAST_VALIDATE_FIRST_SIGHT_H
+#define FLOPCAST_VALIDATE_FIRST_SIGHT_H
+
+#include "validate/validate.h"
+
+/* Keep the rows of which nothing is measured. */
+void validate_keep_unmeasured(struct validate_table *table);
+
+/* The rows, after validate_run(), as a prediction file. path must not exist: predictions are not made twice. */
+enum status validate_predict(const struct validate_table *table, const char *path, struct diag *diag);
+
+/* First-sight errors of the rows that name a prediction file, after validate_run(). A file that cannot be read or lacks
+ * the row is an error, at the row. */
+void validate_first_sight(struct validate_table *table, const char *path, struct diag *diag);
+
+/* As validate_summarise(), of the rows that have a first-sight error: of that one, and of today's. */
+struct validate_first_sight {
+    struct validate_summary first, today;
+};
+struct validate_first_sight validate_first_sight_summarise(const struct validate_table *table,
+    bool (*wanted)(const struct validate_row *row, const void *self), const void *self);
+
+#endif
