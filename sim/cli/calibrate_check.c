@@ -57,35 +57,27 @@ static void print_median(FILE *out, const char *sizes, const struct nccl_check *
         fprintf(out, "median error over %d size%s %s: %.1f %%\n", n, plural(n), sizes, 100 * median);
 }
 
-static void print_table(FILE *out, const struct nccl_check *check, const char *gpu, struct arena *arena)
+static void print_table(FILE *out, const struct nccl_check *check, const char *gpu)
 {
     static const double MiB = 0x1p20, KiB = 0x1p10;
     struct table table = {0};
-    table_column(&table, "bytes", "", false);
-    table_column(&table, "measured", "us", false);
-    table_column(&table, "predicted", "us", false);
-    table_column(&table, "error", "%", false);
-    table_column(&table, "measured", "busbw, GB/s", false);
-    table_column(&table, "predicted", "busbw, GB/s", false);
-    table_column(&table, "algorithm", "", true);
-    table_column(&table, "protocol", "", true);
     for (int i = 0; i < check->rows.n; i++) {
         const struct nccl_checked *row = &check->rows.at[i];
-        double predicted_s = coll_isolated_s(row->predicted);
-        table_cell(&table, arena_printf(arena, "%.0f", row->bytes));
-        table_cell(&table, arena_printf(arena, "%.1f", row->measured_s * 1e6));
-        table_cell(&table, arena_printf(arena, "%.1f", predicted_s * 1e6));
-        table_cell(&table, words_number(arena, 100 * (predicted_s / row->measured_s - 1), 1, true));
-        if (fabs(predicted_s / row->measured_s - 1) > TABLE_FAR_OFF)
+        double predicted_s = coll_isolated_s(row->predicted), error = predicted_s / row->measured_s - 1;
+        table_row(&table);
+        table_number(&table, "bytes", "", 0, row->bytes);
+        table_number(&table, "measured", "us", 1, row->measured_s * 1e6);
+        table_number(&table, "predicted", "us", 1, predicted_s * 1e6);
+        table_number_as(&table, "error", "%", words_number(&table.numbers, 100 * error, 1, true));
+        if (fabs(error) > TABLE_FAR_OFF)
             table_mark(&table, TABLE_DOUBTFUL);
-        table_cell(&table, arena_printf(arena, "%.2f", row->predicted.bus_bytes / row->measured_s * 1e-9));
-        table_cell(&table, arena_printf(arena, "%.2f", row->predicted.bus_bytes / predicted_s * 1e-9));
-        table_cell(&table, coll_algorithm_names[row->predicted.algorithm]);
-        table_cell(&table, coll_protocol_names[row->predicted.protocol]);
+        table_number(&table, "measured", "busbw, GB/s", 2, row->predicted.bus_bytes / row->measured_s * 1e-9);
+        table_number(&table, "predicted", "busbw, GB/s", 2, row->predicted.bus_bytes / predicted_s * 1e-9);
+        table_text(&table, "algorithm", "", coll_algorithm_names[row->predicted.algorithm]);
+        table_text(&table, "protocol", "", coll_protocol_names[row->predicted.protocol]);
     }
     fprintf(out, "%s, %d ranks on %d node%s\n\n", check->collective, check->ranks, check->nodes, plural(check->nodes));
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
     fputc('\n', out);
     if (check->other_gpu)
         fprintf(out, "the log's GPUs are %s, the cluster's %s: is --topology the right one?\n", check->other_gpu, gpu);
@@ -138,7 +130,7 @@ int calibrate_check(int argc, char **argv)
     if (status == STATUS_OK && command.format != RECORDS_TABLE)
         print_records(stdout, &check, command.format);
     else if (status == STATUS_OK)
-        print_table(stdout, &check, hw.gpu.name, &arena);
+        print_table(stdout, &check, hw.gpu.name);
     if (status == STATUS_OK && command.db)
         store_check(&command, &check, &hw, &diag);
     vec_free(&check.rows);

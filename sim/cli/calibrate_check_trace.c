@@ -9,8 +9,8 @@
 #include "base/files.h"
 #include "calibrate/trace_check.h"
 
-#include <limits.h>
 #include <math.h>
+#include <string.h>
 
 enum { MOST_ROWS = 1000000, MOST_DEVICES = 1 << 20 };
 static const double ms = 1e3, us = 1e6, GB = 1e-9;
@@ -107,96 +107,97 @@ static void print_head(FILE *out, const struct check_command *command, const str
             (long long)trace->world_size);
 }
 
-static const char *time_ms(struct arena *arena, double seconds)
-{
-    return arena_printf(arena, "%.3f", seconds * ms);
-}
-
-static const char *share(struct arena *arena, double seconds, double step_s)
-{
-    return step_s > 0 ? arena_printf(arena, "%.1f", 100 * seconds / step_s) : "-";
-}
-
-/* Columns of both sides, or only of the measured one. */
-static void two_sides(struct table *table, bool compared, const char *unit)
-{
-    table_column(table, "measured", unit, false);
-    if (compared)
-        table_column(table, "simulated", unit, false);
-}
-
 /* ---- tables ---- */
 
-static void print_parts(FILE *out, const struct trace_check *check, struct arena *arena)
+/* A number of both sides, or only of the measured one. */
+static void two_sides(struct table *table, const struct trace_check *check, const char *unit, int digits,
+    double measured, double simulated)
 {
-    const struct trace_sum *m = &check->measured, *s = &check->simulated;
-    const struct {
-        const char *name;
-        double measured_s, simulated_s;
-    } parts[] = {{"step", m->step_s, s->step_s}, {"  kernels run", m->compute_s, s->compute_s},
-        {"  exposed communication", m->exposed_s, s->exposed_s},
-        {"  copies from or to the host alone", m->copies_s, s->copies_s}, {"  idle", m->idle_s, s->idle_s},
-        {"hidden communication", m->hidden_s, s->hidden_s}};
-    struct table table = {0};
-    table_column(&table, "time of a step", "", true);
-    two_sides(&table, check->compared, "ms");
-    table_column(&table, "measured", "%", false);
-    if (check->compared) {
-        table_column(&table, "simulated", "%", false);
-        table_column(&table, "measured - simulated", "ms", false);
-    }
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        table_cell(&table, parts[i].name);
-        table_cell(&table, time_ms(arena, parts[i].measured_s));
-        if (check->compared)
-            table_cell(&table, time_ms(arena, parts[i].simulated_s));
-        table_cell(&table, share(arena, parts[i].measured_s, m->step_s));
-        if (!check->compared)
-            continue;
-        table_cell(&table, share(arena, parts[i].simulated_s, s->step_s));
-        table_cell(&table, words_number(arena, (parts[i].measured_s - parts[i].simulated_s) * ms, 3, true));
-    }
-    fputc('\n', out);
-    table_print(out, &table);
-    table_free(&table);
+    table_number(table, "measured", unit, digits, measured);
+    if (check->compared)
+        table_number(table, "simulated", unit, digits, simulated);
 }
 
-static void print_classes(FILE *out, const struct trace_check *check, struct arena *arena)
+static void difference(struct table *table, const struct trace_check *check, double measured_s, double simulated_s)
+{
+    if (check->compared)
+        table_number_as(table, "measured - simulated", "ms",
+            words_number(&table->numbers, (measured_s - simulated_s) * ms, 3, true));
+}
+
+/* The step and what it is made of, as people and as programs read it. */
+struct part {
+    const char *words, *name;
+    double measured_s, simulated_s;
+};
+enum { PARTS = 6 };
+
+static void find_parts(struct part parts[PARTS], const struct trace_check *check)
+{
+    const struct trace_sum *m = &check->measured, *s = &check->simulated;
+    const struct part found[PARTS] = {{"step", "step", m->step_s, s->step_s},
+        {"  kernels run", "compute", m->compute_s, s->compute_s},
+        {"  exposed communication", "exposed_comm", m->exposed_s, s->exposed_s},
+        {"  copies from or to the host alone", "host_copy", m->copies_s, s->copies_s},
+        {"  idle", "idle", m->idle_s, s->idle_s}, {"hidden communication", "hidden_comm", m->hidden_s, s->hidden_s}};
+    memcpy(parts, found, sizeof found);
+}
+
+static double share(double seconds, double step_s)
+{
+    return step_s > 0 ? 100 * seconds / step_s : TABLE_UNKNOWN;
+}
+
+static void print_parts(FILE *out, const struct trace_check *check)
+{
+    struct part parts[PARTS];
+    struct table table = {0};
+    find_parts(parts, check);
+    for (const struct part *part = parts; part < parts + PARTS; part++) {
+        table_row(&table);
+        table_text(&table, "time of a step", "", part->words);
+        two_sides(&table, check, "ms", 3, part->measured_s * ms, part->simulated_s * ms);
+        two_sides(&table, check, "%", 1, share(part->measured_s, check->measured.step_s),
+            share(part->simulated_s, check->simulated.step_s));
+        difference(&table, check, part->measured_s, part->simulated_s);
+    }
+    fputc('\n', out);
+    table_finish(out, &table);
+}
+
+/* Five digits of a count. */
+static void count(struct table *table, const char *name, const char *unit, double n)
+{
+    table_number_as(table, name, unit, arena_printf(&table->numbers, "%.5g", n));
+}
+
+static void print_classes(FILE *out, const struct trace_check *check)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
     struct table table = {0};
-    table_column(&table, "class of kernels", "", true);
-    two_sides(&table, check->compared, "a step");
-    two_sides(&table, check->compared, "ms");
-    if (check->compared)
-        table_column(&table, "measured - simulated", "ms", false);
     for (int c = 0; c < TRACE_CLASS_COUNT; c++) {
         if (m->class_count[c] == 0 && s->class_count[c] == 0)
             continue;
-        table_cell(&table, trace_class_name(c));
-        table_cell(&table, arena_printf(arena, "%.5g", m->class_count[c]));
+        table_row(&table);
+        table_text(&table, "class of kernels", "", trace_class_name(c));
+        count(&table, "measured", "a step", m->class_count[c]);
         if (check->compared)
-            table_cell(&table, arena_printf(arena, "%.5g", s->class_count[c]));
-        table_cell(&table, time_ms(arena, m->class_s[c]));
-        if (!check->compared)
-            continue;
-        table_cell(&table, time_ms(arena, s->class_s[c]));
-        table_cell(&table, words_number(arena, (m->class_s[c] - s->class_s[c]) * ms, 3, true));
+            count(&table, "simulated", "a step", s->class_count[c]);
+        two_sides(&table, check, "ms", 3, m->class_s[c] * ms, s->class_s[c] * ms);
+        difference(&table, check, m->class_s[c], s->class_s[c]);
     }
     fputc('\n', out);
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }
 
-/* Rounded to a number of digits; "-" for what is not known. */
-static const char *known(struct arena *arena, double value, int digits)
+static double known(double value)
 {
-    return value > 0 ? arena_printf(arena, "%.*f", digits, value) : "-";
+    return value > 0 ? value : TABLE_UNKNOWN;
 }
 
-static const char *count(struct arena *arena, const struct trace_group *group)
+static const char *group_count(struct table *table, const struct trace_group *group)
 {
-    return group ? arena_printf(arena, "%.4g", group->count) : "-";
+    return group ? arena_printf(&table->numbers, "%.4g", group->count) : "-";
 }
 
 static double mean_s(const struct trace_group *group)
@@ -204,74 +205,55 @@ static double mean_s(const struct trace_group *group)
     return group ? group->time_s / group->count : 0;
 }
 
-/* Bytes a second of one of the collectives in the mean; 0: not known. */
+/* Bytes a second of one of the collectives in the mean; TABLE_UNKNOWN: not known. */
 static double rate(const struct trace_group *group, double bytes)
 {
-    return group && group->time_s > 0 ? bytes / mean_s(group) : 0;
+    return group && group->time_s > 0 ? known(bytes / mean_s(group)) : TABLE_UNKNOWN;
 }
 
-static void print_group(struct table *table, const struct trace_pair *pair, bool compared, struct arena *arena)
+static void add_group(struct table *table, const struct trace_check *check, const struct trace_pair *pair)
 {
     const struct trace_group *m = pair->measured, *s = pair->simulated, *any = m ? m : s;
     BUG_IF(!any, "a pair of nothing");
-    double m_bus = m ? rate(m, trace_bus_bytes(m)) : 0, s_bus = s ? rate(s, trace_bus_bytes(s)) : 0;
-    table_cell(table, any->kind == TRACE_UNKNOWN_KIND ? "-" : coll_kind_names[any->kind]);
-    table_cell(table, known(arena, any->ranks ? any->ranks : s ? s->ranks : 0, 0));
-    table_cell(table, known(arena, any->bytes, 0));
-    table_cell(table, count(arena, m));
-    if (compared)
-        table_cell(table, count(arena, s));
-    table_cell(table, known(arena, mean_s(m) * us, 1));
-    if (compared)
-        table_cell(table, known(arena, mean_s(s) * us, 1));
-    table_cell(table, known(arena, m ? rate(m, m->bytes) * GB : 0, 2));
-    table_cell(table, known(arena, m_bus * GB, 2));
-    if (compared)
-        table_cell(table, known(arena, s_bus * GB, 2));
+    table_row(table);
+    table_text(table, "collective", "", any->kind == TRACE_UNKNOWN_KIND ? "-" : coll_kind_names[any->kind]);
+    table_number(table, "ranks", "", 0, known(any->ranks ? any->ranks : s ? s->ranks : 0));
+    table_number(table, "bytes", "", 0, known(any->bytes));
+    table_number_as(table, "measured", "a step", group_count(table, m));
+    if (check->compared)
+        table_number_as(table, "simulated", "a step", group_count(table, s));
+    two_sides(table, check, "us", 1, known(mean_s(m) * us), known(mean_s(s) * us));
+    table_number(table, "measured", "algbw, GB/s", 2, m ? rate(m, m->bytes) * GB : TABLE_UNKNOWN);
+    two_sides(table, check, "busbw, GB/s", 2, m ? rate(m, trace_bus_bytes(m)) * GB : TABLE_UNKNOWN,
+        s ? rate(s, trace_bus_bytes(s)) * GB : TABLE_UNKNOWN);
 }
 
-static void print_collectives(FILE *out, const struct trace_check *check, int top, struct arena *arena)
+static void print_collectives(FILE *out, const struct trace_check *check, int top)
 {
     int n = check->pairs.n;
     struct table table = {0};
-    if (n == 0) {
-        fputs("\nno collectives\n", out);
-        return;
-    }
-    table_column(&table, "collective", "", true);
-    table_column(&table, "ranks", "", false);
-    table_column(&table, "bytes", "", false);
-    two_sides(&table, check->compared, "a step");
-    two_sides(&table, check->compared, "us");
-    table_column(&table, "measured", "algbw, GB/s", false);
-    two_sides(&table, check->compared, "busbw, GB/s");
+    fputs(n == 0 ? "\nno collectives\n" : "\n", out);
     for (int i = 0; i < n && i < top; i++)
-        print_group(&table, &check->pairs.at[i], check->compared, arena);
-    fputc('\n', out);
-    table_print(out, &table);
-    table_free(&table);
+        add_group(&table, check, &check->pairs.at[i]);
+    table_finish(out, &table);
     if (n > top)
         fprintf(out, "and %d more: --top %d\n", n - top, n);
 }
 
-static void print_kernels(FILE *out, const struct trace_sum *sum, int top, struct arena *arena)
+static void print_kernels(FILE *out, const struct trace_sum *sum, int top)
 {
     static const int width = 80; /* of a name: C++ templates are longer than any line */
     struct table table = {0};
-    table_column(&table, "kernel", "", true);
-    table_column(&table, "class", "", true);
-    table_column(&table, "a step", "", false);
-    table_column(&table, "ms", "", false);
     for (int i = 0; i < sum->kernels.n && i < top; i++) {
         const struct trace_kernel *kernel = &sum->kernels.at[i];
-        table_cell(&table, arena_printf(arena, "%.*s", width, kernel->name));
-        table_cell(&table, trace_class_name(kernel->class));
-        table_cell(&table, arena_printf(arena, "%.5g", kernel->count));
-        table_cell(&table, time_ms(arena, kernel->time_s));
+        table_row(&table);
+        table_text(&table, "kernel", "", arena_printf(&table.numbers, "%.*s", width, kernel->name));
+        table_text(&table, "class", "", trace_class_name(kernel->class));
+        count(&table, "a step", "", kernel->count);
+        table_number(&table, "ms", "", 3, kernel->time_s * ms);
     }
     fputc('\n', out);
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }
 
 static void print_differences(FILE *out, const struct trace_check *check, int top, struct arena *arena)
@@ -289,10 +271,10 @@ static void print(FILE *out, const struct check_command *command, const struct t
 {
     struct arena arena = ARENA_INIT;
     print_head(out, command, check);
-    print_parts(out, check, &arena);
-    print_classes(out, check, &arena);
-    print_collectives(out, check, command->top, &arena);
-    print_kernels(out, &check->measured, command->top, &arena);
+    print_parts(out, check);
+    print_classes(out, check);
+    print_collectives(out, check, command->top);
+    print_kernels(out, &check->measured, command->top);
     if (check->compared)
         print_differences(out, check, command->top, &arena);
     arena_release(&arena);
@@ -327,14 +309,10 @@ static void collective_row(struct records *records, const struct trace_pair *pai
 static void print_records(FILE *out, const struct trace_check *check, enum records_format format)
 {
     const struct trace_sum *m = &check->measured, *s = &check->simulated;
-    const struct {
-        const char *name;
-        double measured_s, simulated_s;
-    } parts[] = {{"step", m->step_s, s->step_s}, {"compute", m->compute_s, s->compute_s},
-        {"exposed_comm", m->exposed_s, s->exposed_s}, {"host_copy", m->copies_s, s->copies_s},
-        {"idle", m->idle_s, s->idle_s}, {"hidden_comm", m->hidden_s, s->hidden_s}};
+    struct part parts[PARTS];
+    find_parts(parts, check);
     struct records records = records_begin(out, format);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+    for (size_t i = 0; i < PARTS; i++)
         part_row(&records, "step", parts[i].name, check, (const double[]){0, parts[i].measured_s},
             (const double[]){0, parts[i].simulated_s});
     for (int c = 0; c < TRACE_CLASS_COUNT; c++)

@@ -172,25 +172,18 @@ static const char *bound_words(const struct predicted *row, struct arena *arena)
 static void print_table(const struct predicted *rows, int n, struct arena *arena)
 {
     struct table table = {0};
-    table_column(&table, "bytes", "", false);
-    table_column(&table, "time", "us", false);
-    table_column(&table, "algbw", "GB/s", false);
-    table_column(&table, "busbw", "GB/s", false);
-    table_column(&table, "algorithm", "", true);
-    table_column(&table, "protocol", "", true);
-    table_column(&table, "bound by", "", true);
     for (int i = 0; i < n; i++) {
         double time_s = coll_isolated_s(rows[i].cost);
-        table_cell(&table, arena_printf(arena, "%.0f", rows[i].bytes));
-        table_cell(&table, arena_printf(arena, "%.1f", time_s * 1e6));
-        table_cell(&table, arena_printf(arena, "%.2f", rows[i].bytes / time_s * 1e-9));
-        table_cell(&table, arena_printf(arena, "%.2f", rows[i].cost.bus_bytes / time_s * 1e-9));
-        table_cell(&table, coll_algorithm_names[rows[i].cost.algorithm]);
-        table_cell(&table, coll_protocol_names[rows[i].cost.protocol]);
-        table_cell(&table, bound_words(&rows[i], arena));
+        table_row(&table);
+        table_number(&table, "bytes", "", 0, rows[i].bytes);
+        table_number(&table, "time", "us", 1, time_s * 1e6);
+        table_number(&table, "algbw", "GB/s", 2, rows[i].bytes / time_s * 1e-9);
+        table_number(&table, "busbw", "GB/s", 2, rows[i].cost.bus_bytes / time_s * 1e-9);
+        table_text(&table, "algorithm", "", coll_algorithm_names[rows[i].cost.algorithm]);
+        table_text(&table, "protocol", "", coll_protocol_names[rows[i].cost.protocol]);
+        table_text(&table, "bound by", "", bound_words(&rows[i], arena));
     }
-    table_print(stdout, &table);
-    table_free(&table);
+    table_finish(stdout, &table);
 }
 
 static void print_records(FILE *out, const struct predicted *rows, int n, enum records_format format)

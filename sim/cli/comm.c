@@ -2,6 +2,8 @@
 
 #include "cli/table.h"
 
+#include <math.h>
+
 static const double MS = 1e3, GB = 1e-9, PERCENT = 100;
 
 enum { TIMES = 1, SHARE, ALGORITHM }; /* left out where there is no room: the last first */
@@ -16,50 +18,34 @@ static const struct scenario_comm_item *same(const struct scenario_comm *comm, c
     return NULL;
 }
 
-static void head(struct table *table, const struct comm_side *sides, int n_sides, struct arena *arena)
-{
-    table_column(table, "collective", "", true);
-    for (int s = 0; s < n_sides; s++) {
-        const char *label = sides[s].label, *space = *label ? " " : "";
-        table_column(table, arena_printf(arena, "%s%stimes", label, space), "", false);
-        if (n_sides == 1)
-            table_spare(table, TIMES);
-        table_column(table, "each", "ms", false);
-        if (n_sides == 1) {
-            table_column(table, "of the step", "%", false);
-            table_spare(table, SHARE);
-            table_column(table, "exposed", "ms", false);
-            table_column(table, "busbw", "GB/s", false);
-            table_column(table, "algorithm", "", true);
-            table_spare(table, ALGORITHM);
-        }
-        table_column(table, "bound by", "", true);
-    }
-}
-
 static void row(struct table *table, const struct comm_side *sides, int n_sides, const struct scenario_comm_item *item,
     struct arena *arena)
 {
-    table_cell(table, scenario_comm_name(arena, item));
+    table_row(table);
+    table_text(table, "collective", "", scenario_comm_name(arena, item));
     for (int s = 0; s < n_sides; s++) {
         const struct scenario_comm_item *of = same(sides[s].comm, item);
-        table_cell(table, of ? arena_printf(arena, "%d", of->times) : "-");
-        table_cell(table, of ? arena_printf(arena, "%.3f", MS * of->moving_s / of->times) : "-");
+        const char *label = sides[s].label, *space = *label ? " " : "";
+        table_number(
+            table, arena_printf(arena, "%s%stimes", label, space), "", 0, of ? (double)of->times : TABLE_UNKNOWN);
+        table_spare(table, n_sides == 1 ? TIMES : 0);
+        table_number(table, "each", "ms", 3, of ? MS * of->moving_s / of->times : TABLE_UNKNOWN);
         if (n_sides == 1 && of) {
-            table_cell(table, arena_printf(arena, "%.1f", PERCENT * of->moving_s / sides[s].comm->step_s));
-            table_cell(table, arena_printf(arena, "%.1f", MS * of->exposed_s));
-            table_cell(table, arena_printf(arena, "%.1f", GB * of->bus_bytes / of->moving_s));
-            table_cell(table,
+            table_number(table, "of the step", "%", 1, PERCENT * of->moving_s / sides[s].comm->step_s);
+            table_spare(table, SHARE);
+            table_number(table, "exposed", "ms", 1, MS * of->exposed_s);
+            table_number(table, "busbw", "GB/s", 1, GB * of->bus_bytes / of->moving_s);
+            table_text(table, "algorithm", "",
                 arena_printf(arena, "%s %s", coll_algorithm_names[of->algorithm], coll_protocol_names[of->protocol]));
+            table_spare(table, ALGORITHM);
         }
-        table_cell(table, of ? coll_bound_names[scenario_comm_most(of->bound_s)] : "-");
+        table_text(table, "bound by", "", of ? coll_bound_names[scenario_comm_most(of->bound_s)] : "-");
     }
 }
 
 void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most, struct arena *arena)
 {
     struct table table = {0};
-    head(&table, sides, n_sides, arena);
     for (int s = 0; s < n_sides; s++)
         for (int i = 0; i < sides[s].comm->n_items && i < most; i++) {
             const struct scenario_comm_item *item = &sides[s].comm->items[i];
@@ -71,6 +57,5 @@ void comm_table(FILE *out, const struct comm_side *sides, int n_sides, int most,
             if (!had)
                 row(&table, sides, n_sides, item, arena);
         }
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }

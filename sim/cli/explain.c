@@ -52,55 +52,43 @@ static const char doc[] =
     "beside them), host (cost of issuing); the rest is what remains, above 0 if a larger cluster saves work. Each line "
     "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
 
-/* A change with a number of digits; what rounds to nothing has no sign. */
-static const char *change(double value, int digits, struct arena *arena)
+static void add_part(struct table *table, const char *cause, double change, double of_small, const char *away)
 {
-    double unit = pow(10, -digits);
-    return fabs(value) < unit / 2 ? arena_printf(arena, "%.*f", digits, 0.0)
-                                  : arena_printf(arena, "%+.*f", digits, value);
+    table_row(table);
+    table_text(table, "cause", "", cause);
+    table_number_as(table, "change", "TFLOPS/GPU", words_number(&table->numbers, change, 3, true));
+    table_number_as(table, "of the small", "%", words_number(&table->numbers, 100 * change / of_small, 2, true));
+    table_text(table, "taken away", "", away);
 }
 
-static void print_waterfall(FILE *out, const struct scenario_waterfall *w, struct arena *arena)
+static void print_waterfall(FILE *out, const struct scenario_waterfall *w)
 {
     struct table table = {0};
-    table_column(&table, "cause", "", true);
-    table_column(&table, "change", "TFLOPS/GPU", false);
-    table_column(&table, "of the small", "%", false);
-    table_column(&table, "taken away", "", true);
-    for (int i = 0; i <= CAUSE_COUNT; i++) {
-        double part = i == CAUSE_REST ? w->rest : w->part[i];
-        table_cell(&table, scenario_causes[i].name);
-        table_cell(&table, change(-part, 3, arena));
-        table_cell(&table, change(-100 * part / w->small[0], 2, arena));
-        table_cell(&table, scenario_causes[i].away);
-    }
-    double loss = w->small[0] - w->large[0];
-    table_cell(&table, "sum");
-    table_cell(&table, change(-loss, 3, arena));
-    table_cell(&table, change(-100 * loss / w->small[0], 2, arena));
-    table_cell(&table, "");
-    table_print(out, &table);
-    table_free(&table);
+    for (int i = 0; i <= CAUSE_COUNT; i++)
+        add_part(&table, scenario_causes[i].name, -(i == CAUSE_REST ? w->rest : w->part[i]), w->small[0],
+            scenario_causes[i].away);
+    add_part(&table, "sum", w->large[0] - w->small[0], w->small[0], "");
+    table_finish(out, &table);
+}
+
+static const char *item_name(const struct scenario_path_item *item, struct arena *arena)
+{
+    return item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name;
 }
 
 static void print_path(FILE *out, const struct scenario_path *path, int top, struct arena *arena)
 {
     struct table table = {0};
-    table_column(&table, "compute stream", "of rank 0", true);
-    table_column(&table, "times", "", false);
-    table_column(&table, "time", "ms", false);
-    table_column(&table, "of the step", "%", false);
-    table_column(&table, "by collectives", "ms", false);
     for (int i = 0; i < path->items.n && i < top; i++) {
         const struct scenario_path_item *item = &path->items.at[i];
-        table_cell(&table, item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name);
-        table_cell(&table, arena_printf(arena, "%d", item->times));
-        table_cell(&table, arena_printf(arena, "%.2f", 1e3 * item->seconds));
-        table_cell(&table, arena_printf(arena, "%.1f", 100 * item->seconds / path->step_s));
-        table_cell(&table, arena_printf(arena, "%.2f", 1e3 * item->beside_s));
+        table_row(&table);
+        table_text(&table, "compute stream", "of rank 0", item_name(item, arena));
+        table_number(&table, "times", "", 0, item->times);
+        table_number(&table, "time", "ms", 2, 1e3 * item->seconds);
+        table_number(&table, "of the step", "%", 1, 100 * item->seconds / path->step_s);
+        table_number(&table, "by collectives", "ms", 2, 1e3 * item->beside_s);
     }
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }
 
 /* Why the curve falls, where the time of its large end goes, and there op by op. */
@@ -111,7 +99,7 @@ static void print_curve(struct explain *explain, const struct scenario_point *sm
     int64_t gpus = large->options.cluster.gpus;
     printf("%s%s, %" PRId64 " -> %" PRId64 " GPUs: %.2f -> %.2f TFLOPS/GPU\n\n", explain->explained ? "\n" : "", label,
         small->options.cluster.gpus, gpus, waterfall->small[0], waterfall->large[0]);
-    print_waterfall(stdout, waterfall, &arena);
+    print_waterfall(stdout, waterfall);
     struct scenario_loss loss = scenario_waterfall_loss(waterfall, small, large);
     putchar('\n');
     words_paragraph(stdout, scenario_loss_sentence(&arena, &loss));
@@ -146,38 +134,47 @@ struct explained {
     int64_t small_gpus, large_gpus;
 };
 
-static void add_cause(struct explained *e, const char *cause, double change, double of_small)
+/* TABLE_UNKNOWN, NULL: not of this table. */
+struct explained_row {
+    const char *table, *item;
+    double change, change_of_small, times, time_s, of_step, by_collectives_s, exposed_s, busbw_Bps;
+    const char *bound_by;
+};
+
+static struct record_cell known(const char *name, double value)
+{
+    return cell_real(name, !isnan(value), value);
+}
+
+static void add_row(struct explained *e, const struct explained_row *row)
 {
     RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
-        cell_int("large_gpus", e->large_gpus), cell_text("table", "waterfall"), cell_text("item", cause),
-        cell_real("change_tflops_per_gpu", true, change), cell_real("change_of_small", true, of_small),
-        cell_text("times", NULL), cell_real("time_s", false, 0), cell_real("of_step", false, 0),
-        cell_real("by_collectives_s", false, 0), cell_real("exposed_s", false, 0), cell_real("busbw_Bps", false, 0),
-        cell_text("bound_by", NULL));
+        cell_int("large_gpus", e->large_gpus), cell_text("table", row->table), cell_text("item", row->item),
+        known("change_tflops_per_gpu", row->change), known("change_of_small", row->change_of_small),
+        known("times", row->times), known("time_s", row->time_s), known("of_step", row->of_step),
+        known("by_collectives_s", row->by_collectives_s), known("exposed_s", row->exposed_s),
+        known("busbw_Bps", row->busbw_Bps), cell_text("bound_by", row->bound_by));
+}
+
+static void add_cause(struct explained *e, const char *cause, double change, double of_small)
+{
+    add_row(e, &(struct explained_row){"waterfall", cause, change, of_small, TABLE_UNKNOWN, TABLE_UNKNOWN,
+                   TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN, NULL});
 }
 
 static void add_item(struct explained *e, const struct scenario_path_item *item, double step_s, struct arena *arena)
 {
-    RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
-        cell_int("large_gpus", e->large_gpus), cell_text("table", "compute_stream"),
-        cell_text("item", item->waiting ? arena_printf(arena, "waits for %s", item->name) : item->name),
-        cell_real("change_tflops_per_gpu", false, 0), cell_real("change_of_small", false, 0),
-        cell_int("times", item->times), cell_real("time_s", true, item->seconds),
-        cell_real("of_step", true, item->seconds / step_s), cell_real("by_collectives_s", true, item->beside_s),
-        cell_real("exposed_s", false, 0), cell_real("busbw_Bps", false, 0), cell_text("bound_by", NULL));
+    add_row(
+        e, &(struct explained_row){"compute_stream", item_name(item, arena), TABLE_UNKNOWN, TABLE_UNKNOWN, item->times,
+               item->seconds, item->seconds / step_s, item->beside_s, TABLE_UNKNOWN, TABLE_UNKNOWN, NULL});
 }
 
 static void add_collective(
     struct explained *e, const struct scenario_comm_item *item, double step_s, struct arena *arena)
 {
-    RECORDS_ROW(e->records, cell_text("curve", e->label), cell_int("small_gpus", e->small_gpus),
-        cell_int("large_gpus", e->large_gpus), cell_text("table", "collectives"),
-        cell_text("item", scenario_comm_name(arena, item)), cell_real("change_tflops_per_gpu", false, 0),
-        cell_real("change_of_small", false, 0), cell_int("times", item->times),
-        cell_real("time_s", true, item->moving_s), cell_real("of_step", true, item->moving_s / step_s),
-        cell_real("by_collectives_s", false, 0), cell_real("exposed_s", true, item->exposed_s),
-        cell_real("busbw_Bps", true, item->bus_bytes / item->moving_s),
-        cell_text("bound_by", coll_bound_names[scenario_comm_most(item->bound_s)]));
+    add_row(e, &(struct explained_row){"collectives", scenario_comm_name(arena, item), TABLE_UNKNOWN, TABLE_UNKNOWN,
+                   item->times, item->moving_s, item->moving_s / step_s, TABLE_UNKNOWN, item->exposed_s,
+                   item->bus_bytes / item->moving_s, coll_bound_names[scenario_comm_most(item->bound_s)]});
 }
 
 static void add_records(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,

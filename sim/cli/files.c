@@ -41,9 +41,10 @@ static void print_group(const char *root, const struct files_group *group, struc
         for (size_t i = 0; i < found.gl_pathc; i++) {
             const char *name = strrchr(found.gl_pathv[i], '/') + 1;
             name = arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(ending)), name);
-            table_cell(table, arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
-            table_cell(table, files_aliases(arena, group, name));
-            table_cell(table, first_sentence(found.gl_pathv[i], arena));
+            table_row(table);
+            table_text(table, "file", "", arena_strdup(arena, found.gl_pathv[i] + strlen(root) + 1));
+            table_text(table, "also", "", files_aliases(arena, group, name));
+            table_text(table, "what it is", "", first_sentence(found.gl_pathv[i], arena));
         }
     globfree(&found);
 }
@@ -96,9 +97,6 @@ int cmd_files(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     const char *root = files_folder(&arena);
     struct table table = {0};
-    table_column(&table, "file", "", true);
-    table_column(&table, "also", "", true);
-    table_column(&table, "what it is", "", true);
     for (int i = 0; i < FILES_GROUPS; i++)
         if (command.group == i || command.group == FILES_GROUPS)
             print_group(root, &files_groups[i], &table, &arena);

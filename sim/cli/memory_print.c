@@ -69,10 +69,9 @@ static void add_gpu_rows(
                 : "without what needs a model file, CUDA context, NCCL and fragmentation");
 }
 
-static void cell_bytes(struct table *table, double bytes, struct arena *arena)
+static void cell_gb(struct table *table, const char *name, double bytes)
 {
-    table_cell(
-        table, isnan(bytes) ? "-" : arena_printf(arena, bytes < 1e6 && bytes > 0 ? "%.6f" : "%.3f", bytes * 1e-9));
+    table_number(table, name, "", bytes < 1e6 && bytes > 0 ? 6 : 3, bytes * 1e-9);
 }
 
 /* What CUDA and NCCL leave to tensors. */
@@ -118,69 +117,44 @@ static void print_fit(
     fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
 }
 
-static void print_fits(FILE *out, const struct memory_request *request, double total, struct arena *arena)
+static void print_fits(FILE *out, const struct memory_request *request, double total)
 {
     struct table table = {0};
-    table_column(&table, "known GPUs", "", true);
-    table_column(&table, "HBM, GB", "", false);
-    table_column(&table, "", "", true);
     for (int i = 0; i < request->n_gpus; i++) {
         const struct hw_gpu *gpu = &request->gpus[i].gpu;
         double room = room_of(request, &request->gpus[i]) - total;
         bool can = memory_supported(&request->job, gpu); /* with --gpu it would be an error */
-        table_cell(&table, gpu->name);
-        table_cell(&table, arena_printf(arena, "%.1f", gpu->hbm_capacity.value * 1e-9));
-        table_cell(
-            &table, !can ? arena_printf(arena, "no matrix products in %s", dtype_names[memory_math(&request->job)])
-                         : arena_printf(arena, "%s by %.1f GB", room >= 0 ? "fits" : "too small", fabs(room) * 1e-9));
+        table_row(&table);
+        table_text(&table, "known GPUs", "", gpu->name);
+        table_number(&table, "HBM, GB", "", 1, gpu->hbm_capacity.value * 1e-9);
+        table_text(&table, "", "",
+            !can ? arena_printf(&table.numbers, "no matrix products in %s", dtype_names[memory_math(&request->job)])
+                 : arena_printf(&table.numbers, "%s by %.1f GB", room >= 0 ? "fits" : "too small", fabs(room) * 1e-9));
     }
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }
 
-static void print_gpu_rows(
-    FILE *out, const struct memory_request *request, const struct memory_rows *rows, struct arena *arena)
+static void print_rows(FILE *out, const struct memory_request *request, const struct memory_rows *rows, bool rules)
 {
     struct table table = {0};
-    table_column(&table, "on each GPU", "", true);
-    table_column(&table, "GB", "", false);
-    table_column(&table, "GiB", "", false);
-    table_column(&table, "B/parameter", "", false);
-    table_column(&table, "own peak, GB", "", false);
-    table_column(&table, "", "", true);
     for (int i = 0; i < rows->list.n; i++) {
         const struct memory_row *row = &rows->list.at[i];
-        if (*row->section == 'r')
+        if ((*row->section == 'r') != rules)
             continue;
-        table_cell(&table, row->name);
-        cell_bytes(&table, row->modelled, arena);
-        cell_bytes(&table, row->modelled * 1e9 / 0x1p30, arena);
-        cell_bytes(&table, row->modelled / (double)request->job.params * 1e9, arena);
-        cell_bytes(&table, row->largest, arena);
-        table_cell(&table, row->note);
+        table_row(&table);
+        table_text(&table, rules ? "rules of thumb" : "on each GPU", "", row->name);
+        if (rules) {
+            cell_gb(&table, "rule, GB", row->rule);
+            cell_gb(&table, "modelled, GB", row->modelled);
+        } else {
+            cell_gb(&table, "GB", row->modelled);
+            cell_gb(&table, "GiB", row->modelled * 1e9 / 0x1p30);
+            cell_gb(&table, "B/parameter", row->modelled / (double)request->job.params * 1e9);
+            cell_gb(&table, "own peak, GB", row->largest);
+        }
+        table_text(&table, "", "", row->note);
     }
-    table_print(out, &table);
-    table_free(&table);
-}
-
-static void print_rules(FILE *out, const struct memory_rows *rows, struct arena *arena)
-{
-    struct table table = {0};
-    table_column(&table, "rules of thumb", "", true);
-    table_column(&table, "rule, GB", "", false);
-    table_column(&table, "modelled, GB", "", false);
-    table_column(&table, "", "", true);
-    for (int i = 0; i < rows->list.n; i++) {
-        const struct memory_row *row = &rows->list.at[i];
-        if (*row->section != 'r')
-            continue;
-        table_cell(&table, row->name);
-        cell_bytes(&table, row->rule, arena);
-        cell_bytes(&table, row->modelled, arena);
-        table_cell(&table, row->note);
-    }
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }
 
 static void print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
@@ -198,16 +172,16 @@ static void print_table(FILE *out, const struct memory_request *request, const s
     if (train->lora_rank > 0)
         fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", train->lora_rank, memory_base_names[job->base]);
     fputs("\n\n", out);
-    print_gpu_rows(out, request, rows, arena);
+    print_rows(out, request, rows, false);
     fputc('\n', out);
     if (request->gpu_path)
         print_fit(out, request, need, arena);
     else
-        print_fits(out, request, need->tensors, arena);
+        print_fits(out, request, need->tensors);
     if (!request->teach)
         return;
     fputc('\n', out);
-    print_rules(out, rows, arena);
+    print_rows(out, request, rows, true);
 }
 
 static void print_records(FILE *out, const struct memory_rows *rows, enum records_format format)

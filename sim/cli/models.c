@@ -7,7 +7,7 @@
 #include "model/model.h"
 
 #include <glob.h>
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /* "7.0B", "124M": as models are called by their size. */
@@ -31,33 +31,25 @@ static void add_model(struct table *table, const char *path, struct arena *arena
         return;
     model_build(&model, &shape, arena);
     const char *name = strrchr(path, '/') + 1;
-    table_cell(table, arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(".yaml")), name));
-    table_cell(table, model_family_names[shape.family]);
-    table_cell(table, size_text(arena, model.params));
-    table_cell(table, arena_printf(arena, "%" PRId64, model.params));
-    table_cell(table, arena_printf(arena, "%" PRId64, shape.n_layers + shape.n_decoder_layers));
-    table_cell(table, shape.d_model > 0 ? arena_printf(arena, "%" PRId64, shape.d_model) : "-");
-    table_cell(table, shape.max_positions > 0 ? arena_printf(arena, "%" PRId64, shape.max_positions) : "-");
+    table_row(table);
+    table_text(table, "model", "", arena_printf(arena, "%.*s", (int)(strlen(name) - strlen(".yaml")), name));
+    table_text(table, "family", "", model_family_names[shape.family]);
+    table_number_as(table, "size", "", size_text(arena, model.params));
+    table_number(table, "parameters", "", 0, (double)model.params);
+    table_number(table, "blocks", "", 0, (double)(shape.n_layers + shape.n_decoder_layers));
+    table_number(table, "width", "", 0, shape.d_model > 0 ? (double)shape.d_model : TABLE_UNKNOWN);
+    table_number(table, "positions", "", 0, shape.max_positions > 0 ? (double)shape.max_positions : TABLE_UNKNOWN);
 }
 
 static void print_models(struct arena *arena, struct diag *diag)
 {
     struct table table = {0};
     glob_t found = {0};
-    table_column(&table, "model", "", true);
-    table_column(&table, "family", "", true);
-    table_column(&table, "size", "", false);
-    table_column(&table, "parameters", "", false);
-    table_column(&table, "blocks", "", false);
-    table_column(&table, "width", "", false);
-    table_column(&table, "positions", "", false);
     if (glob(files_own(arena, "scenarios/models/*.yaml"), 0, NULL, &found) == 0)
         for (size_t i = 0; i < found.gl_pathc; i++)
             add_model(&table, found.gl_pathv[i], arena, diag);
     globfree(&found);
-    if (table.cells.n > 0)
-        table_print(stdout, &table);
-    table_free(&table);
+    table_finish(stdout, &table);
 }
 
 int models_help(void)

@@ -61,125 +61,101 @@ enum {
     SPARE_NUMBERS
 };
 
-static void spare_column(struct table *table, const char *name, const char *unit, int rank)
-{
-    table_column(table, name, unit, false);
-    table_spare(table, rank);
-}
-
-static void head_memory(const struct view *view, struct table *table)
-{
-    table_column(table, "HBM peak", "GiB", false);
-    spare_column(table, "reserved", "GiB", SPARE_RESERVED);
-    if (view->retries) {
-        spare_column(table, "retries", "/step", SPARE_RETRIES);
-        spare_column(table, "alloc stall", "s/step", SPARE_RETRIES);
-    }
-    if (view->published_allocated) {
-        spare_column(table, "published", "peak GiB", SPARE_ALLOCATED);
-        spare_column(table, "deviation", "% of peak", SPARE_ALLOCATED_DEVIATION);
-    }
-    if (view->published_reserved) {
-        spare_column(table, "published", "reserved GiB", SPARE_RESERVED);
-        spare_column(table, "deviation", "% of reserved", SPARE_RESERVED_DEVIATION);
-    }
-}
-
-static void head(const struct view *view, struct table *table)
-{
-    table_column(table, "model", "", true);
-    table_spare(table, view->one_model ? SPARE_MODEL : 0);
-    table_column(table, "strategy", "", true);
-    table_spare(table, view->one_strategy ? SPARE_STRATEGY : 0);
-    for (int i = 0; i < view->vary.options.n; i++)
-        table_column(table, view->vary.options.at[i].path, "", true);
-    spare_column(table, "batch", "/GPU", view->one_batch ? SPARE_BATCH : 0);
-    table_column(table, "GPUs", "", false);
-    table_column(table, "TFLOPS", "/GPU", false);
-    if (view->sampled) {
-        table_column(table, "median", "TFLOPS/GPU", false);
-        spare_column(table, "90 % by numbers", "TFLOPS/GPU", SPARE_NUMBERS);
-        table_column(table, "90 % in all", "TFLOPS/GPU", false);
-    }
-    if (view->published) {
-        table_column(table, "published", "TFLOPS/GPU", false);
-        table_column(table, "deviation", "%", false);
-    }
-    spare_column(table, "step", "s", SPARE_STEP);
-    spare_column(table, arena_printf(view->arena, "%s/s", words_counted_all(view->set)), "/GPU", SPARE_TOKENS);
-    spare_column(table, "MFU", "%", SPARE_MFU);
-    spare_column(table, "exposed comm", "% of step", SPARE_EXPOSED);
-    head_memory(view, table);
-}
-
 /* The number, or a dash where there is none. */
-static void number(struct view *view, struct table *table, bool known, int digits, double value)
+static void number(
+    struct table *table, const char *name, const char *unit, int spare, bool known, int digits, double value)
 {
-    table_cell(table, known ? arena_printf(view->arena, "%.*f", digits, value) : "-");
+    table_number(table, name, unit, digits, known ? value : TABLE_UNKNOWN);
+    table_spare(table, spare);
 }
 
-static void range(struct view *view, struct table *table, struct scenario_band band)
+static void range(struct table *table, const char *name, int spare, struct scenario_band band)
 {
-    table_cell(table, band.n > 0 ? arena_printf(view->arena, "%.2f .. %.2f", band.low, band.high) : "-");
+    table_number_as(table, name, "TFLOPS/GPU",
+        band.n > 0 ? arena_printf(&table->numbers, "%.2f .. %.2f", band.low, band.high) : "-");
+    table_spare(table, spare);
 }
 
-static void deviation(struct view *view, struct table *table, bool known, double simulated, double published)
+static void deviation(struct table *table, const char *unit, int spare, bool known, double simulated, double published)
 {
     double off = known ? simulated / published - 1 : 0;
-    table_cell(table, known ? words_number(view->arena, 100 * off, 1, true) : "-");
+    table_number_as(table, "deviation", unit, known ? words_number(&table->numbers, 100 * off, 1, true) : "-");
+    table_spare(table, spare);
     if (fabs(off) > TABLE_FAR_OFF)
         table_mark(table, TABLE_DOUBTFUL);
 }
 
-/* A published number of bytes, and how far the simulated one is from it. */
-static void compared(struct view *view, struct table *table, bool ok, double simulated, double published)
+/* The point's settings. */
+static void name_point(struct view *view, struct table *table, const struct scenario_point *point)
 {
-    number(view, table, published > 0, 1, published / GiB);
-    deviation(view, table, ok && published > 0, simulated, published);
+    table_text(table, "model", "", point->model.shape.name);
+    table_spare(table, view->one_model ? SPARE_MODEL : 0);
+    table_text(table, "strategy", "", strategy_label(&point->options.strategy));
+    table_spare(table, view->one_strategy ? SPARE_STRATEGY : 0);
+    for (int v = 0; v < view->vary.options.n; v++) {
+        const struct vary_option *option = &view->vary.options.at[v];
+        table_text(table, option->path, "", vary_short(option, &point->options, view->arena));
+    }
+    table_number(table, "batch", "/GPU", 0, (double)point->options.strategy.train.micro_batch);
+    table_spare(table, view->one_batch ? SPARE_BATCH : 0);
+    table_number(table, "GPUs", "", 0, (double)point->options.cluster.gpus);
 }
 
-static void row(struct view *view, struct table *table, int i)
+static void add_memory(
+    struct view *view, struct table *table, const struct scenario_point *point, const struct exec_result *exec)
+{
+    bool ok = exec->status == EXEC_OK;
+    const struct exec_memory *memory = &exec->memory;
+    double allocated = point->published.peak_allocated_bytes, reserved = point->published.peak_reserved_bytes;
+    number(table, "HBM peak", "GiB", 0, ok, 1, memory->peak_allocated_bytes / GiB);
+    number(table, "reserved", "GiB", SPARE_RESERVED, ok, 1, memory->peak_reserved_bytes / GiB);
+    if (view->retries) {
+        number(table, "retries", "/step", SPARE_RETRIES, ok, 1, memory->alloc_retries_a_step);
+        number(table, "alloc stall", "s/step", SPARE_RETRIES, ok, 2, memory->alloc_stall_s);
+    }
+    if (view->published_allocated) {
+        number(table, "published", "peak GiB", SPARE_ALLOCATED, allocated > 0, 1, allocated / GiB);
+        deviation(table, "% of peak", SPARE_ALLOCATED_DEVIATION, ok && allocated > 0, memory->peak_allocated_bytes,
+            allocated);
+    }
+    if (view->published_reserved) {
+        number(table, "published", "reserved GiB", SPARE_RESERVED, reserved > 0, 1, reserved / GiB);
+        deviation(table, "% of reserved", SPARE_RESERVED_DEVIATION, ok && reserved > 0, memory->peak_reserved_bytes,
+            reserved);
+    }
+}
+
+static void add_point(struct view *view, struct table *table, int i)
 {
     const struct scenario_point *point = &view->set->points[i];
     const struct scenario_result *result = &view->results[i];
     const struct scenario_published *published = &point->published;
     bool ok = result->exec.status == EXEC_OK, known = published->found && published->tflops_per_gpu > 0;
-    table_cell(table, point->model.shape.name);
-    table_cell(table, strategy_label(&point->options.strategy));
-    for (int v = 0; v < view->vary.options.n; v++)
-        table_cell(table, vary_short(&view->vary.options.at[v], &point->options, view->arena));
-    table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.strategy.train.micro_batch));
-    table_cell(table, arena_printf(view->arena, "%" PRId64, point->options.cluster.gpus));
-    table_cell(table, ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
-    if (!ok)
-        table_mark(table, TABLE_BAD);
+    table_row(table);
+    name_point(view, table, point);
+    table_number_as(table, "TFLOPS", "/GPU", ok ? arena_printf(view->arena, "%.2f", result->tflops_per_gpu) : "OOM");
+    table_mark(table, ok ? TABLE_PLAIN : TABLE_BAD);
     if (view->sampled) {
         struct scenario_band band = scenario_band(result, SAMPLED_TFLOPS);
-        number(view, table, band.n > 0, 2, band.median);
-        range(view, table, band);
-        range(view, table, scenario_widen(band, result->discrepancy));
+        number(table, "median", "TFLOPS/GPU", 0, band.n > 0, 2, band.median);
+        range(table, "90 % by numbers", SPARE_NUMBERS, band);
+        range(table, "90 % in all", 0, scenario_widen(band, result->discrepancy));
     }
     if (view->published) {
-        table_cell(table, published->found && published->oom ? "OOM"
-                          : known ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
-                                  : "-");
-        deviation(view, table, ok && known, result->tflops_per_gpu, published->tflops_per_gpu);
+        table_number_as(table, "published", "TFLOPS/GPU",
+            published->found && published->oom ? "OOM"
+            : known                            ? arena_printf(view->arena, "%.2f", published->tflops_per_gpu)
+                                               : "-");
+        deviation(table, "%", 0, ok && known, result->tflops_per_gpu, published->tflops_per_gpu);
     }
     const struct exec_result *exec = &result->exec;
-    number(view, table, ok, 4, exec->step_time_s);
-    number(view, table, ok, 0, result->tokens_per_s_per_gpu);
-    number(view, table, ok, 1, 100 * result->mfu);
-    number(view, table, ok, 1, 100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
-    number(view, table, ok, 1, exec->memory.peak_allocated_bytes / GiB);
-    number(view, table, ok, 1, exec->memory.peak_reserved_bytes / GiB);
-    if (view->retries) {
-        number(view, table, ok, 1, exec->memory.alloc_retries_a_step);
-        number(view, table, ok, 2, exec->memory.alloc_stall_s);
-    }
-    if (view->published_allocated)
-        compared(view, table, ok, exec->memory.peak_allocated_bytes, published->peak_allocated_bytes);
-    if (view->published_reserved)
-        compared(view, table, ok, exec->memory.peak_reserved_bytes, published->peak_reserved_bytes);
+    const char *speed = arena_printf(view->arena, "%s/s", words_counted_all(view->set));
+    number(table, "step", "s", SPARE_STEP, ok, 4, exec->step_time_s);
+    number(table, speed, "/GPU", SPARE_TOKENS, ok, 0, result->tokens_per_s_per_gpu);
+    number(table, "MFU", "%", SPARE_MFU, ok, 1, 100 * result->mfu);
+    number(table, "exposed comm", "% of step", SPARE_EXPOSED, ok, 1,
+        100 * exec->breakdown.exposed_comm_s / exec->step_time_s);
+    add_memory(view, table, point, exec);
 }
 
 /* Why a point is out of memory, behind its name and a line end; NULL: it is not. Free it. */
@@ -411,31 +387,25 @@ static void print_assumptions(FILE *out, const char *lines)
 static void print_programs(FILE *out, const struct view *view)
 {
     struct table table = {0};
-    table_column(&table, "point", "", true);
-    table_column(&table, "program", "", false);
-    static const struct table_column columns[] = {{"compute", "s", false}, {"exposed comm", "s", false},
-        {"host bound", "s", false}, {"other idle", "s", false}, {"HBM peak", "GiB", false}, {"reserved", "GiB", false}};
-    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
-    int rows = 0;
     for (int i = 0; i < view->set->n_points; i++) {
         const struct exec_result *exec = &view->results[i].exec;
-        for (int p = 0; p < exec->n_programs && exec->n_programs > 1; p++, rows++) {
+        for (int p = 0; p < exec->n_programs && exec->n_programs > 1; p++) {
             const struct exec_breakdown *part = &exec->programs[p].breakdown;
             const struct exec_memory *memory = &exec->programs[p].memory;
-            const double numbers[] = {part->compute_s, part->exposed_comm_s, part->host_bound_s, part->other_idle_s,
-                memory->peak_allocated_bytes / GiB, memory->peak_reserved_bytes / GiB};
-            table_cell(
-                &table, arena_printf(view->arena, "%" PRId64 " GPUs", view->set->points[i].options.cluster.gpus));
-            table_cell(&table, arena_printf(view->arena, "%d%s", p, p == exec->fullest ? " (fullest)" : ""));
-            for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++)
-                table_cell(&table, arena_printf(view->arena, n < 4 ? "%.4f" : "%.1f", numbers[n]));
+            table_row(&table);
+            table_text(&table, "point", "", arena_printf(view->arena, "%.0f GPUs", gpus_of(view, i)));
+            table_number_as(
+                &table, "program", "", arena_printf(view->arena, "%d%s", p, p == exec->fullest ? " (fullest)" : ""));
+            table_number(&table, "compute", "s", 4, part->compute_s);
+            table_number(&table, "exposed comm", "s", 4, part->exposed_comm_s);
+            table_number(&table, "host bound", "s", 4, part->host_bound_s);
+            table_number(&table, "other idle", "s", 4, part->other_idle_s);
+            table_number(&table, "HBM peak", "GiB", 1, memory->peak_allocated_bytes / GiB);
+            table_number(&table, "reserved", "GiB", 1, memory->peak_reserved_bytes / GiB);
         }
     }
-    if (rows > 0) {
-        fputs("\nby program:\n", out);
-        table_print(out, &table);
-    }
-    table_free(&table);
+    fputs(table.rows > 0 ? "\nby program:\n" : "", out);
+    table_finish(out, &table);
 }
 
 void output_table(FILE *out, const struct scenario_set *set, const struct scenario_result *results)
@@ -450,11 +420,9 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
         same = same && strcmp(set->points[i].hw.cluster.name, set->points[0].hw.cluster.name) == 0;
     fprintf(out, "%s\n\n", same ? set->points[0].hw.cluster.name : "several clusters");
     struct table table = {0};
-    head(&view, &table);
     for (int i = 0; i < set->n_points; i++)
-        row(&view, &table, i);
-    table_print(out, &table);
-    table_free(&table);
+        add_point(&view, &table, i);
+    table_finish(out, &table);
     if (view.published_allocated || view.published_reserved)
         fputs(
             "\npublished peaks of memory: the peak beside HBM peak (allocated by tensors), reserved beside reserved\n",

@@ -3,6 +3,7 @@
 #include "base/status.h"
 #include "cli/screen.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Texts are not cut below SHORTEST. */
@@ -26,7 +27,9 @@ void table_column(struct table *table, const char *name, const char *unit, bool 
 
 void table_spare(struct table *table, int rank)
 {
-    table->spare.at[table->spare.n - 1] = (char)rank;
+    int column = table->rows > 0 ? table->cells.n - 1 : table->spare.n - 1;
+    if (column < table->spare.n)
+        table->spare.at[column] = (char)rank;
 }
 
 void table_columns(struct table *table, const struct table_column *columns, const int *ranks, int n)
@@ -40,6 +43,34 @@ void table_columns(struct table *table, const struct table_column *columns, cons
 void table_cell(struct table *table, const char *text)
 {
     vec_push(&table->cells, text);
+}
+
+/* The first row brings the columns. */
+static void put(struct table *table, struct table_column column, const char *text)
+{
+    if (table->rows == 1)
+        table_column(table, column.name, column.unit, column.is_text);
+    table_cell(table, text);
+}
+
+void table_row(struct table *table)
+{
+    table->rows++;
+}
+
+void table_text(struct table *table, const char *name, const char *unit, const char *text)
+{
+    put(table, (struct table_column){name, unit, true}, text);
+}
+
+void table_number_as(struct table *table, const char *name, const char *unit, const char *text)
+{
+    put(table, (struct table_column){name, unit, false}, text);
+}
+
+void table_number(struct table *table, const char *name, const char *unit, int digits, double value)
+{
+    table_number_as(table, name, unit, isnan(value) ? "-" : arena_printf(&table->numbers, "%.*f", digits, value));
 }
 
 void table_mark(struct table *table, enum table_mark mark)
@@ -316,4 +347,12 @@ void table_free(struct table *table)
     vec_free(&table->spare);
     vec_free(&table->cells);
     vec_free(&table->marks);
+    arena_release(&table->numbers);
+}
+
+void table_finish(FILE *out, struct table *table)
+{
+    if (table->columns.n > 0)
+        table_print(out, table);
+    table_free(table);
 }

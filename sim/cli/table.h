@@ -6,8 +6,10 @@
 #ifndef FLOPCAST_CLI_TABLE_H
 #define FLOPCAST_CLI_TABLE_H
 
+#include "base/arena.h"
 #include "base/vec.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -19,26 +21,37 @@ struct table_column {
 /* Colour of a cell, where the terminal has it. doubtful: a prediction that is far off; bad: out of memory. */
 enum table_mark { TABLE_PLAIN, TABLE_DOUBTFUL, TABLE_BAD };
 
-/* All texts are borrowed. */
+/* Texts are borrowed, but for those of numbers. */
 struct table {
     VEC(struct table_column) columns;
     VEC(char) spare;         /* of each column, by table_spare() */
     VEC(const char *) cells; /* row by row */
     VEC(char) marks;         /* of the first cells; others are plain */
+    int rows;                /* begun by table_row() */
+    struct arena numbers;
 };
 
-void table_column(
-    struct table *table, const char *name, const char *unit, bool is_text); /* all before the first cell */
+#define TABLE_UNKNOWN ((double)NAN) /* a number that is printed as "-" */
+
+/* Row by row: cells that name their columns, in each row the same ones. */
+void table_row(struct table *table); /* the cells that follow are of a new one */
+void table_text(struct table *table, const char *name, const char *unit, const char *text);
+void table_number(struct table *table, const char *name, const char *unit, int digits, double value);
+void table_number_as(struct table *table, const char *name, const char *unit, const char *text); /* made elsewhere */
 /* The last column may be left out where there is no room; the highest rank goes first. 0: it stays. */
 void table_spare(struct table *table, int rank);
-/* Several columns with their ranks, which may be NULL. */
+void table_mark(struct table *table, enum table_mark mark); /* the last cell */
+
+/* Or first all columns, with their ranks, which may be NULL, then all cells. */
+void table_column(struct table *table, const char *name, const char *unit, bool is_text);
 void table_columns(struct table *table, const struct table_column *columns, const int *ranks, int n);
 void table_cell(struct table *table, const char *text);
-void table_mark(struct table *table, enum table_mark mark); /* the last cell */
+
 void table_print(FILE *out, const struct table *table);
 /* The same for a screen of that width (0: no limit), in colour or not. */
 void table_print_on(FILE *out, const struct table *table, int width, bool colour);
 void table_free(struct table *table);
+void table_finish(FILE *out, struct table *table); /* print and free; nothing where there is no column */
 
 /* A prediction is doubtful from here on: |predicted / measured - 1|. Tables of results/measured count as missed from
  * there, too. */

@@ -4,7 +4,7 @@
 #include "cli/vary.h"
 #include "cli/words.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 static const char *prefetch(const struct scenario_point *point)
@@ -65,11 +65,6 @@ static const char *prefetches(const struct print *print, int index)
     return text;
 }
 
-static void number(const struct print *print, struct table *table, int digits, double value)
-{
-    table_cell(table, arena_printf(print->arena, "%.*f", digits, value));
-}
-
 /* What a terminal without room leaves out last, first: how a column is ranked for table_spare(). */
 enum {
     SPARE_GPU = 1,
@@ -91,76 +86,61 @@ static bool one_gpu(const struct tune *tune)
     return true;
 }
 
-static void spare_column(struct table *table, const char *name, const char *unit, int rank)
+static void number(struct table *table, const char *name, const char *unit, int spare, int digits, double value)
 {
-    table_column(table, name, unit, false);
-    table_spare(table, rank);
+    table_number(table, name, unit, digits, value);
+    table_spare(table, spare);
 }
 
-static void columns(const struct print *print, struct table *table)
+/* What the candidate is. */
+static void name_candidate(const struct print *print, struct table *table, int index)
 {
-    const char *counted = words_counted_all(print->set);
-    table_column(table, "GPU", "", true);
+    const struct scenario_point *point = &print->tune->candidates.at[index].point;
+    const struct strategy_options *strategy = &point->options.strategy;
+    bool grouped = strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_group_size > 0;
+    table_text(table, "GPU", "", point->hw.gpu.name);
     table_spare(table, one_gpu(print->tune) ? SPARE_GPU : 0);
-    table_column(table, "GPUs", "", false);
-    table_column(table, "strategy", "", true);
-    for (int i = 0; i < print->swept.options.n; i++)
-        table_column(table, print->swept.options.at[i].path, "", true);
-    spare_column(table, "group", "GPUs", SPARE_GROUP);
-    table_column(table, "prefetch", "", true);
-    table_spare(table, SPARE_PREFETCH);
-    table_column(table, "checkpoint", "", true);
-    table_column(table, "batch", "/GPU", false);
-    spare_column(table, "accum", "", SPARE_ACCUM);
-    table_column(table, arena_printf(print->arena, "%s/s", counted), "of the job", false);
-    table_column(table, "TFLOPS", "/GPU", false);
-    if (print->noise)
-        spare_column(table, "no noise", "TFLOPS", SPARE_QUIET);
-    if (print->retries)
-        spare_column(table, "retries", "/step", SPARE_RETRIES);
-    table_column(table, "HBM peak", "GiB", false);
-    if (print->tokens) {
-        table_column(table, "time", "days", false);
-        spare_column(table, "GPU-h", "", SPARE_GPU_HOURS);
-        table_column(table, "cost", "$", false);
-        spare_column(table, "energy", "MWh", SPARE_ENERGY);
-    } else {
-        spare_column(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), SPARE_GPU_HOURS);
-        table_column(table, "cost", "$/10^9", false);
-        spare_column(table, "energy", "kWh/10^9", SPARE_ENERGY);
+    table_number(table, "GPUs", "", 0, (double)point->options.cluster.gpus);
+    table_text(table, "strategy", "", strategy_label(strategy));
+    for (int i = 0; i < print->swept.options.n; i++) {
+        const struct vary_option *option = &print->swept.options.at[i];
+        table_text(table, option->path, "", vary_short(option, &point->options, print->arena));
     }
+    number(
+        table, "group", "GPUs", SPARE_GROUP, 0, grouped ? (double)strategy->fsdp.sharding_group_size : TABLE_UNKNOWN);
+    table_text(table, "prefetch", "", prefetches(print, index));
+    table_spare(table, SPARE_PREFETCH);
+    table_text(table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
+    table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
+    number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
 }
 
-static void row(const struct print *print, struct table *table, int index)
+static void add_row(const struct print *print, struct table *table, int index)
 {
     const struct tune_candidate *candidate = &print->tune->candidates.at[index];
-    const struct scenario_point *point = &candidate->point;
-    const struct strategy_options *strategy = &point->options.strategy;
     const struct tune_rates *rates = &candidate->noisy;
-    bool grouped = strategy->kind == STRATEGY_FSDP && strategy->fsdp.sharding_group_size > 0;
-    double all = print->tokens ? print->command->tokens / GTOKENS : 1, usd = rates->usd_per_gtokens * all;
-    table_cell(table, point->hw.gpu.name);
-    number(print, table, 0, (double)point->options.cluster.gpus);
-    table_cell(table, strategy_label(strategy));
-    for (int i = 0; i < print->swept.options.n; i++)
-        table_cell(table, vary_short(&print->swept.options.at[i], &point->options, print->arena));
-    table_cell(table, grouped ? arena_printf(print->arena, "%" PRId64, strategy->fsdp.sharding_group_size) : "-");
-    table_cell(table, prefetches(print, index));
-    table_cell(table, checkpointing_names[strategy->train.activation_checkpointing]);
-    number(print, table, 0, (double)strategy->train.micro_batch);
-    number(print, table, 0, (double)strategy_batch(&strategy->train).micro_batches);
-    number(print, table, 0, rates->tokens_per_s);
-    number(print, table, 1, rates->tflops_per_gpu);
+    const char *counted = words_counted_all(print->set);
+    double usd = rates->usd_per_gtokens > 0 ? rates->usd_per_gtokens : TABLE_UNKNOWN;
+    table_row(table);
+    name_candidate(print, table, index);
+    table_number(table, arena_printf(print->arena, "%s/s", counted), "of the job", 0, rates->tokens_per_s);
+    table_number(table, "TFLOPS", "/GPU", 1, rates->tflops_per_gpu);
     if (print->noise)
-        number(print, table, 1, candidate->quiet.tflops_per_gpu);
+        number(table, "no noise", "TFLOPS", SPARE_QUIET, 1, candidate->quiet.tflops_per_gpu);
     if (print->retries)
-        number(print, table, 1, rates->retries);
-    number(print, table, 1, rates->peak_bytes / 0x1p30);
-    if (print->tokens)
-        number(print, table, 1, days(print, rates));
-    number(print, table, print->tokens ? 0 : 1, rates->gpu_hours_per_gtokens * all);
-    table_cell(table, usd > 0 ? arena_printf(print->arena, "%.*f", print->tokens ? 0 : 2, usd) : "-");
-    number(print, table, 1, rates->kwh_per_gtokens * all / (print->tokens ? 1e3 : 1));
+        number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
+    table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
+    if (print->tokens) {
+        table_number(table, "time", "days", 1, days(print, rates));
+        number(table, "GPU-h", "", SPARE_GPU_HOURS, 0, of_all(print, rates->gpu_hours_per_gtokens));
+        table_number(table, "cost", "$", 0, of_all(print, usd));
+        number(table, "energy", "MWh", SPARE_ENERGY, 1, of_all(print, rates->kwh_per_gtokens) / 1e3);
+    } else {
+        number(table, "GPU-h", arena_printf(print->arena, "/10^9 %s", counted), SPARE_GPU_HOURS, 1,
+            rates->gpu_hours_per_gtokens);
+        table_number(table, "cost", "$/10^9", 2, usd);
+        number(table, "energy", "kWh/10^9", SPARE_ENERGY, 1, rates->kwh_per_gtokens);
+    }
 }
 
 /* The first rows of an order. */
@@ -173,11 +153,9 @@ static void print_best(struct print *print, const int *order, int n, int rows)
         print->noise = print->noise || candidate->noisy.step_time_s != candidate->quiet.step_time_s;
         print->retries = print->retries || candidate->noisy.retries > 0;
     }
-    columns(print, &table);
     for (int i = 0; i < n && i < rows; i++)
-        row(print, &table, order[i]);
-    table_print(print->out, &table);
-    table_free(&table);
+        add_row(print, &table, order[i]);
+    table_finish(print->out, &table);
 }
 
 /* text as one word of a shell. */
@@ -382,29 +360,25 @@ static void add_cell(struct cells *cells, struct record_cell cell)
     cells->at[cells->n++] = cell;
 }
 
-enum { RATES = 9 };
-static const char *const rate_names[2][RATES] = {
-    {"step_time_s", "tflops_per_gpu", "tokens_per_s", "gpu_hours_per_gtokens", "usd_per_gtokens", "kwh_per_gtokens",
-        "alloc_retries_a_step", "days", "usd"},
-    {"noisy_step_time_s", "noisy_tflops_per_gpu", "noisy_tokens_per_s", "noisy_gpu_hours_per_gtokens",
-        "noisy_usd_per_gtokens", "noisy_kwh_per_gtokens", "noisy_alloc_retries_a_step", "noisy_days", "noisy_usd"},
-};
-
+/* prefix: of the names of all cells. */
 static void add_rates(
-    const struct print *print, struct cells *cells, int noisy, bool known, const struct tune_rates *rates)
+    const struct print *print, struct cells *cells, const char *prefix, bool known, const struct tune_rates *rates)
 {
-    const char *const *names = rate_names[noisy];
     bool priced = known && rates->usd_per_gtokens > 0;
-    add_cell(cells, cell_real(names[0], known, rates->step_time_s));
-    add_cell(cells, cell_real(names[1], known, rates->tflops_per_gpu));
-    add_cell(cells, cell_real(names[2], known, rates->tokens_per_s));
-    add_cell(cells, cell_real(names[3], known, rates->gpu_hours_per_gtokens));
-    add_cell(cells, cell_real(names[4], priced, rates->usd_per_gtokens));
-    add_cell(cells, cell_real(names[5], known, rates->kwh_per_gtokens));
-    add_cell(cells, cell_real(names[6], known, rates->retries));
-    if (print->tokens) {
-        add_cell(cells, cell_real(names[7], known, known ? days(print, rates) : 0));
-        add_cell(cells, cell_real(names[8], priced, priced ? of_all(print, rates->usd_per_gtokens) : 0));
+    const struct record_cell of_rates[] = {cell_real("step_time_s", known, rates->step_time_s),
+        cell_real("tflops_per_gpu", known, rates->tflops_per_gpu),
+        cell_real("tokens_per_s", known, rates->tokens_per_s),
+        cell_real("gpu_hours_per_gtokens", known, rates->gpu_hours_per_gtokens),
+        cell_real("usd_per_gtokens", priced, rates->usd_per_gtokens),
+        cell_real("kwh_per_gtokens", known, rates->kwh_per_gtokens),
+        cell_real("alloc_retries_a_step", known, rates->retries),
+        cell_real("days", known, known ? days(print, rates) : 0),
+        cell_real("usd", priced, priced ? of_all(print, rates->usd_per_gtokens) : 0)};
+    enum { ALL = sizeof of_rates / sizeof *of_rates, OF_TOKENS = 2 };
+    for (int i = 0; i < (print->tokens ? ALL : ALL - OF_TOKENS); i++) {
+        struct record_cell cell = of_rates[i];
+        cell.name = arena_printf(print->arena, "%s%s", prefix, cell.name);
+        add_cell(cells, cell);
     }
 }
 
@@ -414,23 +388,24 @@ static void add_candidate(const struct print *print, struct cells *cells, const 
     const struct strategy_options *strategy = &point->options.strategy;
     const struct fsdp_options *fsdp = strategy->kind == STRATEGY_FSDP ? &strategy->fsdp : NULL;
     bool ran = candidate->state == TUNE_RAN;
-    add_cell(cells, cell_text("model", point->model.shape.name));
-    add_cell(cells, cell_text("cluster", point->hw.cluster.name));
-    add_cell(cells, cell_text("swept", vary_assignments(&print->swept, point, print->arena)));
-    add_cell(cells, cell_int("gpus", point->options.cluster.gpus));
-    add_cell(cells, cell_text("strategy", strategy_label(strategy)));
-    add_cell(cells, cell_int("sharding_group_size", fsdp ? fsdp->sharding_group_size : 0));
-    add_cell(cells, cell_text("backward_prefetch", fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL));
-    add_cell(cells, cell_text("forward_prefetch", !fsdp ? NULL : fsdp->forward_prefetch ? "true" : "false"));
-    add_cell(
-        cells, cell_text("activation_checkpointing", checkpointing_names[strategy->train.activation_checkpointing]));
-    add_cell(cells, cell_int("micro_batch", strategy->train.micro_batch));
-    add_cell(cells, cell_int("grad_accum", strategy_batch(&strategy->train).micro_batches));
-    add_cell(cells, cell_text("status", tune_state_names[candidate->state]));
-    add_cell(cells, cell_real("least_bytes", true, candidate->least_bytes));
-    add_cell(cells, cell_real("peak_allocated_bytes", ran, candidate->quiet.peak_bytes));
-    add_rates(print, cells, 0, ran, &candidate->quiet);
-    add_rates(print, cells, 1, ran && candidate->finalist, &candidate->noisy);
+    const struct record_cell of_point[] = {cell_text("model", point->model.shape.name),
+        cell_text("cluster", point->hw.cluster.name),
+        cell_text("swept", vary_assignments(&print->swept, point, print->arena)),
+        cell_int("gpus", point->options.cluster.gpus), cell_text("strategy", strategy_label(strategy)),
+        cell_int("sharding_group_size", fsdp ? fsdp->sharding_group_size : 0),
+        cell_text("backward_prefetch", fsdp ? backward_prefetch_names[fsdp->backward_prefetch] : NULL),
+        cell_text("forward_prefetch", !fsdp                    ? NULL
+                                      : fsdp->forward_prefetch ? "true"
+                                                               : "false"),
+        cell_text("activation_checkpointing", checkpointing_names[strategy->train.activation_checkpointing]),
+        cell_int("micro_batch", strategy->train.micro_batch),
+        cell_int("grad_accum", strategy_batch(&strategy->train).micro_batches),
+        cell_text("status", tune_state_names[candidate->state]), cell_real("least_bytes", true, candidate->least_bytes),
+        cell_real("peak_allocated_bytes", ran, candidate->quiet.peak_bytes)};
+    for (size_t i = 0; i < sizeof of_point / sizeof *of_point; i++)
+        add_cell(cells, of_point[i]);
+    add_rates(print, cells, "", ran, &candidate->quiet);
+    add_rates(print, cells, "noisy_", ran && candidate->finalist, &candidate->noisy);
     for (int i = 0; i < print->swept.options.n; i++)
         add_cell(cells, vary_cell(&print->swept.options.at[i], &point->options));
 }

@@ -154,8 +154,7 @@ static void print_groups(FILE *out, const struct validate_table *rows)
     bool some = validate_summarise(rows, in_group, &fitted).n_rows > 0;
     add_summary(&table, &arena, "all that fits rest on", &fitted, rows);
     add_summary(&table, &arena, some ? "all others" : "all", &rest, rows);
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
     arena_release(&arena);
     fputs("\nspeeds: |predicted / measured - 1|; ratios: speed over that of the curve's smallest cluster, percentage "
           "points;\npeaks: of memory, allocated where that was measured, else reserved by PyTorch; OOM wrong: out of "
@@ -209,8 +208,7 @@ static void print_rows(FILE *out, const struct validate_table *rows)
                                : row->measured_oom ? ", published: out of memory"
                                                    : ", published: fits"));
     }
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
     arena_release(&arena);
     fputc('\n', out);
 }
@@ -291,8 +289,7 @@ static void print_coverage(FILE *out, const struct validate_table *rows)
     }
     add_coverage(&table, &arena, "all that no fit rests on", &(struct group){.fitted = 0}, rows);
     fputs("\n90 % intervals of rows that no fit rests on:\n", out);
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
     arena_release(&arena);
 }
 

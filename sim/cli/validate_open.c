@@ -3,43 +3,40 @@
 #include "cli/table.h"
 #include "cli/words.h"
 
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-static void add_row(struct table *table, struct arena *arena, const struct validate_row *row)
+static void percent(struct table *table, const char *name, const char *unit, bool known, double part)
 {
-    table_cell(table, row->id);
-    table_cell(table, row->model);
-    table_cell(table, row->gpu);
-    table_cell(table, row->strategy);
-    table_cell(table, arena_printf(arena, "%" PRId64, row->gpus));
-    table_cell(table, row->has_error ? words_number(arena, 100 * row->error, 1, true) : "-");
-    table_cell(
-        table, row->has_ratio ? words_number(arena, 100 * (row->predicted_ratio - row->measured_ratio), 1, true) : "-");
-    bool peaks = row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0;
-    table_cell(table,
-        peaks ? words_number(arena, 100 * (row->predicted_peak_bytes / row->measured_peak_bytes - 1), 1, true) : "-");
-    bool oom = row->status == VALIDATE_OOM;
-    table_cell(table, oom == row->measured_oom ? "" : oom ? "simulated out of memory" : "published out of memory");
+    table_number_as(table, name, unit, known ? words_number(&table->numbers, 100 * part, 1, true) : "-");
+}
+
+static void add_row(struct table *table, const struct validate_row *row)
+{
+    bool peaks = row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0, oom = row->status == VALIDATE_OOM;
+    table_row(table);
+    table_text(table, "id", "", row->id);
+    table_text(table, "model", "", row->model);
+    table_text(table, "GPU", "", row->gpu);
+    table_text(table, "strategy", "", row->strategy);
+    table_number(table, "GPUs", "", 0, (double)row->gpus);
+    percent(table, "speed", "%", row->has_error, row->error);
+    percent(table, "ratio", "points", row->has_ratio, row->predicted_ratio - row->measured_ratio);
+    percent(table, "memory", "%", peaks, peaks ? row->predicted_peak_bytes / row->measured_peak_bytes - 1 : 0);
+    table_text(table, "", "",
+        oom == row->measured_oom ? ""
+        : oom                    ? "simulated out of memory"
+                                 : "published out of memory");
 }
 
 static void print_cause(FILE *out, const struct validate_table *rows, int first)
 {
-    struct arena arena = ARENA_INIT;
     struct table table = {0};
-    static const struct table_column columns[] = {{"id", "", true}, {"model", "", true}, {"GPU", "", true},
-        {"strategy", "", true}, {"GPUs", "", false}, {"speed", "%", false}, {"ratio", "points", false},
-        {"memory", "%", false}, {"", "", true}};
-    table_columns(&table, columns, NULL, sizeof columns / sizeof *columns);
     const char *cause = rows->rows.at[first].suspected_cause;
     for (int i = first; i < rows->rows.n; i++)
         if (rows->rows.at[i].open && strcmp(rows->rows.at[i].suspected_cause, cause) == 0)
-            add_row(&table, &arena, &rows->rows.at[i]);
+            add_row(&table, &rows->rows.at[i]);
     fprintf(out, "\n%s\n", *cause ? cause : "No cause is suspected.");
-    table_print(out, &table);
-    table_free(&table);
-    arena_release(&arena);
+    table_finish(out, &table);
 }
 
 void validate_open_print(FILE *out, const struct validate_table *rows)

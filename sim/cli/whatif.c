@@ -342,8 +342,7 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
         struct quantity_rows rows = quantities(whatif, i);
         for (int q = 0; q < rows.list.n; q++)
             print_cells(&table, whatif, i, &rows.list.at[q]);
-        table_print(out, &table);
-        table_free(&table);
+        table_finish(out, &table);
         vec_free(&rows.list);
         print_comm(out, whatif, i);
         print_ooms(out, whatif, i);
