@@ -117,6 +117,14 @@ struct config_table {
     const char *(*unmodelled)(const char *key);
 };
 
+/* An entry of a table, with what else belongs to it behind, and a table of a list of entries. */
+#define CONFIG_FIELD(key_, type_, owner, member, help_)                                                                \
+    .key = (key_), .type = (type_), .offset = offsetof(owner, member), .help = (help_)
+#define CONFIG_TABLE(what_, list)                                                                                      \
+    {                                                                                                                  \
+        .what = (what_), .fields = (list), .n_fields = sizeof(list) / sizeof *(list)                                   \
+    }
+
 /* Where each value that was set comes from. Paths are dotted ("train.micro_batch") and made of keys, never of aliases;
  * a later entry wins over an earlier one. */
 struct config_origin {

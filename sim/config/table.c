@@ -225,8 +225,7 @@ static enum status read_sourced(
             .dimension = field->dimension,
             .max = HUGE_VAL},
     };
-    const struct config_table table = {
-        .what = "a sourced value", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
+    const struct config_table table = CONFIG_TABLE("a sourced value", fields);
     if (config_kind(node) != CONFIG_MAPPING)
         return config_wrong_kind(node, field, reader->diag);
     struct sourced read = {.source = ""};

@@ -12,18 +12,11 @@ const char *const hw_protocols_names[] = {[HW_PROTOCOLS_ALL] = "all",
 #define CLUSTER(member, ...) HW_REQUIRED(struct hw_cluster, member, __VA_ARGS__)
 #define OPTIONAL(member, ...) HW_OPTIONAL(struct hw_cluster, member, __VA_ARGS__)
 static const struct config_field cluster_fields[] = {
-    {.key = "name",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct hw_cluster, name),
-        .help = "Name of the cluster.",
-        .required = true},
+    {CONFIG_FIELD("name", FIELD_STRING, struct hw_cluster, name, "Name of the cluster."), .required = true},
     HW_EXTENDS(struct hw_cluster, FILES_CLUSTERS),
-    {.key = "node",
-        .type = FIELD_PATH,
-        .offset = offsetof(struct hw_cluster, node_path),
-        .help = "The node file, relative to this one, or a name that `flopcast files` lists.",
-        .files = FILES_NODES,
-        .required = true},
+    {CONFIG_FIELD("node", FIELD_PATH, struct hw_cluster, node_path,
+         "The node file, relative to this one, or a name that `flopcast files` lists."),
+        .files = FILES_NODES, .required = true},
     CLUSTER(nodes, "The most nodes.", HW_COUNT(1, 1e6)),
     CLUSTER(oversubscription, "Leaf uplinks: 1 is full bisection, 2 half.", HW_COUNT(1, 64)),
     CLUSTER(nccl_efficiency, "Share of the NICs' bandwidth that the busbw of a ring reaches.", HW_SHARE),
@@ -37,15 +30,11 @@ static const struct config_field cluster_fields[] = {
         HW_BANDWIDTH),
     OPTIONAL(nvls_tree_latency, "A level of NVLSTree between nodes.", HW_LATENCY),
     OPTIONAL(nccl_collnet_efficiency, "Share of the NICs' bandwidth at which switches reduce (SHARP).", HW_SHARE),
-    {.key = "nccl_protocols",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct hw_cluster, nccl_protocols),
-        .help = "Protocols that the network plugin allows.",
+    {CONFIG_FIELD(
+         "nccl_protocols", FIELD_ENUM, struct hw_cluster, nccl_protocols, "Protocols that the network plugin allows."),
         .names = hw_protocols_names},
-    {.key = "network",
-        .type = FIELD_SECTION,
-        .offset = offsetof(struct hw_cluster, network),
-        .help = "Switches between the nodes; without it all NICs of a node are one link.",
+    {CONFIG_FIELD("network", FIELD_SECTION, struct hw_cluster, network,
+         "Switches between the nodes; without it all NICs of a node are one link."),
         .section = &hw_network_table},
     OPTIONAL(gpu_speed_spread, "Relative standard deviation of compute speed, per GPU, persistent.", HW_SPREAD),
     OPTIONAL(kernel_jitter, "Log-standard deviation of a kernel's duration, transient.", HW_SPREAD),
@@ -54,8 +43,7 @@ static const struct config_field cluster_fields[] = {
     OPTIONAL(straggler_share, "Share of nodes whose GPUs are slow, persistent.", HW_SPREAD),
     OPTIONAL(straggler_slowdown, "By how much longer kernels take on a slow node.", HW_SPREAD),
 };
-const struct config_table hw_cluster_table = {
-    .what = "a cluster", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
+const struct config_table hw_cluster_table = CONFIG_TABLE("a cluster", cluster_fields);
 
 enum status hw_check_cluster(const struct hw *hw, const struct hw_source *source, struct diag *diag)
 {

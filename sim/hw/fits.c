@@ -9,47 +9,30 @@ struct fits_file {
     struct config_node fits;
 };
 static const struct config_field file_fields[] = {
-    {.key = "fits",
-        .type = FIELD_NODE,
-        .offset = offsetof(struct fits_file, fits),
-        .help = "A list of fits.",
-        .required = true},
+    {CONFIG_FIELD("fits", FIELD_NODE, struct fits_file, fits, "A list of fits."), .required = true},
 };
-static const struct config_table file_table = {.what = "correlations of fits", .fields = file_fields, .n_fields = 1};
+static const struct config_table file_table = CONFIG_TABLE("correlations of fits", file_fields);
 
 struct fit_entry {
     struct config_node parameters, correlations;
 };
 static const struct config_field entry_fields[] = {
-    {.key = "parameters",
-        .type = FIELD_NODE,
-        .offset = offsetof(struct fit_entry, parameters),
-        .help = "A list of key and id of each.",
+    {CONFIG_FIELD("parameters", FIELD_NODE, struct fit_entry, parameters, "A list of key and id of each."),
         .required = true},
-    {.key = "correlations",
-        .type = FIELD_NODE,
-        .offset = offsetof(struct fit_entry, correlations),
-        .help = "Lists of the correlations below the diagonal.",
+    {CONFIG_FIELD(
+         "correlations", FIELD_NODE, struct fit_entry, correlations, "Lists of the correlations below the diagonal."),
         .required = true},
 };
-static const struct config_table entry_table = {.what = "a fit", .fields = entry_fields, .n_fields = 2};
+static const struct config_table entry_table = CONFIG_TABLE("a fit", entry_fields);
 
 struct name_entry {
     const char *key, *fit;
 };
 static const struct config_field name_fields[] = {
-    {.key = "key",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct name_entry, key),
-        .help = "Of the number in its file.",
-        .required = true},
-    {.key = "fit",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct name_entry, fit),
-        .help = "Its id there.",
-        .required = true},
+    {CONFIG_FIELD("key", FIELD_STRING, struct name_entry, key, "Of the number in its file."), .required = true},
+    {CONFIG_FIELD("fit", FIELD_STRING, struct name_entry, fit, "Its id there."), .required = true},
 };
-static const struct config_table name_table = {.what = "a fitted parameter", .fields = name_fields, .n_fields = 2};
+static const struct config_table name_table = CONFIG_TABLE("a fitted parameter", name_fields);
 
 /* Row i of the correlations: i numbers. */
 static void read_row(struct hw_fit *fit, int i, struct config_node row, struct diag *diag)

@@ -29,8 +29,7 @@ static const struct config_field gemm_fields[] = {
     HW_OPTIONAL(struct hw_gemm, single_efficiency, "Efficiency of kernels for one GEMM, not a batch.", HW_SHARE),
 };
 enum { GEMM_REQUIRED = 4 };
-static const struct config_table gemm_table = {
-    .what = "a number format of a GPU", .fields = gemm_fields, .n_fields = sizeof gemm_fields / sizeof *gemm_fields};
+static const struct config_table gemm_table = CONFIG_TABLE("a number format of a GPU", gemm_fields);
 
 #define FORMAT(format, index)                                                                                          \
     {                                                                                                                  \
@@ -45,29 +44,17 @@ static const struct config_field format_fields[DTYPE_COUNT] = {
     FORMAT("fp8", DTYPE_FP8),
     FORMAT("int8", DTYPE_INT8),
 };
-static const struct config_table format_table = {
-    .what = "the GEMMs of a GPU", .fields = format_fields, .n_fields = DTYPE_COUNT};
+static const struct config_table format_table = CONFIG_TABLE("the GEMMs of a GPU", format_fields);
 
 #define GPU(member, ...) HW_REQUIRED(struct hw_gpu, member, __VA_ARGS__)
 const char *const hw_archs[HW_ARCHS] = {"Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell"};
 #define ARCHS "Volta, Turing, Ampere, Ada, Hopper or Blackwell"
 static const struct config_field gpu_fields[] = {
-    {.key = "name",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct hw_gpu, name),
-        .help = "Name of the GPU.",
-        .required = true},
+    {CONFIG_FIELD("name", FIELD_STRING, struct hw_gpu, name, "Name of the GPU."), .required = true},
     HW_EXTENDS(struct hw_gpu, FILES_GPUS),
-    {.key = "arch",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct hw_gpu, arch),
-        .help = ARCHS ": selects NCCL's constants.",
-        .required = true},
-    {.key = "silicon",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct hw_gpu, silicon),
-        .help =
-            "The chip, as in GH100 (H100, H200, GH200): rates that training showed on one of its cards hold for all."},
+    {CONFIG_FIELD("arch", FIELD_STRING, struct hw_gpu, arch, ARCHS ": selects NCCL's constants."), .required = true},
+    {CONFIG_FIELD("silicon", FIELD_STRING, struct hw_gpu, silicon,
+        "The chip, as in GH100 (H100, H200, GH200): rates that training showed on one of its cards hold for all.")},
     GPU(sms, "Streaming multiprocessors.", HW_COUNT(1, 1e4)),
     GPU(hbm_capacity, "HBM that a process can see.", HW_BYTES),
     GPU(hbm_bandwidth, "Peak HBM bandwidth.", HW_BANDWIDTH),
@@ -102,15 +89,10 @@ static const struct config_field gpu_fields[] = {
         .dimension = DIM_SECONDS, .min = 0, .max = 10),
     HW_OPTIONAL(struct hw_gpu, cuda_malloc, "Host time of one cudaMalloc of a segment.", HW_LATENCY),
     HW_OPTIONAL(struct hw_gpu, cuda_free, "Host time of one cudaFree of a segment.", HW_LATENCY),
-    {.key = "gemm",
-        .type = FIELD_SECTION,
-        .offset = offsetof(struct hw_gpu, gemm),
-        .help = "What GEMMs reach, by number format.",
-        .section = &format_table,
-        .required = true},
+    {CONFIG_FIELD("gemm", FIELD_SECTION, struct hw_gpu, gemm, "What GEMMs reach, by number format."),
+        .section = &format_table, .required = true},
 };
-const struct config_table hw_gpu_table = {
-    .what = "a GPU", .fields = gpu_fields, .n_fields = sizeof gpu_fields / sizeof *gpu_fields};
+const struct config_table hw_gpu_table = CONFIG_TABLE("a GPU", gpu_fields);
 
 /* A number format is given whole or not at all, and at least one is given. */
 static enum status check_gemm(const struct hw_gpu *gpu, const struct hw_source *source, struct diag *diag)

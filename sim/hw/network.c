@@ -21,11 +21,7 @@ static const struct config_field network_fields[] = {
     CHOICE(wiring, hw_wiring_names, false, "Which leaf each NIC of a node is on."),
     CHOICE(routing, hw_routing_names, false, "How one of parallel cables is chosen."),
     CHOICE(placement, hw_placement_names, false, "Where the nodes of a job lie."),
-    {.key = "ecmp_seed",
-        .type = FIELD_INT,
-        .offset = offsetof(struct hw_network, ecmp_seed),
-        .help = "Of the hash of ECMP.",
-        .min = 0,
+    {CONFIG_FIELD("ecmp_seed", FIELD_INT, struct hw_network, ecmp_seed, "Of the hash of ECMP."), .min = 0,
         .max = 0x1p62},
     NETWORK(leaf_ports, "NICs on a leaf.", HW_COUNT(1, 1e4)),
     NETWORK(spines, "Spines that a leaf reaches.", HW_COUNT(1, 1e4)),
@@ -38,8 +34,7 @@ static const struct config_field network_fields[] = {
     NETWORK(cable_bandwidth, "One cable between switches, one direction.", HW_BANDWIDTH),
     NETWORK(connections, "Connections of a NIC to its peer that ECMP hashes apart.", HW_COUNT(1, 1e3)),
 };
-const struct config_table hw_network_table = {
-    .what = "a network", .fields = network_fields, .n_fields = sizeof network_fields / sizeof *network_fields};
+const struct config_table hw_network_table = CONFIG_TABLE("a network", network_fields);
 
 static int count(struct quantity q)
 {

@@ -5,24 +5,13 @@ const char *const hw_fabric_names[] = {
 
 #define NODE(member, ...) HW_REQUIRED(struct hw_node, member, __VA_ARGS__)
 static const struct config_field node_fields[] = {
-    {.key = "name",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct hw_node, name),
-        .help = "Name of the node.",
-        .required = true},
+    {CONFIG_FIELD("name", FIELD_STRING, struct hw_node, name, "Name of the node."), .required = true},
     HW_EXTENDS(struct hw_node, FILES_NODES),
-    {.key = "gpu",
-        .type = FIELD_PATH,
-        .offset = offsetof(struct hw_node, gpu_path),
-        .help = "The GPU file, relative to this one, or a name that `flopcast files` lists.",
-        .files = FILES_GPUS,
-        .required = true},
+    {CONFIG_FIELD("gpu", FIELD_PATH, struct hw_node, gpu_path,
+         "The GPU file, relative to this one, or a name that `flopcast files` lists."),
+        .files = FILES_GPUS, .required = true},
     NODE(gpus, "GPUs in the node.", HW_COUNT(1, 1024)),
-    {.key = "fabric",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct hw_node, fabric),
-        .help = "Links between its GPUs.",
-        .names = hw_fabric_names,
+    {CONFIG_FIELD("fabric", FIELD_ENUM, struct hw_node, fabric, "Links between its GPUs."), .names = hw_fabric_names,
         .required = true},
     NODE(gpu_bandwidth, "Bandwidth of a GPU to its peers, one direction.", HW_BANDWIDTH),
     NODE(nics, "NICs, shared evenly by the GPUs.", HW_COUNT(0, 1024)),
@@ -43,8 +32,7 @@ static const struct config_field node_fields[] = {
     HW_OPTIONAL(struct hw_node, nvls_latency, "Base latency of a collective by the switch.", HW_LATENCY),
     HW_OPTIONAL(struct hw_node, nvls_step_latency, "A step of chunks by the switch.", HW_LATENCY),
 };
-const struct config_table hw_node_table = {
-    .what = "a node", .fields = node_fields, .n_fields = sizeof node_fields / sizeof *node_fields};
+const struct config_table hw_node_table = CONFIG_TABLE("a node", node_fields);
 
 enum status hw_check_node(const struct hw_node *node, const struct hw_source *source, struct diag *diag)
 {

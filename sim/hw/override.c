@@ -5,29 +5,16 @@
 #include <string.h>
 
 static const struct config_field cluster_fields[] = {
-    {.key = "node",
-        .type = FIELD_OVERRIDES,
-        .offset = offsetof(struct hw, node),
-        .help = "Numbers of the node's file.",
-        .section = &hw_node_table},
-    {.key = "",
-        .type = FIELD_OVERRIDES,
-        .offset = offsetof(struct hw, cluster),
-        .help = "Numbers of the cluster's file.",
+    {CONFIG_FIELD("node", FIELD_OVERRIDES, struct hw, node, "Numbers of the node's file."), .section = &hw_node_table},
+    {CONFIG_FIELD("", FIELD_OVERRIDES, struct hw, cluster, "Numbers of the cluster's file."),
         .section = &hw_cluster_table},
 };
-static const struct config_table cluster_table = {
-    .what = "'cluster'", .fields = cluster_fields, .n_fields = sizeof cluster_fields / sizeof *cluster_fields};
+static const struct config_table cluster_table = CONFIG_TABLE("'cluster'", cluster_fields);
 static const struct config_field fields[] = {
     {.key = "cluster", .type = FIELD_SECTION, .help = "The cluster and its node.", .section = &cluster_table},
-    {.key = "gpu",
-        .type = FIELD_OVERRIDES,
-        .offset = offsetof(struct hw, gpu),
-        .help = "Numbers of the GPU's file.",
-        .section = &hw_gpu_table},
+    {CONFIG_FIELD("gpu", FIELD_OVERRIDES, struct hw, gpu, "Numbers of the GPU's file."), .section = &hw_gpu_table},
 };
-const struct config_table hw_override_table = {
-    .what = "the hardware", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
+const struct config_table hw_override_table = CONFIG_TABLE("the hardware", fields);
 
 void hw_sources_free(struct hw_sources *sources)
 {

@@ -115,17 +115,13 @@ static const struct config_field bert_fields[] = {
     KEY("hidden_act", hidden_act, CHOICE(bert_activations)),
 };
 
-#define TABLE(what_, fields_)                                                                                          \
-    {                                                                                                                  \
-        .what = (what_), .fields = (fields_), .n_fields = sizeof(fields_) / sizeof *(fields_)                          \
-    }
-static const struct config_table t5_table = TABLE("a T5 config.json", t5_fields);
-static const struct config_table gpt2_table = TABLE("a GPT-2 config.json", gpt2_fields);
-static const struct config_table llama_table = TABLE("a Llama config.json", llama_fields);
-static const struct config_table mistral_table = TABLE("a Mistral config.json", mistral_fields);
-static const struct config_table qwen2_table = TABLE("a Qwen2 config.json", qwen2_fields);
-static const struct config_table bert_table = TABLE("a BERT config.json", bert_fields);
-static const struct config_table vit_table = TABLE("a ViT config.json", vit_fields);
+static const struct config_table t5_table = CONFIG_TABLE("a T5 config.json", t5_fields);
+static const struct config_table gpt2_table = CONFIG_TABLE("a GPT-2 config.json", gpt2_fields);
+static const struct config_table llama_table = CONFIG_TABLE("a Llama config.json", llama_fields);
+static const struct config_table mistral_table = CONFIG_TABLE("a Mistral config.json", mistral_fields);
+static const struct config_table qwen2_table = CONFIG_TABLE("a Qwen2 config.json", qwen2_fields);
+static const struct config_table bert_table = CONFIG_TABLE("a BERT config.json", bert_fields);
+static const struct config_table vit_table = CONFIG_TABLE("a ViT config.json", vit_fields);
 
 struct model_type {
     const char *name;

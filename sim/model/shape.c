@@ -24,8 +24,7 @@ static const struct config_field stage_fields[] = {
     STAGE_FIELD(inner, 1, "bottleneck: channels within; default width."),
     STAGE_FIELD(groups, 1, "bottleneck: groups of its 3 x 3 window; default 1."),
 };
-static const struct config_table stage_table = {
-    .what = "a stage", .fields = stage_fields, .n_fields = sizeof stage_fields / sizeof *stage_fields};
+static const struct config_table stage_table = CONFIG_TABLE("a stage", stage_fields);
 
 #define CONV_FIELD(member, ...)                                                                                        \
     {                                                                                                                  \
@@ -47,8 +46,7 @@ static const struct config_field conv_fields[] = {
     CONV_STAGE(3),
     CONV_STAGE(4),
 };
-static const struct config_table conv_table = {
-    .what = "the convolutions of a model", .fields = conv_fields, .n_fields = sizeof conv_fields / sizeof *conv_fields};
+static const struct config_table conv_table = CONFIG_TABLE("the convolutions of a model", conv_fields);
 
 #define TABLES_FIELD(member, ...)                                                                                      \
     {                                                                                                                  \
@@ -61,9 +59,7 @@ static const struct config_field tables_fields[] = {
     TABLES_FIELD(
         format, .type = FIELD_ENUM, .names = table_format_names, .help = "Of an element: fp16 (default) or fp32."),
 };
-static const struct config_table tables_table = {.what = "the tables of embeddings",
-    .fields = tables_fields,
-    .n_fields = sizeof tables_fields / sizeof *tables_fields};
+static const struct config_table tables_table = CONFIG_TABLE("the tables of embeddings", tables_fields);
 
 #define DHEN_FIELD(member, ...)                                                                                        \
     {                                                                                                                  \
@@ -85,16 +81,11 @@ static const struct config_field dhen_fields[] = {
         .section = &tables_table,
         .help = "The sparse part: shared out over all GPUs."},
 };
-static const struct config_table dhen_table = {
-    .what = "a DHEN", .fields = dhen_fields, .n_fields = sizeof dhen_fields / sizeof *dhen_fields};
+static const struct config_table dhen_table = CONFIG_TABLE("a DHEN", dhen_fields);
 
 static const struct config_field fields[] = {
-    {.key = "family",
-        .type = FIELD_ENUM,
-        .offset = offsetof(struct model_shape, family),
-        .required = true,
-        .names = model_family_names,
-        .help = "t5, gpt, llama, bert, vit, convnet or dhen"},
+    {CONFIG_FIELD("family", FIELD_ENUM, struct model_shape, family, "t5, gpt, llama, bert, vit, convnet or dhen"),
+        .required = true, .names = model_family_names},
     FIELD(name, .type = FIELD_STRING, .required = true, .help = "What the model is called."),
     FIELD(
         source, .type = FIELD_STRING, .required = true, .help = "Where the shape comes from; assumed ... where it is."),
@@ -138,20 +129,14 @@ static const struct config_field fields[] = {
         .help = "vit, convnet: classes of the head, default 1000; dhen: tasks, default 1; BERT: of classification."),
     FIELD(patch, COUNT(1, MODEL_MAX_IMAGE), .help = "vit: positions along a patch's side; default 16."),
     FIELD(mixes_heads, .type = FIELD_BOOL, .help = "vit: DeepViT's re-attention; default false."),
-    {.key = "conv",
-        .type = FIELD_SECTION,
-        .offset = offsetof(struct model_shape, conv),
-        .section = &conv_table,
-        .help = "convnet: its stem and four stages."},
-    {.key = "dhen",
-        .type = FIELD_SECTION,
-        .offset = offsetof(struct model_shape, dhen),
-        .section = &dhen_table,
-        .help = "dhen: what a sample is, and the modules of a layer."},
+    {CONFIG_FIELD("conv", FIELD_SECTION, struct model_shape, conv, "convnet: its stem and four stages."),
+        .section = &conv_table},
+    {CONFIG_FIELD(
+         "dhen", FIELD_SECTION, struct model_shape, dhen, "dhen: what a sample is, and the modules of a layer."),
+        .section = &dhen_table},
 };
 
-const struct config_table model_shape_table = {
-    .what = "a model", .fields = fields, .n_fields = sizeof fields / sizeof *fields};
+const struct config_table model_shape_table = CONFIG_TABLE("a model", fields);
 
 /* An upper bound, in double: each block counted as the largest kind, a T5 decoder's with gated feed-forward. */
 static double params_bound(const struct model_shape *s)

@@ -14,8 +14,7 @@ static const struct config_field fields[DISCREPANCY_CLASSES] = {
     CLASS("without_stack", DISCREPANCY_WITHOUT_STACK, "Of the speed of scenarios that name none."),
     CLASS("per_doubling", DISCREPANCY_PER_DOUBLING, "Of the ratio of two speeds, per root of a doubling of the GPUs."),
 };
-const struct config_table discrepancy_table = {
-    .what = "the file of discrepancies", .fields = fields, .n_fields = DISCREPANCY_CLASSES};
+const struct config_table discrepancy_table = CONFIG_TABLE("the file of discrepancies", fields);
 
 enum status discrepancy_load(struct discrepancy *out, const char *path, struct arena *arena, struct diag *diag)
 {

@@ -20,8 +20,7 @@ static const struct config_field rate_fields[] = {
     RATE(overlap_slowdown, "How much longer its kernels take while a collective is resident.", DIM_FRACTION, 0, 10),
     RATE(step_pause, "Time between two steps in which its training loop leaves the GPU idle.", DIM_SECONDS, 0, 10),
 };
-static const struct config_table rate_table = {
-    .what = "the rates of a stack", .fields = rate_fields, .n_fields = sizeof rate_fields / sizeof *rate_fields};
+static const struct config_table rate_table = CONFIG_TABLE("the rates of a stack", rate_fields);
 
 #define ARCH(index, arch)                                                                                              \
     {                                                                                                                  \
@@ -31,28 +30,15 @@ static const struct config_table rate_table = {
 /* In the order of hw_archs. */
 static const struct config_field arch_fields[HW_ARCHS] = {
     ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"), ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell")};
-static const struct config_table arch_table = {
-    .what = "the architectures of a stack", .fields = arch_fields, .n_fields = HW_ARCHS};
+static const struct config_table arch_table = CONFIG_TABLE("the architectures of a stack", arch_fields);
 
 static const struct config_field fields[] = {
-    {.key = "name",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct stack, name),
-        .help = "What it is called.",
-        .required = true},
-    {.key = "description",
-        .type = FIELD_STRING,
-        .offset = offsetof(struct stack, description),
-        .help = "Which framework, versions, kernels."},
-    {.key = "rates",
-        .type = FIELD_SECTION,
-        .offset = offsetof(struct stack, rates),
-        .help = "What its kernels reach, by architecture.",
+    {CONFIG_FIELD("name", FIELD_STRING, struct stack, name, "What it is called."), .required = true},
+    {CONFIG_FIELD("description", FIELD_STRING, struct stack, description, "Which framework, versions, kernels.")},
+    {CONFIG_FIELD("rates", FIELD_SECTION, struct stack, rates, "What its kernels reach, by architecture."),
         .section = &arch_table},
-    {.key = "settings",
-        .type = FIELD_SECTION,
-        .offset = offsetof(struct stack, settings),
-        .help = "Settings of a scenario, for those that leave them out.",
+    {CONFIG_FIELD(
+         "settings", FIELD_SECTION, struct stack, settings, "Settings of a scenario, for those that leave them out."),
         .section = &scenario_framework_table},
 };
 

@@ -14,10 +14,8 @@ enum {
     MIN_GATHERED = 1000000, /* elements; each so many are a collective of the plan, of 10^12 parameters a million */
 };
 
-#define FIELD(key_, type_, owner, member, help_)                                                                       \
-    .key = (key_), .type = (type_), .offset = offsetof(owner, member), .help = (help_)
-#define TABLE(name, what_, list)                                                                                       \
-    const struct config_table name = {.what = (what_), .fields = (list), .n_fields = sizeof(list) / sizeof *(list)}
+#define FIELD CONFIG_FIELD
+#define TABLE(name, what, list) const struct config_table name = CONFIG_TABLE(what, list)
 
 static const struct config_field cluster_fields[] = {
     {FIELD("topology", FIELD_PATH, struct scenario_cluster_options, topology,
