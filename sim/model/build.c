@@ -52,7 +52,8 @@ void build_linear(struct model_builder *builder, const char *name, int64_t in, i
 /* The window of a layer's attention, 0: none. Layer 0 is the root, block i is layer i + 1. */
 int64_t model_window(const struct model_shape *shape, int layer)
 {
-    return layer > shape->max_window_layers ? shape->sliding_window : 0;
+    bool full = shape->full_attention_every > 0 && layer % shape->full_attention_every == 0;
+    return layer > shape->max_window_layers && !full ? shape->sliding_window : 0;
 }
 
 static bool alike(const struct model *model, const struct model_layer *a, const struct model_layer *b)

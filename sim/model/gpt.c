@@ -65,7 +65,8 @@ static int block(const struct segment_context *c)
 
     int normed = tape_layer_norm(t, "ln_1", x);
     tape_scope(t, "attn");
-    tape_split(t, "split", tape_linear(t, "c_attn", normed), qkv);
+    const int64_t widths[3] = {s->d_model, s->d_model, s->d_model};
+    tape_split(t, "split", tape_linear(t, "c_attn", normed), widths, qkv, 3);
     int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", qkv[0], qkv[1], qkv[2], a)
                                               : naive_attention(t, &a, s->fused_softmax, qkv);
     out = tape_dropout(t, "resid_dropout", tape_linear(t, "c_proj", out));

@@ -15,14 +15,19 @@ struct config_json {
     struct model_shape shape;
     int feed_forward_proj, activation_function, hidden_act;
     double embd_pdrop, attn_pdrop; /* attn_pdrop: BERT's attention_probs_dropout_prob too */
-    bool attention_bias, mlp_bias, qwen2, use_sliding_window;
+    bool attention_bias, mlp_bias, use_sliding_window;
+    int windows; /* how blocks of full attention are chosen */
 };
+
+/* With use_sliding_window, from max_window_layers on (Qwen2, Qwen3); all but every n-th block (Gemma 2 and 3). */
+enum { WINDOWS_ALL, WINDOWS_FROM, WINDOWS_EVERY };
 
 static const char *const t5_projections[] = {"relu", "gated-gelu", NULL};
 enum { PROJECTION_RELU, PROJECTION_GATED_GELU };
 static const char *const gpt2_activations[] = {"gelu_new", "gelu", "gelu_pytorch_tanh", NULL};
 enum { ACTIVATION_GELU_NEW };
 static const char *const llama_activations[] = {"silu", NULL};
+static const char *const gemma_activations[] = {"gelu_pytorch_tanh", "gelu", NULL}; /* one kernel each */
 static const char *const bert_activations[] = {"gelu", NULL};
 
 /* required here: null is an error. */
@@ -62,6 +67,7 @@ static const struct config_field gpt2_fields[] = {
     KEY("attn_pdrop", attn_pdrop, SHARE),
     KEY("activation_function", activation_function, CHOICE(gpt2_activations)),
 };
+#define SOFTCAP .type = FIELD_NUMBER, .min = 0, .max = 1e6
 /* clang-format off */
 #define LLAMA_KEYS                                                                                                     \
     KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),                                                         \
@@ -73,21 +79,46 @@ static const struct config_field gpt2_fields[] = {
     KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),                                                            \
     KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),                                                           \
     KEY("attention_dropout", shape.dropout, SHARE),                                                                    \
-    KEY("hidden_act", hidden_act, CHOICE(llama_activations)),                                                          \
     KEY("attention_bias", attention_bias, FLAG),                                                                       \
     KEY("mlp_bias", mlp_bias, FLAG)
+#define LLAMA_ACTIVATION KEY("hidden_act", hidden_act, CHOICE(llama_activations))
+#define GEMMA_KEYS                                                                                                     \
+    LLAMA_KEYS,                                                                                                        \
+    KEY("hidden_act", hidden_act, CHOICE(gemma_activations)),                                                          \
+    KEY("hidden_activation", hidden_act, .type = FIELD_ENUM, .names = gemma_activations)
+#define GEMMA2_KEYS                                                                                                    \
+    GEMMA_KEYS,                                                                                                        \
+    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),                                        \
+    KEY("attn_logit_softcapping", shape.attention_softcap, SOFTCAP),                                                   \
+    KEY("final_logit_softcapping", shape.logit_softcap, SOFTCAP)
+#define QWEN_KEYS                                                                                                      \
+    LLAMA_KEYS,                                                                                                        \
+    LLAMA_ACTIVATION,                                                                                                  \
+    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),                                        \
+    KEY("use_sliding_window", use_sliding_window, FLAG),                                                               \
+    KEY("max_window_layers", shape.max_window_layers, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_LAYERS,            \
+        .required = true)
 /* clang-format on */
-static const struct config_field llama_fields[] = {LLAMA_KEYS};
+static const struct config_field llama_fields[] = {LLAMA_KEYS, LLAMA_ACTIVATION};
+static const struct config_field qwen_fields[] = {QWEN_KEYS}; /* Qwen2 and Qwen3 */
+static const struct config_field gemma_fields[] = {GEMMA_KEYS};
+static const struct config_field gemma2_fields[] = {GEMMA2_KEYS};
+static const struct config_field gemma3_fields[] = {
+    GEMMA2_KEYS,
+    KEY("sliding_window_pattern", shape.full_attention_every, COUNT(MODEL_MAX_LAYERS)),
+    KEY("_sliding_window_pattern", shape.full_attention_every, COUNT(MODEL_MAX_LAYERS)),
+};
+static const struct config_field phi3_fields[] = {
+    LLAMA_KEYS,
+    LLAMA_ACTIVATION,
+    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
+    KEY("resid_pdrop", embd_pdrop, SHARE),
+    KEY("embd_pdrop", attn_pdrop, SHARE),
+};
 static const struct config_field mistral_fields[] = {
     LLAMA_KEYS,
+    LLAMA_ACTIVATION,
     KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
-};
-static const struct config_field qwen2_fields[] = {
-    LLAMA_KEYS,
-    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
-    KEY("use_sliding_window", use_sliding_window, FLAG),
-    KEY("max_window_layers", shape.max_window_layers, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_LAYERS,
-        .required = true),
 };
 static const struct config_field vit_fields[] = {
     KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
@@ -119,7 +150,12 @@ static const struct config_table t5_table = CONFIG_TABLE("a T5 config.json", t5_
 static const struct config_table gpt2_table = CONFIG_TABLE("a GPT-2 config.json", gpt2_fields);
 static const struct config_table llama_table = CONFIG_TABLE("a Llama config.json", llama_fields);
 static const struct config_table mistral_table = CONFIG_TABLE("a Mistral config.json", mistral_fields);
-static const struct config_table qwen2_table = CONFIG_TABLE("a Qwen2 config.json", qwen2_fields);
+static const struct config_table qwen2_table = CONFIG_TABLE("a Qwen2 config.json", qwen_fields);
+static const struct config_table qwen3_table = CONFIG_TABLE("a Qwen3 config.json", qwen_fields);
+static const struct config_table gemma_table = CONFIG_TABLE("a Gemma config.json", gemma_fields);
+static const struct config_table gemma2_table = CONFIG_TABLE("a Gemma 2 config.json", gemma2_fields);
+static const struct config_table gemma3_table = CONFIG_TABLE("a Gemma 3 config.json", gemma3_fields);
+static const struct config_table phi3_table = CONFIG_TABLE("a Phi-3 config.json", phi3_fields);
 static const struct config_table bert_table = CONFIG_TABLE("a BERT config.json", bert_fields);
 static const struct config_table vit_table = CONFIG_TABLE("a ViT config.json", vit_fields);
 
@@ -132,6 +168,9 @@ struct model_type {
 /* PretrainedConfig.num_labels, where no id2label lists them. */
 enum { DEFAULT_LABELS = 2 };
 
+#define GEMMA_DEFAULTS                                                                                                 \
+    .family = MODEL_LLAMA, .gated_ffn = true, .gelu_gate = true, .scaled_embedding = true, .tied_embeddings = true,    \
+    .d_kv = 256
 #define LLAMA_DEFAULTS .family = MODEL_LLAMA, .d_model = 4096, .n_heads = 32, .n_layers = 32, .gated_ffn = true
 
 static const struct model_type model_types[] = {
@@ -164,7 +203,32 @@ static const struct model_type model_types[] = {
     {"qwen2", &qwen2_table,
         {.shape = {LLAMA_DEFAULTS, .d_ff = 22016, .vocab = 151936, .n_kv_heads = 32, .biases = true,
              .sliding_window = 4096, .max_window_layers = 28},
-            .qwen2 = true}},
+            .windows = WINDOWS_FROM}},
+    {"qwen3", &qwen3_table,
+        {.shape = {LLAMA_DEFAULTS, .d_ff = 22016, .vocab = 151936, .n_kv_heads = 32, .d_kv = 128, .qk_norm = true,
+             .sliding_window = 4096, .max_window_layers = 28},
+            .windows = WINDOWS_FROM}},
+    {"gemma", &gemma_table,
+        {.shape = {GEMMA_DEFAULTS, .d_model = 3072, .d_ff = 24576, .n_heads = 16, .n_kv_heads = 16, .n_layers = 28,
+             .vocab = 256000}}},
+    {"gemma2", &gemma2_table,
+        {.shape = {GEMMA_DEFAULTS, .d_model = 2304, .d_ff = 9216, .n_heads = 8, .n_kv_heads = 4, .n_layers = 26,
+             .vocab = 256000, .post_norms = true, .sliding_window = 4096, .full_attention_every = 2,
+             .attention_softcap = 50, .logit_softcap = 30},
+            .windows = WINDOWS_EVERY}},
+    {"gemma3_text", &gemma3_table,
+        {.shape = {GEMMA_DEFAULTS, .d_model = 2304, .d_ff = 9216, .n_heads = 8, .n_kv_heads = 4, .n_layers = 26,
+             .vocab = 262208, .post_norms = true, .qk_norm = true, .sliding_window = 4096, .full_attention_every = 6},
+            .windows = WINDOWS_EVERY}},
+    {"phi3", &phi3_table,
+        {.shape = {.family = MODEL_LLAMA,
+             .gated_ffn = true,
+             .d_model = 3072,
+             .d_ff = 8192,
+             .n_heads = 32,
+             .n_layers = 32,
+             .vocab = 32064,
+             .fused_projections = true}}},
     {"bert", &bert_table,
         {.shape = {.family = MODEL_BERT,
              .d_model = 768,
@@ -236,6 +300,8 @@ static enum status check(const struct config_json *json, struct config_node root
         return diag_input(
             diag, config_pos(config_find(root, "mlp_bias")), "biases of the feed-forward layer are not modelled here");
     double p = json->shape.dropout;
+    if (json->shape.fused_projections && (json->embd_pdrop > 0 || json->attn_pdrop > 0))
+        return diag_input(diag, config_pos(root), "resid_pdrop and embd_pdrop of Phi-3 are modelled as 0 only");
     if (json->shape.family == MODEL_GPT &&
         (json->embd_pdrop < p || json->embd_pdrop > p || json->attn_pdrop < p || json->attn_pdrop > p))
         return diag_input(
@@ -250,22 +316,36 @@ static enum status check(const struct config_json *json, struct config_node root
     return STATUS_OK;
 }
 
-/* Newer files list what each block's attention sees: all in the first blocks, a window in the rest. */
+static bool sees_all(struct config_node list, int block)
+{
+    return strcmp(config_text(config_item(list, block)), "full_attention") == 0;
+}
+
+/* Newer files list what each block's attention sees: all in the first blocks, a window in the rest; or all in every
+ * n-th. */
 static enum status read_layer_types(struct config_json *json, struct config_node root, struct diag *diag)
 {
     struct config_node list = config_find(root, "layer_types");
     int n = config_count(list), whole = 0;
+    int64_t every = json->shape.full_attention_every;
     if (config_kind(list) == CONFIG_NULL || !list.doc)
         return STATUS_OK;
-    while (whole < n && strcmp(config_text(config_item(list, whole)), "full_attention") == 0)
+    while (json->windows == WINDOWS_FROM && whole < n && sees_all(list, whole))
         whole++;
-    for (int i = whole; i < n; i++)
-        if (strcmp(config_text(config_item(list, i)), "sliding_attention") != 0)
+    for (int i = whole; i < n; i++) {
+        bool all = json->windows == WINDOWS_EVERY && (i + 1) % every == 0;
+        if (strcmp(config_text(config_item(list, i)), all ? "full_attention" : "sliding_attention") != 0)
             return diag_input(diag, config_pos(config_item(list, i)),
-                "layer_types: modelled are blocks of 'full_attention', then such of 'sliding_attention'");
+                json->windows == WINDOWS_FROM
+                    ? "layer_types: modelled are blocks of 'full_attention', then such of 'sliding_attention'"
+                    : "layer_types: modelled is 'full_attention' in every %ld-th block, 'sliding_attention' else",
+                (long)every);
+    }
     if (config_kind(list) != CONFIG_SEQUENCE || n != json->shape.n_layers)
         return diag_input(diag, config_pos(list), "layer_types is a list of one type for each of the %ld layers",
             (long)json->shape.n_layers);
+    if (json->windows == WINDOWS_EVERY)
+        return STATUS_OK;
     json->shape.max_window_layers = whole;
     if (whole < n && json->shape.sliding_window == 0)
         return diag_input(diag, config_pos(list), "layer_types has 'sliding_attention' and sliding_window is null");
@@ -289,13 +369,13 @@ static enum status derive(struct config_json *json, struct config_node root, int
     shape->composed_gelu = shape->family == MODEL_T5
                                ? shape->gated_ffn
                                : shape->family == MODEL_GPT && json->activation_function == ACTIVATION_GELU_NEW;
-    if (json->qwen2 && !json->use_sliding_window)
+    if (json->windows == WINDOWS_FROM && !json->use_sliding_window)
         shape->sliding_window = 0;
-    enum status status = json->qwen2 ? read_layer_types(json, root, diag) : STATUS_OK;
+    enum status status = json->windows != WINDOWS_ALL ? read_layer_types(json, root, diag) : STATUS_OK;
     if (shape->max_window_layers >= shape->n_layers)
         shape->sliding_window = 0;
     if (shape->sliding_window == 0)
-        shape->max_window_layers = 0;
+        shape->max_window_layers = shape->full_attention_every = 0;
     return status;
 }
 
@@ -311,7 +391,7 @@ enum status huggingface_read(struct model_shape *out, struct config_node root, s
     *table = model_type->table;
     struct config_json json = model_type->defaults;
     int head = BERT_PRETRAINING;
-    const char *const also_read[] = {json.qwen2 ? "layer_types" : NULL, NULL};
+    const char *const also_read[] = {json.windows != WINDOWS_ALL ? "layer_types" : NULL, NULL};
     enum status status = read_keys(&json, root, *table, arena, diag);
     if (!status)
         status = check(&json, root, diag);

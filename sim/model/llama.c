@@ -1,12 +1,13 @@
 /* Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU. As Hugging Face transformers 4 runs it in eager
- * mode (modeling_llama.py; Mistral and Qwen2 are the same except for Qwen2's biases of q, k and v); names as in
- * LlamaForCausalLM. Key and value heads are repeated before attention, with flash attention too (as transformers' SDPA
- * path and torchtitan do).
+ * mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2, Qwen3, Phi-3 and Gemma 1 to 3 what differs
+ * is a member of struct model_shape: biases of q, k and v, norms of q and k, norms behind the sub-layers, fused
+ * matrices, the gate's function, caps of scores and logits, windows. Key and value heads are repeated before attention,
+ * with flash attention too (as transformers' SDPA path and torchtitan do).
  *
  * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores and masks.
  *
- * Ignored: the tables of cosines and sines (once per model); the copy of the logits that Hugging Face makes to shift
- * them by one. */
+ * Ignored: that Gemma's norm multiplies by 1 + weight, in FP32; the tables of cosines and sines (once per model); the
+ * copy of the logits that Hugging Face makes to shift them by one. */
 #include "model/family.h"
 
 static void projection(struct model_builder *b, const char *name, int64_t out, int64_t in, bool bias)
@@ -16,10 +17,41 @@ static void projection(struct model_builder *b, const char *name, int64_t out, i
         build_tensor(b, arena_printf(b->arena, "self_attn.%s.bias", name), out, 1);
 }
 
-static void layers(struct model_builder *b)
+static void block_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
+    if (s->fused_projections) {
+        projection(b, "qkv_proj", inner + 2 * kv, d, s->biases);
+    } else {
+        projection(b, "q_proj", inner, d, s->biases);
+        projection(b, "k_proj", kv, d, s->biases);
+        projection(b, "v_proj", kv, d, s->biases);
+    }
+    projection(b, "o_proj", d, inner, false);
+    if (s->qk_norm) {
+        build_tensor(b, "self_attn.q_norm.weight", s->d_kv, 1);
+        build_tensor(b, "self_attn.k_norm.weight", s->d_kv, 1);
+    }
+    if (s->fused_projections) {
+        build_tensor(b, "mlp.gate_up_proj.weight", 2 * s->d_ff, d);
+    } else {
+        build_tensor(b, "mlp.gate_proj.weight", s->d_ff, d);
+        build_tensor(b, "mlp.up_proj.weight", s->d_ff, d);
+    }
+    build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
+    build_tensor(b, "input_layernorm.weight", d, 1);
+    build_tensor(b, "post_attention_layernorm.weight", d, 1);
+    if (s->post_norms) {
+        build_tensor(b, "pre_feedforward_layernorm.weight", d, 1);
+        build_tensor(b, "post_feedforward_layernorm.weight", d, 1);
+    }
+}
+
+static void layers(struct model_builder *b)
+{
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, "model.embed_tokens.weight", s->vocab, d);
     build_tensor(b, "model.norm.weight", d, 1);
@@ -27,15 +59,7 @@ static void layers(struct model_builder *b)
         build_tensor(b, "lm_head.weight", s->vocab, d);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "model.layers.%d", i));
-        projection(b, "q_proj", inner, d, s->biases);
-        projection(b, "k_proj", kv, d, s->biases);
-        projection(b, "v_proj", kv, d, s->biases);
-        projection(b, "o_proj", d, inner, false);
-        build_tensor(b, "mlp.gate_proj.weight", s->d_ff, d);
-        build_tensor(b, "mlp.up_proj.weight", s->d_ff, d);
-        build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
-        build_tensor(b, "input_layernorm.weight", d, 1);
-        build_tensor(b, "post_attention_layernorm.weight", d, 1);
+        block_tensors(b);
     }
 }
 
@@ -46,17 +70,49 @@ static int rotary(struct tape *t, int x)
     return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
 }
 
-static int naive_attention(struct tape *t, const struct tape_attention *a, int q, int k, int v)
+/* c tanh(x / c) */
+static int softcap(struct tape *t, const char *names[3], int x)
+{
+    x = tape_map(t, names[0], TAPE_SCALE, x);
+    x = tape_map(t, names[1], TAPE_TANH, x);
+    return tape_map(t, names[2], TAPE_SCALE, x);
+}
+
+/* Of each head; names of tensors as in the scope self_attn. */
+static int head_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
+{
+    int64_t rows = c->workload->micro_batch * c->workload->seq_len, d = c->shape->d_kv;
+    int view = tape_view(t, "heads", x, rows * heads, d);
+    int normed = tape_rms_norm(t, name, view, true);
+    return tape_view(t, "heads", normed, rows, heads * d);
+}
+
+static int naive_attention(
+    struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
 {
     int64_t products = a->batch * a->heads;
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
     int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
+    if (c->shape->attention_softcap > 0)
+        weights = softcap(t, (const char *[]){"scores.div", "scores.tanh", "scores.mul"}, weights);
     weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
     weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
     weights = tape_dropout(t, "dropout", weights);
     int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys, !a->both_ways);
     return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+}
+
+static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
+{
+    const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv, widths[3] = {inner, kv, kv};
+    if (s->fused_projections) {
+        tape_split(t, "split", tape_linear(t, "qkv_proj", x), widths, qkv, 3);
+        return;
+    }
+    qkv[0] = tape_linear(t, "q_proj", x);
+    qkv[1] = tape_linear(t, "k_proj", x);
+    qkv[2] = tape_linear(t, "v_proj", x);
 }
 
 static int attention(struct tape *t, const struct segment_context *c, int x)
@@ -65,7 +121,13 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
     struct tape_attention a = self_attention(c, false);
     a.window = model_window(c->shape, c->layer);
     int64_t groups = c->shape->n_heads / c->shape->n_kv_heads;
-    int q = tape_linear(t, "q_proj", x), k = tape_linear(t, "k_proj", x), v = tape_linear(t, "v_proj", x);
+    int qkv[3];
+    project(t, c->shape, x, qkv);
+    int q = qkv[0], k = qkv[1], v = qkv[2];
+    if (c->shape->qk_norm) {
+        q = head_norm(t, c, "q_norm", q, c->shape->n_heads);
+        k = head_norm(t, c, "k_norm", k, c->shape->n_kv_heads);
+    }
     q = rotary(t, q);
     k = tape_repeat(t, "k.repeat", rotary(t, k), groups);
     v = tape_repeat(t, "v.repeat", v, groups);
@@ -75,22 +137,40 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
         k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
         v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, a.head_dim);
     }
-    return tape_linear(t, "o_proj", naive_attention(t, &a, q, k, v));
+    return tape_linear(t, "o_proj", naive_attention(t, c, &a, q, k, v));
+}
+
+/* down(f(gate(x)) up(x)) */
+static int feed_forward(struct tape *t, const struct model_shape *s, int x)
+{
+    enum tape_function function = s->gelu_gate ? TAPE_GELU : TAPE_SILU;
+    if (s->fused_projections) {
+        const int64_t widths[2] = {s->d_ff, s->d_ff};
+        int parts[2];
+        tape_split(t, "chunk", tape_linear(t, "gate_up_proj", x), widths, parts, 2);
+        int gate = tape_map(t, "activation_fn", function, parts[0]);
+        return tape_linear(t, "down_proj", tape_mul(t, "mul", gate, parts[1]));
+    }
+    int gate = tape_map(t, "act_fn", function, tape_linear(t, "gate_proj", x));
+    return tape_linear(t, "down_proj", tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x)));
 }
 
 static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
+    bool post_norms = c->shape->post_norms;
     int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
     int normed = tape_rms_norm(t, "input_layernorm", x, true);
     tape_scope(t, "self_attn");
     int out = attention(t, c, normed);
     tape_scope(t, "");
+    out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
     x = tape_add(t, "self_attn.residual", x, out);
-    normed = tape_rms_norm(t, "post_attention_layernorm", x, true);
+    normed = tape_rms_norm(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x, true);
     tape_scope(t, "mlp");
-    int gate = tape_map(t, "act_fn", TAPE_SILU, tape_linear(t, "gate_proj", normed));
-    out = tape_linear(t, "down_proj", tape_mul(t, "mul", gate, tape_linear(t, "up_proj", normed)));
+    out = feed_forward(t, c->shape, normed);
+    tape_scope(t, post_norms ? "" : "mlp");
+    out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);
 }
 
@@ -100,18 +180,25 @@ static int head(const struct segment_context *c)
     int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
     x = tape_rms_norm(t, "model.norm", x, true);
     bool tied = c->shape->tied_embeddings;
-    return tape_cross_entropy(
-        t, "loss", tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
+    int logits = tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY);
+    if (c->shape->logit_softcap > 0)
+        logits = softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
+    return tape_cross_entropy(t, "loss", logits);
+}
+
+static int entry(const struct segment_context *c)
+{
+    struct tape *t = c->tape;
+    int x = tape_embedding(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
+        c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
+    return tape_neftune(t, x);
 }
 
 static int forward(const struct segment_context *c)
 {
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "Llama has one stack");
-    if (c->kind == SEGMENT_ENTRY)
-        return tape_neftune(
-            c->tape, tape_embedding(c->tape, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
-                         c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY));
-    return c->kind == SEGMENT_EXIT ? head(c) : block(c);
+    return c->kind == SEGMENT_ENTRY ? entry(c) : c->kind == SEGMENT_EXIT ? head(c) : block(c);
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)
@@ -140,6 +227,9 @@ static const char *check(const struct model_shape *s, size_t *offset)
     *offset = offsetof(struct model_shape, max_window_layers);
     if (s->max_window_layers > 0 && s->sliding_window == 0)
         return "max_window_layers is of a sliding_window, which is not given";
+    *offset = offsetof(struct model_shape, full_attention_every);
+    if (s->full_attention_every > 0 && s->sliding_window == 0)
+        return "full_attention_every is of a sliding_window, which is not given";
     return NULL;
 }
 

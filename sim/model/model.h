@@ -92,7 +92,15 @@ struct model_shape {
     double head_share;        /* BERT: share of the positions whose word the head predicts */
     int64_t sliding_window; /* Llama: keys that a position attends to, itself and those just before it, where attention
                              * is fused (naive attention multiplies all and masks); 0: all before it */
-    int64_t max_window_layers; /* Llama: the number of first blocks that attend to all keys nevertheless (Qwen2) */
+    int64_t max_window_layers;    /* Llama: the number of first blocks that attend to all keys nevertheless (Qwen2) */
+    int64_t full_attention_every; /* Llama: so does every block of this number (Gemma 2: 2, Gemma 3: 6); 0: none */
+    bool qk_norm;                 /* Llama: an RMSNorm of each head's query and key (Qwen3, Gemma 3) */
+    bool post_norms;              /* Llama: a norm behind attention and feed-forward layer, too (Gemma 2, Gemma 3) */
+    bool fused_projections;       /* Llama: one matrix for q, k and v, and one for gate and up (Phi-3) */
+    bool gelu_gate;               /* Llama: the gate is tanh-GELU in one kernel (Gemma), not SiLU */
+    bool scaled_embedding;        /* Llama: embeddings are multiplied by a constant (Gemma) */
+    double attention_softcap, logit_softcap; /* Llama: c tanh(x / c) of scores, of logits (Gemma 2); 0: none. Flash
+                                              * attention does it on the way */
     bool tied_embeddings;
     bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
@@ -304,10 +312,10 @@ struct model_segments {
 extern const struct config_table model_shape_table;
 
 /* model_type of the config.json that are read (model/huggingface.c). */
-#define MODEL_TYPE_NAMES "t5, gpt2, llama, mistral, qwen2, bert, vit"
+#define MODEL_TYPE_NAMES "t5, gpt2, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, phi3, bert, vit"
 
-/* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type": t5, gpt2, llama,
- * mistral, qwen2, bert, vit), absent keys by that family's defaults in the transformers library. */
+/* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type", one of
+ * MODEL_TYPE_NAMES), absent keys by that family's defaults in the transformers library. */
 enum status model_load(struct model_shape *out, const char *path, struct arena *arena, struct diag *diag);
 enum status model_parse(
     struct model_shape *out, const char *name, const char *text, size_t n, struct arena *arena, struct diag *diag);

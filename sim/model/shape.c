@@ -110,6 +110,20 @@ static const struct config_field fields[] = {
         .help = "Llama: keys that a position attends to with flash attention; default all."),
     FIELD(max_window_layers, COUNT(0, MODEL_MAX_LAYERS),
         .help = "Llama: the number of first blocks that attend to all keys nevertheless; default 0."),
+    FIELD(full_attention_every, COUNT(0, MODEL_MAX_LAYERS),
+        .help = "Llama: so does every block of this number (Gemma 2: 2, Gemma 3: 6); default 0, none."),
+    FIELD(qk_norm, .type = FIELD_BOOL, .help = "Llama: a norm of each head's query and key (Qwen3); default false."),
+    FIELD(post_norms, .type = FIELD_BOOL,
+        .help = "Llama: norms behind attention and feed-forward layer, too (Gemma 2); default false."),
+    FIELD(fused_projections, .type = FIELD_BOOL,
+        .help = "Llama: one matrix for q, k and v, and one for gate and up (Phi-3); default false."),
+    FIELD(gelu_gate, .type = FIELD_BOOL, .help = "Llama: the gate is GELU (Gemma), not SiLU; default false."),
+    FIELD(scaled_embedding, .type = FIELD_BOOL,
+        .help = "Llama: embeddings are multiplied by a constant (Gemma); default false."),
+    FIELD(attention_softcap, .type = FIELD_NUMBER, .min = 0, .max = 1e6,
+        .help = "Llama: scores are capped by c tanh(x / c) (Gemma 2); default 0, none."),
+    FIELD(logit_softcap, .type = FIELD_NUMBER, .min = 0, .max = 1e6,
+        .help = "Llama: so are logits (Gemma 2); default 0, none."),
     FIELD(tied_embeddings, .type = FIELD_BOOL, .help = "The head uses the embedding; default: false for llama only."),
     FIELD(gated_ffn, .type = FIELD_BOOL, .help = "Three matrices in the feed-forward layer; default: llama true."),
     FIELD(biases, .type = FIELD_BOOL, .help = "GPT: all layers (default true). Llama: q, k and v (Qwen2)."),
@@ -154,6 +168,12 @@ static double params_bound(const struct model_shape *s)
            (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
 }
 
+/* What only Llama has. */
+#define OF_LLAMA(member)                                                                                               \
+    {                                                                                                                  \
+#member, s->member> 0, s->member> 0 && s->family == MODEL_LLAMA                                                \
+    }
+
 /* What a family's shape cannot do without, and what another's has no use for. */
 static enum status check_given(
     const struct model_shape *s, struct config_node root, const struct config_table *table, struct diag *diag)
@@ -166,10 +186,10 @@ static enum status check_given(
     } keys[] = {{"d_model", s->d_model > 0, !convolves}, {"d_ff", s->d_ff > 0, !convolves},
         {"n_heads", s->n_heads > 0, !convolves}, {"n_layers", s->n_layers > 0, !convolves},
         {"head", s->head != BERT_PRETRAINING, s->head != BERT_PRETRAINING && s->family == MODEL_BERT},
-        {"sliding_window", s->sliding_window > 0, s->sliding_window > 0 && s->family == MODEL_LLAMA},
-        {"max_window_layers", s->max_window_layers > 0, s->max_window_layers > 0 && s->family == MODEL_LLAMA},
-        {"vocab", s->vocab > 0, has_words}, {"conv", s->conv.stages[0].blocks > 0, convolves},
-        {"dhen", s->dhen.features > 0, ranks}};
+        OF_LLAMA(sliding_window), OF_LLAMA(max_window_layers), OF_LLAMA(full_attention_every), OF_LLAMA(qk_norm),
+        OF_LLAMA(post_norms), OF_LLAMA(fused_projections), OF_LLAMA(gelu_gate), OF_LLAMA(scaled_embedding),
+        OF_LLAMA(attention_softcap), OF_LLAMA(logit_softcap), {"vocab", s->vocab > 0, has_words},
+        {"conv", s->conv.stages[0].blocks > 0, convolves}, {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (keys[i].needed && !keys[i].given)

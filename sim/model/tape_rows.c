@@ -327,8 +327,8 @@ int tape_select(struct tape *tape, const char *name, int x, int64_t rows)
 static void split_backward(struct tape *tape, const struct tape_op *op)
 {
     int parts[3] = {op->out, op->in[1], op->in[2]}, grad_x = tape_new_grad(tape, op->in[0]);
-    int reads[3];
-    for (int i = 0; i < 3; i++) {
+    int reads[3] = {NO_BUFFER, NO_BUFFER, NO_BUFFER};
+    for (int i = 0; i < 3 && parts[i] != NO_VALUE; i++) {
         reads[i] = tape_at(tape, parts[i]).grad;
         tape->values.at[parts[i]].grad = NO_BUFFER;
     }
@@ -339,16 +339,18 @@ static void split_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-void tape_split(struct tape *tape, const char *name, int x, int parts[3])
+void tape_split(struct tape *tape, const char *name, int x, const int64_t *cols, int parts[], int n)
 {
     struct tape_value in = tape_at(tape, x);
-    for (int i = 0; i < 3; i++) {
-        parts[i] = tape_value(tape, tape_name(tape, name), in.rows, in.cols / 3, in.element_bytes, in.needs_grad);
+    BUG_IF(n < 2 || n > 3, "%s: %d parts", name, n);
+    for (int i = 0; i < n; i++) {
+        parts[i] = tape_value(tape, tape_name(tape, name), in.rows, cols[i], in.element_bytes, in.needs_grad);
         tape->buffers.at[tape_at(tape, parts[i]).buffer].view_of = in.buffer;
     }
-    tape_push(tape,
-        (struct tape_op){
-            .backward = split_backward, .name = tape_name(tape, name), .in = {x, parts[1], parts[2]}, .out = parts[0]});
+    tape_push(tape, (struct tape_op){.backward = split_backward,
+                        .name = tape_name(tape, name),
+                        .in = {x, parts[1], n == 3 ? parts[2] : NO_VALUE},
+                        .out = parts[0]});
 }
 
 /* cat backward hands out views; the slices of x come back as zeros with the half copied in, and are added. */

@@ -115,14 +115,16 @@ static void config_json_gives_the_same_counts(void **state)
     (void)state;
     /* mistral-7b: all keys by default; 7,241,732,096 on the model card of Mistral-7B-v0.1. qwen2-7b: 7,615,616,512 on
      * Qwen2-7B's. bert-base, BertForMaskedLM: 109,482,240 of BertModel less the pooler's 590,592, and the head 590,592
-     * + 1,536 + 30,522. */
+     * + 1,536 + 30,522. qwen3 to phi-3: 2 V d (1 V d where tied) + d + L (d (2 n + 2 g) d_head + 3 d f + 2 or 4 d,
+     * and 2 d_head with norms of q and k), which the cards round to 8.2, 8.54, 9.24, 1.0 and 3.8 billion. */
     const struct {
         const char *file;
         int64_t params;
     } expected[] = {
         {"t5-11b.json", 11307321344}, {"flan-t5-xxl.json", 11135332352}, {"gpt2.json", 124439808},
         {"llama-3.1-8b.json", 8030261248}, {"mistral-7b.json", 7241732096}, {"qwen2-7b.json", 7615616512},
-        {"bert-base.json", 109514298},
+        {"bert-base.json", 109514298}, {"qwen3-8b.json", 8190735360}, {"gemma-7b.json", 8537680896},
+        {"gemma-2-9b.json", 9241705984}, {"gemma-3-1b.json", 999885952}, {"phi-3-mini.json", 3821079552},
         {"vit-base.json", 85800963}, /* vit_b_16's 86,567,656 less 997 classes of 768 weights and a bias */
     };
     struct arena arena = ARENA_INIT;

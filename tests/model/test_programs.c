@@ -13,7 +13,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 20 };
+enum { VARIANTS = 23 };
 
 /* Every shape with every variant that its family knows. */
 static int variants(struct model_shape out[VARIANTS])
@@ -43,6 +43,13 @@ static int variants(struct model_shape out[VARIANTS])
     out[n++].head = BERT_NO_HEAD;
     out[n] = small_llama; /* Qwen2 with a window in all blocks but the first */
     out[n].sliding_window = 7, out[n++].max_window_layers = 1;
+    out[n] = small_llama; /* Qwen3 */
+    out[n++].qk_norm = true;
+    out[n] = small_llama; /* Phi-3 */
+    out[n++].fused_projections = true;
+    out[n] = small_llama; /* Gemma 2, with Gemma 3's norms */
+    out[n].post_norms = out[n].qk_norm = out[n].gelu_gate = out[n].scaled_embedding = out[n].tied_embeddings = true;
+    out[n].attention_softcap = out[n].logit_softcap = 30, out[n].sliding_window = 7, out[n++].full_attention_every = 2;
     out[n++] = small_vit;
     out[n] = small_vit; /* DeepViT */
     out[n++].mixes_heads = true;
@@ -124,6 +131,60 @@ static void forward_flop_is_the_closed_form(void **state)
     double one = b * s * (4 * d * li + 4 * d * lj + 6 * d * lff + 4 * s * li);
     assert_true(model_forward_flop(&l.segments) == 3 * one + 2 * b * s * d * v);
     arena_release(&l.arena);
+}
+
+static bool same_flop(const struct model_shape *a, const struct model_shape *b)
+{
+    struct run one = run(a, DTYPE_BF16, ATTENTION_NAIVE), other = run(b, DTYPE_BF16, ATTENTION_NAIVE);
+    bool same = one.model.params == other.model.params &&
+                model_forward_flop(&one.segments) == model_forward_flop(&other.segments) &&
+                model_step_flop(&one.segments) == model_step_flop(&other.segments);
+    arena_release(&one.arena);
+    arena_release(&other.arena);
+    return same;
+}
+
+/* One matrix of 64 + 32 + 32 rows has as many parameters as three; so has one of twice the feed-forward width. Its
+ * gradient is one GEMM. */
+static void fused_projections_are_the_same_work(void **state)
+{
+    (void)state;
+    struct model_shape fused = small_llama;
+    fused.fused_projections = true;
+    assert_true(same_flop(&small_llama, &fused));
+    struct run r = run(&fused, DTYPE_BF16, ATTENTION_NAIVE);
+    const struct model_program *p = block(&r, 1);
+    assert_int_equal(count(p->forward, p->n_forward, "qkv_proj"), 1);
+    assert_int_equal(count(p->forward, p->n_forward, "q_proj"), 0);
+    assert_int_equal(count(p->backward, p->n_backward, "qkv_proj.wgrad"), 1);
+    assert_int_equal(count(p->backward, p->n_backward, "split.dgrad"), 1); /* the concatenation */
+    assert_int_equal(count(p->backward, p->n_backward, "chunk.dgrad"), 1);
+    arena_release(&r.arena);
+}
+
+/* Qwen3: a norm of each head's query and key, whose weight is of the head's dimension, 16; Gemma 2: two more norms of
+ * the model's width a block, and three kernels for each cap. */
+static void norms_and_caps_of_qwen3_and_gemma(void **state)
+{
+    (void)state;
+    struct model_shape qwen = small_llama, gemma = small_llama;
+    qwen.qk_norm = gemma.post_norms = true;
+    gemma.attention_softcap = 50, gemma.logit_softcap = 30;
+    struct run plain = run(&small_llama, DTYPE_BF16, ATTENTION_NAIVE), q = run(&qwen, DTYPE_BF16, ATTENTION_NAIVE),
+               g = run(&gemma, DTYPE_BF16, ATTENTION_NAIVE), flash = run(&gemma, DTYPE_BF16, ATTENTION_FLASH);
+    const struct model_program *before = block(&plain, 1), *normed = block(&q, 1), *capped = block(&g, 1),
+                               *fused = block(&flash, 1), *head = g.segments.at[g.segments.n - 1].program;
+    int norm = count(before->forward, before->n_forward, "input_layernorm");
+    assert_int_equal(q.model.params - plain.model.params, 3 * 2 * 16);
+    assert_int_equal(normed->n_forward - before->n_forward, 2 * norm);
+    assert_int_equal(g.model.params - plain.model.params, 3 * 2 * 64);
+    assert_int_equal(capped->n_forward - before->n_forward, 2 * norm + 3);
+    assert_int_equal(count(fused->forward, fused->n_forward, "scores."), 0); /* within flash attention */
+    assert_int_equal(count(head->forward, head->n_forward, "logits."), 3);
+    arena_release(&plain.arena);
+    arena_release(&q.arena);
+    arena_release(&g.arena);
+    arena_release(&flash.arena);
 }
 
 /* What comes from the loader, an image or dense inputs, needs no gradient: the first product is spared one. */
@@ -452,6 +513,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forward_flop_is_the_closed_form),
+        cmocka_unit_test(fused_projections_are_the_same_work),
+        cmocka_unit_test(norms_and_caps_of_qwen3_and_gemma),
         cmocka_unit_test(backward_flop_is_twice_forward),
         cmocka_unit_test(every_tensor_is_used_after_its_birth),
         cmocka_unit_test(what_kernels_write_is_there),

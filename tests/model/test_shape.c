@@ -120,6 +120,13 @@ static void mistakes_are_reported_where_they_are(void **state)
         {GPT "d_model: 16\nn_heads: 4\nhead: none\n", "m:9:7: error: ", "family 'gpt' has no 'head'"},
         {GPT "d_model: 16\nn_heads: 4\nsliding_window: 8\n", "m:9:17: error: ", "has no 'sliding_window'"},
         {LLAMA "d_model: 16\nn_heads: 4\nmax_window_layers: 1\n", "m:9:20: error: ", "which is not given"},
+        {LLAMA "d_model: 16\nn_heads: 4\nfull_attention_every: 2\n", "m:9:23: error: ", "which is not given"},
+        {GPT "d_model: 16\nn_heads: 4\nqk_norm: true\n", "m:9:10: error: ", "family 'gpt' has no 'qk_norm'"},
+        {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 2,\n \"layer_types\": [\"full_attention\", "
+         "\"full_attention\"]}",
+            "m:2:18: error: ", "in every 2-th block"},
+        {"{\"model_type\": \"phi3\", \"resid_pdrop\": 0.1}", "m:1:1: error: ", "modelled as 0 only"},
+        {"{\"model_type\": \"gemma2\",\n \"hidden_activation\": \"relu\"}", "m:2:23: error: ", "gelu_pytorch_tanh"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nhead_share: 2\n", "m:10:13: error: ", "2"},
         {BERT "d_model: 16\nn_heads: 4\nmax_positions: 8\nn_kv_heads: 2\n", "m:10:13: error: ", "as many key heads"},
         {"{\"model_type\": \"bert\",\n \"hidden_dropout_prob\": 0.2}",
@@ -202,9 +209,8 @@ static void mistakes_are_reported_where_they_are(void **state)
 static void a_family_that_is_not_modelled_is_never_taken_for_another(void **state)
 {
     (void)state;
-    const char *const names[] = {"mixtral", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2", "phi3", "gpt_neox",
-        "opt", "bloom", "falcon", "deepseek_v2", "deepseek_v3", "roberta", "mt5", "mllama", "mistral3", "Llama",
-        "llama5"};
+    const char *const names[] = {"mixtral", "qwen2_moe", "qwen3_moe", "gemma3", "phi", "gpt_neox", "opt", "bloom",
+        "falcon", "deepseek_v2", "deepseek_v3", "roberta", "mt5", "mllama", "mistral3", "Llama", "llama5"};
     struct arena arena = ARENA_INIT;
     static struct diag diag;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -265,6 +271,9 @@ static void windows_are_those_of_transformers(void **state)
          "\"layer_types\": [\"full_attention\", \"sliding_attention\", \"sliding_attention\"]}",
             8, 1},
         {"{\"model_type\": \"qwen2\", \"num_hidden_layers\": 1, \"layer_types\": [\"full_attention\"]}", 0, 0},
+        {"{\"model_type\": \"qwen3\"}", 0, 0},
+        {"{\"model_type\": \"phi3\", \"sliding_window\": 2047}", 2047, 0},
+        {"{\"model_type\": \"phi3\"}", 0, 0},
     };
     struct arena arena = ARENA_INIT;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -276,6 +285,34 @@ static void windows_are_those_of_transformers(void **state)
         assert_int_equal(shape.max_window_layers, cases[i].whole);
         assert_int_equal(model_window(&shape, (int)cases[i].whole), 0); /* the root's or the last whole block's */
         assert_int_equal(model_window(&shape, (int)cases[i].whole + 1), cases[i].window);
+    }
+    arena_release(&arena);
+}
+
+/* Gemma2Config: even blocks, counted from 0, have the window. Gemma3TextConfig: all but every sixth. */
+static void every_nth_block_of_gemma_sees_all(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        int64_t windows[6];
+    } cases[] = {
+        {"{\"model_type\": \"gemma\"}", {0, 0, 0, 0, 0, 0}},
+        {"{\"model_type\": \"gemma2\"}", {4096, 0, 4096, 0, 4096, 0}},
+        {"{\"model_type\": \"gemma2\", \"num_hidden_layers\": 2, \"layer_types\": [\"sliding_attention\", "
+         "\"full_attention\"], \"sliding_window\": 7}",
+            {7, 0, 7, 0, 7, 0}},
+        {"{\"model_type\": \"gemma3_text\", \"sliding_window\": 512}", {512, 512, 512, 512, 512, 0}},
+        {"{\"model_type\": \"gemma3_text\", \"sliding_window_pattern\": 3}", {4096, 4096, 0, 4096, 4096, 0}},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_shape shape;
+        struct diag diag = DIAG_INIT;
+        model_parse(&shape, "m", cases[i].text, strlen(cases[i].text), &arena, &diag);
+        assert_string_equal(diag.text, "");
+        for (int block = 0; block < 6; block++)
+            assert_int_equal(model_window(&shape, block + 1), cases[i].windows[block]);
     }
     arena_release(&arena);
 }
@@ -312,6 +349,7 @@ int main(void)
         cmocka_unit_test(a_family_that_is_not_modelled_is_never_taken_for_another),
         cmocka_unit_test(keys_that_nothing_reads_are_warned_of),
         cmocka_unit_test(windows_are_those_of_transformers),
+        cmocka_unit_test(every_nth_block_of_gemma_sees_all),
         cmocka_unit_test(several_mistakes_are_reported_at_once),
         cmocka_unit_test(a_missing_file_is_a_mistake_of_the_input),
     };
