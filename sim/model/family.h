@@ -1,5 +1,5 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
- * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, bert.c, vit.c,
+ * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, neox.c, bert.c, vit.c,
  * convnet.c, dhen.c. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
@@ -42,6 +42,12 @@ static inline struct tape_attention self_attention(const struct segment_context 
         w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, both_ways, 0};
 }
 
+/* model/attention.c: rotary positions (rotary_share), repeated key heads, then fused or naive attention; what comes out
+ * is rows x heads of the query. q, k, v: as the linear layers leave them. */
+int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a);
+/* c tanh(x / c), a kernel for each of these names. */
+int family_softcap(struct tape *t, const char *names[3], int x);
+
 struct model_family_code {
     struct model_shape defaults;                    /* what a file of ours need not say */
     void (*layers)(struct model_builder *);         /* root first */
@@ -51,8 +57,8 @@ struct model_family_code {
     const char *(*check)(const struct model_shape *, size_t *offset);
 };
 
-extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama, model_family_bert,
-    model_family_vit, model_family_convnet, model_family_dhen;
+extern const struct model_family_code model_family_t5, model_family_gpt, model_family_llama, model_family_neox,
+    model_family_bert, model_family_vit, model_family_convnet, model_family_dhen;
 const struct model_family_code *model_family_code(const struct model_shape *shape);
 
 /* Read a Hugging Face config.json whose key "model_type" stands at type. *table: its keys, whose offsets are those of

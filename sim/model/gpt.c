@@ -1,5 +1,7 @@
 /* GPT: LayerNorm before each sublayer, one matrix for q, k and v, GELU. As GPT-2 in Hugging Face transformers, minGPT
- * and MPT run it in eager mode; names as in GPT2LMHeadModel. Positions are learned, or none (max_positions 0).
+ * and MPT run it in eager mode; names as in GPT2LMHeadModel. Positions are learned, or none (max_positions 0). OPT has
+ * three matrices for q, k and v and ReLU; BLOOM has a norm behind the embedding and ALiBi, which the kernel that masks
+ * adds.
  *
  * sequence_first and fused_softmax: Megatron-LM (Narayanan et al., arXiv 2104.04473, section 4.2;
  * megatron/model/transformer.py, ParallelAttention): hidden states lie as (sequence, batch, width), batched products
@@ -32,13 +34,21 @@ static void layers(struct model_builder *b)
     build_tensor(b, "transformer.wte.weight", s->vocab, d);
     if (s->max_positions > 0)
         build_tensor(b, "transformer.wpe.weight", s->max_positions, d);
+    if (s->embedding_norm)
+        norm_tensors(b, "transformer.word_embeddings_layernorm");
     norm_tensors(b, "transformer.ln_f");
     if (!s->tied_embeddings)
         build_tensor(b, "lm_head.weight", s->vocab, d);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "transformer.h.%d", i));
         norm_tensors(b, "ln_1");
-        linear_tensors(b, "attn.c_attn", d, 3 * d);
+        if (s->separate_qkv) {
+            linear_tensors(b, "attn.q_proj", d, d);
+            linear_tensors(b, "attn.k_proj", d, d);
+            linear_tensors(b, "attn.v_proj", d, d);
+        } else {
+            linear_tensors(b, "attn.c_attn", d, 3 * d);
+        }
         linear_tensors(b, "attn.c_proj", d, d);
         norm_tensors(b, "ln_2");
         linear_tensors(b, "mlp.c_fc", d, s->d_ff);
@@ -46,13 +56,34 @@ static void layers(struct model_builder *b)
     }
 }
 
-static int naive_attention(struct tape *t, const struct tape_attention *a, bool fused_softmax, const int qkv[3])
+static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
+{
+    const int64_t widths[3] = {s->d_model, s->d_model, s->d_model};
+    if (!s->separate_qkv) {
+        tape_split(t, "split", tape_linear(t, "c_attn", x), widths, qkv, 3);
+        return;
+    }
+    qkv[0] = tape_linear(t, "q_proj", x);
+    qkv[1] = tape_linear(t, "k_proj", x);
+    qkv[2] = tape_linear(t, "v_proj", x);
+}
+
+static int activation(struct tape *t, const struct model_shape *s, int x)
+{
+    if (s->relu)
+        return tape_map(t, "relu", TAPE_RELU, x);
+    return s->composed_gelu ? tape_gelu_new(t, x) : tape_map(t, "gelu", TAPE_GELU, x);
+}
+
+static int naive_attention(
+    struct tape *t, const struct tape_attention *a, const struct model_shape *s, const int qkv[3])
 {
     int weights = tape_scores(t, a, qkv[0], qkv[1]);
-    if (!fused_softmax)
+    if (!s->fused_softmax)
         weights = tape_map(t, "scores.mask", TAPE_MASK, weights);
     weights = tape_softmax(t, "softmax", weights, false);
-    return tape_context(t, a, tape_dropout(t, "attn_dropout", weights), qkv[2]);
+    weights = s->keeps_attention ? weights : tape_dropout(t, "attn_dropout", weights);
+    return tape_context(t, a, weights, qkv[2]);
 }
 
 static int block(const struct segment_context *c)
@@ -65,10 +96,9 @@ static int block(const struct segment_context *c)
 
     int normed = tape_layer_norm(t, "ln_1", x);
     tape_scope(t, "attn");
-    const int64_t widths[3] = {s->d_model, s->d_model, s->d_model};
-    tape_split(t, "split", tape_linear(t, "c_attn", normed), widths, qkv, 3);
+    project(t, s, normed, qkv);
     int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", qkv[0], qkv[1], qkv[2], a)
-                                              : naive_attention(t, &a, s->fused_softmax, qkv);
+                                              : naive_attention(t, &a, s, qkv);
     out = tape_dropout(t, "resid_dropout", tape_linear(t, "c_proj", out));
     x = tape_add(t, "residual", x, out);
     int a_in = normed, a_out = out;
@@ -76,8 +106,7 @@ static int block(const struct segment_context *c)
     tape_scope(t, "");
     normed = tape_layer_norm(t, "ln_2", x);
     tape_scope(t, "mlp");
-    int hidden = tape_linear(t, "c_fc", normed);
-    hidden = s->composed_gelu ? tape_gelu_new(t, hidden) : tape_map(t, "gelu", TAPE_GELU, hidden);
+    int hidden = activation(t, s, tape_linear(t, "c_fc", normed));
     out = tape_dropout(t, "dropout", tape_linear(t, "c_proj", hidden));
     x = tape_add(t, "residual", x, out);
     const int locals[] = {a_in, a_out, normed, out};
@@ -93,6 +122,8 @@ static int entry(const struct segment_context *c)
     tape_scope(t, "transformer");
     int x =
         tape_embedding(t, "wte", c->workload->micro_batch * length, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    if (c->shape->embedding_norm)
+        x = tape_layer_norm(t, "word_embeddings_layernorm", x);
     x = tape_neftune(t, x);
     if (c->shape->max_positions > 0)
         x = tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY));

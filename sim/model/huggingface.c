@@ -16,7 +16,11 @@ struct config_json {
     int feed_forward_proj, activation_function, hidden_act;
     double embd_pdrop, attn_pdrop; /* attn_pdrop: BERT's attention_probs_dropout_prob too */
     bool attention_bias, mlp_bias, use_sliding_window;
-    int windows; /* how blocks of full attention are chosen */
+    bool multi_query, new_decoder_architecture, alibi; /* Falcon */
+    int64_t num_ln_in_parallel_attn;                   /* the same; 0: by its architecture */
+    bool do_layer_norm_before;                         /* OPT */
+    int64_t word_embed_proj_dim;                       /* the same; 0: the width */
+    int windows;                                       /* how blocks of full attention are chosen */
 };
 
 /* With use_sliding_window, from max_window_layers on (Qwen2, Qwen3); all but every n-th block (Gemma 2 and 3). */
@@ -28,6 +32,9 @@ static const char *const gpt2_activations[] = {"gelu_new", "gelu", "gelu_pytorch
 enum { ACTIVATION_GELU_NEW };
 static const char *const llama_activations[] = {"silu", NULL};
 static const char *const gemma_activations[] = {"gelu_pytorch_tanh", "gelu", NULL}; /* one kernel each */
+static const char *const neox_activations[] = {"gelu", NULL};
+static const char *const opt_activations[] = {"relu", NULL};
+enum { OPT_OFFSET = 2 }; /* OPTLearnedPositionalEmbedding: rows that no position uses */
 static const char *const bert_activations[] = {"gelu", NULL};
 
 /* required here: null is an error. */
@@ -120,6 +127,69 @@ static const struct config_field mistral_fields[] = {
     LLAMA_ACTIVATION,
     KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
 };
+static const struct config_field neox_fields[] = {
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
+    KEY("rotary_pct", shape.rotary_share, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 1,
+        .required = true),
+    KEY("use_parallel_residual", shape.parallel_residual, FLAG),
+    KEY("attention_bias", shape.biases, FLAG),
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
+    KEY("hidden_dropout", shape.dropout, SHARE),
+    KEY("attention_dropout", attn_pdrop, SHARE),
+    KEY("hidden_act", hidden_act, CHOICE(neox_activations)),
+};
+static const struct config_field falcon_fields[] = {
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("ffn_hidden_size", shape.d_ff, NULLABLE(MODEL_MAX_WIDTH)),
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("n_head", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("num_kv_heads", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),
+    KEY("n_head_kv", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("n_layer", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
+    KEY("multi_query", multi_query, FLAG),
+    KEY("new_decoder_architecture", new_decoder_architecture, FLAG),
+    KEY("parallel_attn", shape.parallel_residual, FLAG),
+    KEY("num_ln_in_parallel_attn", num_ln_in_parallel_attn, NULLABLE(2)),
+    KEY("bias", shape.biases, FLAG),
+    KEY("alibi", alibi, FLAG),
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
+    KEY("hidden_dropout", shape.dropout, SHARE),
+    KEY("attention_dropout", attn_pdrop, SHARE),
+    KEY("activation", hidden_act, CHOICE(neox_activations)),
+};
+static const struct config_field opt_fields[] = {
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("ffn_dim", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
+    KEY("max_position_embeddings", shape.max_positions, COUNT(MODEL_MAX_POSITIONS - OPT_OFFSET)),
+    KEY("word_embed_proj_dim", word_embed_proj_dim, NULLABLE(MODEL_MAX_WIDTH)),
+    KEY("do_layer_norm_before", do_layer_norm_before, FLAG),
+    KEY("enable_bias", shape.biases, FLAG),
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
+    KEY("dropout", shape.dropout, SHARE),
+    KEY("attention_dropout", attn_pdrop, SHARE),
+    KEY("activation_function", hidden_act, CHOICE(opt_activations)),
+};
+static const struct config_field bloom_fields[] = {
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("n_embed", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
+    KEY("n_head", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),
+    KEY("n_layer", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),
+    KEY("hidden_dropout", shape.dropout, SHARE),
+    KEY("attention_dropout", attn_pdrop, SHARE),
+};
 static const struct config_field vit_fields[] = {
     KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),
     KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),
@@ -156,6 +226,10 @@ static const struct config_table gemma_table = CONFIG_TABLE("a Gemma config.json
 static const struct config_table gemma2_table = CONFIG_TABLE("a Gemma 2 config.json", gemma2_fields);
 static const struct config_table gemma3_table = CONFIG_TABLE("a Gemma 3 config.json", gemma3_fields);
 static const struct config_table phi3_table = CONFIG_TABLE("a Phi-3 config.json", phi3_fields);
+static const struct config_table neox_table = CONFIG_TABLE("a GPT-NeoX config.json", neox_fields);
+static const struct config_table falcon_table = CONFIG_TABLE("a Falcon config.json", falcon_fields);
+static const struct config_table opt_table = CONFIG_TABLE("an OPT config.json", opt_fields);
+static const struct config_table bloom_table = CONFIG_TABLE("a BLOOM config.json", bloom_fields);
 static const struct config_table bert_table = CONFIG_TABLE("a BERT config.json", bert_fields);
 static const struct config_table vit_table = CONFIG_TABLE("a ViT config.json", vit_fields);
 
@@ -169,9 +243,10 @@ struct model_type {
 enum { DEFAULT_LABELS = 2 };
 
 #define GEMMA_DEFAULTS                                                                                                 \
-    .family = MODEL_LLAMA, .gated_ffn = true, .gelu_gate = true, .scaled_embedding = true, .tied_embeddings = true,    \
-    .d_kv = 256
-#define LLAMA_DEFAULTS .family = MODEL_LLAMA, .d_model = 4096, .n_heads = 32, .n_layers = 32, .gated_ffn = true
+    .family = MODEL_LLAMA, .rotary_share = 1, .gated_ffn = true, .gelu_gate = true, .scaled_embedding = true,          \
+    .tied_embeddings = true, .d_kv = 256
+#define LLAMA_DEFAULTS                                                                                                 \
+    .family = MODEL_LLAMA, .rotary_share = 1, .d_model = 4096, .n_heads = 32, .n_layers = 32, .gated_ffn = true
 
 static const struct model_type model_types[] = {
     {"t5", &t5_table,
@@ -197,6 +272,49 @@ static const struct model_type model_types[] = {
              .dropout = 0.1},
             .embd_pdrop = 0.1,
             .attn_pdrop = 0.1}},
+    {"opt", &opt_table,
+        {.shape = {.family = MODEL_GPT,
+             .d_model = 768,
+             .d_ff = 3072,
+             .n_heads = 12,
+             .n_layers = 12,
+             .vocab = 50272,
+             .max_positions = 2048,
+             .separate_qkv = true,
+             .relu = true,
+             .tied_embeddings = true,
+             .biases = true,
+             .dropout = 0.1},
+            .do_layer_norm_before = true}},
+    {"bloom", &bloom_table,
+        {.shape = {.family = MODEL_GPT,
+             .d_model = 64,
+             .n_heads = 8,
+             .n_layers = 2,
+             .vocab = 250880,
+             .embedding_norm = true,
+             .composed_gelu = true,
+             .tied_embeddings = true,
+             .biases = true}}},
+    {"gpt_neox", &neox_table,
+        {.shape = {.family = MODEL_NEOX,
+             .d_model = 6144,
+             .d_ff = 24576,
+             .n_heads = 64,
+             .n_layers = 44,
+             .vocab = 50432,
+             .rotary_share = 0.25,
+             .parallel_residual = true,
+             .biases = true}}},
+    {"falcon", &falcon_table,
+        {.shape = {.family = MODEL_NEOX,
+             .d_model = 4544,
+             .n_heads = 71,
+             .n_layers = 32,
+             .vocab = 65024,
+             .parallel_residual = true,
+             .tied_embeddings = true},
+            .multi_query = true}},
     {"llama", &llama_table, {.shape = {LLAMA_DEFAULTS, .d_ff = 11008, .vocab = 32000}}},
     {"mistral", &mistral_table,
         {.shape = {LLAMA_DEFAULTS, .d_ff = 14336, .vocab = 32000, .n_kv_heads = 8, .sliding_window = 4096}}},
@@ -222,6 +340,7 @@ static const struct model_type model_types[] = {
             .windows = WINDOWS_EVERY}},
     {"phi3", &phi3_table,
         {.shape = {.family = MODEL_LLAMA,
+             .rotary_share = 1,
              .gated_ffn = true,
              .d_model = 3072,
              .d_ff = 8192,
@@ -290,30 +409,59 @@ static enum status read_keys(struct config_json *json, struct config_node root, 
     return worst;
 }
 
-/* What the model does that struct model_shape cannot say. */
-static enum status check(const struct config_json *json, struct config_node root, struct diag *diag)
+/* Probabilities that must be one: the second is the first's. */
+static bool differ(double a, double b)
 {
-    if (json->attention_bias)
-        return diag_input(diag, config_pos(config_find(root, "attention_bias")),
-            "a bias of the output projection is not modelled (q, k and v only: model_type qwen2)");
-    if (json->mlp_bias)
-        return diag_input(
-            diag, config_pos(config_find(root, "mlp_bias")), "biases of the feed-forward layer are not modelled here");
-    double p = json->shape.dropout;
-    if (json->shape.fused_projections && (json->embd_pdrop > 0 || json->attn_pdrop > 0))
-        return diag_input(diag, config_pos(root), "resid_pdrop and embd_pdrop of Phi-3 are modelled as 0 only");
-    if (json->shape.family == MODEL_GPT &&
-        (json->embd_pdrop < p || json->embd_pdrop > p || json->attn_pdrop < p || json->attn_pdrop > p))
-        return diag_input(
-            diag, config_pos(root), "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled");
-    if (json->shape.family == MODEL_VIT && !json->shape.biases)
-        return diag_input(
-            diag, config_pos(config_find(root, "qkv_bias")), "ViT without biases of q, k and v is not modelled");
-    bool two_names = json->shape.family == MODEL_BERT || json->shape.family == MODEL_VIT;
-    if (two_names && (json->attn_pdrop < p || json->attn_pdrop > p))
-        return diag_input(diag, config_pos(root),
-            "hidden_dropout_prob and attention_probs_dropout_prob differ; one probability is modelled");
-    return STATUS_OK;
+    return a < b || a > b;
+}
+
+/* What the model does that struct model_shape cannot say: a sentence and the key to blame, or NULL. */
+static const char *check(const struct config_json *json, const char *type, const char **key)
+{
+    const struct model_shape *s = &json->shape;
+    const bool opt = s->separate_qkv, bare_neox = strcmp(type, "gpt_neox") == 0 && !s->biases;
+    const bool one_dropout = s->family == MODEL_BERT || s->family == MODEL_VIT || s->family == MODEL_NEOX ||
+                             (s->family == MODEL_GPT && !opt);
+    const struct {
+        bool wrong;
+        const char *key, *why;
+    } rules[] = {
+        {json->attention_bias, "attention_bias",
+            "a bias of the output projection is not modelled (q, k and v only: model_type qwen2)"},
+        {json->mlp_bias, "mlp_bias", "biases of the feed-forward layer are not modelled here"},
+        {s->fused_projections && (json->embd_pdrop > 0 || json->attn_pdrop > 0), "",
+            "resid_pdrop and embd_pdrop of Phi-3 are modelled as 0 only"},
+        {s->family == MODEL_VIT && !s->biases, "qkv_bias", "ViT without biases of q, k and v is not modelled"},
+        {bare_neox, "attention_bias", "GPT-NeoX without biases of attention is not modelled"},
+        {opt && !s->biases, "enable_bias", "OPT without biases is not modelled"},
+        {opt && !json->do_layer_norm_before, "do_layer_norm_before",
+            "norms behind attention and feed-forward layer (OPT 350m) are not modelled"},
+        {opt && json->word_embed_proj_dim && json->word_embed_proj_dim != s->d_model, "word_embed_proj_dim",
+            "embeddings of another width than hidden_size (OPT 350m) are not modelled"},
+        {opt && json->attn_pdrop > 0 && differ(json->attn_pdrop, s->dropout), "",
+            "dropout and attention_dropout differ; attention_dropout is modelled as 0 or as dropout"},
+        {strcmp(type, "gpt2") == 0 && differ(json->embd_pdrop, s->dropout), "",
+            "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled"},
+        {one_dropout && differ(json->attn_pdrop, s->dropout), "",
+            strcmp(type, "gpt2") == 0 ? "resid_pdrop, embd_pdrop and attn_pdrop differ; one probability is modelled"
+            : s->family == MODEL_GPT || s->family == MODEL_NEOX
+                ? "hidden_dropout and attention_dropout differ; one probability is modelled"
+                : "hidden_dropout_prob and attention_probs_dropout_prob differ; one probability is modelled"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong) {
+            *key = rules[i].key;
+            return rules[i].why;
+        }
+    return NULL;
+}
+
+static enum status check_model(
+    const struct config_json *json, const char *type, struct config_node root, struct diag *diag)
+{
+    const char *key = "", *why = check(json, type, &key);
+    struct config_node at = *key ? config_find(root, key) : root;
+    return why ? diag_input(diag, config_pos(at.doc ? at : root), "%s", why) : STATUS_OK;
 }
 
 static bool sees_all(struct config_node list, int block)
@@ -352,8 +500,22 @@ static enum status read_layer_types(struct config_json *json, struct config_node
     return STATUS_OK;
 }
 
+/* FalconConfig and FalconDecoderLayer: key heads, norms and positions by architecture. */
+static void derive_falcon(struct config_json *json)
+{
+    struct model_shape *shape = &json->shape;
+    if (!json->new_decoder_architecture)
+        shape->n_kv_heads = json->multi_query ? 1 : shape->n_heads;
+    int64_t norms = json->num_ln_in_parallel_attn    ? json->num_ln_in_parallel_attn
+                    : json->new_decoder_architecture ? 2
+                                                     : 1;
+    shape->shared_norm = shape->parallel_residual && norms == 1;
+    shape->rotary_share = json->alibi ? 0 : 1;
+}
+
 /* What several keys say together. */
-static enum status derive(struct config_json *json, struct config_node root, int head, struct diag *diag)
+static enum status derive(
+    struct config_json *json, const char *type, struct config_node root, int head, struct diag *diag)
 {
     struct model_shape *shape = &json->shape;
     int labels = config_count(config_find(root, "id2label"));
@@ -364,11 +526,18 @@ static enum status derive(struct config_json *json, struct config_node root, int
         shape->classes = labels > 0 ? labels : DEFAULT_LABELS;
     if (shape->family == MODEL_T5)
         shape->gated_ffn = json->feed_forward_proj == PROJECTION_GATED_GELU;
-    if (shape->family == MODEL_GPT && shape->d_ff == 0)
-        shape->d_ff = 4 * shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size */
-    shape->composed_gelu = shape->family == MODEL_T5
-                               ? shape->gated_ffn
-                               : shape->family == MODEL_GPT && json->activation_function == ACTIVATION_GELU_NEW;
+    if ((shape->family == MODEL_GPT || shape->family == MODEL_NEOX) && shape->d_ff == 0)
+        shape->d_ff = 4 * shape->d_model; /* GPT2Block: n_inner if not None else 4 * hidden_size; BLOOM, Falcon */
+    if (shape->family == MODEL_T5)
+        shape->composed_gelu = shape->gated_ffn;
+    if (strcmp(type, "gpt2") == 0)
+        shape->composed_gelu = json->activation_function == ACTIVATION_GELU_NEW;
+    if (strcmp(type, "falcon") == 0)
+        derive_falcon(json);
+    if (shape->separate_qkv) {
+        shape->max_positions += OPT_OFFSET;
+        shape->keeps_attention = !(json->attn_pdrop > 0);
+    }
     if (json->windows == WINDOWS_FROM && !json->use_sliding_window)
         shape->sliding_window = 0;
     enum status status = json->windows != WINDOWS_ALL ? read_layer_types(json, root, diag) : STATUS_OK;
@@ -394,13 +563,13 @@ enum status huggingface_read(struct model_shape *out, struct config_node root, s
     const char *const also_read[] = {json.windows != WINDOWS_ALL ? "layer_types" : NULL, NULL};
     enum status status = read_keys(&json, root, *table, arena, diag);
     if (!status)
-        status = check(&json, root, diag);
+        status = check_model(&json, model_type->name, root, diag);
     if (!status)
         status = huggingface_architecture(&head, root, model_type->name, arena, diag);
     if (!status)
         status = huggingface_check_keys(root, *table, also_read, arena, diag);
     if (!status)
-        status = derive(&json, root, head, diag);
+        status = derive(&json, model_type->name, root, head, diag);
     if (status)
         return status;
     const char *path = config_pos(root).file, *name = config_text(config_find(root, "_name_or_path"));

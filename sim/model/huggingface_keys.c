@@ -24,6 +24,10 @@ static const struct {
     {"reorder_and_upcast_attn", FALSE_OR_NULL, "attention in FP32 (reorder_and_upcast_attn) is not modelled"},
     {"chunk_size_feed_forward", ZERO_OR_NULL, "a feed-forward layer in chunks is not modelled"},
     {"pruned_heads", EMPTY_OR_NULL, "layers that differ in their number of heads are not modelled"},
+    {"apply_residual_connection_post_layernorm", FALSE_OR_NULL, "a residual taken behind the norm is not modelled"},
+    {"slow_but_exact", FALSE_OR_NULL, "BLOOM's slow_but_exact is not modelled"},
+    {"layerdrop", ZERO_OR_NULL, "layers that are dropped at random are not modelled"},
+    {"_remove_final_layer_norm", FALSE_OR_NULL, "a decoder without a final norm is not modelled"},
     {"use_bidirectional_attention", FALSE_OR_NULL, "a decoder without a causal mask is not modelled"},
     {"partial_rotary_factor", ONE_OR_NULL, "rotary positions of a part of each head are not modelled"},
 };
@@ -32,25 +36,27 @@ static const struct {
  * they are: names of labels and tokens, how text is generated, constants that kernels multiply by, where the file is
  * from, and what flopcast's own settings say (train.precision for torch_dtype, train.activation_checkpointing ...). */
 static const char *const inert[] = {"_attn_implementation", "_attn_implementation_autoset", "_commit_hash",
-    "_name_or_path", "adapters", "architectures", "attn_implementation", "bad_words_ids", "begin_suppress_tokens",
-    "bos_token_id", "cache_implementation", "classifier_dropout", "cls_token_id", "cross_attention_hidden_size",
-    "custom_pipelines", "decoder_start_token_id", "dense_act_fn", "directionality", "diversity_penalty", "do_sample",
-    "dtype", "early_stopping", "encoder_no_repeat_ngram_size", "encoder_stride", "eos_token_id",
-    "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id", "forced_eos_token_id",
-    "gradient_checkpointing", "id2label", "initializer_factor", "initializer_range", "is_encoder_decoder",
-    "is_gated_act", "keys_to_ignore_at_inference", "label2id", "layer_norm_eps", "layer_norm_epsilon", "length_penalty",
-    "mask_token_id", "max_length", "max_position_embeddings", "max_sequence_length", "min_length", "model_type",
-    "n_ctx", "n_positions", "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_channels", "num_labels",
-    "num_return_sequences", "original_max_position_embeddings", "output_attentions", "output_hidden_states",
-    "output_past", "output_scores", "pad_token_id", "pooler_act", "pooler_fc_size", "pooler_num_attention_heads",
+    "_name_or_path", "adapters", "architectures", "attention_softmax_in_fp32", "attn_implementation", "bad_words_ids",
+    "begin_suppress_tokens", "bias_dropout_fusion", "bos_token_id", "cache_implementation", "classifier_dropout",
+    "cls_token_id", "cross_attention_hidden_size", "custom_pipelines", "decoder_start_token_id", "dense_act_fn",
+    "directionality", "diversity_penalty", "do_sample", "dtype", "early_stopping", "encoder_no_repeat_ngram_size",
+    "encoder_stride", "eos_token_id", "exponential_decay_length_penalty", "finetuning_task", "forced_bos_token_id",
+    "forced_eos_token_id", "gradient_checkpointing", "id2label", "initializer_factor", "initializer_range",
+    "is_encoder_decoder", "is_gated_act", "keys_to_ignore_at_inference", "label2id", "layer_norm_elementwise_affine",
+    "layer_norm_eps", "layer_norm_epsilon", "length_penalty", "mask_token_id", "masked_softmax_fusion", "max_length",
+    "max_position_embeddings", "max_sequence_length", "min_length", "model_type", "n_ctx", "n_positions",
+    "no_repeat_ngram_size", "num_beam_groups", "num_beams", "num_channels", "num_labels", "num_return_sequences",
+    "offset_alibi", "original_max_position_embeddings", "output_attentions", "output_hidden_states", "output_past",
+    "output_scores", "pad_token_id", "pooler_act", "pooler_fc_size", "pooler_num_attention_heads",
     "pooler_num_fc_layers", "pooler_output_size", "pooler_size_per_head", "pooler_type", "prefix", "pretraining_tp",
     "query_pre_attn_scalar", "problem_type", "relative_attention_max_distance", "remove_invalid_values",
     "repetition_penalty", "return_dict", "return_dict_in_generate", "rms_norm_eps", "rope_local_base_freq",
-    "rope_parameters", "rope_scaling", "rope_theta", "scale_attn_by_inverse_layer_idx", "scale_attn_weights",
-    "sep_token_id", "sliding_window_size", "summary_activation", "summary_first_dropout", "summary_proj_to_labels",
-    "summary_type", "summary_use_proj", "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss",
-    "tokenizer_class", "top_k", "top_p", "torch_dtype", "torchscript", "transformers_version", "typical_p",
-    "unk_token_id", "unsloth_fixed", "unsloth_version", "use_bfloat16", "use_cache", "use_return_dict", NULL};
+    "rope_parameters", "rope_scaling", "rope_theta", "rotary_emb_base", "scale_attn_by_inverse_layer_idx",
+    "scale_attn_weights", "sep_token_id", "seq_length", "skip_bias_add", "skip_bias_add_qkv", "sliding_window_size",
+    "summary_activation", "summary_first_dropout", "summary_proj_to_labels", "summary_type", "summary_use_proj",
+    "suppress_tokens", "task_specific_params", "temperature", "tf_legacy_loss", "tokenizer_class", "top_k", "top_p",
+    "torch_dtype", "torchscript", "transformers_version", "typical_p", "unk_token_id", "unsloth_fixed",
+    "unsloth_version", "use_bfloat16", "use_cache", "use_return_dict", NULL};
 
 static bool is_one_of(const char *key, const char *const *names)
 {
@@ -79,7 +85,7 @@ static bool is_harmless(struct config_node value, enum harmless harmless)
     case FALSE_OR_NULL:
         return strcmp(text, "false") == 0;
     case ZERO_OR_NULL:
-        return strcmp(text, "0") == 0;
+        return strcmp(text, "0") == 0 || strcmp(text, "0.0") == 0;
     case ONE_OR_NULL:
         return strcmp(text, "1") == 0 || strcmp(text, "1.0") == 0 || strcmp(text, "0") == 0;
     case EMPTY_OR_NULL:

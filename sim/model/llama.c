@@ -63,21 +63,6 @@ static void layers(struct model_builder *b)
     }
 }
 
-/* (x * cos) + (rotate_half(x) * sin) */
-static int rotary(struct tape *t, int x)
-{
-    int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
-    return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
-}
-
-/* c tanh(x / c) */
-static int softcap(struct tape *t, const char *names[3], int x)
-{
-    x = tape_map(t, names[0], TAPE_SCALE, x);
-    x = tape_map(t, names[1], TAPE_TANH, x);
-    return tape_map(t, names[2], TAPE_SCALE, x);
-}
-
 /* Of each head; names of tensors as in the scope self_attn. */
 static int head_norm(struct tape *t, const struct segment_context *c, const char *name, int x, int64_t heads)
 {
@@ -85,22 +70,6 @@ static int head_norm(struct tape *t, const struct segment_context *c, const char
     int view = tape_view(t, "heads", x, rows * heads, d);
     int normed = tape_rms_norm(t, name, view, true);
     return tape_view(t, "heads", normed, rows, heads * d);
-}
-
-static int naive_attention(
-    struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
-{
-    int64_t products = a->batch * a->heads;
-    int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
-    int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
-    weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
-    if (c->shape->attention_softcap > 0)
-        weights = softcap(t, (const char *[]){"scores.div", "scores.tanh", "scores.mul"}, weights);
-    weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
-    weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
-    weights = tape_dropout(t, "dropout", weights);
-    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys, !a->both_ways);
-    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
 }
 
 static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
@@ -117,10 +86,8 @@ static void project(struct tape *t, const struct model_shape *s, int x, int qkv[
 
 static int attention(struct tape *t, const struct segment_context *c, int x)
 {
-    const struct model_workload *w = c->workload;
     struct tape_attention a = self_attention(c, false);
     a.window = model_window(c->shape, c->layer);
-    int64_t groups = c->shape->n_heads / c->shape->n_kv_heads;
     int qkv[3];
     project(t, c->shape, x, qkv);
     int q = qkv[0], k = qkv[1], v = qkv[2];
@@ -128,16 +95,7 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
         q = head_norm(t, c, "q_norm", q, c->shape->n_heads);
         k = head_norm(t, c, "k_norm", k, c->shape->n_kv_heads);
     }
-    q = rotary(t, q);
-    k = tape_repeat(t, "k.repeat", rotary(t, k), groups);
-    v = tape_repeat(t, "v.repeat", v, groups);
-    if (w->attention == ATTENTION_FLASH)
-        return tape_linear(t, "o_proj", tape_flash(t, "flash", q, k, v, a));
-    if (groups == 1) { /* a repeated tensor is contiguous already */
-        k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
-        v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, a.head_dim);
-    }
-    return tape_linear(t, "o_proj", naive_attention(t, c, &a, q, k, v));
+    return tape_linear(t, "o_proj", family_attention(c, q, k, v, a));
 }
 
 /* down(f(gate(x)) up(x)) */
@@ -182,7 +140,7 @@ static int head(const struct segment_context *c)
     bool tied = c->shape->tied_embeddings;
     int logits = tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY);
     if (c->shape->logit_softcap > 0)
-        logits = softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
+        logits = family_softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
     return tape_cross_entropy(t, "loss", logits);
 }
 
@@ -209,6 +167,9 @@ static const char *check(const struct model_shape *s, size_t *offset)
     *offset = offsetof(struct model_shape, d_kv);
     if (s->d_kv % 2)
         return "rotary positions need an even head dimension";
+    *offset = offsetof(struct model_shape, rotary_share);
+    if (s->rotary_share < 1)
+        return "Llama turns whole heads; for a part of each take the family neox";
     *offset = offsetof(struct model_shape, n_decoder_layers);
     if (s->n_decoder_layers != 0)
         return "Llama has one stack: its layers are n_layers";
@@ -234,7 +195,7 @@ static const char *check(const struct model_shape *s, size_t *offset)
 }
 
 const struct model_family_code model_family_llama = {
-    .defaults = {.family = MODEL_LLAMA, .gated_ffn = true},
+    .defaults = {.family = MODEL_LLAMA, .gated_ffn = true, .rotary_share = 1},
     .layers = layers,
     .forward = forward,
     .check = check,

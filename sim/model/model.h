@@ -1,6 +1,6 @@
 /* A model as layers of kernels. Families: T5 (encoder-decoder), GPT (GPT-2/minGPT/MPT-like decoder), Llama (RMSNorm,
- * SwiGLU, GQA), BERT (encoder), of images ViT and DeepViT (encoder), convnet (ResNet, ResNeXt, RegNet), and DHEN, which
- * ranks by many features of a sample.
+ * SwiGLU, GQA), NeoX (GPT-NeoX, Falcon), BERT (encoder), of images ViT and DeepViT (encoder), convnet (ResNet, ResNeXt,
+ * RegNet), and DHEN, which ranks by many features of a sample.
  *
  * A model is read from a file of ours (under scenarios/models/) or from a Hugging Face config.json; both give a struct
  * model_shape. model_build() turns the shape into layers: what FSDP can wrap, each with its parameter tensors.
@@ -29,14 +29,15 @@ enum model_family {
     MODEL_T5,
     MODEL_GPT,
     MODEL_LLAMA,
+    MODEL_NEOX,
     MODEL_BERT,
     MODEL_VIT,
     MODEL_CONVNET,
     MODEL_DHEN,
     MODEL_FAMILY_COUNT
 };
-extern const char
-    *const model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "bert", "vit", "convnet", "dhen" */
+extern const char *const
+    model_family_names[MODEL_FAMILY_COUNT + 1]; /* "t5", "gpt", "llama", "neox", "bert", "vit", "convnet", "dhen" */
 
 /* basic: two windows of 3 x 3. bottleneck: 1 x 1 to the inner width, 3 x 3 in groups, 1 x 1 to the width. */
 enum conv_block { CONV_BASIC, CONV_BOTTLENECK, CONV_BLOCK_COUNT };
@@ -101,6 +102,13 @@ struct model_shape {
     bool scaled_embedding;        /* Llama: embeddings are multiplied by a constant (Gemma) */
     double attention_softcap, logit_softcap; /* Llama: c tanh(x / c) of scores, of logits (Gemma 2); 0: none. Flash
                                               * attention does it on the way */
+    double rotary_share;                     /* Llama 1, NeoX: share of each head that rotary positions turn; 0: none */
+    bool parallel_residual; /* NeoX: attention and feed-forward layer read the same and are added together */
+    bool shared_norm;       /* NeoX: they share their norm, too (Falcon 7B) */
+    bool separate_qkv;      /* GPT: three matrices for q, k and v, not one (OPT) */
+    bool relu;              /* GPT: the feed-forward layer's function is ReLU (OPT), not GELU */
+    bool embedding_norm;    /* GPT: a norm behind the embedding (BLOOM) */
+    bool keeps_attention;   /* GPT: dropout on the residual stream only, not on the weights of attention (OPT) */
     bool tied_embeddings;
     bool gated_ffn;     /* gated-GELU (T5 v1.1), SwiGLU (Llama): three matrices instead of two */
     bool biases;        /* GPT: linear layers and norms carry biases; Llama: q, k and v do (Qwen2) */
@@ -312,7 +320,9 @@ struct model_segments {
 extern const struct config_table model_shape_table;
 
 /* model_type of the config.json that are read (model/huggingface.c). */
-#define MODEL_TYPE_NAMES "t5, gpt2, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, phi3, bert, vit"
+#define MODEL_TYPE_NAMES                                                                                               \
+    "t5, gpt2, opt, bloom, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, phi3, gpt_neox, falcon, bert, "   \
+    "vit"
 
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type", one of
  * MODEL_TYPE_NAMES), absent keys by that family's defaults in the transformers library. */

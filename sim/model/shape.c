@@ -84,7 +84,7 @@ static const struct config_field dhen_fields[] = {
 static const struct config_table dhen_table = CONFIG_TABLE("a DHEN", dhen_fields);
 
 static const struct config_field fields[] = {
-    {CONFIG_FIELD("family", FIELD_ENUM, struct model_shape, family, "t5, gpt, llama, bert, vit, convnet or dhen"),
+    {CONFIG_FIELD("family", FIELD_ENUM, struct model_shape, family, "t5, gpt, llama, neox, bert, vit, convnet or dhen"),
         .required = true, .names = model_family_names},
     FIELD(name, .type = FIELD_STRING, .required = true, .help = "What the model is called."),
     FIELD(
@@ -124,9 +124,19 @@ static const struct config_field fields[] = {
         .help = "Llama: scores are capped by c tanh(x / c) (Gemma 2); default 0, none."),
     FIELD(logit_softcap, .type = FIELD_NUMBER, .min = 0, .max = 1e6,
         .help = "Llama: so are logits (Gemma 2); default 0, none."),
+    FIELD(rotary_share, .type = FIELD_NUMBER, .dimension = DIM_FRACTION, .min = 0, .max = 1,
+        .help = "NeoX: share of each head that rotary positions turn; default 25 %."),
+    FIELD(parallel_residual, .type = FIELD_BOOL,
+        .help = "NeoX: attention and feed-forward layer side by side; default true."),
+    FIELD(shared_norm, .type = FIELD_BOOL, .help = "NeoX: one norm for both of them (Falcon 7B); default false."),
+    FIELD(separate_qkv, .type = FIELD_BOOL, .help = "GPT: three matrices for q, k and v (OPT); default false."),
+    FIELD(relu, .type = FIELD_BOOL, .help = "GPT: ReLU (OPT), not GELU; default false."),
+    FIELD(embedding_norm, .type = FIELD_BOOL, .help = "GPT: a norm behind the embedding (BLOOM); default false."),
+    FIELD(keeps_attention, .type = FIELD_BOOL,
+        .help = "GPT: no dropout on the weights of attention (OPT); default false."),
     FIELD(tied_embeddings, .type = FIELD_BOOL, .help = "The head uses the embedding; default: false for llama only."),
     FIELD(gated_ffn, .type = FIELD_BOOL, .help = "Three matrices in the feed-forward layer; default: llama true."),
-    FIELD(biases, .type = FIELD_BOOL, .help = "GPT: all layers (default true). Llama: q, k and v (Qwen2)."),
+    FIELD(biases, .type = FIELD_BOOL, .help = "GPT, NeoX: all layers (default true). Llama: q, k and v (Qwen2)."),
     FIELD(sequence_first, .type = FIELD_BOOL,
         .help = "GPT, BERT: (sequence, batch, width), where heads need no copies (Megatron-LM); default false."),
     FIELD(fused_softmax, .type = FIELD_BOOL,
@@ -168,10 +178,10 @@ static double params_bound(const struct model_shape *s)
            (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
 }
 
-/* What only Llama has. */
-#define OF_LLAMA(member)                                                                                               \
+/* What only one family has. */
+#define ONLY(family_, member)                                                                                          \
     {                                                                                                                  \
-#member, s->member> 0, s->member> 0 && s->family == MODEL_LLAMA                                                \
+#member, s->member> 0, s->member> 0 && s->family == (family_)                                                  \
     }
 
 /* What a family's shape cannot do without, and what another's has no use for. */
@@ -186,9 +196,10 @@ static enum status check_given(
     } keys[] = {{"d_model", s->d_model > 0, !convolves}, {"d_ff", s->d_ff > 0, !convolves},
         {"n_heads", s->n_heads > 0, !convolves}, {"n_layers", s->n_layers > 0, !convolves},
         {"head", s->head != BERT_PRETRAINING, s->head != BERT_PRETRAINING && s->family == MODEL_BERT},
-        OF_LLAMA(sliding_window), OF_LLAMA(max_window_layers), OF_LLAMA(full_attention_every), OF_LLAMA(qk_norm),
-        OF_LLAMA(post_norms), OF_LLAMA(fused_projections), OF_LLAMA(gelu_gate), OF_LLAMA(scaled_embedding),
-        OF_LLAMA(attention_softcap), OF_LLAMA(logit_softcap), {"vocab", s->vocab > 0, has_words},
+        ONLY(MODEL_LLAMA, sliding_window), ONLY(MODEL_LLAMA, max_window_layers),
+        ONLY(MODEL_LLAMA, full_attention_every), ONLY(MODEL_LLAMA, qk_norm), ONLY(MODEL_LLAMA, post_norms),
+        ONLY(MODEL_LLAMA, fused_projections), ONLY(MODEL_LLAMA, gelu_gate), ONLY(MODEL_LLAMA, scaled_embedding),
+        ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), {"vocab", s->vocab > 0, has_words},
         {"conv", s->conv.stages[0].blocks > 0, convolves}, {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {

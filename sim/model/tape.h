@@ -191,6 +191,7 @@ int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t 
 int tape_select(struct tape *tape, const char *name, int x, int64_t rows);
 /* 2 or 3 views with these numbers of columns; backward concatenates. */
 void tape_split(struct tape *tape, const char *name, int x, const int64_t *cols, int parts[], int n);
+int tape_cat(struct tape *tape, const char *name, int a, int b);            /* of columns; its gradients are views */
 int tape_repeat(struct tape *tape, const char *name, int x, int64_t times); /* GQA: each key head for several queries */
 int tape_rotate_half(struct tape *tape, const char *name, int x);           /* cat(-x2, x1) */
 /* 64-bit integers out of other such (or none: -1), without gradient. */

@@ -353,6 +353,29 @@ void tape_split(struct tape *tape, const char *name, int x, const int64_t *cols,
                         .out = parts[0]});
 }
 
+static void cat_backward(struct tape *tape, const struct tape_op *op)
+{
+    for (int i = 0; i < 2; i++) {
+        int part = tape_new_grad(tape, op->in[i]);
+        tape->buffers.at[part].view_of = tape_grad(tape, op);
+        tape_give(tape, op->in[i], part);
+    }
+}
+
+int tape_cat(struct tape *tape, const char *name, int a, int b)
+{
+    struct tape_value left = tape_at(tape, a), right = tape_at(tape, b);
+    struct tape_op op = {.backward = cat_backward, .name = tape_name(tape, name), .in = {a, b}};
+    op.out = tape_value(
+        tape, op.name, left.rows, left.cols + right.cols, left.element_bytes, left.needs_grad || right.needs_grad);
+    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
+                       .name = op.name,
+                       .reads = READS(left.buffer, right.buffer),
+                       .write = tape_at(tape, op.out).buffer});
+    tape_push(tape, op);
+    return op.out;
+}
+
 /* cat backward hands out views; the slices of x come back as zeros with the half copied in, and are added. */
 static void rotate_half_backward(struct tape *tape, const struct tape_op *op)
 {

@@ -116,7 +116,9 @@ static void config_json_gives_the_same_counts(void **state)
     /* mistral-7b: all keys by default; 7,241,732,096 on the model card of Mistral-7B-v0.1. qwen2-7b: 7,615,616,512 on
      * Qwen2-7B's. bert-base, BertForMaskedLM: 109,482,240 of BertModel less the pooler's 590,592, and the head 590,592
      * + 1,536 + 30,522. qwen3 to phi-3: 2 V d (1 V d where tied) + d + L (d (2 n + 2 g) d_head + 3 d f + 2 or 4 d,
-     * and 2 d_head with norms of q and k), which the cards round to 8.2, 8.54, 9.24, 1.0 and 3.8 billion. */
+     * and 2 d_head with norms of q and k), which the cards round to 8.2, 8.54, 9.24, 1.0 and 3.8 billion. gpt-neox:
+     * 20,554,567,680 on its card; bloom: 176,247,271,424 and 7,069,016,064 on theirs; opt, falcon: by the classes'
+     * tensors, 6.7, 7 and 40 billion. */
     const struct {
         const char *file;
         int64_t params;
@@ -125,6 +127,8 @@ static void config_json_gives_the_same_counts(void **state)
         {"llama-3.1-8b.json", 8030261248}, {"mistral-7b.json", 7241732096}, {"qwen2-7b.json", 7615616512},
         {"bert-base.json", 109514298}, {"qwen3-8b.json", 8190735360}, {"gemma-7b.json", 8537680896},
         {"gemma-2-9b.json", 9241705984}, {"gemma-3-1b.json", 999885952}, {"phi-3-mini.json", 3821079552},
+        {"gpt-neox-20b.json", 20554567680}, {"opt-6.7b.json", 6658473984}, {"bloom.json", 176247271424},
+        {"bloom-7b1.json", 7069016064}, {"falcon-7b.json", 6921720704}, {"falcon-40b.json", 41303293952},
         {"vit-base.json", 85800963}, /* vit_b_16's 86,567,656 less 997 classes of 768 weights and a bias */
     };
     struct arena arena = ARENA_INIT;

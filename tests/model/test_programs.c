@@ -13,7 +13,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 23 };
+enum { VARIANTS = 28 };
 
 /* Every shape with every variant that its family knows. */
 static int variants(struct model_shape out[VARIANTS])
@@ -50,6 +50,15 @@ static int variants(struct model_shape out[VARIANTS])
     out[n] = small_llama; /* Gemma 2, with Gemma 3's norms */
     out[n].post_norms = out[n].qk_norm = out[n].gelu_gate = out[n].scaled_embedding = out[n].tied_embeddings = true;
     out[n].attention_softcap = out[n].logit_softcap = 30, out[n].sliding_window = 7, out[n++].full_attention_every = 2;
+    out[n++] = small_neox;
+    out[n] = small_neox; /* Falcon 7B */
+    out[n].biases = false, out[n].n_kv_heads = 1, out[n].rotary_share = 1, out[n++].shared_norm = true;
+    out[n] = small_neox; /* with dropout, one after the other, without positions */
+    out[n].dropout = 0.1, out[n].parallel_residual = false, out[n].tied_embeddings = true, out[n++].rotary_share = 0;
+    out[n] = small_gpt; /* OPT */
+    out[n].separate_qkv = out[n].relu = true, out[n++].keeps_attention = true;
+    out[n] = small_gpt; /* BLOOM */
+    out[n].embedding_norm = true, out[n++].max_positions = 0;
     out[n++] = small_vit;
     out[n] = small_vit; /* DeepViT */
     out[n++].mixes_heads = true;
@@ -160,6 +169,52 @@ static void fused_projections_are_the_same_work(void **state)
     assert_int_equal(count(p->backward, p->n_backward, "split.dgrad"), 1); /* the concatenation */
     assert_int_equal(count(p->backward, p->n_backward, "chunk.dgrad"), 1);
     arena_release(&r.arena);
+}
+
+/* NeoX: as GPT-2, as d_ff = 4 d. Falcon's block with one key head: q 2 d^2, k and v 2 d 2 d_head, projection 2 d^2,
+ * feed-forward 16 d^2 a token, attention 4 s d; one norm less. Both add attention and feed-forward layer to one another
+ * first. */
+static void neox_and_falcon_go_side_by_side(void **state)
+{
+    (void)state;
+    const double b = BATCH, s = LENGTH, d = 64, v = 1000;
+    struct model_shape falcon = small_neox;
+    falcon.n_kv_heads = 1, falcon.shared_norm = true, falcon.rotary_share = 1;
+    struct run n = run(&small_neox, DTYPE_BF16, ATTENTION_FLASH), f = run(&falcon, DTYPE_BF16, ATTENTION_FLASH);
+    assert_true(model_forward_flop(&n.segments) == 3 * (24 * b * s * d * d + 4 * b * s * s * d) + 2 * b * s * d * v);
+    assert_true(model_forward_flop(&f.segments) ==
+                3 * (b * s * (20 * d * d + 4 * d * 16) + 4 * b * s * s * d) + 2 * b * s * d * v);
+    const struct model_program *one = block(&n, 1), *other = block(&f, 1);
+    assert_int_equal(count(one->forward, one->n_forward, "layernorm"), 2);
+    assert_int_equal(count(other->forward, other->n_forward, "layernorm"), 1);
+    assert_int_equal(count(one->forward, one->n_forward, "parallel.add"), 1);
+    assert_int_equal(count(one->forward, one->n_forward, "rope.cat"), 2); /* a quarter of each head is turned */
+    assert_int_equal(count(other->forward, other->n_forward, "rope.cat"), 0);
+    assert_int_equal(count(other->forward, other->n_forward, "repeat"), 2);
+    arena_release(&n.arena);
+    arena_release(&f.arena);
+}
+
+/* OPT: three GEMMs for q, k and v, no dropout on the weights of attention. BLOOM: one norm more, in front of all. */
+static void opt_and_bloom_are_like_gpt(void **state)
+{
+    (void)state;
+    struct model_shape opt = small_gpt, bloom = small_gpt;
+    opt.separate_qkv = opt.relu = opt.keeps_attention = true;
+    bloom.embedding_norm = true, bloom.max_positions = 0;
+    assert_true(same_flop(&small_gpt, &opt));
+    struct run o = run(&opt, DTYPE_BF16, ATTENTION_NAIVE), l = run(&bloom, DTYPE_BF16, ATTENTION_NAIVE),
+               g = run(&small_gpt, DTYPE_BF16, ATTENTION_NAIVE);
+    const struct model_program *p = block(&o, 1), *entry = l.segments.at[0].program;
+    assert_int_equal(count(p->forward, p->n_forward, "k_proj"), 1);
+    assert_int_equal(count(p->forward, p->n_forward, "mlp.relu"), 1);
+    assert_int_equal(count(p->forward, p->n_forward, "attn_dropout"), 0);
+    assert_int_equal(count(block(&g, 1)->forward, block(&g, 1)->n_forward, "attn_dropout"), 1);
+    assert_int_equal(count(entry->forward, entry->n_forward, "word_embeddings_layernorm"), 1);
+    assert_int_equal(l.model.params, g.model.params + 2 * 64 - 32 * 64); /* and no positions */
+    arena_release(&o.arena);
+    arena_release(&l.arena);
+    arena_release(&g.arena);
 }
 
 /* Qwen3: a norm of each head's query and key, whose weight is of the head's dimension, 16; Gemma 2: two more norms of
@@ -515,6 +570,8 @@ int main(void)
         cmocka_unit_test(forward_flop_is_the_closed_form),
         cmocka_unit_test(fused_projections_are_the_same_work),
         cmocka_unit_test(norms_and_caps_of_qwen3_and_gemma),
+        cmocka_unit_test(neox_and_falcon_go_side_by_side),
+        cmocka_unit_test(opt_and_bloom_are_like_gpt),
         cmocka_unit_test(backward_flop_is_twice_forward),
         cmocka_unit_test(every_tensor_is_used_after_its_birth),
         cmocka_unit_test(what_kernels_write_is_there),

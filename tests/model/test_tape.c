@@ -204,8 +204,9 @@ static void a_split_is_views_and_its_gradient_a_concatenation(void **state)
     struct fixture f;
     open_tape(&f);
     int parts[3];
+    const int64_t widths[3] = {WIDTH, WIDTH, WIDTH};
     tape_scope(f.tape, "attn");
-    tape_split(f.tape, "split", tape_linear(f.tape, "c_attn", f.x), parts);
+    tape_split(f.tape, "split", tape_linear(f.tape, "c_attn", f.x), widths, parts, 3);
     int sum = tape_add(f.tape, "qk", parts[0], parts[1]);
     sum = tape_add(f.tape, "sum", sum, tape_map(f.tape, "v", TAPE_GELU, parts[2]));
     struct model_program *p = tape_close(f.tape, sum);
@@ -214,6 +215,27 @@ static void a_split_is_views_and_its_gradient_a_concatenation(void **state)
     assert_true(p->backward[1].work.write_bytes == 3 * ELEMENTS * BF16_BYTES);
     /* GELU saves its input, a third of the layer's output: the whole stays. */
     assert_int_equal(find(p, "attn.c_attn")->backward_last, 0);
+    arena_release(&f.arena);
+}
+
+/* The two halves of 8 columns, turned one way and handed on the other: the concatenation reads and writes 32 elements,
+ * its gradient is two views, and the split's is a concatenation again. */
+static void a_concatenation_gives_views_back(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_tape(&f);
+    int parts[2];
+    const int64_t widths[2] = {WIDTH / 2, WIDTH / 2};
+    tape_split(f.tape, "slice", tape_map(f.tape, "a", TAPE_SCALE, f.x), widths, parts, 2);
+    struct model_program *p =
+        tape_close(f.tape, tape_cat(f.tape, "cat", tape_map(f.tape, "cos", TAPE_SCALE, parts[0]), parts[1]));
+    ASSERT_KERNELS(p->forward, p->n_forward, "a", "cos", "cat");
+    ASSERT_KERNELS(p->backward, p->n_backward, "cos.dgrad", "slice.dgrad", "a.dgrad");
+    assert_true(p->forward[2].work.read_bytes == ELEMENTS * BF16_BYTES);
+    assert_true(p->forward[2].work.write_bytes == ELEMENTS * BF16_BYTES);
+    assert_true(p->backward[1].work.read_bytes == ELEMENTS * BF16_BYTES);
+    assert_true(p->backward[1].work.write_bytes == ELEMENTS * BF16_BYTES);
     arena_release(&f.arena);
 }
 
@@ -323,6 +345,7 @@ int main(void)
         cmocka_unit_test(rms_norm_is_eight_kernels),
         cmocka_unit_test(dropout_keeps_a_mask_of_bytes),
         cmocka_unit_test(a_split_is_views_and_its_gradient_a_concatenation),
+        cmocka_unit_test(a_concatenation_gives_views_back),
         cmocka_unit_test(a_local_variable_keeps_a_tensor),
         cmocka_unit_test(rotate_half),
         cmocka_unit_test(shares_of_a_tied_weight),

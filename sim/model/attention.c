@@ -1,0 +1,67 @@
+/* Attention with rotary positions and fewer key heads than heads, as Hugging Face transformers 4 runs it in eager mode
+ * for Llama, NeoX and what is like them. Key and value heads are repeated before attention, with flash attention too
+ * (as transformers' SDPA path and torchtitan do). */
+#include "model/family.h"
+
+/* (x * cos) + (rotate_half(x) * sin) */
+static int rotate(struct tape *t, int x)
+{
+    int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
+    return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
+}
+
+/* Of a part of each head where rotary_share says so. Ignored: that the gradient of each of the two slices is one of the
+ * whole head, zero elsewhere, and that they are added. */
+static int rotary(struct tape *t, const struct model_shape *s, int x, int64_t heads)
+{
+    if (s->rotary_share >= 1)
+        return rotate(t, x);
+    int64_t turned = (int64_t)(s->rotary_share * (double)s->d_kv);
+    if (turned == 0)
+        return x;
+    const int64_t cols[2] = {heads * turned, heads * (s->d_kv - turned)};
+    int parts[2];
+    tape_split(t, "rope.slice", x, cols, parts, 2);
+    return tape_cat(t, "rope.cat", rotate(t, parts[0]), parts[1]);
+}
+
+/* c tanh(x / c) */
+int family_softcap(struct tape *t, const char *names[3], int x)
+{
+    x = tape_map(t, names[0], TAPE_SCALE, x);
+    x = tape_map(t, names[1], TAPE_TANH, x);
+    return tape_map(t, names[2], TAPE_SCALE, x);
+}
+
+static int naive_attention(
+    struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
+{
+    int64_t products = a->batch * a->heads;
+    int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
+    int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
+    weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
+    if (c->shape->attention_softcap > 0)
+        weights = family_softcap(t, (const char *[]){"scores.div", "scores.tanh", "scores.mul"}, weights);
+    weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
+    weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
+    weights = tape_dropout(t, "dropout", weights);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys, !a->both_ways);
+    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+}
+
+int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a)
+{
+    struct tape *t = c->tape;
+    const struct model_shape *s = c->shape;
+    int64_t groups = s->n_heads / s->n_kv_heads;
+    q = rotary(t, s, q, s->n_heads);
+    k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
+    v = tape_repeat(t, "v.repeat", v, groups);
+    if (c->workload->attention == ATTENTION_FLASH)
+        return tape_flash(t, "flash", q, k, v, a);
+    if (groups == 1) { /* a repeated tensor is contiguous already */
+        k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
+        v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, a.head_dim);
+    }
+    return naive_attention(t, c, &a, q, k, v);
+}
