@@ -19,7 +19,7 @@
  *
  * HBM: the rank that stands for all runs the caching allocator (hbm.h) in host program order. A new segment costs the
  * host a cudaMalloc (cuda_malloc of the GPU). Where that fails, PyTorch waits for everything that was issued, on all
- * streams, frees cached segments (cuda_free each) and tries again (CUDACachingAllocator.cpp, release_cached_blocks):
+ * streams, frees cached segments (cuda_free each) and tries again (hbm.h has the order):
  * the GPU has run dry when the host goes on. Out of memory ends the run and is a result. Ranks that are not folded:
  * first a folded run without noise and slow GPUs is made. Where no cudaMalloc fails in it, every rank stops where that
  * rank stopped, for as long, and memory follows from it; what noise does to the allocator is ignored then. Where one
@@ -34,6 +34,7 @@
 #define FLOPCAST_EXEC_EXEC_H
 
 #include "base/units.h"
+#include "exec/hbm.h"
 #include "fabric/degrade.h"
 #include "hw/hw.h"
 #include "plan/plan.h"
@@ -67,8 +68,8 @@ struct exec_options {
     int64_t warmup_steps; /* run before, not measured. Default 2: beside the optimizer's state, which the first step
                              leaves, the second may still need segments of its own */
     int64_t seed;
-    int fold;                 /* enum exec_fold: auto folds when there is no noise */
-    bool expandable_segments; /* PYTORCH_CUDA_ALLOC_CONF: see hbm.h */
+    int fold; /* enum exec_fold: auto folds when there is no noise */
+    struct hbm_options allocator;
     struct noise_options noise;
     const int *trace_ranks; /* record spans of these; borrowed. When ranks are folded, rank 0 stands for every rank */
     int n_trace_ranks;

@@ -7,16 +7,25 @@
 static const int64_t MIN_BLOCK = 512;
 static const int64_t SMALL_SIZE = INT64_C(1) << 20;
 static const int64_t SMALL_BUFFER = INT64_C(2) << 20;
-static const int64_t LARGE_BUFFER = INT64_C(20) << 20;
+static const int64_t LARGE_BUFFER = (int64_t)HBM_LARGE_BUFFER_MIB << 20;
 static const int64_t MIN_LARGE_ALLOC = INT64_C(10) << 20;
 static const int64_t ROUND_LARGE = INT64_C(2) << 20;
+static const int64_t MIB = INT64_C(1) << 20;
+/* ExpandableSegment: addresses that a range takes, of the GPU's memory. */
+static const int64_t RANGE_NUMERATOR = 9, RANGE_DENOMINATOR = 8;
 
 /* BLOCK_HOLE: addresses of an expandable segment without memory behind them. */
 enum block_state { BLOCK_UNUSED, BLOCK_FREE, BLOCK_USED, BLOCK_PENDING, BLOCK_HOLE };
 
-void hbm_init(struct hbm *hbm, int64_t capacity, bool expandable)
+void hbm_init(struct hbm *hbm, int64_t memory, int64_t taken, const struct hbm_options *options)
 {
-    *hbm = (struct hbm){.capacity = capacity, .expandable = expandable, .unused = -1};
+    int64_t allowed = (int64_t)(options->memory_fraction * (double)memory);
+    bool limited = options->memory_fraction > 0, collects = limited && options->garbage_collection_threshold > 0;
+    *hbm = (struct hbm){.capacity = limited && allowed < memory - taken ? allowed : memory - taken,
+        .max_split = options->max_split_size_mb > 0 ? options->max_split_size_mb * MIB : INT64_MAX,
+        .collect_above = collects ? (int64_t)(options->garbage_collection_threshold * (double)allowed) : INT64_MAX,
+        .expandable = options->expandable_segments,
+        .unused = -1};
 }
 
 void hbm_release(struct hbm *hbm)
@@ -27,9 +36,14 @@ void hbm_release(struct hbm *hbm)
     vec_free(&hbm->pools);
 }
 
+static int64_t round_up(int64_t bytes, int64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
 int64_t hbm_round(int64_t bytes)
 {
-    return (bytes + MIN_BLOCK - 1) / MIN_BLOCK * MIN_BLOCK;
+    return round_up(bytes, MIN_BLOCK);
 }
 
 static int64_t segment_size(int64_t bytes)
@@ -38,7 +52,7 @@ static int64_t segment_size(int64_t bytes)
         return SMALL_BUFFER;
     if (bytes < MIN_LARGE_ALLOC)
         return LARGE_BUFFER;
-    return (bytes + ROUND_LARGE - 1) / ROUND_LARGE * ROUND_LARGE;
+    return round_up(bytes, ROUND_LARGE);
 }
 
 static int pool_of(const struct hbm_block *block)
@@ -46,14 +60,14 @@ static int pool_of(const struct hbm_block *block)
     return 2 * block->stream + block->small;
 }
 
-/* How many free blocks of the pool come before one of these bytes and this number. */
-static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int32_t index)
+/* How many free blocks of the pool come before one of these bytes at this address. */
+static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int64_t address)
 {
     int low = 0, high = hbm->pools.at[pool].n;
     while (low < high) {
         int middle = low + (high - low) / 2;
         const struct hbm_free *at = &hbm->pools.at[pool].at[middle];
-        if (at->bytes < bytes || (at->bytes == bytes && at->block < index))
+        if (at->bytes < bytes || (at->bytes == bytes && at->address < address))
             low = middle + 1;
         else
             high = middle;
@@ -64,19 +78,20 @@ static int place_of(const struct hbm *hbm, int pool, int64_t bytes, int32_t inde
 static void set_free(struct hbm *hbm, int32_t index)
 {
     struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, index);
+    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, block->address);
     block->state = BLOCK_FREE;
+    block->since = hbm->searches;
     vec_reserve(&hbm->pools.at[pool], hbm->pools.at[pool].n + 1);
     struct hbm_free *at = hbm->pools.at[pool].at + place;
     memmove(at + 1, at, sizeof *at * (size_t)(hbm->pools.at[pool].n++ - place));
-    *at = (struct hbm_free){block->bytes, index};
+    *at = (struct hbm_free){block->bytes, block->address, index};
 }
 
 /* A free block is about to become something else, or to change its size. */
 static void unlist(struct hbm *hbm, int32_t index)
 {
     const struct hbm_block *block = &hbm->blocks.at[index];
-    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, index);
+    int pool = pool_of(block), place = place_of(hbm, pool, block->bytes, block->address);
     struct hbm_free *at = hbm->pools.at[pool].at + place;
     BUG_IF(place == hbm->pools.at[pool].n || at->block != index, "block %d is not free", index);
     memmove(at, at + 1, sizeof *at * (size_t)(--hbm->pools.at[pool].n - place));
@@ -103,26 +118,42 @@ static void drop_block(struct hbm *hbm, int32_t index)
     hbm->unused = index;
 }
 
-/* What a free block of an expandable segment can come to when what follows is mapped; the last one has no end. */
+static bool is_free(const struct hbm *hbm, int32_t index)
+{
+    return index >= 0 && hbm->blocks.at[index].state == BLOCK_FREE;
+}
+
+static bool is_hole(const struct hbm *hbm, int32_t index)
+{
+    return index >= 0 && hbm->blocks.at[index].state == BLOCK_HOLE;
+}
+
+/* What a free block of an expandable segment can come to when what follows is mapped. */
 static int64_t expandable_size(const struct hbm *hbm, const struct hbm_free *free)
 {
     int32_t next = hbm->blocks.at[free->block].next;
-    if (next < 0)
-        return INT64_MAX;
-    return free->bytes + (hbm->blocks.at[next].state == BLOCK_HOLE ? hbm->blocks.at[next].bytes : 0);
+    return free->bytes + (is_hole(hbm, next) ? hbm->blocks.at[next].bytes : 0);
 }
 
-/* The smallest free block of this stream and pool that holds bytes, of several the one with the lowest index; or -1.
- * Expandable: one that can grow is left alone while the next larger one can come to less (get_free_block). */
-static int32_t best_fit(const struct hbm *hbm, int64_t bytes, int stream)
+/* max_split_size keeps large segments for large requests, and these from wasting them. */
+static bool may_take(const struct hbm *hbm, int64_t held, int64_t bytes)
 {
-    int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
+    return bytes < hbm->max_split ? held < hbm->max_split : held < bytes + LARGE_BUFFER;
+}
+
+/* The smallest free block of this stream and pool that holds bytes, of several the one at the lowest address; or -1.
+ * Expandable: one that can grow is left alone while the next larger one can come to less (get_free_block). */
+static int32_t best_fit(struct hbm *hbm, int64_t bytes, int stream)
+{
+    bool small = bytes <= SMALL_SIZE;
+    int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = small});
     int place = place_of(hbm, pool, bytes, -1), n = hbm->pools.at[pool].n;
     const struct hbm_free *free = hbm->pools.at[pool].at;
+    hbm->searches += !small;
     while (
         hbm->expandable && place + 1 < n && expandable_size(hbm, &free[place + 1]) < expandable_size(hbm, &free[place]))
         place++;
-    return place < n ? free[place].block : -1;
+    return place < n && may_take(hbm, free[place].bytes, bytes) ? free[place].block : -1;
 }
 
 /* Merge the block after index into it; neither is among the free ones. */
@@ -137,27 +168,77 @@ static void absorb_next(struct hbm *hbm, int32_t index)
     drop_block(hbm, gone);
 }
 
-/* Give back every segment that is one free block; of expandable ones every free block. */
+/* Cut the first bytes of a block off as the block itself; the rest follows it in the same state. */
+static int32_t cut(struct hbm *hbm, int32_t index, int64_t bytes)
+{
+    struct hbm_block tail = hbm->blocks.at[index];
+    tail.bytes -= bytes;
+    tail.address += bytes;
+    tail.previous = index;
+    int32_t tail_index = new_block(hbm, tail);
+    if (tail.next >= 0)
+        hbm->blocks.at[tail.next].previous = tail_index;
+    hbm->blocks.at[index].bytes = bytes;
+    hbm->blocks.at[index].next = tail_index;
+    return tail_index;
+}
+
+static bool is_whole_segment(const struct hbm *hbm, int32_t index)
+{
+    return is_free(hbm, index) && hbm->blocks.at[index].previous < 0 && hbm->blocks.at[index].next < 0;
+}
+
+static void release_segment(struct hbm *hbm, int32_t index)
+{
+    hbm->reserved -= hbm->blocks.at[index].bytes;
+    hbm->frees++;
+    unlist(hbm, index);
+    drop_block(hbm, index);
+}
+
+static int64_t page_of(const struct hbm_block *block)
+{
+    return block->small ? SMALL_BUFFER : LARGE_BUFFER;
+}
+
+/* Of a free block the pages that it shares with no other. */
+static void unmap(struct hbm *hbm, int32_t index)
+{
+    const struct hbm_block *block = &hbm->blocks.at[index];
+    int64_t page = page_of(block), end = block->address + block->bytes;
+    int64_t before = round_up(block->address, page) - block->address, after = end % page;
+    int64_t unmapped = block->bytes - before - after;
+    if (unmapped <= 0)
+        return;
+    if (after > 0) {
+        unlist(hbm, index);
+        cut(hbm, index, before + unmapped);
+        set_free(hbm, index);
+    }
+    unlist(hbm, index);
+    if (before > 0) {
+        int32_t head = index;
+        index = cut(hbm, head, before);
+        set_free(hbm, head);
+        unlist(hbm, index);
+    }
+    hbm->blocks.at[index].state = BLOCK_HOLE;
+    hbm->reserved -= unmapped;
+    hbm->frees++;
+    if (is_hole(hbm, hbm->blocks.at[index].next))
+        absorb_next(hbm, index);
+    if (is_hole(hbm, hbm->blocks.at[index].previous))
+        absorb_next(hbm, hbm->blocks.at[index].previous);
+}
+
+/* Give back every segment that is one free block; of expandable ones free pages. */
 static void release_cached(struct hbm *hbm)
 {
-    for (int32_t i = 0; i < hbm->blocks.n; i++) {
-        struct hbm_block *block = &hbm->blocks.at[i];
-        bool whole = block->previous < 0 && block->next < 0;
-        if (block->state != BLOCK_FREE || !(whole || hbm->expandable))
-            continue;
-        hbm->reserved -= block->bytes;
-        hbm->frees++;
-        unlist(hbm, i);
-        if (!hbm->expandable) {
-            drop_block(hbm, i);
-            continue;
-        }
-        block->state = BLOCK_HOLE;
-        if (block->next >= 0 && hbm->blocks.at[block->next].state == BLOCK_HOLE)
-            absorb_next(hbm, i);
-        if (block->previous >= 0 && hbm->blocks.at[block->previous].state == BLOCK_HOLE)
-            absorb_next(hbm, block->previous);
-    }
+    for (int32_t i = 0; i < hbm->blocks.n; i++)
+        if (hbm->expandable && is_free(hbm, i))
+            unmap(hbm, i);
+        else if (is_whole_segment(hbm, i))
+            release_segment(hbm, i);
 }
 
 static bool reserve(struct hbm *hbm, int64_t size)
@@ -171,98 +252,96 @@ static bool reserve(struct hbm *hbm, int64_t size)
     return true;
 }
 
-/* The block at the end of the expandable segment of this stream and pool, or -1: there is none yet. */
-static int32_t segment_end(const struct hbm *hbm, bool small, int stream)
+/* Whether what is free or not mapped holds bytes, from this block on. */
+static bool has_room(const struct hbm *hbm, int32_t index, int64_t bytes)
 {
-    for (int32_t i = 0; i < hbm->blocks.n; i++) {
-        const struct hbm_block *block = &hbm->blocks.at[i];
-        if (block->state != BLOCK_UNUSED && block->next < 0 && block->small == small && block->stream == stream)
-            return i;
-    }
-    return -1;
+    for (; bytes > 0 && (is_free(hbm, index) || is_hole(hbm, index)); index = hbm->blocks.at[index].next)
+        bytes -= hbm->blocks.at[index].bytes;
+    return bytes <= 0;
 }
 
-static bool is_free(const struct hbm *hbm, int32_t index)
-{
-    return index >= 0 && hbm->blocks.at[index].state == BLOCK_FREE;
-}
-
-/* Of the segment with this end, the hole of the lowest address that, with a free block before it, holds bytes; else -1.
- */
-static int32_t find_hole(const struct hbm *hbm, int64_t bytes, int32_t end)
+/* find_expandable_block: the hole of the lowest address, or the free block before it, from which on there is room. */
+static int32_t find_room(const struct hbm *hbm, int64_t bytes, int stream)
 {
     int32_t found = -1;
-    for (int32_t i = end; i >= 0; i = hbm->blocks.at[i].previous) {
+    for (int32_t i = 0; i < hbm->blocks.n; i++) {
         const struct hbm_block *hole = &hbm->blocks.at[i];
-        int64_t before = is_free(hbm, hole->previous) ? hbm->blocks.at[hole->previous].bytes : 0;
-        if (hole->state == BLOCK_HOLE && hole->bytes + before >= bytes)
-            found = i;
+        int32_t from = is_free(hbm, hole->previous) ? hole->previous : i;
+        if (!is_hole(hbm, i) || hole->small != (bytes <= SMALL_SIZE) || hole->stream != stream)
+            continue;
+        if ((found < 0 || hole->address < hbm->blocks.at[found].address) && has_room(hbm, from, bytes))
+            found = from;
     }
     return found;
 }
 
-/* Cut the first bytes of a block off as the block itself; the rest follows it in the same state. */
-static void cut(struct hbm *hbm, int32_t index, int64_t bytes)
+/* A block becomes free, and one with free neighbours. */
+static int32_t set_free_and_merge(struct hbm *hbm, int32_t index)
 {
-    struct hbm_block tail = hbm->blocks.at[index];
-    tail.bytes -= bytes;
-    tail.previous = index;
-    int32_t tail_index = new_block(hbm, tail);
-    if (tail.next >= 0)
-        hbm->blocks.at[tail.next].previous = tail_index;
-    hbm->blocks.at[index].bytes = bytes;
-    hbm->blocks.at[index].next = tail_index;
+    int32_t next = hbm->blocks.at[index].next, previous = hbm->blocks.at[index].previous;
+    if (is_free(hbm, next)) {
+        unlist(hbm, next);
+        absorb_next(hbm, index);
+    }
+    if (is_free(hbm, previous)) {
+        unlist(hbm, previous);
+        index = previous;
+        absorb_next(hbm, index);
+    }
+    set_free(hbm, index);
+    return index;
 }
 
-/* Map pages until there is a free block of bytes: in a hole, else at the end. */
-static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
+/* The pages of the first bytes of a hole, as a part of the free block around them; -1: there is no memory. */
+static int32_t map(struct hbm *hbm, int32_t hole, int64_t bytes)
 {
-    bool small = bytes <= SMALL_SIZE;
-    int64_t page = small ? SMALL_BUFFER : LARGE_BUFFER;
-    int32_t end = segment_end(hbm, small, stream), hole = find_hole(hbm, bytes, end);
-    int32_t before = hole >= 0 ? hbm->blocks.at[hole].previous : end;
-    int64_t lacking = bytes - (is_free(hbm, before) ? hbm->blocks.at[before].bytes : 0);
-    int64_t mapped = (lacking + page - 1) / page * page;
-    if (hole >= 0 && mapped > hbm->blocks.at[hole].bytes)
-        mapped = hbm->blocks.at[hole].bytes;
+    int64_t mapped = round_up(bytes, page_of(&hbm->blocks.at[hole]));
     if (!reserve(hbm, mapped))
         return -1;
-    if (hole >= 0) {
-        if (mapped < hbm->blocks.at[hole].bytes)
-            cut(hbm, hole, mapped);
-        set_free(hbm, hole);
-    } else {
-        hole = new_block(hbm, (struct hbm_block){mapped, end, -1, (uint8_t)stream, small, BLOCK_FREE});
-        if (end >= 0)
-            hbm->blocks.at[end].next = hole;
-    }
-    if (!is_free(hbm, before))
-        return hole;
-    unlist(hbm, hole);
-    unlist(hbm, before);
-    absorb_next(hbm, before);
-    set_free(hbm, before);
-    return before;
+    if (mapped < hbm->blocks.at[hole].bytes)
+        cut(hbm, hole, mapped);
+    return set_free_and_merge(hbm, hole);
 }
 
-static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream)
+/* At addresses that nothing has taken. */
+static int32_t new_segment(struct hbm *hbm, int64_t bytes, int stream, bool small, enum block_state state)
+{
+    int64_t address = hbm->next_address;
+    hbm->next_address += bytes;
+    return new_block(hbm, (struct hbm_block){bytes, address, 0, -1, -1, (uint8_t)stream, small, (uint8_t)state});
+}
+
+/* Map pages until there is a free block of bytes. */
+static int32_t expand(struct hbm *hbm, int64_t bytes, int stream)
+{
+    int64_t range = round_up(hbm->capacity / RANGE_DENOMINATOR * RANGE_NUMERATOR, LARGE_BUFFER);
+    int32_t at = find_room(hbm, bytes, stream);
+    if (at < 0)
+        at = new_segment(
+            hbm, range > bytes ? range : round_up(bytes, LARGE_BUFFER), stream, bytes <= SMALL_SIZE, BLOCK_HOLE);
+    while (at >= 0 && (is_hole(hbm, at) || hbm->blocks.at[at].bytes < bytes)) {
+        int32_t hole = is_hole(hbm, at) ? at : hbm->blocks.at[at].next;
+        int64_t lacking = bytes - (hole == at ? 0 : hbm->blocks.at[at].bytes), room = hbm->blocks.at[hole].bytes;
+        at = map(hbm, hole, lacking < room ? lacking : room);
+    }
+    return at;
+}
+
+static int32_t new_memory(struct hbm *hbm, int64_t bytes, int stream)
 {
     int64_t size = segment_size(bytes);
-    if (!reserve(hbm, size))
-        return -1;
-    return new_block(hbm, (struct hbm_block){size, -1, -1, (uint8_t)stream, bytes <= SMALL_SIZE, BLOCK_FREE});
+    if (hbm->expandable)
+        return expand(hbm, bytes, stream);
+    return reserve(hbm, size) ? new_segment(hbm, size, stream, bytes <= SMALL_SIZE, BLOCK_FREE) : -1;
 }
 
 static void split(struct hbm *hbm, int32_t index, int64_t bytes)
 {
     int64_t rest = hbm->blocks.at[index].bytes - bytes;
-    if (hbm->blocks.at[index].small || hbm->expandable ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
+    bool splits = hbm->blocks.at[index].small || hbm->expandable ? rest >= MIN_BLOCK
+                                                                 : bytes < hbm->max_split && rest > SMALL_SIZE;
+    if (splits)
         cut(hbm, index, bytes);
-}
-
-static int32_t new_memory(struct hbm *hbm, int64_t size, int stream)
-{
-    return hbm->expandable ? expand(hbm, size, stream) : new_segment(hbm, size, stream);
 }
 
 /* A free block becomes the tensor's. */
@@ -272,14 +351,65 @@ static int32_t take(struct hbm *hbm, int32_t index, int64_t size, int category)
         return -1;
     unlist(hbm, index);
     split(hbm, index, size);
-    hbm->blocks.at[index].state = BLOCK_USED;
-    hbm->allocated += size;
-    hbm->by_category[category] += size;
+    struct hbm_block *block = &hbm->blocks.at[index];
+    block->state = BLOCK_USED;
+    hbm->allocated += block->bytes;
+    hbm->by_category[category] += block->bytes;
     if (hbm->allocated > hbm->peak_allocated) {
         hbm->peak_allocated = hbm->allocated;
         memcpy(hbm->at_peak, hbm->by_category, sizeof hbm->at_peak);
     }
     return index;
+}
+
+/* What garbage_collect_cached_blocks looks at: large segments that are one free block. */
+static bool is_collectable(const struct hbm *hbm, int32_t index)
+{
+    return is_whole_segment(hbm, index) && !hbm->blocks.at[index].small && !hbm->expandable;
+}
+
+static bool has_garbage(const struct hbm *hbm)
+{
+    bool found = false;
+    for (int32_t i = 0; i < hbm->blocks.n && hbm->reserved > hbm->collect_above && !found; i++)
+        found = is_collectable(hbm, i);
+    return found;
+}
+
+/* One round frees all that is as old as the mean; the next begins while too little has gone. */
+static void collect_garbage(struct hbm *hbm)
+{
+    while (has_garbage(hbm)) {
+        double total = 0, n = 0;
+        for (int32_t i = 0; i < hbm->blocks.n; i++)
+            if (is_collectable(hbm, i)) {
+                total += (double)(hbm->searches - hbm->blocks.at[i].since);
+                n++;
+            }
+        for (int32_t i = 0; i < hbm->blocks.n; i++)
+            if (is_collectable(hbm, i) && (double)(hbm->searches - hbm->blocks.at[i].since) * n >= total)
+                release_segment(hbm, i);
+    }
+}
+
+/* release_available_cached_blocks: whether enough has gone. */
+static bool release_oversize(struct hbm *hbm, int64_t bytes, int stream)
+{
+    int pool = pool_of(&(struct hbm_block){.stream = (uint8_t)stream, .small = bytes <= SMALL_SIZE});
+    int64_t wanted = bytes < hbm->max_split ? hbm->max_split : bytes, released = 0;
+    const hbm_pool *free = &hbm->pools.at[pool];
+    int place = place_of(hbm, pool, wanted, -1);
+    if (hbm->max_split == INT64_MAX || hbm->expandable)
+        return false;
+    if (place < free->n) {
+        release_segment(hbm, free->at[place].block);
+        return true;
+    }
+    while (released < wanted && free->n > 0 && free->at[free->n - 1].bytes >= hbm->max_split) {
+        released += free->at[free->n - 1].bytes;
+        release_segment(hbm, free->at[free->n - 1].block);
+    }
+    return released >= wanted;
 }
 
 int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
@@ -288,7 +418,19 @@ int32_t hbm_alloc(struct hbm *hbm, int64_t bytes, int category, int stream)
     while (hbm->pools.n < 2 * (stream + 1))
         vec_push(&hbm->pools, (hbm_pool){0});
     int32_t index = best_fit(hbm, size, stream);
-    return take(hbm, index >= 0 ? index : new_memory(hbm, size, stream), size, category);
+    if (index < 0 && !has_garbage(hbm))
+        index = new_memory(hbm, size, stream);
+    return take(hbm, index, size, category);
+}
+
+int32_t hbm_reclaim(struct hbm *hbm, int64_t bytes, int category, int stream)
+{
+    int64_t size = hbm_round(bytes);
+    collect_garbage(hbm);
+    int32_t index = new_memory(hbm, size, stream);
+    if (index < 0 && release_oversize(hbm, size, stream))
+        index = new_memory(hbm, size, stream);
+    return take(hbm, index, size, category);
 }
 
 int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream)
@@ -299,26 +441,17 @@ int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream)
     return take(hbm, new_memory(hbm, size, stream), size, category);
 }
 
-void hbm_free(struct hbm *hbm, int32_t block, int64_t bytes, int category)
+void hbm_free(struct hbm *hbm, int32_t index, int category)
 {
-    BUG_IF(hbm->blocks.at[block].state != BLOCK_USED, "block %d freed twice", block);
-    hbm->blocks.at[block].state = BLOCK_PENDING;
-    hbm->allocated -= hbm_round(bytes);
-    hbm->by_category[category] -= hbm_round(bytes);
+    struct hbm_block *block = &hbm->blocks.at[index];
+    BUG_IF(block->state != BLOCK_USED, "block %d freed twice", index);
+    block->state = BLOCK_PENDING;
+    hbm->allocated -= block->bytes;
+    hbm->by_category[category] -= block->bytes;
 }
 
 void hbm_reuse(struct hbm *hbm, int32_t index)
 {
-    struct hbm_block *block = &hbm->blocks.at[index];
-    BUG_IF(block->state != BLOCK_PENDING, "block %d is not pending", index);
-    if (is_free(hbm, block->next)) {
-        unlist(hbm, block->next);
-        absorb_next(hbm, index);
-    }
-    if (is_free(hbm, block->previous)) {
-        unlist(hbm, block->previous);
-        index = block->previous;
-        absorb_next(hbm, index);
-    }
-    set_free(hbm, index);
+    BUG_IF(hbm->blocks.at[index].state != BLOCK_PENDING, "block %d is not pending", index);
+    set_free_and_merge(hbm, index);
 }

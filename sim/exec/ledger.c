@@ -57,13 +57,17 @@ static void collect_pending(struct sim *sim, int rank)
     ledger->pending.n = kept;
 }
 
-/* False: cudaMalloc failed. */
-static bool allocate(struct sim *sim, int rank, int32_t index, bool again)
+/* False: something has to be freed, or where the GPU is drained, there is too little memory. */
+static bool allocate(struct sim *sim, int rank, int32_t index, bool drained)
 {
     const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[index];
     struct ledger *ledger = &sim->ledgers[rank];
-    collect_pending(sim, rank);
-    int32_t block = (again ? hbm_retry : hbm_alloc)(&ledger->hbm, buffer->bytes, buffer->category, buffer->stream);
+    int category = buffer->category, stream = buffer->stream;
+    int32_t block = drained ? hbm_reclaim(&ledger->hbm, buffer->bytes, category, stream) : -1;
+    if (block < 0)
+        collect_pending(sim, rank);
+    if (block < 0)
+        block = (drained ? hbm_retry : hbm_alloc)(&ledger->hbm, buffer->bytes, category, stream);
     ledger->blocks[index] = block;
     return block >= 0;
 }
@@ -85,8 +89,8 @@ static void setup_one(struct sim *sim, int rank)
 {
     struct ledger *ledger = &sim->ledgers[rank];
     const struct plan_program *program = program_of(sim, rank);
-    int64_t capacity = (int64_t)sim->hw->gpu.hbm_capacity.value - fixed_bytes(sim, sim->ranks[rank].program);
-    hbm_init(&ledger->hbm, capacity, sim->options->expandable_segments);
+    hbm_init(&ledger->hbm, (int64_t)sim->hw->gpu.hbm_capacity.value, fixed_bytes(sim, sim->ranks[rank].program),
+        &sim->options->allocator);
     ledger->blocks = ARENA_ARRAY(sim->arena, int32_t, program->buffers.n);
     for (int i = 0; i < program->setup.n; i++)
         setup_buffer(sim, rank, program->setup.at[i]);
@@ -118,7 +122,7 @@ static void give_back(struct sim *sim, int rank, const struct plan_op *op)
     const struct plan_buffer *buffer = &program_of(sim, rank)->buffers.at[op->index];
     struct ledger *ledger = &sim->ledgers[rank];
     int32_t block = ledger->blocks[op->index];
-    hbm_free(&ledger->hbm, block, buffer->bytes, buffer->category);
+    hbm_free(&ledger->hbm, block, buffer->category);
     if (op->n_waits > 0)
         vec_push(&ledger->pending,
             (struct pending_free){block, sim->ranks[rank].host_step, program_of(sim, rank)->waits.at[op->first_wait]});
@@ -152,6 +156,7 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     const struct plan_op *op = op_of(&sim->ranks[rank], op_index);
     struct ledger *ledger = &sim->ledgers[rank];
     int32_t step = sim->ranks[rank].host_step;
+    int64_t retries = ledger->hbm.retries;
     bool found = true;
     if (op->kind == OP_FREE)
         give_back(sim, rank, op);
@@ -164,7 +169,7 @@ bool ledger_op(struct sim *sim, int rank, int32_t op_index, bool drained, ps_t *
     *calls = calls_of(sim, &ledger->hbm);
     if (*calls > 0 || drained)
         vec_push(&ledger->stops, (struct ledger_stop){step, op_index, drained, *calls});
-    ledger->measured_retries += drained && measuring(sim, step);
+    ledger->measured_retries += measuring(sim, step) ? ledger->hbm.retries - retries : 0;
     sample(sim, rank);
     return true;
 }

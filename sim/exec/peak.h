@@ -1,5 +1,6 @@
 /* The HBM that a plan needs, without a run of it: tensors come and go in program order of the host, as PyTorch's
- * max_memory_allocated counts them, each rounded as the caching allocator rounds it.
+ * max_memory_allocated counts them, each rounded as the caching allocator rounds it. Ignored: what a block of the large
+ * pool is larger than its tensor, at most 1 MiB (see hbm.h).
  *
  * Included: the CUDA context, and NCCL's buffers for each group of several ranks and each axis
  * of messages. Ignored: what only a run shows, that

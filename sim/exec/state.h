@@ -10,7 +10,6 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
-#include "exec/hbm.h"
 #include "fabric/fabric.h"
 #include "net/net.h"
 

@@ -117,6 +117,16 @@ static void check_pauses(const struct scenario_point *point, struct diag *diag)
             "'noise.host_pause_interval'");
 }
 
+/* CUDAAllocatorConfig::parseMaxSplitSize refuses what is not larger than its large buffers. */
+static void check_allocator(const struct scenario_point *point, struct diag *diag)
+{
+    int64_t size = point->options.exec.allocator.max_split_size_mb;
+    if (size > 0 && size <= HBM_LARGE_BUFFER_MIB)
+        diag_input(diag, at(point, "run.max_split_size_mb"),
+            "%" PRId64 " MiB, but PyTorch takes more than %d only; use that, or 0 for none", size,
+            HBM_LARGE_BUFFER_MIB);
+}
+
 /* What nobody set is wrong for this strategy: then its name is what was written. */
 static struct source_pos place_of(const void *self, const char *path)
 {
@@ -136,6 +146,7 @@ void check_point(const struct scenario_point *point, struct diag *diag)
         &point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus, &places, diag);
     check_steps(point, diag);
     check_pauses(point, diag);
+    check_allocator(point, diag);
 }
 
 /* Only for a number of GPUs that there is: the links and GPUs of a job are laid out to be looked at. */

@@ -209,8 +209,17 @@ static const struct config_field run_fields[] = {
     {FIELD("seed", FIELD_INT, struct exec_options, seed, "of all random streams"), .min = 0, .max = 0x1p62},
     {FIELD("fold", FIELD_ENUM, struct exec_options, fold, "simulate one rank for all where they are alike"),
         .names = exec_fold_names},
-    {FIELD("expandable_segments", FIELD_BOOL, struct exec_options, expandable_segments,
+    {FIELD("expandable_segments", FIELD_BOOL, struct exec_options, allocator.expandable_segments,
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")},
+    {FIELD("max_split_size_mb", FIELD_INT, struct exec_options, allocator.max_split_size_mb,
+         "PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:N, MiB above 20; 0: not set"),
+        .min = 0, .max = 0x1p30},
+    {FIELD("garbage_collection_threshold", FIELD_NUMBER, struct exec_options, allocator.garbage_collection_threshold,
+         "PYTORCH_CUDA_ALLOC_CONF=garbage_collection_threshold:X; 0: not set. It needs memory_fraction"),
+        .dimension = DIM_FRACTION, .min = 0, .max = 1},
+    {FIELD("memory_fraction", FIELD_NUMBER, struct exec_options, allocator.memory_fraction,
+         "torch.cuda.set_per_process_memory_fraction; 0: not set"),
+        .dimension = DIM_FRACTION, .min = 0, .max = 1},
 };
 static TABLE(run_table, "'run'", run_fields);
 

@@ -67,6 +67,12 @@ static const char *value_of(const struct scenario_point *point, const char *deci
                                      : config_value_text(field, (const char *)&point->options + at, arena);
 }
 
+static bool has_memory_fraction(const struct scenario_point *point)
+{
+    const struct hbm_options *allocator = &point->options.exec.allocator;
+    return allocator->memory_fraction > 0 || allocator->garbage_collection_threshold == 0;
+}
+
 /* What begins with prefix is read where `reads` says so, or where it has its default; what decides it, and what would.
  */
 static const struct rule {
@@ -85,6 +91,7 @@ static const struct rule {
     {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
     {"train.memory_format", is_image, "model", "a model of images"},
+    {"run.garbage_collection_threshold", has_memory_fraction, "run.memory_fraction", "a share, as 0.9"},
 };
 enum { N_RULES = sizeof rules / sizeof *rules };
 

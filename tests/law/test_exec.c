@@ -218,7 +218,8 @@ static void batch_2_on_128_gpus_retries_unless_gathers_are_unlimited(void **stat
         /* Of the whole run: of its four measured steps and of those before, in which segments are first freed. */
         assert_true(wild->alloc_retries > 4 * wild->alloc_retries_a_step);
         assert_true(wild->peak_reserved_bytes > 0.99 * tame->peak_reserved_bytes); /* both may reach the end */
-        assert_true(wild->peak_allocated_bytes == tame->peak_allocated_bytes);
+        /* the same tensors; in which blocks, and how much larger these are, differs */
+        assert_near(wild->peak_allocated_bytes / tame->peak_allocated_bytes, 1, 0.005);
         assert_true(unlimited.step_time_s > 1.02 * limited.step_time_s);
     }
     arena_release(&arena);

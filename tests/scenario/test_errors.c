@@ -182,6 +182,9 @@ static void points_that_make_no_sense(void **state)
         {"name: x\n" MODEL CLUSTER TRAIN "stack: none.yaml\n", {0},
             "x.yaml:5:8: error: cannot open 'none.yaml': No such file or directory; paths are relative to the scenario "
             "file\n"},
+        {BASE, {"run.max_split_size_mb", "20"},
+            "--set run.max_split_size_mb:1:1: error: 20 MiB, but PyTorch takes more than 20 only; use that, or 0 for "
+            "none\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "run: {steps: 900, warmup_steps: 200}\n", {0},
             "x.yaml:5:14: error: 900 steps and 200 before them; use at most 1000 in all\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.qlora", "true"},
@@ -276,6 +279,9 @@ static void settings_that_nothing_reads(void **state)
             "leave it out, or take sgd or sgd_momentum\n"},
         {BASE "sweep: [{train.optimizer: [sgd], train.weight_decay: [true]}]\n", {0}, ""},
         {BASE, {"train.clip_grad_norm", "true"}, ""},
+        {BASE, {"run.garbage_collection_threshold", "0.8"},
+            "--set run.garbage_collection_threshold:1:1: warning: 'run.garbage_collection_threshold' is not read where "
+            "'run.memory_fraction' is 0; leave it out, or take a share, as 0.9\n"},
         {BASE "fsdp: {version: 2, limit_all_gathers: false}\nsweep: [{strategy: [fsdp]}]\n", {0},
             "x.yaml:7:39: warning: 'fsdp.limit_all_gathers' is not read where 'fsdp.version' is 2; leave it out, or "
             "take 1\n"},
