@@ -14,24 +14,37 @@ const struct gemm_case gemm_cases[GEMM_CASES] = {
  * number shares its parameter with the first format's. */
 enum { PER_FORMAT = 3, MAX_NUMBERS = 1 + 2 * PER_FORMAT + 2 };
 
+/* A parameter that is expected near a value, with what a unit of its logarithm counts as residual of a row. */
+struct expected {
+    int parameter;
+    double value, weight;
+};
+enum { MAX_EXPECTED = 3 }; /* both k_overhead, and efficiency of kernels of Ampere */
+
 struct fit {
     struct hw_gpu gpu;                    /* with the numbers of the moment */
     struct quantity *number[MAX_NUMBERS]; /* into gpu */
     int parameter[MAX_NUMBERS];           /* which parameter each is the exponential of */
     int n_numbers, n_parameters;
-    int expected[2], n_expected;  /* parameters that are expected near START_K_OVERHEAD: those of k_overhead */
+    struct expected expected[MAX_EXPECTED];
+    int n_expected;
     const struct gemm_row **rows; /* those fitted */
     size_t n_rows;
 };
 
-static const double CAUCHY = 0.15;        /* assumed: log residual beyond which a row counts less than half */
+const double gemm_row_scale = 0.15;       /* assumed */
 static const double START_FLOOR_S = 4e-6; /* start of the search only: launch, prologue and epilogue are microseconds */
-static const double START_EFFICIENCY = 0.85, START_K_OVERHEAD = 150, START_TILE_SHARE = 0.5,
-                    START_ROW_GAP = 32; /* likewise */
+static const double START_EFFICIENCY = 0.85, START_TILE_SHARE = 0.5, START_ROW_GAP = 32; /* likewise */
+const double gemm_expected_k_overhead = 150; /* assumed; the search starts there */
 /* Assumed: the logarithm of k_overhead is within 0.7 (a factor of two) of its start, which counts as a row within 5 %:
  * a few steps of GEMM_STEP_K to fill the pipeline, and as many to write the tile. It decides only where the rows hardly
  * do, as for fp32 on V100: k_overhead, efficiency and load_bandwidth can stand for one another there. */
-static const double EXPECTED_WEIGHT = 0.05 / 0.7;
+const double gemm_expected_weight = 0.05 / 0.7;
+/* What mma.sync reaches of Hopper's peak (Luo et al., arXiv 2402.13499, mean over formats; recalled), assumed within
+ * 0.08 of its logarithm, which counts as a row within 5 %. The rows say that it is not less: tiles of 256 x 128 are
+ * limited by loading at about this rate. */
+static const double MMA_SYNC_SHARE = 0.63, MMA_SYNC_WEIGHT = 0.05 / 0.08;
+static const double RAISED = 0.01; /* of the logarithm */
 static const double UNDETERMINED =
     3; /* standard error of a logarithm: a factor of 20 is no knowledge (NaN is none either) */
 
@@ -51,6 +64,13 @@ static void add_number(struct fit *fit, double start[MAX_NUMBERS], struct quanti
         start[fit->parameter[i]] = log(value);
 }
 
+/* The next parameter is expected near this value. */
+static void expect(struct fit *fit, double value, double weight)
+{
+    BUG_IF(fit->n_expected == MAX_EXPECTED, "more than %d expectations", MAX_EXPECTED);
+    fit->expected[fit->n_expected++] = (struct expected){fit->n_parameters, value, weight};
+}
+
 static int formats(const struct gemm_case *which)
 {
     return which->second == GEMM_ALONE ? 1 : 2;
@@ -66,9 +86,11 @@ static void point_at_numbers(struct fit *fit, const struct gemm_case *which, dou
         struct hw_gemm *gemm = &fit->gpu.gemm[which->math[i]];
         if (which->second != GEMM_ALONE)
             gemm->tile_share = gemm->single_efficiency = (struct quantity){0};
+        if (i == 1 && which->second == GEMM_OTHER_KERNELS)
+            expect(fit, MMA_SYNC_SHARE, MMA_SYNC_WEIGHT);
         add_number(fit, start, &gemm->efficiency, START_EFFICIENCY, 0);
-        fit->expected[fit->n_expected++] = fit->n_parameters;
-        add_number(fit, start, &gemm->k_overhead, START_K_OVERHEAD, 0);
+        expect(fit, gemm_expected_k_overhead, gemm_expected_weight);
+        add_number(fit, start, &gemm->k_overhead, gemm_expected_k_overhead, 0);
         double share = which->start_share > 0 ? which->start_share : 1;
         add_number(fit, start, &gemm->load_bandwidth, share * gemm_balanced_load_Bps(gemm, which->math[i]),
             i == 1 && which->second == GEMM_LOADS_ALIKE ? PER_FORMAT : 0);
@@ -90,20 +112,40 @@ static int residuals(const gsl_vector *parameters, void *context, gsl_vector *ou
         gsl_vector_set(out, i, log(model_s / fit->rows[i]->measured_s));
     }
     for (int i = 0; i < fit->n_expected; i++) {
-        double off = gsl_vector_get(parameters, (size_t)fit->expected[i]) - log(START_K_OVERHEAD);
-        gsl_vector_set(out, fit->n_rows + (size_t)i, EXPECTED_WEIGHT * off);
+        const struct expected *expected = &fit->expected[i];
+        double off = gsl_vector_get(parameters, (size_t)expected->parameter) - log(expected->value);
+        gsl_vector_set(out, fit->n_rows + (size_t)i, expected->weight * off);
     }
     return GSL_SUCCESS;
 }
 
-/* Values and standard errors of the numbers at the solution. */
+/* Whether rows say that a parameter is not more than this: a search that comes from below stops where the parameter
+ * ceases to count, with an error as if it did. */
+static bool counts(struct fit *fit, const gsl_vector *at, size_t parameter, size_t n_residuals)
+{
+    gsl_vector *more = gsl_vector_alloc(at->size), *here = gsl_vector_alloc(n_residuals),
+               *there = gsl_vector_alloc(n_residuals);
+    gsl_vector_memcpy(more, at);
+    gsl_vector_set(more, parameter, gsl_vector_get(at, parameter) + RAISED);
+    residuals(more, fit, there);
+    residuals(at, fit, here);
+    gsl_vector_sub(there, here);
+    double most = fmax(gsl_vector_max(there), -gsl_vector_min(there));
+    gsl_vector_free(more);
+    gsl_vector_free(here);
+    gsl_vector_free(there);
+    return most > RAISED * RAISED;
+}
+
+/* Values and standard errors of the numbers at the solution; without an error where no row says. */
 static bool write_numbers(struct fit *fit, const gsl_vector *at, const gsl_matrix *covariance)
 {
     bool determined = true;
     for (int i = 0; i < fit->n_numbers; i++) {
         struct quantity *q = fit->number[i];
         size_t p = (size_t)fit->parameter[i];
-        double relative = sqrt(gsl_matrix_get(covariance, p, p));
+        double relative =
+            counts(fit, at, p, fit->n_rows + (size_t)fit->n_expected) ? sqrt(gsl_matrix_get(covariance, p, p)) : 0;
         determined = determined && relative < UNDETERMINED;
         *q = (struct quantity){.value = exp(gsl_vector_get(at, p)),
             .kind = QUANTITY_FITTED,
@@ -121,7 +163,8 @@ static bool solve(struct fit *fit, double start[MAX_NUMBERS])
         return false;
     gsl_vector_view at = gsl_vector_view_array(start, n);
     gsl_matrix *covariance = gsl_matrix_alloc(n, n);
-    const struct robust_problem problem = {residuals, fit, fit->n_rows + (size_t)fit->n_expected, n, CAUCHY, 0, false};
+    const struct robust_problem problem = {
+        residuals, fit, fit->n_rows + (size_t)fit->n_expected, n, gemm_row_scale, 0, false};
     bool good = robust_fit(&at.vector, covariance, &problem);
     good = write_numbers(fit, &at.vector, covariance) && good;
     gsl_matrix_free(covariance);

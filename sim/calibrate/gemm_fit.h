@@ -9,10 +9,11 @@
  * products that are fitted none is limited by HBM and has rows along k. It is fitted after the other numbers, to the
  * narrow rows that have row_pieces; without such rows it stays unset.
  *
- * Two things stand in for rows that say too little. k_overhead is expected within a factor of two of 150 elements, with
- * the weight of one row (without it, folds of V100's rows leave it anywhere between nothing and infinity, at the same
- * errors). fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is not determined by its rows:
- * it is tied to fp16's.
+ * Three things stand in for rows that say too little. k_overhead is expected within a factor of two of 150 elements,
+ * with the weight of one row (without it, folds of V100's rows leave it anywhere between nothing and infinity, at the
+ * same errors). fp32 on V100 is limited by multiplying for every tile, so its load_bandwidth is not determined by its
+ * rows: it is tied to fp16's. H100's tf32 batches are limited by loading, so that their efficiency is known from below
+ * only: it is expected near what mma.sync was measured to reach.
  *
  * Solver: Levenberg-Marquardt of GSL on the logarithms of the parameters, reweighted until it stands still. */
 #ifndef FLOPCAST_CALIBRATE_GEMM_FIT_H
@@ -44,6 +45,10 @@ enum status gemm_rows_load(struct gemm_rows *out, const char *csv_path, const ch
  * of that one in sight. */
 enum { GEMM_FOLDS = 3 };
 void gemm_hold_out(struct gemm_rows *rows, int fold);
+
+/* How rows of kernels count (calibrate/robust.h): the log residual beyond which one counts less than half. And what
+ * k_overhead is expected to be, with the weight that a row of one unit's residual has. */
+extern const double gemm_row_scale, gemm_expected_k_overhead, gemm_expected_weight;
 
 /* What to fit on a GPU: two formats, and how the second differs from the first; or the first alone, with
  * the tile_share and single_efficiency that the GPU has. */

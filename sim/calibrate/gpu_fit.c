@@ -2,6 +2,8 @@
 
 #include "calibrate/gpu_fit_basis.h"
 #include "calibrate/gpu_tables.h"
+#include "calibrate/kernels_fit.h"
+#include "kernel/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,26 +11,31 @@
 /* Which rows stand for a GPU: its own where there are any. */
 struct recipe {
     const char *gpu;
-    const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over */
+    const char *stream; /* rows of hbm.csv; their share of the datasheet's bandwidth is taken over. NULL: kernels say */
     double stream_Bps;  /* datasheet bandwidth of that GPU where it has no file of its own; 0: its bandwidth is gpu's */
     const char *launch; /* rows of launch.csv */
-    const char *attention; /* rows of attention.csv, or NULL: assumed */
-    const char *best;      /* rows of mamf.csv that set efficiencies, or NULL */
-    enum { GEMM_FROM_FIT, GEMM_TRANSFERRED } gemm;
-    int fit; /* GEMM_FROM_FIT: which */
+    const char *attention; /* rows of attention.csv, or NULL: kernels say, or it is assumed */
+    const char *kernels;   /* rows of kernels.csv: GEMMs of fp16 and bf16 and attention, or NULL */
+    const char *best;      /* rows of mamf.csv that set fp8's efficiency, or NULL */
+    int fit;               /* of gemm_cases: whose GEMM numbers it takes that kernels does not say; NO_FIT */
 };
-enum { FIT_H100, FIT_V100 }; /* into gemm_cases */
+enum { FIT_H100, FIT_V100, NO_FIT = -1 }; /* into gemm_cases */
 static const struct recipe recipes[GPU_FIT_GPUS] = {
     {.gpu = "a100-sxm4-40gb",
         .stream = "a100-sxm4-40gb",
         .launch = "a100-sxm4-80gb",
-        .best = "a100-sxm4-80gb",
-        .gemm = GEMM_TRANSFERRED},
+        .kernels = "a100-sxm4-80gb",
+        .fit = NO_FIT},
     {.gpu = "a100-sxm4-80gb",
         .stream = "a100-sxm4-80gb",
         .launch = "a100-sxm4-80gb",
-        .best = "a100-sxm4-80gb",
-        .gemm = GEMM_TRANSFERRED},
+        .kernels = "a100-sxm4-80gb",
+        .fit = NO_FIT},
+    {.gpu = "gh200-96gb",
+        .launch = "h200-sxm-141gb",
+        .kernels = "gh200-96gb",
+        .best = "h100-sxm5-80gb",
+        .fit = FIT_H100},
     /* H100 PCIe has HBM2e at 2 TB/s (datasheet): the nearest GPU with stream rows */
     {.gpu = "h100-sxm5-80gb",
         .stream = "h100-pcie-80gb",
@@ -36,28 +43,18 @@ static const struct recipe recipes[GPU_FIT_GPUS] = {
         .launch = "h200-sxm-141gb",
         .attention = "h100-sxm5-80gb",
         .best = "h100-sxm5-80gb",
-        .gemm = GEMM_FROM_FIT,
         .fit = FIT_H100},
     {.gpu = "h200-sxm-141gb",
         .stream = "h200-sxm-141gb",
         .launch = "h200-sxm-141gb",
         .attention = "h100-sxm5-80gb",
         .best = "h200-sxm-141gb",
-        .gemm = GEMM_FROM_FIT,
         .fit = FIT_H100},
-    {.gpu = "v100-sxm2-16gb",
-        .stream = "v100-sxm2-16gb",
-        .launch = "a100-sxm4-80gb",
-        .gemm = GEMM_FROM_FIT,
-        .fit = FIT_V100},
-    {.gpu = "v100-sxm2-32gb",
-        .stream = "v100-sxm2-16gb",
-        .launch = "a100-sxm4-80gb",
-        .gemm = GEMM_FROM_FIT,
-        .fit = FIT_V100},
+    {.gpu = "v100-sxm2-16gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
+    {.gpu = "v100-sxm2-32gb", .stream = "v100-sxm2-16gb", .launch = "a100-sxm4-80gb", .fit = FIT_V100},
 };
-const char *const gpu_fit_names[GPU_FIT_GPUS] = {
-    "a100-sxm4-40gb", "a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
+const char *const gpu_fit_names[GPU_FIT_GPUS] = {"a100-sxm4-40gb", "a100-sxm4-80gb", "gh200-96gb", "h100-sxm5-80gb",
+    "h200-sxm-141gb", "v100-sxm2-16gb", "v100-sxm2-32gb"};
 
 const char *basis_table(const struct basis *basis, const char *file)
 {
@@ -129,19 +126,68 @@ static void take_over_tf32(struct hw_gpu *gpu)
     tf32->load_bandwidth.value = bf16->load_bandwidth.value;
 }
 
-static enum status transfer_gemm(
+/* Of one of gemm_cases: its formats, gemm_floor and row_gap. */
+static void take_fit(struct hw_gpu *gpu, const struct basis *basis, int fit)
+{
+    const struct hw_gpu *fitted = &basis->fitted[fit];
+    gpu->gemm_floor = fitted->gemm_floor;
+    gpu->row_gap = fitted->row_gap;
+    for (int i = 0; i < 2; i++) {
+        enum dtype math = gemm_cases[fit].math[i];
+        struct quantity peak = gpu->gemm[math].peak;
+        gpu->gemm[math] = fitted->gemm[math];
+        gpu->gemm[math].peak = peak;
+    }
+}
+
+static struct quantity number_of(const struct kernels_fit *fit, const char *name)
+{
+    for (int i = 0; i < KERNELS_GROUPS; i++)
+        for (int j = 0; j < fit->groups[i].n; j++)
+            if (strcmp(fit->groups[i].name[j], name) == 0)
+                return fit->groups[i].value[j];
+    return (struct quantity){0};
+}
+
+static void take_number(struct quantity *to, const struct kernels_fit *fit, const char *name)
+{
+    struct quantity number = number_of(fit, name);
+    if (quantity_is_set(number))
+        *to = number;
+}
+
+/* What the operators of a GPT layer say: products of fp16, which are bf16's, and attention. */
+static void take_kernels(struct hw_gpu *gpu, const struct kernels_fit *fit)
+{
+    static const enum dtype formats[] = {DTYPE_FP16, DTYPE_BF16};
+    take_number(&gpu->gemm_floor, fit, "gemm_floor");
+    for (int i = 0; i < 2; i++) {
+        struct hw_gemm *gemm = &gpu->gemm[formats[i]];
+        take_number(&gemm->efficiency, fit, "efficiency");
+        take_number(&gemm->k_overhead, fit, "k_overhead");
+        take_number(&gemm->load_bandwidth, fit, "load_bandwidth");
+    }
+    take_number(&gpu->attention_efficiency, fit, "attention_efficiency");
+    take_number(&gpu->attention_overhead, fit, "attention_overhead");
+    take_number(&gpu->attention_softmax, fit, "attention_softmax");
+    take_number(&gpu->attention_wide, fit, "attention_wide");
+    take_number(&gpu->attention_backward, fit, "attention_backward");
+}
+
+static enum status solve_kernels(
     struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
 {
-    const struct hw_gpu *h100 = &basis->fitted[FIT_H100], *v100 = &basis->fitted[FIT_V100];
-    struct hw_gemm *bf16 = &gpu->gemm[DTYPE_BF16];
-    gpu->gemm_floor.value = sqrt(h100->gemm_floor.value * v100->gemm_floor.value);
-    take_over(gpu, DTYPE_BF16, v100, DTYPE_FP16);
-    double k_overhead = bf16->k_overhead.value, load = bf16->load_bandwidth.value;
-    take_over(gpu, DTYPE_BF16, h100, DTYPE_BF16);
-    bf16->k_overhead.value = sqrt(bf16->k_overhead.value * k_overhead);
-    bf16->load_bandwidth.value = sqrt(bf16->load_bandwidth.value * load);
-    enum status status = solve_efficiency(gpu, DTYPE_BF16, basis, recipe->best, diag);
-    take_over_tf32(gpu);
+    struct kernels_fit fit = {0};
+    struct hw_gpu measured;
+    enum status status = load_filed(&measured, basis, recipe->kernels, diag);
+    if (status == STATUS_OK)
+        status = kernels_fit_solve(&fit, &measured, recipe->kernels, basis_table(basis, "kernels.csv"), diag);
+    if (status == STATUS_OK) {
+        take_kernels(gpu, &fit);
+        if (!recipe->stream)
+            take_number(&gpu->hbm_efficiency, &fit, "hbm_efficiency");
+    }
+    kernels_fit_free(&fit);
     return status;
 }
 
@@ -149,21 +195,15 @@ static enum status compute_gemm(
     struct hw_gpu *gpu, const struct recipe *recipe, const struct basis *basis, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (recipe->gemm == GEMM_TRANSFERRED) {
-        status = transfer_gemm(gpu, recipe, basis, diag);
-    } else {
-        const struct hw_gpu *fitted = &basis->fitted[recipe->fit];
-        gpu->gemm_floor = fitted->gemm_floor;
-        gpu->row_gap = fitted->row_gap;
-        for (int i = 0; i < 2; i++) {
-            enum dtype math = gemm_cases[recipe->fit].math[i];
-            struct quantity peak = gpu->gemm[math].peak;
-            gpu->gemm[math] = fitted->gemm[math];
-            gpu->gemm[math].peak = peak;
-        }
-    }
+    if (recipe->fit != NO_FIT)
+        take_fit(gpu, basis, recipe->fit);
+    if (recipe->kernels)
+        status = solve_kernels(gpu, recipe, basis, diag);
+    if (status == STATUS_OK && recipe->kernels && recipe->fit == NO_FIT)
+        take_over_tf32(gpu);
     if (quantity_is_set(gpu->gemm[DTYPE_BF16].peak)) { /* Ampere and Hopper */
-        take_over(gpu, DTYPE_FP16, gpu, DTYPE_BF16);
+        if (!recipe->kernels)
+            take_over(gpu, DTYPE_FP16, gpu, DTYPE_BF16);
         take_over(gpu, DTYPE_FP8, gpu, DTYPE_BF16);
         take_over(gpu, DTYPE_FP32, &basis->fitted[FIT_V100], DTYPE_FP32);
     }
@@ -187,18 +227,20 @@ enum status basis_gpu(
     const struct recipe *recipe = find_recipe(gpu);
     enum status status = load_filed(as_filed, basis, gpu, diag);
     *computed = *as_filed;
-    struct stream_rates rates = {0};
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && recipe->stream) {
+        struct stream_rates rates;
         status = stream_rates_load(&rates, basis_table(basis, "hbm.csv"), recipe->stream, diag);
-    double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : computed->hbm_bandwidth.value;
-    computed->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
+        double peak_Bps = recipe->stream_Bps > 0 ? recipe->stream_Bps : computed->hbm_bandwidth.value;
+        computed->hbm_efficiency.value = rates.bandwidth_Bps / peak_Bps;
+    }
     if (status == STATUS_OK)
         status =
             launch_floor_load(&computed->kernel_floor.value, basis_table(basis, "launch.csv"), recipe->launch, diag);
     if (status == STATUS_OK && recipe->attention) {
         struct attention_fit fit;
         status = attention_fit_load(&fit, basis_table(basis, "attention.csv"), recipe->attention, diag);
-        computed->attention_efficiency.value = fit.flops / computed->gemm[DTYPE_FP16].peak.value;
+        computed->attention_efficiency.value =
+            fit.flops / computed->gemm[DTYPE_FP16].peak.value * attention_softmax_factor(computed, ATTENTION_FIT_HEAD);
         computed->attention_overhead = (struct quantity){.value = fit.overhead,
             .std_error = fit.overhead_std_error,
             .kind = QUANTITY_FITTED,

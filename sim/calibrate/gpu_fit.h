@@ -2,15 +2,14 @@
  * that files and data cannot drift apart.
  *
  * Of a GPU's file these are computed: hbm_efficiency, kernel_floor, gemm_floor, row_gap (V100),
- * gemm.*.{efficiency, k_overhead, load_bandwidth, tile_share, single_efficiency} and, for Hopper, attention_efficiency
- * and attention_overhead. They come from tables of the GPU itself where there are any, otherwise from another GPU, as
+ * gemm.*.{efficiency, k_overhead, load_bandwidth, tile_share, single_efficiency} and, for Ampere and Hopper,
+ * attention_*. They come from tables of the GPU itself where there are any, otherwise from another GPU, as
  * `recipes` in gpu_fit.c says. GEMM numbers are
- * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (gemm_fit.h); H200 has H100's SMs and takes its numbers;
- * - transferred to A100: k_overhead, gemm_floor and load_bandwidth (relative to a balanced tile) are the geometric mean
- *   of H100 bf16 and V100 fp16; the efficiency is solved from the best product measured on A100 (mamf.csv);
- * - taken over: fp16 = bf16 on Ampere and Hopper (one datapath); tf32 of A100 from its bf16, which passes the same
- * bytes by the same path at half the rate (H100's tf32 runs on kernels that were not made for it); fp32 (no tensor
- * cores) from V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
+ * - fitted: H100 bf16 and tf32, V100 fp16 and fp32 (gemm_fit.h); A100 and GH200 fp16, with attention (kernels_fit.h);
+ *   H200 has H100's SMs and takes its numbers, GH200 those of the other formats;
+ * - taken over: bf16 = fp16 on Ampere and Hopper (one datapath); tf32 of A100 from its bf16, which passes the same
+ *   bytes by the same path at half the rate (H100's tf32 runs on kernels that were not made for it); fp32 (no tensor
+ *   cores) from V100's; fp8 of Hopper from its bf16, with the efficiency solved from mamf.csv.
  *
  * Nothing here looks at training runs. */
 #ifndef FLOPCAST_CALIBRATE_GPU_FIT_H
@@ -20,7 +19,7 @@
 
 #include <stdio.h>
 
-enum { GPU_FIT_GPUS = 6 };
+enum { GPU_FIT_GPUS = 7 };
 extern const char *const gpu_fit_names[GPU_FIT_GPUS]; /* files under topologies/gpus, without ".yaml" */
 
 /* as_filed: the GPU as its file has it. computed: the same with the numbers above computed again. */

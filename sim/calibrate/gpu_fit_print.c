@@ -32,6 +32,10 @@ void basis_print_gpu(FILE *out, const char *name, const struct hw_gpu *filed, co
     print_number(
         out, "", "attention_efficiency", filed->attention_efficiency, computed->attention_efficiency, DIM_FRACTION);
     print_number(out, "", "attention_overhead", filed->attention_overhead, computed->attention_overhead, DIM_NONE);
+    basis_print_number(
+        out, "", "attention_backward", filed->attention_backward, computed->attention_backward, DIM_FRACTION);
+    basis_print_number(out, "", "attention_wide", filed->attention_wide, computed->attention_wide, DIM_FRACTION);
+    basis_print_number(out, "", "attention_softmax", filed->attention_softmax, computed->attention_softmax, DIM_NONE);
     for (int i = 0; i < DTYPE_COUNT; i++) {
         const struct hw_gemm *a = &filed->gemm[i], *b = &computed->gemm[i];
         if (!quantity_is_set(a->peak))

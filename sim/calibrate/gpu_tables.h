@@ -18,6 +18,7 @@ enum status launch_floor_load(double *out_s, const char *launch_csv, const char 
 
 /* From attention.csv: the rate and the overhead (kernel/attention.h) of flash attention 2's forward kernel, by least
  * squares of relative errors over lengths and masks. Their model is linear in 1 / rate and overhead / rate. */
+enum { ATTENTION_FIT_HEAD = 128 }; /* head dimension of all its rows */
 struct attention_fit {
     double flops;                        /* FLOP/s with very many keys */
     double overhead, overhead_std_error; /* keys */

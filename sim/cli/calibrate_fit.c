@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "calibrate/gpu_fit.h"
 #include "calibrate/cluster_fit.h"
+#include "calibrate/kernels_fit.h"
 #include "calibrate/logs_fit.h"
 #include "calibrate/measure_fit.h"
 #include "calibrate/nccl_fit.h"
@@ -16,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_MEASURE, FIT_COUNT };
-static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", "measure", NULL};
+enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_KERNELS, FIT_MEASURE, FIT_COUNT };
+static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", "kernels", "measure", NULL};
 
 struct fit_command {
     const char *measured, *gpus, *clusters, *db, *gpu, *topology, *out;
@@ -42,7 +43,7 @@ static void take_argument(void *self, const struct argument *argument)
         command->what++;
     if (!fit_names[command->what])
         argp_error(state,
-            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'measure FILE', or nothing for the "
+            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'measure FILE', or nothing for the "
             "GPUs",
             arg);
 }
@@ -204,14 +205,15 @@ int calibrate_fit(int argc, char **argv)
     const struct command_line line = {.options = options,
         .take = take_argument,
         .check = check,
-        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | measure FILE --gpu FILE]",
+        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | measure FILE --gpu FILE]",
         .doc = "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
                "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
                "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own "
                "logs of nccl-tests; with 'training', the rates that only training shows, in topologies/gpus and "
                "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', the "
-               "variation that cluster files assume, from the scaling curves among them (minutes); with 'measure', a "
-               "GPU's numbers from the times that flopcast_measure took on it.\v"
+               "variation that cluster files assume, from the scaling curves among them (minutes); with "
+               "'kernels', the rates of A100 and GH200 from operators measured one by one, and the errors on shapes "
+               "held out; with 'measure', a GPU's numbers from the times that flopcast_measure took on it.\v"
                "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
                "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those "
                "of its node file only with logs of one node. What they do not determine stays as it is.\n\n"
@@ -237,6 +239,8 @@ int calibrate_fit(int argc, char **argv)
         fit_training(&command, table, base, &arena, &diag);
     else if (command.what == FIT_CLUSTER)
         fit_cluster(table, base, &diag);
+    else if (command.what == FIT_KERNELS)
+        kernels_fit_print(stdout, command.measured, command.gpus, &arena, &diag);
     else if (command.what == FIT_MEASURE)
         fit_measured(&command, &arena, &diag);
     else

@@ -270,7 +270,7 @@ static inline double queue_kernel_ps(const struct sim *sim, const struct rank *r
 {
     const struct kernel_cost *cost = &sim->kernel_costs[kernel];
     double compute_s = rank->compute_s[kernel] / rank->speed, memory_s = cost->memory_s * rank->memory_slowdown;
-    double busy_s = fmax(compute_s, memory_s) * rank->slowdown;
+    double busy_s = kernel_busy_s(compute_s, memory_s) * rank->slowdown;
     return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 /* The same as if no collective were there. */
@@ -278,7 +278,7 @@ static inline double queue_isolated_ps(const struct sim *sim, const struct rank 
 {
     const struct kernel_cost *cost = &sim->kernel_costs[kernel];
     double compute_s = sim->sm_states.at[0].compute_s[kernel] / rank->speed;
-    return (fmax(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
+    return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
 
 /* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event, and the same

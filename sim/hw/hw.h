@@ -61,7 +61,9 @@ struct hw_gpu {
     struct quantity memory_sms;     /* SMs that suffice to saturate HBM bandwidth */
     struct quantity attention_efficiency; /* share of a GEMM peak that the GEMMs of fused attention reach, fraction */
     struct quantity attention_backward;   /* the same of its backward kernel, as a share of that; optional, 1 */
+    struct quantity attention_wide;       /* the same of heads wider than 128, as a share of that; optional, 1 */
     struct quantity attention_overhead;   /* start and end of a block of queries, in keys, optional */
+    struct quantity attention_softmax;    /* softmax of a pair of query and key, in elements of a head; optional */
     struct quantity context_bytes;        /* CUDA context, cuBLAS workspaces and loaded modules, bytes */
     struct quantity tdp;                  /* W */
     struct quantity price;                /* $/h, optional */

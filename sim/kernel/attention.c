@@ -21,6 +21,19 @@ static struct attention_walk window_walk(double keys, double window)
     return (struct attention_walk){extra * keys / counted, keys / counted};
 }
 
+double attention_softmax_factor(const struct hw_gpu *gpu, double padded)
+{
+    return 1 + gpu->attention_softmax.value / padded;
+}
+
+/* How much longer the SMs are occupied than they work. */
+static double waves_factor(const struct kernel_work *work, double sms)
+{
+    double blocks = ceil((double)(work->backward ? work->n : work->m) / ATTENTION_BLOCK) * (double)work->batch;
+    bool longest_first = work->causal && work->window == 0;
+    return longest_first ? fmax(1, 2 * sms / blocks) : ceil(blocks / sms) * sms / blocks;
+}
+
 double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, double sms)
 {
     double head = (double)work->k, keys = (double)work->n;
@@ -29,8 +42,13 @@ double attention_compute_s(const struct kernel_work *work, const struct hw_gpu *
         work->window > 0 ? window_walk(keys, (double)work->window) : attention_walk(work->causal);
     double blocks = 1 + (walk.extra_keys + walk.overheads * gpu->attention_overhead.value) / keys;
 
-    bool slower = work->backward && quantity_is_set(gpu->attention_backward);
-    double share = gpu->attention_efficiency.value * (slower ? gpu->attention_backward.value : 1);
-    double flop_per_s = gpu->gemm[work->math].peak.value * share * sms / gpu->sms.value;
-    return work->flop * (padded / head) * blocks / flop_per_s;
+    double share = gpu->attention_efficiency.value;
+    if (work->backward && quantity_is_set(gpu->attention_backward))
+        share *= gpu->attention_backward.value;
+    if (padded > ATTENTION_WIDE && quantity_is_set(gpu->attention_wide))
+        share *= gpu->attention_wide.value;
+    double whole_sms = fmax(1, floor(sms)); /* a block needs a whole SM */
+    double flop_per_s = gpu->gemm[work->math].peak.value * share * whole_sms / gpu->sms.value;
+    double flop = work->flop * (padded / head) * attention_softmax_factor(gpu, padded) * blocks;
+    return flop / flop_per_s * waves_factor(work, whole_sms);
 }

@@ -58,7 +58,7 @@ static double k_step_s(struct tile tile, const struct family *family)
 static double choice_s(const struct kernel_work *work, struct choice choice, double whole_sms)
 {
     const struct family *family = choice.family;
-    double k = (double)work->k / choice.split;
+    double k = ceil((double)work->k / choice.split / GEMM_STEP_K) * GEMM_STEP_K;
     double waves = ceil(choice.tiles * choice.split / whole_sms);
     double tiles_s = waves * (k + family->k_overhead) * choice.k_step_s;
     if (choice.split == 1)

@@ -1,8 +1,8 @@
 /* Duration of C[m,n] = A[m,k] B[k,n], batch times, on a number of SMs.
  *
  * The result is cut into tiles of tm x tn; each SM works on one tile at a time, so ceil(tiles / SMs) waves are needed
- * (wave quantisation) and the edge tiles are computed whole (tile quantisation). A tile runs over k + k_overhead
- * elements (K-saturation), and for each of them it needs the longer of
+ * (wave quantisation) and the edge tiles are computed whole (tile quantisation). A tile runs over k, filled up to
+ * whole steps of GEMM_STEP_K, + k_overhead elements (K-saturation), and for each of them it needs the longer of
  * - multiplying: 2 tm tn flop at efficiency x peak / SMs of the GPU;
  * - loading: tm + tn operands at load_bandwidth / SMs of the GPU, which is why small tiles reach less of the peak;
  * - issuing: up to 128 x 128 a tile has four warps, beyond it eight; four reach at most tile_share of the SM's peak

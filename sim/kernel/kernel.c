@@ -139,8 +139,17 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
     };
 }
 
+double kernel_busy_s(double compute_s, double memory_s)
+{
+    double longer = fmax(compute_s, memory_s), shorter = fmin(compute_s, memory_s);
+    if (shorter == 0) /* nothing to overlap with; also of a kernel that does nothing */
+        return longer;
+    double share = shorter / longer, square = share * share;
+    return longer * sqrt(sqrt(1 + square * square));
+}
+
 double kernel_duration_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
     struct kernel_time time = kernel_time(work, gpu, share);
-    return fmax(time.compute_s, time.memory_s) + time.floor_s;
+    return kernel_busy_s(time.compute_s, time.memory_s) + time.floor_s;
 }

@@ -46,6 +46,9 @@ static void test_files_agree_with_the_data(void **state)
         same(gpu, "row_gap", filed.row_gap, computed.row_gap);
         same(gpu, "attention_efficiency", filed.attention_efficiency, computed.attention_efficiency);
         same(gpu, "attention_overhead", filed.attention_overhead, computed.attention_overhead);
+        same(gpu, "attention_backward", filed.attention_backward, computed.attention_backward);
+        same(gpu, "attention_wide", filed.attention_wide, computed.attention_wide);
+        same(gpu, "attention_softmax", filed.attention_softmax, computed.attention_softmax);
         for (int math = 0; math < DTYPE_COUNT; math++) {
             const struct hw_gemm *a = &filed.gemm[math], *b = &computed.gemm[math];
             if (!quantity_is_set(a->peak))
@@ -133,7 +136,7 @@ static void test_tail_wave_beside_a_collective(void **state)
     arena_release(&arena);
 }
 
-/* At the solved efficiency the model gives back the rate that it was solved for: 271.2 TFLOPS on A100. */
+/* The best product that a search found on A100 (271.2 TFLOPS at 1024 x 10240 x 5120) was not fitted. */
 static void test_best_product_of_a100(void **state)
 {
     (void)state;
@@ -144,7 +147,9 @@ static void test_best_product_of_a100(void **state)
     assert_int_equal(hw_load_gpu(&gpu, GPUS "/a100-sxm4-80gb.yaml", &arena, &diag), STATUS_OK);
     hw_clear_training_rates(&gpu);
     assert_int_equal(best_gemm_load(&best, MEASURED "/mamf.csv", "a100-sxm4-80gb", DTYPE_BF16, &diag), STATUS_OK);
-    assert_near(best.work.flop / kernel_duration_s(&best.work, &gpu, kernel_whole_gpu(&gpu)), 271.2e12, 0.3e12);
+    double flops = best.work.flop / kernel_duration_s(&best.work, &gpu, kernel_whole_gpu(&gpu));
+    print_message("best product of A100: %.1f TFLOPS measured, %.1f by the model\n", 1e-12 * best.flops, 1e-12 * flops);
+    assert_near(flops / best.flops, 1, 0.06);
     arena_release(&arena);
 }
 

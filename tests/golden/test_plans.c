@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x4cce225243e1c22c),
         [MODEL_CONVNET] = UINT64_C(0xb9f03b0a10fe1180),
         [MODEL_DHEN] = UINT64_C(0x3fa25533b56e0ddf)},
-    .cluster = {UINT64_C(0xb4600fd9037f9587), UINT64_C(0xdea75ba34fed7281), UINT64_C(0x6f2b06ea8d9c4d7f)},
+    .cluster = {UINT64_C(0xe210b0f19a14fafc), UINT64_C(0x3b687d8c70ddfffa), UINT64_C(0x47f2c9db5839f078)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)

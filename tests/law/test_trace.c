@@ -154,7 +154,8 @@ static void hybrid_shard(void **state)
 static void host_bound(void **state)
 {
     static const struct scenario_override overrides[] = {STEADY, {"cluster.gpus", "8"}, {"train.micro_batch", "1"},
-        {"train.seq_len", "16"}, {"model", SCENARIOS "models/t5-611m.yaml"}, {"train.precision", "bf16_mixed"}};
+        {"train.seq_len", "16"}, {"model", SCENARIOS "models/t5-611m.yaml"}, {"train.precision", "bf16_mixed"},
+        {"host.kernel_issue", "20 us"}, {"host.backward_issue", "20 us"}};
     (void)state;
     struct trace_check check = round_trip(SCENARIOS "t5_scaling.yaml", OVERRIDES(overrides));
     assert_same_step(&check);
