@@ -171,41 +171,26 @@ static int forward(const struct segment_context *c)
 
 static const char *check(const struct model_shape *s, size_t *offset)
 {
-    *offset = offsetof(struct model_shape, n_heads);
-    if (s->n_heads * s->d_kv != s->d_model)
-        return "in BERT, heads x head dimension is d_model: choose a number of heads that divides d_model";
-    *offset = offsetof(struct model_shape, n_kv_heads);
-    if (s->n_kv_heads != s->n_heads)
-        return "BERT has as many key heads as heads";
-    *offset = offsetof(struct model_shape, n_decoder_layers);
-    if (s->n_decoder_layers != 0)
-        return "BERT has one stack: its layers are n_layers";
-    *offset = offsetof(struct model_shape, max_positions);
-    if (s->max_positions == 0)
-        return "BERT has learned positions: give how many, 512 in the published models";
-    *offset = offsetof(struct model_shape, token_types);
-    if (s->token_types == 0)
-        return "BERT has token types: give how many, 2 in the published models";
-    *offset = offsetof(struct model_shape, tied_embeddings);
-    if (!s->tied_embeddings)
-        return "BERT's head uses the word embedding: tied_embeddings is true";
-    *offset = offsetof(struct model_shape, biases);
-    if (!s->biases)
-        return "all layers of BERT have biases";
-    *offset = offsetof(struct model_shape, gated_ffn);
-    if (s->gated_ffn)
-        return "BERT has no gated feed-forward layer";
-    *offset = offsetof(struct model_shape, relative_buckets);
-    if (s->relative_buckets != 0)
-        return "BERT has no relative position buckets";
-    *offset = offsetof(struct model_shape, head_share);
-    if (s->head_share < 1 && !predicts_words(s))
-        return "head_share is of a head that predicts words: 'pretraining' or 'masked_lm'";
-    *offset = offsetof(struct model_shape, classes);
-    if ((s->head == BERT_CLASSIFICATION) != (s->classes > 0))
-        return "the head 'classification' needs 'classes', other heads of BERT have none";
-    *offset = offsetof(struct model_shape, composed_gelu);
-    return s->composed_gelu ? "BERT's GELU is one kernel" : NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model,
+            "in BERT, heads x head dimension is d_model: choose a number of heads that divides d_model"),
+        MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads, "BERT has as many key heads as heads"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "BERT has one stack: its layers are n_layers"),
+        MODEL_RULE(max_positions, s->max_positions == 0,
+            "BERT has learned positions: give how many, 512 in the published models"),
+        MODEL_RULE(token_types, s->token_types == 0, "BERT has token types: give how many, 2 in the published models"),
+        MODEL_RULE(
+            tied_embeddings, !s->tied_embeddings, "BERT's head uses the word embedding: tied_embeddings is true"),
+        MODEL_RULE(biases, !s->biases, "all layers of BERT have biases"),
+        MODEL_RULE(gated_ffn, s->gated_ffn, "BERT has no gated feed-forward layer"),
+        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "BERT has no relative position buckets"),
+        MODEL_RULE(head_share, s->head_share < 1 && !predicts_words(s),
+            "head_share is of a head that predicts words: 'pretraining' or 'masked_lm'"),
+        MODEL_RULE(classes, (s->head == BERT_CLASSIFICATION) != (s->classes > 0),
+            "the head 'classification' needs 'classes', other heads of BERT have none"),
+        MODEL_RULE(composed_gelu, s->composed_gelu, "BERT's GELU is one kernel"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_bert = {

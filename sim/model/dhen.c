@@ -203,15 +203,14 @@ static int forward(const struct segment_context *c)
 static const char *check(const struct model_shape *s, size_t *offset)
 {
     const struct model_dhen *dhen = &s->dhen;
-    *offset = offsetof(struct model_shape, dhen);
-    if (!dhen->linear && !dhen->dot && !dhen->attention && !dhen->convolution && !dhen->cross)
-        return "a layer has at least one module: linear, dot, attention, convolution or cross";
-    *offset = offsetof(struct model_shape, n_heads);
-    if (s->n_heads * s->d_kv != s->d_model || s->n_kv_heads != s->n_heads)
-        return "in DHEN, heads x head dimension is d_model, for keys too: choose a number of heads that divides "
-               "d_model";
-    *offset = offsetof(struct model_shape, vocab);
-    return s->vocab ? "DHEN has tables instead of a vocabulary; leave it out" : NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(dhen, !dhen->linear && !dhen->dot && !dhen->attention && !dhen->convolution && !dhen->cross,
+            "a layer has at least one module: linear, dot, attention, convolution or cross"),
+        MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model || s->n_kv_heads != s->n_heads,
+            "in DHEN, heads x head dimension is d_model, for keys too: choose a number of heads that divides d_model"),
+        MODEL_RULE(vocab, s->vocab != 0, "DHEN has tables instead of a vocabulary; leave it out"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_dhen = {

@@ -48,12 +48,24 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
 /* c tanh(x / c), a kernel for each of these names. */
 int family_softcap(struct tape *t, const char *names[3], int x);
 
+/* What a shape of a family must not be: a sentence, and the offset in struct model_shape of the field to blame. */
+struct model_rule {
+    size_t offset;
+    bool wrong;
+    const char *sentence;
+};
+#define MODEL_RULE(member, wrong, sentence)                                                                            \
+    {                                                                                                                  \
+        offsetof(struct model_shape, member), (wrong), (sentence)                                                      \
+    }
+/* The sentence of the first that is broken; NULL: none is. */
+const char *model_first_wrong(const struct model_rule *rules, size_t n, size_t *offset);
+
 struct model_family_code {
     struct model_shape defaults;                    /* what a file of ours need not say */
     void (*layers)(struct model_builder *);         /* root first */
     int (*forward)(const struct segment_context *); /* the segment's output, or the loss */
-    /* What is wrong with the shape for this family: a sentence, and the offset in struct model_shape of the field to
-     * blame. NULL: nothing. */
+    /* What is wrong with the shape for this family, by model_first_wrong(). */
     const char *(*check)(const struct model_shape *, size_t *offset);
 };
 

@@ -148,22 +148,16 @@ static int forward(const struct segment_context *c)
 
 static const char *check(const struct model_shape *s, size_t *offset)
 {
-    *offset = offsetof(struct model_shape, n_heads);
-    if (s->n_heads * s->d_kv != s->d_model)
-        return "in GPT, heads x head dimension is d_model: choose a number of heads that divides d_model";
-    *offset = offsetof(struct model_shape, n_kv_heads);
-    if (s->n_kv_heads != s->n_heads)
-        return "GPT has as many key heads as heads; for fewer take the family llama";
-    *offset = offsetof(struct model_shape, n_decoder_layers);
-    if (s->n_decoder_layers != 0)
-        return "GPT has one stack: its layers are n_layers";
-    *offset = offsetof(struct model_shape, relative_buckets);
-    if (s->relative_buckets != 0)
-        return "GPT has no relative position buckets";
-    *offset = offsetof(struct model_shape, gated_ffn);
-    if (s->gated_ffn)
-        return "GPT has no gated feed-forward layer; take the family llama";
-    return NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model,
+            "in GPT, heads x head dimension is d_model: choose a number of heads that divides d_model"),
+        MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads,
+            "GPT has as many key heads as heads; for fewer take the family llama"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "GPT has one stack: its layers are n_layers"),
+        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "GPT has no relative position buckets"),
+        MODEL_RULE(gated_ffn, s->gated_ffn, "GPT has no gated feed-forward layer; take the family llama"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_gpt = {

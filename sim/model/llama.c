@@ -161,37 +161,24 @@ static int forward(const struct segment_context *c)
 
 static const char *check(const struct model_shape *s, size_t *offset)
 {
-    *offset = offsetof(struct model_shape, n_kv_heads);
-    if (s->n_heads % s->n_kv_heads)
-        return "the number of heads must be a multiple of the number of key heads";
-    *offset = offsetof(struct model_shape, d_kv);
-    if (s->d_kv % 2)
-        return "rotary positions need an even head dimension";
-    *offset = offsetof(struct model_shape, rotary_share);
-    if (s->rotary_share < 1)
-        return "Llama turns whole heads; for a part of each take the family neox";
-    *offset = offsetof(struct model_shape, n_decoder_layers);
-    if (s->n_decoder_layers != 0)
-        return "Llama has one stack: its layers are n_layers";
-    *offset = offsetof(struct model_shape, relative_buckets);
-    if (s->relative_buckets != 0)
-        return "Llama has no relative position buckets";
-    *offset = offsetof(struct model_shape, max_positions);
-    if (s->max_positions != 0)
-        return "Llama has no learned positions";
-    *offset = offsetof(struct model_shape, gated_ffn);
-    if (!s->gated_ffn)
-        return "Llama's feed-forward layer is gated; for two matrices take the family gpt";
-    *offset = offsetof(struct model_shape, composed_gelu);
-    if (s->composed_gelu)
-        return "Llama has no GELU";
-    *offset = offsetof(struct model_shape, max_window_layers);
-    if (s->max_window_layers > 0 && s->sliding_window == 0)
-        return "max_window_layers is of a sliding_window, which is not given";
-    *offset = offsetof(struct model_shape, full_attention_every);
-    if (s->full_attention_every > 0 && s->sliding_window == 0)
-        return "full_attention_every is of a sliding_window, which is not given";
-    return NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(n_kv_heads, s->n_heads % s->n_kv_heads != 0,
+            "the number of heads must be a multiple of the number of key heads"),
+        MODEL_RULE(d_kv, s->d_kv % 2 != 0, "rotary positions need an even head dimension"),
+        MODEL_RULE(
+            rotary_share, s->rotary_share < 1, "Llama turns whole heads; for a part of each take the family neox"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "Llama has one stack: its layers are n_layers"),
+        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "Llama has no relative position buckets"),
+        MODEL_RULE(max_positions, s->max_positions != 0, "Llama has no learned positions"),
+        MODEL_RULE(
+            gated_ffn, !s->gated_ffn, "Llama's feed-forward layer is gated; for two matrices take the family gpt"),
+        MODEL_RULE(composed_gelu, s->composed_gelu, "Llama has no GELU"),
+        MODEL_RULE(max_window_layers, s->max_window_layers > 0 && s->sliding_window == 0,
+            "max_window_layers is of a sliding_window, which is not given"),
+        MODEL_RULE(full_attention_every, s->full_attention_every > 0 && s->sliding_window == 0,
+            "full_attention_every is of a sliding_window, which is not given"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_llama = {

@@ -97,31 +97,20 @@ static int forward(const struct segment_context *c)
 
 static const char *check(const struct model_shape *s, size_t *offset)
 {
-    *offset = offsetof(struct model_shape, n_kv_heads);
-    if (s->n_heads % s->n_kv_heads)
-        return "the number of heads must be a multiple of the number of key heads";
-    *offset = offsetof(struct model_shape, rotary_share);
-    if ((int64_t)(s->rotary_share * (double)s->d_kv) % 2)
-        return "rotary positions need an even part of the head dimension";
-    *offset = offsetof(struct model_shape, shared_norm);
-    if (s->shared_norm && !s->parallel_residual)
-        return "one norm for attention and feed-forward layer needs parallel_residual: true";
-    *offset = offsetof(struct model_shape, n_decoder_layers);
-    if (s->n_decoder_layers != 0)
-        return "NeoX has one stack: its layers are n_layers";
-    *offset = offsetof(struct model_shape, max_positions);
-    if (s->max_positions != 0)
-        return "NeoX has no learned positions";
-    *offset = offsetof(struct model_shape, gated_ffn);
-    if (s->gated_ffn)
-        return "NeoX has no gated feed-forward layer; take the family llama";
-    *offset = offsetof(struct model_shape, relative_buckets);
-    if (s->relative_buckets != 0)
-        return "NeoX has no relative position buckets";
-    *offset = offsetof(struct model_shape, composed_gelu);
-    if (s->composed_gelu)
-        return "NeoX's GELU is one kernel";
-    return NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(n_kv_heads, s->n_heads % s->n_kv_heads != 0,
+            "the number of heads must be a multiple of the number of key heads"),
+        MODEL_RULE(rotary_share, (int64_t)(s->rotary_share * (double)s->d_kv) % 2,
+            "rotary positions need an even part of the head dimension"),
+        MODEL_RULE(shared_norm, s->shared_norm && !s->parallel_residual,
+            "one norm for attention and feed-forward layer needs parallel_residual: true"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers != 0, "NeoX has one stack: its layers are n_layers"),
+        MODEL_RULE(max_positions, s->max_positions != 0, "NeoX has no learned positions"),
+        MODEL_RULE(gated_ffn, s->gated_ffn, "NeoX has no gated feed-forward layer; take the family llama"),
+        MODEL_RULE(relative_buckets, s->relative_buckets != 0, "NeoX has no relative position buckets"),
+        MODEL_RULE(composed_gelu, s->composed_gelu, "NeoX's GELU is one kernel"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_neox = {

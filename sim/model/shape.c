@@ -162,6 +162,16 @@ static const struct config_field fields[] = {
 
 const struct config_table model_shape_table = CONFIG_TABLE("a model", fields);
 
+const char *model_first_wrong(const struct model_rule *rules, size_t n, size_t *offset)
+{
+    for (size_t i = 0; i < n; i++)
+        if (rules[i].wrong) {
+            *offset = rules[i].offset;
+            return rules[i].sentence;
+        }
+    return NULL;
+}
+
 /* An upper bound, in double: each block counted as the largest kind, a T5 decoder's with gated feed-forward. */
 static double params_bound(const struct model_shape *s)
 {

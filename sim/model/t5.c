@@ -216,22 +216,14 @@ static int forward(const struct segment_context *c)
 
 static const char *check(const struct model_shape *s, size_t *offset)
 {
-    *offset = offsetof(struct model_shape, n_kv_heads);
-    if (s->n_kv_heads != s->n_heads)
-        return "T5 has as many key heads as heads";
-    *offset = offsetof(struct model_shape, n_decoder_layers);
-    if (s->n_decoder_layers < 1)
-        return "T5 needs a decoder of at least one layer";
-    *offset = offsetof(struct model_shape, relative_buckets);
-    if (s->relative_buckets < 1)
-        return "T5 needs relative position buckets (32 as published)";
-    *offset = offsetof(struct model_shape, max_positions);
-    if (s->max_positions != 0)
-        return "T5 has no learned positions";
-    *offset = offsetof(struct model_shape, biases);
-    if (s->biases)
-        return "T5 has no biases";
-    return NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(n_kv_heads, s->n_kv_heads != s->n_heads, "T5 has as many key heads as heads"),
+        MODEL_RULE(n_decoder_layers, s->n_decoder_layers < 1, "T5 needs a decoder of at least one layer"),
+        MODEL_RULE(relative_buckets, s->relative_buckets < 1, "T5 needs relative position buckets (32 as published)"),
+        MODEL_RULE(max_positions, s->max_positions != 0, "T5 has no learned positions"),
+        MODEL_RULE(biases, s->biases, "T5 has no biases"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_t5 = {

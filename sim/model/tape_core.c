@@ -94,9 +94,22 @@ static void append(struct tape *tape, struct model_op op)
     vec_push(&tape->program[tape->pass], op);
 }
 
-void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop)
+void tape_touch(struct tape *tape, int buffer)
+{
+    struct tape_buffer *used = &tape->buffers.at[buffer];
+    int kernel = tape->program[tape->pass].n - 1;
+    *(tape->pass == FORWARD ? &used->life.forward_last : &used->life.backward_last) = kernel;
+    if (used->view_of != NO_BUFFER)
+        tape_touch(tape, used->view_of);
+    else
+        vec_push(&tape->touches[tape->pass], ((struct tape_touched){kernel, buffer}));
+}
+
+void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers)
 {
     append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop});
+    for (; *buffers != NO_BUFFER; buffers++)
+        tape_touch(tape, *buffers);
 }
 
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer)
@@ -110,17 +123,6 @@ void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, 
 void tape_await(struct tape *tape)
 {
     append(tape, (struct model_op){.kind = MODEL_WAIT, .name = "wait"});
-}
-
-void tape_touch(struct tape *tape, int buffer)
-{
-    struct tape_buffer *used = &tape->buffers.at[buffer];
-    int kernel = tape->program[tape->pass].n - 1;
-    *(tape->pass == FORWARD ? &used->life.forward_last : &used->life.backward_last) = kernel;
-    if (used->view_of != NO_BUFFER)
-        tape_touch(tape, used->view_of);
-    else
-        vec_push(&tape->touches[tape->pass], ((struct tape_touched){kernel, buffer}));
 }
 
 void tape_use(struct tape *tape, int param)
@@ -151,26 +153,37 @@ void tape_run(struct tape *tape, struct tape_stream stream)
     struct kernel_work work = kernel_stream(stream.kind, read_bytes, write_bytes, stream.ops * elements);
     work.m = stream.rows;
     work.n = stream.cols;
-    tape_launch(tape, stream.name, work, 0);
+    tape_launch(tape, stream.name, work, 0, BUFFERS(NO_BUFFER));
     for (const int *read = stream.reads; *read != NO_BUFFER; read++)
         tape_touch(tape, *read);
     if (stream.write != NO_BUFFER)
         tape_touch(tape, stream.write);
 }
 
-void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write)
+void tape_pass(struct tape *tape, enum kernel_kind kind, const char *name, double ops, const int *reads, int write)
 {
-    tape_run(tape, (struct tape_stream){
-                       .kind = KERNEL_ELEMENTWISE, .name = name, .ops = ops, .reads = READS(a, b), .write = write});
+    tape_run(tape, (struct tape_stream){.kind = kind, .name = name, .ops = ops, .reads = reads, .write = write});
 }
 
-int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, double ops)
+void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write)
+{
+    tape_pass(tape, KERNEL_ELEMENTWISE, name, ops, BUFFERS(a, b), write);
+}
+
+int tape_apply(struct tape *tape, struct tape_op op, enum kernel_kind kind, struct tape_value shape, double ops)
 {
     int second = op.in[1] == NO_VALUE ? NO_BUFFER : tape_at(tape, op.in[1]).buffer;
     op.out = tape_value(tape, op.name, shape.rows, shape.cols, shape.element_bytes, shape.needs_grad);
-    tape_elementwise(tape, op.name, ops, tape_at(tape, op.in[0]).buffer, second, tape_at(tape, op.out).buffer);
+    tape_pass(tape, kind, op.name, ops, BUFFERS(tape_at(tape, op.in[0]).buffer, second), tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
+}
+
+void tape_back(struct tape *tape, const struct tape_op *op, enum kernel_kind kind, double ops, int also)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_pass(tape, kind, tape_suffix(tape, op->name, "dgrad"), ops, BUFFERS(tape_grad(tape, op), also), grad_x);
+    tape_give(tape, op->in[0], grad_x);
 }
 
 int tape_grad(const struct tape *tape, const struct tape_op *op)

@@ -82,10 +82,12 @@ int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, 
 struct tape_value tape_at(const struct tape *tape, int value);
 void tape_push(struct tape *tape, struct tape_op op); /* recorded only if its output needs a gradient */
 
-/* Launch a kernel; then say which buffers and which matrix it used, and which parameter's gradient is complete after
- * it. */
-void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop);
-void tape_touch(struct tape *tape, int buffer);
+/* A list of buffers, up to the first that is NO_BUFFER. */
+#define BUFFERS(...) ((const int[]){__VA_ARGS__, NO_BUFFER})
+/* Launch a kernel that reads and writes these buffers; then say which matrix it used, and which parameter's gradient is
+ * complete after it. */
+void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers);
+void tape_touch(struct tape *tape, int buffer); /* one more */
 /* The same for a collective of a buffer, called after the kernel that leaves it, and for waiting for it. */
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);
 void tape_await(struct tape *tape);
@@ -97,22 +99,22 @@ struct tape_stream {
     enum kernel_kind kind;
     const char *name;
     double ops;         /* arithmetic operations for each element of the largest buffer */
-    int reads[5];       /* buffers: READS(...), or {NO_BUFFER} */
+    const int *reads;   /* BUFFERS(...) */
     int write;          /* a buffer, or NO_BUFFER */
     double param_bytes; /* of a parameter's gradient that it writes */
     int64_t rows, cols; /* of a sum over rows for a layer norm's parameters; else 0 */
 };
 void tape_run(struct tape *tape, struct tape_stream stream);
+/* The usual case, without a parameter; an elementwise kernel, which reads a, and b unless it is NO_BUFFER. */
+void tape_pass(struct tape *tape, enum kernel_kind kind, const char *name, double ops, const int *reads, int write);
+void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write);
 /* The gradient of an op's bias, which is the sum of grad's rows, where it has one. */
 void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases);
-#define READS(...)                                                                                                     \
-    {                                                                                                                  \
-        __VA_ARGS__, NO_BUFFER                                                                                         \
-    }
-/* The usual case: an elementwise kernel that reads a, and b unless it is NO_BUFFER. */
-void tape_elementwise(struct tape *tape, const char *name, double ops, int a, int b, int write);
-/* Make op.out, shaped as shape, by an elementwise kernel that reads the op's inputs; record the op. */
-int tape_apply(struct tape *tape, struct tape_op op, struct tape_value shape, double ops);
+/* Make op.out, shaped as shape, by a kernel that reads the op's first two inputs (NO_VALUE: none); record the op. */
+int tape_apply(struct tape *tape, struct tape_op op, enum kernel_kind kind, struct tape_value shape, double ops);
+/* Its backward pass by one kernel, op.dgrad, that reads the gradient of the output, and what else it says, for that of
+ * the first input. */
+void tape_back(struct tape *tape, const struct tape_op *op, enum kernel_kind kind, double ops, int also);
 
 /* What a product takes: x itself, or under autocast its cast to the storage format. */
 int tape_autocast(struct tape *tape, const char *name, int x);

@@ -13,9 +13,9 @@ static struct kernel_work gemm(const struct tape *tape, int64_t m, int64_t n, in
     return kernel_gemm(m, n, k, batch, tape->workload->math, tape->storage_bytes, tape->storage_bytes);
 }
 
-static void launch_gemm(struct tape *tape, const char *name, struct kernel_work work)
+static void launch_gemm(struct tape *tape, const char *name, struct kernel_work work, const int *buffers)
 {
-    tape_launch(tape, name, work, work.flop);
+    tape_launch(tape, name, work, work.flop, buffers);
 }
 
 /* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. */
@@ -26,7 +26,7 @@ static void complete_share(struct tape *tape, const struct tape_op *op)
         double elements = (double)tape_tensor(tape, op->weight)->numel;
         double bytes = elements * (double)tape->residual_bytes;
         tape_launch(tape, tape_suffix(tape, op->name, "weight.grad.add"),
-            kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes, elements), 0);
+            kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes, elements), 0, BUFFERS(NO_BUFFER));
     }
     if (turn == TURN_ONLY || turn == TURN_LAST)
         tape_complete(tape, op->weight);
@@ -44,18 +44,15 @@ static int widen(struct tape *tape, const struct tape_op *op)
     tape_launch(tape, name,
         kernel_stream(KERNEL_COPY, model_nf4_bytes(weight->numel), elements * (double)tape->storage_bytes,
             DEQUANTIZE_OPS * elements),
-        0);
-    tape_touch(tape, wide);
+        0, BUFFERS(wide));
     return wide;
 }
 
-/* A product with a matrix of the layer; buffers: what it reads and writes, READS(...). */
+/* A product with a matrix of the layer; buffers: what it reads and writes. */
 static void multiply(struct tape *tape, int weight, const char *name, struct kernel_work work, const int *buffers)
 {
-    launch_gemm(tape, name, work);
+    launch_gemm(tape, name, work, buffers);
     tape_use(tape, weight);
-    for (; *buffers != NO_BUFFER; buffers++)
-        tape_touch(tape, *buffers);
 }
 
 void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases)
@@ -65,7 +62,7 @@ void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, i
     tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
                        .name = tape_suffix(tape, op->name, "bgrad"),
                        .ops = 1,
-                       .reads = READS(grad),
+                       .reads = BUFFERS(grad),
                        .write = NO_BUFFER,
                        .param_bytes = (double)(biases * tape->storage_bytes)});
     tape_complete(tape, op->bias);
@@ -74,9 +71,8 @@ void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, i
 static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad)
 {
     int x = op->in[0];
-    launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1));
-    tape_touch(tape, grad);
-    tape_touch(tape, tape_at(tape, x).buffer);
+    launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1),
+        BUFFERS(grad, tape_at(tape, x).buffer));
     complete_share(tape, op);
     tape_bias_gradient(tape, op, grad, op->n);
 }
@@ -87,7 +83,7 @@ static void linear_backward(struct tape *tape, const struct tape_op *op)
     if (tape_at(tape, x).needs_grad) {
         int wide = widen(tape, op), grad_x = tape_new_grad(tape, x);
         multiply(tape, op->weight, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
-            (const int[])READS(grad, grad_x, wide));
+            BUFFERS(grad, grad_x, wide));
         tape_give(tape, x, grad_x);
     }
     if (tape_trains(tape, op->weight))
@@ -116,8 +112,8 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         return tape_fp8_linear(tape, op);
     int wide = widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
-    multiply(tape, weight, op.name, gemm(tape, op.m, op.n, op.k, 1),
-        (const int[])READS(in.buffer, tape_at(tape, op.out).buffer, wide));
+    multiply(
+        tape, weight, op.name, gemm(tape, op.m, op.n, op.k, 1), BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
     tape_push(tape, op);
     return op.out;
 }
@@ -159,11 +155,12 @@ static void embedding_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op);
     double zeros = (double)(tape_tensor(tape, op->weight)->numel * tape->residual_bytes);
     double rows = (double)(op->m * op->n * tape->residual_bytes);
-    tape_launch(tape, tape_suffix(tape, op->name, "zero"), kernel_stream(KERNEL_COPY, 0, zeros, 0), 0);
+    tape_launch(
+        tape, tape_suffix(tape, op->name, "zero"), kernel_stream(KERNEL_COPY, 0, zeros, 0), 0, BUFFERS(NO_BUFFER));
     tape_run(tape, (struct tape_stream){.kind = KERNEL_EMBEDDING,
                        .name = tape_suffix(tape, op->name, "wgrad"),
                        .ops = 1,
-                       .reads = READS(grad),
+                       .reads = BUFFERS(grad),
                        .write = NO_BUFFER,
                        .param_bytes = rows});
     complete_share(tape, op);
@@ -181,9 +178,9 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
         .choice = (int)turn};
     op.out = tape_value(tape, op.name, rows, op.n, tape->residual_bytes, tape_trains(tape, weight));
     double bytes = (double)(op.m * op.n * tape->residual_bytes);
-    tape_launch(tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
+    tape_launch(
+        tape, op.name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(tape_at(tape, op.out).buffer));
     tape_use(tape, weight);
-    tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -206,11 +203,9 @@ static void matmul_backward(struct tape *tape, const struct tape_op *op)
     };
     for (int i = 0; i < 2; i++) {
         int grad_in = tape_new_grad(tape, op->in[i]);
-        launch_gemm(tape, tape_suffix(tape, op->name, suffixes[i]), work[i]);
+        launch_gemm(tape, tape_suffix(tape, op->name, suffixes[i]), work[i],
+            BUFFERS(grad, tape_at(tape, op->in[1 - i]).buffer, grad_in));
         count_masked(tape, op->causal);
-        tape_touch(tape, grad);
-        tape_touch(tape, tape_at(tape, op->in[1 - i]).buffer);
-        tape_touch(tape, grad_in);
         tape_give(tape, op->in[i], grad_in);
     }
 }
@@ -233,11 +228,9 @@ int tape_matmul(
         .batch = batch,
         .causal = causal};
     op.out = tape_value(tape, op.name, batch * m, n, tape->storage_bytes, true);
-    launch_gemm(tape, op.name, gemm(tape, m, n, k, batch));
+    launch_gemm(
+        tape, op.name, gemm(tape, m, n, k, batch), BUFFERS(left.buffer, right.buffer, tape_at(tape, op.out).buffer));
     count_masked(tape, causal);
-    tape_touch(tape, left.buffer);
-    tape_touch(tape, right.buffer);
-    tape_touch(tape, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -290,10 +283,8 @@ static struct kernel_work flash_work(
 static void launch_flash(struct tape *tape, const char *name, const struct tape_op *op, bool backward, const int *reads,
     const int *writes, double flop, double model_flop)
 {
-    tape_launch(tape, name, flash_work(tape, op, backward, reads, writes, flop), model_flop);
+    tape_launch(tape, name, flash_work(tape, op, backward, reads, writes, flop), model_flop, reads);
     count_masked(tape, op->causal);
-    for (; *reads != NO_BUFFER; reads++)
-        tape_touch(tape, *reads);
     for (; *writes != NO_BUFFER; writes++)
         tape_touch(tape, *writes);
 }
@@ -320,12 +311,10 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
     int delta = tape_buffer(tape, tape_suffix(tape, op->name, "delta"), op->batch * op->m, 1, FLOAT_BYTES);
     int wide = tape_buffer(tape, tape_suffix(tape, op->name, "dq.float"), q.rows, q.cols, FLOAT_BYTES);
     tape_elementwise(tape, tape_suffix(tape, op->name, "delta"), 2, grad, out, delta);
-    tape_run(tape,
-        (struct tape_stream){
-            .kind = KERNEL_COPY, .name = tape_suffix(tape, op->name, "dq.zero"), .reads = {NO_BUFFER}, .write = wide});
+    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "dq.zero"), 0, BUFFERS(NO_BUFFER), wide);
     int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
     launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true,
-        (const int[])READS(grad, q.buffer, k.buffer, v.buffer, lse, delta), (const int[])READS(wide, grad_k, grad_v),
+        BUFFERS(grad, q.buffer, k.buffer, v.buffer, lse, delta), BUFFERS(wide, grad_k, grad_v),
         flop * flash_share(op) * FLASH_BACKWARD_PRODUCTS, 2 * flop);
     int grad_q = tape_new_grad(tape, op->in[0]);
     tape_elementwise(tape, tape_suffix(tape, op->name, "dq"), 1, wide, NO_BUFFER, grad_q);
@@ -349,8 +338,8 @@ int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct 
     op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
     double flop = attention_flop(&op);
-    launch_flash(tape, op.name, &op, false, (const int[])READS(query.buffer, key.buffer, value.buffer),
-        (const int[])READS(tape_at(tape, op.out).buffer, op.saved[0]), flop * flash_share(&op), flop);
+    launch_flash(tape, op.name, &op, false, BUFFERS(query.buffer, key.buffer, value.buffer),
+        BUFFERS(tape_at(tape, op.out).buffer, op.saved[0]), flop * flash_share(&op), flop);
     tape_push(tape, op);
     return op.out;
 }

@@ -24,20 +24,14 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
     tape_launch(tape, name,
         kernel_stream(
             KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, 2 * elements * FP8_BYTES, CAST_OPS * elements),
-        0);
-    tape_touch(tape, plain);
-    tape_touch(tape, *transposed);
-    if (from != NO_BUFFER)
-        tape_touch(tape, from);
+        0, BUFFERS(plain, *transposed, from));
     return plain;
 }
 
 static void multiply(struct tape *tape, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
     struct kernel_work work = kernel_gemm(m, n, k, 1, DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
-    tape_launch(tape, name, work, work.flop);
-    for (; *buffers != NO_BUFFER; buffers++)
-        tape_touch(tape, *buffers);
+    tape_launch(tape, name, work, work.flop, buffers);
 }
 
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */
@@ -49,13 +43,11 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
         tape_complete(tape, op->bias);
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        multiply(tape, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n,
-            (const int[])READS(plain, op->saved[1], grad_x));
+        multiply(tape, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, op->saved[1], grad_x));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
-    multiply(
-        tape, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, (const int[])READS(transposed, op->saved[0]));
+    multiply(tape, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, op->saved[0]));
     tape_complete(tape, op->weight);
 }
 
@@ -67,7 +59,7 @@ int tape_fp8_linear(struct tape *tape, struct tape_op op)
     int weight = cast_transpose(tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n, op.k, &op.saved[1]);
     tape_use(tape, op.weight);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
-    multiply(tape, op.name, op.m, op.n, op.k, (const int[])READS(x, weight, tape_at(tape, op.out).buffer));
+    multiply(tape, op.name, op.m, op.n, op.k, BUFFERS(x, weight, tape_at(tape, op.out).buffer));
     tape_use(tape, op.weight);
     tape_push(tape, op);
     return op.out;

@@ -21,13 +21,13 @@ int64_t tape_window_size(const struct tape_window *window)
 
 /* A product whose operand is gathered: bytes are those of the tensors, not those of the unfolded matrix. */
 static void launch_conv(struct tape *tape, const char *name, const struct tape_op *op, struct kernel_work work,
-    double read_bytes, double write_bytes)
+    double read_bytes, double write_bytes, const int *buffers)
 {
     work.gathers = true;
     work.flop = 2.0 * (double)(op->m * op->n * op->batch) * (double)op->k;
     work.read_bytes = read_bytes;
     work.write_bytes = write_bytes;
-    tape_launch(tape, name, work, work.flop);
+    tape_launch(tape, name, work, work.flop, buffers);
 }
 
 static struct kernel_work product(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t groups)
@@ -52,8 +52,8 @@ static void relayout(struct tape *tape, const char *name, int buffer)
     if (w->channels_last || w->math == DTYPE_FP32 || w->fusion == FUSION_INDUCTOR)
         return;
     double bytes = bytes_of(tape, buffer);
-    tape_launch(tape, tape_suffix(tape, name, "relayout"), kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
-    tape_touch(tape, buffer);
+    tape_launch(
+        tape, tape_suffix(tape, name, "relayout"), kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(buffer));
 }
 
 /* Elements to sum over; fewer if the window is one of 3 x 3 that runs on Winograd's. */
@@ -73,9 +73,7 @@ static void conv_gradients(struct tape *tape, const struct tape_op *op, int grad
     relayout(tape, name, grad);
     relayout(tape, name, in.buffer);
     launch_conv(tape, name, op, product(tape, op->n, op->k, summed(tape, op, in.cols / op->batch, op->m), op->batch),
-        bytes_of(tape, grad) + bytes_of(tape, in.buffer), weight_bytes(tape, op->weight));
-    tape_touch(tape, grad);
-    tape_touch(tape, in.buffer);
+        bytes_of(tape, grad) + bytes_of(tape, in.buffer), weight_bytes(tape, op->weight), BUFFERS(grad, in.buffer));
     tape_complete(tape, op->weight);
     tape_bias_gradient(tape, op, grad, op->n * op->batch);
 }
@@ -95,10 +93,8 @@ static void conv_backward(struct tape *tape, const struct tape_op *op)
         window = summed(tape, op, channels, window);
         launch_conv(tape, name, op,
             product(tape, op->m * op->choice, channels, (window + op->choice - 1) / op->choice, op->batch),
-            bytes_of(tape, grad) + weight_bytes(tape, op->weight), bytes_of(tape, grad_x));
+            bytes_of(tape, grad) + weight_bytes(tape, op->weight), bytes_of(tape, grad_x), BUFFERS(grad, grad_x));
         tape_use(tape, op->weight);
-        tape_touch(tape, grad);
-        tape_touch(tape, grad_x);
         relayout(tape, name, grad_x);
         tape_give(tape, x, grad_x);
     }
@@ -132,10 +128,8 @@ int tape_conv(struct tape *tape, const char *name, int x, struct tape_window win
     int out = tape_at(tape, op.out).buffer;
     int64_t window_k = summed(tape, &op, in.cols, op.k);
     launch_conv(tape, op.name, &op, product(tape, op.m, op.n, window_k, op.batch),
-        bytes_of(tape, in.buffer) + weight_bytes(tape, op.weight), bytes_of(tape, out));
+        bytes_of(tape, in.buffer) + weight_bytes(tape, op.weight), bytes_of(tape, out), BUFFERS(in.buffer, out));
     tape_use(tape, op.weight);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, out);
     relayout(tape, op.name, out);
     if (op.bias != NO_PARAM)
         tape_elementwise(tape, tape_suffix(tape, op.name, "bias"), 1, out, NO_BUFFER, out);
@@ -152,16 +146,13 @@ static void batch_norm_backward(struct tape *tape, const struct tape_op *op)
     tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
                        .name = tape_suffix(tape, op->name, "wgrad"),
                        .ops = NORM_GRAD_SUMS_OPS,
-                       .reads = READS(grad, x.buffer, op->saved[0]),
+                       .reads = BUFFERS(grad, x.buffer, op->saved[0]),
                        .write = NO_BUFFER,
                        .param_bytes = 2 * (double)(x.cols * FLOAT_BYTES)});
     if (tape_trains(tape, op->weight))
         tape_complete(tape, op->weight);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = NORM_GRAD_OPS,
-                       .reads = READS(grad, x.buffer, op->saved[0]),
-                       .write = grad_x});
+    tape_pass(tape, KERNEL_NORM, tape_suffix(tape, op->name, "dgrad"), NORM_GRAD_OPS,
+        BUFFERS(grad, x.buffer, op->saved[0]), grad_x);
     if (tape_trains(tape, op->bias))
         tape_complete(tape, op->bias);
     tape_give(tape, op->in[0], grad_x);
@@ -177,17 +168,11 @@ int tape_batch_norm(struct tape *tape, const char *name, int x)
         .bias = tape_find(tape, name, "bias")};
     BUG_IF(op.weight == NO_PARAM || op.bias == NO_PARAM, "layer %d has no %s", tape->layer, op.name);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mean_rstd"), 2, in.cols, FLOAT_BYTES);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = tape_suffix(tape, op.name, "statistics"),
-                       .ops = NORM_STATISTICS_OPS,
-                       .reads = READS(in.buffer),
-                       .write = op.saved[0]});
+    tape_pass(tape, KERNEL_NORM, tape_suffix(tape, op.name, "statistics"), NORM_STATISTICS_OPS, BUFFERS(in.buffer),
+        op.saved[0]);
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, true);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = op.name,
-                       .ops = NORM_APPLY_OPS,
-                       .reads = READS(in.buffer, op.saved[0]),
-                       .write = tape_at(tape, op.out).buffer});
+    tape_pass(
+        tape, KERNEL_NORM, op.name, NORM_APPLY_OPS, BUFFERS(in.buffer, op.saved[0]), tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -195,13 +180,7 @@ int tape_batch_norm(struct tape *tape, const char *name, int x)
 /* The largest of a window remembers where it was found (64 bits); a mean has nothing to remember. */
 static void pool_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = 1,
-                       .reads = READS(tape_grad(tape, op), op->saved[0]),
-                       .write = grad_x});
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, KERNEL_ELEMENTWISE, 1, op->saved[0]);
 }
 
 int tape_pool(struct tape *tape, const char *name, enum tape_pool kind, int x, int64_t rows)
@@ -214,11 +193,8 @@ int tape_pool(struct tape *tape, const char *name, enum tape_pool kind, int x, i
     int out = tape_at(tape, op.out).buffer;
     double written = bytes_of(tape, out) + (op.saved[0] == NO_BUFFER ? 0 : bytes_of(tape, op.saved[0]));
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, in.buffer), written, (double)(in.rows * in.cols)), 0);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, out);
-    if (op.saved[0] != NO_BUFFER)
-        tape_touch(tape, op.saved[0]);
+        kernel_stream(KERNEL_ELEMENTWISE, bytes_of(tape, in.buffer), written, (double)(in.rows * in.cols)), 0,
+        BUFFERS(in.buffer, out, op.saved[0]));
     tape_push(tape, op);
     return op.out;
 }
@@ -236,7 +212,7 @@ static void give_learned(struct tape *tape, const struct tape_op *op, int grad)
     tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
                        .name = tape_suffix(tape, op->name, "wgrad"),
                        .ops = 1,
-                       .reads = READS(grad),
+                       .reads = BUFFERS(grad),
                        .write = NO_BUFFER,
                        .param_bytes = weight_bytes(tape, op->weight)});
     tape_complete(tape, op->weight);
@@ -248,17 +224,14 @@ static void prepend_backward(struct tape *tape, const struct tape_op *op)
     if (tape_trains(tape, op->weight)) {
         double row_bytes = (double)(op->m * tape_at(tape, op->out).cols * tape->storage_bytes);
         tape_launch(tape, tape_suffix(tape, op->name, "wgrad"),
-            kernel_stream(KERNEL_ELEMENTWISE, row_bytes, weight_bytes(tape, op->weight), 0), 0);
-        tape_touch(tape, grad);
+            kernel_stream(KERNEL_ELEMENTWISE, row_bytes, weight_bytes(tape, op->weight), 0), 0, BUFFERS(grad));
         tape_complete(tape, op->weight);
     }
     if (!tape_at(tape, op->in[0]).needs_grad)
         return;
     int grad_x = tape_new_grad(tape, op->in[0]);
     tape_launch(tape, tape_suffix(tape, op->name, "dgrad"),
-        kernel_stream(KERNEL_COPY, bytes_of(tape, grad_x), bytes_of(tape, grad_x), 0), 0);
-    tape_touch(tape, grad);
-    tape_touch(tape, grad_x);
+        kernel_stream(KERNEL_COPY, bytes_of(tape, grad_x), bytes_of(tape, grad_x), 0), 0, BUFFERS(grad, grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -278,9 +251,7 @@ int tape_prepend(struct tape *tape, const char *scope, const char *tensor, int x
     op.m = images;
     bool needs_grad = in.needs_grad || tape_trains(tape, op.weight);
     op.out = tape_value(tape, op.name, in.rows + images, in.cols, in.element_bytes, needs_grad);
-    tape_run(tape,
-        (struct tape_stream){
-            .kind = KERNEL_COPY, .name = op.name, .reads = READS(in.buffer), .write = tape_at(tape, op.out).buffer});
+    tape_pass(tape, KERNEL_COPY, op.name, 0, BUFFERS(in.buffer), tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -298,5 +269,5 @@ int tape_add_learned(struct tape *tape, const char *scope, const char *tensor, i
     op.backward = add_learned_backward;
     struct tape_value sum = tape_at(tape, x);
     sum.needs_grad = sum.needs_grad || tape_trains(tape, op.weight);
-    return tape_apply(tape, op, sum, 1);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, sum, 1);
 }

@@ -50,7 +50,7 @@ int tape_map(struct tape *tape, const char *name, enum tape_function function, i
 {
     struct tape_op op = {
         .backward = map_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)function};
-    return tape_apply(tape, op, tape_at(tape, x), pointwise[function].ops);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), pointwise[function].ops);
 }
 
 int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x)
@@ -106,7 +106,7 @@ int tape_add(struct tape *tape, const char *name, int a, int b)
     sum.element_bytes = left.element_bytes > right.element_bytes ? left.element_bytes : right.element_bytes;
     sum.needs_grad = left.needs_grad || right.needs_grad;
     struct tape_op op = {.backward = add_backward, .name = tape_name(tape, name), .in = {a, b}};
-    return tape_apply(tape, op, sum, 1);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, sum, 1);
 }
 
 int tape_add_mask(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
@@ -115,7 +115,7 @@ int tape_add_mask(struct tape *tape, const char *name, int x, int64_t rows, int6
     sum.rows = rows;
     sum.cols = cols;
     struct tape_op op = {.backward = add_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
-    return tape_apply(tape, op, sum, 1);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, sum, 1);
 }
 
 int tape_add_in_place(struct tape *tape, const char *name, int a, int b)
@@ -164,7 +164,7 @@ int tape_mul(struct tape *tape, const char *name, int a, int b)
         product.element_bytes = right.element_bytes;
     product.needs_grad = product.needs_grad || right.needs_grad;
     struct tape_op op = {.backward = mul_backward, .name = tape_name(tape, name), .in = {a, b}};
-    return tape_apply(tape, op, product, 1);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, product, 1);
 }
 
 static void weight_gradient(struct tape *tape, const struct tape_op *op, int grad)
@@ -176,7 +176,7 @@ static void weight_gradient(struct tape *tape, const struct tape_op *op, int gra
     tape_run(tape, (struct tape_stream){.kind = KERNEL_ELEMENTWISE,
                        .name = name,
                        .ops = 1,
-                       .reads = READS(product),
+                       .reads = BUFFERS(product),
                        .write = NO_BUFFER,
                        .param_bytes = (double)(x.cols * x.element_bytes)});
     tape_complete(tape, op->weight);
@@ -187,9 +187,7 @@ static void mul_weight_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op);
     if (tape_trains(tape, op->weight))
         weight_gradient(tape, op, grad);
-    int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, grad, NO_BUFFER, grad_x);
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, KERNEL_ELEMENTWISE, 1, NO_BUFFER);
 }
 
 int tape_mul_weight(struct tape *tape, const char *name, int x)
@@ -199,7 +197,7 @@ int tape_mul_weight(struct tape *tape, const char *name, int x)
         .in = {x, NO_VALUE},
         .weight = tape_find(tape, name, "weight")};
     BUG_IF(op.weight == NO_PARAM, "layer %d has no %s.weight", tape->layer, op.name);
-    return tape_apply(tape, op, tape_at(tape, x), 1);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), 1);
 }
 
 /* native_dropout: one kernel that draws, multiplies and writes a mask of a byte an element. */
@@ -207,10 +205,7 @@ enum { DROPOUT_OPS = 3 }; /* compare, mask, scale; the random number generator i
 
 static void dropout_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_elementwise(
-        tape, tape_suffix(tape, op->name, "dgrad"), DROPOUT_OPS - 1, tape_grad(tape, op), op->saved[0], grad_x);
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, KERNEL_ELEMENTWISE, DROPOUT_OPS - 1, op->saved[0]);
 }
 
 int tape_dropout(struct tape *tape, const char *name, int x)
@@ -222,19 +217,15 @@ int tape_dropout(struct tape *tape, const char *name, int x)
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, in.needs_grad);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mask"), in.rows, in.cols, 1);
     double elements = (double)in.rows * (double)in.cols, bytes = elements * (double)in.element_bytes;
-    tape_launch(tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes + elements, DROPOUT_OPS * elements), 0);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, tape_at(tape, op.out).buffer);
-    tape_touch(tape, op.saved[0]);
+    tape_launch(tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes + elements, DROPOUT_OPS * elements), 0,
+        BUFFERS(in.buffer, tape_at(tape, op.out).buffer, op.saved[0]));
     tape_push(tape, op);
     return op.out;
 }
 
 static void cast_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, tape_grad(tape, op), NO_BUFFER, grad_x);
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, KERNEL_ELEMENTWISE, 1, NO_BUFFER);
 }
 
 int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes)
@@ -244,7 +235,7 @@ int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes)
         return x;
     result.element_bytes = element_bytes;
     struct tape_op op = {.backward = cast_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
-    return tape_apply(tape, op, result, 1);
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, result, 1);
 }
 
 int tape_autocast(struct tape *tape, const char *name, int x)

@@ -15,49 +15,30 @@ enum {
 
 static void mean_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad_x = tape_new_grad(tape, op->in[0]); /* expand / n writes every element */
-    tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, tape_grad(tape, op), NO_BUFFER, grad_x);
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, KERNEL_ELEMENTWISE, 1, NO_BUFFER); /* expand / n writes every element */
 }
 
 int tape_mean(struct tape *tape, const char *name, int x)
 {
-    struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {.backward = mean_backward, .name = tape_name(tape, name), .in = {x}};
-    op.out = tape_value(tape, op.name, in.rows, 1, in.element_bytes, in.needs_grad);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = op.name,
-                       .ops = MEAN_OPS,
-                       .reads = READS(in.buffer),
-                       .write = tape_at(tape, op.out).buffer});
-    tape_push(tape, op);
-    return op.out;
+    struct tape_value mean = tape_at(tape, x);
+    struct tape_op op = {.backward = mean_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    mean.cols = 1;
+    return tape_apply(tape, op, KERNEL_NORM, mean, MEAN_OPS);
 }
 
 /* choice: enum kernel_kind, because the loss's log_softmax works as the softmax does. */
 static void softmax_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape, (struct tape_stream){.kind = (enum kernel_kind)op->choice,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = SOFTMAX_GRAD_OPS,
-                       .reads = READS(tape_grad(tape, op), tape_at(tape, op->out).buffer),
-                       .write = grad_x});
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, (enum kernel_kind)op->choice, SOFTMAX_GRAD_OPS, tape_at(tape, op->out).buffer);
 }
 
 static int softmax(struct tape *tape, const char *name, enum kernel_kind kind, int x, int64_t element_bytes)
 {
-    struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {.backward = softmax_backward, .name = tape_name(tape, name), .in = {x}, .choice = (int)kind};
-    op.out = tape_value(tape, op.name, in.rows, in.cols, element_bytes, in.needs_grad);
-    tape_run(tape, (struct tape_stream){.kind = kind,
-                       .name = op.name,
-                       .ops = SOFTMAX_OPS,
-                       .reads = READS(in.buffer),
-                       .write = tape_at(tape, op.out).buffer});
-    tape_push(tape, op);
-    return op.out;
+    struct tape_value shares = tape_at(tape, x);
+    struct tape_op op = {
+        .backward = softmax_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}, .choice = (int)kind};
+    shares.element_bytes = element_bytes;
+    return tape_apply(tape, op, kind, shares, SOFTMAX_OPS);
 }
 
 /* at::softmax (SoftMax.cpp) widens within the kernel where the input is FP16, else by a cast before it. */
@@ -73,13 +54,10 @@ static void nll_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
     const char *name = tape_suffix(tape, op->name, "dgrad");
-    tape_run(tape,
-        (struct tape_stream){
-            .kind = KERNEL_COPY, .name = tape_suffix(tape, op->name, "zero"), .reads = {NO_BUFFER}, .write = grad_x});
+    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
     struct tape_value x = tape_at(tape, op->in[0]);
-    tape_launch(tape, name, kernel_stream(KERNEL_LOSS, 0, (double)(x.rows * x.element_bytes), (double)x.rows), 0);
-    tape_touch(tape, tape_grad(tape, op));
-    tape_touch(tape, grad_x);
+    tape_launch(tape, name, kernel_stream(KERNEL_LOSS, 0, (double)(x.rows * x.element_bytes), (double)x.rows), 0,
+        BUFFERS(tape_grad(tape, op), grad_x));
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -88,11 +66,8 @@ static void fused_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_LOSS,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = SOFTMAX_OPS,
-                       .reads = READS(x.buffer, op->saved[0], tape_grad(tape, op)),
-                       .write = grad_x});
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), SOFTMAX_OPS,
+        BUFFERS(x.buffer, op->saved[0], tape_grad(tape, op)), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -102,11 +77,7 @@ static int fused_cross_entropy(struct tape *tape, const char *name, int logits)
     struct tape_op op = {.backward = fused_backward, .name = tape_name(tape, name), .in = {logits}};
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true); /* a loss for each row; their mean is nothing */
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_LOSS,
-                       .name = op.name,
-                       .ops = SOFTMAX_OPS,
-                       .reads = READS(x.buffer, op.saved[0]),
-                       .write = tape_at(tape, op.out).buffer});
+    tape_pass(tape, KERNEL_LOSS, op.name, SOFTMAX_OPS, BUFFERS(x.buffer, op.saved[0]), tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -121,9 +92,8 @@ static int eager_cross_entropy(struct tape *tape, const char *name, int logits)
     struct tape_op op = {.backward = nll_backward, .name = tape_name(tape, "nll"), .in = {log}};
     op.out = tape_value(tape, op.name, 1, 1, in.element_bytes, true);
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_LOSS, (double)(in.rows * in.element_bytes), (double)in.element_bytes, (double)in.rows), 0);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, tape_at(tape, op.out).buffer);
+        kernel_stream(KERNEL_LOSS, (double)(in.rows * in.element_bytes), (double)in.element_bytes, (double)in.rows), 0,
+        BUFFERS(in.buffer, tape_at(tape, op.out).buffer));
     tape_push(tape, op);
     tape_scope(tape, outer);
     return op.out;
@@ -157,14 +127,15 @@ static void norm_gradients(struct tape *tape, const struct tape_op *op, int grad
     tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
                        .name = name,
                        .ops = WEIGHT_GRAD_OPS,
-                       .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
+                       .reads = BUFFERS(grad, x.buffer, op->saved[0], op->saved[1]),
                        .write = NO_BUFFER,
                        .param_bytes = vectors,
                        .rows = x.rows,
                        .cols = x.cols});
     tape_complete(tape, op->weight);
     if (op->bias != NO_PARAM) {
-        tape_launch(tape, tape_suffix(tape, op->name, "bgrad"), kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0);
+        tape_launch(tape, tape_suffix(tape, op->name, "bgrad"), kernel_stream(KERNEL_NORM, vectors, vectors, 0), 0,
+            BUFFERS(NO_BUFFER));
         tape_complete(tape, op->bias);
     }
 }
@@ -173,11 +144,8 @@ static void layer_norm_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     int grad = tape_grad(tape, op), grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .ops = NORM_GRAD_OPS,
-                       .reads = READS(grad, x.buffer, op->saved[0], op->saved[1]),
-                       .write = grad_x});
+    tape_pass(tape, KERNEL_NORM, tape_suffix(tape, op->name, "dgrad"), NORM_GRAD_OPS,
+        BUFFERS(grad, x.buffer, op->saved[0], op->saved[1]), grad_x);
     if (tape_trains(tape, op->weight))
         norm_gradients(tape, op, grad);
     tape_give(tape, op->in[0], grad_x);
@@ -198,11 +166,7 @@ int tape_layer_norm(struct tape *tape, const char *name, int x)
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "mean"), in.rows, 1, FLOAT_BYTES);
     op.saved[1] = tape_buffer(tape, tape_suffix(tape, op.name, "rstd"), in.rows, 1, FLOAT_BYTES);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_NORM,
-                       .name = op.name,
-                       .ops = NORM_OPS,
-                       .reads = READS(in.buffer),
-                       .write = tape_at(tape, op.out).buffer});
+    tape_pass(tape, KERNEL_NORM, op.name, NORM_OPS, BUFFERS(in.buffer), tape_at(tape, op.out).buffer);
     tape_touch(tape, op.saved[0]);
     tape_touch(tape, op.saved[1]);
     tape_push(tape, op);
@@ -224,26 +188,18 @@ int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_f
 /* A copy out of x into a new value of rows x cols, and its gradient back. */
 static void copy_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .reads = READS(tape_grad(tape, op)),
-                       .write = grad_x});
-    tape_give(tape, op->in[0], grad_x);
+    tape_back(tape, op, KERNEL_COPY, 0, NO_BUFFER);
 }
 
 static int copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols,
     void (*backward)(struct tape *, const struct tape_op *))
 {
-    struct tape_value in = tape_at(tape, x);
-    BUG_IF(rows * cols % (in.rows * in.cols), "%s.%s: a copy into another number of elements", tape->scope, name);
-    struct tape_op op = {.backward = backward, .name = tape_name(tape, name), .in = {x}};
-    op.out = tape_value(tape, op.name, rows, cols, in.element_bytes, in.needs_grad);
-    tape_run(tape,
-        (struct tape_stream){
-            .kind = KERNEL_COPY, .name = op.name, .reads = READS(in.buffer), .write = tape_at(tape, op.out).buffer});
-    tape_push(tape, op);
-    return op.out;
+    struct tape_value out = tape_at(tape, x);
+    BUG_IF(rows * cols % (out.rows * out.cols), "%s.%s: a copy into another number of elements", tape->scope, name);
+    struct tape_op op = {.backward = backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    out.rows = rows;
+    out.cols = cols;
+    return tape_apply(tape, op, KERNEL_COPY, out, 0);
 }
 
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
@@ -298,17 +254,13 @@ static void launch_rows(struct tape *tape, const char *name, const struct tape_o
 {
     struct tape_value out = tape_at(tape, op->out);
     double bytes = (double)(out.rows * out.cols * out.element_bytes);
-    tape_launch(tape, name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0);
-    tape_touch(tape, from);
-    tape_touch(tape, to);
+    tape_launch(tape, name, kernel_stream(KERNEL_EMBEDDING, bytes, bytes, 0), 0, BUFFERS(from, to));
 }
 
 static void select_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad_x = tape_new_grad(tape, op->in[0]);
-    tape_run(tape,
-        (struct tape_stream){
-            .kind = KERNEL_COPY, .name = tape_suffix(tape, op->name, "zero"), .reads = {NO_BUFFER}, .write = grad_x});
+    tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op->name, "zero"), 0, BUFFERS(NO_BUFFER), grad_x);
     launch_rows(tape, tape_suffix(tape, op->name, "dgrad"), op, tape_grad(tape, op), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
@@ -332,10 +284,8 @@ static void split_backward(struct tape *tape, const struct tape_op *op)
         reads[i] = tape_at(tape, parts[i]).grad;
         tape->values.at[parts[i]].grad = NO_BUFFER;
     }
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
-                       .name = tape_suffix(tape, op->name, "dgrad"),
-                       .reads = READS(reads[0], reads[1], reads[2]),
-                       .write = grad_x});
+    tape_pass(
+        tape, KERNEL_COPY, tape_suffix(tape, op->name, "dgrad"), 0, BUFFERS(reads[0], reads[1], reads[2]), grad_x);
     tape_give(tape, op->in[0], grad_x);
 }
 
@@ -366,14 +316,9 @@ int tape_cat(struct tape *tape, const char *name, int a, int b)
 {
     struct tape_value left = tape_at(tape, a), right = tape_at(tape, b);
     struct tape_op op = {.backward = cat_backward, .name = tape_name(tape, name), .in = {a, b}};
-    op.out = tape_value(
-        tape, op.name, left.rows, left.cols + right.cols, left.element_bytes, left.needs_grad || right.needs_grad);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
-                       .name = op.name,
-                       .reads = READS(left.buffer, right.buffer),
-                       .write = tape_at(tape, op.out).buffer});
-    tape_push(tape, op);
-    return op.out;
+    left.cols += right.cols;
+    left.needs_grad = left.needs_grad || right.needs_grad;
+    return tape_apply(tape, op, KERNEL_COPY, left, 0);
 }
 
 /* cat backward hands out views; the slices of x come back as zeros with the half copied in, and are added. */
@@ -384,16 +329,12 @@ static void rotate_half_backward(struct tape *tape, const struct tape_op *op)
     int grad = tape_grad(tape, op);
     double half = (double)(x.rows * x.cols) / 2, half_bytes = half * (double)x.element_bytes;
     int negated = tape_buffer(tape, tape_suffix(tape, op->name, "neg.grad"), x.rows, x.cols / 2, x.element_bytes);
-    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0);
-    tape_touch(tape, grad);
-    tape_touch(tape, negated);
+    tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0, BUFFERS(grad, negated));
     const int halves[2] = {negated, grad};
     for (int i = 0; i < 2; i++) {
         int grad_x = tape_new_grad(tape, op->in[0]);
-        tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY, .name = name, .reads = {NO_BUFFER}, .write = grad_x});
-        tape_launch(tape, name, kernel_stream(KERNEL_COPY, half_bytes, half_bytes, 0), 0);
-        tape_touch(tape, halves[i]);
-        tape_touch(tape, grad_x);
+        tape_pass(tape, KERNEL_COPY, name, 0, BUFFERS(NO_BUFFER), grad_x);
+        tape_launch(tape, name, kernel_stream(KERNEL_COPY, half_bytes, half_bytes, 0), 0, BUFFERS(halves[i], grad_x));
         tape_give(tape, op->in[0], grad_x);
     }
 }
@@ -404,14 +345,11 @@ int tape_rotate_half(struct tape *tape, const char *name, int x)
     double half = (double)(in.rows * in.cols) / 2, half_bytes = half * (double)in.element_bytes;
     struct tape_op op = {.backward = rotate_half_backward, .name = tape_name(tape, name), .in = {x}};
     int negated = tape_buffer(tape, tape_suffix(tape, op.name, "neg"), in.rows, in.cols / 2, in.element_bytes);
-    tape_launch(tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, negated);
+    tape_launch(
+        tape, op.name, kernel_stream(KERNEL_ELEMENTWISE, half_bytes, half_bytes, half), 0, BUFFERS(in.buffer, negated));
     op.out = tape_value(tape, op.name, in.rows, in.cols, in.element_bytes, in.needs_grad);
-    tape_launch(tape, op.name, kernel_stream(KERNEL_COPY, 2 * half_bytes, 2 * half_bytes, 0), 0);
-    tape_touch(tape, in.buffer);
-    tape_touch(tape, negated);
-    tape_touch(tape, tape_at(tape, op.out).buffer);
+    tape_launch(tape, op.name, kernel_stream(KERNEL_COPY, 2 * half_bytes, 2 * half_bytes, 0), 0,
+        BUFFERS(in.buffer, negated, tape_at(tape, op.out).buffer));
     tape_push(tape, op);
     return op.out;
 }
@@ -427,10 +365,7 @@ int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, i
 int tape_zeros(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
     int out = tape_value(tape, tape_name(tape, name), rows, cols, tape->residual_bytes, false);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
-                       .name = tape_at(tape, out).name,
-                       .reads = {NO_BUFFER},
-                       .write = tape_at(tape, out).buffer});
+    tape_pass(tape, KERNEL_COPY, tape_at(tape, out).name, 0, BUFFERS(NO_BUFFER), tape_at(tape, out).buffer);
     return out;
 }
 

@@ -31,8 +31,7 @@ static void tables_backward(struct tape *tape, const struct tape_op *op)
     tape_launch(tape, tape_suffix(tape, op->name, "update"),
         kernel_stream(KERNEL_EMBEDDING, bytes_of(tape, grad) + at.bytes + at.id_bytes + state, at.bytes + state,
             UPDATE_OPS * at.elements),
-        0);
-    tape_touch(tape, grad);
+        0, BUFFERS(grad));
 }
 
 int tape_tables(struct tape *tape, const char *name, int64_t samples)
@@ -43,8 +42,8 @@ int tape_tables(struct tape *tape, const char *name, int64_t samples)
     struct looked_up at = looked_up(tape, op.out);
     int pooled = tape_at(tape, op.out).buffer;
     tape_launch(tape, op.name,
-        kernel_stream(KERNEL_EMBEDDING, at.bytes + at.id_bytes, bytes_of(tape, pooled), POOL_OPS * at.elements), 0);
-    tape_touch(tape, pooled);
+        kernel_stream(KERNEL_EMBEDDING, at.bytes + at.id_bytes, bytes_of(tape, pooled), POOL_OPS * at.elements), 0,
+        BUFFERS(pooled));
     tape_communicate(tape, op.name, COLL_ALL_TO_ALL, tape->model->tables.split, pooled);
     tape_push(tape, op);
     return op.out;
@@ -58,9 +57,7 @@ static void join_backward(struct tape *tape, const struct tape_op *op)
         int part = tape_new_grad(tape, op->in[i]);
         double bytes = bytes_of(tape, part);
         const char *name = tape_suffix(tape, op->name, "dgrad");
-        tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0);
-        tape_touch(tape, grad);
-        tape_touch(tape, part);
+        tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(grad, part));
         if (i == 0)
             tape_communicate(tape, name, COLL_ALL_TO_ALL, tape->model->tables.split, part);
         tape_give(tape, op->in[i], part);
@@ -74,10 +71,7 @@ int tape_join(struct tape *tape, const char *name, int tables, int other)
     tape_await(tape);
     struct tape_op op = {.backward = join_backward, .name = tape_name(tape, name), .in = {tables, other}};
     op.out = tape_value(tape, op.name, a.rows + b.rows, a.cols, a.element_bytes, true);
-    tape_run(tape, (struct tape_stream){.kind = KERNEL_COPY,
-                       .name = op.name,
-                       .reads = READS(a.buffer, b.buffer),
-                       .write = tape_at(tape, op.out).buffer});
+    tape_pass(tape, KERNEL_COPY, op.name, 0, BUFFERS(a.buffer, b.buffer), tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }

@@ -117,14 +117,14 @@ static int forward(const struct segment_context *c)
 
 static const char *check(const struct model_shape *s, size_t *offset)
 {
-    *offset = offsetof(struct model_shape, n_heads);
-    if (s->n_heads * s->d_kv != s->d_model || s->n_kv_heads != s->n_heads)
-        return "in ViT, heads x head dimension is d_model, for keys too: choose a number of heads that divides d_model";
-    *offset = offsetof(struct model_shape, patch);
-    if (s->patch == 0 || s->image_size % s->patch)
-        return "patches divide an image's side: give patch, 16 for images of 224";
-    *offset = offsetof(struct model_shape, vocab);
-    return s->vocab ? "ViT has no vocabulary; leave it out" : NULL;
+    const struct model_rule rules[] = {
+        MODEL_RULE(n_heads, s->n_heads * s->d_kv != s->d_model || s->n_kv_heads != s->n_heads,
+            "in ViT, heads x head dimension is d_model, for keys too: choose a number of heads that divides d_model"),
+        MODEL_RULE(patch, s->patch == 0 || s->image_size % s->patch,
+            "patches divide an image's side: give patch, 16 for images of 224"),
+        MODEL_RULE(vocab, s->vocab != 0, "ViT has no vocabulary; leave it out"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
 }
 
 const struct model_family_code model_family_vit = {
