@@ -14,8 +14,8 @@
  *   forwards them. Simple stores one slice of a chunk. LL and LL128 forward line by line: they store nothing on an
  *   intra-node hop, and everything where the proxy sends.
  *
- * fabric/chunks.h, cut as NCCL cuts, does the same for Simple. LL and LL128 have a round knee between the two bounds,
- * hypot(): in the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
+ * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple. LL and LL128 have a round knee between the two
+ * bounds, hypot(): in the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
  * (NVIDIA/nccl-tests#309, Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left out:
  * 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB) asks for a sharper one.
  *

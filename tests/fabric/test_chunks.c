@@ -1,4 +1,4 @@
-/* Flow-level against chunk-level: coll/ prices a collective as latency + bytes / rate; fabric/chunks.h sends every
+/* Flow-level against chunk-level: coll/ prices a collective as latency + bytes / rate; chunks.h sends every
  * message.
  *
  * Where both claim the same thing they agree within 2 %, from 2 to 512 ranks. Rings in one node, or with one rank a
@@ -19,7 +19,6 @@
  *
  * - A tree limited by NVLink: the flow-level mode counts 2 (n - 1) / n S a GPU, the chains send 2 (p - 1) / p S over
  * NVLink. */
-#include "fabric/chunks.h"
 #include "fabric/fabric.h"
 
 #include <stdarg.h>
@@ -29,6 +28,7 @@
 #include <cmocka.h>
 
 #include "../near.h"
+#include "chunks.h"
 
 /* An A100 cluster in round numbers: 8 GPUs of 235 GB/s and 8 NICs of 23 GB/s a node, 3.4 and 26.7 us a hop. */
 static struct hw test_hw(void)
