@@ -1,4 +1,3 @@
-#include "cli/calibrate.h"
 #include "cli/arguments.h"
 #include "cli/cli.h"
 

@@ -1,5 +1,4 @@
 #include "cli/arguments.h"
-#include "cli/calibrate.h"
 #include "cli/cli.h"
 #include "cli/records.h"
 #include "cli/table.h"

@@ -31,4 +31,15 @@ int cmd_collective(int argc, char **argv);
 int cmd_files(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
+/* The actions of `flopcast topology` and `flopcast calibrate`, as commands: argv[0] is "flopcast calibrate import". */
+int topology_import(int argc, char **argv);
+int calibrate_fit(int argc, char **argv);
+int calibrate_import(int argc, char **argv);
+int calibrate_check(int argc, char **argv);
+int calibrate_check_trace(int argc, char **argv); /* "flopcast calibrate check trace" */
+int calibrate_show(int argc, char **argv);
+
+/* `flopcast help models`: the models that come along, and what a model file can say. Returns the exit status. */
+int models_help(void);
+
 #endif

@@ -2,7 +2,6 @@
 #include "cli/screen.h"
 #include "cli/arguments.h"
 
-#include "cli/models.h"
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
 

@@ -32,19 +32,15 @@ static void print_parts(
     FILE *out, const struct scenario_unlike *unlike, const char *const names[2], struct arena *arena)
 {
     struct table table = {0};
-    table_column(&table, "number", "", true);
-    table_column(&table, names[0], "", true);
-    table_column(&table, names[1], "", true);
-    table_column(&table, "points", "", false);
     for (int i = 0; i < unlike->n_parts; i++) {
         const struct scenario_unlike_part *part = &unlike->parts[i];
-        table_cell(&table, part->number.key);
-        table_cell(&table, hw_unlike_text(&part->number, 0, arena));
-        table_cell(&table, hw_unlike_text(&part->number, 1, arena));
-        table_cell(&table, percent(part->part, arena));
+        table_row(&table);
+        table_text(&table, "number", "", part->number.key);
+        table_text(&table, names[0], "", hw_unlike_text(&part->number, 0, arena));
+        table_text(&table, names[1], "", hw_unlike_text(&part->number, 1, arena));
+        table_number_as(&table, "points", "", percent(part->part, arena));
     }
-    table_print(out, &table);
-    table_free(&table);
+    table_finish(out, &table);
 }
 
 static const char *list_parts(const struct scenario_unlike *unlike, struct arena *arena)

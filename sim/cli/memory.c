@@ -2,6 +2,249 @@
 #include "cli/memory.h"
 
 #include "cli/cli.h"
+#include "cli/records.h"
+#include "cli/table.h"
+#include "cli/words.h"
+#include "config/config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static void add(struct memory_rows *rows, const char *name, double modelled, double largest, const char *note)
+{
+    vec_push(&rows->list, (struct memory_row){"gpu", name, MEMORY_NOT_GIVEN, modelled, largest, note});
+}
+
+static const char *weights_note(const struct memory_request *request, struct arena *arena)
+{
+    const struct memory_job *job = &request->job;
+    const struct model_shape *shape = &job->point.model.shape;
+    int64_t gpus = job->point.options.cluster.gpus;
+    if (!job->has_model || model_table_bytes(shape, gpus) == 0)
+        return "";
+    return arena_printf(arena, "tables of embeddings, shared out over all GPUs: %.3f GB, their Adagrad %.3f GB",
+        (double)model_table_bytes(shape, gpus) * 1e-9, (double)model_table_state_bytes(shape, gpus) * 1e-9);
+}
+
+static const char *activations_note(const struct memory_job *job, bool planned)
+{
+    return job->counted && planned                                       ? ""
+           : planned && model_sample_tokens(&job->point.model.shape) > 0 ? "of one sample; give --micro-batch"
+           : planned        ? "of one token; give --micro-batch and --seq-len"
+           : job->has_model ? "not modelled in int8"
+                            : "need a model file, --micro-batch and --seq-len";
+}
+
+static void add_gpu_rows(
+    struct memory_rows *rows, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
+{
+    const struct memory_job *job = &request->job;
+    bool deepspeed = job->point.options.strategy.kind == STRATEGY_DEEPSPEED, planned = need->planned;
+    bool lomo = job->point.options.strategy.train.optimizer == OPTIMIZER_LOMO;
+    const char *activations = activations_note(job, planned);
+    const double *bytes = need->peak.category_bytes, *own = need->peak.largest_category;
+    const struct {
+        const char *name, *note;
+        int category;
+        bool needs_plan;
+    } kinds[] = {
+        {"weights", weights_note(request, arena), HBM_PARAMETERS, false},
+        {"gradients", lomo ? "LOMO: one tensor's at a time" : "", HBM_GRADIENTS, false},
+        {"optimizer", deepspeed ? "with FP32 weights, as DeepSpeed keeps them" : "", HBM_OPTIMIZER, false},
+        {"copies", "weights gathered for use, or cast by autocast", HBM_GATHERED, true},
+        {"buffers", "buckets", HBM_BUFFERS, true},
+        {"activations", activations, HBM_ACTIVATIONS, true},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        int category = kinds[i].category;
+        bool known = planned || !kinds[i].needs_plan, none = planned && !(own[category] > 0);
+        add(rows, kinds[i].name, known ? bytes[category] : MEMORY_NOT_GIVEN, planned ? own[category] : MEMORY_NOT_GIVEN,
+            !known ? activations
+            : none ? ""
+                   : kinds[i].note);
+    }
+    if (need->peak.host_bytes > 0)
+        add(rows, "(in host memory)", need->peak.host_bytes, MEMORY_NOT_GIVEN,
+            "pinned, for this GPU; no part of the total");
+    add(rows, "total", need->tensors, MEMORY_NOT_GIVEN,
+        planned ? "allocated at the fullest moment; without CUDA context, NCCL and fragmentation"
+                : "without what needs a model file, CUDA context, NCCL and fragmentation");
+}
+
+static void cell_gb(struct table *table, const char *name, double bytes)
+{
+    table_number(table, name, "", bytes < 1e6 && bytes > 0 ? 6 : 3, bytes * 1e-9);
+}
+
+/* What CUDA and NCCL leave to tensors. */
+static double room_of(const struct memory_request *request, const struct memory_gpu *gpu)
+{
+    double nccl = request->job.point.options.cluster.gpus > 1 ? gpu->nccl_bytes : 0;
+    return gpu->gpu.hbm_capacity.value - gpu->gpu.context_bytes.value - nccl;
+}
+
+/* ", micro-batch 8 of 512 tokens, naive attention"; an image is as long as its model makes it. */
+static void print_batch(FILE *out, const struct memory_request *request)
+{
+    const struct train_options *o = &request->job.point.options.strategy.train;
+    const struct model_shape *shape = &request->job.point.model.shape;
+    const char *word = words_counted(shape);
+    if (model_sample_tokens(shape) > 0)
+        fprintf(out, ", micro-batch %" PRId64 " %.*s", o->micro_batch, (int)strlen(word) - (o->micro_batch == 1), word);
+    else
+        fprintf(
+            out, ", micro-batch %" PRId64 " of %" PRId64 " token%s", o->micro_batch, o->seq_len, plural(o->seq_len));
+    if (shape->n_heads > 0)
+        fprintf(out, ", %s attention", attention_kernel_names[o->attention]);
+    fprintf(out, ", %s checkpointing",
+        o->activation_checkpointing ? checkpointing_names[o->activation_checkpointing] : "no");
+}
+
+/* The one GPU that was named. */
+static void print_fit(
+    FILE *out, const struct memory_request *request, const struct memory_need *need, struct arena *arena)
+{
+    const struct memory_gpu *gpu = &request->gpus[0];
+    double capacity = gpu->gpu.hbm_capacity.value, room = room_of(request, gpu), spare = room - need->tensors;
+    struct memory_job changed;
+    fprintf(out, "%s: %s; %.1f GB of %.1f GB, %.1f GB of them CUDA context%s, %.1f GB %s\n", gpu->gpu.name,
+        spare >= 0 ? "fits" : "does not fit", (need->tensors + capacity - room) * 1e-9, capacity * 1e-9,
+        (capacity - room) * 1e-9, request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", fabs(spare) * 1e-9,
+        spare >= 0 ? "to spare" : "too much");
+    if (spare >= 0 && need->planned)
+        fputs("(whether the allocator's fragmentation leaves room: flopcast fit, flopcast run)\n", out);
+    if (spare >= 0)
+        return;
+    const char *change = memory_remedy(&changed, &request->job, arena);
+    fprintf(out, "cheapest change that makes it fit: %s\n", change ? change : "none that is known");
+}
+
+static void print_fits(FILE *out, const struct memory_request *request, double total)
+{
+    struct table table = {0};
+    for (int i = 0; i < request->n_gpus; i++) {
+        const struct hw_gpu *gpu = &request->gpus[i].gpu;
+        double room = room_of(request, &request->gpus[i]) - total;
+        bool can = memory_supported(&request->job, gpu); /* with --gpu it would be an error */
+        table_row(&table);
+        table_text(&table, "known GPUs", "", gpu->name);
+        table_number(&table, "HBM, GB", "", 1, gpu->hbm_capacity.value * 1e-9);
+        table_text(&table, "", "",
+            !can ? arena_printf(&table.numbers, "no matrix products in %s", dtype_names[memory_math(&request->job)])
+                 : arena_printf(&table.numbers, "%s by %.1f GB", room >= 0 ? "fits" : "too small", fabs(room) * 1e-9));
+    }
+    table_finish(out, &table);
+}
+
+static void print_rows(FILE *out, const struct memory_request *request, const struct memory_rows *rows, bool rules)
+{
+    struct table table = {0};
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct memory_row *row = &rows->list.at[i];
+        if ((*row->section == 'r') != rules)
+            continue;
+        table_row(&table);
+        table_text(&table, rules ? "rules of thumb" : "on each GPU", "", row->name);
+        if (rules) {
+            cell_gb(&table, "rule, GB", row->rule);
+            cell_gb(&table, "modelled, GB", row->modelled);
+        } else {
+            cell_gb(&table, "GB", row->modelled);
+            cell_gb(&table, "GiB", row->modelled * 1e9 / 0x1p30);
+            cell_gb(&table, "B/parameter", row->modelled / (double)request->job.params * 1e9);
+            cell_gb(&table, "own peak, GB", row->largest);
+        }
+        table_text(&table, "", "", row->note);
+    }
+    table_finish(out, &table);
+}
+
+static void print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
+    const struct memory_need *need, struct arena *arena)
+{
+    const struct memory_job *job = &request->job;
+    const struct train_options *train = &job->point.options.strategy.train;
+    int64_t gpus = job->point.options.cluster.gpus;
+    fprintf(out, "%s: %" PRId64 " parameters (P)\n", job->has_model ? job->point.model.shape.name : request->name,
+        job->params);
+    fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
+        memory_strategy_names[job->strategy], gpus, plural(gpus));
+    if (job->counted)
+        print_batch(out, request);
+    if (train->lora_rank > 0)
+        fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", train->lora_rank, memory_base_names[job->base]);
+    fputs("\n\n", out);
+    print_rows(out, request, rows, false);
+    fputc('\n', out);
+    if (request->gpu_path)
+        print_fit(out, request, need, arena);
+    else
+        print_fits(out, request, need->tensors);
+    if (!request->teach)
+        return;
+    fputc('\n', out);
+    print_rows(out, request, rows, true);
+}
+
+static void print_records(FILE *out, const struct memory_rows *rows, enum records_format format)
+{
+    struct records records = records_begin(out, format);
+    for (int i = 0; i < rows->list.n; i++) {
+        const struct memory_row *row = &rows->list.at[i];
+        RECORDS_ROW(&records, cell_text("section", row->section), cell_text("name", row->name),
+            cell_real("rule_bytes", !isnan(row->rule), row->rule),
+            cell_real("modelled_bytes", !isnan(row->modelled), row->modelled), cell_text("note", row->note),
+            cell_real("largest_bytes", !isnan(row->largest), row->largest));
+    }
+    records_end(&records);
+}
+
+static void print_json(FILE *out, const struct memory_request *request, const struct memory_rows *rows, double total)
+{
+    const struct memory_job *job = &request->job;
+    const struct train_options *train = &job->point.options.strategy.train;
+    fputs("{\"model\": ", out);
+    json_write_string(out, job->has_model ? job->point.model.shape.name : request->name);
+    fprintf(out,
+        ", \"parameters\": %" PRId64
+        ", \"dtype\": \"%s\", \"optimizer\": \"%s\", \"strategy\": \"%s\", \"gpus\": %" PRId64
+        ", \"micro_batch\": %" PRId64 ", \"seq_len\": %" PRId64 ", \"fits\": [",
+        job->params, memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
+        memory_strategy_names[job->strategy], job->point.options.cluster.gpus, job->counted ? train->micro_batch : 0,
+        job->counted ? train->seq_len : 0);
+    for (int i = 0; i < request->n_gpus; i++) {
+        const struct hw_gpu *gpu = &request->gpus[i].gpu;
+        bool can = memory_supported(job, gpu);
+        fprintf(out, "%s\n  {\"gpu\": ", i ? "," : "");
+        json_write_string(out, gpu->name);
+        fprintf(out, ", \"capacity_bytes\": %.17g, \"context_bytes\": %.17g, \"supported\": %s, \"fits\": %s}",
+            gpu->hbm_capacity.value, gpu->context_bytes.value, can ? "true" : "false",
+            can && total <= room_of(request, &request->gpus[i]) ? "true" : "false");
+    }
+    fputs("], \"rows\": ", out);
+    print_records(out, rows, RECORDS_JSON);
+    fputs("}\n", out);
+}
+
+static enum status print(FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag)
+{
+    struct memory_rows rows = {0};
+    struct memory_need need;
+    if (memory_need(&need, &request->job, diag) != STATUS_OK)
+        return STATUS_INPUT;
+    add_gpu_rows(&rows, request, &need, arena);
+    if (request->teach)
+        memory_add_rules(&rows, request, arena);
+    if (request->format == RECORDS_CSV)
+        print_records(out, &rows, RECORDS_CSV);
+    else if (request->format == RECORDS_JSON)
+        print_json(out, request, &rows, need.tensors);
+    else
+        print_table(out, request, &rows, &need, arena);
+    vec_free(&rows.list);
+    return STATUS_OK;
+}
 
 int cmd_memory(int argc, char **argv)
 {
@@ -16,7 +259,7 @@ int cmd_memory(int argc, char **argv)
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK)
-        memory_print(stdout, &request, &arena, &diag);
+        print(stdout, &request, &arena, &diag);
     memory_free(&request);
     arena_release(&arena);
     return cli_report(&diag);

@@ -117,10 +117,7 @@ void memory_free(struct memory_request *request);
  * unknown speed only the memory is its own. */
 enum status memory_load_gpus(struct memory_request *request, struct arena *arena, struct diag *diag);
 
-/* Compute and print in the format asked for. */
-enum status memory_print(FILE *out, const struct memory_request *request, struct arena *arena, struct diag *diag);
-
-/* ---- memory_rules.c, memory_print.c ---- */
+/* ---- memory_rules.c ---- */
 
 #define MEMORY_NOT_GIVEN ((double)NAN)
 

@@ -1,5 +1,4 @@
 #include "cli/cli.h"
-#include "cli/one_file.h"
 #include "cli/records.h"
 
 #include "base/files.h"

@@ -1,4 +1,3 @@
-#include "cli/models.h"
 
 #include "base/files.h"
 #include "cli/cli.h"

@@ -85,26 +85,26 @@ static void json_number(FILE *out, double value)
         fputs("null", out);
 }
 
+static void json_cells(FILE *out, const struct record *record)
+{
+    for (int c = 0; c < record->n; c++) {
+        fputs(",\n   ", out);
+        records_json_cell(out, &record->cells[c]);
+    }
+}
+
 static void json_point(FILE *out, const struct scenario_point *point, const struct scenario_result *result)
 {
     struct record record;
     record_fill(&record, point, result);
     fputs("{\"scenario\": ", out);
     json_write_string(out, point->options.name);
-    for (int c = 0; c < record.n; c++) {
-        fputs(",\n   ", out);
-        records_json_cell(out, &record.cells[c]);
-    }
+    json_cells(out, &record);
     record_fill_band(&record, result);
-    for (int c = 0; c < record.n && result->n_samples > 0; c++) {
-        fputs(",\n   ", out);
-        records_json_cell(out, &record.cells[c]);
-    }
+    if (result->n_samples > 0)
+        json_cells(out, &record);
     record_fill_deviation(&record, point, result);
-    for (int c = 0; c < record.n; c++) {
-        fputs(",\n   ", out);
-        records_json_cell(out, &record.cells[c]);
-    }
+    json_cells(out, &record);
     const struct exec_memory *memory = &result->exec.memory;
     bool ok = result->exec.status == EXEC_OK;
     fprintf(out, ",\n   \"memory\": {\"%s\": {", ok ? "peak_bytes" : "required_bytes");

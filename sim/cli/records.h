@@ -39,4 +39,11 @@ void records_end(struct records *records);
 void records_csv_cell(FILE *out, const struct record_cell *cell);
 void records_json_cell(FILE *out, const struct record_cell *cell); /* "name": value */
 
+/* The arguments of a command that shows one FILE, as a table or for programs. */
+struct one_file {
+    const char *path;
+    enum records_format format;
+};
+struct one_file one_file_parse(int argc, char **argv, const char *doc);
+
 #endif

@@ -225,17 +225,11 @@ static bool keep_sample(void *self, int job)
            !stop_asked();
 }
 
-static int count(const bool *known, int n)
+static void say_known(const struct work *work, const char *what, const bool *known, int n)
 {
     int found = 0;
     for (int i = 0; i < n; i++)
         found += known[i];
-    return found;
-}
-
-static void say_known(const struct work *work, const char *what, const bool *known, int n)
-{
-    int found = count(known, n);
     if (found > 0 && !work->run->quiet)
         fprintf(stderr, "%s: %d of %d %s are in %s already and are not simulated again (--again does)\n",
             work->set->points[0].options.name, found, n, what, work->run->db);

@@ -1,7 +1,5 @@
 #include "cli/cli.h"
-#include "cli/one_file.h"
 #include "cli/records.h"
-#include "cli/topology.h"
 #include "cli/words.h"
 
 #include "base/files.h"

@@ -1,6 +1,5 @@
 #include "cli/cli.h"
 #include "cli/arguments.h"
-#include "cli/topology.h"
 
 #include "base/files.h"
 #include "import/topology.h"

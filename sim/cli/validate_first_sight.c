@@ -1,4 +1,4 @@
-#include "cli/validate_first_sight.h"
+#include "cli/validate_parts.h"
 
 #include "cli/table.h"
 #include "cli/words.h"

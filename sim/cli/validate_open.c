@@ -1,4 +1,4 @@
-#include "cli/validate_open.h"
+#include "cli/validate_parts.h"
 
 #include "cli/table.h"
 #include "cli/words.h"

@@ -8,33 +8,37 @@ static const void *at(const struct scenario *scenario, size_t offset)
     return (const char *)scenario + offset;
 }
 
-static bool same_text(const char *a, const char *b)
-{
-    return a == b || (a && b && strcmp(a, b) == 0);
-}
-
-static bool same(const struct config_field *field, const void *a, const void *b)
+static struct record_cell cell_of(const char *path, const struct config_field *field, const void *value)
 {
     switch (field->type) {
     case FIELD_STRING:
     case FIELD_PATH:
-        return same_text(*(const char *const *)a, *(const char *const *)b);
+        return cell_text(path, *(const char *const *)value);
     case FIELD_INT:
-        return *(const int64_t *)a == *(const int64_t *)b;
+        return cell_int(path, *(const int64_t *)value);
     case FIELD_NUMBER:
-        return *(const double *)a == *(const double *)b;
+        return cell_real(path, true, *(const double *)value);
     case FIELD_BOOL:
-        return *(const bool *)a == *(const bool *)b;
+        return cell_text(path, *(const bool *)value ? "true" : "false");
     case FIELD_ENUM:
-        return *(const int *)a == *(const int *)b;
-    case FIELD_SOURCED:
-        return ((const struct quantity *)a)->value == ((const struct quantity *)b)->value;
+        return cell_text(path, *(const int *)value < 0 ? NULL : field->names[*(const int *)value]); /* not given */
+    case FIELD_SOURCED: {
+        struct quantity quantity = *(const struct quantity *)value;
+        return cell_real(path, quantity_is_set(quantity), quantity.value);
+    }
     case FIELD_SECTION:
     case FIELD_OVERRIDES:
     case FIELD_NODE:
         break;
     }
-    return true; /* a section has no value */
+    return cell_text(path, NULL);
+}
+
+static bool same(const struct config_field *field, const void *a, const void *b)
+{
+    struct record_cell one = cell_of("", field, a), other = cell_of("", field, b);
+    return one.kind == other.kind && one.integer == other.integer && one.real == other.real &&
+           (one.text == other.text || (one.text && other.text && strcmp(one.text, other.text) == 0));
 }
 
 bool vary_differs(const struct vary_option *option, const struct scenario *a, const struct scenario *b)
@@ -113,29 +117,7 @@ const char *vary_text(const struct vary_option *option, const struct scenario *s
 
 struct record_cell vary_cell(const struct vary_option *option, const struct scenario *scenario)
 {
-    const void *value = at(scenario, option->offset);
-    switch (option->field->type) {
-    case FIELD_STRING:
-    case FIELD_PATH:
-        return cell_text(option->path, *(const char *const *)value);
-    case FIELD_INT:
-        return cell_int(option->path, *(const int64_t *)value);
-    case FIELD_NUMBER:
-        return cell_real(option->path, true, *(const double *)value);
-    case FIELD_BOOL:
-        return cell_text(option->path, *(const bool *)value ? "true" : "false");
-    case FIELD_ENUM:
-        return cell_text(option->path, option->field->names[*(const int *)value]);
-    case FIELD_SOURCED: {
-        struct quantity quantity = *(const struct quantity *)value;
-        return cell_real(option->path, quantity_is_set(quantity), quantity.value);
-    }
-    case FIELD_SECTION:
-    case FIELD_OVERRIDES:
-    case FIELD_NODE:
-        break;
-    }
-    return cell_text(option->path, NULL);
+    return cell_of(option->path, option->field, at(scenario, option->offset));
 }
 
 const char *vary_short(const struct vary_option *option, const struct scenario *scenario, struct arena *arena)

@@ -164,7 +164,6 @@ extern const struct config_table hw_gpu_table, hw_node_table, hw_cluster_table;
  * peak, NICs where there is more than one node. */
 enum status hw_load(struct hw *out, const char *cluster_path, struct arena *arena, struct diag *diag);
 enum status hw_load_gpu(struct hw_gpu *out, const char *path, struct arena *arena, struct diag *diag);
-enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag);
 
 /* Sets the members that follow from others. hw_load calls it; call it again after changing a number. */
 void hw_derive(struct hw *hw);
@@ -179,7 +178,7 @@ const char *hw_kind_name(enum quantity_kind kind); /* "datasheet" ..., "unset" *
 /* A sourced number as files have it: {value: 0.93, kind: fitted, std_error: 0.015, source: "..."}. */
 void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);
 
-/* The node as a file that hw_load_node reads back, values to 12 digits; optional numbers that are unset are left out.
+/* The node as a file that hw_load_node_from reads back, values to 12 digits; optional numbers that are unset are left out.
  */
 void hw_write_node(FILE *out, const struct hw_node *node);
 

@@ -71,11 +71,3 @@ enum status hw_load_node_from(
     enum status status = hw_read(out, &hw_node_table, source, arena, diag);
     return status == STATUS_OK ? hw_check_node(out, source, diag) : status;
 }
-
-enum status hw_load_node(struct hw_node *out, const char *path, struct arena *arena, struct diag *diag)
-{
-    struct hw_source source;
-    enum status status = hw_load_node_from(out, &source, path, arena, diag);
-    vec_free(&source.keys.list);
-    return status;
-}

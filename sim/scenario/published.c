@@ -3,90 +3,71 @@
 
 #include <string.h>
 
-enum column {
-    COLUMN_ID,
-    COLUMN_FIGURE,
-    COLUMN_MODEL,
-    COLUMN_STRATEGY,
-    COLUMN_GPUS,
-    COLUMN_MICRO_BATCH,
-    COLUMN_TFLOPS,
-    COLUMN_ALLOCATED,
-    COLUMN_RESERVED,
-    COLUMN_OOM,
-    COLUMN_KIND,
-    COLUMN_SOURCE,
-    COLUMN_COUNT,
-};
-static const char *const column_names[COLUMN_COUNT] = {"id", "figure", "model", "strategy", "gpus", "micro_batch",
-    "tflops_per_gpu", "peak_allocated_bytes", "peak_reserved_bytes", "oom", "kind", "source"};
-
-static bool find_columns(
-    int columns[COLUMN_COUNT], const struct csv_table *csv, struct source_pos at, struct diag *diag)
+static bool has_columns(const struct csv_table *csv, struct source_pos at, struct diag *diag)
 {
-    bool all = true;
-    for (int i = 0; i < COLUMN_COUNT; i++) {
-        columns[i] = csv_column(csv, column_names[i]);
-        if (columns[i] >= 0)
-            continue;
-        diag_input(diag, at, "the published figures lack the column '%s'", column_names[i]);
-        all = false;
-    }
-    return all;
+    static const char *const names[] = {"id", "figure", "model", "strategy", "gpus", "micro_batch", "tflops_per_gpu",
+        "peak_allocated_bytes", "peak_reserved_bytes", "oom", "kind", "source"};
+    int before = diag->n_errors;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (csv_column(csv, names[i]) < 0)
+            diag_input(diag, at, "the published figures lack the column '%s'", names[i]);
+    return diag->n_errors == before;
 }
 
-static bool text_matches(const char *cell, const char *value)
+static const char *cell(const struct csv_table *csv, int row, const char *column)
 {
-    return !*cell || strcmp(cell, value) == 0;
+    return csv_cell(csv, row, csv_column(csv, column));
 }
 
-static bool number_matches(const struct csv_table *csv, int row, int column, int64_t value, struct diag *diag)
+static bool text_matches(const char *given, const char *value)
 {
-    double cell = 0;
-    csv_number(csv, row, column, (double)value, &cell, diag);
-    return cell == (double)value;
+    return !*given || strcmp(given, value) == 0;
 }
 
-static bool row_matches(const struct csv_table *csv, int row, const int columns[COLUMN_COUNT],
-    const struct scenario_point *point, struct diag *diag)
+static bool number_matches(const struct csv_table *csv, int row, const char *column, int64_t value, struct diag *diag)
+{
+    double number = 0;
+    csv_number(csv, row, csv_column(csv, column), (double)value, &number, diag);
+    return number == (double)value;
+}
+
+static bool row_matches(const struct csv_table *csv, int row, const struct scenario_point *point, struct diag *diag)
 {
     const struct scenario *options = &point->options;
-    return text_matches(csv_cell(csv, row, columns[COLUMN_MODEL]), point->model.shape.name) &&
-           text_matches(csv_cell(csv, row, columns[COLUMN_STRATEGY]), strategy_label(&options->strategy)) &&
-           number_matches(csv, row, columns[COLUMN_GPUS], options->cluster.gpus, diag) &&
-           number_matches(csv, row, columns[COLUMN_MICRO_BATCH], options->strategy.train.micro_batch, diag);
+    return text_matches(cell(csv, row, "model"), point->model.shape.name) &&
+           text_matches(cell(csv, row, "strategy"), strategy_label(&options->strategy)) &&
+           number_matches(csv, row, "gpus", options->cluster.gpus, diag) &&
+           number_matches(csv, row, "micro_batch", options->strategy.train.micro_batch, diag);
 }
 
-static void read_row(struct scenario_published *out, const struct csv_table *csv, int row,
-    const int columns[COLUMN_COUNT], struct arena *arena, struct diag *diag)
+static void read_row(
+    struct scenario_published *out, const struct csv_table *csv, int row, struct arena *arena, struct diag *diag)
 {
-    const char *oom = csv_cell(csv, row, columns[COLUMN_OOM]);
+    const char *oom = cell(csv, row, "oom");
     if (*oom && strcmp(oom, "y") != 0 && strcmp(oom, "n") != 0)
         diag_input(diag, csv_pos(csv, row), "column 'oom' is '%.40s'; write y or n", oom);
     *out = (struct scenario_published){.found = true,
-        .id = arena_strdup(arena, csv_cell(csv, row, columns[COLUMN_ID])),
-        .source = arena_printf(
-            arena, "%s (%s)", csv_cell(csv, row, columns[COLUMN_SOURCE]), csv_cell(csv, row, columns[COLUMN_KIND])),
+        .id = arena_strdup(arena, cell(csv, row, "id")),
+        .source = arena_printf(arena, "%s (%s)", cell(csv, row, "source"), cell(csv, row, "kind")),
         .oom = strcmp(oom, "y") == 0};
-    csv_number(csv, row, columns[COLUMN_TFLOPS], 0, &out->tflops_per_gpu, diag);
-    csv_number(csv, row, columns[COLUMN_ALLOCATED], 0, &out->peak_allocated_bytes, diag);
-    csv_number(csv, row, columns[COLUMN_RESERVED], 0, &out->peak_reserved_bytes, diag);
+    csv_number(csv, row, csv_column(csv, "tflops_per_gpu"), 0, &out->tflops_per_gpu, diag);
+    csv_number(csv, row, csv_column(csv, "peak_allocated_bytes"), 0, &out->peak_allocated_bytes, diag);
+    csv_number(csv, row, csv_column(csv, "peak_reserved_bytes"), 0, &out->peak_reserved_bytes, diag);
 }
 
 void published_find(struct scenario_published *out, const struct csv_table *csv, const struct scenario_point *point,
     struct source_pos figure_at, struct arena *arena, struct diag *diag)
 {
     const char *figure = point->options.published.figure;
-    int columns[COLUMN_COUNT];
-    if (!find_columns(columns, csv, (struct source_pos){.file = point->options.published.file}, diag))
+    if (!has_columns(csv, (struct source_pos){.file = point->options.published.file}, diag))
         return;
     int found = -1;
     bool any = false;
     for (int row = 0; row < csv_rows(csv); row++) {
-        if (strcmp(csv_cell(csv, row, columns[COLUMN_FIGURE]), figure) != 0)
+        if (strcmp(cell(csv, row, "figure"), figure) != 0)
             continue;
         any = true;
-        if (!row_matches(csv, row, columns, point, diag))
+        if (!row_matches(csv, row, point, diag))
             continue;
         if (found >= 0)
             diag_input(diag, csv_pos(csv, row),
@@ -96,5 +77,5 @@ void published_find(struct scenario_published *out, const struct csv_table *csv,
     if (!any)
         diag_input(diag, figure_at, "'%s' has no row of figure '%.40s'", point->options.published.file, figure);
     if (found >= 0)
-        read_row(out, csv, found, columns, arena, diag);
+        read_row(out, csv, found, arena, diag);
 }

@@ -128,13 +128,6 @@ enum status scenario_sample_some(struct scenario_result *results, struct arena *
     return jobs_end(&jobs, diag);
 }
 
-enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_uncertainty *uncertainty, int k, scenario_progress progress, void *self, struct diag *diag)
-{
-    struct scenario_work work = {.progress = progress, .self = self};
-    return scenario_sample_some(results, arenas, set, uncertainty, k, &work, diag);
-}
-
 static enum status quiet_sample(
     struct scenario_sample *out, const struct scenario_point *of, bool no_memory, struct diag *diag)
 {

@@ -34,15 +34,12 @@ struct scenario_uncertainty {
 enum status scenario_uncertainty_load(
     struct scenario_uncertainty *out, const char *folder, struct arena *arena, struct diag *diag);
 
-/* k samples of every point into results[i].samples (in arenas[i]), on all cores; progress counts single simulations. */
-enum status scenario_sample_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
-    const struct scenario_uncertainty *uncertainty, int k, scenario_progress progress, void *self, struct diag *diag);
-
 /* Room for the samples, and what is left out: done by the loops unless results[i].samples are there already. */
 void scenario_sample_prepare(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
     const struct scenario_uncertainty *uncertainty, int k);
 
-/* The same with what struct scenario_work asks for; work->known and keep count samples, those of a point together. */
+/* k samples of every point into results[i].samples (in arenas[i]), on all cores. work: known, keep and progress count
+ * samples, those of a point together. */
 enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
     const struct scenario_uncertainty *uncertainty, int k, const struct scenario_work *work, struct diag *diag);
 

@@ -68,3 +68,16 @@ enum status insert_row(struct store *store, struct insert *into, const struct re
     sqlite3_reset(into->statement);
     return status;
 }
+
+enum status insert_unique(struct store *store, sqlite3_stmt **statement, const char *sql, const char *text, int64_t *id,
+    const char *what, struct diag *diag)
+{
+    bool ok = *statement || sqlite3_prepare_v2(store->db, sql, -1, statement, NULL) == SQLITE_OK;
+    ok = ok && sqlite3_bind_text(*statement, 1, text, -1, SQLITE_STATIC) == SQLITE_OK &&
+         sqlite3_step(*statement) == SQLITE_ROW;
+    if (ok)
+        *id = sqlite3_column_int64(*statement, 0);
+    enum status status = ok ? STATUS_OK : database_fail(store, what, diag);
+    sqlite3_reset(*statement);
+    return status;
+}

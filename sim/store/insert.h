@@ -17,4 +17,8 @@ struct insert {
 enum status insert_row(struct store *store, struct insert *into, const struct record_cell *cells, int n,
     const char *what, struct diag *diag);
 
+/* The id of the text, put in when it is new, by the statement: prepared from sql where it is NULL. */
+enum status insert_unique(struct store *store, sqlite3_stmt **statement, const char *sql, const char *text, int64_t *id,
+    const char *what, struct diag *diag);
+
 #endif

@@ -69,27 +69,12 @@ enum status store_import_collective(
     return insert_row(import->store, &import->collective, cells, sizeof cells / sizeof *cells, what, diag);
 }
 
-/* The id of the name, put in when it is new. */
-static enum status put_name(struct store_import *import, const char *name, int64_t *id, struct diag *diag)
-{
-    if (!import->name &&
-        sqlite3_prepare_v2(import->store->db,
-            "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING id", -1,
-            &import->name, NULL) != SQLITE_OK)
-        return database_fail(import->store, what, diag);
-    bool ok = sqlite3_bind_text(import->name, 1, name, -1, SQLITE_STATIC) == SQLITE_OK &&
-              sqlite3_step(import->name) == SQLITE_ROW;
-    if (ok)
-        *id = sqlite3_column_int64(import->name, 0);
-    enum status status = ok ? STATUS_OK : database_fail(import->store, what, diag);
-    sqlite3_reset(import->name);
-    return status;
-}
-
 enum status store_import_kernel(struct store_import *import, const struct kernel_measurement *row, struct diag *diag)
 {
     int64_t name_id = 0;
-    enum status status = put_name(import, row->name, &name_id, diag);
+    enum status status = insert_unique(import->store, &import->name,
+        "INSERT INTO kernel_name (name) VALUES (?) ON CONFLICT DO UPDATE SET name = name RETURNING id", row->name,
+        &name_id, what, diag);
     if (status != STATUS_OK)
         return status;
     struct record_cell cells[] = {cell_int("source_id", import->source_id), cell_int("position", row->position),

@@ -43,23 +43,6 @@ void put_forget(struct put *put)
     put->documents.n = 0;
 }
 
-/* The id of the document with this text, put in when it is new. */
-static enum status put_text(struct put *put, const char *json, int64_t *id, struct diag *diag)
-{
-    if (!put->document &&
-        sqlite3_prepare_v2(put->store->db,
-            "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id", -1,
-            &put->document, NULL) != SQLITE_OK)
-        return database_fail(put->store, put_what, diag);
-    bool ok = sqlite3_bind_text(put->document, 1, json, -1, SQLITE_STATIC) == SQLITE_OK &&
-              sqlite3_step(put->document) == SQLITE_ROW;
-    if (ok)
-        *id = sqlite3_column_int64(put->document, 0);
-    enum status status = ok ? STATUS_OK : database_fail(put->store, put_what, diag);
-    sqlite3_reset(put->document);
-    return status;
-}
-
 static void write_hardware(FILE *out, const struct hw *hw)
 {
     fputs("{\"cluster\": ", out);
@@ -97,7 +80,9 @@ static enum status put_document(
     else
         config_write_json(out, &model_shape_table, shape, NULL);
     fclose(out);
-    enum status status = put_text(put, text, id, diag);
+    enum status status = insert_unique(put->store, &put->document,
+        "INSERT INTO document (json) VALUES (?) ON CONFLICT DO UPDATE SET json = json RETURNING id", text, id, put_what,
+        diag);
     if (status == STATUS_OK)
         vec_push(&put->documents, (struct put_document){digest, *id});
     free(text);

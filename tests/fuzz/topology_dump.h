@@ -1,5 +1,5 @@
 /* What must hold of every topology that is read: no crash, no leak, a message for every refusal, and a node that any
- * GPU file of its generation makes of it is one that hw_load_node takes. */
+ * GPU file of its generation makes of it is one that hw_load_node_from takes. */
 #ifndef FLOPCAST_TESTS_FUZZ_TOPOLOGY_DUMP_H
 #define FLOPCAST_TESTS_FUZZ_TOPOLOGY_DUMP_H
 

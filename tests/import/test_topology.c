@@ -121,7 +121,9 @@ static void written_and_read(void **state)
     FILE *out = fdopen(mkstemp(path), "w");
     hw_write_node(out, &node);
     fclose(out);
-    assert_int_equal(hw_load_node(&back, path, &arena, &diag), STATUS_OK);
+    struct hw_source source;
+    assert_int_equal(hw_load_node_from(&back, &source, path, &arena, &diag), STATUS_OK);
+    vec_free(&source.keys.list);
     unlink(path);
     assert_string_equal(back.name, node.name);
     assert_string_equal(back.gpu_path, node.gpu_path);

@@ -35,8 +35,9 @@ static void run(struct sampled *sampled)
     const struct scenario_set *set = &sampled->loaded->set;
     struct diag *diag = &sampled->loaded->diag;
     assert_int_equal(scenario_simulate_all(sampled->results, sampled->arenas, set, NULL, NULL, diag), STATUS_OK);
+    const struct scenario_work work = {0};
     assert_int_equal(
-        scenario_sample_all(sampled->results, sampled->arenas, set, &uncertainty, K, NULL, NULL, diag), STATUS_OK);
+        scenario_sample_some(sampled->results, sampled->arenas, set, &uncertainty, K, &work, diag), STATUS_OK);
 }
 
 static void end(struct sampled *sampled)
