@@ -7,66 +7,12 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_SAMPLES = 100000 };
-
-/* An option that stands on the command line. */
-struct given {
-    const struct argp_option *option;
-    const char *value; /* of OPTION_KEYS */
-};
-
-struct scan {
-    VEC(const struct argp_option *) options;
-    VEC(struct option) longs;
-    VEC(char) shorts;
-    VEC(struct given) given;
-};
-
-/* As argp_parse() hands them to getopt_long(); an option of the table is found by its index + 1. */
-static void describe_options(struct scan *scan, const struct argp *argp)
-{
-    for (const struct argp_option *option = argp->options; option && (option->name || option->key); option++) {
-        if (option->flags & OPTION_DOC)
-            continue;
-        vec_push(&scan->options, option);
-        if (option->name)
-            vec_push(
-                &scan->longs, (struct option){option->name, option->arg ? required_argument : no_argument, NULL, 0});
-        bool is_short = option->key > ' ' && option->key <= '~';
-        if (is_short)
-            vec_push(&scan->shorts, (char)option->key);
-        if (is_short && option->arg)
-            vec_push(&scan->shorts, ':');
-    }
-    for (const struct argp_child *child = argp->children; child && child->argp; child++)
-        describe_options(scan, child->argp);
-}
-
-static void describe(struct scan *scan, const struct argp *argp, unsigned flags)
-{
-    vec_push(&scan->shorts, flags & ARGP_IN_ORDER ? '-' : ':');
-    describe_options(scan, argp);
-    vec_push(&scan->longs, (struct option){0});
-    vec_push(&scan->shorts, '\0');
-}
-
-static const struct argp_option *find(const struct scan *scan, int found, int index)
-{
-    for (int i = 0; i < scan->options.n; i++) {
-        const struct argp_option *option = scan->options.at[i];
-        bool same =
-            found == 0 ? option->name && strcmp(option->name, scan->longs.at[index].name) == 0 : option->key == found;
-        if (same)
-            return option;
-    }
-    return NULL;
-}
+enum { MAX_SAMPLES = 100000, ARGP_FLAGS = OPTION_LIST - 1 };
 
 /* node.nics and cluster.node.nics are one key, and so are a key and its alias. */
 static bool same_key(const char *a, const char *b)
@@ -79,65 +25,6 @@ static bool same_key(const char *a, const char *b)
     return same;
 }
 
-static _Noreturn void given_twice(const struct argp *argp, char *program, const struct given *given)
-{
-    const struct argp_option *option = given->option;
-    const char *dashes = option->name ? "--" : "-", letter[2] = {(char)option->key, '\0'};
-    const char *name = option->name ? option->name : letter;
-    if (option->flags & OPTION_KEYS)
-        fprintf(stderr, "%s: %s%s %.*s is given twice; which of the values is meant?\n", program, dashes, name,
-            (int)strcspn(given->value, "="), given->value);
-    else
-        fprintf(
-            stderr, "%s: %s%s is given twice%s\n", program, dashes, name, option->arg ? "; it takes one value" : "");
-    argp_help(argp, stderr, ARGP_HELP_SEE, program);
-    exit(argp_err_exit_status);
-}
-
-/* Whether the option stood there before, since the last OPTION_NEXT if that matters. */
-static bool is_repeated(const struct scan *scan, const struct given *given)
-{
-    for (int i = scan->given.n - 1; i >= 0; i--) {
-        const struct given *before = &scan->given.at[i];
-        bool keys = given->option->flags & OPTION_KEYS;
-        if (keys && before->option->flags & OPTION_NEXT)
-            return false;
-        if (before->option == given->option && (!keys || same_key(before->value, given->value)))
-            return !(given->option->flags & OPTION_LIST);
-    }
-    return false;
-}
-
-/* Mistakes of other kinds are argp_parse()'s to find. */
-static void check_given_once(const struct argp *argp, int argc, char **argv, unsigned flags)
-{
-    struct scan scan = {0};
-    char **copy = xcalloc((size_t)argc + 1, sizeof *copy); /* getopt_long() sorts it */
-    memcpy(copy, argv, sizeof *copy * (size_t)argc);
-    describe(&scan, argp, flags);
-    optind = 0;
-    opterr = 0;
-    for (int index = 0, found; (found = getopt_long(argc, copy, scan.shorts.at, scan.longs.at, &index)) != -1;) {
-        const struct argp_option *option = find(&scan, found, index);
-        struct given given = {option, optarg};
-        if (option && is_repeated(&scan, &given))
-            given_twice(argp, argv[0], &given);
-        if (option)
-            vec_push(&scan.given, given);
-    }
-    free(copy);
-    vec_free(&scan.options);
-    vec_free(&scan.longs);
-    vec_free(&scan.shorts);
-    vec_free(&scan.given);
-}
-
-void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
-{
-    check_given_once(argp, argc, argv, flags);
-    argp_parse(argp, argc, argv, flags, NULL, input);
-}
-
 static int count(const struct argument *argument, int least, int most)
 {
     char *end = NULL;
@@ -147,30 +34,6 @@ static int count(const struct argument *argument, int least, int most)
             least, most);
     return (int)n;
 }
-
-enum { KEY_WIDE = 1 << 20, KEY_JOBS = 'j' };
-
-static error_t parse_common(
-    int key, char *arg /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
-{
-    if (key != KEY_WIDE && key != KEY_JOBS)
-        return ARGP_ERR_UNKNOWN;
-    if (key == KEY_JOBS)
-        threads_limit(count(&(struct argument){"jobs", arg, state}, 1, THREADS_MAX));
-    else if (setenv("COLUMNS", "0", 1) != 0) /* which cli/screen.h reads as no limit */
-        argp_failure(state, CLI_WORLD, errno, "cannot set COLUMNS");
-    return 0;
-}
-
-static const struct argp_option common_options[] = {
-    {"jobs", KEY_JOBS, "N", 0, "Simulate N points at a time (default: as many as there are cores)", 0},
-    {"wide", KEY_WIDE, NULL, 0, "All columns of tables, however narrow the terminal ($COLUMNS) is", 0},
-    {0},
-};
-static const struct argp simulate_argp = {.options = common_options, .parser = parse_common};
-static const struct argp table_argp = {.options = common_options + 1, .parser = parse_common};
-const struct argp_child arguments_simulate[] = {{&simulate_argp, 0, NULL, 0}, {0}};
-const struct argp_child arguments_table[] = {{&table_argp, 0, NULL, 0}, {0}};
 
 double argument_scaled(const char *text)
 {
@@ -288,61 +151,132 @@ static void take_option(const struct command_option *option, void *member, const
     }
 }
 
+/* --wide and --jobs, of which a command has the first ones that it asks for (enum common_options). */
+static void take_wide(void *command, const struct argument *argument)
+{
+    (void)command;
+    if (setenv("COLUMNS", "0", 1) != 0) /* which cli/screen.h reads as no limit */
+        argp_failure(argument->state, CLI_WORLD, errno, "cannot set COLUMNS");
+}
+
+static void take_jobs(void *command, const struct argument *argument)
+{
+    (void)command;
+    threads_limit(count(argument, 1, THREADS_MAX));
+}
+
+static const struct command_option common[] = {
+    {"wide", NULL, "All columns of tables, however narrow the terminal ($COLUMNS) is", OPTION_TAKE, .take = take_wide},
+    {"jobs", "N", "Simulate N points at a time (default: as many as there are cores)", OPTION_TAKE, .take = take_jobs,
+        .letter = 'j'},
+};
+
 enum { FIRST_KEY = 256 };
+
+/* An option that stands on the command line. */
+struct given {
+    const struct command_option *option;
+    const char *text;
+};
 
 struct parse {
     const struct command_line *line;
     void *command;
+    VEC(const struct command_option *) options;
+    VEC(struct given) given;
 };
 
-static int key_of(const struct command_line *line, int i)
+static int key_of(const struct parse *parse, int i)
 {
-    return line->options[i].letter ? line->options[i].letter : FIRST_KEY + i;
+    return parse->options.at[i]->letter ? parse->options.at[i]->letter : FIRST_KEY + i;
+}
+
+static bool is_of_keys(const struct command_option *option)
+{
+    return option->kind == OPTION_SET || option->flags & OPTION_KEYS;
+}
+
+/* Whether the option stood there before, since the last OPTION_NEXT if that matters. */
+static bool is_repeated(const struct parse *parse, const struct command_option *option, const char *text)
+{
+    for (int i = parse->given.n - 1; i >= 0; i--) {
+        const struct given *before = &parse->given.at[i];
+        if (is_of_keys(option) && before->option->flags & OPTION_NEXT)
+            return false;
+        if (before->option == option && (!is_of_keys(option) || same_key(before->text, text)))
+            return !(option->flags & OPTION_LIST);
+    }
+    return false;
+}
+
+static void check_given_once(
+    const struct parse *parse, const struct command_option *option, const struct argument *argument)
+{
+    if (!is_repeated(parse, option, argument->text))
+        return;
+    if (is_of_keys(option))
+        argp_error(argument->state, "--%s %.*s is given twice; which of the values is meant?", option->name,
+            (int)strcspn(argument->text, "="), argument->text);
+    argp_error(argument->state, "--%s is given twice%s", option->name, option->value ? "; it takes one value" : "");
+}
+
+static void parse_argument(struct parse *parse, const struct argument *argument)
+{
+    const struct command_line *line = parse->line;
+    const char **one = (const char **)(void *)((char *)parse->command + line->member);
+    if (line->take) {
+        line->take(parse->command, argument);
+        return;
+    }
+    if (*one)
+        argp_error(argument->state, "one %s at a time; '%s' is a second one", line->one, argument->text);
+    *one = argument->text;
 }
 
 static error_t parse_line(int key, char *text, struct argp_state *state)
 {
-    const struct parse *parse = state->input;
+    struct parse *parse = state->input;
     const struct command_line *line = parse->line;
     struct argument argument = {line->one, text, state};
-    if (key == ARGP_KEY_ARG && line->take) {
-        line->take(parse->command, &argument);
-        return 0;
-    }
-    if (key == ARGP_KEY_ARG && line->one) {
-        const char **one = (const char **)(void *)((char *)parse->command + line->member);
-        if (*one)
-            argp_error(state, "one %s at a time; '%s' is a second one", line->one, text);
-        *one = text;
+    if (key == ARGP_KEY_ARG && (line->take || line->one)) {
+        parse_argument(parse, &argument);
         return 0;
     }
     if (key == ARGP_KEY_NO_ARGS && line->missing)
         argp_error(state, "%s", line->missing);
     if (key == ARGP_KEY_END && line->check)
         line->check(parse->command, state);
-    for (int i = 0; line->options && line->options[i].name; i++)
-        if (key == key_of(line, i)) {
-            argument.option = line->options[i].name;
-            take_option(&line->options[i], (char *)parse->command + line->options[i].member, &argument);
-            return 0;
-        }
+    for (int i = 0; i < parse->options.n; i++) {
+        const struct command_option *option = parse->options.at[i];
+        if (key != key_of(parse, i))
+            continue;
+        argument.option = option->name;
+        check_given_once(parse, option, &argument);
+        vec_push(&parse->given, (struct given){option, text});
+        take_option(option, (char *)parse->command + option->member, &argument);
+        return 0;
+    }
     return ARGP_ERR_UNKNOWN;
 }
 
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command)
 {
+    struct parse parse = {.line = line, .command = command};
     VEC(struct argp_option) options = {0};
-    for (int i = 0; line->options && line->options[i].name; i++) {
-        const struct command_option *option = &line->options[i];
-        int flags = option->flags | (option->kind == OPTION_SET ? OPTION_KEYS : 0);
-        vec_push(&options, (struct argp_option){option->name, key_of(line, i), option->value, flags, option->doc, 0});
+    for (const struct command_option *option = line->options; option && option->name; option++)
+        vec_push(&parse.options, option);
+    for (int i = 0; i < (int)line->common; i++)
+        vec_push(&parse.options, &common[i]);
+    for (int i = 0; i < parse.options.n; i++) {
+        const struct command_option *option = parse.options.at[i];
+        vec_push(&options, (struct argp_option){option->name, key_of(&parse, i), option->value,
+                               option->flags & ARGP_FLAGS, option->doc, 0});
     }
     vec_push(&options, (struct argp_option){0});
-    const struct argp argp = {.options = options.at,
-        .parser = parse_line,
-        .children = line->children,
-        .args_doc = line->args_doc,
-        .doc = line->doc};
-    arguments_parse(&argp, argc, argv, 0, &(struct parse){line, command});
+    const struct argp argp = {
+        .options = options.at, .parser = parse_line, .args_doc = line->args_doc, .doc = line->doc};
+    argp_parse(&argp, argc, argv, 0, NULL, &parse);
     vec_free(&options);
+    vec_free(&parse.options);
+    vec_free(&parse.given);
 }

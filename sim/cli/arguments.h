@@ -51,10 +51,14 @@ struct overrides {
 };
 void overrides_free(struct overrides *overrides);
 
+/* Options beside the command's own: --wide, of one that prints tables (cli/table.h); with --jobs N, of one that
+ * simulates several points. */
+enum common_options { COMMON_NONE, COMMON_TABLE, COMMON_SIMULATE };
+
 struct command_line {
     const struct command_option *options; /* up to one without a name */
     const char *args_doc, *doc;           /* as argp's */
-    const struct argp_child *children;
+    enum common_options common;
     /* Where the command takes one argument: what it is, as "scenario", and where it goes, a const char *. */
     const char *one;
     size_t member;
@@ -64,16 +68,9 @@ struct command_line {
     void (*check)(void *command, struct argp_state *state); /* after the last */
 };
 
-/* argp_parse(), for all commands: an option that is given too often is a usage error; the last one is not taken
- * silently. */
-void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
-/* The same by a table. */
+/* argp_parse() by such a table. An option that is given too often is a usage error; the last one is not taken silently.
+ */
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command);
-
-/* --wide, as .children of a command that prints tables (cli/table.h). */
-extern const struct argp_child arguments_table[];
-/* The same with --jobs N, of a command that simulates several points. */
-extern const struct argp_child arguments_simulate[];
 
 /* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force `force` of type. */
 #define FORCE_OPTIONS(type)                                                                                            \

@@ -105,7 +105,7 @@ int calibrate_check(int argc, char **argv)
         .one = "log",
         AT(log),
         .check = check_given,
-        .children = arguments_table,
+        .common = COMMON_TABLE,
         .args_doc = "LOG\ntrace FILE",
         .doc =
             "Compare a log of nccl-tests (text or JSON, also gzipped) with what is predicted for the cluster; or, with "

@@ -350,8 +350,8 @@ static enum status store_check(const struct check_command *command, const struct
 
 int calibrate_check_trace(int argc, char **argv)
 {
-    const struct command_line line = {options, "FILE", doc, arguments_table, "trace", AT(file),
-        .missing = "a trace is missing", .check = check_given};
+    const struct command_line line = {
+        options, "FILE", doc, COMMON_TABLE, "trace", AT(file), .missing = "a trace is missing", .check = check_given};
     struct check_command command = {.device = -1, .top = 12};
     struct diag diag = DIAG_INIT;
     struct trace_check check = {0};

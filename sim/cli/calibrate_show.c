@@ -123,7 +123,7 @@ int calibrate_show(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
         .take = refuse,
-        .children = arguments_table,
+        .common = COMMON_TABLE,
         .doc =
             "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
             "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "

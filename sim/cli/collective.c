@@ -312,7 +312,7 @@ int cmd_collective(int argc, char **argv)
     const struct command_line line = {.options = options,
         .take = take_kind,
         .check = check,
-        .children = arguments_table,
+        .common = COMMON_TABLE,
         .args_doc = "KIND",
         .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
                "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"

@@ -156,11 +156,21 @@ static void print_reference(const struct reference *reference)
     config_print_reference(stdout, reference->table, &defaults);
 }
 
+static const char *const topics[] = {"settings", "models", "clusters", "nodes", "gpus", "stacks"};
+enum { N_TOPICS = sizeof topics / sizeof *topics };
+
 struct help {
     const struct command *command;
-    const struct reference *reference;
-    bool settings, models;
+    const char *topic;
 };
+
+static bool is_command(const char *name)
+{
+    bool known = false;
+    for (int i = 0; i < N_COMMANDS; i++)
+        known = known || strcmp(name, commands[i].name) == 0;
+    return known;
+}
 
 static error_t parse_help(int key, char *arg, struct argp_state *state)
 {
@@ -170,25 +180,13 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
     if (help->command)
         argp_error(
             state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
-    if (help->settings || help->models)
-        argp_error(state, "'%s' stands alone, without '%s'", help->settings ? "settings" : "models", arg);
-    if (help->reference)
-        argp_error(state, "'%s' stands alone, without '%s'", help->reference->name, arg);
-    for (int i = 0; i < N_REFERENCES; i++)
-        if (strcmp(arg, references[i].name) == 0)
-            help->reference = &references[i];
-    help->settings = strcmp(arg, "settings") == 0;
-    help->models = strcmp(arg, "models") == 0;
-    const char *topics[N_REFERENCES + 2] = {"settings", "models"};
-    for (int i = 0; i < N_REFERENCES; i++)
-        topics[i + 2] = references[i].name;
-    const char *near = nearest_name(arg, topics, N_REFERENCES + 2);
-    bool is_command = false;
-    for (int i = 0; i < N_COMMANDS; i++)
-        is_command = is_command || strcmp(arg, commands[i].name) == 0;
-    if (near && strcmp(near, arg) != 0 && !is_command)
+    if (help->topic)
+        argp_error(state, "'%s' stands alone, without '%s'", help->topic, arg);
+    const char *near = is_command(arg) ? NULL : nearest_name(arg, topics, N_TOPICS);
+    if (near && strcmp(near, arg) != 0)
         argp_error(state, "there is no '%s' to explain; did you mean '%s'?", arg, near);
-    help->command = help->settings || help->models || help->reference ? NULL : find(arg, state);
+    help->topic = near;
+    help->command = near ? NULL : find(arg, state);
     return 0;
 }
 
@@ -201,17 +199,16 @@ static int cmd_help(int argc, char **argv)
         .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, the models that "
                "come along, or what files of models, clusters, nodes, GPUs and stack profiles hold."};
     struct help help = {0};
-    arguments_parse(&argp, argc, argv, 0, &help);
-    if (help.settings) {
-        print_settings();
-        return CLI_OK;
-    }
-    if (help.models)
+    argp_parse(&argp, argc, argv, 0, NULL, &help);
+    if (help.topic && strcmp(help.topic, "models") == 0)
         return models_help();
-    if (help.reference) {
-        print_reference(help.reference);
+    if (help.topic && strcmp(help.topic, "settings") == 0)
+        print_settings();
+    for (int i = 0; i < N_REFERENCES && help.topic; i++)
+        if (strcmp(help.topic, references[i].name) == 0)
+            print_reference(&references[i]);
+    if (help.topic)
         return CLI_OK;
-    }
     const struct command *command = help.command;
     char whole[64], option[] = "--help", *rewritten[] = {whole, option, NULL};
     snprintf(whole, sizeof whole, "flopcast%s%s", command ? " " : "", command ? command->name : "");
@@ -233,6 +230,6 @@ int cli_main(int argc, char **argv)
     argv[0] = name;
     const struct argp argp = {.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;
-    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
     return status;
 }

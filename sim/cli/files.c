@@ -81,7 +81,7 @@ int cmd_files(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
         .take = take_group,
-        .children = arguments_table,
+        .common = COMMON_TABLE,
         .args_doc = "[scenarios|models|stacks|clusters|nodes|gpus]",
         .doc = "List the files that come with flopcast, with the first sentence of each.\v"
                "These names work from every folder, as in 'flopcast run scenarios/t5_scaling.yaml', and in your own "

@@ -211,7 +211,7 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
     memcpy(own, options, sizeof own);
     if (request->fit)
         adapt_to_fit(own);
-    const struct command_line line = {own, "MODEL", doc, arguments_table, "MODEL", AT(name), .check = complete};
+    const struct command_line line = {own, "MODEL", doc, COMMON_TABLE, "MODEL", AT(name), .check = complete};
     command_line_parse(&line, argc, argv, request);
 }
 

@@ -340,7 +340,7 @@ static int run_all(const struct run *run)
 int cmd_run(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .children = arguments_simulate,
+        .common = COMMON_SIMULATE,
         .args_doc = "FILE...",
         .missing = "a scenario file is missing",
         .take = take_file,

@@ -154,7 +154,7 @@ static enum status search(struct tune *tune, const struct tune_command *command,
 int cmd_tune(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .children = arguments_simulate,
+        .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO",
         .one = "scenario",
         AT(file),

@@ -450,7 +450,7 @@ static void validate(const struct validate_command *command, struct arena *arena
 
 int cmd_validate(int argc, char **argv)
 {
-    const struct command_line line = {.options = options, .doc = doc, .children = arguments_simulate, .take = refuse};
+    const struct command_line line = {.options = options, .doc = doc, .common = COMMON_SIMULATE, .take = refuse};
     struct arena arena = ARENA_INIT;
     const char *own_base = files_own(&arena, "results/measured/training.yaml");
     struct validate_command command = {

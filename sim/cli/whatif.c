@@ -382,7 +382,7 @@ static void print_records(FILE *out, struct whatif *whatif, struct diag *diag)
 int cmd_whatif(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
-        .children = arguments_simulate,
+        .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO",
         .one = "scenario",
         .member = offsetof(struct whatif, file),
