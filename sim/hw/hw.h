@@ -178,7 +178,8 @@ const char *hw_kind_name(enum quantity_kind kind); /* "datasheet" ..., "unset" *
 /* A sourced number as files have it: {value: 0.93, kind: fitted, std_error: 0.015, source: "..."}. */
 void hw_write_quantity(FILE *out, struct quantity q, enum dimension dimension);
 
-/* The node as a file that hw_load_node_from reads back, values to 12 digits; optional numbers that are unset are left out.
+/* The node as a file that hw_load_node_from reads back, values to 12 digits; optional numbers that are unset are left
+ * out.
  */
 void hw_write_node(FILE *out, const struct hw_node *node);
 

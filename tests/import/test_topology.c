@@ -1,4 +1,5 @@
 /* Import of nodes: files as machines write them, files as nobody should, and the node that comes out. */
+#include "hw/override.h"
 #include "import/topology.h"
 
 #include <setjmp.h>
