@@ -233,7 +233,8 @@ static void parse_argument(struct parse *parse, const struct argument *argument)
     *one = argument->text;
 }
 
-static error_t parse_line(int key, char *text, struct argp_state *state)
+static error_t parse_line(
+    int key, char *text /* NOLINT(readability-non-const-parameter): argp's type */, struct argp_state *state)
 {
     struct parse *parse = state->input;
     const struct command_line *line = parse->line;
