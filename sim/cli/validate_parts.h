@@ -19,6 +19,8 @@ enum status validate_open_print_nccl(FILE *out, const char *path, struct diag *d
  * when no row is of one node. */
 void validate_node_print(FILE *out, const struct validate_table *rows);
 
+/* Errors of predictions that were made before the measurements were known, beside today's of the same rows, by source.
+ * Nothing where no row has one. */
 void validate_first_sight_print(FILE *out, const struct validate_table *rows);
 
 #endif
