@@ -181,7 +181,7 @@ struct given {
 
 struct parse {
     const struct command_line *line;
-    void *command;
+    void *command; /* NULL: only look for options that are given too often */
     VEC(const struct command_option *) options;
     VEC(struct given) given;
 };
@@ -209,15 +209,15 @@ static bool is_repeated(const struct parse *parse, const struct command_option *
     return false;
 }
 
-static void check_given_once(
-    const struct parse *parse, const struct command_option *option, const struct argument *argument)
+static void check_given_once(struct parse *parse, const struct command_option *option, const struct argument *argument)
 {
-    if (!is_repeated(parse, option, argument->text))
-        return;
-    if (is_of_keys(option))
+    bool repeated = is_repeated(parse, option, argument->text);
+    if (repeated && is_of_keys(option))
         argp_error(argument->state, "--%s %.*s is given twice; which of the values is meant?", option->name,
             (int)strcspn(argument->text, "="), argument->text);
-    argp_error(argument->state, "--%s is given twice%s", option->name, option->value ? "; it takes one value" : "");
+    if (repeated)
+        argp_error(argument->state, "--%s is given twice%s", option->name, option->value ? "; it takes one value" : "");
+    vec_push(&parse->given, (struct given){option, argument->text});
 }
 
 static void parse_argument(struct parse *parse, const struct argument *argument)
@@ -239,22 +239,25 @@ static error_t parse_line(
     struct parse *parse = state->input;
     const struct command_line *line = parse->line;
     struct argument argument = {line->one, text, state};
-    if (key == ARGP_KEY_ARG && (line->take || line->one)) {
-        parse_argument(parse, &argument);
+    bool takes = parse->command != NULL;
+    if (key == ARGP_KEY_ARG && (line->take || line->one || !takes)) {
+        if (takes)
+            parse_argument(parse, &argument);
         return 0;
     }
-    if (key == ARGP_KEY_NO_ARGS && line->missing)
+    if (key == ARGP_KEY_NO_ARGS && line->missing && takes)
         argp_error(state, "%s", line->missing);
-    if (key == ARGP_KEY_END && line->check)
+    if (key == ARGP_KEY_END && line->check && takes)
         line->check(parse->command, state);
     for (int i = 0; i < parse->options.n; i++) {
         const struct command_option *option = parse->options.at[i];
         if (key != key_of(parse, i))
             continue;
         argument.option = option->name;
-        check_given_once(parse, option, &argument);
-        vec_push(&parse->given, (struct given){option, text});
-        take_option(option, (char *)parse->command + option->member, &argument);
+        if (takes)
+            take_option(option, (char *)parse->command + option->member, &argument);
+        else
+            check_given_once(parse, option, &argument);
         return 0;
     }
     return ARGP_ERR_UNKNOWN;
@@ -262,7 +265,9 @@ static error_t parse_line(
 
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command)
 {
-    struct parse parse = {.line = line, .command = command};
+    struct parse parse = {.line = line};
+    char **copy = xcalloc((size_t)argc + 1, sizeof *copy); /* argp sorts it */
+    memcpy(copy, argv, sizeof *copy * (size_t)argc);
     VEC(struct argp_option) options = {0};
     for (const struct command_option *option = line->options; option && option->name; option++)
         vec_push(&parse.options, option);
@@ -276,8 +281,16 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
     vec_push(&options, (struct argp_option){0});
     const struct argp argp = {
         .options = options.at, .parser = parse_line, .args_doc = line->args_doc, .doc = line->doc};
+    argp_parse(&argp, argc, copy, 0, NULL, &parse);
+    parse.command = command;
     argp_parse(&argp, argc, argv, 0, NULL, &parse);
+    free(copy);
     vec_free(&options);
     vec_free(&parse.options);
     vec_free(&parse.given);
+}
+
+void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
+{
+    argp_parse(argp, argc, argv, flags, NULL, input);
 }

@@ -71,6 +71,8 @@ struct command_line {
 /* argp_parse() by such a table. An option that is given too often is a usage error; the last one is not taken silently.
  */
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command);
+/* argp_parse() of what takes no options. */
+void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 
 /* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force `force` of type. */
 #define FORCE_OPTIONS(type)                                                                                            \

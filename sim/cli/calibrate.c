@@ -47,6 +47,6 @@ int cmd_calibrate(int argc, char **argv)
                "  show        print a fit that is in a database\n\n"
                "'flopcast calibrate fit --help' and so on explain each."};
     int status = CLI_OK;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }

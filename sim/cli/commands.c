@@ -199,7 +199,7 @@ static int cmd_help(int argc, char **argv)
         .doc = "Explain a command, list the commands, all settings of a scenario with their defaults, the models that "
                "come along, or what files of models, clusters, nodes, GPUs and stack profiles hold."};
     struct help help = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &help);
+    arguments_parse(&argp, argc, argv, 0, &help);
     if (help.topic && strcmp(help.topic, "models") == 0)
         return models_help();
     if (help.topic && strcmp(help.topic, "settings") == 0)
@@ -230,6 +230,6 @@ int cli_main(int argc, char **argv)
     argv[0] = name;
     const struct argp argp = {.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &status);
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }
