@@ -1,7 +1,5 @@
 #include "base/files.h"
 
-#include "base/names.h"
-
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>

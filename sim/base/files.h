@@ -10,6 +10,8 @@
 
 #include "base/arena.h"
 
+#include <stdbool.h>
+
 const char *files_folder(struct arena *arena);
 
 /* The file `name` of that folder, as in files_own(arena, "topologies/gpus/a.yaml"); it need not be there. */
@@ -64,5 +66,8 @@ const char *files_aliases(struct arena *arena, const struct files_group *group, 
  * not: by its name. If a common parent folder holds both: relative, so that they can be moved together. Else: absolute.
  * from NULL: not known where the file will lie. */
 const char *files_name_from(struct arena *arena, const char *from, const char *path);
+
+/* Whether it is one: neither a path nor a name with its ending. */
+bool files_is_short(const char *path);
 
 #endif

@@ -1,6 +1,4 @@
 /* Short names of the files that come with flopcast. */
-#include "base/names.h"
-
 #include "base/files.h"
 #include "base/status.h"
 #include "base/vec.h"

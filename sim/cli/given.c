@@ -2,52 +2,56 @@
 
 #include <string.h>
 
-static void read_one(struct hw *given, const struct scenario_override *override, struct config_origins *origins,
-    struct arena *arena, struct diag *diag)
+/* What is given, by paths of hw/override.h, of which some are not for a GPU alone. */
+struct given {
+    struct hw hw;
+    struct config_origins origins;
+    struct diag diag;
+};
+
+static struct given read_given(const struct scenario_override *list, int n, bool only_gpu, struct arena *arena)
 {
-    struct config_doc *doc = NULL;
-    const char *name = arena_printf(arena, "--set %s", override->key);
-    if (scenario_override_parse(&doc, override, name, diag) == STATUS_OK)
-        config_assign(hw_override_path(override->key, arena), (struct source_pos){.file = name}, config_root(doc),
-            &hw_override_table, given, arena, origins, diag);
-    config_free(doc);
+    struct given given = {.hw = hw_nothing_given()};
+    for (int i = 0; i < n; i++) {
+        struct config_doc *doc = NULL;
+        struct source_pos at = {.file = arena_printf(arena, "--set %s", list[i].key)};
+        const char *path = hw_override_path(list[i].key, arena);
+        if (only_gpu && strncmp(path, "cluster.", strlen("cluster.")) == 0)
+            diag_input(
+                &given.diag, at, "there is a GPU here and no cluster; set gpu.KEY, as in gpu.hbm_capacity=96GiB");
+        else if (scenario_override_parse(&doc, &list[i], at.file, &given.diag) == STATUS_OK)
+            config_assign(
+                path, at, config_root(doc), &hw_override_table, &given.hw, arena, &given.origins, &given.diag);
+        config_free(doc);
+    }
+    return given;
+}
+
+static enum status end(struct given *given, struct diag *diag)
+{
+    vec_free(&given->origins.list);
+    diag_merge(diag, &given->diag);
+    return given->diag.worst;
 }
 
 enum status given_cluster(struct hw *hw, const struct hw_sources *sources, const struct scenario_override *list, int n,
     struct arena *arena, struct diag *diag)
 {
-    struct hw given = hw_nothing_given();
-    struct config_origins origins = {0};
-    struct diag own = DIAG_INIT;
-    for (int i = 0; i < n; i++)
-        read_one(&given, &list[i], &origins, arena, &own);
-    if (own.worst == STATUS_OK && n > 0) {
-        hw_override(hw, &given);
-        hw_check_given(hw, sources, &origins, &own);
+    struct given given = read_given(list, n, false, arena);
+    if (given.diag.worst == STATUS_OK && n > 0) {
+        hw_override(hw, &given.hw);
+        hw_check_given(hw, sources, &given.origins, &given.diag);
     }
-    vec_free(&origins.list);
-    diag_merge(diag, &own);
-    return own.worst;
+    return end(&given, diag);
 }
 
 enum status given_gpu(struct hw_gpu *gpu, const struct hw_source *source, const struct scenario_override *list, int n,
     struct arena *arena, struct diag *diag)
 {
-    struct hw given = hw_nothing_given();
-    struct config_origins origins = {0};
-    struct diag own = DIAG_INIT;
-    for (int i = 0; i < n; i++) {
-        if (strncmp(hw_override_path(list[i].key, arena), "cluster.", strlen("cluster.")) == 0)
-            diag_input(&own, (struct source_pos){.file = arena_printf(arena, "--set %s", list[i].key)},
-                "there is a GPU here and no cluster; set gpu.KEY, as in gpu.hbm_capacity=96GiB");
-        else
-            read_one(&given, &list[i], &origins, arena, &own);
+    struct given given = read_given(list, n, true, arena);
+    if (given.diag.worst == STATUS_OK && n > 0) {
+        hw_override_gpu(gpu, &given.hw);
+        hw_check_given_gpu(gpu, source, &given.origins, &given.diag);
     }
-    if (own.worst == STATUS_OK && n > 0) {
-        hw_override_gpu(gpu, &given);
-        hw_check_given_gpu(gpu, source, &origins, &own);
-    }
-    vec_free(&origins.list);
-    diag_merge(diag, &own);
-    return own.worst;
+    return end(&given, diag);
 }

@@ -6,12 +6,12 @@
 #include "cli/output.h"
 #include "cli/records.h"
 #include "cli/trace.h"
-#include "cli/stop.h"
 #include "cli/vary.h"
 #include "scenario/sample.h"
 #include "store/run.h"
 
 #include <argp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +102,50 @@ static const struct command_option options[] = {
     {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
     {0},
 };
+
+/* ---- Ctrl-C while a run is stored ---- */
+
+/* SIGINT, SIGTERM and SIGHUP end it after the points that are being simulated. The first signal is announced on stderr
+ * and noted; the next one ends the program at once, as by default. A signal that was ignored before (nohup) stays
+ * ignored. */
+
+/* A handler may only set such a variable. */
+static volatile sig_atomic_t signal_seen;
+
+static void note(int signal_number)
+{
+    static const char text[] = "\nflopcast: ending after the points that are being simulated; once more ends at once\n";
+    signal_seen = signal_number;
+    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
+    (void)written; /* nothing can be done about it */
+}
+
+static void stop_watch(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction before, watch = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+        sigemptyset(&watch.sa_mask);
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &watch, NULL);
+    }
+}
+
+static bool stop_asked(void)
+{
+    return signal_seen != 0;
+}
+
+/* Ends the program by the signal that asked, after its output is written: so a shell sees it (exit status 130 of
+ * Ctrl-C, 143 of SIGTERM), and a loop of the shell ends too. */
+static void stop_leave(void)
+{
+    fflush(stdout);
+    signal(signal_seen, SIG_DFL);
+    raise(signal_seen);
+}
+
+/* ---- the run ---- */
 
 /* All files, so that one call shows all mistakes. */
 static int load_all(struct run *run)

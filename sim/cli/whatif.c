@@ -248,13 +248,16 @@ static void print_cells(struct table *table, struct whatif *whatif, int point, c
     const char *name = row->name;
     if (!name)
         name = arena_printf(arena, "%s/s/GPU", words_counted(&base->set.points[point].model.shape));
-    table_cell(table, *row->unit ? arena_printf(arena, "%s, %s", name, row->unit) : name);
-    table_cell(table, had ? arena_printf(arena, "%.*f", row->digits, before) : "OOM");
+    table_row(table);
+    table_text(table, "", "", *row->unit ? arena_printf(arena, "%s, %s", name, row->unit) : name);
+    table_number_as(table, "as it is", "", had ? arena_printf(arena, "%.*f", row->digits, before) : "OOM");
     for (int v = 1; v < whatif->variants.n; v++) {
         bool has = value_of(&after, &whatif->variants.at[v], point, row);
-        table_cell(table, has ? arena_printf(arena, "%.*f", row->digits, after) : "OOM");
-        table_cell(table, had && has ? words_number(arena, after - before, row->digits, true) : "-");
-        table_cell(table, had && has && before != 0 ? arena_printf(arena, "%.3f", after / before) : "-");
+        table_number_as(
+            table, arena_printf(arena, "(%d)", v), "", has ? arena_printf(arena, "%.*f", row->digits, after) : "OOM");
+        table_number_as(
+            table, "difference", "", had && has ? words_number(arena, after - before, row->digits, true) : "-");
+        table_number(table, "ratio", "", 3, had && has && before != 0 ? after / before : TABLE_UNKNOWN);
     }
 }
 
@@ -332,13 +335,6 @@ static void print_table(FILE *out, struct whatif *whatif, struct diag *diag)
     for (int i = 0; i < base->set.n_points; i++) {
         struct table table = {0};
         fprintf(out, "\n%s\n\n", words_point(&base->set.points[i], &whatif->arena));
-        table_column(&table, "", "", true);
-        table_column(&table, "as it is", "", false);
-        for (int v = 1; v < whatif->variants.n; v++) {
-            table_column(&table, arena_printf(&whatif->arena, "(%d)", v), "", false);
-            table_column(&table, "difference", "", false);
-            table_column(&table, "ratio", "", false);
-        }
         struct quantity_rows rows = quantities(whatif, i);
         for (int q = 0; q < rows.list.n; q++)
             print_cells(&table, whatif, i, &rows.list.at[q]);

@@ -1,5 +1,4 @@
 #include "config/document.h"
-#include "config/file.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "config/csv.h"
 #include "config/config.h"
-#include "config/file.h"
+#include "config/document.h"
 
 #include <csv.h>
 #include <math.h>

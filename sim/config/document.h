@@ -1,9 +1,11 @@
-/* Private to sim/config: how a document is kept. Nodes stand in the order in which they begin in the text, so the root
- * is node 0; the children of a node are a run of doc->children (of a mapping: key, value, key, value ...). */
+/* Private to sim/config: how a document is read and kept. Nodes stand in the order in which they begin in the text, so
+ * the root is node 0; the children of a node are a run of doc->children (of a mapping: key, value, key, value ...). */
 #ifndef FLOPCAST_CONFIG_DOCUMENT_H
 #define FLOPCAST_CONFIG_DOCUMENT_H
 
 #include "config/config.h"
+
+#include <yaml.h>
 
 struct document_node {
     enum config_kind kind;
@@ -21,5 +23,14 @@ struct config_doc {
     VEC(struct document_node) nodes;
     VEC(int) children;
 };
+
+/* A whole text file in memory. At most CONFIG_MAX_BYTES; a larger one is an error, so that a wrong path (a database, a
+ * trace) ends in a sentence and not in a long wait. On success *out holds the *n bytes (free() it), else it is NULL. */
+enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag);
+
+/* libyaml's errors as sentences for users: why the parser stopped. name is what the text is called in messages; text is
+ * what the parser was given. */
+enum status config_syntax_error(
+    const yaml_parser_t *parser, const char *name, const char *text, size_t n, struct diag *diag);
 
 #endif

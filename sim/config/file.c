@@ -1,4 +1,4 @@
-#include "config/file.h"
+#include "config/document.h"
 #include "config/config.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
 #include "config/document.h"
-#include "config/syntax.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "config/syntax.h"
+#include "config/document.h"
 
 #include <string.h>
 
