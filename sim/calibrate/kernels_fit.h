@@ -38,8 +38,8 @@ extern const char *const kernels_use_names[KERNELS_USE_COUNT];
 /* An operator of the table. bytes: what a memory-bound one has to move for an element, forward and backward. */
 struct kernels_operator {
     const char *name;
-    enum kernels_class class;
     double bytes[2];
+    enum kernels_class class;
     int kernels; /* one after the other, of these bytes together */
 };
 enum { KERNELS_OPERATORS = 14 };

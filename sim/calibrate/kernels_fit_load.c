@@ -17,20 +17,20 @@ const char *const kernels_gpus[KERNELS_GPUS] = {"a100-sxm4-80gb", "gh200-96gb"};
 
 /* fp16: a read or a write of an element is 2 B. Backward reads what forward read and the gradient, and writes one. */
 const struct kernels_operator kernels_operators[KERNELS_OPERATORS] = {
-    {"linear_qkv", KERNELS_GEMM, {0}, 1},
-    {"linear_proj", KERNELS_GEMM, {0}, 1},
-    {"linear_fc1", KERNELS_GEMM, {0}, 1},
-    {"linear_fc2", KERNELS_GEMM, {0}, 1},
-    {"linear_logits", KERNELS_GEMM, {0}, 1},
-    {"scores", KERNELS_BATCHED_GEMM, {0}, 1},
-    {"context", KERNELS_BATCHED_GEMM, {0}, 1},
-    {"flash_attention", KERNELS_ATTENTION, {0}, 1},
-    {"residual_add", KERNELS_MEMORY, {6, 6}, 1},
-    {"gelu", KERNELS_MEMORY, {4, 6}, 1},
-    {"layer_norm", KERNELS_MEMORY, {4, 6}, 1},
-    {"softmax", KERNELS_MEMORY, {4, 6}, 1},
-    {"masked_fill", KERNELS_MEMORY, {8, 8}, 2}, /* a copy, then in place */
-    {"causal_softmax", KERNELS_MEMORY, {4, 6}, 1},
+    {"linear_qkv", {0}, KERNELS_GEMM, 1},
+    {"linear_proj", {0}, KERNELS_GEMM, 1},
+    {"linear_fc1", {0}, KERNELS_GEMM, 1},
+    {"linear_fc2", {0}, KERNELS_GEMM, 1},
+    {"linear_logits", {0}, KERNELS_GEMM, 1},
+    {"scores", {0}, KERNELS_BATCHED_GEMM, 1},
+    {"context", {0}, KERNELS_BATCHED_GEMM, 1},
+    {"flash_attention", {0}, KERNELS_ATTENTION, 1},
+    {"residual_add", {6, 6}, KERNELS_MEMORY, 1},
+    {"gelu", {4, 6}, KERNELS_MEMORY, 1},
+    {"layer_norm", {4, 6}, KERNELS_MEMORY, 1},
+    {"softmax", {4, 6}, KERNELS_MEMORY, 1},
+    {"masked_fill", {8, 8}, KERNELS_MEMORY, 2}, /* a copy, then in place */
+    {"causal_softmax", {4, 6}, KERNELS_MEMORY, 1},
 };
 
 enum { SHAPE_NUMBERS = 4, FOLDS = 3, ELEMENT_BYTES = 2 };
@@ -58,8 +58,9 @@ static void make_work(struct kernels_row *row)
     int64_t m = row->m, n = row->n, k = row->k, batch = row->batch;
     if (op->class == KERNELS_MEMORY) {
         double bytes = (double)m * (double)n * op->bytes[row->backward] / op->kernels;
-        for (int i = 0; i < op->kernels; i++)
-            row->work[i] = kernel_stream(KERNEL_COPY, bytes, 0, 0);
+        row->work[0] = kernel_stream(KERNEL_COPY, bytes, 0, 0);
+        if (op->kernels > 1)
+            row->work[1] = row->work[0];
     } else if (op->class == KERNELS_ATTENTION) {
         double products = row->backward ? FLASH_BACKWARD_PRODUCTS : FLASH_FORWARD_PRODUCTS;
         row->work[0] = (struct kernel_work){.kind = KERNEL_ATTENTION,
@@ -116,7 +117,7 @@ static enum status read_row(
 {
     static const char *const columns[2] = {"forward_us", "backward_us"};
     struct kernels_row row = {0};
-    int64_t shape[SHAPE_NUMBERS];
+    int64_t shape[SHAPE_NUMBERS] = {0};
     enum status status = find_operator(&row.operator, table, line, diag);
     if (status == STATUS_OK)
         status = read_shape(shape, table, line, diag);
