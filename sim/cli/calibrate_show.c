@@ -1,8 +1,10 @@
 #include "cli/arguments.h"
+#include "cli/calibrate_correlations.h"
 #include "cli/cli.h"
 #include "cli/records.h"
 #include "cli/table.h"
 
+#include "base/files.h"
 #include "store/store.h"
 
 #include <argp.h>
@@ -127,12 +129,14 @@ int calibrate_show(int argc, char **argv)
         .doc =
             "Print the newest fit of a database: every parameter with its standard error and the tables of nccl-tests "
             "that it rests on (those whose prediction it moves), then these tables and what the fit leaves of "
-            "them.\vflopcast plot residuals draws what is left by size; flopcast plot busbw every table."};
+            "them, and how the filed numbers of all fits go together; above 0.95 that is warned of.\vflopcast plot "
+            "residuals draws what is left by size; flopcast plot busbw every table."};
     struct show show = {.db = "results/flopcast.db"};
     command_line_parse(&line, argc, argv, &show);
     const char *db = show.db;
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
+    struct arena arena = ARENA_INIT;
     enum status status = STATUS_OK;
     if (access(db, F_OK) != 0)
         status = diag_io(&diag, (struct source_pos){.file = db},
@@ -147,7 +151,9 @@ int calibrate_show(int argc, char **argv)
     if (status == STATUS_OK && table) {
         putchar('\n');
         print_query(store, tables_sql, 1u << 0 | 1u << 3 | 1u << 4, &diag);
+        calibrate_correlations_print(stdout, files_own(&arena, "topologies/fitted/correlations.yaml"), &diag);
     }
     store_close(store);
+    arena_release(&arena);
     return cli_report(&diag);
 }

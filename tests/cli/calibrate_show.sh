@@ -70,3 +70,12 @@ worse=$(ask "SELECT 10 * sum(100 * abs(error) > $p90 + 0.05) BETWEEN count(*) - 
 [[ $worse == 1 ]] || fail "not a tenth is worse than the 90th percentile, $p90 %"
 expect 0 "$FLOPCAST" plot gemm --db a.db
 [[ $(head -c 8 gemm.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "gemm.png is no PNG"
+
+# How filed numbers go together: the closest pair of the file is the first, and each above 0.95 is warned of.
+expect 0 "$FLOPCAST" calibrate show --db a.db
+most=$(sed -n '/^ *- \[/p' "$FLOPCAST_SOURCE_DIR/topologies/fitted/correlations.yaml" | tr -d 'a-z[],-' | tr ' ' '\n' | sort -g | tail -n 1)
+first=$(sed -n '/^correlations of filed numbers/,$p' out | awk 'NR == 3 { print $5 }')
+[[ ${first#-} == "$most" ]] || fail "the closest pair is $first, not $most"
+warned=$(sed -n '/^ *- \[/p' "$FLOPCAST_SOURCE_DIR/topologies/fitted/correlations.yaml" | tr -d 'a-z[],-' | tr ' ' '\n' | awk '$1 > 0.95' | wc -l)
+[[ $(grep -c 'warning: .* have a correlation of ' err || true) == "$warned" ]] || fail "$warned pairs are to be warned of: $(<err)"
+[[ $(sed -n '/^correlations of filed numbers/,$p' out | awk 'NR > 2 { v = $5 < 0 ? -$5 : $5; if (v < 0.5 || v > last + 0.01 && NR > 3) exit 1; last = v }' && echo sorted) == sorted ]] || fail "order: $(<out)"
