@@ -10,6 +10,7 @@
 #include "store/validation.h"
 #include "validate/first_sight.h"
 #include "validate/interval.h"
+#include "validate/skill.h"
 
 #include <argp.h>
 #include <inttypes.h>
@@ -211,6 +212,19 @@ static void print_rows(FILE *out, const struct validate_table *rows)
     fputc('\n', out);
 }
 
+/* Whether ratios are better than those of a rule of thumb. */
+static void print_skill(FILE *out, const struct validate_table *rows)
+{
+    struct validate_skill skill = validate_skill(rows);
+    if (skill.n_fitted > 0 && skill.n > 0 && skill.mean_of_rule > 0)
+        fprintf(out,
+            "\na loss of %.2f %% with each doubling of the GPUs, fitted to %d ratios that fits rest on, is %.1f points "
+            "off "
+            "the other %d in\nthe mean; predictions %.1f: a skill of %.0f %%\n",
+            100 * skill.loss_of_doubling, skill.n_fitted, 100 * skill.mean_of_rule, skill.n, 100 * skill.mean,
+            100 * (1 - skill.mean / skill.mean_of_rule));
+}
+
 /* Reasons with the rows that they hold for. */
 static void print_not_simulated(FILE *out, const struct validate_table *rows)
 {
@@ -330,6 +344,7 @@ static void print(
     if (command->rows)
         print_rows(stdout, rows);
     print_groups(stdout, rows);
+    print_skill(stdout, rows);
     validate_first_sight_print(stdout, rows);
     validate_node_print(stdout, rows);
     if (command->samples > 0) {

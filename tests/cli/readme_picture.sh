@@ -6,10 +6,24 @@ set -euo pipefail
 picture=$FLOPCAST_SOURCE_DIR/plots/t5_scaling.svg
 command -v gnuplot >/dev/null || exit 77
 
-expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml --db a.db --quiet
+expect 0 "$FLOPCAST" run scenarios/t5_scaling.yaml --db a.db
+cp out t5.txt
 expect 0 "$FLOPCAST" plot t5_scaling --db a.db --out t5.svg
 version() { sed -n 's/.*<desc>\(Produced by GNUPLOT.*\)<\/desc>.*/\1/p' "$1"; }
 [[ -n $(version "$picture") ]] || fail "plots/t5_scaling.svg was not drawn by gnuplot"
 [[ $(version "$picture") == "$(version t5.svg)" ]] || exit 77
 cmp t5.svg "$picture" ||
     fail "plots/t5_scaling.svg is stale; draw it again: scenarios/run t5_scaling && build/release/flopcast plot t5_scaling --db results/flopcast.db --out plots/t5_scaling.svg"
+
+# README's lines of T5 are among those printed; it leaves columns out.
+number=0
+while read -r model strategy precision batch gpus tflops published deviation step peak published_peak peak_deviation; do
+    number=$((number + 1))
+    awk -v want="$model $strategy $precision $batch $gpus" -v figures="$tflops $published $deviation $step $peak $published_peak $peak_deviation" '
+        $1 " " $2 " " $3 " " $4 " " $5 == want {
+            n = split(figures, figure, " ")
+            for (i = 1; i <= n; i++) { found = 0; for (k = 6; k <= NF; k++) found = found || $k == figure[i]; if (!found) exit 1 }
+            ok = 1 }
+        END { exit !ok }' t5.txt || fail "README's line of $gpus GPUs is not what is printed: $(grep -E "^t5-11b.* $precision +$batch +$gpus " t5.txt)"
+done < <(sed -n 's/^    \(t5-11b  FULL_SHARD.*\)/\1/p' "$FLOPCAST_SOURCE_DIR/README.md")
+((number >= 2)) || fail "README has $number lines of T5"

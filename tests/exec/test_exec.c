@@ -136,6 +136,54 @@ static void links_are_used_as_in_the_measured_steps(void **state)
     }
 }
 
+/* A machine without NICs: its NVLinks are used as those of one that has some. */
+static void nvlinks_are_counted_without_nics(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    f.hw.node.nics.value = 0;
+    f.hw.node.nic_bandwidth.value = 0;
+    f.hw.cluster.nodes.value = 1;
+    int world = plan_group(&f.builder, "world", 2, 1);
+    plan_stream_wait(&f.builder, STREAM_COMM, PLAN_PREVIOUS_STEP + 1);
+    int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    run(&f);
+    near(f.result.step_time_s, 2.11e-3);
+    near(f.result.nvlink_utilisation, 1 / 2.11);
+    near(f.result.nic_utilisation, 0);
+    end(&f);
+}
+
+/* Network jitter J is log-normal with mean 1 and log-sd 0.1. It stretches the latency (0.11 ms) both ways; the bytes (1
+ * ms at the links' speed) only where J is above 1, as no link is faster than it is: E max(J, 1) = 2 Phi(0.1 / 2) = 1 +
+ * erf(0.05 / sqrt 2). Means of 900 steps lie within 4 of their errors; a step's standard deviation is at most 0.1
+ * of 1.11 ms. */
+static void network_jitter_stretches_collectives(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    int world = plan_group(&f.builder, "world", 2, 1);
+    plan_stream_wait(&f.builder, STREAM_COMM, PLAN_PREVIOUS_STEP + 1);
+    int gather = plan_collective(&f.builder, STREAM_COMM, "gather", COLL_ALL_GATHER, 200e6, world, 0);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, gather);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    f.options.steps = 900;
+    f.options.noise.network_jitter = 0.1;
+    run(&f);
+    const double errors = 4 * 0.1 / sqrt(900), bytes_s = 1e-3 * (1 + erf(0.05 / sqrt(2)));
+    assert_true(fabs(f.result.step_time_s - (1e-3 + 0.11e-3 + bytes_s)) < errors * 1.11e-3);
+    assert_true(fabs(f.result.breakdown.comm_latency_s - 0.11e-3) < errors * 0.11e-3);
+    assert_true(f.result.breakdown.comm_latency_s != 0.11e-3);
+    assert_true(f.result.step_time_sd_s > 0.05 * 1.11e-3 && f.result.step_time_sd_s < 0.11 * 1.11e-3);
+    near(f.result.breakdown.compute_s, 1e-3);
+    near(f.result.breakdown.exposed_comm_s, f.result.step_time_s - 1e-3);
+    end(&f);
+}
+
 /* The same gather, whose result another stream casts for 4 ms before compute goes on, as a step's end does behind
  * FSDP's last reduce-scatter: compute lacks the collective for its 1.11 ms, and the cast for the rest. Compute's own
  * first kernel hides 1 ms of the gather, unless the gather has to wait for it. */
@@ -434,6 +482,8 @@ int main(void)
         cmocka_unit_test(a_wait_on_the_step_before_keeps_steps_apart),
         cmocka_unit_test(a_collective_takes_latency_and_bandwidth),
         cmocka_unit_test(links_are_used_as_in_the_measured_steps),
+        cmocka_unit_test(nvlinks_are_counted_without_nics),
+        cmocka_unit_test(network_jitter_stretches_collectives),
         cmocka_unit_test(a_collective_is_exposed_behind_the_kernel_that_waits_for_it),
         cmocka_unit_test(waits_beside_a_collective_are_exposed),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),

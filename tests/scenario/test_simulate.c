@@ -136,17 +136,17 @@ static void shares_of_the_peak_are_never_above_one(void **state)
     (void)state;
     write_text("long.json", "{\"model_type\": \"gpt2\", \"n_embd\": 1024, \"n_layer\": 2, \"n_head\": 8, "
                             "\"vocab_size\": 1000, \"n_positions\": 262144}\n");
-    struct loaded *loaded =
-        load_text("name: long\nmodel: long.json\n"
-                  "cluster: {topology: " FLOPCAST_SOURCE_DIR "/topologies/clusters/a100-80gb-roce-2tb.yaml, gpus: 1}\n"
-                  "train: {micro_batch: 1, seq_len: 262144, precision: bf16_mixed, attention: "
-                  "flash}\nstrategy: single_device\nrun: {steps: 1, warmup_steps: 0}\n"
-                  "sweep:\n  - report.attention_flop: [causal, full]\n",
-            NULL, 0);
+    struct loaded *loaded = load_text(
+        "name: long\nmodel: long.json\n"
+        "cluster: {topology: " FLOPCAST_SOURCE_DIR "/topologies/clusters/a100-80gb-roce-2tb.yaml, gpus: 1}\n"
+        "train: {micro_batch: 1, seq_len: 262144, precision: bf16_mixed, attention: "
+        "flash}\nstrategy: single_device\nrun: {steps: 1, warmup_steps: 0}\n"
+        "sweep:\n  - train.activation_checkpointing: [none, full]\n  - report.attention_flop: [causal, full]\n",
+        NULL, 0);
     assert_string_equal(loaded->diag.text, "");
-    struct scenario_result results[2];
+    struct scenario_result results[4];
     struct arena arena = ARENA_INIT;
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 4; i++)
         assert_int_equal(scenario_simulate(&results[i], &loaded->set.points[i], &arena, &loaded->diag), STATUS_OK);
     double peak = loaded->set.points[0].hw.gpu.gemm[DTYPE_BF16].peak.value;
     assert_true(results[0].mfu <= results[0].hfu && results[0].hfu <= 1);
@@ -161,6 +161,11 @@ static void shares_of_the_peak_are_never_above_one(void **state)
     /* the backward kernel computes the scores again: (2 + 5) / 6 of the model's */
     assert_near(results[1].hw_tflops_per_gpu / results[0].hw_tflops_per_gpu,
         (matrices + attention * 7 / 6) / (matrices + attention * 7 / 12), 1e-9);
+    /* full checkpointing runs the blocks' forward pass again, 24 d^2 s and half of 4 s^2 d a layer */
+    double again = 2 * 24 * d * d * s + 2 * 2 * s * s * d;
+    assert_near(
+        results[2].hfu / results[2].mfu, (matrices + attention * 7 / 12 + again) / (matrices + attention / 2), 1e-9);
+    assert_true(results[2].hfu <= 1);
     arena_release(&arena);
     unload(loaded);
 }

@@ -2,6 +2,7 @@
 #include "../scenario/workspace.h"
 
 #include "../near.h"
+#include "validate/skill.h"
 #include "validate/validate.h"
 
 #define HEAD                                                                                                           \
@@ -65,6 +66,34 @@ static void errors_and_ratios(void **state)
     assert_near(rows[2].predicted.step_time_s, result.exec.step_time_s, 0);
     unload(scenario);
     drop(loaded);
+}
+
+/* Fitted ratios of 0.98 after one doubling and 0.92 after two: least squares through 0, (1 x 0.02 + 2 x 0.08) / (1 + 4)
+ * = 0.036 a doubling. Another ratio of 0.9 after two doublings: the rule says 0.928, the prediction 0.907. */
+static void skill_is_what_a_rule_of_thumb_lacks(void **state)
+{
+    (void)state;
+    struct validate_table table = {0};
+    static const struct {
+        int64_t gpus;
+        const char *fit;
+        double measured, predicted;
+    } rows[] = {
+        {8, "a.yaml", 1, 1}, {16, "a.yaml", 0.98, 0.5}, {32, "a.yaml", 0.92, 0.5}, {8, "", 1, 1}, {32, "", 0.9, 0.907}};
+    for (int i = 0; i < 5; i++)
+        vec_push(&table.rows, ((struct validate_row){.gpus = rows[i].gpus,
+                                  .used_in_fit = rows[i].fit,
+                                  .has_ratio = true,
+                                  .smallest = i < 3 ? 0 : 3,
+                                  .measured_ratio = rows[i].measured,
+                                  .predicted_ratio = rows[i].predicted}));
+    struct validate_skill skill = validate_skill(&table);
+    assert_int_equal(skill.n_fitted, 2);
+    assert_int_equal(skill.n, 1);
+    assert_near(skill.loss_of_doubling, 0.036, 1e-12);
+    assert_near(skill.mean, 0.007, 1e-12);
+    assert_near(skill.mean_of_rule, 0.028, 1e-12);
+    vec_free(&table.rows);
 }
 
 /* The model alone on one GPU is the smallest row of a DDP curve that has none of DDP there (batch 4), else it is in no
@@ -340,6 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(errors_and_ratios),
+        cmocka_unit_test(skill_is_what_a_rule_of_thumb_lacks),
         cmocka_unit_test(a_model_alone_begins_a_curve),
         cmocka_unit_test(no_is_no_fit),
         cmocka_unit_test(a_fit_is_a_file),
