@@ -161,12 +161,14 @@ bool coll_by_channels(enum coll_algorithm algorithm);
 /* SMs that a group's channels hold on each GPU, one a channel (NVLS has other channels: coll_cost.sms). A group in one
  * node has the node's channels. A group over nodes has those across nodes, of which NCCL lays the same number for each
  * NIC; if it reaches only some of the NICs, it has their share (logs of one GPU a node show two, recalled). Ignored:
- * small messages use fewer; posting (coll_hop_s) counts the whole cluster's channels, because a table of one GPU on
- * each of two nodes asks for it (Alps: 6 % off so, 15 with the share). */
+ * small messages use fewer. */
 double coll_sms(struct coll_shape shape, const struct hw *hw);
 
 /* Seconds of an intra- or inter-node hop of a ring, a tree (COLL_TREE) or a chain (COLL_COLLNET_CHAIN). bytes: of the
- * whole message, which decides how many channels post. */
+ * whole message, which decides how many channels post. A GPU's proxy serves only the channels that cross at its NIC,
+ * two or three (logs: c and c + n/2 on NIC c): a hop has NCCL's own latency, with one post, and a post latency for each
+ * channel more, of the mean GPU that has a NIC. The fitted tables ask for that form: their weighted misfit is 122, with
+ * every channel of a GPU posting in turn 138, with no channels counted 165. */
 double coll_hop_s(
     enum coll_algorithm algorithm, enum coll_protocol protocol, double bytes, bool inter_node, const struct hw *hw);
 

@@ -167,8 +167,15 @@ static double intra_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     return hw->node.nccl_hop_latency.value * builtin_s / nccl_hop_s[COLL_RING][link][COLL_SIMPLE];
 }
 
+/* Channels that a GPU's proxy serves beyond its first, of those that a message is spread over. */
+static double more_posts(enum coll_protocol protocol, double bytes, const struct hw *hw)
+{
+    double channels = coll_channels(true, hw);
+    return (nccl_channels(protocol, bytes, (int)channels) - 1) / fmin(pcie_paths(hw), channels);
+}
+
 /* The tuner adds the network's own latency once, twice for Simple, which flushes. A step between nodes ends when the
- * proxy has posted for all channels: a ring's chunk of Simple in its slices, others in one piece. */
+ * proxy has posted for all its channels: a ring's chunk of Simple in its slices, others in one piece. */
 static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol, double bytes, const struct hw *hw)
 {
     const struct hw_cluster *cluster = &hw->cluster;
@@ -177,7 +184,7 @@ static double inter_hop_s(enum coll_algorithm like, enum coll_protocol protocol,
     double post_s =
         like == COLL_RING ? slices * cluster->nccl_ring_post_latency.value : cluster->nccl_tree_post_latency.value;
     return nccl_hop_s[like][NCCL_NET][protocol] + times * cluster->nccl_net_latency.value +
-           post_s * nccl_channels(protocol, bytes, (int)coll_channels(true, hw));
+           post_s * more_posts(protocol, bytes, hw);
 }
 
 double coll_hop_s(
@@ -198,6 +205,12 @@ double coll_intra_hop_s(const struct coll_query *query, enum coll_algorithm like
 double coll_inter_hop_s(const struct coll_query *query, enum coll_algorithm like)
 {
     return coll_hop_s(like, query->protocol, query->bytes, true, query->hw);
+}
+
+double coll_slot_s(const struct coll_query *query, double inter_s)
+{
+    double slots_bytes = nccl_slot_bytes[query->protocol] * coll_sms(query->shape, query->hw);
+    return inter_s * fmin(1, slots_bytes / query->bytes);
 }
 
 int coll_levels(int nodes)

@@ -19,6 +19,8 @@ const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT] = {
         [NCCL_NET] = {5.0 * US, 8.5 * US, 14.0 * US}},
 };
 
+const double nccl_net_post_s = 1.0 * US;
+
 const double nccl_slices = 2;
 const double nccl_slot_bytes[COLL_PROTOCOL_COUNT] = {0x1p15, 120 * 640 * 8 * 15. / 16, 0x1p19};
 

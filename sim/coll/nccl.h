@@ -14,6 +14,9 @@ enum nccl_link { NCCL_NVLINK, NCCL_PCI, NCCL_NET, NCCL_LINK_COUNT };
 extern const double nccl_base_s[2][COLL_PROTOCOL_COUNT];
 extern const double nccl_hop_s[2][NCCL_LINK_COUNT][COLL_PROTOCOL_COUNT];
 
+/* What a proxy takes to post a message: the tuner's overhead of the network on Intel's CPUs (AMD's: twice as much). */
+extern const double nccl_net_post_s;
+
 /* Upper bound of the busbw of LL, B/s: on one node by the GPU, on several by the CPU (Intel's is taken). */
 double nccl_ll_max_Bps(const struct hw *hw, int nodes);
 

@@ -1,8 +1,8 @@
 /* ncclSend and ncclRecv in a group. all_to_all: every rank sends S/n to each of the n - 1 others, of which n - p are on
  * other nodes. All sends start together, so the latency is that of one hop; but the rank's proxy posts them one after
- * the other (nccl_tree_post_latency for each channel of each peer: the same proxy, fitted on trees; no table of an
- * all_to_all across nodes is at hand). send_recv (as nccl-tests has it): every rank sends S to the next, so one rank of
- * each node sends to another node, over the NICs near it.
+ * the other (nccl_net_post_s for each channel of each peer; no table of an all_to_all across nodes is at hand).
+ * send_recv (as nccl-tests has it): every rank sends S to the next, so one rank of each node sends to another node,
+ * over the NICs near it.
  *
  * Each peer's bytes are cut into parts, one for each channel that NCCL gives the peer (nccl_p2p); a channel's
  * block sends with half of its threads and receives with the other half, so a part goes at half of what a block moves.
@@ -39,7 +39,7 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
     if (shape->nodes > 1)
         hop_s = fmax(hop_s, coll_inter_hop_s(query, COLL_TREE));
     double first_s = fmin(bytes_each / p2p.channels, p2p.chunk_bytes) / p2p.channel_Bps;
-    double post_s = more_remote * p2p.channels * query->hw->cluster.nccl_tree_post_latency.value;
+    double post_s = more_remote * p2p.channels * nccl_net_post_s;
     cost->latency_s = coll_base_s(query, COLL_RING) + hop_s + post_s + first_s;
     cost->hbm_bytes = 2 * cost->bus_bytes; /* read where it leaves, written where it arrives */
     return true;

@@ -14,10 +14,10 @@
  *   forwards them. Simple stores one slice of a chunk. LL and LL128 forward line by line: they store nothing on an
  *   intra-node hop, and everything where the proxy sends.
  *
- * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple. LL and LL128 have a round knee between the two
- * bounds, hypot(): in the table fitted, 157, 157, 178, 178, 199, 274, 434, 796 us from 1 to 128 MiB on 2 x 8 H100
- * (NVIDIA/nccl-tests#309, Ring). Kind of that: assumed; exponents of 2 to 12 fit as well, and 128 x 8 (#322, left out:
- * 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB) asks for a sharper one.
+ * tests/fabric/chunks.h, cut as NCCL cuts, does the same for Simple. The tables fitted do not tell how sharp the knee between
+ * the bounds is (a round one, by exponents of 2 to 12, fits as well). The one table of 128 nodes does
+ * (NVIDIA/nccl-tests #322, LL128, 19.4, 20.2, 25.4, 47.1, 93.5 ms from 1 to 16 GiB): 9 % off with hypot(), 2 % with the
+ * longer of the two.
  *
  * The pipeline of a broadcast or reduce fills once, so nothing is hidden: all hops, and on each inter-node hop a slot
  * of every channel, which the proxy sends when it is complete. NCCL's own estimate leaves slots out (unestimated_s), so
@@ -39,13 +39,6 @@ static bool is_pipeline(enum coll_kind kind)
     return kind == COLL_BROADCAST || kind == COLL_REDUCE;
 }
 
-/* What all channels send together between two nodes at a time. */
-static double slot_s(const struct coll_query *query, struct wire_time bytes)
-{
-    double slots_bytes = nccl_slot_bytes[query->protocol] * coll_sms(query->shape, query->hw);
-    return bytes.inter_s * fmin(1, slots_bytes / query->bytes);
-}
-
 static double hops_and_bytes_s(const struct coll_query *query, struct wire_time bytes, double steps, double inter_hops)
 {
     double hop_s = coll_intra_hop_s(query, COLL_RING);
@@ -65,9 +58,7 @@ static double hops_and_bytes_s(const struct coll_query *query, struct wire_time 
         double step_s = hop_s + bytes.intra_s / steps, stored_step_s = stored_inter * bytes.inter_s / steps;
         busiest_s = fmax(busiest_s, (steps - 1) * step_s + fmax(stored_step_s, step_s - inter_hop_s));
     }
-    /* With one inter-node hop both bounds are one path. */
-    bool sharp = simple || inter_hops == 1;
-    return inter_hop_s + (sharp ? fmax(busiest_s, trip_s) : hypot(busiest_s, trip_s));
+    return inter_hop_s + fmax(busiest_s, trip_s);
 }
 
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
@@ -86,7 +77,7 @@ bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
     double steps = rounds * (query->shape.ranks - 1), inter_hops = rounds * (nodes - 1);
     cost->latency_s =
         coll_base_s(query, COLL_RING) + hops_and_bytes_s(query, bytes, steps, inter_hops) - coll_bytes_s(cost);
-    cost->unestimated_s = is_pipeline(query->kind) ? inter_hops * slot_s(query, bytes) : 0;
+    cost->unestimated_s = is_pipeline(query->kind) ? inter_hops * coll_slot_s(query, bytes.inter_s) : 0;
     cost->latency_s += cost->unestimated_s;
     return true;
 }

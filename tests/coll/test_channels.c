@@ -132,7 +132,8 @@ static void a_faster_nic_helps_where_it_binds(void **state)
     assert_int_equal(coll_bound(&most), COLL_BOUND_CHANNELS);
     before = coll_choose(COLL_ALL_REDUCE, 1e3, shape, &slow, COLL_FREE);
     after = coll_choose(COLL_ALL_REDUCE, 1e3, shape, &fast, COLL_FREE);
-    assert_true(coll_isolated_s(before) - coll_isolated_s(after) < 1e-3 * coll_isolated_s(before));
+    /* 1 kB of LL crosses at 24 % of 100 GB/s, up and down two levels: 0.16 us of 35, half of it gained */
+    assert_true(coll_isolated_s(before) - coll_isolated_s(after) < 5e-3 * coll_isolated_s(before));
     assert_int_equal(coll_bound(&before), COLL_BOUND_LATENCY);
     assert_int_equal(coll_bound(&after), COLL_BOUND_LATENCY);
 }
