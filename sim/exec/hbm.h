@@ -92,7 +92,7 @@ int32_t hbm_retry(struct hbm *hbm, int64_t bytes, int category, int stream);   /
 
 /* The tensor is gone: its bytes no longer count as allocated. The block can be used again when hbm_reuse is called: at
  * once for a block that only its own stream used. */
-void hbm_free(struct hbm *hbm, int32_t block, int category);
+void hbm_free(struct hbm *hbm, int32_t index, int category);
 void hbm_reuse(struct hbm *hbm, int32_t index);
 
 /* What the allocator counts for a request: PyTorch's round_size. */

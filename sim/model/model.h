@@ -256,9 +256,11 @@ struct model_op {
     double model_flop;  /* of the model: GEMMs and attention over all pairs (ATTENTION_FLOP_FULL). A causal flash kernel
                          * does half of that (work.flop), its backward 2.5 times its forward, not 2 */
     double masked_flop; /* what of model_flop the causal mask hides: not in ATTENTION_FLOP_CAUSAL */
-    int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
-    int param_use;  /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
-                       does */
+    int param_grad;  /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
+    int param_share; /* backward: index of the tensor of whose gradient this kernel makes the first share, which is held
+                        until the others come (tied embeddings), else -1; counts as param_grad does */
+    int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
+                        does */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
                 * second GEMM with a matrix, from the first, and fused attention (torchtitan,
                 * models/parallelize_llama.py, _save_list and mm_count; GEMMs with a bias count there as another

@@ -90,7 +90,7 @@ void tape_push(struct tape *tape, struct tape_op op)
 
 static void append(struct tape *tape, struct model_op op)
 {
-    op.param_grad = op.param_use = NO_PARAM;
+    op.param_grad = op.param_share = op.param_use = NO_PARAM;
     vec_push(&tape->program[tape->pass], op);
 }
 
@@ -128,6 +128,11 @@ void tape_await(struct tape *tape)
 void tape_use(struct tape *tape, int param)
 {
     tape->program[tape->pass].at[tape->program[tape->pass].n - 1].param_use = param;
+}
+
+void tape_begin_shares(struct tape *tape, int param)
+{
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].param_share = param;
 }
 
 void tape_complete(struct tape *tape, int param)

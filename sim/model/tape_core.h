@@ -92,6 +92,9 @@ void tape_touch(struct tape *tape, int buffer); /* one more */
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);
 void tape_await(struct tape *tape);
 void tape_use(struct tape *tape, int param);
+/* The kernel launched last makes the first of several shares of the parameter's gradient, which is held from then on.
+ */
+void tape_begin_shares(struct tape *tape, int param);
 void tape_complete(struct tape *tape, int param); /* NO_PARAM: none; BUG for a frozen one */
 
 /* Launch a kernel that reads and writes buffers once. */

@@ -30,6 +30,8 @@ static void complete_share(struct tape *tape, const struct tape_op *op)
     }
     if (turn == TURN_ONLY || turn == TURN_LAST)
         tape_complete(tape, op->weight);
+    if (turn == TURN_FIRST)
+        tape_begin_shares(tape, op->weight);
 }
 
 /* Where the matrix lies in NF4: a kernel that widens it into a buffer for the product that follows; else NO_BUFFER. */

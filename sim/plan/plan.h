@@ -32,7 +32,7 @@ enum plan_stream {
     STREAM_COMPUTE,   /* the default CUDA stream */
     STREAM_COMM,      /* NCCL stream of the process group that shards (or the only one) */
     STREAM_REPLICATE, /* NCCL stream of the process group that replicates (HYBRID_SHARD) */
-    STREAM_UNSHARD,   /* FSDP's unshard stream: casts of shards before all-gathers */
+    STREAM_UNSHARD,   /* FSDP's pre-unshard stream: shards are copied and cast there before all-gathers */
     STREAM_POST,      /* FSDP's post-backward stream: casts of gradients around reduce-scatters */
     STREAM_LOADER,    /* no CUDA stream: the host's threads that make the next batch */
     STREAM_COUNT,

@@ -231,6 +231,7 @@ static void backward_ops(struct emit *emit, int segment)
         const struct model_op *op = &program->backward[k];
         call(emit, emit->hooks->param_needed, at, op->param_use);
         call(emit, emit->hooks->grad_begins, at, op->param_grad);
+        call(emit, emit->hooks->grad_begins, at, op->param_share);
         for (int a = 0; a < program->n_activations; a++)
             if (program->activations[a].born_in_backward && program->activations[a].born == k &&
                 emit->saved[segment][a] == PLAN_NO_OP)

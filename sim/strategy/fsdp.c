@@ -3,21 +3,21 @@
  * torch/distributed/_composable/fsdp/_fsdp_{collectives,param_group}.py of PyTorch 2.5.
  *
  * A unit is a model layer: unit 0 is the root (what no block owns), the others are blocks (transformer auto-wrap
- * policy). Its parameters are one flat parameter, padded to the sharding group. unshard: [rate limiter: the host waits
- * for the oldest pending free] cast of the shard on the unshard stream, all-gather. forward: FULL_SHARD frees the
- * gathered parameters after it, the root keeps them, SHARD_GRAD_OP too. backward: BACKWARD_PRE gathers the next unit
- * before, BACKWARD_POST after the kernels of this one; autograd puts the flat gradient together (cat) before any hook
- * runs; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps them to the last micro-step), BACKWARD_POST
- * gathers, and the gradient is divided by one part of the number of ranks, reduce-scattered, divided by the other, cast
- * to the master precision. All-gathers and reduce-scatters share one process group, hence one NCCL stream: they run in
- * issue order. HYBRID_SHARD adds an all-reduce of the shard over
- * the replicas on a second group; NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is
- * reduced, on the post-backward stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is
- * cast or gathered, its gradient back to the host after reduction, and the host steps. Frozen parameters (adapters
- * beside them) are gathered with those that are trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's
- * wrapping policy would make a unit of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32
- * and its matrices are cast for each pass (autograd keeps the copies for backward); its gradients are FP32. Ignored:
- * use_orig_params, buffers.
+ * policy). Its parameters are one flat parameter, padded to the sharding group. unshard: cast of the shard on the
+ * pre-unshard stream, [rate limiter: the host waits for the oldest pending free] all-gather (_unshard). The unshard
+ * stream has nothing but all-gathers, so its place and its pool of blocks are STREAM_COMM's. forward: FULL_SHARD frees
+ * the gathered parameters after it, the root keeps them, SHARD_GRAD_OP too. backward: BACKWARD_PRE gathers the next
+ * unit before, BACKWARD_POST after the kernels of this one; autograd puts the flat gradient together (cat) before any
+ * hook runs; then the parameters are freed (under no_sync SHARD_GRAD_OP keeps them to the last micro-step),
+ * BACKWARD_POST gathers, and the gradient is divided by one part of the number of ranks, reduce-scattered, divided by
+ * the other, cast to the master precision. All-gathers and reduce-scatters share one process group, hence one NCCL
+ * stream: they run in issue order. HYBRID_SHARD adds an all-reduce of the shard over the replicas on a second group;
+ * NO_SHARD all-reduces instead. LOMO updates a unit's shard as soon as its gradient is reduced, on the post-backward
+ * stream (optimizer in backward). CPU offload: a shard is copied to the GPU before it is cast or gathered, its gradient
+ * back to the host after reduction, and the host steps. Frozen parameters (adapters beside them) are gathered with
+ * those that are trained, in one collective a unit, as FSDP2 does; FSDP1 with peft's wrapping policy would make a unit
+ * of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32 and its matrices are cast for each
+ * pass (autograd keeps the copies for backward); its gradients are FP32. Ignored: use_orig_params, buffers.
  *
  * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
@@ -38,10 +38,10 @@ void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, co
     emit_stream_kernel(fsdp->emit, stream, kind, emit_name(fsdp->emit, unit->layer, name), reads, writes);
 }
 
-static int alloc_unsharded(struct fsdp *fsdp, const struct shard_unit *unit, const char *name, int64_t bytes)
+static int alloc_unsharded(
+    struct fsdp *fsdp, int stream, const struct shard_unit *unit, const char *name, int64_t bytes)
 {
-    return plan_alloc(
-        &fsdp->emit->builder, STREAM_UNSHARD, emit_name(fsdp->emit, unit->layer, name), bytes, HBM_GATHERED);
+    return plan_alloc(&fsdp->emit->builder, stream, emit_name(fsdp->emit, unit->layer, name), bytes, HBM_GATHERED);
 }
 
 /* Where an unshard begins: with the cast or the copy from the host, or with the all-gather itself. */
@@ -75,12 +75,13 @@ static int prepare_shard(struct fsdp *fsdp, struct shard_unit *unit)
     struct emit *emit = fsdp->emit;
     int shard = PLAN_NO_OP;
     if (fsdp_offloads(fsdp)) {
-        shard = alloc_unsharded(fsdp, unit, "shard_from_host", unit->kept_shard);
+        shard = alloc_unsharded(fsdp, STREAM_UNSHARD, unit, "shard_from_host", unit->kept_shard);
         emit_host_copy(emit, STREAM_UNSHARD, emit_name(emit, unit->layer, "host_to_device"), (double)unit->kept_shard);
     }
     if (fsdp_casts(fsdp)) {
         int fetched = shard;
-        shard = alloc_unsharded(fsdp, unit, fsdp_shards(unit) ? "mp_shard" : "unsharded_flat_param", unit->used_shard);
+        const char *name = fsdp_shards(unit) ? "mp_shard" : "unsharded_flat_param";
+        shard = alloc_unsharded(fsdp, STREAM_UNSHARD, unit, name, unit->used_shard);
         fsdp_stream_kernel(
             fsdp, STREAM_UNSHARD, KERNEL_COPY, unit, "cast_shard", (double)unit->kept_shard, (double)unit->used_shard);
         plan_free(&emit->builder, fetched, PLAN_NO_OP);
@@ -98,15 +99,18 @@ static void unshard(struct fsdp *fsdp, struct shard_unit *unit)
     unit->ready_op = PLAN_NO_OP;
     if (!gathers(fsdp, unit))
         return;
-    if (fsdp_shards(unit) && !fsdp_by_parameter(fsdp, unit) && fsdp->options->limit_all_gathers)
-        limiter_all_gather(&fsdp->limiter, builder);
+    bool flat = fsdp_shards(unit) && !fsdp_by_parameter(fsdp, unit);
     int shard = prepare_shard(fsdp, unit);
+    if (flat && fsdp->options->limit_all_gathers)
+        limiter_all_gather(&fsdp->limiter, builder);
     if (!fsdp_shards(unit)) {
         unit->gathered = shard;
         return;
     }
     int64_t bytes = unit->used_shard * unit->ranks;
-    unit->gathered = alloc_unsharded(fsdp, unit, "unsharded_flat_param", bytes);
+    /* fully_shard makes what it casts and what it gathers on one stream */
+    int stream = flat ? STREAM_COMM : STREAM_UNSHARD;
+    unit->gathered = alloc_unsharded(fsdp, stream, unit, "unsharded_flat_param", bytes);
     unit->ready_op = emit_collective(fsdp->emit, STREAM_COMM, unit->ready_op,
         emit_name(fsdp->emit, unit->layer, "all_gather"), COLL_ALL_GATHER, (double)bytes, unit->group);
     plan_free(builder, shard, unit->ready_op);

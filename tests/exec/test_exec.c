@@ -451,6 +451,30 @@ static void a_retry_drains_the_gpu(void **state)
     }
 }
 
+/* Blocks of 20 MiB, each of which a kernel of 10 ms of another stream uses before it is freed. Events are asked for by
+ * malloc, and nowhere else: the second malloc comes while the first kernel runs, so it makes a segment. The third finds
+ * the first block when the host has meanwhile worked 15 ms, and makes a segment when it has not. The fourth comes after
+ * another 15 ms: the second block's event, recorded when it was freed, has passed by then, as its kernel ended at 20
+ * ms. */
+static void malloc_asks_for_events(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct fixture f;
+        begin(&f, 1);
+        for (int i = 0; i < 4; i++) {
+            if (late && i >= 2)
+                plan_host(&f.builder, "work", 15e-3);
+            int block = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 20 << 20, HBM_GATHERED);
+            plan_free(&f.builder, block, mover(&f, STREAM_COMPUTE, 10, 0));
+        }
+        run(&f);
+        assert_true(f.result.memory.peak_reserved_bytes == (late ? 40 : 80) << 20);
+        assert_true(f.result.memory.peak_allocated_bytes == 20 << 20);
+        end(&f);
+    }
+}
+
 /* The launch queue: 3000 kernels of 1 us host and 10 us GPU time each, with 1 MB allocated for every kernel and freed
  * by the next (another stream having used it). The host gets 1024 launches ahead, not 3000, so not more than about 1024
  * blocks can be pending at a time. */
@@ -496,6 +520,7 @@ int main(void)
         cmocka_unit_test(out_of_memory_is_a_result),
         cmocka_unit_test(what_the_first_step_keeps_takes_free_blocks),
         cmocka_unit_test(a_retry_drains_the_gpu),
+        cmocka_unit_test(malloc_asks_for_events),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

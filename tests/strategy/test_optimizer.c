@@ -125,6 +125,35 @@ static void adamw_moves(void **state)
     assert_true(fused.flop == 14.0 * PARAMS && foreach.flop == fused.flop);
 }
 
+/* torch.optim.SGD with momentum: buf.mul_ (reads 1, writes 1 element), buf.add_(grad) (2, 1), param.add_(buf) (2, 1);
+ * without momentum the last only; weight decay adds grad.add(param) (2, 1), a new list. Fused: reads parameter,
+ * gradient and momentum, writes parameter and momentum. Momentum is as large as the parameters and made in the first
+ * step. */
+static void momentum_moves(void **state)
+{
+    (void)state;
+    double gradients;
+    struct step with = step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(with.kernels, 3 * 2);
+    assert_true(with.bytes == 4.0 * (5 + 3) * PARAMS);
+    assert_true(with.flop == 4.0 * PARAMS);
+    assert_int_equal(with.kept, TENSORS);
+    assert_true(with.kept_bytes == 4.0 * PARAMS);
+    assert_int_equal(with.temporaries, 0);
+    struct step fused = step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FUSED, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(fused.kernels, 2);
+    assert_true(fused.bytes == 4.0 * (3 + 2) * PARAMS);
+    assert_true(fused.kept_bytes == 4.0 * PARAMS);
+    struct step without = step_of(OPTIMIZER_SGD, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(without.kernels, 2);
+    assert_true(without.bytes == 4.0 * (2 + 1) * PARAMS);
+    assert_true(without.kept_bytes == 0);
+    struct step loop = step_of(OPTIMIZER_SGD_MOMENTUM, OPTIMIZER_FOR_LOOP, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(loop.kernels, 3 * TENSORS);
+    assert_true(loop.bytes == with.bytes);
+    assert_true(loop.kept_bytes == with.kept_bytes);
+}
+
 /* A launch takes 36 tensors, or 320 blocks of 65,536 elements. */
 static void launches_end_when_they_are_full(void **state)
 {
@@ -208,6 +237,11 @@ static void adafactor_sees_shapes(void **state)
     struct step flat = step_of(OPTIMIZER_ADAFACTOR, OPTIMIZER_FOREACH, STRATEGY_FSDP, 8, &gradients);
     assert_int_equal(flat.kernels, 12 * 4);
     assert_true(flat.bytes == 4.0 * (15 + 10) * PARAMS / 8);
+    /* a first moment: mul_ (1, 1) and add_ (2, 1) more, and 4 bytes a parameter more that are kept */
+    struct step first = step_of(OPTIMIZER_ADAFACTOR_MOMENTUM, OPTIMIZER_FOREACH, STRATEGY_DDP, 1, &gradients);
+    assert_int_equal(first.kernels, 14 * TENSORS);
+    assert_true(first.bytes == step.bytes + 4.0 * (3 + 2) * PARAMS);
+    assert_true(first.kept_bytes == step.kept_bytes + 4.0 * PARAMS);
 }
 
 /* LOMO: an update a tensor, 3 x 4 bytes a parameter, within backward. On one GPU the most gradients at once are those
@@ -307,6 +341,7 @@ int main(void)
         cmocka_unit_test(a_matrix),
         cmocka_unit_test(a_vector_and_16_bit),
         cmocka_unit_test(adamw_moves),
+        cmocka_unit_test(momentum_moves),
         cmocka_unit_test(launches_end_when_they_are_full),
         cmocka_unit_test(adamw_in_a_loop),
         cmocka_unit_test(fp32_copies_with_the_optimizer),
