@@ -23,8 +23,8 @@
  * the GPU has run dry when the host goes on. Out of memory ends the run and is a result. Ranks that are not folded:
  * first a folded run without noise and slow GPUs is made. Where no cudaMalloc fails in it, every rank stops where that
  * rank stopped, for as long, and memory follows from it; what noise does to the allocator is ignored then. Where one
- * fails, each rank has a separate ledger, as what can be used again depends on how far its GPU has come; rank 0's is
- * told.
+ * fails, each rank has a separate ledger, as what can be used again depends on how far its GPU has come; the
+ * result is that of the rank whose host stood longest.
  *
  * Ignored for now: contention between two compute kernels of one rank on different streams (of their taking turns on
  * the SMs the fitted training rows say -0.16 +- 0.25; casts and scalings of FSDP's FP32 reduction are 4 ms a block of a
@@ -174,7 +174,7 @@ struct exec_host_span {
 /* What the ranks of one program did and needed. */
 struct exec_program {
     struct exec_breakdown breakdown; /* means over these ranks; their share of the step's idle time included */
-    struct exec_memory memory;       /* of the first of them */
+    struct exec_memory memory;       /* of the one of them whose host stood longest */
     struct exec_memory_sample *timeline;
     int n_timeline;
 };

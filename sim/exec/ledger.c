@@ -199,10 +199,21 @@ static void timeline_result(const struct sim *sim, const struct ledger *ledger, 
     }
 }
 
+/* Of the ranks of a program the first of those whose host stood longest for its allocator; the others wait for it. */
+static const struct ledger *slowest(const struct sim *sim, int p)
+{
+    const struct ledger *found = &sim->ledgers[representative(sim, plan_first_rank(sim->plan, p))];
+    for (int r = 0; r < sim->n_ranks; r++)
+        if (sim->ranks[r].program == p && sim->ledgers[r].stall > found->stall)
+            found = &sim->ledgers[r];
+    return found;
+}
+
 static void program_result(const struct sim *sim, int p)
 {
     struct exec_memory *memory = &sim->result->programs[p].memory;
-    const struct ledger *ledger = &sim->ledgers[representative(sim, plan_first_rank(sim->plan, p))];
+    const struct ledger *ledger = slowest(sim, p);
+    const struct ledger *first = &sim->ledgers[representative(sim, plan_first_rank(sim->plan, p))];
     memory->capacity_bytes = sim->hw->gpu.hbm_capacity.value;
     memory->peak_allocated_bytes = (double)ledger->hbm.peak_allocated;
     memory->peak_reserved_bytes = (double)ledger->hbm.peak_reserved;
@@ -213,7 +224,7 @@ static void program_result(const struct sim *sim, int p)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
     exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, sim->hw);
     if (!sim->out_of_memory)
-        timeline_result(sim, ledger, &sim->result->programs[p]);
+        timeline_result(sim, first, &sim->result->programs[p]);
 }
 
 /* The program without which the job would not fit. */

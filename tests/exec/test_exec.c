@@ -451,6 +451,30 @@ static void a_retry_drains_the_gpu(void **state)
     }
 }
 
+/* Two GPUs, one faster and one slower than 10 ms by a few per cent. A block of 700 MB of 1 GB is freed after a kernel
+ * of 10 ms, and as much asked for 9.99 ms later: the slower one has to drain for it, the faster one has the block by
+ * then. The result is the slower one's, whichever of the two it is. */
+static void the_rank_that_stands_longest_is_the_result(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 6; seed++) {
+        struct fixture f;
+        begin(&f, 2);
+        f.options.seed = seed;
+        f.options.noise.gpu_speed_spread = 0.05;
+        int first = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
+        plan_free(&f.builder, first, computer(&f, 10));
+        plan_host(&f.builder, "work", 9.99e-3);
+        int second = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
+        plan_free(&f.builder, second, computer(&f, 1));
+        run(&f);
+        assert_false(f.result.folded);
+        assert_true(f.result.memory.alloc_retries == 1);
+        assert_true(f.result.memory.alloc_stall_s > 0.01e-3);
+        end(&f);
+    }
+}
+
 /* Blocks of 20 MiB, each of which a kernel of 10 ms of another stream uses before it is freed. Events are asked for by
  * malloc, and nowhere else: the second malloc comes while the first kernel runs, so it makes a segment. The third finds
  * the first block when the host has meanwhile worked 15 ms, and makes a segment when it has not. The fourth comes after
@@ -521,6 +545,7 @@ int main(void)
         cmocka_unit_test(what_the_first_step_keeps_takes_free_blocks),
         cmocka_unit_test(a_retry_drains_the_gpu),
         cmocka_unit_test(malloc_asks_for_events),
+        cmocka_unit_test(the_rank_that_stands_longest_is_the_result),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
