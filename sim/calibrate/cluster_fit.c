@@ -7,10 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {[CLUSTER_SPREAD] = "gpu_speed_spread",
-    [CLUSTER_HOST] = "host_jitter",
-    [CLUSTER_NETWORK] = "network_jitter",
-    [CLUSTER_OVERLAP] = "overlap_slowdown"};
+const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1] = {
+    [CLUSTER_SPREAD] = "gpu_speed_spread", [CLUSTER_HOST] = "host_jitter", [CLUSTER_NETWORK] = "network_jitter"};
 
 /* Of a parameter doubled, on all ratios together: rounding, times being whole picoseconds. */
 static const double NO_EFFECT = 1e-9;
@@ -18,8 +16,7 @@ static const double NO_EFFECT = 1e-9;
 static double *value_of(struct scenario_point *point, int parameter)
 {
     struct noise_options *noise = &point->options.exec.noise;
-    double *const of[CLUSTER_PARAMETERS] = {
-        &noise->gpu_speed_spread, &noise->host_jitter, &noise->network_jitter, &point->hw.gpu.overlap_slowdown.value};
+    double *const of[CLUSTER_PARAMETERS] = {&noise->gpu_speed_spread, &noise->host_jitter, &noise->network_jitter};
     return of[parameter];
 }
 

@@ -2,9 +2,7 @@
  *
  * Rows: those of a table of runs with used_in_fit that lie on a curve of at least two sizes. Residuals: log(predicted /
  * measured) of a row's ratio to its curve's smallest cluster, in which the level of the curve cancels. All clusters
- * share one value of each, as their files do. overlap_slowdown of the GPU files costs throughput on the same curves,
- * so it is fitted along: what the two can say for each other is in the standard errors. kernel_jitter averages out over
- * a step and is not fitted.
+ * share one value of each, as their files do. kernel_jitter averages out over a step and is not fitted.
  *
  * Solved in one Gauss-Newton step from the filed values, with differences to CLUSTER_STEP times each: what is lost is
  * close to linear in each of them. Errors from the scatter of the residuals. A parameter whose standard error is not
@@ -21,7 +19,7 @@
 #define CLUSTER_STEP 1.5       /* assumed: large against the luck of a seed, of which all runs share one */
 #define CLUSTER_DETERMINED 0.5 /* assumed: zero is two standard errors away */
 
-enum { CLUSTER_SPREAD, CLUSTER_HOST, CLUSTER_NETWORK, CLUSTER_OVERLAP, CLUSTER_PARAMETERS };
+enum { CLUSTER_SPREAD, CLUSTER_HOST, CLUSTER_NETWORK, CLUSTER_PARAMETERS };
 extern const char *const cluster_parameter_names[CLUSTER_PARAMETERS + 1];
 
 struct cluster_fit {

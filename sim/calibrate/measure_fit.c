@@ -240,7 +240,6 @@ enum status measure_fit_solve(
     keep_time(out, &out->gpu.cuda_free, file, "allocation", "cudaFree");
     restore(&out->gpu.gemm_sustained, filed->gemm_sustained);
     restore(&out->gpu.pointwise_efficiency, filed->pointwise_efficiency);
-    restore(&out->gpu.overlap_slowdown, filed->overlap_slowdown);
     restore(&out->gpu.conv_efficiency, filed->conv_efficiency);
     if (out->n_numbers > 0)
         return STATUS_OK;

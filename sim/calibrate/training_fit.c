@@ -22,9 +22,8 @@ static const struct {
     const char *name;
     size_t offset;
     bool share;
-} keys[] = {KEY(gemm_sustained, true), KEY(overlap_slowdown, false), KEY(attention_efficiency, true),
-    KEY(attention_backward, true), KEY(pointwise_efficiency, true), KEY(norm_row_time, false),
-    KEY(conv_efficiency, true), KEY(step_pause, false)};
+} keys[] = {KEY(gemm_sustained, true), KEY(attention_efficiency, true), KEY(attention_backward, true),
+    KEY(pointwise_efficiency, true), KEY(norm_row_time, false), KEY(conv_efficiency, true), KEY(step_pause, false)};
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
 bool training_fit_has(const char *key)
@@ -148,7 +147,7 @@ static void run_rows(struct training_fit *fit)
             fit->rows[i].speed = speed_of(fit, i);
 }
 
-/* Shares are varied as log(x / (1 - x)), so that they stay shares; the slowdown and times, seconds, as their logarithm,
+/* Shares are varied as log(x / (1 - x)), so that they stay shares; times, seconds, as their logarithm,
  * within bounds that the search does not reach: so many times, and such a part of, the filed value. */
 static const double MOST = 1e3, LEAST = 1e-3;
 

@@ -1,8 +1,8 @@
-/* Fits what only training shows: of the GPU files gemm_sustained, conv_efficiency and overlap_slowdown, of the stack
+/* Fits what only training shows: of the GPU files gemm_sustained and conv_efficiency, of the stack
  * profiles attention_efficiency, attention_backward, pointwise_efficiency and step_pause, and norm_row_time of both.
  *
  * Rows: those of a table of runs (validate/validate.h) whose used_in_fit names a file, or a file and one of these keys;
- * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these eight
+ * the rule by which they were chosen stands in the table. Parameters: the quantities of kind fitted of these seven
  * names in the GPUs of the rows, as their stack leaves them, and those of kind assumed that a row names as the key;
  * those that are one parameter (hw/draw.h) are fitted as one, however many files have it.
  *
@@ -43,8 +43,7 @@ struct training_fit {
     VEC(struct training_parameter) parameters;
     struct training_row *rows;  /* as the table's */
     struct training_memo *memo; /* by row: what was simulated last */
-    double
-        *covariance; /* of what is varied (logit of shares, log of the slowdown), parameters.n squared; NULL before */
+    double *covariance; /* of what is varied (logit of shares, log of times), parameters.n squared; NULL before */
 };
 
 /* rows: which of the table's rows, as validate_load has it. Free with training_fit_free(), also after an error. */

@@ -8,6 +8,7 @@
 #include "calibrate/logs_fit.h"
 #include "calibrate/measure_fit.h"
 #include "calibrate/nccl_fit.h"
+#include "calibrate/overlap_fit.h"
 #include "calibrate/training_fit.h"
 #include "store/store.h"
 
@@ -16,8 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_KERNELS, FIT_MEASURE, FIT_COUNT };
-static const char *const fit_names[FIT_COUNT + 1] = {"", "nccl", "training", "cluster", "kernels", "measure", NULL};
+enum fit_what { FIT_GPUS, FIT_NCCL, FIT_TRAINING, FIT_CLUSTER, FIT_KERNELS, FIT_OVERLAP, FIT_MEASURE, FIT_COUNT };
+static const char *const fit_names[FIT_COUNT + 1] = {
+    "", "nccl", "training", "cluster", "kernels", "overlap", "measure", NULL};
 
 struct fit_command {
     const char *measured, *gpus, *clusters, *db, *gpu, *topology, *out;
@@ -42,7 +44,8 @@ static void take_argument(void *self, const struct argument *argument)
         command->what++;
     if (!fit_names[command->what])
         argp_error(state,
-            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'measure FILE', or nothing for the "
+            "'%s' is nothing to fit; 'nccl', 'training', 'cluster', 'kernels', 'overlap', 'measure FILE', or nothing "
+            "for the "
             "GPUs",
             arg);
 }
@@ -199,27 +202,38 @@ static void fit_cluster(const char *table, const char *base, struct diag *diag)
         cluster_fit_print(stdout, &fit);
 }
 
+static void fit_overlap(const struct fit_command *command, struct arena *arena, struct diag *diag)
+{
+    struct overlap_fit fit;
+    if (overlap_fit_solve(&fit, command->measured, command->clusters, arena, diag) == STATUS_OK)
+        overlap_fit_print(stdout, &fit);
+    overlap_fit_free(&fit);
+}
+
 int calibrate_fit(int argc, char **argv)
 {
     const struct command_line line = {.options = options,
         .take = take_argument,
         .check = check,
-        .args_doc = "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | measure FILE --gpu FILE]",
-        .doc = "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
-               "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
-               "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own "
-               "logs of nccl-tests; with 'training', the rates that only training shows, in topologies/gpus and "
-               "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', the "
-               "variation that cluster files assume, from the scaling curves among them (minutes); with "
-               "'kernels', the rates of A100 and GH200 from operators measured one by one, and the errors on shapes "
-               "held out; with 'measure', a GPU's numbers from the times that flopcast_measure took on it.\v"
-               "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
-               "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those "
-               "of its node file only with logs of one node. What they do not determine stays as it is.\n\n"
-               "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
-               "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER "
-               "--out FOLDER. Numbers of kind fitted in its GPU file and stack profile are fitted again; assumed ones "
-               "only if a row names them: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
+        .args_doc =
+            "[nccl | nccl LOG... --topology FILE | training | cluster | kernels | overlap | measure FILE --gpu FILE]",
+        .doc =
+            "Compute the parameters of topologies/gpus again from the measurements, and print them beside those in "
+            "the files; with 'nccl', those of collectives in topologies/nodes and clusters, and the errors of every "
+            "table of nccl-tests, fitted or left out; with 'nccl LOG...', those of your own cluster from your own "
+            "logs of nccl-tests; with 'training', the rates that only training shows, in topologies/gpus and "
+            "scenarios/stacks, from the rows of training.csv that say used_in_fit (minutes); with 'cluster', the "
+            "variation that cluster files assume, from the scaling curves among them (minutes); with "
+            "'kernels', the rates of A100 and GH200 from operators measured one by one, and the errors on shapes "
+            "held out; with 'overlap', what kernels lose beside collectives, from traces and published slowdowns; with "
+            "'measure', a GPU's numbers from the times that flopcast_measure took on it.\v"
+            "To your own logs: text or JSON, also gzipped, of one process a GPU, on one node and on several; all "
+            "together determine the numbers of a copy of the cluster file that is nearest to yours (--out), those "
+            "of its node file only with logs of one node. What they do not determine stays as it is.\n\n"
+            "To your own runs: put their table, as `flopcast validate --measurements` takes it, into a folder as "
+            "training.csv, name the GPU file in used_in_fit of each row, and give 'training' --measured FOLDER "
+            "--out FOLDER. Numbers of kind fitted in its GPU file and stack profile are fitted again; assumed ones "
+            "only if a row names them: `used_in_fit: my-gpu.yaml: gemm_sustained`."};
     struct arena arena = ARENA_INIT;
     struct fit_command command = {.measured = files_own(&arena, "results/measured"),
         .gpus = files_own(&arena, "topologies/gpus"),
@@ -240,6 +254,8 @@ int calibrate_fit(int argc, char **argv)
         fit_cluster(table, base, &diag);
     else if (command.what == FIT_KERNELS)
         kernels_fit_print(stdout, command.measured, command.gpus, &arena, &diag);
+    else if (command.what == FIT_OVERLAP)
+        fit_overlap(&command, &arena, &diag);
     else if (command.what == FIT_MEASURE)
         fit_measured(&command, &arena, &diag);
     else

@@ -101,6 +101,11 @@ double coll_isolated_s(struct coll_cost cost)
     return cost.latency_s + (cost.bus_bytes > 0 ? coll_bytes_s(&cost) : 0);
 }
 
+double coll_hbm_Bps(struct coll_cost cost)
+{
+    return cost.bus_bytes > 0 ? cost.hbm_bytes / coll_bytes_s(&cost) : 0;
+}
+
 enum coll_bound coll_bound(const struct coll_cost *cost)
 {
     bool waits = cost->bus_bytes > 0 && cost->latency_s > coll_bytes_s(cost);

@@ -209,6 +209,9 @@ struct coll_cost coll_choose(
 /* latency_s + bus_bytes / max_rate_Bps. */
 double coll_isolated_s(struct coll_cost cost);
 
+/* HBM traffic on each GPU while its bytes move, B/s; 0 of a group of one. */
+double coll_hbm_Bps(struct coll_cost cost);
+
 /* Latency where it is more than half of that, else what bounds the rate. */
 enum coll_bound coll_bound(const struct coll_cost *cost);
 

@@ -25,7 +25,8 @@ static void find_kernels(struct sim *sim, int rank_index)
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
         kernel->jitter = queue_draw_jitter(sim, queue);
-        kernel->duration_ps = queue_kernel_ps(sim, rank, op->index, kernel->jitter);
+        kernel->start_s = queue_start_s(sim, rank, op->index);
+        kernel->duration_ps = queue_kernel_ps(sim, rank, op->index, kernel->jitter, kernel->start_s);
         kernel->end = now += ps_round(kernel->duration_ps);
     }
 }
@@ -59,6 +60,7 @@ static void begin_next(struct sim *sim, struct rank *rank)
     queue->left = 1;
     queue->spent_ps = 0;
     queue->jitter = next->jitter;
+    queue->start_s = next->start_s;
     queue->duration_ps = next->duration_ps;
     queue->alone_ps = ps_round(queue_isolated_ps(sim, rank, queue_op(rank, queue)->index, next->jitter));
 }

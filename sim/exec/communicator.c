@@ -174,19 +174,13 @@ void communicator_setup(struct sim *sim)
 
 /* ---- running ---- */
 
-/* Both add to what the GPU has given away, and the kernels on it are timed anew. */
-static void hold(struct sim *sim, struct party party, double sms, int held, double hbm_Bps)
+/* What the GPU gives a collective, and the kernels on it are timed anew. */
+static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps)
 {
-    struct rank *rank = &sim->ranks[party.rank];
-    rank->queues[party.queue].sms_held += sms;
-    rank->n_held += held;
-    rank->hbm_taken_Bps = rank->n_held ? fmax(0, rank->hbm_taken_Bps + hbm_Bps) : 0;
+    struct queue *queue = &sim->ranks[party.rank].queues[party.queue];
+    queue->sms_held = sms;
+    queue->hbm_Bps = hbm_Bps;
     queue_retime(sim, party.rank);
-}
-
-static double hbm_rate(const struct coll_cost *cost)
-{
-    return cost->hbm_bytes / coll_isolated_s(*cost);
 }
 
 static void begin(struct sim *sim, struct communicator *comm)
@@ -259,15 +253,9 @@ void communicator_arrive(struct sim *sim, int rank_index, int32_t op_index)
         comm->index = op->index;
         comm->cost = *cost;
     }
-    if (comm->arrived < comm->n_parties) {
-        hold(sim, party, cost->sms, 1, 0);
+    hold(sim, party, cost->sms, 0);
+    if (comm->arrived < comm->n_parties)
         return;
-    }
-    rank->queues[party.queue].sms_held += cost->sms;
-    rank->n_held++;
-    double hbm_Bps = hbm_rate(&comm->cost);
-    for (int i = 0; i < comm->n_parties; i++)
-        hold(sim, party_of(sim, comm, i), 0, 0, hbm_Bps);
     if (sim->folded && sim->siblings)
         begin_siblings(sim, comm);
     else
@@ -278,6 +266,8 @@ void communicator_on_latency(void *self, const struct event *event)
 {
     struct sim *sim = self;
     struct communicator *comm = &sim->communicators[event->target];
+    for (int i = 0; i < comm->n_parties; i++)
+        hold(sim, party_of(sim, comm, i), comm->cost.sms, coll_hbm_Bps(comm->cost));
     set_uses(sim, comm);
     net_start(&sim->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
         (struct net_listener){sim->ev_comm_end, event->target});
@@ -327,14 +317,10 @@ void communicator_on_end(void *self, const struct event *event)
     struct communicator *comm = &sim->communicators[event->target];
     if (comm->n_parties == 0)
         return;
-    const struct coll_cost *cost = cost_here(sim, comm, comm->index);
-    double hbm_Bps = hbm_rate(cost);
     comm->arrived = 0;
     const struct communicator ended = *comm; /* the first member that goes on may come with the next collective */
-    for (int i = 0; i < comm->n_parties; i++) {
-        struct party party = party_of(sim, comm, i);
-        hold(sim, party, -sim->ranks[party.rank].queues[party.queue].sms_held, -1, -hbm_Bps);
-    }
+    for (int i = 0; i < comm->n_parties; i++)
+        hold(sim, party_of(sim, comm, i), 0, 0);
     for (int i = 0; i < comm->n_parties; i++)
         finish(sim, &ended, party_of(sim, comm, i));
 }

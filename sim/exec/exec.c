@@ -61,7 +61,7 @@ static void setup_kernels(struct sim *sim)
     for (int k = 0; k < plan->kernels.n; k++) {
         struct kernel_time time = kernel_time(&plan->kernels.at[k], gpu, kernel_whole_gpu(gpu));
         free.compute_s[k] = time.compute_s;
-        sim->kernel_costs[k] = (struct kernel_cost){time.memory_s, time.floor_s};
+        sim->kernel_costs[k] = (struct kernel_cost){time.memory_s, time.floor_s, time.start_s};
     }
     vec_push(&sim->sm_states, free);
 }
@@ -140,7 +140,7 @@ static void setup_rank(struct sim *sim, int r, double speed)
     rank->drawn_speed = fmax(SLOWEST_SPEED, speed);
     rank->share = 1;
     rank->speed = rank->drawn_speed;
-    rank->memory_slowdown = rank->slowdown = 1;
+    rank->memory_slowdown = rank->traffic = 1;
     rank->compute_s = sim->sm_states.at[0].compute_s;
     rank->queues = sim->queues + (ptrdiff_t)r * sim->n_queues;
     for (int q = 0; q < sim->n_queues; q++) {

@@ -2,11 +2,12 @@
  *
  * Each rank has a host thread and a few streams. The host issues ops in program order at their host cost, runs ahead of
  * the GPU, and blocks at OP_HOST_WAIT. A kernel starts at max(issued, stream free, waits done) and takes what kernel/
- * says for the share of the GPU that collectives leave, and 1 + overlap_slowdown times that beside one; when a
- * collective arrives or ends beside it, the rest of it is re-timed. A collective starts when its last member arrives,
- * spends its latency, then moves its bytes as a flow over NVLink and NIC links at max-min fair rates (net/), and ends
- * on all members at once. While a member waits in it, its channels hold SMs (coll_sms); while it moves, HBM bandwidth
- * too.
+ * says for the share of the GPU that collectives leave; when a collective arrives, begins to move or ends beside it,
+ * the rest of it is re-timed. A collective starts when its last member arrives, spends its latency, then moves its
+ * bytes as a flow over NVLink and NIC links at max-min fair rates (net/), and ends on all members at once. From when a
+ * member comes to it, its channels hold SMs (coll_sms), and kernels that start beside it take overlap_start longer.
+ * Only while its bytes move does it take HBM bandwidth, which slows kernels by what they lack and by its traffic
+ * through L2: a collective that waits, or is in its latency, takes none.
  *
  * Noise: persistent speed of each GPU, slow nodes, jitter per kernel, per collective and per host burst, pauses of the
  * host; one random stream per entity. GPUs may be slow, from a time on (fabric/degrade.h). With all noise off and no

@@ -45,7 +45,9 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     queue->spent_ps = 0;
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->jitter);
     queue->alone_ps = ps_round(alone_ps);
-    queue->duration_ps = rank->sm_state ? queue_kernel_ps(sim, rank, op->index, queue->jitter) : alone_ps;
+    queue->start_s = queue_start_s(sim, rank, op->index);
+    queue->duration_ps =
+        rank->sm_state ? queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s) : alone_ps;
     queue->end = queue->started + ps_round(queue->duration_ps);
     if (queue_index == STREAM_COMPUTE)
         ahead_look(sim, rank_index);
@@ -189,18 +191,18 @@ void queue_on_event(void *self, const struct event *event)
 
 /* Of the time of a kernel that HBM limits, by what collectives beside it take. When a collective starts, all its ranks
  * ask for the same. */
-static double memory_slowdown(struct sim *sim, const struct rank *rank)
+static double memory_slowdown(struct sim *sim, const struct rank *rank, double hbm_Bps)
 {
     struct slowdown *last = &sim->last_slowdown;
-    if (last->sm_state == rank->sm_state && last->hbm_Bps == rank->hbm_taken_Bps)
+    if (last->sm_state == rank->sm_state && last->hbm_Bps == hbm_Bps)
         return last->factor;
     const struct hw_gpu *gpu = &sim->hw->gpu;
     struct kernel_share share = kernel_whole_gpu(gpu);
     struct kernel_work byte = kernel_stream(KERNEL_COPY, 1e9, 0, 0); /* any size: only the ratio counts */
     double alone_s = kernel_time(&byte, gpu, share).memory_s;
     share.sms = fmax(1, share.sms - sim->sm_states.at[rank->sm_state].sms);
-    share.hbm_Bps = rank->hbm_taken_Bps;
-    *last = (struct slowdown){rank->sm_state, rank->hbm_taken_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
+    share.hbm_Bps = hbm_Bps;
+    *last = (struct slowdown){rank->sm_state, hbm_Bps, kernel_time(&byte, gpu, share).memory_s / alone_s};
     return last->factor;
 }
 
@@ -223,14 +225,17 @@ static int find_state(struct sim *sim, double sms)
 /* Summed anew in the order of queues, as adding and taking away would leave rounding. */
 static void set_sm_state(struct sim *sim, struct rank *rank)
 {
-    double sms = 0;
-    for (int q = 0; q < sim->n_queues; q++)
+    double sms = 0, hbm_Bps = 0;
+    for (int q = 0; q < sim->n_queues; q++) {
         sms += rank->queues[q].sms_held;
-    rank->sm_state = rank->n_held ? find_state(sim, sms) : 0;
+        hbm_Bps += rank->queues[q].hbm_Bps;
+    }
+    rank->sm_state = sms > 0 ? find_state(sim, sms) : 0;
     bool slowed = rank->sm_state && !sim->options->no_contention;
     rank->compute_s = sim->sm_states.at[slowed ? rank->sm_state : 0].compute_s;
-    rank->memory_slowdown = slowed ? memory_slowdown(sim, rank) : 1;
-    rank->slowdown = slowed ? 1 + sim->hw->gpu.overlap_slowdown.value : 1;
+    rank->memory_slowdown = slowed ? memory_slowdown(sim, rank, hbm_Bps) : 1;
+    rank->traffic = slowed ? kernel_traffic(&sim->hw->gpu, hbm_Bps) : 1;
+    rank->slows_starts = slowed;
 }
 
 void queue_retime(struct sim *sim, int rank_index)
@@ -248,7 +253,7 @@ void queue_retime(struct sim *sim, int rank_index)
         queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
         queue->spent_ps += elapsed;
         queue->started = sim->engine.now;
-        queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter);
+        queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s);
         queue->end = sim->engine.now + ps_round(queue->left * queue->duration_ps);
         queue_arm(sim, rank_index, q, queue->end);
     }

@@ -17,7 +17,7 @@
 
 /* Durations of a kernel whatever collectives hold, seconds, as in kernel.h. */
 struct kernel_cost {
-    double memory_s, floor_s;
+    double memory_s, floor_s, start_s;
 };
 
 /* What kernels get of a GPU on which collectives hold `sms` SMs. The first state: no collective is there. */
@@ -45,6 +45,8 @@ struct queue {
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;
     double sms_held;    /* by the collective or message that the queue is in; 0: in none */
+    double hbm_Bps;     /* that it takes; 0: it does not move */
+    double start_s;     /* running kernel: part of its time, as a collective was resident when it started */
     ps_t issue;         /* of the next op, when known */
     ps_t idle_since;    /* end of the last op */
     ps_t idle_comm;     /* compute queue: in_collectives() of then */
@@ -65,7 +67,7 @@ struct ahead {
     int event; /* of how many the end of the last is the event; 0: of the kernel before them */
     struct ahead_kernel {
         ps_t end;
-        double duration_ps, jitter;
+        double duration_ps, jitter, start_s;
         uint64_t undrawn; /* where the noise stood before this one drew from it */
     } kernels[AHEAD];
 };
@@ -111,15 +113,14 @@ struct rank {
     double share;       /* what is left of it at the moment, where the GPU is slow */
     double speed;       /* drawn_speed x share */
     int sm_state;       /* of sim->sm_states: by what the collectives on the GPU hold together */
-    int n_held;         /* queues that are in a collective or message, and hold SMs */
     int in_collective;  /* queues that are in one, to the end of its last event */
     ps_t comm_since;    /* in_collective: since when */
     ps_t comm_total;    /* in collectives before that */
-    double hbm_taken_Bps;
     /* what collectives do to kernels: */
     const double *compute_s; /* of each kernel on the SMs that they leave */
     double memory_slowdown;  /* of memory time */
-    double slowdown;         /* of both, overlap_slowdown */
+    double traffic;          /* of both, kernel_traffic() */
+    bool slows_starts;       /* kernels that start now take start_s longer */
     struct ahead ahead;
     struct rng_stream host_noise, pauses;
     ps_t next_pause;             /* of the host; PS_NEVER: none */
@@ -252,7 +253,7 @@ static inline bool waits_satisfied(const struct rank *rank, const struct plan_op
 /* queue.c */
 void queue_try_all(struct sim *sim, int rank);
 void queue_finish(struct sim *sim, int rank, int queue);
-void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_taken_Bps or the GPU's speed changed */
+void queue_retime(struct sim *sim, int rank); /* after sms_held, hbm_Bps or the GPU's speed changed */
 /* The GPU's speed changes now. */
 void queue_set_share(struct sim *sim, int rank, double share);
 void queue_on_event(void *self, const struct event *event);
@@ -265,13 +266,19 @@ static inline double queue_draw_jitter(const struct sim *sim, struct queue *queu
     double sigma = sim->options->noise.kernel_jitter;
     return sigma > 0 ? rng_lognormal_mean1(&queue->noise, sigma) : 1;
 }
+/* What a kernel that starts on the rank as it is now takes longer for that. */
+static inline double queue_start_s(const struct sim *sim, const struct rank *rank, int kernel)
+{
+    return rank->slows_starts ? sim->kernel_costs[kernel].start_s : 0;
+}
 /* How long a kernel takes on the rank as it is now. */
-static inline double queue_kernel_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)
+static inline double queue_kernel_ps(
+    const struct sim *sim, const struct rank *rank, int kernel, double jitter, double start_s)
 {
     const struct kernel_cost *cost = &sim->kernel_costs[kernel];
     double compute_s = rank->compute_s[kernel] / rank->speed, memory_s = cost->memory_s * rank->memory_slowdown;
-    double busy_s = kernel_busy_s(compute_s, memory_s) * rank->slowdown;
-    return (busy_s + cost->floor_s) * jitter * (double)PS_PER_S;
+    double busy_s = kernel_busy_s(compute_s, memory_s) * rank->traffic;
+    return (busy_s + cost->floor_s + start_s) * jitter * (double)PS_PER_S;
 }
 /* The same as if no collective were there. */
 static inline double queue_isolated_ps(const struct sim *sim, const struct rank *rank, int kernel, double jitter)

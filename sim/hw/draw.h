@@ -43,7 +43,7 @@ struct hw_fits {
  *   fits:
  *     - parameters:
  *         - {key: gemm_sustained, fit: training/h100}
- *         - {key: overlap_slowdown, fit: training/a100-h100}
+ *         - {key: norm_row_time, fit: training/a100-h100}
  *       correlations: [[0.3]] # a list a parameter from the second on: with those before it
  *
  * Correlations that cannot be (their matrix is not positive definite) are an error. */

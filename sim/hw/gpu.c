@@ -86,9 +86,10 @@ static const struct config_field gpu_fields[] = {
     HW_OPTIONAL(
         struct hw_gpu, norm_row_time, "Time of a row in a layer norm's gradients of weight and bias.", HW_LATENCY),
     HW_OPTIONAL(struct hw_gpu, conv_efficiency, "Share of the GEMM rates that convolutions reach.", HW_SHARE),
-    HW_OPTIONAL(struct hw_gpu, overlap_slowdown,
-        "Compute-communication interference: slowdown of kernels while a collective is resident, beyond its SMs and "
-        "HBM traffic.",
+    HW_OPTIONAL(
+        struct hw_gpu, overlap_start, "What a kernel loses that starts while a collective is resident.", HW_LATENCY),
+    HW_OPTIONAL(struct hw_gpu, overlap_traffic,
+        "Slowdown of kernels beside collectives that move, for the share of hbm_bandwidth that these take.",
         .dimension = DIM_FRACTION, .min = 0, .max = 10),
     HW_OPTIONAL(struct hw_gpu, step_pause, "Time between two steps in which the training loop leaves the GPU idle.",
         .dimension = DIM_SECONDS, .min = 0, .max = 10),

@@ -75,15 +75,17 @@ struct hw_gpu {
     struct quantity gemm_sustained;       /* share of the GEMM rates: clocks at the power limit */
     struct quantity pointwise_efficiency; /* share of the streaming rate that softmax, norm, elementwise, embedding and
                                              loss kernels reach: unlike copies, they are many and not all bytes count */
-    struct quantity norm_row_time;    /* s that a block of PyTorch's kernel for the gradients of a layer norm's weight
-                                         and bias takes for a row (kernel/kernel.h). Unset: bytes alone count */
-    struct quantity conv_efficiency;  /* share of the GEMM rates that cuDNN's convolutions reach */
-    struct quantity overlap_slowdown; /* how much longer kernels take while a collective is resident, beyond the SMs
-                                         and the HBM bandwidth that it takes: its blocks poll flags through L2 and
-                                         draw power. 0.5: half as long again. Default 0 */
-    struct quantity step_pause;       /* s that the GPU has nothing to do between two steps: the training loop reads
-                                         the loss (loss.item() waits for the whole step), computes metrics, logs and
-                                         takes a batch from the data loader. Unset: it does not wait for the GPU */
+    struct quantity norm_row_time;   /* s that a block of PyTorch's kernel for the gradients of a layer norm's weight
+                                        and bias takes for a row (kernel/kernel.h). Unset: bytes alone count */
+    struct quantity conv_efficiency; /* share of the GEMM rates that cuDNN's convolutions reach */
+    struct quantity overlap_start;   /* s that a kernel takes longer if a collective is resident when it starts: its
+                                        blocks are placed between those of NCCL. Default 0 */
+    struct quantity overlap_traffic; /* how much longer kernels take beside collectives that move, for the share of
+                                        hbm_bandwidth that these take: their bytes pass through L2 as operands do.
+                                        0.5: beside collectives that take a fifth, a tenth longer. Default 0 */
+    struct quantity step_pause;      /* s that the GPU has nothing to do between two steps: the training loop reads
+                                        the loss (loss.item() waits for the whole step), computes metrics, logs and
+                                        takes a batch from the data loader. Unset: it does not wait for the GPU */
     /* Optional, default 0: host time, seconds, of a call for a segment of PyTorch's allocator. */
     struct quantity cuda_malloc, cuda_free;
 };
@@ -192,8 +194,7 @@ enum status hw_write_changed(
 /* Leaves the rates that short measurements of single kernels find: unsets those that only training shows. */
 static inline void hw_clear_training_rates(struct hw_gpu *gpu)
 {
-    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->conv_efficiency = gpu->overlap_slowdown =
-        (struct quantity){0};
+    gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->conv_efficiency = (struct quantity){0};
 }
 
 static inline int hw_gpus_per_node(const struct hw *hw)

@@ -114,8 +114,6 @@ static double memory_efficiency(const struct kernel_work *work, const struct hw_
 
 static double memory_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
-    if (work->kind == KERNEL_HOST_COPY)
-        return work->read_bytes / gpu->host_link_Bps;
     double all_Bps = gpu->hbm_bandwidth.value * memory_efficiency(work, gpu);
     double left_Bps = fmax(all_Bps - share.hbm_Bps, MEMORY_SHARE_MIN * all_Bps);
     double drawn_Bps = all_Bps * share.sms / gpu->memory_sms.value;
@@ -132,10 +130,13 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
         dtype_names[work->math]);
     if (work->kind == KERNEL_DECODE)
         return (struct kernel_time){.floor_s = (double)work->m * (double)work->batch * gpu->host_image_s};
+    if (work->kind == KERNEL_HOST_COPY)
+        return (struct kernel_time){.floor_s = work->read_bytes / gpu->host_link_Bps + gpu->kernel_floor.value};
     return (struct kernel_time){
         .compute_s = compute_s(work, gpu, share.sms),
         .memory_s = memory_s(work, gpu, share),
         .floor_s = work->kind == KERNEL_GEMM ? gpu->gemm_floor.value : gpu->kernel_floor.value,
+        .start_s = gpu->overlap_start.value,
     };
 }
 
@@ -148,8 +149,14 @@ double kernel_busy_s(double compute_s, double memory_s)
     return longer * sqrt(sqrt(1 + square * square));
 }
 
+double kernel_traffic(const struct hw_gpu *gpu, double hbm_Bps)
+{
+    return 1 + gpu->overlap_traffic.value * fmin(1, hbm_Bps / gpu->hbm_bandwidth.value);
+}
+
 double kernel_duration_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share)
 {
     struct kernel_time time = kernel_time(work, gpu, share);
-    return kernel_busy_s(time.compute_s, time.memory_s) + time.floor_s;
+    double busy_s = kernel_busy_s(time.compute_s, time.memory_s) * kernel_traffic(gpu, share.hbm_Bps);
+    return busy_s + time.floor_s + (share.sms < gpu->sms.value ? time.start_s : 0);
 }

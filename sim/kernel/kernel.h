@@ -1,10 +1,11 @@
 /* The work of a GPU kernel, and its duration on a GPU, isolated or beside a collective. Pure: no clock, no state.
  *
  * A kernel is described by its work (flop, bytes, shape), never by a time, so that changing the GPU changes the time.
- * Its duration is busy(max(compute, rows), memory) + floor, where busy(a, b) = (a^4 + b^4)^(1/4) (kernel_busy_s()):
- * blocks of threads load, multiply and store in turn, so the units hide each other's time all but where both take
- * nearly as long. The exponent is assumed; with it the rates of a GPT's linear layers on GH200 predict the products of
- * unfused attention, limited by both, within 3 % in the median instead of 7 (`flopcast calibrate fit kernels`).
+ * Its duration is busy(max(compute, rows), memory) x traffic + floor, where busy(a, b) = (a^4 + b^4)^(1/4)
+ * (kernel_busy_s()): blocks of threads load, multiply and store in turn, so the units hide each other's time all but
+ * where both take nearly as long. The exponent is assumed; with it the rates of a GPT's linear layers on GH200 predict
+ * the products of unfused attention, limited by both, within 3 % in the median instead of 7 (`flopcast calibrate fit
+ * kernels`).
  * - compute: kernel/gemm.h for GEMMs; kernel/attention.h for fused attention; flop / vector_flops for
  *   the rest; all by the SMs that are free.
  * - rows: the gradients of a layer norm's weight and bias are sums over rows, for which PyTorch starts one block of
@@ -14,11 +15,18 @@
  * - memory: bytes / the lower of two rates: hbm_bandwidth x hbm_efficiency less what collectives take, but never below
  *   a tenth of it (the memory controller starves nobody); and the part of it that the free SMs can draw, which is all
  *   of it with memory_sms. Softmax, norm, elementwise, embedding and loss kernels reach pointwise_efficiency of it.
- * - copies to and from the host: bytes over the GPU's own link; collectives do not slow them. Ignored: links that GPUs
- *   share.
+ * - traffic: 1 + overlap_traffic x (what collectives take / hbm_bandwidth): their bytes pass through L2, as those of
+ *   GEMMs do that HBM does not limit. Bytes that nobody moves cost nothing: a collective that waits holds SMs only.
+ * - copies to and from the host: bytes over the GPU's own link, part of the floor; collectives do not slow them.
+ *   Ignored: links that GPUs share.
  * - decoding images: host_image_s for each image of each GPU, independent of GPU and collectives. Ignored: these host
  *   threads share cores with the training loop.
- * - floor: kernel_floor or gemm_floor; a kernel is never shorter.
+ * - floor: kernel_floor or gemm_floor; a kernel is never shorter. Where a collective is resident when it starts,
+ *   overlap_start more: a cost of each kernel, which only short ones feel.
+ *
+ * What stands beside collectives was checked on kernels in traces of training jobs and on published slowdowns
+ * (sim/calibrate/overlap_fit.h, which also says what is left out: threads that poll in protocol LL, L2 hits that a
+ * short kernel loses).
  *
  * Ignored for now: L2 hits (bytes are what PyTorch's eager kernels move between HBM and SMs). Clocks that fall at the
  * power limit are part of gemm_sustained. */
@@ -87,21 +95,24 @@ uint64_t kernel_digest(const struct kernel_work *work);
 /* The part of the GPU that a kernel can use. */
 struct kernel_share {
     double sms;     /* free SMs, 1 .. gpu->sms */
-    double hbm_Bps; /* HBM bandwidth taken by collectives, B/s of traffic */
+    double hbm_Bps; /* HBM bandwidth that collectives take which move, B/s of traffic */
 };
 
 struct kernel_share kernel_whole_gpu(const struct hw_gpu *gpu);
 
-/* The parts of a duration, in seconds; rows are part of compute. */
+/* The parts of a duration, in seconds; rows are part of compute. Traffic is not: kernel_traffic() says by how many
+ * times compute and memory are longer. start_s comes to them where a collective is resident at the start. */
 struct kernel_time {
-    double compute_s, memory_s, floor_s;
+    double compute_s, memory_s, floor_s, start_s;
 };
+double kernel_traffic(const struct hw_gpu *gpu, double hbm_Bps);
 struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share);
 
 /* How long the SMs and HBM need together, which would need so long alone; compute_s > 0 or memory_s > 0. */
 double kernel_busy_s(double compute_s, double memory_s);
 
-/* busy(compute, memory) + floor, seconds. BUG when the GPU has no peak for work->math (check with kernel_supported). */
+/* busy(compute, memory) x traffic + floor, and start where SMs are held, seconds. BUG when the GPU has no peak for
+ * work->math (check with kernel_supported). */
 double kernel_duration_s(const struct kernel_work *work, const struct hw_gpu *gpu, struct kernel_share share);
 int kernel_supported(const struct hw_gpu *gpu, enum dtype math);
 

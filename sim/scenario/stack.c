@@ -17,7 +17,6 @@ static const struct config_field rate_fields[] = {
     SHARE(pointwise_efficiency, "Share of the streaming rate that its pointwise, norm and loss kernels reach."),
     RATE(norm_row_time, "Time of a row in its layer norms' gradients of weight and bias.", DIM_SECONDS, 0, 1e-6),
     SHARE(conv_efficiency, "Share of the GEMM rates that its convolutions reach."),
-    RATE(overlap_slowdown, "How much longer its kernels take while a collective is resident.", DIM_FRACTION, 0, 10),
     RATE(step_pause, "Time between two steps in which its training loop leaves the GPU idle.", DIM_SECONDS, 0, 10),
 };
 static const struct config_table rate_table = CONFIG_TABLE("the rates of a stack", rate_fields);

@@ -45,7 +45,7 @@ static const struct hw_gpu filed = {.name = "made up",
     .memory_sms = NUMBER(10),
     .vector_flops = NUMBER(19e12),
     .gemm_sustained = NUMBER(0.9),
-    .overlap_slowdown = NUMBER(0.5),
+    .overlap_traffic = NUMBER(0.5),
     .context_bytes = NUMBER(1e9),
     .gemm = {[DTYPE_BF16] = FORMAT(312e12, 0.5, 10, 1e12),
         [DTYPE_INT8] = FORMAT(624e12, 0.5, 10, 1e12),
@@ -162,7 +162,7 @@ static void what_was_measured_comes_out(void **state)
     assert_near(gpu->gemm_sustained.value, 0.8, 1e-12); /* 1000 / 1250 */
     assert_near(gpu->context_bytes.value, 5e8, 0);
     /* what was not measured, or said too little */
-    assert_near(gpu->overlap_slowdown.value, 0.5, 0);
+    assert_near(gpu->overlap_traffic.value, 0.5, 0);
     assert_near(gpu->gemm[DTYPE_FP16].efficiency.value, 0.6, 0);
     assert_false(fit.products[DTYPE_FP16]);
     assert_int_equal(fit.gemm.list.n, 2 * 3 * 6 * 4 * 3 + 1);

@@ -201,7 +201,7 @@ static void the_projects_correlations_can_be_read(void **state)
     for (int f = 0; f < fits.n; f++)
         for (int i = 0; i < fits.list[f].n; i++)
             found += strcmp(fits.list[f].ids[i], hw.gpu.gemm_sustained.fit) == 0 ||
-                     strcmp(fits.list[f].ids[i], hw.gpu.overlap_slowdown.fit) == 0;
+                     strcmp(fits.list[f].ids[i], hw.gpu.norm_row_time.fit) == 0;
     assert_true(found >= 2);
     arena_release(&arena);
 }

@@ -85,6 +85,7 @@ static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
     (void)state;
     struct arena arena = ARENA_INIT;
     struct hw_gpu v100 = load_gpu(&arena, GPUS "v100-sxm2-16gb.yaml"),
+                  a100 = load_gpu(&arena, GPUS "a100-sxm4-80gb.yaml"),
                   h100 = load_gpu(&arena, GPUS "h100-sxm5-80gb.yaml");
     glob_t paths;
     assert_int_equal(glob(GPUS "*.yaml", 0, NULL, &paths), 0);
@@ -96,7 +97,8 @@ static void test_what_is_borrowed_from_a_fit_is_what_the_fit_says(void **state)
             struct quantity q, fit;
         } all[] = {
             {"conv_efficiency", gpu.conv_efficiency, v100.conv_efficiency},
-            {"overlap_slowdown", gpu.overlap_slowdown, h100.overlap_slowdown},
+            {"overlap_start", gpu.overlap_start, a100.overlap_start},
+            {"overlap_traffic", gpu.overlap_traffic, a100.overlap_traffic},
             {"norm_row_time", gpu.norm_row_time, h100.norm_row_time},
         };
         for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
@@ -123,7 +125,8 @@ static void check_silicon(const struct hw_gpu *gpu, const char *path, const stru
         {"pointwise_efficiency", gpu->pointwise_efficiency, fitted->pointwise_efficiency, 1},
         {"norm_row_time", gpu->norm_row_time, fitted->norm_row_time, 1},
         {"conv_efficiency", gpu->conv_efficiency, fitted->conv_efficiency, 1},
-        {"overlap_slowdown", gpu->overlap_slowdown, fitted->overlap_slowdown, 1},
+        {"overlap_start", gpu->overlap_start, fitted->overlap_start, 1},
+        {"overlap_traffic", gpu->overlap_traffic, fitted->overlap_traffic, 1},
         {"step_pause", gpu->step_pause, fitted->step_pause, 1},
     };
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {

@@ -130,7 +130,7 @@ static void worsen(struct scenario_point *point, int which)
             .spine_cables = {1, 0, QUANTITY_ASSUMED, "test", NULL}};
         break;
     case 8:
-        hw->gpu.overlap_slowdown.value = 3;
+        hw->gpu.overlap_traffic.value = 30;
         break;
     case 9:
         point->options.strategy.host.kernel_issue_s = 1e-3;
@@ -179,7 +179,7 @@ static void what_is_removed_leaves_no_trace(void **state)
 
 /* Without limits of the network NCCL would choose other algorithms on 32 GPUs than on 16. What is taken away is taken
  * from the collectives that the job has: a job that grows does not gain by its network, and little is left unexplained.
- */
+ * (In shares: without these limits the job is four times as fast, and loses more TFLOPS by the little that is left.) */
 static void the_collectives_stay(void **state)
 {
     (void)state;
@@ -189,7 +189,8 @@ static void the_collectives_stay(void **state)
         {"train.seq_len", "128"}, {"train.precision", "bf16_mixed"}, {"ddp.bucket_cap", "5 MiB"},
         {"host.kernel_issue", "0 us"}, {"host.backward_issue", "0 us"}, {"host.collective_issue", "0 us"},
         {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
-    assert_true(w.part[CAUSE_BANDWIDTH] >= 0);
+    double left = w.large[CAUSE_BANDWIDTH + 1] / w.small[CAUSE_BANDWIDTH + 1];
+    assert_true(left >= w.large[CAUSE_BANDWIDTH] / w.small[CAUSE_BANDWIDTH]);
     assert_true(fabs(w.rest) < 0.1 * w.small[0]);
 }
 

@@ -153,7 +153,7 @@ static void mistakes_are_reported_where_they_are_made(void **state)
         {"cluster.node.nic_bandwidth", "800 GB/s", "warning: a NIC of 800 GB/s is one of 6400 Gb/s; bytes have a"},
         {"gpu.memory_sms", "100", "--set gpu.memory_sms:1:1: error: memory_sms is 100 of 80 SMs"},
         {"gpu.sms", "79.5", "--set gpu.sms:1:1: error: sms is 79.5; it counts things"},
-        {"gpu.sms", "79", ":13: error: memory_sms is 80 of 79 SMs"},
+        {"gpu.sms", "75", ":13: error: memory_sms is 75.3 of 75 SMs"},
         {"gpu.gemm.fp8.peak", "1 PFLOPS", "gpu.gemm.fp8.peak:1:1: error: gemm.fp8 of 'V100-SXM2-32GB' is incomplete"},
         {"cluster.node.nics", "0", "cluster.yaml:3:8: error: 4 nodes without a NIC"},
         {"cluster.nodes", "[4, 1.5]", "--set cluster.nodes:1:5: error: nodes is 1.5; it counts things"},

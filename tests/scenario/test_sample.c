@@ -64,7 +64,7 @@ static void know_all(struct scenario_point *point)
     struct hw *hw = &point->hw;
     KNOW(hw->gpu.sms, hw->gpu.price);
     KNOW(hw->gpu.gemm[0].peak, hw->gpu.gemm[DTYPE_COUNT - 1].load_bandwidth);
-    KNOW(hw->gpu.gemm_sustained, hw->gpu.overlap_slowdown);
+    KNOW(hw->gpu.gemm_sustained, hw->gpu.overlap_traffic);
     KNOW(hw->node.gpu_bandwidth, hw->node.nvls_step_latency);
     KNOW(hw->cluster.nodes, hw->cluster.nvls_tree_latency);
     KNOW(hw->cluster.gpu_speed_spread, hw->cluster.host_jitter);

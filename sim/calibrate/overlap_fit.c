@@ -1,0 +1,334 @@
+#include "calibrate/overlap_fit.h"
+
+#include "base/digest.h"
+#include "calibrate/robust.h"
+#include "coll/coll.h"
+#include "config/csv.h"
+
+#include <gsl/gsl_errno.h>
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double CAUCHY = 0.1; /* assumed: log residual at which a row counts half */
+static const double us = 1e-6;
+
+/* Where the search begins; assumed. */
+static const struct overlap_value START = {2e-6, 0}, SHARE = {0.95, 0}, TRAFFIC = {0.5, 0};
+
+double overlap_fit_beside_s(const struct overlap_fit *fit, const struct overlap_group *group)
+{
+    double left = group->sms - group->channels;
+    double longer = group->gemm ? ceil(group->blocks / (group->blocks_per_sm * left)) /
+                                      ceil(group->blocks / (group->blocks_per_sm * group->sms))
+                                : fmax(1, fit->memory_share.value * group->sms / left);
+    return group->alone_s * longer + fit->start_s.value;
+}
+
+double overlap_fit_ratio(const struct overlap_fit *fit, const struct overlap_published *row)
+{
+    struct hw_gpu gpu = row->hw.gpu;
+    gpu.overlap_start.value = fit->start_s.value;
+    gpu.overlap_traffic.value = fit->traffic.value;
+    gpu.memory_sms.value = fit->memory_share.value * gpu.sms.value;
+    struct kernel_share left = {gpu.sms.value - row->sms_held, row->hbm_Bps};
+    return kernel_duration_s(&row->work, &gpu, left) / kernel_duration_s(&row->work, &gpu, kernel_whole_gpu(&gpu));
+}
+
+/* ---- reading ---- */
+
+/* The rule of the tables' heads. */
+static bool is_held_out(const char *kernel, const char *grid)
+{
+    uint64_t digest = DIGEST_INIT;
+    for (const char *c = kernel; *c; c++)
+        digest = digest_word(digest, (uint64_t)(unsigned char)*c);
+    digest = digest_word(digest, ' ');
+    for (const char *c = grid; *c; c++)
+        digest = digest_word(digest, (uint64_t)(unsigned char)*c);
+    return digest & 1;
+}
+
+/* The numbers of these columns, all above 0; an empty cell is `missing`, which is 0 where there must be a number. */
+static bool read_numbers(double *out, const char *const *columns, int n, double missing, const struct csv_table *table,
+    int row, struct diag *diag)
+{
+    for (int i = 0; i < n; i++) {
+        if (csv_number(table, row, csv_column(table, columns[i]), missing, &out[i], diag) != STATUS_OK)
+            return false;
+        if (!(out[i] > 0)) {
+            diag_input(diag, csv_pos(table, row), "%s is to be a number above 0", columns[i]);
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum status read_group(
+    struct overlap_fit *out, const struct csv_table *table, int row, struct arena *arena, struct diag *diag)
+{
+    static const char *const columns[] = {"sms", "channels", "blocks_per_sm", "alone_us", "beside_us"};
+    double v[5];
+    int x, y, z, end = 0;
+    if (!read_numbers(v, columns, 5, 0, table, row, diag))
+        return diag->worst;
+    const char *grid = csv_cell(table, row, csv_column(table, "grid"));
+    const char *class = csv_cell(table, row, csv_column(table, "class"));
+    if (sscanf(grid, "%dx%dx%d%n", &x, &y, &z, &end) != 3 || grid[end] || x < 1 || y < 1 || z < 1)
+        return diag_input(diag, csv_pos(table, row), "the grid '%s' is no 'XxYxZ' of numbers from 1 on", grid);
+    if (v[1] >= v[0])
+        return diag_input(diag, csv_pos(table, row), "%g channels leave none of %g SMs", v[1], v[0]);
+    vec_push(&out->groups,
+        (struct overlap_group){.source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
+            .gemm = strcmp(class, "gemm") == 0,
+            .held_out = is_held_out(csv_cell(table, row, csv_column(table, "kernel")), grid),
+            .sms = v[0],
+            .channels = v[1],
+            .blocks_per_sm = v[2],
+            .alone_s = v[3] * us,
+            .beside_s = v[4] * us,
+            .blocks = (double)x * y * z});
+    return STATUS_OK;
+}
+
+/* -1: none of them. */
+static int index_of(const char *name, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i;
+    return -1;
+}
+
+static enum status read_work(struct kernel_work *out, const struct csv_table *table, int row, struct diag *diag)
+{
+    static const char *const sides[] = {"m", "n", "k", "batch"};
+    double v[4];
+    if (!read_numbers(v, sides, 4, 1, table, row, diag))
+        return diag->worst;
+    int dtype = index_of(csv_cell(table, row, csv_column(table, "dtype")), dtype_names);
+    int kind = index_of(csv_cell(table, row, csv_column(table, "kernel")), kernel_kind_names);
+    if (kind == KERNEL_ELEMENTWISE) {
+        *out = kernel_stream(KERNEL_ELEMENTWISE, v[0], 0, 0);
+        return STATUS_OK;
+    }
+    if (dtype < 0 || (kind != KERNEL_GEMM && kind != KERNEL_ATTENTION))
+        return diag_input(
+            diag, csv_pos(table, row), "the kernel is to be gemm or attention, with a dtype, or elementwise");
+    int64_t m = (int64_t)v[0], n = (int64_t)v[1], k = (int64_t)v[2], batch = (int64_t)v[3];
+    int64_t bytes = dtype_bytes((enum dtype)dtype);
+    *out = kernel_gemm(m, n, k, batch, (enum dtype)dtype, bytes, bytes);
+    if (kind == KERNEL_ATTENTION) { /* two products; queries, keys, values and the result are read or written once */
+        out->kind = KERNEL_ATTENTION;
+        out->flop *= 2;
+        out->write_bytes = out->read_bytes;
+    }
+    return STATUS_OK;
+}
+
+static enum status read_published(struct overlap_fit *out, const struct csv_table *table, int row, const char *clusters,
+    struct arena *arena, struct diag *diag)
+{
+    static const char *const columns[] = {"gpus", "bytes", "ratio"};
+    double v[3], channels;
+    struct overlap_published p = {.source = arena_strdup(arena, csv_cell(table, row, csv_column(table, "source"))),
+        .held_out = strcmp(csv_cell(table, row, csv_column(table, "use")), "fit") != 0};
+    const char *cluster = csv_cell(table, row, csv_column(table, "cluster"));
+    int kind = index_of(csv_cell(table, row, csv_column(table, "collective")), coll_kind_names);
+    if (!read_numbers(v, columns, 3, 0, table, row, diag) || read_work(&p.work, table, row, diag) != STATUS_OK ||
+        csv_number(table, row, csv_column(table, "channels"), 0, &channels, diag) != STATUS_OK ||
+        hw_load(&p.hw, arena_printf(arena, "%s/%s.yaml", clusters, cluster), arena, diag) != STATUS_OK)
+        return diag->worst;
+    if (kind < 0 || v[0] < 2 || v[0] > p.hw.node.gpus.value)
+        return diag_input(diag, csv_pos(table, row), "this is to be a collective of 2 to %g GPUs, those of a node",
+            p.hw.node.gpus.value);
+    struct coll_cost cost =
+        coll_choose((enum coll_kind)kind, v[1], (struct coll_shape){(int)v[0], 1, (int)v[0]}, &p.hw, COLL_FREE);
+    p.sms_held = channels > 0 ? channels : cost.sms;
+    p.hbm_Bps = coll_hbm_Bps(cost);
+    p.ratio = v[2];
+    vec_push(&out->published, p);
+    return STATUS_OK;
+}
+
+static enum status load(
+    struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+{
+    struct csv_table *groups = NULL, *published = NULL;
+    enum status status = csv_load(&groups, arena_printf(arena, "%s/overlap_groups.csv", measured), diag);
+    if (status == STATUS_OK)
+        status = csv_load(&published, arena_printf(arena, "%s/overlap_published.csv", measured), diag);
+    for (int r = 0; status == STATUS_OK && r < csv_rows(groups); r++)
+        status = read_group(out, groups, r, arena, diag);
+    for (int r = 0; status == STATUS_OK && r < csv_rows(published); r++)
+        status = read_published(out, published, r, clusters, arena, diag);
+    csv_release(groups);
+    csv_release(published);
+    return status;
+}
+
+/* ---- solving: the time as its logarithm, the share as log(x / (1 - x)), the traffic as it is ---- */
+
+static double residual(const struct overlap_fit *fit, const char *source, double predicted, double measured)
+{
+    return fit->left_out && strcmp(fit->left_out, source) == 0 ? 0 : log(predicted / measured);
+}
+
+static int group_residuals(const gsl_vector *at, void *context, gsl_vector *out)
+{
+    struct overlap_fit *fit = context;
+    size_t n = 0;
+    fit->start_s.value = exp(gsl_vector_get(at, 0));
+    fit->memory_share.value = 1 / (1 + exp(-gsl_vector_get(at, 1)));
+    for (int i = 0; i < fit->groups.n; i++) {
+        const struct overlap_group *group = &fit->groups.at[i];
+        if (!group->held_out)
+            gsl_vector_set(out, n++, residual(fit, group->source, overlap_fit_beside_s(fit, group), group->beside_s));
+    }
+    return GSL_SUCCESS;
+}
+
+static int published_residuals(const gsl_vector *at, void *context, gsl_vector *out)
+{
+    struct overlap_fit *fit = context;
+    size_t n = 0;
+    fit->traffic.value = gsl_vector_get(at, 0);
+    for (int i = 0; i < fit->published.n; i++) {
+        const struct overlap_published *row = &fit->published.at[i];
+        if (!row->held_out)
+            gsl_vector_set(out, n++, residual(fit, row->source, overlap_fit_ratio(fit, row), row->ratio));
+    }
+    return GSL_SUCCESS;
+}
+
+/* The residuals' function leaves the solution in the fit. */
+static bool search(struct overlap_fit *fit, int (*residuals)(const gsl_vector *, void *, gsl_vector *), size_t rows,
+    const double *from, size_t n)
+{
+    struct robust_problem problem = {residuals, fit, rows, n, CAUCHY, 0, true};
+    gsl_vector *at = gsl_vector_alloc(n), *off = gsl_vector_alloc(rows);
+    gsl_matrix *covariance = gsl_matrix_alloc(n, n);
+    for (size_t i = 0; i < n; i++)
+        gsl_vector_set(at, i, from[i]);
+    bool good = robust_fit(at, covariance, &problem);
+    residuals(at, fit, off);
+    gsl_vector_free(at);
+    gsl_vector_free(off);
+    gsl_matrix_free(covariance);
+    return good;
+}
+
+static bool solve(struct overlap_fit *fit)
+{
+    const double group[] = {log(START.value), log(SHARE.value / (1 - SHARE.value))}, traffic = TRAFFIC.value;
+    size_t groups = 0, published = 0;
+    for (int i = 0; i < fit->groups.n; i++)
+        groups += !fit->groups.at[i].held_out;
+    for (int i = 0; i < fit->published.n; i++)
+        published += !fit->published.at[i].held_out;
+    return groups > 2 && published > 1 && search(fit, group_residuals, groups, group, 2) &&
+           search(fit, published_residuals, published, &traffic, 1);
+}
+
+/* The sources of rows that are fitted, each once. */
+typedef VEC(const char *) sources;
+static void add_source(sources *list, const char *source)
+{
+    for (int i = 0; i < list->n; i++)
+        if (strcmp(list->at[i], source) == 0)
+            return;
+    vec_push(list, source);
+}
+
+/* What solutions without each of n sources say of the error of the one with all: sqrt((n - 1) / n x sum of (value -
+ * mean)^2). */
+static double jackknife(const double *values, int n)
+{
+    return n > 1 ? (n - 1) / sqrt(n) * gsl_stats_sd(values, 1, (size_t)n) : 0;
+}
+
+static bool set_errors(struct overlap_fit *fit)
+{
+    sources of_groups = {0}, of_published = {0};
+    for (int i = 0; i < fit->groups.n; i++)
+        if (!fit->groups.at[i].held_out)
+            add_source(&of_groups, fit->groups.at[i].source);
+    for (int i = 0; i < fit->published.n; i++)
+        if (!fit->published.at[i].held_out)
+            add_source(&of_published, fit->published.at[i].source);
+    int n = of_groups.n, m = of_published.n;
+    bool good = true;
+    double *values = xcalloc((size_t)(2 * n + m) + 1, sizeof *values);
+    for (int i = 0; i < n + m; i++) {
+        struct overlap_fit less = *fit;
+        less.left_out = i < n ? of_groups.at[i] : of_published.at[i - n];
+        good = solve(&less) && good;
+        values[i < n ? i : n + i] = i < n ? less.start_s.value : less.traffic.value;
+        if (i < n)
+            values[n + i] = less.memory_share.value;
+    }
+    fit->start_s.std_error = jackknife(values, n);
+    fit->memory_share.std_error = jackknife(&values[n], n);
+    fit->traffic.std_error = jackknife(&values[n + n], m);
+    free(values);
+    vec_free(&of_groups);
+    vec_free(&of_published);
+    return good;
+}
+
+enum status overlap_fit_solve(
+    struct overlap_fit *out, const char *measured, const char *clusters, struct arena *arena, struct diag *diag)
+{
+    *out = (struct overlap_fit){.start_s = START, .memory_share = SHARE, .traffic = TRAFFIC};
+    if (load(out, measured, clusters, arena, diag) != STATUS_OK)
+        return diag->worst;
+    if (!solve(out) || !set_errors(out))
+        return diag_input(diag, (struct source_pos){.file = measured},
+            "the rows of overlap_groups.csv and overlap_published.csv that are not held out do not determine the fit");
+    return STATUS_OK;
+}
+
+void overlap_fit_free(struct overlap_fit *fit)
+{
+    vec_free(&fit->groups);
+    vec_free(&fit->published);
+}
+
+int overlap_fit_error(const struct overlap_fit *fit, bool longer, bool held_out, double *median, double *p90)
+{
+    double *off = xcalloc((size_t)fit->groups.n + 1, sizeof *off);
+    size_t n = 0;
+    for (int i = 0; i < fit->groups.n; i++) {
+        const struct overlap_group *group = &fit->groups.at[i];
+        if (group->held_out == held_out && (group->alone_s > OVERLAP_LONG_S) == longer)
+            off[n++] = fabs(overlap_fit_beside_s(fit, group) / group->beside_s - 1);
+    }
+    gsl_sort(off, 1, n);
+    *median = n > 0 ? gsl_stats_median_from_sorted_data(off, 1, n) : 0;
+    *p90 = n > 0 ? gsl_stats_quantile_from_sorted_data(off, 1, n, 0.9) : 0;
+    free(off);
+    return (int)n;
+}
+
+void overlap_fit_print(FILE *out, const struct overlap_fit *fit)
+{
+    fprintf(out, "overlap_start        %6.2f +- %.2f us\n", fit->start_s.value / us, fit->start_s.std_error / us);
+    fprintf(
+        out, "memory_sms           %6.3f +- %.3f of the SMs\n", fit->memory_share.value, fit->memory_share.std_error);
+    fprintf(out, "overlap_traffic      %6.2f +- %.2f\n\n", fit->traffic.value, fit->traffic.std_error);
+    fprintf(out, "|predicted / measured - 1| of kernels beside an NCCL kernel:\n");
+    for (int i = 0; i < 4; i++) {
+        double median, p90;
+        int n = overlap_fit_error(fit, i & 1, i & 2, &median, &p90);
+        fprintf(out, "  %-8s %-14s %3d groups: median %5.1f %%, 90th percentile %5.1f %%\n",
+            i & 2 ? "held out" : "fitted", i & 1 ? "above 20 us" : "up to 20 us", n, 100 * median, 100 * p90);
+    }
+    fprintf(out, "\nbeside a collective over NVLink, times as long:\n  measured  predicted\n");
+    for (int i = 0; i < fit->published.n; i++) {
+        const struct overlap_published *row = &fit->published.at[i];
+        fprintf(out, "  %8.2f  %8.2f  %-10s %-8s %s\n", row->ratio, overlap_fit_ratio(fit, row),
+            kernel_kind_names[row->work.kind], row->held_out ? "held out" : "fitted", row->source);
+    }
+}
