@@ -29,19 +29,19 @@ struct digests {
 };
 
 static const struct digests want = {
-    .strategy = {[STRATEGY_FSDP] = UINT64_C(0x23b91bf94be9d8a3),
-        [STRATEGY_DDP] = UINT64_C(0xafcd6509ec2e084d),
-        [STRATEGY_DEEPSPEED] = UINT64_C(0xbf976aa29bd709f8),
-        [STRATEGY_INTERNEVO] = UINT64_C(0x68f97a1376dc1f61),
-        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0xeb44cc5f715ebaa6)},
-    .family = {[MODEL_T5] = UINT64_C(0x41eef4b82b5ca573),
-        [MODEL_GPT] = UINT64_C(0x964f1125c0829de1),
-        [MODEL_LLAMA] = UINT64_C(0x155333d82199dd50),
-        [MODEL_BERT] = UINT64_C(0x7ccd9fbc9a74cae1),
-        [MODEL_VIT] = UINT64_C(0x4cce225243e1c22c),
-        [MODEL_CONVNET] = UINT64_C(0xb9f03b0a10fe1180),
-        [MODEL_DHEN] = UINT64_C(0x3fa25533b56e0ddf)},
-    .cluster = {UINT64_C(0xe210b0f19a14fafc), UINT64_C(0x3b687d8c70ddfffa), UINT64_C(0x47f2c9db5839f078)},
+    .strategy = {[STRATEGY_FSDP] = UINT64_C(0xf8b348af0137e9ff),
+        [STRATEGY_DDP] = UINT64_C(0x7678e916558e7c5b),
+        [STRATEGY_DEEPSPEED] = UINT64_C(0xc8a4eda35a212738),
+        [STRATEGY_INTERNEVO] = UINT64_C(0x27d7c9caeacb1afc),
+        [STRATEGY_SINGLE_DEVICE] = UINT64_C(0x74c91d0c4d876eb1)},
+    .family = {[MODEL_T5] = UINT64_C(0x873c5b6662e9b6b7),
+        [MODEL_GPT] = UINT64_C(0x5132e5eebf5b7b0a),
+        [MODEL_LLAMA] = UINT64_C(0x8dd90091dd2d3d18),
+        [MODEL_BERT] = UINT64_C(0x36f200e492d2770d),
+        [MODEL_VIT] = UINT64_C(0x3c2bf631150f9efe),
+        [MODEL_CONVNET] = UINT64_C(0xa12a5c524812a629),
+        [MODEL_DHEN] = UINT64_C(0x0797574c74cd1b77)},
+    .cluster = {UINT64_C(0x6f858acb4f31a145), UINT64_C(0xd8e91a0c04a3a6b9), UINT64_C(0x2433688f41250ca4)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
