@@ -155,6 +155,7 @@ static void rows_can_be_left_out(void **state)
     assert_near(training_fit_residual(&fit, 0), 0, 1e-4);
     assert_near(training_fit_residual(&fit, RUNS - 1), 0.2, 1e-4);
     fit.rows[RUNS - 1].left_out = false;
+    fit.rows[RUNS - 1].offset += 0.15; /* one that is off by 5 % counts half, by 20 % next to nothing */
     assert_int_equal(training_fit_solve(&fit, &diag), STATUS_OK);
     assert_true(
         fabs(fit.parameters.at[0].fitted.value - 0.8) > 1e-3 || fabs(fit.parameters.at[1].fitted.value - 0.4) > 1e-3);
