@@ -133,7 +133,8 @@ struct hw_cluster {
     struct quantity nccl_efficiency;  /* share of the NICs' bandwidth that ring busbw reaches, fraction */
     struct quantity nccl_net_latency; /* s of an inter-node hop, more than NCCL's own table has for the network */
     /* Optional. */
-    struct quantity nccl_ring_post_latency; /* s that each channel of a GPU but its first adds to an inter-node hop of a ring; default 0 */
+    struct quantity nccl_ring_post_latency; /* s that each channel of a GPU but its first adds to an inter-node hop of a
+                                               ring; default 0 */
     struct quantity nccl_tree_post_latency; /* the same of a tree's */
     struct quantity nccl_channels; /* thread blocks (= SMs) of a collective across nodes; default: coll_search() */
     struct quantity nccl_channel_bandwidth;  /* B/s of busbw that each of them carries; default: no bound */
