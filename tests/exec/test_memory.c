@@ -1,0 +1,153 @@
+/* HBM in a run: out of memory, retries, events that malloc asks for. */
+#include "exec/exec.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "step.h"
+
+/* 1 GB of HBM, of which the CUDA context takes 50 MB and NCCL 30: 600 MB are kept, 500 MB more do not fit: 180 MB short
+ * (in whole 2 MiB steps and 512 B; here exact enough). */
+static void out_of_memory_is_a_result(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    plan_group(&f.builder, "world", 2, 1);
+    f.hw.gpu.context_bytes.value = 50 << 20;
+    f.hw.node.nccl_bytes.value = 30 << 20;
+    plan_keep(&f.builder, "weights", 600 << 20, HBM_PARAMETERS);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    int buffer = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 500 << 20, HBM_ACTIVATIONS);
+    mover(&f, STREAM_COMPUTE, 1, 0);
+    plan_free(&f.builder, buffer, PLAN_NO_OP);
+    run(&f);
+    assert_int_equal(f.result.status, EXEC_OOM);
+    assert_string_equal(f.result.memory.oom_op, "scores");
+    assert_int_equal(f.result.memory.oom_category, HBM_ACTIVATIONS);
+    assert_true(f.result.memory.oom_request_bytes == 500 << 20);
+    assert_true(f.result.memory.required_bytes == 1180 << 20);
+    assert_true(f.result.memory.required_category_bytes[HBM_PARAMETERS] == 600 << 20);
+    assert_true(f.result.memory.required_category_bytes[HBM_CONTEXT] == 50 << 20);
+    assert_true(f.result.memory.required_category_bytes[HBM_NCCL] == 30 << 20);
+    assert_true(f.result.memory.peak_allocated_bytes == 600 << 20);
+    end(&f);
+}
+
+/* 300 MB in every step, given back, then as many that are kept from the first step on: those take the block, so the
+ * second step's cudaMalloc of 1 ms makes the second block, and from the third step on there is none: 2 ms in four
+ * steps. A run of one step has what is kept from the start. */
+static void what_the_first_step_keeps_takes_free_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        int warmup, steps;
+        double stall_s;
+    } runs[] = {{0, 1, 1e-3}, {1, 1, 1e-3}, {2, 1, 0}, {0, 4, 0.5e-3}};
+    for (int i = 0; i < 4; i++) {
+        struct fixture f;
+        begin(&f, 1);
+        f.hw.gpu.cuda_malloc.value = 1e-3;
+        f.options.steps = runs[i].steps;
+        f.options.warmup_steps = runs[i].warmup;
+        int scores = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 300 << 20, HBM_ACTIVATIONS);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        plan_free(&f.builder, scores, PLAN_NO_OP);
+        plan_keep_from_here(&f.builder, "moments", 300 << 20, HBM_OPTIMIZER);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        run(&f);
+        near(f.result.memory.alloc_stall_s, runs[i].stall_s);
+        assert_true(f.result.memory.peak_allocated_bytes == 600 << 20);
+        assert_true(f.result.memory.peak_reserved_bytes == 600 << 20);
+        end(&f);
+    }
+}
+
+/* A block of 400 MB that a kernel of 10 ms on another stream uses, then one of 700 MB, then another kernel of 10 ms; a
+ * cudaMalloc or cudaFree takes 1 ms. In 2 GB the second cudaMalloc lies beside the first kernel: 1 + 10 + 10 ms. In 1
+ * GB it fails at 1 ms; the host waits for the kernel to 11 ms, frees the first block, tries again and issues the second
+ * kernel at 13 ms: 23 ms, of which the host stood 1 + 10 + 2. */
+static void a_retry_drains_the_gpu(void **state)
+{
+    (void)state;
+    for (int limited = 0; limited < 2; limited++) {
+        struct fixture f;
+        begin(&f, 1);
+        f.hw.gpu.cuda_malloc.value = f.hw.gpu.cuda_free.value = 1e-3;
+        f.hw.gpu.hbm_capacity.value = limited ? 1e9 : 2e9;
+        int first = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 400000000, HBM_GATHERED);
+        plan_free(&f.builder, first, mover(&f, STREAM_COMPUTE, 10, 0));
+        int second = plan_alloc(&f.builder, STREAM_COMPUTE, "scores", 700000000, HBM_ACTIVATIONS);
+        mover(&f, STREAM_COMPUTE, 10, 0);
+        plan_free(&f.builder, second, PLAN_NO_OP);
+        run(&f);
+        assert_int_equal(f.result.status, EXEC_OK);
+        near(f.result.step_time_s, limited ? 23e-3 : 21e-3);
+        near(f.result.memory.alloc_stall_s, limited ? 13e-3 : 2e-3);
+        assert_true(f.result.memory.alloc_retries_a_step == limited);
+        end(&f);
+    }
+}
+
+/* Two GPUs, one faster and one slower than 10 ms by a few per cent. A block of 700 MB of 1 GB is freed after a kernel
+ * of 10 ms, and as much asked for 9.99 ms later: the slower one has to drain for it, the faster one has the block by
+ * then. The result is the slower one's, whichever of the two it is. */
+static void the_rank_that_stands_longest_is_the_result(void **state)
+{
+    (void)state;
+    for (int seed = 1; seed <= 6; seed++) {
+        struct fixture f;
+        begin(&f, 2);
+        f.options.seed = seed;
+        f.options.noise.gpu_speed_spread = 0.05;
+        int first = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
+        plan_free(&f.builder, first, computer(&f, 10));
+        plan_host(&f.builder, "work", 9.99e-3);
+        int second = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 700000000, HBM_GATHERED);
+        plan_free(&f.builder, second, computer(&f, 1));
+        run(&f);
+        assert_false(f.result.folded);
+        assert_true(f.result.memory.alloc_retries == 1);
+        assert_true(f.result.memory.alloc_stall_s > 0.01e-3);
+        end(&f);
+    }
+}
+
+/* Blocks of 20 MiB, each of which a kernel of 10 ms of another stream uses before it is freed. Events are asked for by
+ * malloc, and nowhere else: the second malloc comes while the first kernel runs, so it makes a segment. The third finds
+ * the first block when the host has meanwhile worked 15 ms, and makes a segment when it has not. The fourth comes after
+ * another 15 ms: the second block's event, recorded when it was freed, has passed by then, as its kernel ended at 20
+ * ms. */
+static void malloc_asks_for_events(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        struct fixture f;
+        begin(&f, 1);
+        for (int i = 0; i < 4; i++) {
+            if (late && i >= 2)
+                plan_host(&f.builder, "work", 15e-3);
+            int block = plan_alloc(&f.builder, STREAM_UNSHARD, "gathered", 20 << 20, HBM_GATHERED);
+            plan_free(&f.builder, block, mover(&f, STREAM_COMPUTE, 10, 0));
+        }
+        run(&f);
+        assert_true(f.result.memory.peak_reserved_bytes == (late ? 40 : 80) << 20);
+        assert_true(f.result.memory.peak_allocated_bytes == 20 << 20);
+        end(&f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(out_of_memory_is_a_result),
+        cmocka_unit_test(what_the_first_step_keeps_takes_free_blocks),
+        cmocka_unit_test(a_retry_drains_the_gpu),
+        cmocka_unit_test(the_rank_that_stands_longest_is_the_result),
+        cmocka_unit_test(malloc_asks_for_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
