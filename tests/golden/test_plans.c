@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x3c2bf631150f9efe),
         [MODEL_CONVNET] = UINT64_C(0xa12a5c524812a629),
         [MODEL_DHEN] = UINT64_C(0x0797574c74cd1b77)},
-    .cluster = {UINT64_C(0x6f858acb4f31a145), UINT64_C(0xd8e91a0c04a3a6b9), UINT64_C(0x2433688f41250ca4)},
+    .cluster = {UINT64_C(0x09f175943c046279), UINT64_C(0x45863e61a4b7feb7), UINT64_C(0x6e89c5860ccb5656)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
