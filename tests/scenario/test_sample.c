@@ -142,7 +142,7 @@ static void quick_samples_are_as_the_slow_ones(void **state)
     scenario_sample_quickly(
         result, &sampled->loaded->set.points[0], &uncertainty, K, &sampled->arenas[0], &sampled->loaded->diag);
     struct scenario_band quick = scenario_band(result, SAMPLED_TOKENS);
-    assert_near(quick.median / band.median, 1, 0.01);
+    assert_near(quick.median / band.median, 1, 0.02); /* the speeds of the slow ones are drawn one by one */
     assert_near(log(quick.high / quick.low) / log(band.high / band.low), 1, 0.2);
     end(sampled);
 }
