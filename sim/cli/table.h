@@ -21,7 +21,7 @@ struct table_column {
 /* Colour of a cell, where the terminal has it. doubtful: a prediction that is far off; bad: out of memory. */
 enum table_mark { TABLE_PLAIN, TABLE_DOUBTFUL, TABLE_BAD };
 
-/* Texts are borrowed, but for those of numbers. */
+/* Texts are borrowed; those of numbers are copied. */
 struct table {
     VEC(struct table_column) columns;
     VEC(char) spare;         /* of each column, by table_spare() */

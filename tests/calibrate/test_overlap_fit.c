@@ -59,7 +59,7 @@ static void groups_held_out_are_predicted(void **state)
     assert_true(median < 0.30);
 }
 
-/* Within a third of what was measured; but for the elementwise kernel of NVIDIA/nccl#1428, whose times have one digit
+/* Within a third of what was measured. Not so the elementwise kernel of NVIDIA/nccl#1428, whose times have one digit
  * (0.02 and 0.05 ms): 2.5 is anything from 1.8 to 3.7, and L2 hits that it loses are left out. */
 static void published_cases_held_out_are_within_a_third(void **state)
 {
