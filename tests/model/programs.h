@@ -54,4 +54,13 @@ static inline int count(const struct model_op *kernels, int n, const char *part)
     return found;
 }
 
+static inline const struct model_program *block(const struct run *r, int layer)
+{
+    for (int i = 0; i < r->segments.n; i++)
+        if (r->segments.at[i].kind == SEGMENT_BLOCK && r->segments.at[i].layer == layer)
+            return r->segments.at[i].program;
+    fail_msg("no block is layer %d", layer);
+    return NULL;
+}
+
 #endif

@@ -12,15 +12,6 @@
 #include "kernel_named.h"
 #include "programs.h"
 
-static const struct model_program *block(const struct run *r, int layer)
-{
-    for (int i = 0; i < r->segments.n; i++)
-        if (r->segments.at[i].kind == SEGMENT_BLOCK && r->segments.at[i].layer == layer)
-            return r->segments.at[i].program;
-    fail_msg("no block is layer %d", layer);
-    return NULL;
-}
-
 /* The causal flash kernel does half of 4 b s^2 h d_kv, its backward 2.5 times that. */
 static void flash_does_half_of_what_is_counted(void **state)
 {

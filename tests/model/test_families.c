@@ -11,15 +11,6 @@
 
 #include "programs.h"
 
-static const struct model_program *block(const struct run *r, int layer)
-{
-    for (int i = 0; i < r->segments.n; i++)
-        if (r->segments.at[i].kind == SEGMENT_BLOCK && r->segments.at[i].layer == layer)
-            return r->segments.at[i].program;
-    fail_msg("no block is layer %d", layer);
-    return NULL;
-}
-
 static bool same_flop(const struct model_shape *a, const struct model_shape *b)
 {
     struct run one = run(a, DTYPE_BF16, ATTENTION_NAIVE), other = run(b, DTYPE_BF16, ATTENTION_NAIVE);

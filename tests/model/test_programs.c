@@ -90,15 +90,6 @@ static void for_every_variant(check_run *check)
                 }
 }
 
-static const struct model_program *block(const struct run *r, int layer)
-{
-    for (int i = 0; i < r->segments.n; i++)
-        if (r->segments.at[i].kind == SEGMENT_BLOCK && r->segments.at[i].layer == layer)
-            return r->segments.at[i].program;
-    fail_msg("no block is layer %d", layer);
-    return NULL;
-}
-
 static double flop(const struct model_op *kernels, int n)
 {
     double sum = 0;
