@@ -8,8 +8,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Starts of the searches, and what numbers are expected near that rows may say little of: with the weight that
- * k_overhead's expectation has. */
+/* Assumed: starts of the searches (shares of the peak and of HBM's rate; the softmax in elements of the head dimension,
+ * the overhead in keys, as in kernel/attention.h), and what attention's overhead is expected near, as rows may say
+ * little of it, with the weight that k_overhead's expectation has. */
 static const double START_FLOOR_S = 4e-6, START_EFFICIENCY = 0.85, START_GAP_S = 50e-6, EXPECTED_OVERHEAD = 150,
                     START_SOFTMAX = 16, START_SHARE = 0.8;
 
