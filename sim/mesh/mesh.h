@@ -21,7 +21,12 @@ extern const char *const mesh_axis_names[AXIS_COUNT + 1]; /* "tp", "cp", "ep", "
 extern const char *const mesh_order_default;              /* "tp-cp-ep-dp-pp" */
 
 /* All axes of data parallelism. */
-enum { AXES_DP = 1 << AXIS_DP_SHARD | 1 << AXIS_DP_REPLICATE, AXES_ALL = (1 << AXIS_COUNT) - 1 };
+enum {
+    AXES_DP = 1 << AXIS_DP_SHARD | 1 << AXIS_DP_REPLICATE,
+    AXES_DATA = AXES_DP | 1 << AXIS_EP,      /* ranks that train on different samples */
+    AXES_DENSE = AXES_DATA | 1 << AXIS_CP,   /* that hold the same parameters, but experts, and reduce their gradients */
+    AXES_ALL = (1 << AXIS_COUNT) - 1
+};
 
 struct mesh {
     int ranks; /* product of the sizes */

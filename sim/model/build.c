@@ -95,6 +95,7 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
             .cols = shape->d_model,
             .numel = (int64_t)shape->dhen.tables.params,
             .split = AXES_DP},
+        .ends = MODEL_BOTH_ENDS,
         .n_batch_norms = builder.n_batch_norms,
         .batch_norm_channels = builder.batch_norm_channels,
     };
@@ -104,6 +105,7 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
     vec_free(&builder.tensors);
     for (int i = 0; i < out->n_layers; i++) {
         out->layers[i].alike = first_alike(out, i);
+        out->layers[i].number = i;
         out->params += out->layers[i].params;
         out->trained += out->layers[i].trained;
     }

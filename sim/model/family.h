@@ -31,7 +31,7 @@ struct segment_context {
     enum layer_role role;
     enum segment_kind kind;
     bool frozen; /* the model is; only adapters beside its matrices are trained */
-    int layer;   /* of the model; 0 for all but blocks. Alike layers share the program of the first */
+    int layer;   /* of the whole model; 0 for all but blocks. Alike layers share the program of the first */
 };
 
 /* Every position attends to the positions of its own stack. */
@@ -47,6 +47,9 @@ static inline struct tape_attention self_attention(const struct segment_context 
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a);
 /* c tanh(x / c), a kernel for each of these names. */
 int family_softcap(struct tape *t, const char *names[3], int x);
+
+/* The program of a SEGMENT_BORDER. */
+const struct model_program *model_border(int64_t output_bytes, struct arena *arena);
 
 /* What a shape of a family must not be: a sentence, and the offset in struct model_shape of the field to blame. */
 struct model_rule {

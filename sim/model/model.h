@@ -170,7 +170,11 @@ struct model_layer {
     int64_t params;
     int64_t trained; /* those of them that are not frozen */
     int alike;       /* index of the first layer with the same shape and role: programs can be shared */
+    int number;      /* its index in the whole model, of which this may be a stage */
 };
+
+/* The ends of a model: the embedding, and the head with the loss. */
+enum { MODEL_ENTRY = 1, MODEL_EXIT = 2, MODEL_BOTH_ENDS = MODEL_ENTRY | MODEL_EXIT };
 
 struct model {
     struct model_shape shape;
@@ -182,6 +186,8 @@ struct model {
     int64_t trained;            /* those of them that are not frozen */
     struct model_tensor tables; /* DHEN's tables of embeddings, as one; no layer's, no strategy touches them. numel 0:
                                  * there are none */
+    unsigned ends;              /* that this model, or stage of one, has */
+    int n_chunks, *chunks;      /* of a stage: the first layer of each model chunk; 0: the whole model */
     /* Buffers of BatchNorm layers: running mean and variance of their channels, and a counter a layer. */
     int n_batch_norms;
     int64_t batch_norm_channels;
@@ -267,6 +273,12 @@ struct model_op {
                 * operation, here alike) */
 };
 
+/* The gradient of a linear layer's matrix, which nothing else in backward waits for. */
+static inline bool model_op_is_weight_gradient(const struct model_op *op)
+{
+    return op->kind == MODEL_KERNEL && op->work.kind == KERNEL_GEMM && (op->param_grad >= 0 || op->param_share >= 0);
+}
+
 /* A tensor that lives in HBM during a layer's forward and backward pass. Indices count ops within the program's
  * forward or backward list. A tensor is allocated just before kernel born runs and released just after its last use. */
 struct model_activation {
@@ -307,7 +319,15 @@ struct model_program {
 };
 
 /* Segments in forward order: each is a program and the layer whose parameters it uses. */
-enum segment_kind { SEGMENT_ENTRY, SEGMENT_BLOCK, SEGMENT_STACK_EXIT, SEGMENT_DECODER_ENTRY, SEGMENT_EXIT };
+enum segment_kind {
+    SEGMENT_ENTRY,
+    SEGMENT_BLOCK,
+    SEGMENT_STACK_EXIT,
+    SEGMENT_DECODER_ENTRY,
+    SEGMENT_EXIT,
+    SEGMENT_BORDER, /* where a model chunk begins whose input another stage sends: no kernels; its output is what was
+                     * received, its output's gradient what goes back */
+};
 struct model_segment {
     enum segment_kind kind;
     int layer;                           /* 0 for entry, exit and the like */
@@ -335,6 +355,19 @@ enum status model_parse(
 /* Lay out layers and tensors. The shape must have passed model_load's checks. */
 void model_build(struct model *out, const struct model_shape *shape, struct arena *arena);
 
+/* What a stage of a pipeline has of a model of one stack: chunks of its blocks, by their numbers from 0, and the ends.
+ * Of the root a stage has the tensors that its ends use: a tied embedding is on the first and on the last stage. */
+struct model_chunk {
+    int first, n;
+};
+struct model_stage {
+    const struct model_chunk *chunks;
+    int n_chunks;
+    unsigned ends;
+};
+void model_stage(struct model *out, const struct model *model, const struct model_stage *stage,
+    const struct model_workload *workload, struct arena *arena);
+
 /* LoRA (arXiv 2106.09685) as peft lays it out: the model is frozen, and each matrix of a block that targets names gets
  * two more after it, lora_A (rank x in) and lora_B (out x rank); their product with the matrix's input is scaled and
  * added to its output (a kernel each, without dropout). targets: names of linear layers as in peft's target_modules,
@@ -353,7 +386,7 @@ enum { MODEL_NF4_MILLIBITS = 4127 };
 /* Bytes of these elements in NF4. */
 double model_nf4_bytes(int64_t numel);
 
-/* The segments of one micro-step with their programs. BUG for flash attention where model_takes_flash() says
+/* The segments of one micro-step with their programs, of a stage those of its chunks one after the other. BUG for flash attention where model_takes_flash() says
  * no: Hugging Face's T5 adds a position bias to its scores, DeepViT mixes the heads' maps. */
 void model_segments(
     struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena);

@@ -80,7 +80,7 @@ static const struct model_program *program(struct segments_builder *b, enum segm
         .role = b->model->layers[layer].role,
         .kind = kind,
         .frozen = b->model->trained < b->model->params,
-        .layer = layer,
+        .layer = b->model->layers[layer].number,
     };
     return tape_close(tape, model_family_code(&b->model->shape)->forward(&context));
 }
@@ -101,19 +101,32 @@ static void add(struct segments_builder *b, enum segment_kind kind, int layer)
     vec_push(&b->segments, segment);
 }
 
+/* A chunk begins with this block, whose input has the size of its output. */
+static void add_border(struct segments_builder *b, int layer)
+{
+    struct model_segment border = {
+        .kind = SEGMENT_BORDER, .program = model_border(program(b, SEGMENT_BLOCK, layer)->output_bytes, b->arena)};
+    vec_push(&b->segments, border);
+}
+
 void model_segments(
     struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena)
 {
     struct segments_builder builder = {.model = model, .workload = workload, .arena = arena};
-    add(&builder, SEGMENT_ENTRY, 0);
-    for (int i = 1; i < model->n_layers; i++) {
+    if (model->ends & MODEL_ENTRY)
+        add(&builder, SEGMENT_ENTRY, 0);
+    for (int i = 1, chunk = 0; i < model->n_layers; i++) {
+        for (; chunk < model->n_chunks && model->chunks[chunk] == i; chunk++)
+            if (chunk > 0 || !(model->ends & MODEL_ENTRY))
+                add_border(&builder, i);
         if (model->layers[i].role == LAYER_DECODER_BLOCK && model->layers[i - 1].role == LAYER_ENCODER_BLOCK) {
             add(&builder, SEGMENT_STACK_EXIT, 0);
             add(&builder, SEGMENT_DECODER_ENTRY, 0);
         }
         add(&builder, SEGMENT_BLOCK, i);
     }
-    add(&builder, SEGMENT_EXIT, 0);
+    if (model->ends & MODEL_EXIT)
+        add(&builder, SEGMENT_EXIT, 0);
     out->n = builder.segments.n;
     out->at = ARENA_ARRAY(arena, struct model_segment, out->n);
     for (int i = 0; i < out->n; i++)

@@ -209,6 +209,7 @@ static int forward(const struct segment_context *c)
             tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->decoder_seq_len,
                                 c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST)));
     case SEGMENT_EXIT:
+    case SEGMENT_BORDER: /* no stage of T5 is cut: strategy_check() */
         break;
     }
     return head(c);

@@ -18,10 +18,11 @@ static void launch_gemm(struct tape *tape, const char *name, struct kernel_work 
     tape_launch(tape, name, work, work.flop, buffers);
 }
 
-/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. */
+/* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. On a stage with one
+ * end of the model a tied embedding has one use. */
 static void complete_share(struct tape *tape, const struct tape_op *op)
 {
-    enum tape_turn turn = (enum tape_turn)op->choice;
+    enum tape_turn turn = tape->model->ends == MODEL_BOTH_ENDS ? (enum tape_turn)op->choice : TURN_ONLY;
     if (turn == TURN_MIDDLE || turn == TURN_LAST) {
         double elements = (double)tape_tensor(tape, op->weight)->numel;
         double bytes = elements * (double)tape->residual_bytes;

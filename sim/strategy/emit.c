@@ -223,12 +223,21 @@ void emit_drop_outputs(struct emit *emit)
         emit_free(emit, &emit->caches[s], PLAN_NO_OP);
 }
 
-static void backward_ops(struct emit *emit, int segment)
+enum backward_part { BACKWARD_ALL, BACKWARD_INPUT, BACKWARD_WEIGHT };
+
+static bool is_of(const struct model_op *op, enum backward_part part)
+{
+    return part == BACKWARD_ALL || (part == BACKWARD_WEIGHT) == model_op_is_weight_gradient(op);
+}
+
+static void backward_ops(struct emit *emit, int segment, enum backward_part part)
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     for (int k = 0; k < program->n_backward; k++) {
         const struct model_op *op = &program->backward[k];
+        if (!is_of(op, part))
+            continue;
         call(emit, emit->hooks->param_needed, at, op->param_use);
         call(emit, emit->hooks->grad_begins, at, op->param_grad);
         call(emit, emit->hooks->grad_begins, at, op->param_share);
@@ -257,7 +266,7 @@ static void hand_back(struct emit *emit, int segment)
     emit->saved[segment][program->input_grad] = PLAN_NO_OP;
 }
 
-void emit_backward(struct emit *emit, int segment)
+static void backward_of_inputs(struct emit *emit, int segment, enum backward_part part)
 {
     const struct model_program *program = emit->segments.at[segment].program;
     int checkpoint = PLAN_NO_OP; /* the output of the first forward pass; recomputation makes another */
@@ -270,10 +279,36 @@ void emit_backward(struct emit *emit, int segment)
         forward_ops(emit, segment, PASS_RECOMPUTE);
     }
     emit->builder.phase = PHASE_BACKWARD;
-    backward_ops(emit, segment);
+    backward_ops(emit, segment, part);
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);
     if (program->takes_input)
         hand_back(emit, segment);
-    for (int a = 0; a < program->n_activations; a++)
+}
+
+static void drop_all(struct emit *emit, int segment)
+{
+    for (int a = 0; a < emit->segments.at[segment].program->n_activations; a++)
         death(emit, segment, a);
+}
+
+void emit_backward(struct emit *emit, int segment)
+{
+    backward_of_inputs(emit, segment, BACKWARD_ALL);
+    drop_all(emit, segment);
+}
+
+void emit_backward_input(struct emit *emit, int segment)
+{
+    backward_of_inputs(emit, segment, BACKWARD_INPUT);
+}
+
+void emit_backward_weight(struct emit *emit, int segment)
+{
+    backward_ops(emit, segment, BACKWARD_WEIGHT);
+    drop_all(emit, segment);
+}
+
+void emit_receive_into(struct emit *emit, int segment, int activation)
+{
+    birth(emit, segment, activation);
 }

@@ -8,7 +8,6 @@
 #define FLOPCAST_STRATEGY_EMIT_H
 
 #include "mesh/mesh.h"
-#include "strategy/schedule.h"
 #include "strategy/strategy.h"
 
 struct emit;
@@ -50,10 +49,17 @@ struct emit_name {
     const char *what, *name;
 };
 
+/* A message that is on its way to a cell. */
+struct posted {
+    bool is;
+    struct cell cell;
+    plan_wait op;
+};
+
 struct emit {
     struct plan_builder builder;
     const struct strategy_options *options;
-    const struct model *model; /* with its adapters */
+    const struct model *model; /* with its adapters; of several ranks or stages this one's share */
     const struct hw *hw;
     struct arena *arena;
     const struct data_parallel *hooks;
@@ -74,7 +80,13 @@ struct emit {
     int *grads;  /* by tensor: buffer of its gradient, or PLAN_NO_OP; what is left is freed after step_ends */
     int *caches; /* by segment: past_key_values, see train_options.use_cache */
     int *blocks; /* by segment: blocks up to this one */
-    int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others */
+    int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others; of the cell's chunk
+                  * and micro-batch, one of: */
+    int ***flights;     /* by micro-batch and chunk; NULL: not under way */
+    VEC(int **) idle;   /* those that ended */
+    int *chunk_begin;   /* by model chunk: its first segment; then the end of all */
+    struct schedule schedule;
+    struct posted posted[2]; /* the next activations, the next gradients */
 };
 
 /* The whole step. */
@@ -95,6 +107,12 @@ void emit_forward(struct emit *emit, int segment);
  * segment kept, and the output of the segment before it, is freed; the gradient of that output goes to the segment
  * before. */
 void emit_backward(struct emit *emit, int segment);
+/* The same without the matrices' gradients, and these alone (see model_op_is_weight_gradient()). Ignored: that they
+ * need gradients which the residual stream goes on with. */
+void emit_backward_input(struct emit *emit, int segment);
+void emit_backward_weight(struct emit *emit, int segment);
+/* An activation that another stage sends. */
+void emit_receive_into(struct emit *emit, int segment, int activation);
 
 /* The group of the ranks that differ in these axes, and how many they are. */
 int emit_group(struct emit *emit, const char *name, unsigned axes);

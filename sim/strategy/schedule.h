@@ -1,19 +1,48 @@
-/* The order of a rank's work in a step as a list of cells: one micro-batch, forward or backward, through one model
+/* The order of a stage's work in a step as a list of cells: one micro-batch, forward or backward, through one model
  * chunk. Pure: it knows neither the model nor how parameters are shared out. emit_step() goes through the list.
  *
- * Not there yet: pipelines, where a rank has one of several stages, or several chunks of the model. */
+ * - One stage: a micro-batch goes forward, then backward, then comes the next.
+ * - GPipe (Huang et al., arXiv 1811.06965; PyTorch's ScheduleGPipe): all forward, then all backward.
+ * - 1F1B (PipeDream-Flush; Megatron's forward_backward_pipelining_without_interleaving): stage i of p warms up with
+ *   p - i - 1 micro-batches, so at most p - i are in flight.
+ * - Interleaved 1F1B, where a stage has several chunks (Narayanan et al., arXiv 2104.04473; Megatron's
+ *   forward_backward_pipelining_with_interleaving): micro-batches go in groups of p through chunk after chunk;
+ *   warm-up of 2 (p - i - 1) + (chunks - 1) p.
+ * - ZBH1 (Qi et al., arXiv 2401.10241): 1F1B, where the gradients of the weights come later than those of the inputs:
+ *   on stage i by i micro-batches, so every stage holds as much as the first one does under 1F1B.
+ *
+ * Not there: ZB-H2, ZBV, DualPipe, schedules that follow measured times. */
 #ifndef FLOPCAST_STRATEGY_SCHEDULE_H
 #define FLOPCAST_STRATEGY_SCHEDULE_H
 
-enum cell_kind { CELL_FORWARD, CELL_BACKWARD };
+enum cell_kind {
+    CELL_FORWARD,
+    CELL_BACKWARD,        /* gradients of inputs and of weights */
+    CELL_BACKWARD_INPUT,  /* of inputs only: those of the matrices follow in */
+    CELL_BACKWARD_WEIGHT, /* this one */
+};
 
 struct cell {
     enum cell_kind kind;
     int micro_batch, chunk; /* from 0 */
 };
 
-/* One stage, whose one chunk is the whole model: a micro-batch goes forward, then backward, then comes the next. Writes
- * 2 x micro_batches cells and returns their number. */
-int schedule_one_stage(struct cell *cells, int micro_batches);
+enum pipeline_schedule { SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_ZBH1, SCHEDULE_COUNT };
+extern const char *const pipeline_schedule_names[SCHEDULE_COUNT + 1]; /* "1F1B", "GPipe", "ZBH1" */
+
+/* A stage's place in a pipeline. */
+struct schedule {
+    int kind;          /* enum pipeline_schedule; 1F1B with several chunks is interleaved */
+    int stages, stage; /* from 0 */
+    int chunks;        /* of each stage; more than one: 1F1B */
+    int micro_batches; /* with several chunks a multiple of the stages */
+};
+
+/* Cells of a stage, at most. */
+int schedule_most_cells(const struct schedule *schedule);
+/* Writes the cells and returns their number. */
+int schedule_cells(struct cell *cells, const struct schedule *schedule);
+/* (Micro-batch, chunk) pairs whose forward pass is done and whose backward pass is not, at most. */
+int schedule_in_flight(const struct cell *cells, int n);
 
 #endif

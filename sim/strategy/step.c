@@ -1,5 +1,5 @@
 /* A step: its batch, the cells of its schedule, and what stands at both ends. */
-#include "strategy/emit.h"
+#include "strategy/pipeline.h"
 
 /* This rank's tables of embeddings, which no strategy touches. */
 static void keep_tables(struct emit *emit)
@@ -27,29 +27,22 @@ static void load_batch(struct emit *emit, int64_t batch)
         0);
 }
 
-/* The segments of a micro-batch, of which nothing is saved yet. */
+/* The segments of a micro-batch. */
 static void lay_out_segments(struct emit *emit)
 {
     model_segments(&emit->segments, emit->model, &emit->workload, emit->arena);
-    emit->saved = ARENA_ARRAY(emit->arena, int *, emit->segments.n);
-    for (int s = 0; s < emit->segments.n; s++) {
-        int n = emit->segments.at[s].program->n_activations;
-        emit->saved[s] = ARENA_ARRAY(emit->arena, int, n);
-        for (int a = 0; a < n; a++)
-            emit->saved[s][a] = PLAN_NO_OP;
-    }
+    pipeline_lay_out(emit);
 }
 
-static void step_begins(struct emit *emit, struct plan *plan, const struct job *job)
+static void stage_begins(struct emit *emit, const struct job *job)
 {
-    plan_begin_programs(&emit->builder, plan, &job->mesh, AXIS_PP);
     keep_tables(emit);
     if (quantity_is_set(emit->hw->gpu.step_pause))
         plan_host(&emit->builder, "step_pause", emit->hw->gpu.step_pause.value);
     if (job->options->train.decode_images)
         load_batch(emit, job->batch.samples);
-    plan->samples = (double)job->batch.samples;
     lay_out_segments(emit);
+    emit->flights = ARENA_ARRAY(emit->arena, int **, emit->micro_batches *emit->schedule.chunks);
     emit->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
         emit->grads[t] = PLAN_NO_OP;
@@ -61,7 +54,7 @@ static void step_begins(struct emit *emit, struct plan *plan, const struct job *
     }
 }
 
-static void step_ends(struct emit *emit)
+static void stage_ends(struct emit *emit)
 {
     struct plan *plan = emit->builder.plan;
     if (quantity_is_set(emit->hw->gpu.step_pause))
@@ -76,12 +69,9 @@ static void step_ends(struct emit *emit)
         if (work->kind == KERNEL_ATTENTION && work->causal)
             program->skipped_flop += work->flop * (1 / ATTENTION_CAUSAL_SHARE - 1);
     }
-    /* so far of one rank */
-    plan->tokens *= emit_degree(emit, AXES_DP);
-    plan->samples *= emit_degree(emit, AXES_DP);
-    plan_end(&emit->builder);
     index_free(&emit->names);
     vec_free(&emit->made);
+    vec_free(&emit->idle);
 }
 
 void emit_link_steps(struct emit *emit, plan_wait last)
@@ -94,7 +84,11 @@ void emit_link_steps(struct emit *emit, plan_wait last)
 
 bool emit_opens_layer(const struct emit *emit, int segment)
 {
-    return segment == 0 || emit->segments.at[segment].layer != 0;
+    bool opened = emit->segments.at[segment].layer != 0;
+    for (int s = 0; s < segment && !opened; s++)
+        if (emit->segments.at[s].layer == 0 && emit->segments.at[s].kind != SEGMENT_BORDER)
+            return false;
+    return true;
 }
 
 #define CALL(hook, ...)                                                                                                \
@@ -105,36 +99,53 @@ bool emit_opens_layer(const struct emit *emit, int segment)
 
 /* The last micro-batch may have fewer sequences (train_options.device_batch), hence smaller segments, and other kernels
  * where those depend on the number of tokens: which products take FP8 does (model/tape.h). */
-static void micro_batch_begins(struct emit *emit)
+static void micro_batch_begins(struct emit *emit, struct cell cell)
 {
     struct plan *plan = emit->builder.plan;
     if (emit->on_last && emit->last_micro_batch != emit->workload.micro_batch) {
         emit->workload.micro_batch = emit->last_micro_batch;
         lay_out_segments(emit);
     }
-    emit->builder.program->model_flop += model_step_flop(&emit->segments);
-    emit->builder.program->masked_flop += model_step_masked_flop(&emit->segments);
-    plan->tokens += (double)model_tokens(emit->model, &emit->workload);
+    int begin = emit->chunk_begin[cell.chunk], end = emit->chunk_begin[cell.chunk + 1];
+    const struct model_segments chunk = {emit->segments.at + begin, end - begin};
+    emit->builder.program->model_flop += model_step_flop(&chunk);
+    emit->builder.program->masked_flop += model_step_masked_flop(&chunk);
+    if (emit->schedule.stage == 0 && cell.chunk == 0)
+        plan->tokens += (double)model_tokens(emit->model, &emit->workload);
 }
 
-static void forward(struct emit *emit)
+static bool is_border(const struct emit *emit, int segment)
 {
-    micro_batch_begins(emit);
+    return emit->segments.at[segment].kind == SEGMENT_BORDER;
+}
+
+static void forward(struct emit *emit, struct cell cell)
+{
+    micro_batch_begins(emit, cell);
+    pipeline_take_flight(emit, cell);
     CALL(forward_begins, emit);
     emit->builder.phase = PHASE_FORWARD;
-    for (int s = 0; s < emit->segments.n; s++) {
+    for (int s = emit->chunk_begin[cell.chunk]; s < emit->chunk_begin[cell.chunk + 1]; s++) {
+        if (is_border(emit, s))
+            continue;
         CALL(before_forward, emit, s);
         emit_forward(emit, s);
         CALL(after_forward, emit, s);
     }
 }
 
-static void backward(struct emit *emit)
+static void backward(struct emit *emit, struct cell cell)
 {
+    static void (*const parts[])(struct emit *, int) = {[CELL_BACKWARD] = emit_backward,
+        [CELL_BACKWARD_INPUT] = emit_backward_input,
+        [CELL_BACKWARD_WEIGHT] = emit_backward_weight};
+    pipeline_take_flight(emit, cell);
     emit->builder.phase = PHASE_BACKWARD;
-    for (int s = emit->segments.n - 1; s >= 0; s--) {
+    for (int s = emit->chunk_begin[cell.chunk + 1] - 1; s >= emit->chunk_begin[cell.chunk]; s--) {
+        if (is_border(emit, s))
+            continue;
         CALL(before_backward, emit, s);
-        emit_backward(emit, s);
+        parts[cell.kind](emit, s);
         CALL(after_backward, emit, s);
     }
     emit_drop_outputs(emit);
@@ -146,30 +157,45 @@ static void run(struct emit *emit)
     emit->hooks->setup(emit);
     plan_host(&emit->builder, "step", emit->options->host.step_s);
     CALL(step_begins, emit);
-    struct cell *cells = ARENA_ARRAY(emit->arena, struct cell, 2 * emit->micro_batches);
-    int n = schedule_one_stage(cells, emit->micro_batches);
+    struct cell *cells = ARENA_ARRAY(emit->arena, struct cell, schedule_most_cells(&emit->schedule));
+    int n = schedule_cells(cells, &emit->schedule);
     for (int i = 0; i < n; i++) {
         emit->on_first = cells[i].micro_batch == 0;
         emit->on_last = cells[i].micro_batch + 1 == emit->micro_batches;
-        (cells[i].kind == CELL_FORWARD ? forward : backward)(emit);
+        pipeline_before(emit, cells, n, i);
+        (cells[i].kind == CELL_FORWARD ? forward : backward)(emit, cells[i]);
+        pipeline_after(emit, cells, n, i);
+        if (cells[i].kind == CELL_BACKWARD || cells[i].kind == CELL_BACKWARD_WEIGHT)
+            pipeline_end_flight(emit, cells[i]);
     }
     CALL(step_ends, emit);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         emit_free(emit, &emit->grads[t], PLAN_NO_OP);
 }
 
-void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
+static const struct model *model_of_rank(const struct job *job, int stage, struct arena *arena)
+{
+    struct model *adapted = ARENA_NEW(arena, struct model), *share = ARENA_NEW(arena, struct model);
+    model_adapt(
+        adapted, job->model, job->options->train.lora_rank, job->options->train.lora_targets, arena);
+    if (job->mesh.size[AXIS_PP] == 1)
+        return adapted;
+    struct model_stage part = strategy_stage(job, stage, arena);
+    model_stage(share, adapted, &part, &job->workload, arena);
+    return share;
+}
+
+static void emit_stage(struct emit *emit, const struct job *job, int stage)
 {
     const struct strategy_options *options = job->options;
     const struct data_parallel *hooks = strategies[options->kind];
-    struct model *adapted = ARENA_NEW(arena, struct model);
-    model_adapt(adapted, job->model, options->train.lora_rank, options->train.lora_targets, arena);
-    struct emit emit = {.options = options,
-        .model = adapted,
+    *emit = (struct emit){.builder = emit->builder,
+        .options = options,
+        .model = model_of_rank(job, stage, emit->arena),
         .hw = job->hw,
-        .arena = arena,
+        .arena = emit->arena,
         .hooks = hooks,
-        .state = arena_alloc(arena, hooks->state_size),
+        .state = arena_alloc(emit->arena, hooks->state_size),
         .workload = job->workload,
         .micro_batches = (int)job->batch.micro_batches,
         .last_micro_batch = job->batch.last,
@@ -177,8 +203,23 @@ void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
         .step_bytes = job->element.step,
         .param_bytes = job->element.param,
         .comm_queue = STREAM_COMM,
-        .norm_group = PLAN_NO_OP};
-    step_begins(&emit, plan, job);
-    run(&emit);
-    step_ends(&emit);
+        .norm_group = PLAN_NO_OP,
+        .schedule = strategy_schedule(job, stage)};
+    stage_begins(emit, job);
+    run(emit);
+    stage_ends(emit);
+}
+
+void emit_step(struct plan *plan, const struct job *job, struct arena *arena)
+{
+    struct emit emit = {.arena = arena};
+    plan_begin_programs(&emit.builder, plan, &job->mesh, AXIS_PP);
+    for (int stage = 0; stage < job->mesh.size[AXIS_PP]; stage++) {
+        if (stage > 0)
+            plan_next_program(&emit.builder);
+        emit_stage(&emit, job, stage);
+    }
+    plan->samples = (double)job->batch.samples * emit_degree(&emit, AXES_DATA);
+    plan->tokens *= emit_degree(&emit, AXES_DATA); /* so far of one rank */
+    plan_end(&emit.builder);
 }

@@ -34,6 +34,7 @@ struct strategy_options strategy_default_options(void)
             .checkpoint_interval = 1,
             .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE},
+        .parallelism = {.pipeline = 1, .virtual_stages = 1, .batch_p2p_sync = true},
         .fsdp = {.sharding_strategy = FULL_SHARD,
             .backward_prefetch = BACKWARD_PRE,
             .reduce_dtype = REDUCE_PARAM_DTYPE,
@@ -166,13 +167,63 @@ static enum status check_host(
         host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
 }
 
+/* Blocks of the chunk at this place of the model. */
+static int blocks_of(const struct job *job, int place, int places)
+{
+    const struct parallelism_options *options = &job->options->parallelism;
+    int first = (int)options->first_layers, last = (int)options->last_layers, blocks = job->model->n_layers - 1;
+    if (place == 0 && first > 0)
+        return first;
+    if (place == places - 1 && last > 0)
+        return last;
+    return (blocks - first - last) / (places - (first > 0) - (last > 0));
+}
+
+struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena)
+{
+    int stages = job->mesh.size[AXIS_PP], chunks = (int)job->options->parallelism.virtual_stages;
+    struct model_chunk *all = ARENA_ARRAY(arena, struct model_chunk, chunks);
+    for (int place = 0, next = 0; place < stages * chunks; place++) {
+        int n = blocks_of(job, place, stages * chunks);
+        if (place % stages == stage)
+            all[place / stages] = (struct model_chunk){next, n};
+        next += n;
+    }
+    unsigned ends = (stage == 0 ? MODEL_ENTRY : 0U) | (stage == stages - 1 ? MODEL_EXIT : 0U);
+    return (struct model_stage){.chunks = all, .n_chunks = chunks, .ends = ends};
+}
+
+struct schedule strategy_schedule(const struct job *job, int stage)
+{
+    const struct parallelism_options *options = &job->options->parallelism;
+    return (struct schedule){.kind = options->schedule,
+        .stages = job->mesh.size[AXIS_PP],
+        .stage = stage,
+        .chunks = (int)options->virtual_stages,
+        .micro_batches = (int)job->batch.micro_batches};
+}
+
+static struct mesh mesh_of(const struct strategy_options *options, const struct hw *hw, int gpus)
+{
+    const struct parallelism_options *parallel = &options->parallelism;
+    int data = gpus / (int)parallel->pipeline, shard = strategy_shard_ranks(options, hw, data);
+    BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
+    int size[AXIS_COUNT] = {
+        [AXIS_DP_SHARD] = shard, [AXIS_DP_REPLICATE] = data / shard, [AXIS_PP] = (int)parallel->pipeline};
+    struct mesh mesh;
+    const char *bad;
+    bool built = mesh_build(&mesh, size, parallel->order ? parallel->order : mesh_order_default, &bad);
+    BUG_IF(!built, "%s", bad);
+    return mesh;
+}
+
 struct job strategy_job(
     const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus)
 {
     return (struct job){.options = options,
         .model = model,
         .hw = hw,
-        .mesh = mesh_data_parallel(gpus, strategy_shard_ranks(options, hw, gpus)),
+        .mesh = mesh_of(options, hw, gpus),
         .batch = strategy_batch(&options->train),
         .workload = strategy_workload(&options->train),
         .element = strategy_element_bytes(options->train.precision)};

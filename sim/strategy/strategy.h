@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "plan/plan.h"
 #include "strategy/optimizer.h"
+#include "strategy/schedule.h"
 
 enum precision {
     PRECISION_FP32,        /* everything FP32, no tensor cores */
@@ -144,8 +145,20 @@ static inline int64_t internevo_zero1_size(const struct internevo_options *optio
 enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
 extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
+/* Megatron's and torchtitan's degrees: ranks = tensor x context x expert x pipeline x data. */
+struct parallelism_options {
+    int64_t pipeline;         /* stages; 1 */
+    int64_t virtual_stages;   /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
+    int schedule;             /* enum pipeline_schedule */
+    int64_t first_layers, last_layers; /* blocks of the first and of the last chunk of the pipeline; 0: as the others */
+    bool overlap_p2p_comm;    /* see strategy/pipeline.h */
+    bool batch_p2p_sync;
+    const char *order;        /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
+};
+
 struct strategy_options {
     int kind; /* enum strategy_kind */
+    struct parallelism_options parallelism;
     struct train_options train;
     struct fsdp_options fsdp;
     struct ddp_options ddp;
@@ -219,6 +232,11 @@ struct job {
 /* After strategy_check(). */
 struct job strategy_job(
     const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus);
+
+/* A pipeline: which blocks and ends a stage has. Blocks go to chunks evenly, but those that first_layers and last_layers
+ * say; chunk c of stage i is the (c x stages + i)-th of the model. The array is in arena. */
+struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena);
+struct schedule strategy_schedule(const struct job *job, int stage);
 
 /* Compile one step of the job. Only here is known whether what is offloaded fits into host memory; else it is the fault
  * of gpus_at. */

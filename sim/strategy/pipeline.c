@@ -1,0 +1,189 @@
+#include "strategy/pipeline.h"
+
+enum direction { ACTIVATIONS, GRADIENTS };
+
+static enum direction direction_of(struct cell cell)
+{
+    return cell.kind == CELL_FORWARD ? ACTIVATIONS : GRADIENTS;
+}
+
+void pipeline_lay_out(struct emit *emit)
+{
+    const struct model *model = emit->model;
+    int chunks = model->n_chunks > 0 ? model->n_chunks : 1;
+    emit->chunk_begin = ARENA_ARRAY(emit->arena, int, chunks + 1);
+    for (int s = 0, c = 1; s < emit->segments.n; s++)
+        if (emit->segments.at[s].kind == SEGMENT_BORDER && s > 0)
+            emit->chunk_begin[c++] = s;
+    emit->chunk_begin[chunks] = emit->segments.n;
+    emit->idle.n = 0; /* they were laid out for other segments */
+}
+
+/* ---- tensors of a micro-batch ---- */
+
+static int **new_flight(struct emit *emit)
+{
+    int **saved = ARENA_ARRAY(emit->arena, int *, emit->segments.n);
+    for (int s = 0; s < emit->segments.n; s++) {
+        int n = emit->segments.at[s].program->n_activations;
+        saved[s] = ARENA_ARRAY(emit->arena, int, n);
+        for (int a = 0; a < n; a++)
+            saved[s][a] = PLAN_NO_OP;
+    }
+    return saved;
+}
+
+static int ***flight_of(struct emit *emit, struct cell cell)
+{
+    return &emit->flights[cell.micro_batch * emit->schedule.chunks + cell.chunk];
+}
+
+void pipeline_take_flight(struct emit *emit, struct cell cell)
+{
+    int ***flight = flight_of(emit, cell);
+    if (!*flight)
+        *flight = emit->idle.n > 0 ? emit->idle.at[--emit->idle.n] : new_flight(emit);
+    emit->saved = *flight;
+}
+
+void pipeline_end_flight(struct emit *emit, struct cell cell)
+{
+    vec_push(&emit->idle, *flight_of(emit, cell));
+    *flight_of(emit, cell) = NULL;
+}
+
+/* ---- messages ---- */
+
+static int border_of(const struct emit *emit, struct cell cell)
+{
+    int s = emit->chunk_begin[cell.chunk];
+    return emit->segments.at[s].kind == SEGMENT_BORDER ? s : -1;
+}
+
+/* The segment whose output a chunk hands on; -1: it has the loss. */
+static int last_of(const struct emit *emit, struct cell cell)
+{
+    int s = emit->chunk_begin[cell.chunk + 1] - 1;
+    return emit->segments.at[s].program->output >= 0 ? s : -1;
+}
+
+/* Where a cell's input is put: a segment's activation; segment -1: it has none from elsewhere. */
+struct place {
+    int segment, activation;
+};
+
+static struct place received_in(const struct emit *emit, struct cell cell)
+{
+    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT)
+        return (struct place){-1, -1};
+    int segment = direction_of(cell) == ACTIVATIONS ? border_of(emit, cell) : last_of(emit, cell);
+    const struct model_program *program = segment < 0 ? NULL : emit->segments.at[segment].program;
+    return (struct place){
+        segment, segment < 0 ? -1 : direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
+}
+
+static struct place sent_from(const struct emit *emit, struct cell cell)
+{
+    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT)
+        return (struct place){-1, -1};
+    int segment = direction_of(cell) == ACTIVATIONS ? last_of(emit, cell) : border_of(emit, cell);
+    const struct model_program *program = segment < 0 ? NULL : emit->segments.at[segment].program;
+    return (struct place){
+        segment, segment < 0 ? -1 : direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
+}
+
+static const char *const queue_names[2][2] = {{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}};
+static const char *const message_names[2][2] = {
+    {"send_forward", "recv_forward"}, {"send_backward", "recv_backward"}};
+
+static struct plan_channel channel_of(enum direction direction)
+{
+    return (struct plan_channel){AXIS_PP, direction == ACTIVATIONS ? 1 : -1};
+}
+
+static double message_bytes(const struct emit *emit, struct place place)
+{
+    return (double)emit->segments.at[place.segment].program->output_bytes;
+}
+
+static bool is_posted(const struct emit *emit, struct cell cell)
+{
+    const struct posted *posted = &emit->posted[direction_of(cell)];
+    return posted->is && posted->cell.micro_batch == cell.micro_batch && posted->cell.chunk == cell.chunk;
+}
+
+static void post(struct emit *emit, struct cell cell)
+{
+    struct place place = received_in(emit, cell);
+    enum direction direction = direction_of(cell);
+    if (place.segment < 0 || is_posted(emit, cell))
+        return;
+    struct plan_builder *builder = &emit->builder;
+    int queue = plan_queue(builder, queue_names[direction][1], QUEUE_COMM);
+    int **before = emit->saved;
+    pipeline_take_flight(emit, cell);
+    emit_receive_into(emit, place.segment, place.activation);
+    emit->saved = before;
+    plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
+    plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(direction),
+        message_bytes(emit, place), emit->options->host.collective_issue_s);
+    emit->posted[direction] = (struct posted){.is = true, .cell = cell, .op = op};
+}
+
+/* Returns the op. What is sent is let go of when it has gone, unless backward needs it. */
+static plan_wait send(struct emit *emit, struct cell cell)
+{
+    struct place place = sent_from(emit, cell);
+    enum direction direction = direction_of(cell);
+    if (place.segment < 0)
+        return PLAN_NO_OP;
+    struct plan_builder *builder = &emit->builder;
+    int queue = plan_queue(builder, queue_names[direction][0], QUEUE_COMM);
+    plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
+    plan_wait op = plan_send(builder, queue, message_names[direction][0], channel_of(direction),
+        message_bytes(emit, place), emit->options->host.collective_issue_s);
+    const struct model_program *program = emit->segments.at[place.segment].program;
+    bool saved = direction == ACTIVATIONS && !emit_recomputes(emit, place.segment) &&
+                 program->activations[place.activation].backward_last >= 0;
+    if (!saved)
+        emit_free(emit, &emit->saved[place.segment][place.activation], op);
+    return op;
+}
+
+/* The cell after i that receives in this direction next; n: there is none. */
+static int next_of(const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
+{
+    for (i++; i < n; i++)
+        if (direction_of(cells[i]) == direction && received_in(emit, cells[i]).segment >= 0)
+            break;
+    return i;
+}
+
+void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    (void)n;
+    post(emit, cells[i]);
+    if (!is_posted(emit, cells[i]) || received_in(emit, cells[i]).segment < 0)
+        return;
+    struct posted *posted = &emit->posted[direction_of(cells[i])];
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, posted->op);
+    posted->is = false;
+}
+
+void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    const struct parallelism_options *options = &emit->options->parallelism;
+    plan_wait sent = send(emit, cells[i]);
+    int next = options->overlap_p2p_comm ? next_of(emit, cells, n, i, direction_of(cells[i])) : i + 1;
+    if (next < n)
+        post(emit, cells[next]);
+    if (options->overlap_p2p_comm || emit->schedule.stages == 1)
+        return;
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, sent);
+    if (!options->batch_p2p_sync)
+        return;
+    plan_host_wait(&emit->builder, "batch_p2p_comm/synchronize", sent, 0);
+    if (next < n && is_posted(emit, cells[next]))
+        plan_host_wait(
+            &emit->builder, "batch_p2p_comm/synchronize", emit->posted[direction_of(cells[next])].op, 0);
+}

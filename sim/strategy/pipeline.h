@@ -1,0 +1,28 @@
+/* Private to strategy/: what passes between the stages of a pipeline, and which micro-batches are under way.
+ *
+ * A model chunk whose input another stage sends begins with a SEGMENT_BORDER: its output is what was received, its
+ * output's gradient what is sent back. Activations go to the next stage, from the last one to the first one's next
+ * chunk; gradients the other way. Each direction has a queue to send on and one to receive on, as ncclGroupStart joins
+ * them (Megatron's batch_isend_irecv) or several communicators run beside one another.
+ *
+ * Without overlap_p2p_comm the next cell begins when the message of the one before has gone and the next one has come,
+ * and the host waits for both (batch_p2p_sync: cuda.synchronize()). With it the next receive of the same direction is
+ * posted behind each cell, and only who needs a message waits for it.
+ *
+ * Ignored: exchanges of shapes; Megatron's synchronous messages in warm-up and cool-down with overlap_p2p_comm. */
+#ifndef FLOPCAST_STRATEGY_PIPELINE_H
+#define FLOPCAST_STRATEGY_PIPELINE_H
+
+#include "strategy/emit.h"
+
+/* The segments of each chunk, after emit->segments were laid out. */
+void pipeline_lay_out(struct emit *emit);
+/* Takes the place of emit->saved: the tensors of a cell's micro-batch and chunk, which begin with its forward pass and
+ * end with the last of its backward cells. */
+void pipeline_take_flight(struct emit *emit, struct cell cell);
+void pipeline_end_flight(struct emit *emit, struct cell cell);
+/* Before a cell: what it needs is received. After it: what it made is sent. cells[i] of n. */
+void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i);
+void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i);
+
+#endif
