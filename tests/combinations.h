@@ -160,7 +160,7 @@ static inline struct drawn draw(int number)
     struct drawn drawn = {.number = number, .options = strategy_default_options()};
     struct strategy_options *options = &drawn.options;
     drawn.shape = draw_shape(&rng);
-    options->kind = below(&rng, STRATEGY_COUNT);
+    options->kind = below(&rng, STRATEGY_MEGATRON); /* layouts of its ranks are drawn apart */
     drawn.gpus = options->kind == STRATEGY_SINGLE_DEVICE ? 1 : (int)ONE_OF(&rng, 1, 4, 8, 16, 32);
     draw_train(&rng, &options->train, drawn.shape);
     draw_fsdp(&rng, &options->fsdp, drawn.gpus);

@@ -156,6 +156,7 @@ static void fit_micro_batch(struct scenario_point *point, struct diag *diag)
 void resolve_point(struct scenario_point *point, struct diag *diag)
 {
     default_lengths(point);
+    strategy_share_batch(&point->options.strategy, point->options.cluster.gpus);
     fit_micro_batch(point, diag);
     check_point(point, diag);
 }

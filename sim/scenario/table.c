@@ -11,6 +11,8 @@ enum {
     MAX_GPUS = 1 << 24,
     MAX_INTERVAL = 1 << 12,
     MAX_RANK = 1 << 16,
+    MAX_STAGES = 1 << 12,
+    MAX_LAYERS = 1 << 12,
     MIN_GATHERED = 1000000, /* elements; each so many are a collective of the plan, of 10^12 parameters a million */
 };
 
@@ -52,6 +54,9 @@ static const struct config_field train_fields[] = {
          "sequences of a GPU to an optimizer step, the last micro-batch what is left, none larger; default: "
          "micro_batch x grad_accum"),
         .alias = "local_batch_size", .min = 1, .max = MAX_BATCH},
+    {TRAIN("global_batch", FIELD_INT, global_batch,
+         "sequences of all GPUs to an optimizer step; device_batch is its share"),
+        .alias = "global_batch_size", .min = 1, .max = 1L << 40},
     {TRAIN("precision", FIELD_ENUM, precision, "number formats of parameters and GEMMs"), .names = precision_names},
     {TRAIN("autocast", FIELD_BOOL, autocast, "mixed precision by torch.autocast around FP32 parameters, nothing else")},
     {TRAIN("optimizer", FIELD_ENUM, optimizer, "optimizer"), .names = optimizer_names},
@@ -164,6 +169,43 @@ static const struct config_field internevo_fields[] = {
 };
 static TABLE(internevo_table, "'internevo'", internevo_fields);
 
+#define PARALLEL(key_, type_, member, help_) FIELD(key_, type_, struct parallelism_options, member, help_)
+static const struct config_field parallelism_fields[] = {
+    {PARALLEL("pipeline", FIELD_INT, pipeline, "stages of a pipeline, each of some blocks (strategy megatron)"),
+        .alias = "pipeline_model_parallel_size", .min = 1, .max = MAX_STAGES},
+    {PARALLEL("virtual", FIELD_INT, virtual_stages, "model chunks of a stage, whose 1F1B is interleaved"), .min = 1,
+        .max = MAX_STAGES},
+    {PARALLEL("schedule", FIELD_ENUM, schedule, "order of a stage's micro-batches"),
+        .names = pipeline_schedule_names},
+    {PARALLEL("first_layers", FIELD_INT, first_layers,
+         "blocks of the pipeline's first model chunk; 0: as many as of others"),
+        .alias = "decoder_first_pipeline_num_layers", .min = 0, .max = MAX_LAYERS},
+    {PARALLEL("last_layers", FIELD_INT, last_layers, "blocks of its last model chunk; 0: as many as of others"),
+        .alias = "decoder_last_pipeline_num_layers", .min = 0, .max = MAX_LAYERS},
+    {PARALLEL("overlap_p2p_comm", FIELD_BOOL, overlap_p2p_comm,
+        "messages between stages run beside kernels; else a stage stops for each")},
+    {PARALLEL("batch_p2p_sync", FIELD_BOOL, batch_p2p_sync,
+        "without overlap_p2p_comm the host waits for each message, too (Megatron's default)")},
+    {PARALLEL("order", FIELD_STRING, order,
+        "axes of the ranks, neighbours first, as in tp-cp-ep-dp-pp (Megatron) or tp-cp-ep-pp-dp")},
+};
+static TABLE(parallelism_table, "'parallelism'", parallelism_fields);
+
+#define MEGATRON(key_, type_, help_) FIELD(#key_, type_, struct megatron_options, key_, help_)
+static const struct config_field megatron_fields[] = {
+    {MEGATRON(use_distributed_optimizer, FIELD_BOOL,
+        "gradients are reduce-scattered, the optimizer's state is sharded, weights are gathered")},
+    {MEGATRON(overlap_grad_reduce, FIELD_BOOL, "buckets of gradients are reduced while backward goes on")},
+    {MEGATRON(overlap_param_gather, FIELD_BOOL, "weights are gathered in the next forward pass, bucket by bucket")},
+    {MEGATRON(grad_reduce_in_fp32, FIELD_BOOL, "gradients are added up and reduced in FP32"),
+        .alias = "accumulate_allreduce_grads_in_fp32"},
+    {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
+    {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
+    {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
+        .min = 0, .max = 0x1p50},
+};
+static TABLE(megatron_table, "'megatron'", megatron_fields);
+
 #define HOST(key_, member, help_)                                                                                      \
     {                                                                                                                  \
         FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = DIM_SECONDS, .min = 0, .max = 3600 \
@@ -265,12 +307,14 @@ static const struct config_field fields[] = {
          "every number of the GPU's file, as in gpu.hbm_capacity=96GiB: see 'flopcast help gpus'"),
         .section = &hw_gpu_table},
     SECTION("train", strategy.train, train_table, "batch, lengths, precision, optimizer"),
+    SECTION("parallelism", strategy.parallelism, parallelism_table, "degrees of parallelism other than of data"),
     {FIELD("strategy", FIELD_ENUM, struct scenario, strategy.kind,
          "parallel strategy; ZeRO: deepspeed with zero_optimization.stage, FULL_SHARD and such: fsdp with "
          "sharding_strategy"),
         .names = strategy_kind_names},
     SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
     SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
+    SECTION("megatron", strategy.megatron, megatron_table, "data parallelism of Megatron-LM"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
     SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
     SECTION("host", strategy.host, scenario_host_table, "costs of the host thread"),
@@ -280,7 +324,7 @@ static const struct config_field fields[] = {
     SECTION("published", published, published_table, "figures to compare with"),
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},
 };
-enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1, FRAMEWORK = 9, N_FRAMEWORK = 7 };
+enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1, FRAMEWORK = 9, N_FRAMEWORK = 9 };
 _Static_assert(
     offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");

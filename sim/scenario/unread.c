@@ -48,6 +48,17 @@ static bool is_internevo(const struct scenario_point *point)
     return point->options.strategy.kind == STRATEGY_INTERNEVO;
 }
 
+static bool is_megatron(const struct scenario_point *point)
+{
+    return point->options.strategy.kind == STRATEGY_MEGATRON;
+}
+
+static bool has_stages(const struct scenario_point *point)
+{
+    const struct parallelism_options *options = &point->options.strategy.parallelism;
+    return options->pipeline > 1 || options->schedule == SCHEDULE_1F1B;
+}
+
 static bool is_checkpointed(const struct scenario_point *point)
 {
     const struct train_options *train = &point->options.strategy.train;
@@ -87,6 +98,8 @@ static const struct rule {
     {"ddp.", is_ddp, "strategy", "ddp"},
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
+    {"megatron.", is_megatron, "strategy", "megatron"},
+    {"parallelism.schedule", has_stages, "parallelism.pipeline", "2 or more"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
     {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},

@@ -37,7 +37,8 @@ static void check_batch(const struct job_check *job)
 
 static bool is_zero(const struct strategy_options *options)
 {
-    return options->kind == STRATEGY_DEEPSPEED || options->kind == STRATEGY_INTERNEVO;
+    return options->kind == STRATEGY_DEEPSPEED || options->kind == STRATEGY_INTERNEVO ||
+           options->kind == STRATEGY_MEGATRON;
 }
 
 /* The setting that moves something to the host; NULL: none does. */
@@ -58,7 +59,7 @@ static void check_lomo(const struct job_check *job)
         return;
     if (is_zero(job->options))
         diag_input(job->diag, optimizer,
-            "ZeRO's optimizer steps after backward, LOMO within it; take strategy ddp or fsdp, or another optimizer");
+            "this strategy's optimizer steps after backward, LOMO within it; take strategy ddp or fsdp, or another optimizer");
     if (strategy_batch(train).micro_batches > 1)
         diag_input(job->diag, optimizer,
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
@@ -101,8 +102,10 @@ static void check_precision(const struct job_check *job)
     int kind = job->options->kind, precision = train->precision;
     struct source_pos place = at(job, "train.precision"), autocast = at(job, "train.autocast");
     check_math(job);
-    if (kind == STRATEGY_DEEPSPEED && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
-        diag_input(job->diag, place, "DeepSpeed keeps FP32 master weights of its own; take bf16_mixed");
+    bool keeps_master = kind == STRATEGY_DEEPSPEED || kind == STRATEGY_MEGATRON;
+    const char *name = kind == STRATEGY_MEGATRON ? "Megatron" : "DeepSpeed";
+    if (keeps_master && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
+        diag_input(job->diag, place, "%s keeps 16-bit weights and FP32 copies of them; take bf16_mixed", name);
     if (kind == STRATEGY_INTERNEVO && (multiplies_in_16_bits(train) || precision == PRECISION_FP8_MIXED))
         diag_input(job->diag, place,
             "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; take bf16_master");
@@ -114,8 +117,8 @@ static void check_precision(const struct job_check *job)
     if (!multiplies_in_16_bits(train))
         diag_input(
             job->diag, autocast, "train.autocast is of bf16_mixed and fp16_mixed; take one of them as train.precision");
-    if (kind == STRATEGY_DEEPSPEED)
-        diag_input(job->diag, autocast, "DeepSpeed casts the model itself; leave train.autocast out");
+    if (keeps_master)
+        diag_input(job->diag, autocast, "%s casts the model itself; leave train.autocast out", name);
     if (job->model && model_sample_tokens(&job->model->shape) > 0)
         diag_input(job->diag, autocast, "train.autocast is simulated for models of tokens; leave it out");
 }
@@ -175,8 +178,9 @@ static void check_groups(const struct job_check *job)
 {
     const struct strategy_options *options = job->options;
     bool internevo = options->kind == STRATEGY_INTERNEVO;
+    int data = (int)strategy_data_ranks(&options->parallelism, job->gpus);
     bool given = internevo || options->fsdp.sharding_group_size > 0;
-    int64_t group = strategy_shard_ranks(options, job->hw, job->gpus), node = hw_gpus_per_node(job->hw);
+    int64_t group = strategy_shard_ranks(options, job->hw, data), node = hw_gpus_per_node(job->hw);
     const char *label = strategy_label(options);
     struct source_pos place = at(job, internevo ? "internevo.zero1"
                                       : given   ? "fsdp.sharding_group_size"
@@ -185,12 +189,12 @@ static void check_groups(const struct job_check *job)
         diag_input(job->diag, at(job, "strategy"),
             "strategy 'single_device' is a model on one GPU, not on %d; take strategy: ddp, or cluster.gpus: 1",
             job->gpus);
-    else if (job->gpus < group)
+    else if (data < group)
         diag_input(job->diag, place,
             "%s shards over %lld GPUs%s, but the job has %d; use more GPUs, a smaller 'fsdp.sharding_group_size' or "
             "FULL_SHARD",
             label, (long long)group, given ? "" : " (a node)", job->gpus);
-    else if (job->gpus % group != 0)
+    else if (data % group != 0)
         diag_input(job->diag, place, "%s shards over %lld GPUs, which does not divide the job's %d; use a divisor",
             label, (long long)group, job->gpus);
     else if (group > 1 && group < job->gpus && job->gpus > node && node % group != 0 && group % node != 0)
@@ -205,6 +209,8 @@ enum status strategy_check(const struct strategy_options *options, const struct 
 {
     const struct job_check job = {options, model, hw, gpus, places, diag};
     int before = diag->n_errors;
+    if (!strategy_check_parallelism(options, model, gpus, places, diag))
+        return STATUS_INPUT; /* the job's mesh cannot be laid out, which the rest is about */
     check_groups(&job);
     if (model) {
         check_model(&job);

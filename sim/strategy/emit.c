@@ -225,6 +225,17 @@ void emit_drop_outputs(struct emit *emit)
 
 enum backward_part { BACKWARD_ALL, BACKWARD_INPUT, BACKWARD_WEIGHT };
 
+/* gradient_accumulation_fusion: the GEMM reads and writes main_grad in place of writing a gradient. */
+static struct model_op accumulating(const struct emit *emit, const struct model_segment *at, struct model_op op)
+{
+    if (emit->main_grad_bytes == 0 || !model_op_is_weight_gradient(&op) || op.param_grad < 0)
+        return op;
+    double numel = (double)emit->model->tensors[at->tensor_base + op.param_grad].numel;
+    op.work.read_bytes += numel * (double)emit->main_grad_bytes;
+    op.work.write_bytes += numel * (double)(emit->main_grad_bytes - emit->param_bytes);
+    return op;
+}
+
 static bool is_of(const struct model_op *op, enum backward_part part)
 {
     return part == BACKWARD_ALL || (part == BACKWARD_WEIGHT) == model_op_is_weight_gradient(op);
@@ -235,7 +246,7 @@ static void backward_ops(struct emit *emit, int segment, enum backward_part part
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     for (int k = 0; k < program->n_backward; k++) {
-        const struct model_op *op = &program->backward[k];
+        const struct model_op accumulated = accumulating(emit, at, program->backward[k]), *op = &accumulated;
         if (!is_of(op, part))
             continue;
         call(emit, emit->hooks->param_needed, at, op->param_use);

@@ -72,6 +72,7 @@ struct emit {
     int64_t master_bytes;     /* a parameter as it is kept: 4, or 2 in BF16 */
     int64_t step_bytes;       /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;      /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
+    int64_t main_grad_bytes;  /* GEMMs add matrices' gradients to buffers of such elements; 0: they make a tensor */
     int comm_queue;           /* of the model's communications: STREAM_COMM, unless the strategy sets another */
     plan_wait comm;           /* the last of them */
     int norm_group;           /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */

@@ -56,6 +56,7 @@ struct strategy_options strategy_default_options(void)
             .stage3_max_live_parameters = 1000000000,
             .stage3_max_reuse_distance = 1000000000},
         .internevo = {.zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true},
+        .megatron = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true},
         .host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
@@ -145,6 +146,20 @@ struct batch_plan strategy_batch(const struct train_options *train)
     return batch;
 }
 
+int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus)
+{
+    int64_t data = gpus / options->pipeline;
+    return data > 0 ? data : 1;
+}
+
+void strategy_share_batch(struct strategy_options *options, int64_t gpus)
+{
+    struct train_options *train = &options->train;
+    int64_t ranks = strategy_data_ranks(&options->parallelism, gpus);
+    if (train->global_batch > 0)
+        train->device_batch = (train->global_batch + ranks - 1) / ranks;
+}
+
 bool strategy_fit_micro_batch(struct train_options *train)
 {
     bool larger = train->device_batch > 0 && train->micro_batch > train->device_batch;
@@ -206,7 +221,7 @@ struct schedule strategy_schedule(const struct job *job, int stage)
 static struct mesh mesh_of(const struct strategy_options *options, const struct hw *hw, int gpus)
 {
     const struct parallelism_options *parallel = &options->parallelism;
-    int data = gpus / (int)parallel->pipeline, shard = strategy_shard_ranks(options, hw, data);
+    int data = (int)strategy_data_ranks(parallel, gpus), shard = strategy_shard_ranks(options, hw, data);
     BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
     int size[AXIS_COUNT] = {
         [AXIS_DP_SHARD] = shard, [AXIS_DP_REPLICATE] = data / shard, [AXIS_PP] = (int)parallel->pipeline};

@@ -40,6 +40,7 @@ struct train_options {
     /* Sequences of a GPU to a step, as Composer's device_train_batch_size. 0: micro_batch x grad_accum. grad_accum
      * follows from it, and is 1 (not said) or what follows. */
     int64_t device_batch;
+    int64_t global_batch; /* sequences of all ranks to a step; 0: not said. device_batch follows from it */
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     int memory_format;           /* enum image_format */
     int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
@@ -132,6 +133,15 @@ static inline int64_t internevo_zero1_size(const struct internevo_options *optio
     return options->zero1 <= 0 || options->zero1 > gpus ? gpus : options->zero1;
 }
 
+/* Megatron-LM's arguments of data parallelism. */
+struct megatron_options {
+    bool use_distributed_optimizer, overlap_grad_reduce, overlap_param_gather;
+    bool grad_reduce_in_fp32;   /* accumulate_allreduce_grads_in_fp32: main_grad is FP32; true */
+    bool check_for_nan_in_grad; /* true */
+    bool average_in_collective; /* ddp_average_in_collective: no pass that scales; false */
+    int64_t bucket_size;        /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
+};
+
 /* One line a strategy: its kind, its name in scenarios, its hooks (strategy/emit.h). single_device: a module that
  * nothing wraps, on one GPU; PyTorch Lightning's name. */
 #define STRATEGIES(X)                                                                                                  \
@@ -139,7 +149,8 @@ static inline int64_t internevo_zero1_size(const struct internevo_options *optio
     X(STRATEGY_DDP, "ddp", ddp_hooks)                                                                                  \
     X(STRATEGY_DEEPSPEED, "deepspeed", zero_hooks)                                                                     \
     X(STRATEGY_INTERNEVO, "internevo", internevo_hooks)                                                                \
-    X(STRATEGY_SINGLE_DEVICE, "single_device", single_device_hooks)
+    X(STRATEGY_SINGLE_DEVICE, "single_device", single_device_hooks)                                                    \
+    X(STRATEGY_MEGATRON, "megatron", megatron_hooks)
 
 #define STRATEGY_KIND(kind, name, hooks) kind,
 enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
@@ -164,6 +175,7 @@ struct strategy_options {
     struct ddp_options ddp;
     struct zero_options zero;
     struct internevo_options internevo;
+    struct megatron_options megatron;
     struct host_options host;
 };
 
@@ -201,6 +213,10 @@ struct strategy_places {
 enum status strategy_check(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag);
 
+/* The part of it about stages and ranks (strategy/check_parallelism.c). False: not even the ranks can be laid out. */
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, int gpus,
+    const struct strategy_places *places, struct diag *diag);
+
 /* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last one of what is left.
  */
 struct batch_plan {
@@ -209,6 +225,11 @@ struct batch_plan {
 struct batch_plan strategy_batch(const struct train_options *train);
 /* How many there may be: each is a part of the plan, some 10^4 ops for a large model. */
 enum { STRATEGY_MAX_MICRO_STEPS = 1024 };
+
+/* Ranks that train on different samples. */
+int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus);
+/* device_batch of a given global_batch; where it does not divide, as strategy_check() says, it is rounded up. */
+void strategy_share_batch(struct strategy_options *options, int64_t gpus);
 
 /* A micro-batch larger than the device's batch is that batch, as in llmfoundry/utils/config_utils.py; whether it was.
  */

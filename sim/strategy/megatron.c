@@ -1,0 +1,361 @@
+/* Megatron-Core's DistributedDataParallel and its optimizers as a plan. Source: megatron/core/distributed and
+ * megatron/core/optimizer of Megatron-LM (d98e8a64, 2026-08), restated.
+ *
+ * Weights are 16-bit (or FP32). Every parameter has a main_grad in a contiguous buffer, in FP32 with
+ * grad_reduce_in_fp32: GEMMs add the gradients of matrices to it as they make them (gradient_accumulation_fusion),
+ * other gradients are added by a kernel each. The buffer is zeroed in each step.
+ *   Buckets: on the first stage and its first model chunk tensors go to buckets of bucket_size elements in the order in
+ * which their gradients become ready; every other chunk is one bucket. A bucket goes when its last gradient of the last
+ * micro-batch is there: checked for NaN (its norm), scaled, then reduce-scattered (use_distributed_optimizer) or
+ * all-reduced over the ranks that hold the same parameters. Without overlap_grad_reduce all go, as one, when the
+ * pipeline has run dry.
+ *   Step: gradients of what sequence parallelism holds on every rank of the TP group are all-reduced there, those of a
+ * tied embedding between the first and the last stage; the norm, over all ranks; the optimizer on the owned FP32 shard
+ * (or on everything); the weights cast, and gathered by bucket. With overlap_param_gather a bucket is gathered in the
+ * next forward pass: when a layer needs it, and one bucket ahead.
+ *
+ * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
+ *
+ * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
+ * optimizer, align_param_gather. Without the distributed optimizer the norm is added up over TP and PP groups in turn. */
+#include "strategy/emit.h"
+
+enum { DENSE, EXPERT, N_CLASSES };
+enum { FLOAT_BYTES = 4 };
+
+/* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
+enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
+
+struct bucket {
+    int class;
+    int64_t elements;
+    int left; /* gradients that are not ready yet */
+    plan_wait reduced;
+    bool gathering;
+    plan_wait gathered; /* PLAN_NO_OP: not yet, or waited for */
+};
+
+struct megatron {
+    struct emit *emit;
+    const struct megatron_options *options;
+    int64_t grad_bytes; /* of main_grad's elements */
+    int group[N_CLASSES], ranks[N_CLASSES];
+    int64_t elements[N_CLASSES]; /* on this rank */
+    VEC(struct bucket) buckets;  /* in the order in which they are reduced */
+    int *bucket, *segment;       /* by tensor; the segment whose backward pass completes its gradient */
+    bool *fused;                 /* by tensor: its gradient comes from a GEMM */
+};
+
+static int class_of(const struct model_tensor *tensor)
+{
+    return tensor->split & 1U << AXIS_EP ? EXPERT : DENSE;
+}
+
+/* ---- buckets ---- */
+
+static int chunk_of(const struct emit *emit, int segment)
+{
+    int c = 0;
+    while (segment >= emit->chunk_begin[c + 1])
+        c++;
+    return c;
+}
+
+static int64_t bucket_limit(const struct megatron *self, int class, int chunk)
+{
+    const struct emit *emit = self->emit;
+    int64_t by_rank = (int64_t)BUCKET_A_RANK * self->ranks[class];
+    if (!self->options->overlap_grad_reduce || emit->schedule.stage > 0 || chunk > 0)
+        return INT64_MAX;
+    return self->options->bucket_size > 0   ? self->options->bucket_size
+           : by_rank > LEAST_BUCKET ? by_rank
+                                    : LEAST_BUCKET;
+}
+
+/* The tensor joins the bucket that is filling. */
+static void join(struct megatron *self, int tensor, int segment, int filling[N_CLASSES])
+{
+    const struct model_tensor *at = &self->emit->model->tensors[tensor];
+    int class = class_of(at);
+    int64_t limit = bucket_limit(self, class, chunk_of(self->emit, segment));
+    if (filling[class] >= 0 && self->buckets.at[filling[class]].elements >= limit)
+        filling[class] = -1;
+    if (filling[class] < 0) {
+        vec_push(&self->buckets, ((struct bucket){.class = class, .reduced = PLAN_NO_OP, .gathered = PLAN_NO_OP}));
+        filling[class] = self->buckets.n - 1;
+    }
+    self->buckets.at[filling[class]].elements += at->numel;
+    self->bucket[tensor] = filling[class];
+    self->segment[tensor] = segment;
+}
+
+/* Tensors in the order in which their gradients become complete. */
+static void fill_buckets(struct megatron *self)
+{
+    const struct emit *emit = self->emit;
+    int filling[N_CLASSES] = {-1, -1};
+    for (int s = emit->segments.n - 1; s >= 0; s--) {
+        const struct model_segment *at = &emit->segments.at[s];
+        for (int k = 0; k < at->program->n_backward; k++) {
+            const struct model_op *op = &at->program->backward[k];
+            if (op->param_grad < 0)
+                continue;
+            self->fused[at->tensor_base + op->param_grad] = model_op_is_weight_gradient(op);
+            join(self, at->tensor_base + op->param_grad, s, filling);
+        }
+        for (int c = 0; c < N_CLASSES && emit->chunk_begin[chunk_of(emit, s)] == s; c++)
+            filling[c] = -1;
+    }
+}
+
+/* ---- weights ---- */
+
+static void gather(struct megatron *self, int b, plan_wait after)
+{
+    struct emit *emit = self->emit;
+    struct bucket *bucket = &self->buckets.at[b];
+    bucket->gathering = true;
+    bucket->gathered =
+        emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b), COLL_ALL_GATHER,
+            (double)(bucket->elements * emit->param_bytes), self->group[bucket->class]);
+}
+
+/* The next bucket of the class in the order of forward. */
+static int next_of_class(const struct megatron *self, int b)
+{
+    int next = b - 1;
+    while (next >= 0 && self->buckets.at[next].class != self->buckets.at[b].class)
+        next--;
+    return next;
+}
+
+static void need_bucket(struct megatron *self, int b)
+{
+    struct bucket *bucket = &self->buckets.at[b];
+    if (bucket->gathering && bucket->gathered == PLAN_NO_OP)
+        return;
+    if (!bucket->gathering)
+        gather(self, b, EMIT_LAST_STEP);
+    plan_stream_wait(&self->emit->builder, STREAM_COMPUTE, bucket->gathered);
+    bucket->gathered = PLAN_NO_OP;
+    int next = next_of_class(self, b);
+    if (next >= 0 && !self->buckets.at[next].gathering)
+        gather(self, next, EMIT_LAST_STEP);
+}
+
+static bool gathers(const struct megatron *self)
+{
+    return self->options->use_distributed_optimizer;
+}
+
+static void before_forward(struct emit *emit, int segment)
+{
+    struct megatron *self = emit->state;
+    if (!gathers(self) || !self->options->overlap_param_gather || !emit->on_first)
+        return;
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        if (self->segment[t] == segment)
+            need_bucket(self, self->bucket[t]);
+}
+
+/* ---- gradients ---- */
+
+static void reduce(struct megatron *self, int b)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    struct bucket *bucket = &self->buckets.at[b];
+    double bytes = (double)(bucket->elements * self->grad_bytes);
+    double issue_s = emit->options->host.backward_issue_s;
+    if (self->options->check_for_nan_in_grad)
+        plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/check_for_nan", b),
+            kernel_stream(KERNEL_NORM, bytes, 0, 0), issue_s);
+    if (!self->options->average_in_collective)
+        plan_kernel(builder, STREAM_COMPUTE, arena_printf(emit->arena, "bucket.%d/scale", b),
+            kernel_stream(KERNEL_ELEMENTWISE, bytes, bytes, 0), issue_s);
+    bool scatters = self->options->use_distributed_optimizer;
+    bucket->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
+        arena_printf(emit->arena, scatters ? "bucket.%d/reduce_scatter" : "bucket.%d/all_reduce", b),
+        scatters ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE, bytes, self->group[bucket->class]);
+}
+
+/* What no GEMM adds to main_grad has a gradient of its own until a kernel has. */
+static void grad_begins(struct emit *emit, int tensor)
+{
+    struct megatron *self = emit->state;
+    if (!self->fused[tensor])
+        emit_alloc_grad(emit, tensor, emit->model->tensors[tensor].numel * emit->param_bytes, HBM_GRADIENTS);
+}
+
+static void grad_ready(struct emit *emit, int tensor)
+{
+    struct megatron *self = emit->state;
+    const struct model_tensor *at = &emit->model->tensors[tensor];
+    if (!self->fused[tensor]) {
+        double main_grad = (double)(at->numel * self->grad_bytes), grad = (double)(at->numel * emit->param_bytes);
+        plan_kernel(&emit->builder, STREAM_COMPUTE, arena_printf(emit->arena, "%s/main_grad.add_", at->name),
+            kernel_stream(KERNEL_ELEMENTWISE, main_grad + grad, main_grad, 0), emit->options->host.backward_issue_s);
+        emit_free(emit, &emit->grads[tensor], PLAN_NO_OP);
+    }
+    struct bucket *bucket = &self->buckets.at[self->bucket[tensor]];
+    if (emit->on_last && --bucket->left == 0 && self->options->overlap_grad_reduce)
+        reduce(self, self->bucket[tensor]);
+}
+
+/* ---- the step ---- */
+
+static plan_wait small_all_reduce(struct emit *emit, const char *name, double bytes, int group)
+{
+    plan_wait op = emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), name,
+        COLL_ALL_REDUCE, bytes, group);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
+    return op;
+}
+
+/* _allreduce_embedding_grads: the first and the last stage hold the same table. */
+static void reduce_tied_embedding(struct megatron *self)
+{
+    struct emit *emit = self->emit;
+    const struct schedule *at = &emit->schedule;
+    bool ends = at->stage == 0 || at->stage == at->stages - 1;
+    if (at->stages == 1 || !ends || !emit->model->shape.tied_embeddings)
+        return;
+    int group = plan_group_of(
+        &emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
+    int64_t numel = 0; /* the largest tensor of the root is the table */
+    for (int t = 0; t < emit->model->layers[0].n_tensors; t++)
+        numel = emit->model->tensors[t].numel > numel ? emit->model->tensors[t].numel : numel;
+    small_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * self->grad_bytes), group);
+}
+
+/* clip_grad_norm: in FP32, over the owned gradients; the coefficient stays on the GPU. */
+static void clip(struct megatron *self, double owned_bytes)
+{
+    struct emit *emit = self->emit;
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
+    if (self->options->use_distributed_optimizer) {
+        small_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL));
+    } else {
+        small_all_reduce(emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP));
+        small_all_reduce(emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP));
+    }
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
+}
+
+/* Elements that this rank steps on. */
+static int64_t owned(const struct megatron *self, int class)
+{
+    int ranks = self->options->use_distributed_optimizer ? self->ranks[class] : 1;
+    return (self->elements[class] + ranks - 1) / ranks;
+}
+
+static int owned_tensors(const struct megatron *self, struct optimizer_tensor tensors[N_CLASSES])
+{
+    int n = 0;
+    for (int c = 0; c < N_CLASSES; c++)
+        if (self->elements[c] > 0)
+            tensors[n++] = (struct optimizer_tensor){owned(self, c), 1};
+    return n;
+}
+
+static void optimizer_step(struct megatron *self)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    struct optimizer_tensor tensors[N_CLASSES];
+    int n = owned_tensors(self, tensors), full = PLAN_NO_OP;
+    double elements = (double)(owned(self, DENSE) + owned(self, EXPERT));
+    double narrow = elements * (double)self->grad_bytes, wide = elements * (double)emit->master_bytes;
+    if (self->grad_bytes != emit->master_bytes) {
+        full = plan_alloc(builder, STREAM_COMPUTE, "main_grad.float()", (int64_t)wide, HBM_GRADIENTS);
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "main_grad.float()", narrow, wide);
+    }
+    clip(self, wide);
+    emit_optimizer(emit, tensors, n);
+    plan_free(builder, full, PLAN_NO_OP);
+    if (emit->param_bytes != emit->master_bytes)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/weights_from_fp32", wide,
+            elements * (double)emit->param_bytes);
+}
+
+static void step_ends(struct emit *emit)
+{
+    struct megatron *self = emit->state;
+    struct plan_builder *builder = &emit->builder;
+    for (int b = 0; b < self->buckets.n; b++) {
+        if (!self->options->overlap_grad_reduce)
+            reduce(self, b);
+        plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].reduced);
+    }
+    reduce_tied_embedding(self);
+    builder->phase = PHASE_OPTIMIZER;
+    optimizer_step(self);
+    plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
+    for (int b = 0; b < self->buckets.n && gathers(self) && !self->options->overlap_param_gather; b++) {
+        gather(self, b, stepped);
+        plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].gathered);
+    }
+    emit_link_steps(emit, stepped);
+    vec_free(&self->buckets);
+}
+
+/* zero_grad_buffer(). */
+static void step_begins(struct emit *emit)
+{
+    struct megatron *self = emit->state;
+    double bytes = (double)((self->elements[DENSE] + self->elements[EXPERT]) * self->grad_bytes);
+    emit->builder.phase = PHASE_FORWARD;
+    if (gathers(self) && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
+        plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
+}
+
+static void setup_memory(struct megatron *self)
+{
+    struct emit *emit = self->emit;
+    struct plan_builder *builder = &emit->builder;
+    struct optimizer_tensor tensors[N_CLASSES];
+    int64_t all = self->elements[DENSE] + self->elements[EXPERT], n = owned_tensors(self, tensors);
+    plan_keep(builder, "param_buffer", all * emit->param_bytes, HBM_PARAMETERS);
+    plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
+    for (int i = 0; i < n; i++) {
+        int64_t master = emit->param_bytes != emit->master_bytes ? tensors[i].rows * emit->master_bytes : 0;
+        plan_keep(builder, "main_params", master, HBM_OPTIMIZER);
+        plan_keep(builder, "optimizer_state", emit_state_bytes(emit, tensors[i]), HBM_OPTIMIZER);
+    }
+}
+
+static void setup(struct emit *emit)
+{
+    struct megatron *self = emit->state;
+    int n = emit->model->n_tensors;
+    *self = (struct megatron){.emit = emit,
+        .options = &emit->options->megatron,
+        .grad_bytes = emit->options->megatron.grad_reduce_in_fp32 ? FLOAT_BYTES : emit->param_bytes,
+        .group = {[DENSE] = emit_group(emit, "dp", AXES_DENSE), [EXPERT] = emit_group(emit, "expert_dp", AXES_EXPERT)},
+        .ranks = {[DENSE] = emit_degree(emit, AXES_DENSE), [EXPERT] = emit_degree(emit, AXES_EXPERT)},
+        .bucket = ARENA_ARRAY(emit->arena, int, n),
+        .segment = ARENA_ARRAY(emit->arena, int, n),
+        .fused = ARENA_ARRAY(emit->arena, bool, n)};
+    emit->main_grad_bytes = self->grad_bytes;
+    fill_buckets(self);
+    for (int t = 0; t < n; t++) {
+        self->elements[class_of(&emit->model->tensors[t])] += emit->model->tensors[t].numel;
+        self->buckets.at[self->bucket[t]].left++;
+    }
+    setup_memory(self);
+}
+
+static const char *label_of(const struct strategy_options *options)
+{
+    return options->megatron.use_distributed_optimizer ? "Megatron distributed optimizer" : "Megatron DDP";
+}
+
+const struct data_parallel megatron_hooks = {.state_size = sizeof(struct megatron),
+    .label_of = label_of,
+    .setup = setup,
+    .step_begins = step_begins,
+    .before_forward = before_forward,
+    .step_ends = step_ends,
+    .grad_begins = grad_begins,
+    .grad_ready = grad_ready};
