@@ -52,7 +52,7 @@ static void head_tensors(struct model_builder *b)
 static void layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
-    int64_t d = s->d_model;
+    int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, arena_printf(b->arena, "%s.weight", WORDS), s->vocab, d);
     build_tensor(b, "bert.embeddings.position_embeddings.weight", s->max_positions, d);
@@ -61,10 +61,10 @@ static void layers(struct model_builder *b)
     head_tensors(b);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "bert.encoder.layer.%d", i));
-        build_linear(b, "attention.self.query", d, d);
-        build_linear(b, "attention.self.key", d, d);
-        build_linear(b, "attention.self.value", d, d);
-        build_linear(b, "attention.output.dense", d, d);
+        build_linear(b, "attention.self.query", d, inner);
+        build_linear(b, "attention.self.key", d, inner);
+        build_linear(b, "attention.self.value", d, inner);
+        build_linear(b, "attention.output.dense", inner, d);
         norm_tensors(b, "attention.output.LayerNorm");
         build_linear(b, "intermediate.dense", d, s->d_ff);
         build_linear(b, "output.dense", s->d_ff, d);
@@ -84,7 +84,7 @@ static int naive_attention(struct tape *t, const struct tape_attention *a, int q
 static int output(struct tape *t, const char *scope, int x, int residual)
 {
     tape_scope(t, scope);
-    int out = tape_dropout(t, "dropout", tape_linear(t, "dense", x));
+    int out = tape_dropout(t, "dropout", tape_linear_row(t, "dense", x));
     return tape_layer_norm(t, "LayerNorm", tape_add(t, "residual", out, residual));
 }
 
@@ -93,13 +93,14 @@ static int block(const struct segment_context *c)
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
     struct tape_attention a = self_attention(c, true);
-    int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, w->seq_len), c->shape->d_model);
     tape_scope(t, "attention.self");
-    int q = tape_linear(t, "query", x), k = tape_linear(t, "key", x), v = tape_linear(t, "value", x);
+    int in = tape_enter(t, "in", x);
+    int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in), v = tape_linear(t, "value", in);
     int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", q, k, v, a) : naive_attention(t, &a, q, k, v);
     x = output(t, "attention.output", out, x);
     tape_scope(t, "intermediate");
-    out = tape_linear(t, "dense", x);
+    out = tape_linear(t, "dense", tape_enter(t, "in", x));
     out = tape_map(t, "gelu", TAPE_GELU, out);
     return output(t, "output", out, x);
 }
@@ -109,30 +110,31 @@ static int entry(const struct segment_context *c)
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len, tokens = c->workload->micro_batch * length;
     tape_scope(t, "bert.embeddings");
-    int words = tape_embedding(t, "word_embeddings", tokens, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY);
+    int words = tape_words(t, "word_embeddings", tokens, predicts_words(c->shape) ? TURN_LAST : TURN_ONLY, true);
     int types = tape_embedding(t, "token_type_embeddings", tokens, TURN_ONLY);
     int x = tape_add(t, "add_types", words, types);
     int positions = tape_embedding(t, "position_embeddings", length, TURN_ONLY);
-    x = tape_add(t, "add_positions", x, positions);
+    x = tape_scatter(t, "own", tape_add(t, "add_positions", x, positions));
     return tape_dropout(t, "dropout", tape_layer_norm(t, "LayerNorm", x));
 }
 
 static int masked_words(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
-    double tokens = (double)(c->workload->micro_batch * c->workload->seq_len);
+    double tokens = (double)segment_rows(c, c->workload->seq_len);
     tape_scope(t, "cls.predictions");
     if (c->shape->head_share < 1)
         x = tape_select(t, "masked", x, (int64_t)ceil(c->shape->head_share * tokens));
     x = tape_map(t, "transform.gelu", TAPE_GELU, tape_linear(t, "transform.dense", x));
-    x = tape_layer_norm(t, "transform.LayerNorm", x);
+    x = tape_enter(t, "in", tape_layer_norm(t, "transform.LayerNorm", x));
     tape_scope(t, "");
-    return tape_cross_entropy(t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, TURN_FIRST));
+    return tape_word_loss(t, "masked_lm_loss", tape_linear_tied(t, WORDS, "cls.predictions.bias", x, TURN_FIRST));
 }
 
 static int pooler(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
+    x = tape_gather(t, "bert.pooler.in", x);
     x = tape_linear(t, "bert.pooler.dense", tape_select(t, "bert.pooler.first", x, c->workload->micro_batch));
     return tape_map(t, "bert.pooler.tanh", TAPE_TANH, x);
 }
@@ -165,8 +167,7 @@ static int forward(const struct segment_context *c)
         return entry(c);
     if (c->kind == SEGMENT_BLOCK)
         return block(c);
-    return head(
-        c, tape_input(c->tape, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model));
+    return head(c, tape_input(c->tape, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model));
 }
 
 static const char *check(const struct model_shape *s, size_t *offset)

@@ -39,7 +39,7 @@ void build_tensor(struct model_builder *builder, const char *name, int64_t rows,
     struct model_layer *layer = &builder->layers.at[owner];
     if (layer->role != LAYER_ROOT)
         name = arena_printf(builder->arena, "%s.%s", layer->name, name);
-    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner, false, 0});
+    vec_push(&builder->tensors, (struct model_tensor){name, rows, cols, rows * cols, owner, false, 0, 1});
     layer->n_tensors++;
     layer->params += rows * cols;
     layer->trained += rows * cols;
@@ -94,7 +94,8 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
             .rows = (int64_t)(shape->dhen.tables.params / (double)shape->d_model),
             .cols = shape->d_model,
             .numel = (int64_t)shape->dhen.tables.params,
-            .split = AXES_DP},
+            .split = AXES_DP,
+            .counted = 1},
         .ends = MODEL_BOTH_ENDS,
         .n_batch_norms = builder.n_batch_norms,
         .batch_norm_channels = builder.batch_norm_channels,

@@ -34,6 +34,13 @@ struct segment_context {
     int layer;   /* of the whole model; 0 for all but blocks. Alike layers share the program of the first */
 };
 
+/* Rows between attention and feed-forward layers, where sequence parallelism leaves each rank its part of them. */
+static inline int64_t segment_rows(const struct segment_context *c, int64_t length)
+{
+    const struct model_parallel *parallel = &c->workload->parallel;
+    return c->workload->micro_batch * length / (parallel->sequence ? model_tensor_ranks(parallel) : 1);
+}
+
 /* Every position attends to the positions of its own stack. */
 static inline struct tape_attention self_attention(const struct segment_context *c, bool both_ways)
 {

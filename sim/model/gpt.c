@@ -29,7 +29,7 @@ static void norm_tensors(struct model_builder *b, const char *name)
 static void layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
-    int64_t d = s->d_model;
+    int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, "transformer.wte.weight", s->vocab, d);
     if (s->max_positions > 0)
@@ -43,13 +43,13 @@ static void layers(struct model_builder *b)
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "transformer.h.%d", i));
         norm_tensors(b, "ln_1");
         if (s->separate_qkv) {
-            linear_tensors(b, "attn.q_proj", d, d);
-            linear_tensors(b, "attn.k_proj", d, d);
-            linear_tensors(b, "attn.v_proj", d, d);
+            linear_tensors(b, "attn.q_proj", d, inner);
+            linear_tensors(b, "attn.k_proj", d, inner);
+            linear_tensors(b, "attn.v_proj", d, inner);
         } else {
-            linear_tensors(b, "attn.c_attn", d, 3 * d);
+            linear_tensors(b, "attn.c_attn", d, 3 * inner);
         }
-        linear_tensors(b, "attn.c_proj", d, d);
+        linear_tensors(b, "attn.c_proj", inner, d);
         norm_tensors(b, "ln_2");
         linear_tensors(b, "mlp.c_fc", d, s->d_ff);
         linear_tensors(b, "mlp.c_proj", s->d_ff, d);
@@ -58,7 +58,7 @@ static void layers(struct model_builder *b)
 
 static void project(struct tape *t, const struct model_shape *s, int x, int qkv[3])
 {
-    const int64_t widths[3] = {s->d_model, s->d_model, s->d_model};
+    const int64_t inner = s->n_heads * s->d_kv, widths[3] = {inner, inner, inner};
     if (!s->separate_qkv) {
         tape_split(t, "split", tape_linear(t, "c_attn", x), widths, qkv, 3);
         return;
@@ -92,22 +92,22 @@ static int block(const struct segment_context *c)
     const struct model_shape *s = c->shape;
     const struct model_workload *w = c->workload;
     struct tape_attention a = self_attention(c, false);
-    int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, s->d_model), qkv[3];
+    int x = tape_input(t, "hidden_states", segment_rows(c, w->seq_len), s->d_model), qkv[3];
 
     int normed = tape_layer_norm(t, "ln_1", x);
     tape_scope(t, "attn");
-    project(t, s, normed, qkv);
+    project(t, s, tape_enter(t, "in", normed), qkv);
     int out = w->attention == ATTENTION_FLASH ? tape_flash(t, "flash", qkv[0], qkv[1], qkv[2], a)
                                               : naive_attention(t, &a, s, qkv);
-    out = tape_dropout(t, "resid_dropout", tape_linear(t, "c_proj", out));
+    out = tape_dropout(t, "resid_dropout", tape_linear_row(t, "c_proj", out));
     x = tape_add(t, "residual", x, out);
     int a_in = normed, a_out = out;
 
     tape_scope(t, "");
     normed = tape_layer_norm(t, "ln_2", x);
     tape_scope(t, "mlp");
-    int hidden = activation(t, s, tape_linear(t, "c_fc", normed));
-    out = tape_dropout(t, "dropout", tape_linear(t, "c_proj", hidden));
+    int hidden = activation(t, s, tape_linear(t, "c_fc", tape_enter(t, "in", normed)));
+    out = tape_dropout(t, "dropout", tape_linear_row(t, "c_proj", hidden));
     x = tape_add(t, "residual", x, out);
     const int locals[] = {a_in, a_out, normed, out};
     for (size_t i = 0; s->block_locals && i < sizeof locals / sizeof *locals; i++)
@@ -120,23 +120,24 @@ static int entry(const struct segment_context *c)
     struct tape *t = c->tape;
     int64_t length = c->workload->seq_len;
     tape_scope(t, "transformer");
-    int x =
-        tape_embedding(t, "wte", c->workload->micro_batch * length, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    bool learned = c->shape->max_positions > 0;
+    int x = tape_words(
+        t, "wte", c->workload->micro_batch * length, c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, learned);
     if (c->shape->embedding_norm)
         x = tape_layer_norm(t, "word_embeddings_layernorm", x);
     x = tape_neftune(t, x);
-    if (c->shape->max_positions > 0)
-        x = tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY));
+    if (learned)
+        x = tape_scatter(t, "own", tape_add(t, "add", x, tape_embedding(t, "wpe", length, TURN_ONLY)));
     return tape_dropout(t, "drop", x);
 }
 
 static int head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
-    x = tape_layer_norm(t, "transformer.ln_f", x);
+    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    x = tape_enter(t, "lm_head.in", tape_layer_norm(t, "transformer.ln_f", x));
     bool tied = c->shape->tied_embeddings;
-    return tape_cross_entropy(
+    return tape_word_loss(
         t, "loss", tape_linear_shared(t, tied ? "transformer.wte" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY));
 }
 

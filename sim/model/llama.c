@@ -95,7 +95,7 @@ static int attention(struct tape *t, const struct segment_context *c, int x)
         q = head_norm(t, c, "q_norm", q, c->shape->n_heads);
         k = head_norm(t, c, "k_norm", k, c->shape->n_kv_heads);
     }
-    return tape_linear(t, "o_proj", family_attention(c, q, k, v, a));
+    return tape_linear_row(t, "o_proj", family_attention(c, q, k, v, a));
 }
 
 /* down(f(gate(x)) up(x)) */
@@ -107,26 +107,26 @@ static int feed_forward(struct tape *t, const struct model_shape *s, int x)
         int parts[2];
         tape_split(t, "chunk", tape_linear(t, "gate_up_proj", x), widths, parts, 2);
         int gate = tape_map(t, "activation_fn", function, parts[0]);
-        return tape_linear(t, "down_proj", tape_mul(t, "mul", gate, parts[1]));
+        return tape_linear_row(t, "down_proj", tape_mul(t, "mul", gate, parts[1]));
     }
     int gate = tape_map(t, "act_fn", function, tape_linear(t, "gate_proj", x));
-    return tape_linear(t, "down_proj", tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x)));
+    return tape_linear_row(t, "down_proj", tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x)));
 }
 
 static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     bool post_norms = c->shape->post_norms;
-    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     int normed = tape_rms_norm(t, "input_layernorm", x, true);
     tape_scope(t, "self_attn");
-    int out = attention(t, c, normed);
+    int out = attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
     x = tape_add(t, "self_attn.residual", x, out);
     normed = tape_rms_norm(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x, true);
     tape_scope(t, "mlp");
-    out = feed_forward(t, c->shape, normed);
+    out = feed_forward(t, c->shape, tape_enter(t, "in", normed));
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);
@@ -135,20 +135,20 @@ static int block(const struct segment_context *c)
 static int head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
-    x = tape_rms_norm(t, "model.norm", x, true);
+    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    x = tape_enter(t, "lm_head.in", tape_rms_norm(t, "model.norm", x, true));
     bool tied = c->shape->tied_embeddings;
     int logits = tape_linear_shared(t, tied ? "model.embed_tokens" : "lm_head", x, tied ? TURN_FIRST : TURN_ONLY);
     if (c->shape->logit_softcap > 0)
         logits = family_softcap(t, (const char *[]){"logits.div", "logits.tanh", "logits.mul"}, logits);
-    return tape_cross_entropy(t, "loss", logits);
+    return tape_word_loss(t, "loss", logits);
 }
 
 static int entry(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_embedding(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
-        c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY);
+    int x = tape_words(t, "model.embed_tokens", c->workload->micro_batch * c->workload->seq_len,
+        c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, false);
     x = c->shape->scaled_embedding ? tape_map(t, "model.normalizer", TAPE_SCALE, x) : x;
     return tape_neftune(t, x);
 }

@@ -159,6 +159,8 @@ struct model_tensor {
     int layer;      /* the layer that owns it */
     bool frozen;    /* not trained: it has no gradient */
     unsigned split; /* axes over whose ranks it is cut, 1 << AXIS_TP and the like; 0: each has all of it */
+    double counted; /* share of its work that counts as model FLOP of this rank: elements of the whole tensor over those
+                     * that all ranks of AXIS_TP hold together; 1 where they hold each once */
 };
 
 enum layer_role { LAYER_ROOT, LAYER_ENCODER_BLOCK, LAYER_DECODER_BLOCK };
@@ -205,6 +207,40 @@ extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager
 enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_COUNT };
 extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "inductor" */
 
+/* How the sequence is cut for attention over the ranks of AXIS_CP, by TransformerEngine's names (cp_comm_type).
+ *   p2p         keys and values go around a ring, an exchange beside the attention of each step
+ *   all_gather  keys and values of all ranks are gathered first, in backward again
+ *   a2a         DeepSpeed-Ulysses: an all_to_all turns a part of the sequence with all heads into the whole sequence
+ *               with a part of the heads, and back */
+enum context_parallel { CONTEXT_P2P, CONTEXT_ALL_GATHER, CONTEXT_A2A, CONTEXT_PARALLEL_COUNT };
+extern const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1]; /* "p2p", "all_gather", "a2a" */
+
+/* What runs beside the collectives of tensor parallelism.
+ *   none   nothing: each is waited for at once, and the linear layers keep the gathered input (DTensor, torchtitan)
+ *   async  Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication: in backward the input's gradient is reduced
+ *          beside the product for the weight's; with sequence a linear layer keeps its shard of the input only, and
+ *          gathers it again beside the product for the input's gradient */
+enum tensor_overlap { TENSOR_BLOCKING, TENSOR_ASYNC, TENSOR_OVERLAP_COUNT };
+extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "none", "async" */
+
+/* How a model is cut over ranks (Megatron-LM's tensor, sequence and context parallelism). Ranks 0 and 1: not cut. */
+struct model_parallel {
+    int64_t tensor;                /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
+    bool sequence;                 /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
+    int tensor_overlap;            /* enum tensor_overlap */
+    int64_t context;               /* ranks of AXIS_CP: each has its part of the sequence everywhere */
+    int context_kind;              /* enum context_parallel */
+    int64_t expert, expert_tensor; /* ranks of AXIS_EP, and that share an expert; not read yet */
+};
+static inline int64_t model_tensor_ranks(const struct model_parallel *parallel)
+{
+    return parallel->tensor > 1 ? parallel->tensor : 1;
+}
+static inline int64_t model_context_ranks(const struct model_parallel *parallel)
+{
+    return parallel->context > 1 ? parallel->context : 1;
+}
+
 /* What a rank computes on in one micro-step. */
 struct model_workload {
     int64_t micro_batch;     /* sequences, images, samples */
@@ -226,6 +262,7 @@ struct model_workload {
     bool fp8; /* linear layers of blocks multiply in FP8 (TransformerEngine), see model/tape.h */
     bool drops_logits; /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                         * its `outputs` does not) */
+    struct model_parallel parallel; /* sequences above are whole ones; the model is model_shard()'s */
 };
 
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
@@ -268,7 +305,7 @@ struct model_op {
     int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                         does */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
-                * second GEMM with a matrix, from the first, and fused attention (torchtitan,
+                * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,
                 * models/parallelize_llama.py, _save_list and mm_count; GEMMs with a bias count there as another
                 * operation, here alike) */
 };
@@ -354,6 +391,22 @@ enum status model_parse(
 
 /* Lay out layers and tensors. The shape must have passed model_load's checks. */
 void model_build(struct model *out, const struct model_shape *shape, struct arena *arena);
+
+/* The part of a model that each rank of AXIS_TP has (all have alike): a model of the same width and blocks whose heads,
+ * feed-forward layers and vocabulary are narrower, so that all sizes follow. Tensors that are smaller than the
+ * whole model's are marked (split). With fewer key heads than ranks several ranks hold the same one. The vocabulary is
+ * padded so that each rank has a multiple of MODEL_VOCAB_MULTIPLE rows (Megatron-LM, --make-vocab-size-divisible-by).
+ * Neither is counted as model FLOP: the sum over the ranks is the whole model's (model_tensor.counted). What is not cut
+ * counts on each rank as its share of one.
+ *
+ * Differs: T5's table of relative positions is cut by heads (Megatron-LM keeps the small table whole). Ignored: which
+ * side of an adapter (model_adapt) is cut; both are marked as the matrix they go beside, and count whole. */
+enum { MODEL_VOCAB_MULTIPLE = 128 };
+void model_shard(
+    struct model *out, const struct model *model, const struct model_parallel *parallel, struct arena *arena);
+/* Why a model cannot be cut as the workload says, a sentence with numbers that would do; in arena. NULL: it can. */
+const char *model_shard_wrong(
+    const struct model_shape *shape, const struct model_workload *workload, struct arena *arena);
 
 /* What a stage of a pipeline has of a model of one stack: chunks of its blocks, by their numbers from 0, and the ends.
  * Of the root a stage has the tensors that its ends use: a tied embedding is on the first and on the last stage. */

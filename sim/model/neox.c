@@ -42,8 +42,8 @@ static int attention(const struct segment_context *c, int x)
     const int64_t kv = s->n_kv_heads * s->d_kv, widths[3] = {s->n_heads * s->d_kv, kv, kv};
     int qkv[3];
     tape_scope(t, "attention");
-    tape_split(t, "split", tape_linear(t, "query_key_value", x), widths, qkv, 3);
-    int out = tape_linear(t, "dense", family_attention(c, qkv[0], qkv[1], qkv[2], self_attention(c, false)));
+    tape_split(t, "split", tape_linear(t, "query_key_value", tape_enter(t, "in", x)), widths, qkv, 3);
+    int out = tape_linear_row(t, "dense", family_attention(c, qkv[0], qkv[1], qkv[2], self_attention(c, false)));
     out = tape_dropout(t, "dropout", out);
     tape_scope(t, "");
     return out;
@@ -53,8 +53,8 @@ static int feed_forward(const struct segment_context *c, int x)
 {
     struct tape *t = c->tape;
     tape_scope(t, "mlp");
-    int hidden = tape_map(t, "act", TAPE_GELU, tape_linear(t, "dense_h_to_4h", x));
-    int out = tape_dropout(t, "dropout", tape_linear(t, "dense_4h_to_h", hidden));
+    int hidden = tape_map(t, "act", TAPE_GELU, tape_linear(t, "dense_h_to_4h", tape_enter(t, "in", x)));
+    int out = tape_dropout(t, "dropout", tape_linear_row(t, "dense_4h_to_h", hidden));
     tape_scope(t, "");
     return out;
 }
@@ -63,7 +63,7 @@ static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
-    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, s->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), s->d_model);
     int normed = tape_layer_norm(t, "input_layernorm", x);
     int attended = attention(c, normed);
     if (!s->parallel_residual)
@@ -78,10 +78,10 @@ static int block(const struct segment_context *c)
 static int head(const struct segment_context *c)
 {
     struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", c->workload->micro_batch * c->workload->seq_len, c->shape->d_model);
-    x = tape_layer_norm(t, "gpt_neox.final_layer_norm", x);
+    int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
+    x = tape_enter(t, "embed_out.in", tape_layer_norm(t, "gpt_neox.final_layer_norm", x));
     bool tied = c->shape->tied_embeddings;
-    return tape_cross_entropy(
+    return tape_word_loss(
         t, "loss", tape_linear_shared(t, tied ? "gpt_neox.embed_in" : "embed_out", x, tied ? TURN_FIRST : TURN_ONLY));
 }
 
@@ -90,8 +90,8 @@ static int forward(const struct segment_context *c)
     BUG_IF(c->kind == SEGMENT_STACK_EXIT || c->kind == SEGMENT_DECODER_ENTRY, "NeoX has one stack");
     if (c->kind == SEGMENT_ENTRY)
         return tape_neftune(
-            c->tape, tape_embedding(c->tape, "gpt_neox.embed_in", c->workload->micro_batch * c->workload->seq_len,
-                         c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY));
+            c->tape, tape_words(c->tape, "gpt_neox.embed_in", c->workload->micro_batch * c->workload->seq_len,
+                         c->shape->tied_embeddings ? TURN_LAST : TURN_ONLY, false));
     return c->kind == SEGMENT_EXIT ? head(c) : block(c);
 }
 

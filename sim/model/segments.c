@@ -3,6 +3,8 @@
 
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
 const char *const kernel_fusion_names[FUSION_COUNT + 1] = {"eager", "inductor", NULL};
+const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {"p2p", "all_gather", "a2a", NULL};
+const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {"none", "async", NULL};
 const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", NULL};
 
 bool model_takes_flash(const struct model_shape *shape)
@@ -53,7 +55,8 @@ int64_t model_cache_bytes(const struct model *model, const struct model_workload
     int64_t own = decoder_apart ? workload->decoder_seq_len : workload->seq_len;
     int64_t crossed = decoder_apart ? workload->seq_len : 0;
     int64_t keys_and_values = 2 * (own + crossed) * shape->n_kv_heads * shape->d_kv;
-    return workload->micro_batch * keys_and_values * dtype_bytes(workload->storage);
+    return workload->micro_batch * keys_and_values * dtype_bytes(workload->storage) /
+           model_context_ranks(&workload->parallel);
 }
 
 bool model_cache_is_saved(const struct model *model, const struct model_workload *workload)
@@ -112,7 +115,10 @@ static void add_border(struct segments_builder *b, int layer)
 void model_segments(
     struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena)
 {
-    struct segments_builder builder = {.model = model, .workload = workload, .arena = arena};
+    struct model_workload local = *workload; /* a rank of AXIS_CP has its part of all sequences */
+    local.seq_len /= model_context_ranks(&workload->parallel);
+    local.decoder_seq_len /= model_context_ranks(&workload->parallel);
+    struct segments_builder builder = {.model = model, .workload = &local, .arena = arena};
     if (model->ends & MODEL_ENTRY)
         add(&builder, SEGMENT_ENTRY, 0);
     for (int i = 1, chunk = 0; i < model->n_layers; i++) {

@@ -96,7 +96,7 @@ static int attention(struct tape *t, const struct tape_attention *a, int x, int 
     int value = tape_copy(t, "v.copy", v, products * a->keys, a->head_dim);
     int context = tape_matmul(t, "context", weights, value, products, a->queries, a->head_dim, a->keys, !a->both_ways);
     context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
-    int out = tape_linear(t, "o", context);
+    int out = tape_linear_row(t, "o", context);
     const int locals[] = {q, k, v, scores};
     for (size_t i = 0; i < sizeof locals / sizeof *locals; i++)
         tape_keep(t, locals[i]);
@@ -115,6 +115,7 @@ static int feed_forward(struct tape *t, const struct model_shape *s, const char 
     tape_scope(t, sublayer);
     int normed = tape_rms_norm(t, "layer_norm", x, false), hidden = -1;
     tape_scope(t, module);
+    normed = tape_enter(t, "in", normed);
     if (s->gated_ffn) {
         int gate = tape_linear(t, "wi_0", normed);
         gate = s->composed_gelu ? tape_gelu_new(t, gate) : tape_map(t, "gelu", TAPE_GELU, gate);
@@ -122,7 +123,7 @@ static int feed_forward(struct tape *t, const struct model_shape *s, const char 
     } else {
         hidden = tape_map(t, "act", TAPE_RELU, tape_linear(t, "wi", normed));
     }
-    int out = tape_linear(t, "wo", tape_dropout(t, "dropout", hidden));
+    int out = tape_linear_row(t, "wo", tape_dropout(t, "dropout", hidden));
     return residual(t, sublayer, x, out);
 }
 
@@ -132,7 +133,7 @@ static int encoder_block(const struct segment_context *c)
     const struct model_shape *s = c->shape;
     int64_t batch = c->workload->micro_batch, length = c->workload->seq_len;
     struct tape_attention a = self_attention(c, true);
-    int x = tape_input(t, "hidden_states", batch * length, s->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, length), s->d_model);
     tape_scope(t, "layer.0.SelfAttention");
     int bias = tape_has(t, "relative_attention_bias")
                    ? -1
@@ -140,6 +141,7 @@ static int encoder_block(const struct segment_context *c)
     tape_scope(t, "layer.0");
     int normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.0.SelfAttention");
+    normed = tape_enter(t, "in", normed);
     x = residual(t, "layer.0", x, attention(t, &a, normed, normed, bias));
     return feed_forward(t, s, "layer.1", "layer.1.DenseReluDense", x);
 }
@@ -151,8 +153,8 @@ static int decoder_block(const struct segment_context *c)
     int64_t batch = c->workload->micro_batch, length = c->workload->decoder_seq_len, source = c->workload->seq_len;
     struct tape_attention self = {batch, s->n_heads, length, length, s->d_kv, false, 0};
     struct tape_attention cross = {batch, s->n_heads, length, source, s->d_kv, true, 0};
-    int x = tape_input(t, "hidden_states", batch * length, s->d_model);
-    int memory = tape_memory(t, "encoder_hidden_states", batch * source, s->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, length), s->d_model);
+    int memory = tape_memory(t, "encoder_hidden_states", segment_rows(c, source), s->d_model);
     int bias = -1, cross_bias = -1;
     tape_scope(t, "layer.0.SelfAttention");
     if (!tape_has(t, "relative_attention_bias")) {
@@ -162,10 +164,13 @@ static int decoder_block(const struct segment_context *c)
     tape_scope(t, "layer.0");
     int normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.0.SelfAttention");
+    normed = tape_enter(t, "in", normed);
     x = residual(t, "layer.0", x, attention(t, &self, normed, normed, bias));
     tape_scope(t, "layer.1");
     normed = tape_rms_norm(t, "layer_norm", x, false);
     tape_scope(t, "layer.1.EncDecAttention");
+    normed = tape_enter(t, "in", normed);
+    memory = tape_enter(t, "memory", memory);
     x = residual(t, "layer.1", x, attention(t, &cross, normed, memory, cross_bias));
     return feed_forward(t, s, "layer.2", "layer.2.DenseReluDense", x);
 }
@@ -173,7 +178,7 @@ static int decoder_block(const struct segment_context *c)
 static int stack_exit(const struct segment_context *c, const char *stack, int64_t length)
 {
     struct tape *t = c->tape;
-    int x = tape_input(t, "hidden_states", c->workload->micro_batch * length, c->shape->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, length), c->shape->d_model);
     tape_scope(t, stack);
     return tape_dropout(t, "dropout", tape_rms_norm(t, "final_layer_norm", x, false));
 }
@@ -184,9 +189,9 @@ static int head(const struct segment_context *c)
     int x = stack_exit(c, "decoder", c->workload->decoder_seq_len);
     tape_scope(t, "");
     if (!c->shape->tied_embeddings)
-        return tape_cross_entropy(t, "loss", tape_linear(t, "lm_head", x));
-    x = tape_map(t, "sequence_output.scale", TAPE_SCALE, x);
-    return tape_cross_entropy(t, "loss", tape_linear_shared(t, "shared", x, TURN_FIRST));
+        return tape_word_loss(t, "loss", tape_linear(t, "lm_head", tape_enter(t, "lm_head.in", x)));
+    x = tape_enter(t, "lm_head.in", tape_map(t, "sequence_output.scale", TAPE_SCALE, x));
+    return tape_word_loss(t, "loss", tape_linear_shared(t, "shared", x, TURN_FIRST));
 }
 
 static int forward(const struct segment_context *c)
@@ -197,17 +202,17 @@ static int forward(const struct segment_context *c)
     BUG_IF(w->decoder_seq_len <= 0, "T5 with a decoder of %ld tokens", (long)w->decoder_seq_len);
     switch (c->kind) {
     case SEGMENT_ENTRY:
-        return tape_dropout(
-            t, "encoder.dropout", tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->seq_len, TURN_LAST)));
+        return tape_dropout(t, "encoder.dropout",
+            tape_neftune(t, tape_words(t, "shared", w->micro_batch * w->seq_len, TURN_LAST, false)));
     case SEGMENT_BLOCK:
         return c->role == LAYER_ENCODER_BLOCK ? encoder_block(c) : decoder_block(c);
     case SEGMENT_STACK_EXIT:
         return stack_exit(c, "encoder", w->seq_len);
     case SEGMENT_DECODER_ENTRY:
-        tape_memory(t, "encoder_hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
+        tape_memory(t, "encoder_hidden_states", segment_rows(c, w->seq_len), c->shape->d_model);
         return tape_dropout(t, "decoder.dropout",
-            tape_neftune(t, tape_embedding(t, "shared", w->micro_batch * w->decoder_seq_len,
-                                c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST)));
+            tape_neftune(t, tape_words(t, "shared", w->micro_batch * w->decoder_seq_len,
+                                c->shape->tied_embeddings ? TURN_MIDDLE : TURN_FIRST, false)));
     case SEGMENT_EXIT:
     case SEGMENT_BORDER: /* no stage of T5 is cut: strategy_check() */
         break;

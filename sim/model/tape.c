@@ -127,6 +127,19 @@ static int last_saved(const struct model_program *program)
     return last;
 }
 
+/* Forward ops to run again: to the one that makes the last tensor that backward reads, or to where what moves it is
+ * waited for. */
+static int rerun(const struct model_program *program)
+{
+    int n = last_saved(program) + 1;
+    bool pending = false;
+    for (int i = 0; i < n; i++)
+        pending = program->forward[i].kind == MODEL_COMM || (pending && program->forward[i].kind != MODEL_WAIT);
+    while (pending && n < program->n_forward)
+        pending = program->forward[n++].kind != MODEL_WAIT;
+    return n;
+}
+
 /* There is an input, and no backward kernel reads it. */
 static bool drops_input(const struct tape *tape)
 {
@@ -142,7 +155,8 @@ static void mark_kept(struct model_program *program)
         struct model_op *kernel = &program->forward[i];
         bool product = kernel->work.kind == KERNEL_GEMM && kernel->param_use != NO_PARAM;
         products += product;
-        kernel->kept = kernel->work.kind == KERNEL_ATTENTION || (product && products % 2 == 1);
+        bool scattered = kernel->kind == MODEL_COMM && kernel->comm.kind == COLL_REDUCE_SCATTER;
+        kernel->kept = kernel->work.kind == KERNEL_ATTENTION || (product && products % 2 == 1) || scattered;
     }
 }
 
@@ -175,7 +189,7 @@ struct model_program *tape_close(struct tape *tape, int output)
         .reruns = tape->model->layers[tape->layer].role != LAYER_ROOT,
     };
     list_activations(tape, program, output_buffer);
-    program->n_rerun = last_saved(program) + 1;
+    program->n_rerun = rerun(program);
     mark_kept(program);
     vec_free(&tape->program[FORWARD]);
     vec_free(&tape->program[BACKWARD]);

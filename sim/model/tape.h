@@ -81,6 +81,40 @@ int tape_neftune(struct tape *tape, int x);
 int tape_matmul(
     struct tape *tape, const char *name, int a, int b, int64_t batch, int64_t m, int64_t n, int64_t k, bool causal);
 
+/* ---- tensor and sequence parallelism (workload.parallel): without it each returns what it is given ---- */
+
+/* Into what the ranks of AXIS_TP do each with a part of the heads, columns or words, and out of it, where their results
+ * are summed (Megatron-LM, arXiv 1909.08053, f and g): enter: nothing, the gradient is all-reduced; leave: all-reduce,
+ * nothing. With sequence (arXiv 2205.05198) each rank has its rows outside: enter: all-gather, the gradient is
+ * reduce-scattered; leave: reduce-scatter, the gradient is all-gathered. An input is cast to the storage format before
+ * it enters. Each collective is waited for at once, but in backward those of what linear layers alone read may run
+ * beside their products (workload.parallel.tensor_overlap): before all of them the input is gathered again, after the
+ * last one's product its gradient is reduced beside that of its weight. Megatron-LM has one such layer (fused q, k, v);
+ * with several all but the last are done before.
+ *
+ * Gradients of what is not cut (norms, biases of row layers, position embeddings) are each rank's part of a sum with
+ * sequence, as are those of key heads that several ranks hold; whoever reduces gradients adds them up. Ignored: that
+ * Megatron-LM gathers into one buffer for the whole run; FP8: gathers in FP8, and that the input is gathered again
+ * (its transpose in FP8 is kept whole); TransformerEngine's user buffers, which cut collectives into pieces beside
+ * pieces of products. */
+int tape_enter(struct tape *tape, const char *name, int x);
+/* tape_linear() of whose matrix a rank has some columns, then leave; its bias, if there is one, is added to the sum by
+ * the kernel that comes next, at no cost (Megatron-LM's bias_dropout_add). */
+int tape_linear_row(struct tape *tape, const char *name, int x);
+/* tape_embedding() of words, of which a rank has some: those of others look up any row, then zeros are written over
+ * them; then leave. summed: by an all-reduce, with sequence too, where something is added to all rows before
+ * tape_scatter(). */
+int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn, bool summed);
+/* With sequence: a rank's rows of what all have, copied, the gradient is all-gathered; all rows, of whose gradient a
+ * rank takes its own. What is done with all rows is done by every rank. */
+int tape_scatter(struct tape *tape, const char *name, int x);
+int tape_gather(struct tape *tape, const char *name, int x);
+/* tape_cross_entropy() of logits of which a rank has the columns of its words, in FP32: all-reduces of the largest
+ * logit, of the label's and of the sum of exponentials, 4 bytes a row each (Megatron-LM,
+ * tensor_parallel/cross_entropy.py, in place where it is). fused: the last two together, logits as they are
+ * (--cross-entropy-loss-fusion, impl native). */
+int tape_word_loss(struct tape *tape, const char *name, int logits);
+
 struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;
     bool both_ways; /* not causal: every pair of positions */

@@ -71,6 +71,7 @@ int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, 
         .cols = cols,
         .element_bytes = element_bytes,
         .needs_grad = needs_grad,
+        .entered = {.from = NO_VALUE, .first_user = NO_VALUE, .again = NO_BUFFER, .reduced = NO_BUFFER},
     };
     vec_push(&tape->values, value);
     return tape->values.n - 1;
@@ -123,6 +124,16 @@ void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, 
 void tape_await(struct tape *tape)
 {
     append(tape, (struct model_op){.kind = MODEL_WAIT, .name = "wait"});
+}
+
+void tape_exchange(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to)
+{
+    bool grows = tape->buffers.at[to].life.bytes > tape->buffers.at[from].life.bytes;
+    tape_communicate(tape, name, kind, axes, grows ? to : from);
+    tape_touch(tape, grows ? from : to);
+    tape_await(tape);
+    tape_touch(tape, from);
+    tape_touch(tape, to);
 }
 
 void tape_use(struct tape *tape, int param)

@@ -26,6 +26,13 @@ struct tape_value {
     bool needs_grad;
     bool shared;  /* between the blocks of a stack: its gradient exists before the program's backward pass starts */
     bool foreign; /* made by another segment: its gradient is still needed when the program ends */
+    struct {      /* by tape_enter(), where collectives run beside its users */
+        int from; /* the value that entered; NO_VALUE: this did not */
+        int first_user; /* output of the linear layer that comes last in backward, NO_VALUE: none yet */
+        int again;      /* backward: the buffer into which it is gathered once more */
+        bool pending;   /* that has not been waited for */
+        int reduced;    /* backward: the buffer with the sum of the ranks' gradients */
+    } entered;
 };
 
 struct tape_op {
@@ -38,6 +45,7 @@ struct tape_op {
     int64_t window; /* flash attention: keys that a query sees; 0: all */
     bool causal;    /* attention: under the causal mask */
     int choice;     /* enum tape_turn or enum tape_function */
+    double counted; /* linear layers: share of their work that is model FLOP of this rank */
 };
 
 enum { FORWARD, BACKWARD };
@@ -56,6 +64,7 @@ struct tape {
     int loss;        /* a value, or NO_VALUE */
     int input;       /* the same */
     int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */
+    bool gathered;   /* sequence parallelism: from here on each rank has all rows, tape_gather() */
     int64_t storage_bytes,
         residual_bytes;              /* of an element; residual: of embeddings and norms, and what they are added to */
     VEC(struct model_op) program[2]; /* by pass */
@@ -91,6 +100,8 @@ void tape_touch(struct tape *tape, int buffer); /* one more */
 /* The same for a collective of a buffer, called after the kernel that leaves it, and for waiting for it. */
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer);
 void tape_await(struct tape *tape);
+/* From one buffer into another, or in place; the whole message is the larger one. Waited for at once. */
+void tape_exchange(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to);
 void tape_use(struct tape *tape, int param);
 /* The kernel launched last makes the first of several shares of the parameter's gradient, which is held from then on.
  */
@@ -131,6 +142,22 @@ int tape_from_heads(struct tape *tape, const char *name, int x, int64_t rows, in
 int tape_grad(const struct tape *tape, const struct tape_op *op);
 int tape_new_grad(struct tape *tape, int value);
 void tape_give(struct tape *tape, int value, int grad);
+
+/* tape_parallel.c: what a linear layer that reads x does about the ranks of AXIS_TP in its backward pass. The share of
+ * its work that is model FLOP of this rank. The buffer that its weight's gradient is made from (gathering begins, then
+ * is waited for); the sum of the input's gradients after its last user's product (begins, then is waited for, after
+ * which x has the sum as its gradient). All do nothing where x did not enter, or nothing is to run beside. */
+double tape_counted(const struct tape *tape, int weight);
+int tape_gather_again(struct tape *tape, int x);
+void tape_await_again(struct tape *tape, int x);
+void tape_reduce_entered(struct tape *tape, const struct tape_op *op);
+void tape_await_reduced(struct tape *tape, const struct tape_op *op);
+/* Out of a row layer with this bias, or NO_PARAM; there is more than one rank. */
+int tape_leave(struct tape *tape, const char *name, int bias, int x);
+/* tape_rows.c: the loss is made of these logits, which the training loop holds as the workload says. */
+int tape_end_loss(struct tape *tape, int logits, int loss);
+/* A loss for each row by one kernel back, which reads the logits and what forward left in op.saved[0]. */
+void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op);
 
 /* The workload has linear layers in FP8, and this one is; the op without backward, output and saved. */
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op);

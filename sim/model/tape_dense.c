@@ -18,6 +18,13 @@ static void launch_gemm(struct tape *tape, const char *name, struct kernel_work 
     tape_launch(tape, name, work, work.flop, buffers);
 }
 
+/* A product that has to do with a matrix of the layer. */
+static void launch_linear(
+    struct tape *tape, const struct tape_op *op, const char *name, struct kernel_work work, const int *buffers)
+{
+    tape_launch(tape, name, work, work.flop * op->counted, buffers);
+}
+
 /* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. On a stage with one
  * end of the model a tied embedding has one use. */
 static void complete_share(struct tape *tape, const struct tape_op *op)
@@ -52,10 +59,11 @@ static int widen(struct tape *tape, const struct tape_op *op)
 }
 
 /* A product with a matrix of the layer; buffers: what it reads and writes. */
-static void multiply(struct tape *tape, int weight, const char *name, struct kernel_work work, const int *buffers)
+static void multiply(
+    struct tape *tape, const struct tape_op *op, const char *name, struct kernel_work work, const int *buffers)
 {
-    launch_gemm(tape, name, work, buffers);
-    tape_use(tape, weight);
+    launch_linear(tape, op, name, work, buffers);
+    tape_use(tape, op->weight);
 }
 
 void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, int64_t biases)
@@ -71,11 +79,11 @@ void tape_bias_gradient(struct tape *tape, const struct tape_op *op, int grad, i
     tape_complete(tape, op->bias);
 }
 
-static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad)
+/* from: the input. */
+static void linear_gradients(struct tape *tape, const struct tape_op *op, int grad, int from)
 {
-    int x = op->in[0];
-    launch_gemm(tape, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1),
-        BUFFERS(grad, tape_at(tape, x).buffer));
+    launch_linear(
+        tape, op, tape_suffix(tape, op->name, "wgrad"), gemm(tape, op->n, op->k, op->m, 1), BUFFERS(grad, from));
     complete_share(tape, op);
     tape_bias_gradient(tape, op, grad, op->n);
 }
@@ -83,14 +91,27 @@ static void linear_gradients(struct tape *tape, const struct tape_op *op, int gr
 static void linear_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), x = op->in[0];
+    bool trains = tape_trains(tape, op->weight);
+    int from = trains ? tape_gather_again(tape, x) : NO_BUFFER;
     if (tape_at(tape, x).needs_grad) {
         int wide = widen(tape, op), grad_x = tape_new_grad(tape, x);
-        multiply(tape, op->weight, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
+        multiply(tape, op, tape_suffix(tape, op->name, "dgrad"), gemm(tape, op->m, op->k, op->n, 1),
             BUFFERS(grad, grad_x, wide));
         tape_give(tape, x, grad_x);
     }
-    if (tape_trains(tape, op->weight))
-        linear_gradients(tape, op, grad);
+    tape_await_again(tape, x);
+    tape_reduce_entered(tape, op);
+    if (trains)
+        linear_gradients(tape, op, grad, from);
+    tape_await_reduced(tape, op);
+}
+
+/* The first user of what entered is the last in backward. */
+static void note_user(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value *x = &tape->values.at[op->in[0]];
+    if (x->entered.from != NO_VALUE && x->entered.first_user == NO_VALUE)
+        x->entered.first_user = op->out;
 }
 
 static int linear(struct tape *tape, const char *name, int bias, int x, enum tape_turn turn)
@@ -110,13 +131,18 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         .m = in.rows,
         .n = numel / in.cols,
         .k = in.cols,
-        .choice = (int)turn};
-    if (turn == TURN_ONLY && tape_in_fp8(tape, &op))
-        return tape_fp8_linear(tape, op);
+        .choice = (int)turn,
+        .counted = tape_counted(tape, weight)};
+    if (turn == TURN_ONLY && tape_in_fp8(tape, &op)) {
+        op.out = tape_fp8_linear(tape, op);
+        note_user(tape, &op);
+        return op.out;
+    }
     int wide = widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
     multiply(
-        tape, weight, op.name, gemm(tape, op.m, op.n, op.k, 1), BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
+        tape, &op, op.name, gemm(tape, op.m, op.n, op.k, 1), BUFFERS(in.buffer, tape_at(tape, op.out).buffer, wide));
+    note_user(tape, &op);
     tape_push(tape, op);
     return op.out;
 }
@@ -151,6 +177,14 @@ int tape_linear_tied(struct tape *tape, const char *name, const char *bias, int 
 int tape_linear(struct tape *tape, const char *name, int x)
 {
     return tape_linear_shared(tape, name, x, TURN_ONLY);
+}
+
+int tape_linear_row(struct tape *tape, const char *name, int x)
+{
+    if (model_tensor_ranks(&tape->workload->parallel) == 1)
+        return tape_linear(tape, name, x);
+    int out = adapt(tape, name, x, linear(tape, name, NO_PARAM, x, TURN_ONLY));
+    return tape_leave(tape, name, tape_find(tape, name, "bias"), out);
 }
 
 static void embedding_backward(struct tape *tape, const struct tape_op *op)

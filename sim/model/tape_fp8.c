@@ -28,10 +28,11 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
     return plain;
 }
 
-static void multiply(struct tape *tape, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
+static void multiply(
+    struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
     struct kernel_work work = kernel_gemm(m, n, k, 1, DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
-    tape_launch(tape, name, work, work.flop, buffers);
+    tape_launch(tape, name, work, work.flop * op->counted, buffers);
 }
 
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */
@@ -43,12 +44,15 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
         tape_complete(tape, op->bias);
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        multiply(tape, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, op->saved[1], grad_x));
+        multiply(
+            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, op->saved[1], grad_x));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
-    multiply(tape, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, op->saved[0]));
+    tape_reduce_entered(tape, op);
+    multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, op->saved[0]));
     tape_complete(tape, op->weight);
+    tape_await_reduced(tape, op);
 }
 
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
@@ -59,7 +63,7 @@ int tape_fp8_linear(struct tape *tape, struct tape_op op)
     int weight = cast_transpose(tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n, op.k, &op.saved[1]);
     tape_use(tape, op.weight);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
-    multiply(tape, op.name, op.m, op.n, op.k, BUFFERS(x, weight, tape_at(tape, op.out).buffer));
+    multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, weight, tape_at(tape, op.out).buffer));
     tape_use(tape, op.weight);
     tape_push(tape, op);
     return op.out;

@@ -27,7 +27,7 @@ static void launch_conv(struct tape *tape, const char *name, const struct tape_o
     work.flop = 2.0 * (double)(op->m * op->n * op->batch) * (double)op->k;
     work.read_bytes = read_bytes;
     work.write_bytes = write_bytes;
-    tape_launch(tape, name, work, work.flop, buffers);
+    tape_launch(tape, name, work, work.flop * tape_tensor(tape, op->weight)->counted, buffers);
 }
 
 static struct kernel_work product(const struct tape *tape, int64_t m, int64_t n, int64_t k, int64_t groups)

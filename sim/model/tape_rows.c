@@ -61,8 +61,7 @@ static void nll_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-/* One kernel: reads the logits again, and writes their gradient. */
-static void fused_backward(struct tape *tape, const struct tape_op *op)
+void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op)
 {
     struct tape_value x = tape_at(tape, op->in[0]);
     int grad_x = tape_new_grad(tape, op->in[0]);
@@ -74,7 +73,7 @@ static void fused_backward(struct tape *tape, const struct tape_op *op)
 static int fused_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     struct tape_value x = tape_at(tape, logits);
-    struct tape_op op = {.backward = fused_backward, .name = tape_name(tape, name), .in = {logits}};
+    struct tape_op op = {.backward = tape_fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), x.rows, 1, FLOAT_BYTES);
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true); /* a loss for each row; their mean is nothing */
     tape_pass(tape, KERNEL_LOSS, op.name, SOFTMAX_OPS, BUFFERS(x.buffer, op.saved[0]), tape_at(tape, op.out).buffer);
@@ -102,9 +101,14 @@ static int eager_cross_entropy(struct tape *tape, const char *name, int logits)
 int tape_cross_entropy(struct tape *tape, const char *name, int logits)
 {
     bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
-    int loss = fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits);
-    /* The training loop holds the logits until backward or the next step; then they are listed to the end of this
-     * program. */
+    return tape_end_loss(
+        tape, logits, fused ? fused_cross_entropy(tape, name, logits) : eager_cross_entropy(tape, name, logits));
+}
+
+/* The training loop holds the logits until backward or the next step; then they are listed to the end of this
+ * program. */
+int tape_end_loss(struct tape *tape, int logits, int loss)
+{
     tape->buffers.at[tape_at(tape, logits).buffer].held[tape->workload->drops_logits ? FORWARD : BACKWARD] = true;
     tape->loss = loss;
     return loss;

@@ -20,7 +20,7 @@ static int64_t patches(const struct model_shape *s)
 static void layers(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
-    int64_t d = s->d_model;
+    int64_t d = s->d_model, inner = s->n_heads * s->d_kv;
     build_layer(b, LAYER_ROOT, "root");
     build_tensor(b, arena_printf(b->arena, "%s.cls_token", EMBEDDINGS), CLASS_TOKEN, d);
     build_tensor(b, arena_printf(b->arena, "%s.position_embeddings", EMBEDDINGS), patches(s) + CLASS_TOKEN, d);
@@ -29,10 +29,10 @@ static void layers(struct model_builder *b)
     build_linear(b, "classifier", d, s->classes);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_ENCODER_BLOCK, arena_printf(b->arena, "vit.encoder.layer.%d", i));
-        build_linear(b, "attention.attention.query", d, d);
-        build_linear(b, "attention.attention.key", d, d);
-        build_linear(b, "attention.attention.value", d, d);
-        build_linear(b, "attention.output.dense", d, d);
+        build_linear(b, "attention.attention.query", d, inner);
+        build_linear(b, "attention.attention.key", d, inner);
+        build_linear(b, "attention.attention.value", d, inner);
+        build_linear(b, "attention.output.dense", inner, d);
         build_linear(b, "intermediate.dense", d, s->d_ff);
         build_linear(b, "output.dense", s->d_ff, d);
         build_linear(b, "layernorm_before", 1, d);
@@ -71,19 +71,21 @@ static int block(const struct segment_context *c)
     struct tape *t = c->tape;
     const struct model_workload *w = c->workload;
     struct tape_attention a = self_attention(c, true);
-    int x = tape_input(t, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
+    int x = tape_input(t, "hidden_states", segment_rows(c, w->seq_len), c->shape->d_model);
     int in = tape_layer_norm(t, "layernorm_before", x);
     tape_scope(t, "attention.attention");
+    in = tape_enter(t, "in", in);
     int q = tape_linear(t, "query", in), k = tape_linear(t, "key", in), v = tape_linear(t, "value", in);
     bool fused = w->attention == ATTENTION_FLASH;
     BUG_IF(fused && !model_takes_flash(c->shape), "DeepViT has no flash attention");
     int out = fused ? tape_flash(t, "flash", q, k, v, a) : naive_attention(t, c->shape, &a, q, k, v);
     tape_scope(t, "attention.output");
-    out = tape_dropout(t, "dropout", tape_linear(t, "dense", out));
+    out = tape_dropout(t, "dropout", tape_linear_row(t, "dense", out));
     tape_scope(t, "");
     x = tape_add(t, "attention.residual", out, x);
-    out = tape_linear(t, "intermediate.dense", tape_layer_norm(t, "layernorm_after", x));
-    out = tape_linear(t, "output.dense", tape_map(t, "intermediate.gelu", TAPE_GELU, out));
+    in = tape_enter(t, "intermediate.in", tape_layer_norm(t, "layernorm_after", x));
+    out = tape_linear(t, "intermediate.dense", in);
+    out = tape_linear_row(t, "output.dense", tape_map(t, "intermediate.gelu", TAPE_GELU, out));
     return tape_add(t, "output.residual", tape_dropout(t, "output.dropout", out), x);
 }
 
@@ -98,7 +100,7 @@ static int entry(const struct segment_context *c)
     x = tape_conv(
         t, "vit.embeddings.patch_embeddings.projection", tape_cast_to_storage(t, "pixel_values.to", x), window);
     x = tape_prepend(t, EMBEDDINGS, "cls_token", x, images);
-    x = tape_add_learned(t, EMBEDDINGS, "position_embeddings", x);
+    x = tape_scatter(t, "own", tape_add_learned(t, EMBEDDINGS, "position_embeddings", x));
     return tape_dropout(t, "vit.embeddings.dropout", x);
 }
 
@@ -110,8 +112,9 @@ static int forward(const struct segment_context *c)
     if (c->kind == SEGMENT_BLOCK)
         return block(c);
     BUG_IF(c->kind != SEGMENT_EXIT, "ViT has one stack");
-    int x = tape_input(c->tape, "hidden_states", w->micro_batch * w->seq_len, c->shape->d_model);
-    x = tape_select(c->tape, "class_token", tape_layer_norm(c->tape, "vit.layernorm", x), w->micro_batch);
+    int x = tape_input(c->tape, "hidden_states", segment_rows(c, w->seq_len), c->shape->d_model);
+    x = tape_gather(c->tape, "classifier.in", tape_layer_norm(c->tape, "vit.layernorm", x));
+    x = tape_select(c->tape, "class_token", x, w->micro_batch);
     return tape_cross_entropy(c->tape, "loss", tape_linear(c->tape, "classifier", x));
 }
 

@@ -1,0 +1,130 @@
+/* A rank's share of a model under tensor parallelism, and what can be cut. */
+#include "model/family.h"
+
+#include <string.h>
+
+/* Rows of the vocabulary that each rank has. */
+static int64_t padded_vocab(int64_t vocab, int64_t ranks)
+{
+    int64_t multiple = MODEL_VOCAB_MULTIPLE * ranks;
+    return (vocab + multiple - 1) / multiple * MODEL_VOCAB_MULTIPLE;
+}
+
+static struct model_shape narrow(const struct model_shape *whole, int64_t ranks)
+{
+    struct model_shape shape = *whole;
+    shape.n_heads /= ranks;
+    shape.n_kv_heads = whole->n_kv_heads > ranks ? whole->n_kv_heads / ranks : 1;
+    shape.d_ff /= ranks;
+    shape.vocab = padded_vocab(whole->vocab, ranks);
+    return shape;
+}
+
+void model_shard(
+    struct model *out, const struct model *model, const struct model_parallel *parallel, struct arena *arena)
+{
+    *out = *model;
+    int64_t ranks = model_tensor_ranks(parallel);
+    if (ranks == 1)
+        return;
+    struct model_shape shape = narrow(&model->shape, ranks);
+    model_build(out, &shape, arena);
+    BUG_IF(out->n_tensors != model->n_tensors, "%s: %d tensors of %d", shape.name, out->n_tensors, model->n_tensors);
+    for (int t = 0; t < out->n_tensors; t++) {
+        struct model_tensor *tensor = &out->tensors[t];
+        const struct model_tensor *whole = &model->tensors[t];
+        BUG_IF(strcmp(tensor->name, whole->name) != 0, "%s is %s", tensor->name, whole->name);
+        tensor->split |= tensor->numel != whole->numel ? 1U << AXIS_TP : 0;
+        tensor->counted = (double)whole->numel / ((double)ranks * (double)tensor->numel);
+    }
+}
+
+/* Divisors of a number, at most 64: "1, 2, 4, 8". */
+static const char *divisors(int64_t of, struct arena *arena)
+{
+    enum { MOST = 64 };
+    const char *list = "1";
+    for (int64_t d = 2; d <= of && d <= MOST; d++)
+        if (of % d == 0)
+            list = arena_printf(arena, "%s, %ld", list, (long)d);
+    return list;
+}
+
+static const char *tensor_wrong(const struct model_shape *s, const struct model_workload *w, struct arena *arena)
+{
+    const long ranks = (long)model_tensor_ranks(&w->parallel);
+    const struct {
+        const char *what;
+        int64_t n;
+    } cut[] = {{"attention heads", s->n_heads}, {"columns of the feed-forward layer (d_ff)", s->d_ff}};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
+        if (cut[i].n % ranks)
+            return arena_printf(arena, "%ld %s of %s are not divisible by %ld ranks of tensor parallelism; %s would do",
+                (long)cut[i].n, cut[i].what, s->name, ranks, divisors(cut[i].n, arena));
+    if (s->n_kv_heads % ranks && ranks % s->n_kv_heads)
+        return arena_printf(arena,
+            "%ld key heads of %s and %ld ranks of tensor parallelism: neither divides the other; %s would do",
+            (long)s->n_kv_heads, s->name, ranks, divisors(s->n_kv_heads, arena));
+    if (s->mixes_heads)
+        return "re-attention mixes all heads of DeepViT, which tensor parallelism would part";
+    return NULL;
+}
+
+/* Each rank of AXIS_CP has two chunks of the sequence, one from the front and one from the back, so that all have as
+ * much of the causal mask. */
+enum { CHUNKS = 2 };
+
+static const char *length_wrong(
+    const char *what, int64_t length, const struct model_parallel *parallel, struct arena *arena)
+{
+    int64_t context = model_context_ranks(parallel), tensor = parallel->sequence ? model_tensor_ranks(parallel) : 1;
+    int64_t multiple = context > 1 ? CHUNKS * context : 1;
+    while (multiple % (context * tensor))
+        multiple += context > 1 ? CHUNKS * context : 1;
+    if (length % multiple == 0)
+        return NULL;
+    return arena_printf(arena,
+        "sequences of %ld %s are not divisible by %ld (%ld ranks of context parallelism, two chunks each, and %ld that "
+        "share what lies between the linear layers); %ld would do",
+        (long)length, what, (long)multiple, (long)context, (long)tensor,
+        (long)((length + multiple - 1) / multiple * multiple));
+}
+
+static const char *context_wrong(const struct model_shape *s, const struct model_workload *w, struct arena *arena)
+{
+    const int64_t context = w->parallel.context, tensor = model_tensor_ranks(&w->parallel);
+    const int64_t heads = s->n_heads / tensor, kv = s->n_kv_heads > tensor ? s->n_kv_heads / tensor : 1;
+    if (w->attention != ATTENTION_FLASH)
+        return "context parallelism is of flash attention; naive attention has all positions on one rank";
+    if (s->sliding_window > 0 && w->parallel.context_kind != CONTEXT_A2A)
+        return arena_printf(arena, "context parallelism of the kind '%s' knows no sliding window; take '%s'",
+            context_parallel_names[w->parallel.context_kind], context_parallel_names[CONTEXT_A2A]);
+    if (w->parallel.context_kind == CONTEXT_A2A && (heads % context || kv % context))
+        return arena_printf(arena,
+            "context parallelism of the kind 'a2a' gives each of its %ld ranks a part of the %ld heads and %ld key "
+            "heads that tensor parallelism leaves; divisors of %ld would do: %s",
+            (long)context, (long)heads, (long)kv, (long)kv, divisors(kv, arena));
+    return NULL;
+}
+
+const char *model_shard_wrong(
+    const struct model_shape *shape, const struct model_workload *workload, struct arena *arena)
+{
+    const struct model_parallel *parallel = &workload->parallel;
+    int64_t tensor = model_tensor_ranks(parallel), context = model_context_ranks(parallel);
+    if (parallel->sequence && tensor == 1)
+        return "sequence parallelism is between the ranks of tensor parallelism, of which there is one";
+    if (tensor == 1 && context == 1)
+        return NULL;
+    if (shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
+        return arena_printf(arena, "family '%s' has no tensor or context parallelism; leave both out",
+            model_family_names[shape->family]);
+    const char *wrong = tensor_wrong(shape, workload, arena);
+    if (!wrong)
+        wrong = length_wrong("tokens", workload->seq_len, parallel, arena);
+    if (!wrong && shape->n_decoder_layers > 0)
+        wrong = length_wrong("decoder tokens", workload->decoder_seq_len, parallel, arena);
+    if (!wrong && context > 1)
+        wrong = context_wrong(shape, workload, arena);
+    return wrong;
+}

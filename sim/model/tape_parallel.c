@@ -1,0 +1,334 @@
+/* Between the ranks of AXIS_TP. */
+#include "model/tape_core.h"
+
+enum { FLOAT_BYTES = 4 };
+static const unsigned AXES_TP = 1U << AXIS_TP;
+
+static int64_t ranks(const struct tape *tape)
+{
+    return model_tensor_ranks(&tape->workload->parallel);
+}
+
+static bool scatters(const struct tape *tape)
+{
+    return ranks(tape) > 1 && tape->workload->parallel.sequence;
+}
+
+double tape_counted(const struct tape *tape, int weight)
+{
+    const struct model_tensor *tensor = tape_tensor(tape, weight);
+    bool own_rows = scatters(tape) && !tape->gathered && !(tensor->split & AXES_TP);
+    return own_rows ? 1 : tensor->counted;
+}
+
+/* A value that is another one in the same memory. */
+static int alias(struct tape *tape, int x, const char *name)
+{
+    struct tape_value value = tape_at(tape, x);
+    value.name = name;
+    value.shared = value.foreign = false;
+    vec_push(&tape->values, value);
+    return tape->values.n - 1;
+}
+
+/* A value of as many rows more or fewer. */
+static int resize(struct tape *tape, int x, const char *name, int64_t rows)
+{
+    struct tape_value in = tape_at(tape, x);
+    return tape_value(tape, name, rows, in.cols, in.element_bytes, in.needs_grad);
+}
+
+/* ---- enter ---- */
+
+/* Where the ranks' gradients of what entered are summed: its shard's, with sequence, or in place. */
+static int sum_buffer(struct tape *tape, int from, int grad)
+{
+    return scatters(tape) ? tape_new_grad(tape, from) : grad;
+}
+
+static enum coll_kind sum_kind(const struct tape *tape)
+{
+    return scatters(tape) ? COLL_REDUCE_SCATTER : COLL_ALL_REDUCE;
+}
+
+static void enter_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), sum = tape_at(tape, op->out).entered.reduced;
+    if (sum == NO_BUFFER) {
+        sum = sum_buffer(tape, op->in[0], grad);
+        tape_exchange(tape, tape_suffix(tape, op->name, "dgrad"), sum_kind(tape), AXES_TP, grad, sum);
+    }
+    tape_give(tape, op->in[0], sum);
+}
+
+int tape_enter(struct tape *tape, const char *name, int x)
+{
+    if (ranks(tape) == 1)
+        return x;
+    x = tape_autocast(tape, name, x);
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = enter_backward, .name = tape_name(tape, name), .in = {x}};
+    if (scatters(tape)) {
+        op.out = resize(tape, x, op.name, in.rows * ranks(tape));
+        tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
+    } else {
+        op.out = alias(tape, x, op.name);
+    }
+    if (tape->workload->parallel.tensor_overlap == TENSOR_ASYNC)
+        tape->values.at[op.out].entered.from = x;
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_gather_again(struct tape *tape, int x)
+{
+    struct tape_value *value = &tape->values.at[x];
+    if (value->entered.from == NO_VALUE || !scatters(tape))
+        return value->buffer;
+    if (value->entered.again == NO_BUFFER) {
+        struct tape_value shard = tape_at(tape, value->entered.from);
+        const char *name = tape_suffix(tape, value->name, "again");
+        int again = tape_buffer(tape, name, value->rows, value->cols, value->element_bytes);
+        tape_communicate(tape, name, COLL_ALL_GATHER, AXES_TP, again);
+        tape_touch(tape, shard.buffer);
+        value->entered.again = again;
+        value->entered.pending = true;
+    }
+    return value->entered.again;
+}
+
+void tape_await_again(struct tape *tape, int x)
+{
+    struct tape_value *value = &tape->values.at[x];
+    if (!value->entered.pending)
+        return;
+    tape_await(tape);
+    tape_touch(tape, tape_at(tape, value->entered.from).buffer);
+    tape_touch(tape, value->entered.again);
+    value->entered.pending = false;
+}
+
+static bool is_last_user(const struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    return x.needs_grad && x.entered.from != NO_VALUE && x.entered.first_user == op->out;
+}
+
+void tape_reduce_entered(struct tape *tape, const struct tape_op *op)
+{
+    if (!is_last_user(tape, op))
+        return;
+    struct tape_value x = tape_at(tape, op->in[0]);
+    int sum = sum_buffer(tape, x.entered.from, x.grad);
+    tape_communicate(tape, tape_suffix(tape, x.name, "dgrad"), sum_kind(tape), AXES_TP, x.grad);
+    tape_touch(tape, sum);
+    tape->values.at[op->in[0]].entered.reduced = sum;
+}
+
+void tape_await_reduced(struct tape *tape, const struct tape_op *op)
+{
+    if (!is_last_user(tape, op))
+        return;
+    struct tape_value x = tape_at(tape, op->in[0]);
+    tape_await(tape);
+    tape_touch(tape, x.grad);
+    tape_touch(tape, x.entered.reduced);
+}
+
+/* ---- leave ---- */
+
+static void leave_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), x = op->in[0];
+    if (op->bias != NO_PARAM && tape_trains(tape, op->bias))
+        tape_bias_gradient(tape, op, grad, tape_at(tape, x).cols);
+    if (scatters(tape)) {
+        int whole = tape_new_grad(tape, x);
+        tape_exchange(tape, tape_suffix(tape, op->name, "grad"), COLL_ALL_GATHER, AXES_TP, grad, whole);
+        grad = whole;
+    }
+    tape_give(tape, x, grad);
+}
+
+int tape_leave(struct tape *tape, const char *name, int bias, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = leave_backward, .name = tape_name(tape, name), .in = {x}, .bias = bias};
+    if (scatters(tape)) {
+        BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
+        op.out = resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / ranks(tape));
+        tape_exchange(tape, op.name, COLL_REDUCE_SCATTER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
+    } else {
+        op.out = alias(tape, x, tape_suffix(tape, op.name, "sum"));
+        tape_exchange(tape, op.name, COLL_ALL_REDUCE, AXES_TP, in.buffer, in.buffer);
+    }
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* ---- rows that all ranks have, beside those that each has ---- */
+
+static void scatter_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op), whole = tape_new_grad(tape, op->in[0]);
+    tape_exchange(tape, tape_suffix(tape, op->name, "grad"), COLL_ALL_GATHER, AXES_TP, grad, whole);
+    tape_give(tape, op->in[0], whole);
+}
+
+int tape_scatter(struct tape *tape, const char *name, int x)
+{
+    if (!scatters(tape))
+        return x;
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = scatter_backward, .name = tape_name(tape, name), .in = {x}};
+    BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
+    op.out = resize(tape, x, op.name, in.rows / ranks(tape));
+    int own = tape_at(tape, op.out).buffer;
+    double bytes = (double)tape->buffers.at[own].life.bytes;
+    tape_launch(tape, op.name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(in.buffer, own));
+    tape_push(tape, op);
+    return op.out;
+}
+
+static void gather_backward(struct tape *tape, const struct tape_op *op)
+{
+    int own = tape_new_grad(tape, op->in[0]);
+    tape->buffers.at[own].view_of = tape_grad(tape, op);
+    tape_give(tape, op->in[0], own);
+}
+
+int tape_gather(struct tape *tape, const char *name, int x)
+{
+    if (!scatters(tape))
+        return x;
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = gather_backward, .name = tape_name(tape, name), .in = {x}};
+    op.out = resize(tape, x, op.name, in.rows * ranks(tape));
+    tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    tape->gathered = true;
+    return op.out;
+}
+
+/* ---- words ---- */
+
+/* Zeros over the rows of words that other ranks have, the same in the gradient. */
+static void launch_mask(struct tape *tape, const char *name, int buffer)
+{
+    double others = 1 - 1 / (double)ranks(tape);
+    tape_launch(tape, name,
+        kernel_stream(KERNEL_ELEMENTWISE, 0, others * (double)tape->buffers.at[buffer].life.bytes, 0), 0,
+        BUFFERS(buffer));
+}
+
+static void mask_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad = tape_grad(tape, op);
+    launch_mask(tape, tape_suffix(tape, op->name, "dgrad"), grad);
+    tape_give(tape, op->in[0], grad);
+}
+
+static void all_reduce_backward(struct tape *tape, const struct tape_op *op)
+{
+    tape_give(tape, op->in[0], tape_grad(tape, op));
+}
+
+static int all_reduce(struct tape *tape, const char *name, int x)
+{
+    struct tape_op op = {.backward = all_reduce_backward, .name = tape_name(tape, name), .in = {x}};
+    int buffer = tape_at(tape, x).buffer;
+    op.out = alias(tape, x, tape_suffix(tape, op.name, "sum"));
+    tape_exchange(tape, op.name, COLL_ALL_REDUCE, AXES_TP, buffer, buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn, bool summed)
+{
+    int x = tape_embedding(tape, name, rows, turn);
+    if (ranks(tape) == 1)
+        return x;
+    struct tape_op op = {
+        .backward = mask_backward, .name = tape_suffix(tape, tape_name(tape, name), "mask"), .in = {x}};
+    op.out = alias(tape, x, op.name);
+    launch_mask(tape, op.name, tape_at(tape, x).buffer);
+    tape_push(tape, op);
+    return summed ? all_reduce(tape, name, op.out) : tape_leave(tape, name, NO_PARAM, op.out);
+}
+
+/* ---- the loss of words ---- */
+
+/* A number, or several, a row, made by a kernel from a value, and summed (or the largest taken) over the ranks. */
+static int row_numbers(struct tape *tape, const char *name, double ops, int from, int also, int64_t numbers)
+{
+    int result = tape_buffer(tape, name, tape_at(tape, from).rows, numbers, FLOAT_BYTES);
+    tape_pass(tape, KERNEL_LOSS, name, ops, BUFFERS(tape_at(tape, from).buffer, also), result);
+    return result;
+}
+
+static void reduce_numbers(struct tape *tape, const char *name, int buffer)
+{
+    tape_exchange(tape, name, COLL_ALL_REDUCE, AXES_TP, buffer, buffer);
+}
+
+/* Softmax less the labels' ones, times the loss's gradient, where the softmax lies. */
+static void word_loss_backward(struct tape *tape, const struct tape_op *op)
+{
+    int softmax = tape_at(tape, op->in[0]).buffer, grad = tape_grad(tape, op);
+    double row_bytes = (double)(tape_at(tape, op->in[0]).rows * FLOAT_BYTES);
+    const char *name = tape_suffix(tape, op->name, "dgrad");
+    tape_launch(tape, tape_suffix(tape, op->name, "labels"), kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0,
+        BUFFERS(softmax));
+    tape_pass(tape, KERNEL_LOSS, name, 1, BUFFERS(softmax, grad), softmax);
+    tape_give(tape, op->in[0], softmax);
+}
+
+static int eager_word_loss(struct tape *tape, const char *name, int logits)
+{
+    int wide = tape_cast(tape, tape_suffix(tape, name, "float"), logits, FLOAT_BYTES);
+    struct tape_op op = {.backward = word_loss_backward, .name = tape_name(tape, name), .in = {wide}};
+    struct tape_value x = tape_at(tape, wide);
+    const char *const max = tape_suffix(tape, op.name, "max"), *const sum = tape_suffix(tape, op.name, "sum_exp");
+    const char *const label = tape_suffix(tape, op.name, "label");
+    double row_bytes = (double)(x.rows * FLOAT_BYTES);
+    int largest = row_numbers(tape, max, 1, wide, NO_BUFFER, 1);
+    reduce_numbers(tape, max, largest);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "subtract"), 1, BUFFERS(x.buffer, largest), x.buffer);
+    int predicted = tape_buffer(tape, label, x.rows, 1, FLOAT_BYTES);
+    tape_launch(tape, label, kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0, BUFFERS(x.buffer, predicted));
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "exp"), 1, BUFFERS(x.buffer), x.buffer);
+    int sums = row_numbers(tape, sum, 1, wide, NO_BUFFER, 1);
+    reduce_numbers(tape, label, predicted);
+    reduce_numbers(tape, sum, sums);
+    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
+    tape_elementwise(tape, op.name, 2, predicted, sums, tape_at(tape, op.out).buffer);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(x.buffer, sums), x.buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* compare; subtract, exp, add */
+enum { MAX_OPS = 1, SUM_OPS = 3, NUMBERS = 2 };
+
+static int fused_word_loss(struct tape *tape, const char *name, int logits)
+{
+    struct tape_op op = {.backward = tape_fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    const char *const max = tape_suffix(tape, op.name, "max"), *const sums = tape_suffix(tape, op.name, "sums");
+    int largest = row_numbers(tape, max, MAX_OPS, logits, NO_BUFFER, 1);
+    reduce_numbers(tape, max, largest);
+    op.saved[0] = row_numbers(tape, sums, SUM_OPS, logits, largest, NUMBERS); /* the label's logit, the exponentials */
+    reduce_numbers(tape, sums, op.saved[0]);
+    op.out = tape_value(tape, op.name, tape_at(tape, logits).rows, 1, FLOAT_BYTES, true);
+    tape_elementwise(tape, op.name, 2, op.saved[0], NO_BUFFER, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
+int tape_word_loss(struct tape *tape, const char *name, int logits)
+{
+    if (ranks(tape) == 1)
+        return tape_cross_entropy(tape, name, logits);
+    bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
+    return tape_end_loss(
+        tape, logits, fused ? fused_word_loss(tape, name, logits) : eager_word_loss(tape, name, logits));
+}
