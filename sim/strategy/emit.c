@@ -121,6 +121,26 @@ static void death(struct emit *emit, int segment, int activation)
     emit_free(emit, &emit->saved[segment][activation], PLAN_NO_OP);
 }
 
+/* "tp", "cp", "tp-cp": a process group is called after its axes, and so is its stream. */
+static const char *axes_name(struct emit *emit, unsigned axes)
+{
+    const char *name = NULL;
+    for (int a = 0; a < AXIS_COUNT; a++)
+        if (axes & 1U << a)
+            name = name ? arena_printf(emit->arena, "%s-%s", name, mesh_axis_names[a]) : mesh_axis_names[a];
+    return name;
+}
+
+/* Of the ranks of data parallelism: on the strategy's stream. */
+static void emit_comm(struct emit *emit, const char *name, const struct model_comm *comm)
+{
+    bool of_data = !(comm->axes & ~(unsigned)AXES_DP);
+    const char *group = of_data ? "world" : axes_name(emit, comm->axes);
+    int queue = of_data ? emit->comm_queue : plan_queue(&emit->builder, group, QUEUE_COMM);
+    emit->comm = emit_collective(emit, queue, plan_last_op(&emit->builder, STREAM_COMPUTE), name, comm->kind,
+        comm->bytes, emit_group(emit, group, comm->axes));
+}
+
 static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)
 {
     struct plan_builder *builder = &emit->builder;
@@ -130,8 +150,7 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
         plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s);
         break;
     case MODEL_COMM:
-        emit->comm = emit_collective(emit, emit->comm_queue, plan_last_op(builder, STREAM_COMPUTE), name, op->comm.kind,
-            op->comm.bytes, emit_group(emit, "world", op->comm.axes));
+        emit_comm(emit, name, &op->comm);
         break;
     case MODEL_WAIT:
         plan_stream_wait(builder, STREAM_COMPUTE, emit->comm);

@@ -1,0 +1,76 @@
+/* Collectives of tensor parallelism in a plan: on a stream and in a group that are called after the axis. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "compiled.h"
+
+enum { TENSOR = 2, COPIES = 2 };
+
+static void compile_parallel(struct compiled *out, struct model_parallel parallel)
+{
+    *out = (struct compiled){.arena = ARENA_INIT};
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_DDP;
+    struct hw hw = test_hw();
+    struct diag diag = DIAG_INIT;
+    struct model whole;
+    model_build(&whole, &small_gpt, &out->arena);
+    model_shard(&out->model, &whole, &parallel, &out->arena);
+    struct job job = strategy_job(&options, &out->model, &hw, TENSOR * COPIES);
+    const char *bad = NULL;
+    const int size[AXIS_COUNT] = {[AXIS_TP] = TENSOR, [AXIS_DP_REPLICATE] = COPIES};
+    assert_true(mesh_build(&job.mesh, size, mesh_order_default, &bad));
+    job.workload.parallel = parallel;
+    assert_int_equal(strategy_compile(&out->plan, &job, (struct source_pos){0}, &out->arena, &diag), STATUS_OK);
+    char why[512] = "";
+    if (!plan_check(&out->plan, why, sizeof why))
+        fail_msg("%s", why);
+}
+
+static int queue_named(const struct plan *plan, const char *name)
+{
+    for (int q = 0; q < plan->queues.n; q++)
+        if (strcmp(plan->queues.at[q].name, name) == 0)
+            return q;
+    fail_msg("no queue %s", name);
+    return -1;
+}
+
+/* 3 blocks have 4 forward and 6 backward. The entry: an all-reduce, an all-gather; the head gathers its input, twice,
+ * reduces 3 numbers a token and scatters the gradient. */
+static void collectives_of_the_axis_have_a_stream(void **state)
+{
+    (void)state;
+    struct compiled c;
+    compile_parallel(&c, (struct model_parallel){.tensor = TENSOR, .sequence = true, .tensor_overlap = TENSOR_ASYNC});
+    int queue = queue_named(&c.plan, "tp"), found = 0;
+    assert_int_equal(c.plan.queues.at[queue].kind, QUEUE_COMM);
+    const struct plan_program *program = &c.plan.programs[0];
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (op->kind != OP_COLLECTIVE)
+            continue;
+        const struct plan_group *group = &c.plan.groups.at[c.plan.collectives.at[op->index].group];
+        assert_true((op->stream == queue) == (strcmp(group->name, "tp") == 0));
+        found += op->stream == queue;
+        if (op->stream == queue)
+            assert_true(group->ranks.size == TENSOR && group->ranks.stride == 1);
+        else
+            assert_true(group->ranks.size == COPIES && group->ranks.stride == TENSOR);
+    }
+    assert_int_equal(found, 3 * (4 + 6) + (1 + 1) + (1 + 3 + 1 + 1));
+    drop(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(collectives_of_the_axis_have_a_stream),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
