@@ -68,20 +68,39 @@ int mesh_neighbour(const struct mesh *mesh, int rank, enum mesh_axis axis, int d
     return rank + (to - at) * mesh->stride[axis];
 }
 
-struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes)
+/* How many ranks these axes have, their smallest stride and where their span ends. */
+struct extent {
+    int size, stride, end;
+};
+
+static struct extent extent_of(const struct mesh *mesh, unsigned axes)
 {
-    int size = 1, stride = 0, end = 0;
+    struct extent extent = {1, 0, 0};
     for (int a = 0; a < AXIS_COUNT; a++) {
+        int stride = mesh->stride[a], end = mesh->stride[a] * mesh->size[a];
         if (!(axes & 1U << a) || mesh->size[a] == 1)
             continue;
-        size *= mesh->size[a];
-        stride = stride == 0 || mesh->stride[a] < stride ? mesh->stride[a] : stride;
-        end = mesh->stride[a] * mesh->size[a] > end ? mesh->stride[a] * mesh->size[a] : end;
+        extent.size *= mesh->size[a];
+        extent.stride = extent.stride == 0 || stride < extent.stride ? stride : extent.stride;
+        extent.end = end > extent.end ? end : extent.end;
     }
-    if (size == 1)
+    return extent;
+}
+
+bool mesh_axes_are_side_by_side(const struct mesh *mesh, unsigned axes)
+{
+    struct extent extent = extent_of(mesh, axes);
+    return extent.stride * extent.size == extent.end || extent.size == 1;
+}
+
+struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes)
+{
+    struct extent extent = extent_of(mesh, axes);
+    if (extent.size == 1)
         return (struct mesh_group){1, 1, 1, 1, 0};
-    BUG_IF(stride * size != end, "axes %x do not lie side by side", axes);
-    return (struct mesh_group){.size = size, .stride = stride, .width = stride, .period = end};
+    BUG_IF(!mesh_axes_are_side_by_side(mesh, axes), "axes %x do not lie side by side", axes);
+    return (struct mesh_group){
+        .size = extent.size, .stride = extent.stride, .width = extent.stride, .period = extent.end};
 }
 
 struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int first, int second)

@@ -25,6 +25,7 @@ enum {
     AXES_DP = 1 << AXIS_DP_SHARD | 1 << AXIS_DP_REPLICATE,
     AXES_DATA = AXES_DP | 1 << AXIS_EP,      /* ranks that train on different samples */
     AXES_DENSE = AXES_DATA | 1 << AXIS_CP,   /* that hold the same parameters, but experts, and reduce their gradients */
+    AXES_SHARD = 1 << AXIS_DP_SHARD | 1 << AXIS_CP, /* FSDP's: torchtitan's dp_shard_cp */
     AXES_EXPERT = AXES_DP | 1 << AXIS_CP,    /* that hold the same experts */
     AXES_ALL = (1 << AXIS_COUNT) - 1
 };
@@ -52,7 +53,9 @@ struct mesh_group {
     int width, period, offset;
 };
 
-/* All ranks that differ in these axes only (1 << AXIS_TP | ...). BUG where another axis lies between them. */
+/* No other axis lies between these (1 << AXIS_TP | ...). */
+bool mesh_axes_are_side_by_side(const struct mesh *mesh, unsigned axes);
+/* All ranks that differ in these axes only. BUG where another axis lies between them. */
 struct mesh_group mesh_group(const struct mesh *mesh, unsigned axes);
 /* The ranks at two places on one axis, as Megatron's embedding group has it: first and last pipeline stage. */
 struct mesh_group mesh_pair(const struct mesh *mesh, enum mesh_axis axis, int first, int second);

@@ -241,6 +241,11 @@ static inline int64_t model_context_ranks(const struct model_parallel *parallel)
     return parallel->context > 1 ? parallel->context : 1;
 }
 
+static inline int64_t model_expert_ranks(const struct model_parallel *parallel)
+{
+    return parallel->expert > 1 ? parallel->expert : 1;
+}
+
 /* What a rank computes on in one micro-step. */
 struct model_workload {
     int64_t micro_batch;     /* sequences, images, samples */

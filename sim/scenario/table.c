@@ -171,6 +171,19 @@ static TABLE(internevo_table, "'internevo'", internevo_fields);
 
 #define PARALLEL(key_, type_, member, help_) FIELD(key_, type_, struct parallelism_options, member, help_)
 static const struct config_field parallelism_fields[] = {
+    {PARALLEL("tensor", FIELD_INT, model.tensor, "ranks that share the heads, feed-forward layers and vocabulary"),
+        .alias = "tensor_model_parallel_size", .min = 1, .max = MAX_STAGES},
+    {PARALLEL("sequence", FIELD_BOOL, model.sequence,
+         "norms, dropout and residuals are shared by the tensor ranks, too, each has its part of the sequence"),
+        .alias = "sequence_parallel"},
+    {PARALLEL("tensor_overlap", FIELD_ENUM, model.tensor_overlap,
+         "async: collectives of tensor parallelism run beside products in backward (Megatron-LM)"),
+        .names = tensor_overlap_names},
+    {PARALLEL("context", FIELD_INT, model.context, "ranks that share each sequence"),
+        .alias = "context_parallel_size", .min = 1, .max = MAX_STAGES},
+    {PARALLEL("context_kind", FIELD_ENUM, model.context_kind,
+         "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses)"),
+        .alias = "cp_comm_type", .names = context_parallel_names},
     {PARALLEL("pipeline", FIELD_INT, pipeline, "stages of a pipeline, each of some blocks (strategy megatron)"),
         .alias = "pipeline_model_parallel_size", .min = 1, .max = MAX_STAGES},
     {PARALLEL("virtual", FIELD_INT, virtual_stages, "model chunks of a stage, whose 1F1B is interleaved"), .min = 1,
@@ -186,6 +199,9 @@ static const struct config_field parallelism_fields[] = {
         "messages between stages run beside kernels; else a stage stops for each")},
     {PARALLEL("batch_p2p_sync", FIELD_BOOL, batch_p2p_sync,
         "without overlap_p2p_comm the host waits for each message, too (Megatron's default)")},
+    {PARALLEL("scatter_gather", FIELD_BOOL, scatter_gather,
+         "without sequence each tensor rank sends a part of what the next stage gathers (Megatron-LM in 2021)"),
+        .alias = "scatter_gather_tensors_in_pipeline"},
     {PARALLEL("order", FIELD_STRING, order,
         "axes of the ranks, neighbours first, as in tp-cp-ep-dp-pp (Megatron) or tp-cp-ep-pp-dp")},
 };

@@ -209,7 +209,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
 {
     const struct job_check job = {options, model, hw, gpus, places, diag};
     int before = diag->n_errors;
-    if (!strategy_check_parallelism(options, model, gpus, places, diag))
+    if (!strategy_check_parallelism(options, model, hw, gpus, places, diag))
         return STATUS_INPUT; /* the job's mesh cannot be laid out, which the rest is about */
     check_groups(&job);
     if (model) {

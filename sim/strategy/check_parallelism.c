@@ -6,6 +6,7 @@
 struct layout_check {
     const struct strategy_options *options;
     const struct model *model; /* NULL: not known */
+    const struct hw *hw;
     int gpus;
     const struct strategy_places *places;
     struct diag *diag;
@@ -28,28 +29,116 @@ static void divisors(char *out, size_t size, int64_t n)
 
 static bool check_ranks(const struct layout_check *check)
 {
-    int64_t stages = check->options->parallelism.pipeline;
+    const struct parallelism_options *parallel = &check->options->parallelism;
+    int64_t tensor = model_tensor_ranks(&parallel->model), context = model_context_ranks(&parallel->model),
+            expert = model_expert_ranks(&parallel->model), of_one = tensor * context * parallel->pipeline;
+    const char *key = parallel->pipeline > 1 ? "parallelism.pipeline"
+                      : tensor > 1           ? "parallelism.tensor"
+                                             : "parallelism.context";
     char would[256];
     divisors(would, sizeof would, check->gpus);
-    if (check->gpus % stages == 0)
+    if (check->gpus % of_one != 0) {
+        diag_input(check->diag, at(check, key),
+            "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d GPUs; a product out of "
+            "%s does",
+            (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one, check->gpus,
+            would);
+        return false;
+    }
+    divisors(would, sizeof would, check->gpus / of_one);
+    if (check->gpus / of_one % expert == 0)
         return true;
-    diag_input(check->diag, at(check, "parallelism.pipeline"),
-        "%lld stages do not divide %d GPUs; take one of %s, or another number of GPUs", (long long)stages, check->gpus,
-        would);
+    diag_input(check->diag, at(check, "parallelism.expert"),
+        "%lld ranks of expert parallelism do not divide the %lld of data parallelism; take one of %s", (long long)expert,
+        (long long)(check->gpus / of_one), would);
     return false;
 }
 
-static bool check_order(const struct layout_check *check)
+static bool check_order(const struct layout_check *check, struct mesh *mesh)
 {
-    const char *order = check->options->parallelism.order, *bad = NULL;
-    const int size[AXIS_COUNT] = {[AXIS_DP_SHARD] = 2, [AXIS_PP] = (int)check->options->parallelism.pipeline};
-    struct mesh mesh;
-    if (!order || mesh_build(&mesh, size, order, &bad))
+    const char *bad = NULL;
+    if (strategy_mesh(mesh, check->options, check->hw, check->gpus, &bad))
         return true;
     diag_input(check->diag, at(check, "parallelism.order"),
-        "'%s' is no order of axes, from '%s' on; write each axis once, neighbours first, as in %s", order, bad,
-        mesh_order_default);
+        "'%s' is no order of axes, from '%s' on; write each axis once, neighbours first, as in %s",
+        check->options->parallelism.order, bad, mesh_order_default);
     return false;
+}
+
+/* The members of every group lie on nodes alike: so many on each, in every instance of it. */
+static bool lies_evenly(struct mesh_group group, int ranks, int node)
+{
+    int each = 0;
+    for (int i = 0; i < mesh_group_instances(&group, ranks); i++)
+        for (int m = 0, here = 0, first = mesh_group_first(&group, i); m < group.size; m++) {
+            int rank = first + m * group.stride;
+            here++;
+            if (m + 1 < group.size && (rank + group.stride) / node == rank / node)
+                continue;
+            if (each > 0 && here != each)
+                return false;
+            each = here;
+            here = 0;
+        }
+    return true;
+}
+
+/* Groups that the ranks communicate in: their axes lie side by side, and their members evenly on the nodes. */
+static void check_groups(const struct layout_check *check, const struct mesh *mesh)
+{
+    static const struct {
+        unsigned axes;
+        const char *what, *key;
+    } groups[] = {
+        {1U << AXIS_TP, "tensor", "parallelism.tensor"},
+        {1U << AXIS_CP, "context", "parallelism.context"},
+        {1U << AXIS_EP, "expert", "parallelism.expert"},
+        {AXES_DENSE, "data", "cluster.gpus"},
+    };
+    int node = hw_gpus_per_node(check->hw);
+    bool alone = mesh->size[AXIS_TP] * mesh->size[AXIS_CP] * mesh->size[AXIS_EP] * mesh->size[AXIS_PP] == 1;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups && !alone; i++) {
+        if (!mesh_axes_are_side_by_side(mesh, groups[i].axes)) {
+            diag_input(check->diag, at(check, "parallelism.order"),
+                "the axes of a group of %s parallelism do not lie side by side in '%s', which is not simulated; take "
+                "tp-ep-cp-dp-pp",
+                groups[i].what, check->options->parallelism.order);
+            continue;
+        }
+        struct mesh_group group = mesh_group(mesh, groups[i].axes);
+        if (!lies_evenly(group, check->gpus, node))
+            diag_input(check->diag, at(check, groups[i].key),
+                "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than on "
+                "another, which is not simulated; take degrees that divide %d, or multiples of it",
+                group.size, groups[i].what, group.stride, node, node);
+    }
+}
+
+static void check_model_parallel(const struct layout_check *check)
+{
+    const struct strategy_options *options = check->options;
+    const struct model_parallel *parallel = &options->parallelism.model;
+    bool tensor = parallel->tensor > 1, context = parallel->context > 1;
+    const char *key = tensor ? "parallelism.tensor" : context ? "parallelism.context" : "parallelism.sequence";
+    bool takes_tensor = options->kind != STRATEGY_SINGLE_DEVICE && options->kind != STRATEGY_INTERNEVO;
+    bool takes_context = takes_tensor && options->kind != STRATEGY_DEEPSPEED;
+    if (!tensor && !context && !parallel->sequence)
+        return;
+    if (!takes_tensor || (context && !takes_context))
+        diag_input(check->diag, at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
+            tensor && !takes_tensor ? "tensor" : "context",
+            context ? "megatron, fsdp or ddp" : "megatron, fsdp, ddp or deepspeed");
+    if (options->train.lora_rank > 0)
+        diag_input(check->diag, at(check, "train.lora_rank"),
+            "adapters on a model that is cut are not simulated; leave out 'train.lora_rank' or '%s'", key);
+    if (!check->model)
+        return;
+    struct arena scratch = ARENA_INIT;
+    struct model_workload workload = strategy_workload(options);
+    const char *wrong = model_shard_wrong(&check->model->shape, &workload, &scratch);
+    if (wrong)
+        diag_input(check->diag, at(check, key), "%s", wrong);
+    arena_release(&scratch);
 }
 
 /* What a pipeline cannot be made of. */
@@ -121,12 +210,21 @@ static void check_global_batch(const struct layout_check *check)
             (long long)((train->global_batch / ranks + 1) * ranks));
 }
 
-bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, int gpus,
-    const struct strategy_places *places, struct diag *diag)
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag)
 {
-    const struct layout_check check = {options, model, gpus, places, diag};
-    if (!check_ranks(&check) || !check_order(&check))
+    const struct layout_check check = {options, model, hw, gpus, places, diag};
+    struct mesh mesh;
+    if (!check_ranks(&check))
         return false;
+    int data = (int)strategy_data_ranks(&options->parallelism, gpus);
+    int shard = strategy_shard_ranks(options, hw, data);
+    if (shard < 1 || data % shard != 0) /* strategy_check() says so */
+        return true;
+    if (!check_order(&check, &mesh))
+        return false;
+    check_groups(&check, &mesh);
+    check_model_parallel(&check);
     check_global_batch(&check);
     if (options->parallelism.pipeline > 1) {
         check_stages(&check);

@@ -48,11 +48,10 @@ struct ddp {
 static plan_wait collective(struct ddp *ddp, const char *name, enum coll_kind kind, double bytes)
 {
     struct plan_builder *builder = &ddp->emit->builder;
-    double host_s = ddp->emit->options->host.collective_issue_s;
-    plan_stream_wait(builder, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE));
-    plan_wait op = plan_collective(builder, STREAM_COMM, name, kind, bytes, ddp->group, host_s);
+    plan_wait op =
+        emit_collective(ddp->emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), name, kind, bytes, ddp->group);
     if (op == PLAN_NO_OP)
-        plan_host(builder, name, host_s);
+        plan_host(builder, name, ddp->emit->options->host.collective_issue_s);
     return op;
 }
 
@@ -89,7 +88,7 @@ static void update_now(struct ddp *ddp, int tensor)
 {
     struct emit *emit = ddp->emit;
     const struct model_tensor *at = &emit->model->tensors[tensor];
-    if (emit_degree(emit, AXES_DP) > 1)
+    if (emit_degree(emit, AXES_DENSE) > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE,
             collective(ddp, arena_printf(emit->arena, "%s/all_reduce", at->name), COLL_ALL_REDUCE,
                 (double)(at->numel * emit->master_bytes)));
@@ -205,7 +204,7 @@ static void setup_single_device(struct emit *emit)
     ddp->options = &emit->options->ddp;
     ddp->casts = ARENA_ARRAY(emit->arena, int, emit->model->n_layers);
     ddp->tensors = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_tensors);
-    ddp->group = emit_group(emit, "world", AXES_DP);
+    ddp->group = emit_group(emit, "world", AXES_DENSE);
     setup_memory(ddp);
 }
 

@@ -63,9 +63,18 @@ int emit_degree(const struct emit *emit, unsigned axes)
     return mesh_group(&emit->builder.plan->mesh, axes).size;
 }
 
+static int queue_of(struct emit *emit, int group, int otherwise)
+{
+    while (emit->group_queues.n <= group)
+        vec_push(&emit->group_queues, PLAN_NO_OP);
+    int *queue = &emit->group_queues.at[group];
+    return *queue = *queue == PLAN_NO_OP ? otherwise : *queue;
+}
+
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group)
 {
+    queue = queue_of(emit, group, queue);
     plan_stream_wait(&emit->builder, queue, after);
     return plan_collective(&emit->builder, queue, name, kind, bytes, group, emit->options->host.collective_issue_s);
 }

@@ -76,6 +76,7 @@ struct emit {
     int comm_queue;           /* of the model's communications: STREAM_COMM, unless the strategy sets another */
     plan_wait comm;           /* the last of them */
     int norm_group;           /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */
+    VEC(int) group_queues;    /* by group: the queue of its collectives; PLAN_NO_OP: none yet */
     struct index names;       /* of what emit_name made */
     VEC(struct emit_name) made;
     int *grads;  /* by tensor: buffer of its gradient, or PLAN_NO_OP; what is left is freed after step_ends */
@@ -119,7 +120,8 @@ void emit_receive_into(struct emit *emit, int segment, int activation);
 int emit_group(struct emit *emit, const char *name, unsigned axes);
 int emit_degree(const struct emit *emit, unsigned axes);
 
-/* A collective that begins when `after` is done, at the host's price for one. */
+/* A collective that begins when `after` is done, at the host's price for one. A process group has one stream: the
+ * first that one of its collectives was put on; `queue` where this is the first. */
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group);
 /* plan_free(), after which *buffer is PLAN_NO_OP. */

@@ -299,7 +299,7 @@ static void setup_communication(struct fsdp *fsdp)
     int reduce_dtype = fsdp->options->reduce_dtype;
     fsdp->gather_bytes = emit->options->train.autocast ? emit->master_bytes : emit->param_bytes;
     fsdp->reduce_bytes = reduce_dtype == REDUCE_PARAM_DTYPE ? fsdp->gather_bytes : reduce_bytes[reduce_dtype];
-    if (emit_degree(emit, 1 << AXIS_DP_SHARD) > 1 && emit_degree(emit, 1 << AXIS_DP_REPLICATE) > 1)
+    if (emit_degree(emit, AXES_SHARD) > 1 && emit_degree(emit, 1 << AXIS_DP_REPLICATE) > 1)
         emit->comm_queue = STREAM_REPLICATE;
 }
 
@@ -307,7 +307,7 @@ static struct shard_unit lay_out(const struct fsdp *fsdp, int layer)
 {
     struct emit *emit = fsdp->emit;
     const struct model_layer *at = &emit->model->layers[layer];
-    int ranks = emit_degree(emit, 1 << AXIS_DP_SHARD), replicas = emit_degree(emit, 1 << AXIS_DP_REPLICATE);
+    int ranks = emit_degree(emit, AXES_SHARD), replicas = emit_degree(emit, 1 << AXIS_DP_REPLICATE);
     int64_t shard = (at->trained + ranks - 1) / ranks, kept = 0, used = 0;
     for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
         const struct model_tensor *tensor = &emit->model->tensors[t];
@@ -318,7 +318,7 @@ static struct shard_unit lay_out(const struct fsdp *fsdp, int layer)
         .first_tensor = at->first_tensor,
         .n_tensors = at->n_tensors,
         .ranks = ranks,
-        .group = ranks > 1 ? emit_group(emit, replicas > 1 ? "shard" : "world", 1 << AXIS_DP_SHARD) : PLAN_NO_OP,
+        .group = ranks > 1 ? emit_group(emit, replicas > 1 ? "shard" : "world", AXES_SHARD) : PLAN_NO_OP,
         .replicas = replicas,
         .replicate_group = replicas > 1 || ranks == 1
                                ? emit_group(emit, ranks > 1 ? "replicate" : "world", 1 << AXIS_DP_REPLICATE)

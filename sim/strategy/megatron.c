@@ -212,6 +212,24 @@ static plan_wait small_all_reduce(struct emit *emit, const char *name, double by
     return op;
 }
 
+/* _allreduce_non_tensor_model_parallel_grads: what every rank of a TP group holds has seen its part of the sequence only:
+ * flattened, added up, copied back. */
+static void reduce_over_sequence(struct megatron *self)
+{
+    struct emit *emit = self->emit;
+    const struct model_parallel *parallel = &emit->workload.parallel;
+    int64_t numel = 0;
+    for (int t = 0; t < emit->model->n_tensors; t++)
+        numel += emit->model->tensors[t].split ? 0 : emit->model->tensors[t].numel;
+    double bytes = (double)(numel * self->grad_bytes);
+    if (!parallel->sequence || model_tensor_ranks(parallel) == 1 || numel == 0)
+        return;
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "sequence_parallel.grads/flatten", bytes, bytes);
+    small_all_reduce(
+        emit, "sequence_parallel.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "sequence_parallel.grads/copy_", bytes, bytes);
+}
+
 /* _allreduce_embedding_grads: the first and the last stage hold the same table. */
 static void reduce_tied_embedding(struct megatron *self)
 {
@@ -287,6 +305,7 @@ static void step_ends(struct emit *emit)
             reduce(self, b);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].reduced);
     }
+    reduce_over_sequence(self);
     reduce_tied_embedding(self);
     builder->phase = PHASE_OPTIMIZER;
     optimizer_step(self);

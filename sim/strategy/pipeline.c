@@ -101,9 +101,16 @@ static struct plan_channel channel_of(enum direction direction)
     return (struct plan_channel){AXIS_PP, direction == ACTIVATIONS ? 1 : -1};
 }
 
+/* Ranks of the TP group that each send a part of what all of them have. */
+static int parts(const struct emit *emit)
+{
+    bool scatters = emit->options->parallelism.scatter_gather && !emit->workload.parallel.sequence;
+    return scatters ? (int)model_tensor_ranks(&emit->workload.parallel) : 1;
+}
+
 static double message_bytes(const struct emit *emit, struct place place)
 {
-    return (double)emit->segments.at[place.segment].program->output_bytes;
+    return (double)emit->segments.at[place.segment].program->output_bytes / parts(emit);
 }
 
 static bool is_posted(const struct emit *emit, struct cell cell)
@@ -127,6 +134,9 @@ static void post(struct emit *emit, struct cell cell)
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
     plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(direction),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
+    if (parts(emit) > 1)
+        op = emit_collective(emit, plan_queue(builder, "tp", QUEUE_COMM), op, "gather_received", COLL_ALL_GATHER,
+            (double)emit->segments.at[place.segment].program->output_bytes, emit_group(emit, "tp", 1U << AXIS_TP));
     emit->posted[direction] = (struct posted){.is = true, .cell = cell, .op = op};
 }
 

@@ -72,6 +72,7 @@ static void stage_ends(struct emit *emit)
     index_free(&emit->names);
     vec_free(&emit->made);
     vec_free(&emit->idle);
+    vec_free(&emit->group_queues);
 }
 
 void emit_link_steps(struct emit *emit, plan_wait last)
@@ -175,9 +176,10 @@ static void run(struct emit *emit)
 
 static const struct model *model_of_rank(const struct job *job, int stage, struct arena *arena)
 {
-    struct model *adapted = ARENA_NEW(arena, struct model), *share = ARENA_NEW(arena, struct model);
-    model_adapt(
-        adapted, job->model, job->options->train.lora_rank, job->options->train.lora_targets, arena);
+    struct model *cut = ARENA_NEW(arena, struct model), *adapted = ARENA_NEW(arena, struct model),
+                 *share = ARENA_NEW(arena, struct model);
+    model_shard(cut, job->model, &job->workload.parallel, arena);
+    model_adapt(adapted, cut, job->options->train.lora_rank, job->options->train.lora_targets, arena);
     if (job->mesh.size[AXIS_PP] == 1)
         return adapted;
     struct model_stage part = strategy_stage(job, stage, arena);

@@ -34,7 +34,10 @@ struct strategy_options strategy_default_options(void)
             .checkpoint_interval = 1,
             .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE},
-        .parallelism = {.pipeline = 1, .virtual_stages = 1, .batch_p2p_sync = true},
+        .parallelism = {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
+            .pipeline = 1,
+            .virtual_stages = 1,
+            .batch_p2p_sync = true},
         .fsdp = {.sharding_strategy = FULL_SHARD,
             .backward_prefetch = BACKWARD_PRE,
             .reduce_dtype = REDUCE_PARAM_DTYPE,
@@ -113,8 +116,9 @@ enum dtype strategy_math(const struct train_options *train)
     return train->precision == PRECISION_FP8_MIXED ? DTYPE_FP8 : plain_math(train);
 }
 
-struct model_workload strategy_workload(const struct train_options *train)
+struct model_workload strategy_workload(const struct strategy_options *options)
 {
+    const struct train_options *train = &options->train;
     enum dtype dtype = plain_math(train);
     return (struct model_workload){
         .micro_batch = train->micro_batch,
@@ -133,6 +137,7 @@ struct model_workload strategy_workload(const struct train_options *train)
         .neftune = train->neftune,
         .nf4 = train->qlora,
         .drops_logits = train->drop_logits,
+        .parallel = options->parallelism.model,
     };
 }
 
@@ -148,7 +153,8 @@ struct batch_plan strategy_batch(const struct train_options *train)
 
 int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus)
 {
-    int64_t data = gpus / options->pipeline;
+    const struct model_parallel *model = &options->model;
+    int64_t data = gpus / (options->pipeline * model_tensor_ranks(model) * model_context_ranks(model));
     return data > 0 ? data : 1;
 }
 
@@ -218,16 +224,30 @@ struct schedule strategy_schedule(const struct job *job, int stage)
         .micro_batches = (int)job->batch.micro_batches};
 }
 
-static struct mesh mesh_of(const struct strategy_options *options, const struct hw *hw, int gpus)
+/* Experts lie inside context parallelism here, as their ranks are neighbours in Megatron's second grid, too. */
+static const char *const order_default = "tp-ep-cp-dp-pp";
+
+bool strategy_mesh(struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus,
+    const char **bad)
 {
     const struct parallelism_options *parallel = &options->parallelism;
-    int data = (int)strategy_data_ranks(parallel, gpus), shard = strategy_shard_ranks(options, hw, data);
+    int expert = (int)model_expert_ranks(&parallel->model), data = (int)strategy_data_ranks(parallel, gpus) / expert;
+    int shard = strategy_shard_ranks(options, hw, data);
     BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
-    int size[AXIS_COUNT] = {
-        [AXIS_DP_SHARD] = shard, [AXIS_DP_REPLICATE] = data / shard, [AXIS_PP] = (int)parallel->pipeline};
+    int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&parallel->model),
+        [AXIS_CP] = (int)model_context_ranks(&parallel->model),
+        [AXIS_EP] = expert,
+        [AXIS_DP_SHARD] = shard,
+        [AXIS_DP_REPLICATE] = data / shard,
+        [AXIS_PP] = (int)parallel->pipeline};
+    return mesh_build(out, size, parallel->order ? parallel->order : order_default, bad);
+}
+
+static struct mesh mesh_of(const struct strategy_options *options, const struct hw *hw, int gpus)
+{
     struct mesh mesh;
     const char *bad;
-    bool built = mesh_build(&mesh, size, parallel->order ? parallel->order : mesh_order_default, &bad);
+    bool built = strategy_mesh(&mesh, options, hw, gpus, &bad);
     BUG_IF(!built, "%s", bad);
     return mesh;
 }
@@ -240,7 +260,7 @@ struct job strategy_job(
         .hw = hw,
         .mesh = mesh_of(options, hw, gpus),
         .batch = strategy_batch(&options->train),
-        .workload = strategy_workload(&options->train),
+        .workload = strategy_workload(options),
         .element = strategy_element_bytes(options->train.precision)};
 }
 

@@ -156,8 +156,12 @@ struct megatron_options {
 enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
 extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
-/* Megatron's and torchtitan's degrees: ranks = tensor x context x expert x pipeline x data. */
+/* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over ranks of data
+ * parallelism, which hold different samples and different experts. */
 struct parallelism_options {
+    struct model_parallel model; /* tensor, sequence, context, expert: see model/model.h */
+    bool scatter_gather;         /* each TP rank sends its part of an activation to the next stage, where they gather it
+                                  * (scatter_gather_tensors_in_pipeline of Megatron-LM's 2021 paper) */
     int64_t pipeline;         /* stages; 1 */
     int64_t virtual_stages;   /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
     int schedule;             /* enum pipeline_schedule */
@@ -183,6 +187,9 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
+/* The ranks as a mesh; *bad as mesh_build(). Only what check_parallelism.c lets through divides. */
+bool strategy_mesh(
+    struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad);
 /* How many of a job's ranks are to share one copy of what is sharded. It may be more than there are, or not divide
  * them: strategy_check() refuses that. */
 int strategy_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks);
@@ -214,8 +221,8 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     int gpus, const struct strategy_places *places, struct diag *diag);
 
 /* The part of it about stages and ranks (strategy/check_parallelism.c). False: not even the ranks can be laid out. */
-bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, int gpus,
-    const struct strategy_places *places, struct diag *diag);
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model,
+    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag);
 
 /* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last one of what is left.
  */
@@ -235,8 +242,8 @@ void strategy_share_batch(struct strategy_options *options, int64_t gpus);
  */
 bool strategy_fit_micro_batch(struct train_options *train);
 
-/* The workload of a micro-batch (lengths, formats). */
-struct model_workload strategy_workload(const struct train_options *train);
+/* The workload of a micro-batch (lengths, formats, how the model is cut). */
+struct model_workload strategy_workload(const struct strategy_options *options);
 
 /* A job, worked out: what options mean for a model on some ranks of the hardware. Options, model and hardware are
  * borrowed. */
