@@ -53,7 +53,8 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
-    int64_t groups = s->n_heads / s->n_kv_heads;
+    bool alone = model_context_ranks(&c->workload->parallel) == 1; /* else they would be sent several times */
+    int64_t groups = alone ? s->n_heads / s->n_kv_heads : 1;
     q = rotary(t, s, q, s->n_heads);
     k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
     v = tape_repeat(t, "v.repeat", v, groups);

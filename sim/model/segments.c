@@ -115,6 +115,8 @@ static void add_border(struct segments_builder *b, int layer)
 void model_segments(
     struct model_segments *out, const struct model *model, const struct model_workload *workload, struct arena *arena)
 {
+    BUG_IF(model_context_ranks(&workload->parallel) > 1 && workload->attention != ATTENTION_FLASH,
+        "context parallelism of naive attention");
     struct model_workload local = *workload; /* a rank of AXIS_CP has its part of all sequences */
     local.seq_len /= model_context_ranks(&workload->parallel);
     local.decoder_seq_len /= model_context_ranks(&workload->parallel);

@@ -94,6 +94,8 @@ static const char *context_wrong(const struct model_shape *s, const struct model
 {
     const int64_t context = w->parallel.context, tensor = model_tensor_ranks(&w->parallel);
     const int64_t heads = s->n_heads / tensor, kv = s->n_kv_heads > tensor ? s->n_kv_heads / tensor : 1;
+    if (s->image_size > 0)
+        return arena_printf(arena, "%s is a model of images, which context parallelism does not cut", s->name);
     if (w->attention != ATTENTION_FLASH)
         return "context parallelism is of flash attention; naive attention has all positions on one rank";
     if (s->sliding_window > 0 && w->parallel.context_kind != CONTEXT_A2A)

@@ -106,7 +106,7 @@ int tape_linear_row(struct tape *tape, const char *name, int x);
  * tape_scatter(). */
 int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn, bool summed);
 /* With sequence: a rank's rows of what all have, copied, the gradient is all-gathered; all rows, of whose gradient a
- * rank takes its own. What is done with all rows is done by every rank. */
+ * rank copies its own. What is done with them is done by every rank, those of AXIS_CP too (what a sample has one of). */
 int tape_scatter(struct tape *tape, const char *name, int x);
 int tape_gather(struct tape *tape, const char *name, int x);
 /* tape_cross_entropy() of logits of which a rank has the columns of its words, in FP32: all-reduces of the largest
@@ -129,7 +129,22 @@ struct tape_attention {
  * gradient read where it lies. */
 int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k);
 int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v);
-/* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward. */
+/* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward.
+ *
+ * With context parallelism shape says a rank's positions, as TransformerEngine has it
+ * (pytorch/attention/dot_product_attention/context_parallel.py). A rank has two chunks of the sequence, one from the
+ * front and one from the back, so all have as much of the causal mask; its kernels are those of the middle rank. k and
+ * v may have fewer heads than q (repeated ones would be sent several times).
+ *   p2p         k and v, copied together, go around the ring in c - 1 exchanges beside the attention of c steps: the
+ *               diagonal under the mask, then all queries with half of the keys or half of the queries with all keys.
+ *               The steps' results are kept and put together at the end. Backward mirrors it; an exchange has k and v,
+ *               their gradients so far, or both: 2 (c - 1) times k and v.
+ *   all_gather  k and v are gathered and put in order, then each chunk sees what is before it; backward gathers them
+ *               again and reduce-scatters their gradients. Nothing runs beside.
+ *   a2a         q, k, v and the result are copied, exchanged by all_to_all and copied, each waited for at once; a rank
+ *               has a part of the heads with all positions between.
+ * Ignored: the second stream of p2p's odd steps (which fills the last wave of the step before), a2a's copies beside
+ * other exchanges, FP8, a2a+p2p. */
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 
 /* ---- element by element ---- */

@@ -64,7 +64,7 @@ struct tape {
     int loss;        /* a value, or NO_VALUE */
     int input;       /* the same */
     int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */
-    bool gathered;   /* sequence parallelism: from here on each rank has all rows, tape_gather() */
+    bool gathered;   /* from here on each rank does the same, tape_gather() */
     int64_t storage_bytes,
         residual_bytes;              /* of an element; residual: of embeddings and norms, and what they are added to */
     VEC(struct model_op) program[2]; /* by pass */
@@ -132,6 +132,15 @@ void tape_back(struct tape *tape, const struct tape_op *op, enum kernel_kind kin
 
 /* What a product takes: x itself, or under autocast its cast to the storage format. */
 int tape_autocast(struct tape *tape, const char *name, int x);
+
+/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
+ * backward kernel does five products where the forward one does two (it computes the scores again). */
+static const double FLASH_BACKWARD_PRODUCTS = 5.0 / 2.0;
+/* The kernel just launched is of attention: what the mask hides of its model FLOP. */
+void tape_count_masked(struct tape *tape, bool causal);
+/* tape_flash() of positions that are all on this rank; of a rank's part of them (tape_context.c). */
+int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
+int tape_flash_context(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
 
 /* Heads of a batched product out of what a linear layer leaves, and back: copies, or for sequence_first as tape.h says.
  */

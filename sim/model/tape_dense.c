@@ -222,8 +222,7 @@ int tape_embedding(struct tape *tape, const char *name, int64_t rows, enum tape_
     return op.out;
 }
 
-/* The kernel just launched is of attention: what the mask hides of its model FLOP. */
-static void count_masked(struct tape *tape, bool causal)
+void tape_count_masked(struct tape *tape, bool causal)
 {
     struct model_op *op = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1];
     op->masked_flop = causal ? (1 - ATTENTION_CAUSAL_SHARE) * op->model_flop : 0;
@@ -242,7 +241,7 @@ static void matmul_backward(struct tape *tape, const struct tape_op *op)
         int grad_in = tape_new_grad(tape, op->in[i]);
         launch_gemm(tape, tape_suffix(tape, op->name, suffixes[i]), work[i],
             BUFFERS(grad, tape_at(tape, op->in[1 - i]).buffer, grad_in));
-        count_masked(tape, op->causal);
+        tape_count_masked(tape, op->causal);
         tape_give(tape, op->in[i], grad_in);
     }
 }
@@ -267,7 +266,7 @@ int tape_matmul(
     op.out = tape_value(tape, op.name, batch * m, n, tape->storage_bytes, true);
     launch_gemm(
         tape, op.name, gemm(tape, m, n, k, batch), BUFFERS(left.buffer, right.buffer, tape_at(tape, op.out).buffer));
-    count_masked(tape, causal);
+    tape_count_masked(tape, causal);
     tape_push(tape, op);
     return op.out;
 }
@@ -292,9 +291,6 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
         tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
 }
 
-/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
- * backward kernel does five products where the forward one does two (it computes the scores again). */
-static const double FLASH_BACKWARD_PRODUCTS = 5.0 / 2.0;
 enum { FLOAT_BYTES = 4 };
 
 static struct kernel_work flash_work(
@@ -321,7 +317,7 @@ static void launch_flash(struct tape *tape, const char *name, const struct tape_
     const int *writes, double flop, double model_flop)
 {
     tape_launch(tape, name, flash_work(tape, op, backward, reads, writes, flop), model_flop, reads);
-    count_masked(tape, op->causal);
+    tape_count_masked(tape, op->causal);
     for (; *writes != NO_BUFFER; writes++)
         tape_touch(tape, *writes);
 }
@@ -361,6 +357,12 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
 }
 
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
+{
+    bool alone = model_context_ranks(&tape->workload->parallel) == 1;
+    return (alone ? tape_flash_alone : tape_flash_context)(tape, name, q, k, v, shape);
+}
+
+int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
 {
     struct tape_op op = {.backward = flash_backward,
         .name = tape_name(tape, name),

@@ -18,7 +18,8 @@ double tape_counted(const struct tape *tape, int weight)
 {
     const struct model_tensor *tensor = tape_tensor(tape, weight);
     bool own_rows = scatters(tape) && !tape->gathered && !(tensor->split & AXES_TP);
-    return own_rows ? 1 : tensor->counted;
+    double counted = own_rows ? 1 : tensor->counted;
+    return tape->gathered ? counted / (double)model_context_ranks(&tape->workload->parallel) : counted;
 }
 
 /* A value that is another one in the same memory. */
@@ -168,6 +169,13 @@ int tape_leave(struct tape *tape, const char *name, int bias, int x)
 
 /* ---- rows that all ranks have, beside those that each has ---- */
 
+/* This rank's rows of a buffer. */
+static void launch_own(struct tape *tape, const char *name, int from, int own)
+{
+    double bytes = (double)tape->buffers.at[own].life.bytes;
+    tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(from, own));
+}
+
 static void scatter_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), whole = tape_new_grad(tape, op->in[0]);
@@ -183,9 +191,7 @@ int tape_scatter(struct tape *tape, const char *name, int x)
     struct tape_op op = {.backward = scatter_backward, .name = tape_name(tape, name), .in = {x}};
     BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
     op.out = resize(tape, x, op.name, in.rows / ranks(tape));
-    int own = tape_at(tape, op.out).buffer;
-    double bytes = (double)tape->buffers.at[own].life.bytes;
-    tape_launch(tape, op.name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(in.buffer, own));
+    launch_own(tape, op.name, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
 }
@@ -193,12 +199,13 @@ int tape_scatter(struct tape *tape, const char *name, int x)
 static void gather_backward(struct tape *tape, const struct tape_op *op)
 {
     int own = tape_new_grad(tape, op->in[0]);
-    tape->buffers.at[own].view_of = tape_grad(tape, op);
+    launch_own(tape, tape_suffix(tape, op->name, "dgrad"), tape_grad(tape, op), own);
     tape_give(tape, op->in[0], own);
 }
 
 int tape_gather(struct tape *tape, const char *name, int x)
 {
+    tape->gathered = true;
     if (!scatters(tape))
         return x;
     struct tape_value in = tape_at(tape, x);
@@ -206,7 +213,6 @@ int tape_gather(struct tape *tape, const char *name, int x)
     op.out = resize(tape, x, op.name, in.rows * ranks(tape));
     tape_exchange(tape, op.name, COLL_ALL_GATHER, AXES_TP, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
-    tape->gathered = true;
     return op.out;
 }
 

@@ -179,7 +179,7 @@ static void words_are_shared_out(void **state)
         assert_int_equal(exchanges(entry->backward, entry->n_backward, COLL_ALL_GATHER, A), 1);
         /* 1000 words: 1024 over 4 ranks in multiples of 128; logits of tokens x 256, in FP32 for the loss. */
         const struct kernel_work *logits = &kernel_named(head->forward, head->n_forward, "lm_head")->work;
-        assert_true(logits->m == tokens && logits->n == 256);
+        assert_true(logits->m == BATCH * LENGTH && logits->n == 256);
         for (int i = 0; i < head->n_activations; i++)
             if (strcmp(head->activations[i].name, "loss.float") == 0)
                 assert_int_equal(head->activations[i].bytes, BATCH * LENGTH * 256 * FLOAT_BYTES);

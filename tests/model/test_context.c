@@ -1,0 +1,223 @@
+/* Context parallelism: what the ranks of a sequence send each other, and that together they do the model's work. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../near.h"
+#include "kernel_named.h"
+#include "programs.h"
+
+enum { BF16_BYTES = 2, HEAD = 16 };
+
+static struct run part(const struct model_shape *shape, struct model_parallel parallel)
+{
+    struct run r = {.arena = ARENA_INIT};
+    struct model whole;
+    struct model_workload w = workload(shape, DTYPE_BF16, ATTENTION_FLASH);
+    w.parallel = parallel;
+    model_build(&whole, shape, &r.arena);
+    assert_null(model_shard_wrong(shape, &w, &r.arena));
+    model_shard(&r.model, &whole, &parallel, &r.arena);
+    model_segments(&r.segments, &r.model, &w, &r.arena);
+    return r;
+}
+
+struct sent {
+    int calls;
+    double bytes;
+};
+
+/* Collectives of a kind over AXIS_CP. */
+static struct sent sent(const struct model_op *ops, int n, enum coll_kind kind)
+{
+    struct sent sent = {0};
+    for (int i = 0; i < n; i++)
+        if (ops[i].kind == MODEL_COMM && ops[i].comm.axes == 1 << AXIS_CP && ops[i].comm.kind == kind) {
+            sent.calls++;
+            sent.bytes += ops[i].comm.bytes;
+        }
+    return sent;
+}
+
+static void assert_sent(const struct model_op *ops, int n, enum coll_kind kind, int calls, double bytes)
+{
+    struct sent found = sent(ops, n, kind);
+    assert_int_equal(found.calls, calls);
+    assert_near(found.bytes, bytes, 0);
+}
+
+/* Keys and values of a rank, of so many heads; its queries, of 4. */
+static double keys_bytes(int64_t ranks, double heads)
+{
+    return (double)(LENGTH / ranks) * BATCH * heads * 2 * HEAD * BF16_BYTES;
+}
+
+static double queries_bytes(int64_t ranks)
+{
+    return (double)(LENGTH / ranks) * BATCH * 4 * HEAD * BF16_BYTES;
+}
+
+/* c - 1 exchanges of keys and values; backward twice the bytes in c: keys, both, gradients. Llama's 2 key heads are not
+ * repeated. */
+static void a_ring_sends_keys_on(void **state)
+{
+    (void)state;
+    for (int64_t c = 2; c <= 4; c++) {
+        for (int family = 0; family < 2; family++) {
+            struct run r = part(family ? &small_llama : &small_gpt, (struct model_parallel){.context = c});
+            const struct model_program *p = block(&r, 1);
+            double keys = keys_bytes(c, family ? 2 : 4), n = (double)(c - 1);
+            assert_sent(p->forward, p->n_forward, COLL_SEND_RECV, (int)c - 1, n * keys);
+            assert_sent(p->backward, p->n_backward, COLL_SEND_RECV, (int)c, 2 * n * keys);
+            assert_int_equal(p->output_bytes, LENGTH / c * BATCH * 64 * BF16_BYTES);
+            arena_release(&r.arena);
+        }
+    }
+}
+
+/* An exchange begins before a step's attention and is waited for behind it: all steps but the last. */
+static void a_ring_sends_beside_attention(void **state)
+{
+    (void)state;
+    struct run r = part(&small_gpt, (struct model_parallel){.context = 4});
+    const struct model_program *p = block(&r, 1);
+    int steps = 0, beside = 0, pending = 0;
+    for (int i = 0; i < p->n_forward; i++) {
+        const struct model_op *op = &p->forward[i];
+        if (op->kind == MODEL_KERNEL && op->work.kind == KERNEL_ATTENTION) {
+            steps++;
+            beside += pending;
+            /* 6 positions: the diagonal, 6 queries and 3 keys, then twice 3 queries and 6 keys */
+            assert_int_equal(op->work.m, steps <= 2 ? 6 : 3);
+            assert_int_equal(op->work.n, steps == 2 ? 3 : 6);
+            assert_int_equal(op->work.causal, steps == 1);
+            assert_true(op->work.flop == 4.0 * BATCH * 4 * (6 * 6 / 2) * HEAD);
+        }
+        if (op->kind != MODEL_KERNEL)
+            pending = op->kind == MODEL_COMM;
+    }
+    assert_int_equal(steps, 4);
+    assert_int_equal(beside, 3);
+    pending = beside = 0;
+    for (int i = 0; i < p->n_backward; i++) {
+        const struct model_op *op = &p->backward[i];
+        beside += op->kind == MODEL_KERNEL && op->work.kind == KERNEL_ATTENTION && pending;
+        if (op->kind != MODEL_KERNEL)
+            pending = op->kind == MODEL_COMM;
+    }
+    assert_int_equal(beside, 4);
+    arena_release(&r.arena);
+}
+
+/* Keys, then values, of all ranks: half of c times a rank's each. Backward gathers them again and scatters gradients.
+ */
+static void gathered_keys_are_those_of_all(void **state)
+{
+    (void)state;
+    struct run r = part(&small_llama, (struct model_parallel){.context = 3, .context_kind = CONTEXT_ALL_GATHER});
+    const struct model_program *p = block(&r, 1);
+    double all = 3 * keys_bytes(3, 2);
+    assert_sent(p->forward, p->n_forward, COLL_ALL_GATHER, 2, all);
+    assert_sent(p->backward, p->n_backward, COLL_ALL_GATHER, 2, all);
+    assert_sent(p->backward, p->n_backward, COLL_REDUCE_SCATTER, 2, all);
+    arena_release(&r.arena);
+}
+
+/* Ulysses: q, k, v and the result, each way: 2 Q + KV. Between, 2 of 4 heads see all 24 positions. */
+static void ulysses_trades_positions_for_heads(void **state)
+{
+    (void)state;
+    struct run r = part(&small_llama, (struct model_parallel){.context = 2, .context_kind = CONTEXT_A2A});
+    const struct model_program *p = block(&r, 1);
+    double all = 2 * queries_bytes(2) + keys_bytes(2, 2);
+    assert_sent(p->forward, p->n_forward, COLL_ALL_TO_ALL, 4, all);
+    assert_sent(p->backward, p->n_backward, COLL_ALL_TO_ALL, 4, all);
+    const struct kernel_work *work = &kernel_named(p->forward, p->n_forward, "self_attn.flash")->work;
+    assert_true(work->m == LENGTH && work->n == LENGTH && work->batch == BATCH * 2 && work->causal);
+    arena_release(&r.arena);
+}
+
+static double attention_flop(const struct model_segments *segments)
+{
+    double flop = 0;
+    for (int s = 0; s < segments->n; s++) {
+        const struct model_program *p = segments->at[s].program;
+        for (int i = 0; i < p->n_forward + p->n_backward; i++) {
+            const struct model_op *op = i < p->n_forward ? &p->forward[i] : &p->backward[i - p->n_forward];
+            flop += op->kind == MODEL_KERNEL && op->work.kind == KERNEL_ATTENTION ? op->work.flop : 0;
+        }
+    }
+    return flop;
+}
+
+/* Each kind leaves what the model does, and what its attention kernels do, as it is: the chunks are balanced. BERT has
+ * no mask. With tensor and sequence parallelism, too. */
+static void ranks_do_the_models_flop_together(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_gpt, &small_llama, &small_neox, &small_bert};
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int kind = 0; kind < CONTEXT_PARALLEL_COUNT; kind++)
+            for (int64_t tensor = 1; tensor <= 2; tensor++) {
+                if (kind == CONTEXT_A2A && tensor == 2 && shapes[s] == &small_llama)
+                    continue; /* one key head is left */
+                struct run whole = run(shapes[s], DTYPE_BF16, ATTENTION_FLASH);
+                struct run r =
+                    part(shapes[s], (struct model_parallel){
+                                        .tensor = tensor, .sequence = tensor > 1, .context = 2, .context_kind = kind});
+                double ranks = 2 * (double)tensor;
+                assert_near(ranks * model_step_flop(&r.segments), model_step_flop(&whole.segments), 1e-9);
+                assert_near(ranks * model_step_masked_flop(&r.segments), model_step_masked_flop(&whole.segments), 1e-9);
+                assert_near(ranks * attention_flop(&r.segments), attention_flop(&whole.segments), 1e-9);
+                arena_release(&r.arena);
+                arena_release(&whole.arena);
+            }
+}
+
+static void assert_wrong(const struct model_shape *shape, struct model_workload w, const char *sentence)
+{
+    struct arena arena = ARENA_INIT;
+    assert_string_equal(model_shard_wrong(shape, &w, &arena), sentence);
+    arena_release(&arena);
+}
+
+static void what_cannot_be_cut_is_said(void **state)
+{
+    (void)state;
+    struct model_workload w = workload(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
+    w.parallel.context = 2;
+    assert_wrong(
+        &small_llama, w, "context parallelism is of flash attention; naive attention has all positions on one rank");
+    w.attention = ATTENTION_FLASH;
+    struct model_shape shape = small_llama;
+    shape.sliding_window = 8;
+    assert_wrong(&shape, w, "context parallelism of the kind 'p2p' knows no sliding window; take 'a2a'");
+    w.parallel.context = 4;
+    w.parallel.context_kind = CONTEXT_A2A;
+    assert_wrong(&small_llama, w,
+        "context parallelism of the kind 'a2a' gives each of its 4 ranks a part of the 4 heads and 2 key heads that "
+        "tensor parallelism leaves; divisors of 2 would do: 1, 2");
+    w.parallel = (struct model_parallel){.tensor = 2, .sequence = true, .context = 5};
+    assert_wrong(&small_llama, w,
+        "sequences of 24 tokens are not divisible by 10 (5 ranks of context parallelism, two chunks each, and 2 that "
+        "share what lies between the linear layers); 30 would do");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ring_sends_keys_on),
+        cmocka_unit_test(a_ring_sends_beside_attention),
+        cmocka_unit_test(gathered_keys_are_those_of_all),
+        cmocka_unit_test(ulysses_trades_positions_for_heads),
+        cmocka_unit_test(ranks_do_the_models_flop_together),
+        cmocka_unit_test(what_cannot_be_cut_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
