@@ -29,16 +29,26 @@ struct run {
 
 enum format { FORMAT_BF16, FORMAT_FP32, FORMAT_AUTOCAST, FORMAT_COUNT };
 
-static inline struct run run_as(
-    const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
+/* A rank's part. */
+static inline struct run run_part(const struct model_shape *shape, enum format format, enum attention_kernel attention,
+    enum kernel_fusion fusion, const struct model_parallel *parallel)
 {
     struct run r = {.fusion = fusion, .arena = ARENA_INIT};
+    struct model whole;
     struct model_workload w = workload(shape, format == FORMAT_FP32 ? DTYPE_FP32 : DTYPE_BF16, attention);
     w.fusion = (int)fusion;
     w.autocast = format == FORMAT_AUTOCAST;
-    model_build(&r.model, shape, &r.arena);
+    w.parallel = *parallel;
+    model_build(&whole, shape, &r.arena);
+    model_shard(&r.model, &whole, parallel, &r.arena);
     model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
+}
+
+static inline struct run run_as(
+    const struct model_shape *shape, enum format format, enum attention_kernel attention, enum kernel_fusion fusion)
+{
+    return run_part(shape, format, attention, fusion, &(struct model_parallel){0});
 }
 
 static inline struct run run(const struct model_shape *shape, enum dtype storage, enum attention_kernel attention)
