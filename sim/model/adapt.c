@@ -72,8 +72,10 @@ static void add_adapters(
     int64_t in = transposed ? beside->rows : beside->cols, out = transposed ? beside->cols : beside->rows;
     const char *a = arena_printf(arena, "%.*s.lora_A.weight", module, beside->name);
     const char *b = arena_printf(arena, "%.*s.lora_B.weight", module, beside->name);
-    vec_push(list, (struct model_tensor){a, rank, in, rank * in, beside->layer, false, beside->split, 1});
-    vec_push(list, (struct model_tensor){b, out, rank, out * rank, beside->layer, false, beside->split, 1});
+    unsigned cut_in = in == model->shape.d_model ? 0 : beside->split;
+    unsigned cut_out = out == model->shape.d_model ? 0 : beside->split;
+    vec_push(list, (struct model_tensor){a, rank, in, rank * in, beside->layer, false, cut_in, 1});
+    vec_push(list, (struct model_tensor){b, out, rank, out * rank, beside->layer, false, cut_out, 1});
 }
 
 void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena)

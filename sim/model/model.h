@@ -304,7 +304,9 @@ struct model_op {
     double model_flop;  /* of the model: GEMMs and attention over all pairs (ATTENTION_FLOP_FULL). A causal flash kernel
                          * does half of that (work.flop), its backward 2.5 times its forward, not 2 */
     double masked_flop; /* what of model_flop the causal mask hides: not in ATTENTION_FLOP_CAUSAL */
-    int param_grad;  /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
+    int param_grad; /* backward: index of the parameter tensor whose gradient is complete after this kernel, else -1 */
+    bool partial; /* that gradient is this rank's part of a sum over AXIS_TP, whose ranks have the parameter alike, each
+                   * for its rows or heads (norms and biases of row layers with sequence; norms of heads) */
     int param_share; /* backward: index of the tensor of whose gradient this kernel makes the first share, which is held
                         until the others come (tied embeddings), else -1; counts as param_grad does */
     int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
@@ -404,8 +406,10 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
  * Neither is counted as model FLOP: the sum over the ranks is the whole model's (model_tensor.counted). What is not cut
  * counts on each rank as its share of one.
  *
- * Differs: T5's table of relative positions is cut by heads (Megatron-LM keeps the small table whole). Ignored: which
- * side of an adapter (model_adapt) is cut; both are marked as the matrix they go beside, and count whole. */
+ * Differs: T5's table of relative positions is cut by heads (Megatron-LM keeps the small table whole). Ignored:
+ * that of an adapter (model_adapt) the matrix on the residual stream's side is there whole; its FLOP count on each
+ * rank.
+ */
 enum { MODEL_VOCAB_MULTIPLE = 128 };
 void model_shard(
     struct model *out, const struct model *model, const struct model_parallel *parallel, struct arena *arena);

@@ -81,6 +81,7 @@ static void run_backward(struct tape *tape, int output)
     for (int i = tape->ops.n - 1; i >= 0; i--) {
         struct tape_op op = tape->ops.at[i];
         BUG_IF(tape_grad(tape, &op) == NO_BUFFER, "%s is computed, but nothing uses it", op.name);
+        tape->region = op.region;
         op.backward(tape, &op);
         tape->values.at[op.out].grad = NO_BUFFER;
     }

@@ -92,11 +92,11 @@ int tape_matmul(
  * last one's product its gradient is reduced beside that of its weight. Megatron-LM has one such layer (fused q, k, v);
  * with several all but the last are done before.
  *
- * Gradients of what is not cut (norms, biases of row layers, position embeddings) are each rank's part of a sum with
- * sequence, as are those of key heads that several ranks hold; whoever reduces gradients adds them up. Ignored: that
- * Megatron-LM gathers into one buffer for the whole run; FP8: gathers in FP8, and that the input is gathered again
- * (its transpose in FP8 is kept whole); TransformerEngine's user buffers, which cut collectives into pieces beside
- * pieces of products. */
+ * Gradients of what is not cut but read by each rank for its rows or heads are parts of a sum (model_op.partial), and
+ * so are those of key heads that several ranks hold; whoever reduces gradients adds them up. Ignored: that Megatron-LM
+ * gathers into one buffer for the whole run; FP8: gathers in FP8, and that the input is gathered again (its transpose
+ * in FP8 is kept whole); TransformerEngine's user buffers, which cut collectives into pieces beside pieces of products.
+ */
 int tape_enter(struct tape *tape, const char *name, int x);
 /* tape_linear() of whose matrix a rank has some columns, then leave; its bias, if there is one, is added to the sum by
  * the kernel that comes next, at no cost (Megatron-LM's bias_dropout_add). */
@@ -106,7 +106,8 @@ int tape_linear_row(struct tape *tape, const char *name, int x);
  * tape_scatter(). */
 int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn turn, bool summed);
 /* With sequence: a rank's rows of what all have, copied, the gradient is all-gathered; all rows, of whose gradient a
- * rank copies its own. What is done with them is done by every rank, those of AXIS_CP too (what a sample has one of). */
+ * rank copies its own. What is done with them is done by every rank, those of AXIS_CP too (what a sample has one of).
+ */
 int tape_scatter(struct tape *tape, const char *name, int x);
 int tape_gather(struct tape *tape, const char *name, int x);
 /* tape_cross_entropy() of logits of which a rank has the columns of its words, in FP32: all-reduces of the largest

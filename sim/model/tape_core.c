@@ -85,6 +85,7 @@ struct tape_value tape_at(const struct tape *tape, int value)
 
 void tape_push(struct tape *tape, struct tape_op op)
 {
+    op.region = tape->region;
     if (tape_at(tape, op.out).needs_grad)
         vec_push(&tape->ops, op);
 }
@@ -150,7 +151,9 @@ void tape_complete(struct tape *tape, int param)
 {
     BUG_IF(param != NO_PARAM && !tape_trains(tape, param), "%s is frozen, but has a gradient",
         tape_tensor(tape, param)->name);
-    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].param_grad = param;
+    struct model_op *op = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1];
+    op->param_grad = param;
+    op->partial = param != NO_PARAM && tape_partial(tape, param);
 }
 
 void tape_run(struct tape *tape, struct tape_stream stream)

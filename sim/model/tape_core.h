@@ -45,8 +45,12 @@ struct tape_op {
     int64_t window; /* flash attention: keys that a query sees; 0: all */
     bool causal;    /* attention: under the causal mask */
     int choice;     /* enum tape_turn or enum tape_function */
-    double counted; /* linear layers: share of their work that is model FLOP of this rank */
+    int region;     /* enum tape_region */
 };
+
+/* What the ranks of AXIS_TP have: outside of what is cut all rows alike, or with sequence each its own; inside a part
+ * of the heads, columns or words; all rows alike with sequence, too (tape_gather(), before tape_scatter()). */
+enum tape_region { REGION_OUTSIDE, REGION_CUT, REGION_ALIKE };
 
 enum { FORWARD, BACKWARD };
 
@@ -64,7 +68,7 @@ struct tape {
     int loss;        /* a value, or NO_VALUE */
     int input;       /* the same */
     int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */
-    bool gathered;   /* from here on each rank does the same, tape_gather() */
+    int region;      /* enum tape_region, where forward is; in backward of the op */
     int64_t storage_bytes,
         residual_bytes;              /* of an element; residual: of embeddings and norms, and what they are added to */
     VEC(struct model_op) program[2]; /* by pass */
@@ -152,11 +156,13 @@ int tape_grad(const struct tape *tape, const struct tape_op *op);
 int tape_new_grad(struct tape *tape, int value);
 void tape_give(struct tape *tape, int value, int grad);
 
-/* tape_parallel.c: what a linear layer that reads x does about the ranks of AXIS_TP in its backward pass. The share of
- * its work that is model FLOP of this rank. The buffer that its weight's gradient is made from (gathering begins, then
+/* tape_parallel.c: the share of the work with a matrix that is model FLOP of this rank, and whether a parameter's
+ * gradient is a part of a sum over AXIS_TP, here. What a linear layer that reads x does about the ranks of AXIS_TP in
+ * its backward pass: the buffer that its weight's gradient is made from (gathering begins, then
  * is waited for); the sum of the input's gradients after its last user's product (begins, then is waited for, after
  * which x has the sum as its gradient). All do nothing where x did not enter, or nothing is to run beside. */
 double tape_counted(const struct tape *tape, int weight);
+bool tape_partial(const struct tape *tape, int param);
 int tape_gather_again(struct tape *tape, int x);
 void tape_await_again(struct tape *tape, int x);
 void tape_reduce_entered(struct tape *tape, const struct tape_op *op);

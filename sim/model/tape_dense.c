@@ -22,7 +22,7 @@ static void launch_gemm(struct tape *tape, const char *name, struct kernel_work 
 static void launch_linear(
     struct tape *tape, const struct tape_op *op, const char *name, struct kernel_work work, const int *buffers)
 {
-    tape_launch(tape, name, work, work.flop * op->counted, buffers);
+    tape_launch(tape, name, work, work.flop * tape_counted(tape, op->weight), buffers);
 }
 
 /* Add a later share of a parameter's gradient to the first; mark the kernel that makes it complete. On a stage with one
@@ -131,8 +131,7 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         .m = in.rows,
         .n = numel / in.cols,
         .k = in.cols,
-        .choice = (int)turn,
-        .counted = tape_counted(tape, weight)};
+        .choice = (int)turn};
     if (turn == TURN_ONLY && tape_in_fp8(tape, &op)) {
         op.out = tape_fp8_linear(tape, op);
         note_user(tape, &op);

@@ -32,7 +32,7 @@ static void multiply(
     struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
     struct kernel_work work = kernel_gemm(m, n, k, 1, DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
-    tape_launch(tape, name, work, work.flop * op->counted, buffers);
+    tape_launch(tape, name, work, work.flop * tape_counted(tape, op->weight), buffers);
 }
 
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */

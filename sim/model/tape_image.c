@@ -203,6 +203,7 @@ int tape_images(struct tape *tape, const char *name, int64_t rows, int64_t cols)
 {
     int images = tape_value(tape, tape_name(tape, name), rows, cols, FLOAT_BYTES, false);
     tape->buffers.at[tape_at(tape, images).buffer].handed = true;
+    tape->region = REGION_ALIKE;
     return images;
 }
 

@@ -17,9 +17,17 @@ static bool scatters(const struct tape *tape)
 double tape_counted(const struct tape *tape, int weight)
 {
     const struct model_tensor *tensor = tape_tensor(tape, weight);
-    bool own_rows = scatters(tape) && !tape->gathered && !(tensor->split & AXES_TP);
+    bool own_rows = scatters(tape) && tape->region == REGION_OUTSIDE && !(tensor->split & AXES_TP);
     double counted = own_rows ? 1 : tensor->counted;
-    return tape->gathered ? counted / (double)model_context_ranks(&tape->workload->parallel) : counted;
+    bool alike = tape->region == REGION_ALIKE;
+    return alike ? counted / (double)model_context_ranks(&tape->workload->parallel) : counted;
+}
+
+bool tape_partial(const struct tape *tape, int param)
+{
+    if (ranks(tape) == 1 || tape_tensor(tape, param)->split & AXES_TP)
+        return false;
+    return tape->region == REGION_CUT || (tape->region == REGION_OUTSIDE && scatters(tape));
 }
 
 /* A value that is another one in the same memory. */
@@ -78,6 +86,7 @@ int tape_enter(struct tape *tape, const char *name, int x)
     if (tape->workload->parallel.tensor_overlap == TENSOR_ASYNC)
         tape->values.at[op.out].entered.from = x;
     tape_push(tape, op);
+    tape->region = REGION_CUT;
     return op.out;
 }
 
@@ -155,6 +164,7 @@ int tape_leave(struct tape *tape, const char *name, int bias, int x)
 {
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = leave_backward, .name = tape_name(tape, name), .in = {x}, .bias = bias};
+    tape->region = REGION_OUTSIDE;
     if (scatters(tape)) {
         BUG_IF(in.rows % ranks(tape), "%s: %ld rows over %ld ranks", op.name, (long)in.rows, (long)ranks(tape));
         op.out = resize(tape, x, tape_suffix(tape, op.name, "sum"), in.rows / ranks(tape));
@@ -185,6 +195,7 @@ static void scatter_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_scatter(struct tape *tape, const char *name, int x)
 {
+    tape->region = REGION_OUTSIDE;
     if (!scatters(tape))
         return x;
     struct tape_value in = tape_at(tape, x);
@@ -205,7 +216,7 @@ static void gather_backward(struct tape *tape, const struct tape_op *op)
 
 int tape_gather(struct tape *tape, const char *name, int x)
 {
-    tape->gathered = true;
+    tape->region = REGION_ALIKE;
     if (!scatters(tape))
         return x;
     struct tape_value in = tape_at(tape, x);
@@ -259,6 +270,7 @@ int tape_words(struct tape *tape, const char *name, int64_t rows, enum tape_turn
     op.out = alias(tape, x, op.name);
     launch_mask(tape, op.name, tape_at(tape, x).buffer);
     tape_push(tape, op);
+    tape->region = REGION_ALIKE;
     return summed ? all_reduce(tape, name, op.out) : tape_leave(tape, name, NO_PARAM, op.out);
 }
 

@@ -218,6 +218,48 @@ static void ranks_do_the_models_flop_together(void **state)
             }
 }
 
+/* Names of the parameters whose gradients are parts of sums, in the order of backward, one behind the other. */
+static const char *partial(const struct run *r, struct arena *arena)
+{
+    const char *names = "";
+    for (int s = r->segments.n - 1; s >= 0; s--) {
+        const struct model_segment *segment = &r->segments.at[s];
+        for (int i = 0; i < segment->program->n_backward && segment->layer <= 1; i++) {
+            const struct model_op *op = &segment->program->backward[i];
+            if (op->partial)
+                names =
+                    arena_printf(arena, "%s %s", names, r->model.tensors[segment->tensor_base + op->param_grad].name);
+        }
+    }
+    return names;
+}
+
+/* What Megatron-LM marks sequence_parallel; learned positions are added to all rows. A norm of each head sees a rank's
+ * heads only, with sequence or without. */
+static void some_gradients_are_parts_of_sums(void **state)
+{
+    (void)state;
+    struct run r = shard(&small_gpt, (struct model_parallel){.tensor = 2, .sequence = true});
+    assert_string_equal(partial(&r, &r.arena),
+        " transformer.ln_f.weight transformer.ln_f.bias transformer.h.0.mlp.c_proj.bias transformer.h.0.ln_2.weight "
+        "transformer.h.0.ln_2.bias transformer.h.0.attn.c_proj.bias transformer.h.0.ln_1.weight "
+        "transformer.h.0.ln_1.bias");
+    arena_release(&r.arena);
+    r = shard(&small_gpt, (struct model_parallel){.tensor = 2});
+    assert_string_equal(partial(&r, &r.arena), "");
+    arena_release(&r.arena);
+    struct model_shape qwen = small_llama;
+    qwen.qk_norm = true;
+    r = shard(&qwen, (struct model_parallel){.tensor = 2});
+    assert_string_equal(
+        partial(&r, &r.arena), " model.layers.0.self_attn.k_norm.weight model.layers.0.self_attn.q_norm.weight");
+    arena_release(&r.arena);
+    r = shard(&small_bert, (struct model_parallel){.tensor = 2, .sequence = true});
+    assert_null(strstr(partial(&r, &r.arena), "pooler"));
+    assert_non_null(strstr(partial(&r, &r.arena), "transform.dense.weight"));
+    arena_release(&r.arena);
+}
+
 static double elements(const struct model *model, bool split)
 {
     double sum = 0;
@@ -293,6 +335,53 @@ static void recomputation_waits_for_what_it_gathers(void **state)
     arena_release(&r.arena);
 }
 
+/* In FP8 the transposes of the gathered input are kept, so it is not gathered again; the rest is as in 16 bits. */
+static void fp8_keeps_what_it_gathered(void **state)
+{
+    (void)state;
+    struct model_workload w = workload(&small_gpt, DTYPE_BF16, ATTENTION_NAIVE);
+    w.fp8 = true;
+    w.parallel = (struct model_parallel){.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_ASYNC};
+    struct run r = shard_of(&small_gpt, w), whole = run(&small_gpt, DTYPE_BF16, ATTENTION_NAIVE);
+    const struct model_program *p = block(&r, 1);
+    assert_int_equal(exchanges(p->backward, p->n_backward, COLL_ALL_GATHER, A), 2);
+    assert_int_equal(exchanges(p->backward, p->n_backward, COLL_REDUCE_SCATTER, A), 2);
+    assert_string_equal(
+        kernel_named(p->backward, p->n_backward, "mlp.c_fc.wgrad")[-1].name, "mlp.in.dgrad/reduce_scatter");
+    assert_near(2 * model_step_flop(&r.segments), model_step_flop(&whole.segments), 1e-12);
+    arena_release(&r.arena);
+    arena_release(&whole.arena);
+}
+
+static unsigned split_of(const struct model *model, const char *name)
+{
+    for (int t = 0; t < model->n_tensors; t++)
+        if (strcmp(model->tensors[t].name, name) == 0)
+            return model->tensors[t].split;
+    fail_msg("no tensor %s", name);
+    return 0;
+}
+
+/* Beside a matrix that is cut by its outputs lora_A reads what all have, beside one by its inputs lora_B writes it. */
+static void adapters_are_cut_as_their_matrix(void **state)
+{
+    (void)state;
+    struct run r = shard(&small_llama, (struct model_parallel){.tensor = 2});
+    struct model adapted;
+    model_adapt(&adapted, &r.model, 4, "q_proj,o_proj", &r.arena);
+    const unsigned cut = 1U << AXIS_TP;
+    assert_int_equal(split_of(&adapted, "model.layers.0.self_attn.q_proj.lora_A.weight"), 0);
+    assert_int_equal(split_of(&adapted, "model.layers.0.self_attn.q_proj.lora_B.weight"), cut);
+    assert_int_equal(split_of(&adapted, "model.layers.0.self_attn.o_proj.lora_A.weight"), cut);
+    assert_int_equal(split_of(&adapted, "model.layers.0.self_attn.o_proj.lora_B.weight"), 0);
+    struct model_workload w = workload(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
+    w.parallel = (struct model_parallel){.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_ASYNC};
+    model_segments(&r.segments, &adapted, &w, &r.arena);
+    const struct model_program *p = block(&r, 1);
+    assert_int_equal(exchanges(p->backward, p->n_backward, COLL_REDUCE_SCATTER, A), 2);
+    arena_release(&r.arena);
+}
+
 static void assert_wrong(const struct model_shape *shape, struct model_workload w, const char *sentence)
 {
     struct arena arena = ARENA_INIT;
@@ -345,9 +434,12 @@ int main(void)
         cmocka_unit_test(collectives_run_beside_products),
         cmocka_unit_test(words_are_shared_out),
         cmocka_unit_test(ranks_do_the_models_flop_together),
+        cmocka_unit_test(some_gradients_are_parts_of_sums),
         cmocka_unit_test(ranks_have_the_models_parameters_together),
         cmocka_unit_test(a_block_keeps_what_korthikanti_counts),
         cmocka_unit_test(recomputation_waits_for_what_it_gathers),
+        cmocka_unit_test(fp8_keeps_what_it_gathered),
+        cmocka_unit_test(adapters_are_cut_as_their_matrix),
         cmocka_unit_test(what_cannot_be_cut_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
