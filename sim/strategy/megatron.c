@@ -41,6 +41,7 @@ struct megatron {
     int64_t grad_bytes; /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];
     int64_t elements[N_CLASSES]; /* on this rank */
+    int64_t partial;             /* elements whose gradients are parts of a sum over the TP group */
     VEC(struct bucket) buckets;  /* in the order in which they are reduced */
     int *bucket, *segment;       /* by tensor; the segment whose backward pass completes its gradient */
     bool *fused;                 /* by tensor: its gradient comes from a GEMM */
@@ -101,6 +102,7 @@ static void fill_buckets(struct megatron *self)
             if (op->param_grad < 0)
                 continue;
             self->fused[at->tensor_base + op->param_grad] = model_op_is_weight_gradient(op);
+            self->partial += op->partial ? emit->model->tensors[at->tensor_base + op->param_grad].numel : 0;
             join(self, at->tensor_base + op->param_grad, s, filling);
         }
         for (int c = 0; c < N_CLASSES && emit->chunk_begin[chunk_of(emit, s)] == s; c++)
@@ -212,22 +214,17 @@ static plan_wait small_all_reduce(struct emit *emit, const char *name, double by
     return op;
 }
 
-/* _allreduce_non_tensor_model_parallel_grads: what every rank of a TP group holds has seen its part of the sequence only:
- * flattened, added up, copied back. */
-static void reduce_over_sequence(struct megatron *self)
+/* _allreduce_non_tensor_model_parallel_grads: gradients of which each rank of a TP group has a part, flattened, added up
+ * and copied back. */
+static void add_up_partial(struct megatron *self)
 {
     struct emit *emit = self->emit;
-    const struct model_parallel *parallel = &emit->workload.parallel;
-    int64_t numel = 0;
-    for (int t = 0; t < emit->model->n_tensors; t++)
-        numel += emit->model->tensors[t].split ? 0 : emit->model->tensors[t].numel;
-    double bytes = (double)(numel * self->grad_bytes);
-    if (!parallel->sequence || model_tensor_ranks(parallel) == 1 || numel == 0)
+    double bytes = (double)(self->partial * self->grad_bytes);
+    if (self->partial == 0)
         return;
-    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "sequence_parallel.grads/flatten", bytes, bytes);
-    small_all_reduce(
-        emit, "sequence_parallel.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP));
-    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "sequence_parallel.grads/copy_", bytes, bytes);
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/flatten", bytes, bytes);
+    small_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/copy_", bytes, bytes);
 }
 
 /* _allreduce_embedding_grads: the first and the last stage hold the same table. */
@@ -305,7 +302,7 @@ static void step_ends(struct emit *emit)
             reduce(self, b);
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].reduced);
     }
-    reduce_over_sequence(self);
+    add_up_partial(self);
     reduce_tied_embedding(self);
     builder->phase = PHASE_OPTIMIZER;
     optimizer_step(self);
