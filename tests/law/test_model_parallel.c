@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "../check_and_compile.h"
 #include "../point.h"
 
 enum { GPUS = 8, LAYERS = 4 };
@@ -30,24 +31,16 @@ static double step_s(const char *seq_len, struct model_parallel parallel)
     options->host = (struct host_options){0};
     struct model_shape shape = point->model.shape;
     shape.n_layers = LAYERS;
-    struct model whole, part;
-    model_build(&whole, &shape, &arena);
-    struct job job = strategy_job(options, &part, &point->hw, GPUS);
-    job.workload.parallel = parallel;
-    const char *wrong = model_shard_wrong(&shape, &job.workload, &arena), *bad = NULL;
-    if (wrong)
-        fail_msg("%s", wrong);
-    model_shard(&part, &whole, &parallel, &arena);
-    const int tensor = (int)model_tensor_ranks(&parallel), context = (int)model_context_ranks(&parallel);
-    const int size[AXIS_COUNT] = {
-        [AXIS_TP] = tensor, [AXIS_CP] = context, [AXIS_DP_REPLICATE] = GPUS / tensor / context};
-    assert_true(mesh_build(&job.mesh, size, mesh_order_default, &bad));
+    options->parallelism.model = parallel;
+    struct model model;
+    model_build(&model, &shape, &arena);
     struct plan plan;
     struct exec_result result;
     struct exec_options exec = exec_default_options();
     exec.noise = (struct noise_options){0};
     char why[512] = "";
-    assert_int_equal(strategy_compile(&plan, &job, point->gpus_at, &arena, &diag), STATUS_OK);
+    if (check_and_compile(&plan, options, &model, &point->hw, GPUS, &arena, &diag) != STATUS_OK)
+        fail_msg("%s", diag.text);
     if (!plan_check(&plan, why, sizeof why))
         fail_msg("%s", why);
     exec_run(&result, &plan, &point->hw, &exec, &arena);

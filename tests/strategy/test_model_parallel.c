@@ -13,20 +13,10 @@ enum { TENSOR = 2, COPIES = 2 };
 
 static void compile_parallel(struct compiled *out, struct model_parallel parallel)
 {
-    *out = (struct compiled){.arena = ARENA_INIT};
     struct strategy_options options = options_of(NO_SHARD);
     options.kind = STRATEGY_DDP;
-    struct hw hw = test_hw();
-    struct diag diag = DIAG_INIT;
-    struct model whole;
-    model_build(&whole, &small_gpt, &out->arena);
-    model_shard(&out->model, &whole, &parallel, &out->arena);
-    struct job job = strategy_job(&options, &out->model, &hw, TENSOR * COPIES);
-    const char *bad = NULL;
-    const int size[AXIS_COUNT] = {[AXIS_TP] = TENSOR, [AXIS_DP_REPLICATE] = COPIES};
-    assert_true(mesh_build(&job.mesh, size, mesh_order_default, &bad));
-    job.workload.parallel = parallel;
-    assert_int_equal(strategy_compile(&out->plan, &job, (struct source_pos){0}, &out->arena, &diag), STATUS_OK);
+    options.parallelism.model = parallel;
+    compile(out, &options, &small_gpt, TENSOR * COPIES);
     char why[512] = "";
     if (!plan_check(&out->plan, why, sizeof why))
         fail_msg("%s", why);
