@@ -203,9 +203,10 @@ extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
 enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COUNT };
 extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused" */
 
-/* eager: a kernel for each operation; inductor: torch.compile's, see model/tape.h. */
-enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_COUNT };
-extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "inductor" */
+/* eager: a kernel for each operation; inductor: torch.compile's; torchscript: Megatron-LM's functions under
+ * torch.jit.script (bias_gelu, bias_dropout_add). See model/tape.h. */
+enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_TORCHSCRIPT, FUSION_COUNT };
+extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "inductor", "torchscript" */
 
 /* How the sequence is cut for attention over the ranks of AXIS_CP, by TransformerEngine's names (cp_comm_type).
  *   p2p         keys and values go around a ring, an exchange beside the attention of each step

@@ -39,7 +39,10 @@ struct tape;
  * tensor that backward needs for such work only is made again there from what its group was made of, unless it is small
  * or would keep larger GEMM results that backward does not need otherwise (the min-cut partitioner's rule, taken buffer
  * by buffer). GEMMs and fused attention stay as they are. Ignored: choices by measured time, templates and epilogues of
- * Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off. */
+ * Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off.
+ *
+ * torchscript: of these only neighbours that work element by element become one (Megatron-LM's scripted functions on
+ * NVFuser); norms, softmax and losses have kernels of their own already (Apex). */
 
 /* A tape for the program of one segment. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(

@@ -13,8 +13,9 @@ static bool fusible(const struct tape *tape, int pass, int k)
     enum kernel_kind kind = op->work.kind;
     bool breaks = op->kind != MODEL_KERNEL || (k > 0 && op[-1].kind == MODEL_WAIT) ||
                   (k + 1 < tape->program[pass].n && op[1].kind == MODEL_COMM);
-    return !breaks && (kind == KERNEL_ELEMENTWISE || kind == KERNEL_NORM || kind == KERNEL_SOFTMAX ||
-                          kind == KERNEL_LOSS || kind == KERNEL_COPY);
+    bool along_rows =
+        kind == KERNEL_NORM || kind == KERNEL_SOFTMAX || kind == KERNEL_LOSS || kind == KERNEL_COPY;
+    return !breaks && (kind == KERNEL_ELEMENTWISE || (along_rows && tape->workload->fusion == FUSION_INDUCTOR));
 }
 
 /* group[k]: the fused kernel that kernel k becomes a part of. A sum over rows for a parameter ends its group: what

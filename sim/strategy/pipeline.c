@@ -160,11 +160,11 @@ static plan_wait send(struct emit *emit, struct cell cell)
     return op;
 }
 
-/* The cell after i that receives in this direction next; n: there is none. */
-static int next_of(const struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
+/* The next cell after i of this direction; n: there is none. */
+static int next_of(const struct cell *cells, int n, int i, enum direction direction)
 {
     for (i++; i < n; i++)
-        if (direction_of(cells[i]) == direction && received_in(emit, cells[i]).segment >= 0)
+        if (direction_of(cells[i]) == direction && cells[i].kind != CELL_BACKWARD_WEIGHT)
             break;
     return i;
 }
@@ -180,20 +180,64 @@ void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
     posted->is = false;
 }
 
-void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i)
+static void post_next(struct emit *emit, const struct cell *cells, int n, int i, enum direction direction)
 {
-    const struct parallelism_options *options = &emit->options->parallelism;
-    plan_wait sent = send(emit, cells[i]);
-    int next = options->overlap_p2p_comm ? next_of(emit, cells, n, i, direction_of(cells[i])) : i + 1;
+    int next = next_of(cells, n, i, direction);
     if (next < n)
         post(emit, cells[next]);
-    if (options->overlap_p2p_comm || emit->schedule.stages == 1)
+}
+
+/* The next cell begins when what was sent has gone and what it needs has come. */
+static void synchronize(struct emit *emit, plan_wait sent)
+{
+    struct plan_builder *builder = &emit->builder;
+    plan_stream_wait(builder, STREAM_COMPUTE, sent);
+    if (!emit->options->parallelism.batch_p2p_sync)
         return;
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, sent);
-    if (!options->batch_p2p_sync)
+    plan_host_wait(builder, "batch_p2p_comm/synchronize", sent, 0);
+    for (int d = 0; d < 2; d++)
+        if (emit->posted[d].is)
+            plan_host_wait(builder, "batch_p2p_comm/synchronize", emit->posted[d].op, 0);
+}
+
+/* Interleaved: a forward and a backward cell are a pair, behind which all four messages are one batch
+ * (send_forward_backward_recv_forward_backward). */
+static void exchange_of_pair(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    int warm_up = schedule_warm_up(&emit->schedule);
+    bool forward = cells[i].kind == CELL_FORWARD, paired = !forward && i > warm_up && cells[i - 1].kind == CELL_FORWARD;
+    plan_wait sent_forward = PLAN_NO_OP;
+    if (forward && i >= warm_up)
+        return; /* its message goes with the backward cell's */
+    if (paired) {
+        int **saved = emit->saved;
+        emit->saved = *flight_of(emit, cells[i - 1]);
+        sent_forward = send(emit, cells[i - 1]);
+        emit->saved = saved;
+    }
+    plan_wait sent = send(emit, cells[i]);
+    if (forward || paired)
+        post_next(emit, cells, n, i, ACTIVATIONS);
+    if (!forward || i + 1 == warm_up)
+        post_next(emit, cells, n, i, GRADIENTS);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, sent_forward);
+    synchronize(emit, sent != PLAN_NO_OP ? sent : sent_forward);
+}
+
+void pipeline_after(struct emit *emit, const struct cell *cells, int n, int i)
+{
+    if (emit->schedule.stages == 1)
         return;
-    plan_host_wait(&emit->builder, "batch_p2p_comm/synchronize", sent, 0);
-    if (next < n && is_posted(emit, cells[next]))
-        plan_host_wait(
-            &emit->builder, "batch_p2p_comm/synchronize", emit->posted[direction_of(cells[next])].op, 0);
+    if (!emit->options->parallelism.overlap_p2p_comm && emit->schedule.chunks > 1) {
+        exchange_of_pair(emit, cells, n, i);
+        return;
+    }
+    plan_wait sent = send(emit, cells[i]);
+    if (emit->options->parallelism.overlap_p2p_comm) {
+        post_next(emit, cells, n, i, direction_of(cells[i]));
+        return;
+    }
+    if (i + 1 < n)
+        post(emit, cells[i + 1]);
+    synchronize(emit, sent);
 }

@@ -25,7 +25,7 @@ static struct cell nth_backward(const struct schedule *s, int k, enum cell_kind 
     return (struct cell){kind, cell.micro_batch, s->chunks - 1 - cell.chunk};
 }
 
-static int warm_up(const struct schedule *s)
+int schedule_warm_up(const struct schedule *s)
 {
     int all = s->micro_batches * s->chunks, before_last = s->stages - s->stage - 1;
     int n = s->kind == SCHEDULE_GPIPE && s->stages > 1 ? all
@@ -38,7 +38,7 @@ int schedule_cells(struct cell *cells, const struct schedule *s)
 {
     bool splits = s->kind == SCHEDULE_ZBH1 && s->stages > 1;
     enum cell_kind backward = splits ? CELL_BACKWARD_INPUT : CELL_BACKWARD;
-    int all = s->micro_batches * s->chunks, n = 0, warm = warm_up(s), weights = 0;
+    int all = s->micro_batches * s->chunks, n = 0, warm = schedule_warm_up(s), weights = 0;
     for (int k = 0; k < warm; k++)
         cells[n++] = nth_forward(s, k);
     for (int k = 0; k < all; k++) {

@@ -38,6 +38,8 @@ struct schedule {
     int micro_batches; /* with several chunks a multiple of the stages */
 };
 
+/* Forward cells before the first pair of a forward and a backward one. */
+int schedule_warm_up(const struct schedule *schedule);
 /* Cells of a stage, at most. */
 int schedule_most_cells(const struct schedule *schedule);
 /* Writes the cells and returns their number. */
