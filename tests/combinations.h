@@ -90,7 +90,7 @@ static inline void draw_train(struct rng_stream *rng, struct train_options *trai
     train->precision = below(rng, PRECISION_COUNT);
     train->optimizer = below(rng, OPTIMIZER_COUNT);
     train->optimizer_impl = below(rng, OPTIMIZER_IMPL_COUNT);
-    train->activation_checkpointing = below(rng, CHECKPOINT_COUNT);
+    train->activation_checkpointing = below(rng, CHECKPOINT_SEARCHED);
     train->checkpoint_interval = ONE_OF(rng, 1, 1, 2);
     train->checkpoint_early_stop = one_in(rng, 2);
     train->attention = model_takes_flash(shape) && one_in(rng, 2) ? ATTENTION_FLASH : ATTENTION_NAIVE;

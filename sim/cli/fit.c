@@ -25,7 +25,7 @@ struct fit {
     const struct memory_request *request;
     int64_t counts[MOST_COUNTS];
     int n_counts;
-    struct answer batches[MOST_COUNTS][CHECKPOINT_COUNT], fewest[CHECKPOINT_COUNT];
+    struct answer batches[MOST_COUNTS][CHECKPOINT_SEARCHED], fewest[CHECKPOINT_SEARCHED];
     bool used[sizeof basis_marks / sizeof *basis_marks];
     struct diag why; /* the peak had to do */
 };
@@ -60,11 +60,11 @@ static struct memory_job anywhere(struct memory_job job)
 
 static void find_batches(struct fit *fit)
 {
-    struct fit_search *searches = xcalloc((size_t)MOST_COUNTS * CHECKPOINT_COUNT, sizeof *searches);
-    struct answer *of[MOST_COUNTS * CHECKPOINT_COUNT];
+    struct fit_search *searches = xcalloc((size_t)MOST_COUNTS * CHECKPOINT_SEARCHED, sizeof *searches);
+    struct answer *of[MOST_COUNTS * CHECKPOINT_SEARCHED];
     int n = 0;
     for (int i = 0; i < fit->n_counts; i++)
-        for (int c = 0; c < CHECKPOINT_COUNT; c++) {
+        for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
             struct memory_job job = job_of(fit, fit->counts[i], c);
             struct answer *answer = &fit->batches[i][c];
             if (simulated(fit, &job)) {
@@ -131,7 +131,7 @@ static void print_head(FILE *out, const struct fit *fit)
 static void print_answer(FILE *out, struct fit *fit, int column, struct answer answer, int64_t most)
 {
     char text[32];
-    bool unmarked = answer.basis == BASIS_SIMULATED, last = column + 1 == CHECKPOINT_COUNT;
+    bool unmarked = answer.basis == BASIS_SIMULATED, last = column + 1 == CHECKPOINT_SEARCHED;
     snprintf(text, sizeof text, "%s%" PRId64, answer.number == most ? ">= " : "", answer.number);
     fprintf(out, " %12s%s", text, unmarked && last ? "" : basis_marks[answer.basis]);
     fit->used[answer.basis] = true;
@@ -164,17 +164,17 @@ static void print(FILE *out, struct fit *fit)
 {
     print_head(out, fit);
     fprintf(out, "%12s", "GPUs");
-    for (int c = 0; c < CHECKPOINT_COUNT; c++)
-        fprintf(out, " %12s%s", checkpointing_names[c], c + 1 < CHECKPOINT_COUNT ? " " : "");
+    for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
+        fprintf(out, " %12s%s", checkpointing_names[c], c + 1 < CHECKPOINT_SEARCHED ? " " : "");
     fputc('\n', out);
     for (int i = 0; i < fit->n_counts; i++) {
         fprintf(out, "%12" PRId64, fit->counts[i]);
-        for (int c = 0; c < CHECKPOINT_COUNT; c++)
+        for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
             print_answer(out, fit, c, fit->batches[i][c], MOST_BATCH);
         fputc('\n', out);
     }
     fprintf(out, "%12s", "fewest GPUs");
-    for (int c = 0; c < CHECKPOINT_COUNT; c++)
+    for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
         print_answer(out, fit, c, fit->fewest[c], -1);
     fputc('\n', out);
     print_notes(out, fit);
@@ -187,7 +187,7 @@ static void print_records(FILE *out, const struct fit *fit, enum records_format 
         [BASIS_SIMULATED] = "simulated", [BASIS_RETRIES] = "retries", [BASIS_PEAK] = "peak"};
     struct records records = records_begin(out, format);
     for (int i = 0; i < fit->n_counts; i++)
-        for (int c = 0; c < CHECKPOINT_COUNT; c++) {
+        for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
             struct answer batch = fit->batches[i][c], fewest = fit->fewest[c];
             RECORDS_ROW(&records, cell_text("model", fit->request->job.point.model.shape.name),
                 cell_text("gpu", fit->request->job.point.hw.gpu.name), cell_int("gpus", fit->counts[i]),
@@ -208,7 +208,7 @@ static void find_all(struct fit *fit)
     if (asked > 0)
         fit->counts[0] = asked;
     find_batches(fit);
-    for (int c = 0; c < CHECKPOINT_COUNT; c++)
+    for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
         fit->fewest[c] = find_fewest(fit, c);
 }
 

@@ -37,6 +37,7 @@ static int naive_attention(
     struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
 {
     int64_t products = a->batch * a->heads;
+    tape_core_attention(t, true);
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
     int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
@@ -46,7 +47,9 @@ static int naive_attention(
     weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
     weights = tape_dropout(t, "dropout", weights);
     int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys, !a->both_ways);
-    return tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+    context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+    tape_core_attention(t, false);
+    return context;
 }
 
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a)

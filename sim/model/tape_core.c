@@ -109,9 +109,14 @@ void tape_touch(struct tape *tape, int buffer)
 
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers)
 {
-    append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop});
+    append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop, .core = tape->core});
     for (; *buffers != NO_BUFFER; buffers++)
         tape_touch(tape, *buffers);
+}
+
+void tape_core_attention(struct tape *tape, bool begins)
+{
+    tape->core = begins;
 }
 
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer)

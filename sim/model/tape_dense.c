@@ -273,6 +273,7 @@ int tape_matmul(
 int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k)
 {
     int64_t products = shape->batch * shape->heads;
+    tape_core_attention(tape, true);
     q = tape_to_heads(tape, "q.copy", q, products * shape->queries, shape->head_dim);
     k = tape_to_heads(tape, "k.copy", k, products * shape->keys, shape->head_dim);
     int scores =
@@ -286,8 +287,10 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
     v = tape_to_heads(tape, "v.copy", v, products * shape->keys, shape->head_dim);
     int context = tape_matmul(
         tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys, !shape->both_ways);
-    return tape_from_heads(
+    context = tape_from_heads(
         tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
+    tape_core_attention(tape, false);
+    return context;
 }
 
 enum { FLOAT_BYTES = 4 };

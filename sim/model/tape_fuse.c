@@ -27,7 +27,7 @@ static int group_kernels(const struct tape *tape, int pass, int *group)
     for (int k = 0; k < tape->program[pass].n; k++) {
         const struct model_op *kernel = &tape->program[pass].at[k];
         bool joins = fusible(tape, pass, k);
-        n += !(joins && open);
+        n += !(joins && open && kernel->core == kernel[-1].core);
         group[k] = n;
         open = joins && kernel->param_grad == NO_PARAM;
     }
@@ -234,7 +234,7 @@ static void fuse_pass(struct tape *tape, int pass, const int *group)
         while (to < tape->program[pass].n && group[to] == group[from])
             to++;
         struct model_op kernel = tape->program[pass].at[to - 1]; /* only the last can complete a parameter */
-        if (kernel.work.kind == KERNEL_NORM)
+        if (kernel.work.kind == KERNEL_NORM && tape->workload->fusion == FUSION_INDUCTOR)
             kernel.work.m = kernel.work.n = 0; /* Inductor splits long sums over rows */
         if (to - from > 1) {
             kernel.name = tape_suffix(tape, kernel.name, "fused");

@@ -20,7 +20,7 @@ extern const struct config_table scenario_host_table; /* doubles of struct host_
 
 /* A key that asks for tensor, pipeline, context, sequence or expert parallelism, in any framework's spelling: the
  * sentence that says so. NULL: it does not. */
-const char *parallelism_unmodelled(const char *key);
+const char *parallelism_elsewhere(const char *key);
 
 /* ---- load.c ---- */
 

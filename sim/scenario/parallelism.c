@@ -1,23 +1,23 @@
-/* What Megatron-LM, torchtitan, DeepSpeed, GPT-NeoX, InternEvo and accelerate call the forms of parallelism that are
- * not modelled: tensor_model_parallel_size, tensor_parallel_degree, pp, context_parallel_size, ep_size ... */
+/* What Megatron-LM, torchtitan, DeepSpeed, GPT-NeoX, InternEvo and accelerate call the degrees of the section
+ * 'parallelism': tensor_parallel_degree, pp, ep_size, sequence_parallel, ulysses_degree ... */
 #include "scenario/file.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#define UNTIL_THEN " is not modelled yet; DDP, FSDP and ZeRO are: 'strategy' chooses one"
-
 enum form { TENSOR, PIPELINE, CONTEXT, SEQUENCE, EXPERT, FORM_COUNT };
 static const struct {
     const char *word, *letters, *message;
 } forms[FORM_COUNT] = {
-    [EXPERT] = {"expert", "ep", "expert parallelism" UNTIL_THEN},
-    [PIPELINE] = {"pipe", "pp", "pipeline parallelism" UNTIL_THEN},
-    [CONTEXT] = {"context", "cp", "context parallelism" UNTIL_THEN},
-    [SEQUENCE] = {"sequence", "sp", "sequence parallelism" UNTIL_THEN},
-    [TENSOR] = {"tensor", "tp", "tensor parallelism" UNTIL_THEN},
+    [EXPERT] = {"expert", "ep", "expert parallelism is 'expert' of the section 'parallelism' here"},
+    [PIPELINE] = {"pipe", "pp",
+        "pipeline parallelism is 'pipeline', 'virtual' and 'schedule' of the section 'parallelism' here"},
+    [CONTEXT] = {"context", "cp", "context parallelism is 'context' and 'context_kind' of the section 'parallelism' here"},
+    [SEQUENCE] = {"sequence", "sp",
+        "sequence parallelism is of the section 'parallelism' here: 'sequence' as Megatron-LM has it, 'context' with "
+        "context_kind a2a as DeepSpeed-Ulysses has it"},
+    [TENSOR] = {"tensor", "tp", "tensor parallelism is 'tensor' of the section 'parallelism' here"},
 };
-
 /* Names that the rule below does not find. */
 static const struct {
     const char *name;
@@ -50,7 +50,7 @@ static bool is_short(const char *name, const char *letters)
     return false;
 }
 
-const char *parallelism_unmodelled(const char *key)
+const char *parallelism_elsewhere(const char *key)
 {
     char name[64]; /* in small letters and without what separates words; a longer key is none of these */
     size_t n = 0;

@@ -46,7 +46,7 @@ static const char *unmodelled(const char *key)
     if (strcmp(key, "kernels") == 0)
         return "a stack's settings are called as the scenario's; write them as in 'settings: {train: {fusion: "
                "inductor}}'";
-    return parallelism_unmodelled(key);
+    return parallelism_elsewhere(key);
 }
 
 const struct config_table stack_table = {

@@ -346,11 +346,11 @@ _Static_assert(
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");
 
 const struct config_table scenario_file_table = {
-    "a scenario", fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_unmodelled};
+    "a scenario", fields, N_FIELDS - POINT_ONLY, .unmodelled = parallelism_elsewhere};
 const struct config_table scenario_table = {
-    "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_unmodelled};
+    "a scenario", fields + FILE_ONLY, N_FIELDS - FILE_ONLY, .unmodelled = parallelism_elsewhere};
 const struct config_table scenario_framework_table = {
-    "the settings of a stack", fields + FRAMEWORK, N_FRAMEWORK, .unmodelled = parallelism_unmodelled};
+    "the settings of a stack", fields + FRAMEWORK, N_FRAMEWORK, .unmodelled = parallelism_elsewhere};
 
 const char *scenario_key_path(const char *path, struct arena *arena)
 {

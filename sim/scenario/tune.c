@@ -218,7 +218,7 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
         return;
     if (!search->set[SEARCH_BATCH])
         train->micro_batch = batch;
-    for (int checkpointing = 0; checkpointing < CHECKPOINT_COUNT; checkpointing++) {
+    for (int checkpointing = 0; checkpointing < CHECKPOINT_SEARCHED; checkpointing++) {
         if (search->set[SEARCH_CHECKPOINTING] && checkpointing != given)
             continue;
         train->activation_checkpointing = checkpointing;

@@ -95,7 +95,9 @@ void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_cate
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
-    return train->activation_checkpointing != CHECKPOINT_NONE && emit->segments.at[segment].program->reruns &&
+    bool of_blocks = train->activation_checkpointing == CHECKPOINT_FULL ||
+                     train->activation_checkpointing == CHECKPOINT_SELECTIVE;
+    return of_blocks && emit->segments.at[segment].program->reruns &&
            emit->blocks[segment] % train->checkpoint_interval == 0;
 }
 
@@ -199,6 +201,39 @@ enum pass {
     PASS_RECOMPUTE, /* as PASS_SAVE; what was kept is not computed again, the output is there already */
 };
 
+static bool drops_core(const struct emit *emit)
+{
+    return emit->options->train.activation_checkpointing == CHECKPOINT_CORE_ATTN;
+}
+
+/* Made and used within core attention. */
+static bool is_of_core(const struct model_program *program, const struct model_activation *tensor)
+{
+    return !tensor->born_in_backward && program->forward[tensor->born].core && tensor->forward_last >= 0 &&
+           program->forward[tensor->forward_last].core;
+}
+
+/* Core attention once more, whose result is there already. Ignored: that Megatron-LM does so when backward comes to it,
+ * not before the block's backward pass. */
+static void recompute_core(struct emit *emit, int segment)
+{
+    const struct model_segment *at = &emit->segments.at[segment];
+    const struct model_program *program = at->program;
+    emit->builder.phase = PHASE_RECOMPUTE;
+    for (int k = 0; k < program->n_forward && drops_core(emit); k++) {
+        if (!program->forward[k].core)
+            continue;
+        for (int a = 0; a < program->n_activations; a++)
+            if (is_of_core(program, &program->activations[a]) && program->activations[a].born == k)
+                birth(emit, segment, a);
+        forward_op(emit, at, &program->forward[k]);
+        for (int a = 0; a < program->n_activations; a++)
+            if (is_of_core(program, &program->activations[a]) && program->activations[a].forward_last == k &&
+                program->activations[a].backward_last < 0)
+                death(emit, segment, a);
+    }
+}
+
 static void forward_ops(struct emit *emit, int segment, enum pass pass)
 {
     const struct model_segment *at = &emit->segments.at[segment];
@@ -217,6 +252,7 @@ static void forward_ops(struct emit *emit, int segment, enum pass pass)
                 (pass != PASS_RECOMPUTE && a == program->output))
                 continue;
             bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
+            needed = needed && !(drops_core(emit) && is_of_core(program, tensor));
             if (!needed)
                 death(emit, segment, a);
         }
@@ -317,6 +353,7 @@ static void backward_of_inputs(struct emit *emit, int segment, enum backward_par
         emit->builder.phase = PHASE_RECOMPUTE;
         forward_ops(emit, segment, PASS_RECOMPUTE);
     }
+    recompute_core(emit, segment);
     emit->builder.phase = PHASE_BACKWARD;
     backward_ops(emit, segment, part);
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);

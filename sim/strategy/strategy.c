@@ -6,7 +6,7 @@
 
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
-const char *const checkpointing_names[] = {"none", "full", "selective", NULL};
+const char *const checkpointing_names[] = {"none", "full", "selective", "core_attn", NULL};
 const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};

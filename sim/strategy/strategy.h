@@ -23,11 +23,12 @@ enum precision {
 extern const char *const precision_names[PRECISION_COUNT + 1]; /* "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16",
                                                           "bf16_master", "fp8_mixed" */
 
-/* What a checkpointed block keeps for its backward pass: everything, its input, or that and what model_op.kept
- * says.
- */
-enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_COUNT };
-extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective" */
+/* What a checkpointed block keeps for its backward pass: everything; its input; that and what model_op.kept says; all
+ * but what is made within core attention (Megatron-LM's --recompute-activations). */
+enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHECKPOINT_CORE_ATTN, CHECKPOINT_COUNT };
+/* Those of blocks, whatever their attention: what searches go through. */
+enum { CHECKPOINT_SEARCHED = CHECKPOINT_CORE_ATTN };
+extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective", "core_attn" */
 
 /* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only, as NVIDIA's
  * DeepLearningExamples have it. */
