@@ -409,10 +409,8 @@ void model_build(struct model *out, const struct model_shape *shape, struct aren
  * Neither is counted as model FLOP: the sum over the ranks is the whole model's (model_tensor.counted). What is not cut
  * counts on each rank as its share of one.
  *
- * Differs: T5's table of relative positions is cut by heads (Megatron-LM keeps the small table whole). Ignored:
- * that of an adapter (model_adapt) the matrix on the residual stream's side is there whole; its FLOP count on each
- * rank.
- */
+ * Differs: T5's table of relative positions is cut by heads (Megatron-LM keeps the small table whole). Of an adapter
+ * (model_adapt) the matrix on the residual stream's side is on each rank, and counts on each. */
 enum { MODEL_VOCAB_MULTIPLE = 128 };
 void model_shard(
     struct model *out, const struct model *model, const struct model_parallel *parallel, struct arena *arena);

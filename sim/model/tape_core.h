@@ -159,9 +159,9 @@ void tape_give(struct tape *tape, int value, int grad);
 
 /* tape_parallel.c: the share of the work with a matrix that is model FLOP of this rank, and whether a parameter's
  * gradient is a part of a sum over AXIS_TP, here. What a linear layer that reads x does about the ranks of AXIS_TP in
- * its backward pass: the buffer that its weight's gradient is made from (gathering begins, then
- * is waited for); the sum of the input's gradients after its last user's product (begins, then is waited for, after
- * which x has the sum as its gradient). All do nothing where x did not enter, or nothing is to run beside. */
+ * its backward pass: the buffer that its weight's gradient is made from (gathering begins, then is waited for); the sum
+ * of the input's gradients after its last user's product (begins, then is waited for). They do nothing where x did not
+ * enter, or nothing is to run beside. */
 double tape_counted(const struct tape *tape, int weight);
 bool tape_partial(const struct tape *tape, int param);
 int tape_gather_again(struct tape *tape, int x);

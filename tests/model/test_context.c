@@ -52,15 +52,15 @@ static void assert_sent(const struct model_op *ops, int n, enum coll_kind kind, 
     assert_near(found.bytes, bytes, 0);
 }
 
-/* Keys and values of a rank, of so many heads; its queries, of 4. */
+/* Keys and values of a rank, of a number of heads; its queries, of 4 heads. */
 static double keys_bytes(int64_t ranks, double heads)
 {
-    return (double)(LENGTH / ranks) * BATCH * heads * 2 * HEAD * BF16_BYTES;
+    return (double)LENGTH / (double)ranks * BATCH * heads * 2 * HEAD * BF16_BYTES;
 }
 
 static double queries_bytes(int64_t ranks)
 {
-    return (double)(LENGTH / ranks) * BATCH * 4 * HEAD * BF16_BYTES;
+    return (double)LENGTH / (double)ranks * BATCH * 4 * HEAD * BF16_BYTES;
 }
 
 /* c - 1 exchanges of keys and values; backward twice the bytes in c: keys, both, gradients. Llama's 2 key heads are not

@@ -297,27 +297,38 @@ static void ranks_have_the_models_parameters_together(void **state)
     arena_release(&whole.arena);
 }
 
-/* Korthikanti et al. (arXiv 2205.05198), equation 4: s b h (34 + 5 n s / h) / t bytes a block, for Megatron-LM's
- * kernels: heads where they lie, scale, mask and softmax in one. Differs: they leave out mean and deviation of two
- * norms, 4 bytes each a row. The first norm's input is the block's. */
+static double kept_by_a_block(const struct run *r)
+{
+    const struct model_program *p = block(r, 1);
+    double kept = 0;
+    for (int i = 0; i < p->n_activations; i++)
+        if (!p->activations[i].born_in_backward && p->activations[i].backward_last >= 0)
+            kept += (double)p->activations[i].bytes;
+    return kept;
+}
+
+/* Korthikanti et al. (arXiv 2205.05198), for Megatron-LM's kernels (heads where they lie; scale, mask and softmax in
+ * one): equation 2, s b h (10 + 24 / t + 5 n s / (h t)) bytes a block, and with sequence equation 4, s b h (34 + 5 n s
+ * / h) / t. Differs: they leave out mean and deviation of two norms, 4 bytes each a row. The first norm's input, which
+ * they count, is the block before's output. Without overlap what the two norms give is kept whole: 4 s b h, not 4 / t.
+ */
 static void a_block_keeps_what_korthikanti_counts(void **state)
 {
     (void)state;
     struct model_shape megatron = small_gpt;
     megatron.sequence_first = true;
     megatron.fused_softmax = true;
-    const double s = LENGTH, b = BATCH, h = WIDTH, n = 4;
-    for (int64_t ranks = 2; ranks <= 4; ranks *= 2) {
-        struct run r = shard(
-            &megatron, (struct model_parallel){.tensor = ranks, .sequence = true, .tensor_overlap = TENSOR_ASYNC});
-        const struct model_program *p = block(&r, 1);
-        double t = (double)ranks, kept = A / t;
-        for (int i = 0; i < p->n_activations; i++)
-            if (!p->activations[i].born_in_backward && p->activations[i].backward_last >= 0)
-                kept += (double)p->activations[i].bytes;
-        assert_near(kept, s * b * h * (34 + 5 * n * s / h) / t + 2 * 2 * FLOAT_BYTES * s * b / t, 1e-12);
-        arena_release(&r.arena);
-    }
+    const double s = LENGTH, b = BATCH, h = WIDTH, n = 4, norms = 2.0 * 2 * FLOAT_BYTES * LENGTH * BATCH;
+    for (int64_t ranks = 2; ranks <= 4; ranks *= 2)
+        for (int overlap = TENSOR_BLOCKING; overlap <= TENSOR_ASYNC; overlap++) {
+            double t = (double)ranks, whole = overlap == TENSOR_BLOCKING ? 4 * s * b * h * (1 - 1 / t) : 0;
+            struct run r = shard(&megatron, (struct model_parallel){.tensor = ranks, .tensor_overlap = overlap});
+            assert_near(kept_by_a_block(&r) + A, s * b * h * (10 + 24 / t + 5 * n * s / (h * t)) + norms, 1e-9);
+            arena_release(&r.arena);
+            r = shard(&megatron, (struct model_parallel){.tensor = ranks, .sequence = true, .tensor_overlap = overlap});
+            assert_near(kept_by_a_block(&r) + A / t, s * b * h * (34 + 5 * n * s / h) / t + norms / t + whole, 1e-9);
+            arena_release(&r.arena);
+        }
 }
 
 /* Selective checkpointing keeps reduce-scatters (torchtitan); what runs again ends when all is there. */
