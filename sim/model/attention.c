@@ -4,7 +4,7 @@
 #include "model/family.h"
 
 /* (x * cos) + (rotate_half(x) * sin) */
-static int rotate(struct tape *t, int x)
+int family_rotate(struct tape *t, int x)
 {
     int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
     return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
@@ -15,14 +15,14 @@ static int rotate(struct tape *t, int x)
 static int rotary(struct tape *t, const struct model_shape *s, int x, int64_t heads)
 {
     if (s->rotary_share >= 1)
-        return rotate(t, x);
+        return family_rotate(t, x);
     int64_t turned = (int64_t)(s->rotary_share * (double)s->d_kv);
     if (turned == 0)
         return x;
     const int64_t cols[2] = {heads * turned, heads * (s->d_kv - turned)};
     int parts[2];
     tape_split(t, "rope.slice", x, cols, parts, 2);
-    return tape_cat(t, "rope.cat", rotate(t, parts[0]), parts[1]);
+    return tape_cat(t, "rope.cat", family_rotate(t, parts[0]), parts[1]);
 }
 
 /* c tanh(x / c) */
@@ -36,7 +36,7 @@ int family_softcap(struct tape *t, const char *names[3], int x)
 static int naive_attention(
     struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
 {
-    int64_t products = a->batch * a->heads;
+    int64_t products = a->batch * a->heads, value_dim = a->value_dim > 0 ? a->value_dim : a->head_dim;
     tape_core_attention(t, true);
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
     int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
@@ -46,10 +46,23 @@ static int naive_attention(
     weights = tape_add_mask(t, "scores.mask", weights, products * a->queries, a->keys);
     weights = tape_cast_to_storage(t, "weights.to", tape_softmax(t, "softmax", weights, true));
     weights = tape_dropout(t, "dropout", weights);
-    int context = tape_matmul(t, "context", weights, v, products, a->queries, a->head_dim, a->keys, !a->both_ways);
-    context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * a->head_dim);
+    int context = tape_matmul(t, "context", weights, v, products, a->queries, value_dim, a->keys, !a->both_ways);
+    context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * value_dim);
     tape_core_attention(t, false);
     return context;
+}
+
+int family_attend(const struct segment_context *c, int q, int k, int v, struct tape_attention a)
+{
+    struct tape *t = c->tape;
+    int64_t value_dim = a.value_dim > 0 ? a.value_dim : a.head_dim;
+    if (c->workload->attention == ATTENTION_FLASH)
+        return tape_flash(t, "flash", q, k, v, a);
+    if (c->shape->n_heads == c->shape->n_kv_heads) { /* a repeated tensor is contiguous already */
+        k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
+        v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, value_dim);
+    }
+    return naive_attention(t, c, &a, q, k, v);
 }
 
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a)
@@ -61,11 +74,5 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     q = rotary(t, s, q, s->n_heads);
     k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
     v = tape_repeat(t, "v.repeat", v, groups);
-    if (c->workload->attention == ATTENTION_FLASH)
-        return tape_flash(t, "flash", q, k, v, a);
-    if (groups == 1) { /* a repeated tensor is contiguous already */
-        k = tape_copy(t, "k.copy", k, a.batch * a.heads * a.keys, a.head_dim);
-        v = tape_copy(t, "v.copy", v, a.batch * a.heads * a.keys, a.head_dim);
-    }
-    return naive_attention(t, c, &a, q, k, v);
+    return family_attend(c, q, k, v, a);
 }

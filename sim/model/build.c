@@ -51,6 +51,18 @@ void build_linear(struct model_builder *builder, const char *name, int64_t in, i
     build_tensor(builder, arena_printf(builder->arena, "%s.bias", name), out, 1);
 }
 
+void build_buffer(struct model_builder *builder, const char *name, int64_t numel)
+{
+    build_tensor(builder, name, numel, 1);
+    builder->tensors.at[builder->tensors.n - 1].frozen = true;
+    builder->layers.at[builder->layers.n - 1].trained -= numel;
+}
+
+void build_split(struct model_builder *builder, unsigned axes)
+{
+    builder->tensors.at[builder->tensors.n - 1].split |= axes;
+}
+
 /* The window of a layer's attention, 0: none. Layer 0 is the root, block i is layer i + 1. */
 int64_t model_window(const struct model_shape *shape, int layer)
 {

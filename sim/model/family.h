@@ -1,6 +1,6 @@
 /* What a family of models is to the rest of the module: how its layers and tensors are laid out, and the forward pass
  * of each of its segments, written on a tape. One file per family: t5.c, gpt.c, llama.c, neox.c, bert.c, vit.c,
- * convnet.c, dhen.c. */
+ * convnet.c, dhen.c; moe.c and mla.c are parts of Llama's. */
 #ifndef FLOPCAST_MODEL_FAMILY_H
 #define FLOPCAST_MODEL_FAMILY_H
 
@@ -23,9 +23,14 @@ void build_layer(struct model_builder *builder, enum layer_role role, const char
 void build_tensor(struct model_builder *builder, const char *name, int64_t rows, int64_t cols);
 /* Those of an nn.Linear, name.weight (out x in) and name.bias; with in 1 those of a norm. */
 void build_linear(struct model_builder *builder, const char *name, int64_t in, int64_t out);
+/* A tensor that no gradient moves. */
+void build_buffer(struct model_builder *builder, const char *name, int64_t numel);
+/* The tensor built last is cut over the ranks of these axes. */
+void build_split(struct model_builder *builder, unsigned axes);
 
 struct segment_context {
     struct tape *tape;
+    struct arena *arena;
     const struct model_shape *shape;
     const struct model_workload *workload;
     enum layer_role role;
@@ -46,17 +51,28 @@ static inline struct tape_attention self_attention(const struct segment_context 
 {
     const struct model_workload *w = c->workload;
     return (struct tape_attention){
-        w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, both_ways, 0};
+        w->micro_batch, c->shape->n_heads, w->seq_len, w->seq_len, c->shape->d_kv, both_ways, 0, 0};
 }
 
 /* model/attention.c: rotary positions (rotary_share), repeated key heads, then fused or naive attention; what comes out
  * is rows x heads of the query. q, k, v: as the linear layers leave them. */
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a);
+/* Its second half: as many keys and values as queries, turned already. */
+int family_attend(const struct segment_context *c, int q, int k, int v, struct tape_attention a);
+int family_rotate(struct tape *t, int x); /* whole heads */
 /* c tanh(x / c), a kernel for each of these names. */
 int family_softcap(struct tape *t, const char *names[3], int x);
 
 /* The program of a SEGMENT_BORDER. */
 const struct model_program *model_border(int64_t output_bytes, struct arena *arena);
+/* model/moe.c: a block's experts, in the scope mlp; without those for a block that has none. */
+void moe_tensors(struct model_builder *b);
+int moe_forward(const struct segment_context *c, int x);
+const char *moe_check(const struct model_shape *s, size_t *offset);
+/* model/mla.c: latent attention, in the scope self_attn; from the normed residual stream to o_proj's result. */
+void mla_tensors(struct model_builder *b);
+int mla_forward(const struct segment_context *c, int x);
+const char *mla_check(const struct model_shape *s, size_t *offset);
 
 /* What a shape of a family must not be: a sentence, and the offset in struct model_shape of the field to blame. */
 struct model_rule {
@@ -97,6 +113,7 @@ enum {
     MODEL_MAX_HEAD_DIM = 1 << 14,
     MODEL_MAX_LAYERS = 4096,
     MODEL_MAX_IMAGE = 1 << 14,
+    MODEL_MAX_EXPERTS = 1 << 14,
 };
 
 #endif

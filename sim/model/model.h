@@ -78,6 +78,35 @@ enum bert_head { BERT_PRETRAINING, BERT_MASKED_LM, BERT_CLASSIFICATION, BERT_NO_
 extern const char
     *const bert_head_names[BERT_HEAD_COUNT + 1]; /* "pretraining", "masked_lm", "classification", "none" */
 
+/* Mixture of experts (Llama): of a block's experts, each a gated feed-forward layer, every token goes through those
+ * that its router scores highest, and through the shared expert. */
+enum router { ROUTER_SOFTMAX, ROUTER_SIGMOID, ROUTER_COUNT };
+extern const char *const router_names[ROUTER_COUNT + 1]; /* "softmax"; "sigmoid", with a bias that no gradient moves */
+struct model_moe {
+    int64_t experts;      /* routed ones of a block; 0: feed-forward layers are dense */
+    int64_t per_token;    /* of them that a token goes through */
+    int64_t d_ff;         /* width of each */
+    int64_t shared_d_ff;  /* width of the shared expert, of all shared ones together; 0: none */
+    bool shared_gate;     /* its output is multiplied by sigmoid(x w) (Qwen2-MoE) */
+    int64_t dense_layers; /* the number of first blocks whose feed-forward layer is dense, of width model_shape.d_ff */
+    int64_t every;  /* of those after them the blocks that have experts are those whose number, from 1 on, is a multiple
+                     * of it; 0 and 1: all */
+    int router;     /* enum router */
+    int64_t groups; /* experts lie in as many groups, of which the best are chosen first (DeepSeek); 0 and 1: none */
+    bool normalised; /* the chosen scores are divided by their sum, or scaled */
+    int64_t local;   /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
+                      * builds the rank's share of the model */
+};
+
+/* Multi-head latent attention (Llama; DeepSeek-V2, arXiv 2405.04434): keys and values are made of a narrow latent, so
+ * are queries where q_lora_rank says so. A head's query and key have a part without positions and a rotary part, which
+ * for keys is one for all heads: model_shape.d_kv is the sum of both. */
+struct model_mla {
+    int64_t kv_lora_rank; /* 0: attention is not latent */
+    int64_t q_lora_rank;  /* 0: queries are made of the residual stream itself */
+    int64_t qk_nope_head_dim, qk_rope_head_dim, v_head_dim;
+};
+
 struct model_shape {
     const char *name;                                 /* "t5-11b" */
     const char *source;                               /* where the shape comes from; "assumed ..." where it is */
@@ -127,7 +156,14 @@ struct model_shape {
     bool mixes_heads;    /* DeepViT */
     struct model_conv conv;
     struct model_dhen dhen;
+    struct model_moe moe;
+    struct model_mla mla;
 };
+
+/* Experts of a block that this rank holds; 0: its feed-forward layer is dense. block: from 0 on. */
+int64_t model_local_experts(const struct model_shape *shape, int64_t block);
+/* Parameters that a token meets: all but those of the experts that it does not go through. shape.moe.local 0. */
+int64_t model_active_params(const struct model_shape *shape, int64_t params);
 
 /* Fused attention is possible: the scores are only scaled, masked and normalised by softmax. */
 bool model_takes_flash(const struct model_shape *shape);
@@ -226,12 +262,13 @@ extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "non
 
 /* How a model is cut over ranks (Megatron-LM's tensor, sequence and context parallelism). Ranks 0 and 1: not cut. */
 struct model_parallel {
-    int64_t tensor;                /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
-    bool sequence;                 /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
-    int tensor_overlap;            /* enum tensor_overlap */
-    int64_t context;               /* ranks of AXIS_CP: each has its part of the sequence everywhere */
-    int context_kind;              /* enum context_parallel */
-    int64_t expert, expert_tensor; /* ranks of AXIS_EP, and that share an expert; not read yet */
+    int64_t tensor;        /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
+    bool sequence;         /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
+    int tensor_overlap;    /* enum tensor_overlap */
+    int64_t context;       /* ranks of AXIS_CP: each has its part of the sequence everywhere */
+    int context_kind;      /* enum context_parallel */
+    int64_t expert;        /* ranks that share a block's experts, AXIS_EP: model_moe.local of them on each */
+    int64_t expert_tensor; /* ranks that share each expert's width, AXIS_TP: model_moe.d_ff is a rank's part of it */
 };
 static inline int64_t model_tensor_ranks(const struct model_parallel *parallel)
 {
@@ -246,6 +283,16 @@ static inline int64_t model_expert_ranks(const struct model_parallel *parallel)
 {
     return parallel->expert > 1 ? parallel->expert : 1;
 }
+
+/* How the products of a rank's experts run. grouped: one kernel for all of them (Megatron-LM with TransformerEngine's
+ * GroupedLinear, recipes' moe_grouped_gemm); loop: expert by expert, as transformers in eager mode or, where ranks
+ * share experts, Megatron-LM's SequentialMLP. See model/moe.c. */
+enum expert_kernels { EXPERTS_GROUPED, EXPERTS_LOOP, EXPERT_KERNELS_COUNT };
+extern const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1]; /* "grouped", "loop" */
+
+/* Megatron-LM's moe_token_dispatcher_type: how tokens come to the ranks that hold their experts. */
+enum token_dispatcher { DISPATCHER_ALLTOALL, DISPATCHER_ALLGATHER, DISPATCHER_COUNT };
+extern const char *const token_dispatcher_names[DISPATCHER_COUNT + 1]; /* "alltoall", "allgather" */
 
 /* What a rank computes on in one micro-step. */
 struct model_workload {
@@ -269,6 +316,12 @@ struct model_workload {
     bool drops_logits; /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                         * its `outputs` does not) */
     struct model_parallel parallel; /* sequences above are whole ones; the model is model_shard()'s */
+    int expert_kernels;             /* enum expert_kernels */
+    int token_dispatcher;           /* enum token_dispatcher */
+    double expert_imbalance; /* with expert parallelism: rows that the experts of this rank get, over the mean of ranks;
+                              * 0 and 1: balanced, at most the number of ranks. Above 1 it is the busiest rank that is
+                              * modelled, for which all wait */
+    bool shared_expert_overlap; /* Megatron-LM's moe_shared_expert_overlap: it runs beside dispatch and combine */
 };
 
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
@@ -284,8 +337,9 @@ bool model_cache_is_saved(const struct model *model, const struct model_workload
 
 enum model_op_kind {
     MODEL_KERNEL,
-    MODEL_COMM, /* a collective, which begins when the op before it is done and runs beside those that follow */
-    MODEL_WAIT, /* those that follow begin when the communication before it is done */
+    MODEL_COMM,      /* a collective, which begins when the op before it is done and runs beside those that follow */
+    MODEL_WAIT,      /* those that follow begin when the communication before it is done */
+    MODEL_HOST_WAIT, /* the host goes on when all kernels before it are done (tensor.tolist(), torch.nonzero) */
 };
 
 /* A collective of the ranks that differ in these axes. */
@@ -437,7 +491,8 @@ void model_stage(struct model *out, const struct model *model, const struct mode
  * "q_proj,v_proj"; NULL: all of the blocks. rank 0: the model as it is. Ignored: peft's casts of the input to the
  * adapters' FP32 and back; that without checkpointing the first block needs no gradient of its input. */
 void model_adapt(struct model *out, const struct model *model, int64_t rank, const char *targets, struct arena *arena);
-/* Whether the tensor is a matrix of a block, which adapters go beside and QLoRA quantises. */
+/* Whether the tensor is a matrix of a block, which adapters go beside and QLoRA quantises; the stacks of experts are
+ * not (peft and bitsandbytes take linear layers). */
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor);
 /* All matrices of the blocks are linear layers, which adapters go beside; a convolution's is not. */
 bool model_takes_adapters(const struct model_shape *shape);

@@ -151,8 +151,8 @@ static int decoder_block(const struct segment_context *c)
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
     int64_t batch = c->workload->micro_batch, length = c->workload->decoder_seq_len, source = c->workload->seq_len;
-    struct tape_attention self = {batch, s->n_heads, length, length, s->d_kv, false, 0};
-    struct tape_attention cross = {batch, s->n_heads, length, source, s->d_kv, true, 0};
+    struct tape_attention self = {batch, s->n_heads, length, length, s->d_kv, false, 0, 0};
+    struct tape_attention cross = {batch, s->n_heads, length, source, s->d_kv, true, 0, 0};
     int x = tape_input(t, "hidden_states", segment_rows(c, length), s->d_model);
     int memory = tape_memory(t, "encoder_hidden_states", segment_rows(c, source), s->d_model);
     int bias = -1, cross_bias = -1;

@@ -15,6 +15,7 @@ struct tape *tape_open(const struct model *model, int layer, const struct model_
         .loss = NO_VALUE,
         .input = NO_VALUE,
         .output_grad = NO_BUFFER,
+        .sent = NO_BUFFER,
         .storage_bytes = dtype_bytes(workload->storage),
         .residual_bytes = workload->autocast ? dtype_bytes(DTYPE_FP32) : dtype_bytes(workload->storage),
     };

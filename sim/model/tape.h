@@ -123,6 +123,7 @@ struct tape_attention {
     int64_t batch, heads, queries, keys, head_dim;
     bool both_ways; /* not causal: every pair of positions */
     int64_t window; /* causal: keys that a query sees, its own the last of them; 0: all before it. For tape_flash() */
+    int64_t value_dim; /* of a head's values and of what is gathered of them, where it is not head_dim; 0: it is */
 };
 /* Attention without a fused kernel, from q, k and v as the linear layers leave them: the scaled scores (unscaled for
  * fused_softmax), and what the weights that a family makes of them (mask, softmax, dropout) gather from v. torch.matmul
@@ -149,6 +150,9 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
  *               again and reduce-scatters their gradients. Nothing runs beside.
  *   a2a         q, k, v and the result are copied, exchanged by all_to_all and copied, each waited for at once; a rank
  *               has a part of the heads with all positions between.
+ * With values of another dimension (cuDNN, FlashAttention 3; FlashAttention 2 fills them up to the queries') FLOP and
+ * bytes are those of each operand, and the kernel's rate that of the queries' dimension.
+ *
  * Ignored: the second stream of p2p's odd steps (which fills the last wave of the step before), a2a's copies beside
  * other exchanges, FP8, a2a+p2p. */
 int tape_flash(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape);
@@ -184,6 +188,49 @@ int tape_mul_weight(struct tape *tape, const char *name, int x);          /* tim
 int tape_dropout(struct tape *tape, const char *name, int x); /* with the model's probability; 0: x itself */
 int tape_cast(struct tape *tape, const char *name, int x, int64_t element_bytes); /* x itself when it is so already */
 int tape_cast_to_storage(struct tape *tape, const char *name, int x);
+
+/* ---- of experts (tape_experts.c) ---- */
+
+int64_t tape_rows(const struct tape *tape, int x);
+/* The host waits for all kernels so far. */
+void tape_host_wait(struct tape *tape, const char *name);
+
+/* The k highest of each row of scores; their gradient is scattered into zeros. passes: kernels over all scores that
+ * prepare the choice (a bias is added, groups are masked), without gradient. Ignored: the work of selecting. */
+int tape_top_k(struct tape *tape, const char *name, int scores, int64_t k, int64_t passes);
+/* Numbers of a row at the places of as many columns that indices say, zeros elsewhere. */
+int tape_spread(struct tape *tape, const char *name, int x, int64_t cols);
+/* Rows of x as indices say, each as often as they say. Its gradient is added to zeros. */
+int tape_take_rows(struct tape *tape, const char *name, int x, int64_t rows);
+/* into.index_add_(x): rows of x are added to those of `into` that indices say, in place; go on with the result. What it
+ * is added to is read and written once: atomics meet in L2. */
+int tape_scatter_add(struct tape *tape, const char *name, int into, int x);
+/* How many of the tokens go to each expert, out of a mask of a byte for each of both; gathered from `ranks` ranks of
+ * these axes, and copied to the host, which waits for it. */
+void tape_count(struct tape *tape, const char *name, int64_t tokens, int64_t experts, int64_t ranks, unsigned axes);
+
+/* x by the matrices of experts, each its equal share of the rows: one kernel, a batch of `experts` products of rows /
+ * experts (rounded up) with matrices of the stack scope.name.suffix, which holds `stack` of them. Fewer than those: the
+ * tensor's gradient comes in parts, the first being that of the last part. rows: that the model counts FLOP of, of the
+ * whole stack. Assumed: a grouped kernel works as a batch of equal products does (TransformerEngine starts a product an
+ * expert on up to four streams). In FP8 with rows filled up to FP8's step, as Megatron pads them. */
+struct tape_experts {
+    int64_t experts, stack, part;
+    double rows;
+};
+int tape_experts(struct tape *tape, const char *name, const char *suffix, int x, struct tape_experts of);
+/* x's rows in n runs as equal as can be, views one after another; their gradients are concatenated. And n tensors of as
+ * many columns one upon another, by a copy; the gradients are views. The arrays are in the tape's arena. */
+const int *tape_runs(struct tape *tape, const char *name, int x, int64_t n);
+int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n);
+/* silu(gate) x up x probability of x = (gate, up), one kernel each way (Megatron-LM's weighted_bias_swiglu). */
+int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs);
+
+/* A collective of x's rows that gives `rows` of them: COLL_ALL_TO_ALL, or COLL_ALL_GATHER and COLL_REDUCE_SCATTER, each
+ * of which is the other's gradient. Its message is the larger of both tensors. What runs between it and tape_arrive(),
+ * which gives the tensor to go on with, runs beside it; backward the same. */
+int tape_send_rows(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows);
+int tape_arrive(struct tape *tape, int exchanged);
 
 /* ---- of images: rows are positions, image by image, columns are channels (channels_last) ---- */
 
@@ -248,6 +295,7 @@ int tape_select(struct tape *tape, const char *name, int x, int64_t rows);
 void tape_split(struct tape *tape, const char *name, int x, const int64_t *cols, int parts[], int n);
 int tape_cat(struct tape *tape, const char *name, int a, int b);            /* of columns; its gradients are views */
 int tape_repeat(struct tape *tape, const char *name, int x, int64_t times); /* GQA: each key head for several queries */
+int tape_expand(struct tape *tape, const char *name, int x, int64_t times); /* the same as a view: no kernel forward */
 int tape_rotate_half(struct tape *tape, const char *name, int x);           /* cat(-x2, x1) */
 /* 64-bit integers out of other such (or none: -1), without gradient. */
 int tape_integers(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);

@@ -26,12 +26,17 @@ struct part {
 /* All pairs of this rank's queries and all keys. */
 static double model_flop(const struct tape *tape, const struct tape_op *op)
 {
-    return 4.0 * (double)op->batch * (double)op->m * (double)(op->n * ranks(tape)) * (double)op->k;
+    return 2.0 * (double)op->batch * (double)op->m * (double)(op->n * ranks(tape)) * (double)(op->k + op->value_dim);
 }
 
 static double query_elements(const struct tape_op *op, int64_t m)
 {
     return (double)op->batch * (double)m * (double)op->k;
+}
+
+static double out_elements(const struct tape_op *op, int64_t m)
+{
+    return (double)op->batch * (double)m * (double)op->value_dim;
 }
 
 /* Of n keys and their values. */
@@ -45,18 +50,20 @@ static void launch_part(
     struct tape *tape, const char *name, const struct tape_op *op, struct part part, bool backward, const int *buffers)
 {
     double queries = query_elements(op, part.m) * (double)tape->storage_bytes;
+    double outs = out_elements(op, part.m) * (double)tape->storage_bytes;
     double keys = key_bytes(tape, op, part.n), rows = (double)op->batch * (double)part.m * FLOAT_BYTES;
     struct kernel_work work = {.kind = KERNEL_ATTENTION,
         .math = tape->workload->math,
-        .flop = 4.0 * (double)op->batch * part.pairs * (double)op->k * (backward ? FLASH_BACKWARD_PRODUCTS : 1),
+        .flop = 2.0 * (double)op->batch * part.pairs * (double)(op->k + op->value_dim) *
+                (backward ? tape_flash_backward_products(op) : 1),
         .m = part.m,
         .n = part.n,
         .k = op->k,
         .batch = op->batch,
         .causal = part.causal,
         .backward = backward};
-    work.read_bytes = backward ? 2 * queries + keys + 2 * rows : queries + keys;
-    work.write_bytes = backward ? query_elements(op, part.m) * FLOAT_BYTES + keys : queries + rows;
+    work.read_bytes = backward ? queries + outs + keys + 2 * rows : queries + keys;
+    work.write_bytes = backward ? query_elements(op, part.m) * FLOAT_BYTES + keys : outs + rows;
     tape_launch(tape, name, work, model_flop(tape, op) * part.share * (backward ? 2 : 1), buffers);
     tape_count_masked(tape, op->causal);
 }
@@ -67,7 +74,7 @@ static void launch_part_backward(struct tape *tape, const struct tape_op *op, st
     int sums, int grad_q, const int *grads)
 {
     int grad = tape_grad(tape, op), out = tape_at(tape, op->out).buffer, q = tape_at(tape, op->in[0]).buffer;
-    double elements = query_elements(op, part.m), bytes = elements * (double)tape->storage_bytes;
+    double elements = out_elements(op, part.m), bytes = elements * (double)tape->storage_bytes;
     const char *name = tape_suffix(tape, op->name, "delta");
     int delta = tape_buffer(tape, name, op->batch * part.m, 1, FLOAT_BYTES);
     tape_launch(tape, name, kernel_stream(KERNEL_ELEMENTWISE, 2 * bytes, bytes_of(tape, delta), 2 * elements), 0,
@@ -185,7 +192,8 @@ static int ring(struct tape *tape, struct tape_op op, struct tape_value query)
             there = key_buffer(tape, &op, kv_name, 1);
             begin_exchange(tape, kv_name, key_bytes(tape, &op, op.n), here, there);
         }
-        outs[i] = tape_buffer(tape, tape_suffix(tape, op.name, "step"), op.batch * part.m, op.k, tape->storage_bytes);
+        outs[i] =
+            tape_buffer(tape, tape_suffix(tape, op.name, "step"), op.batch * part.m, op.value_dim, tape->storage_bytes);
         int sums = tape_buffer(tape, sums_name, op.batch * part.m, 1, FLOAT_BYTES);
         op.saved[0] = i == 0 ? sums : op.saved[0];
         launch_part(tape, op.name, &op, part, false, BUFFERS(query.buffer, here, outs[i], sums));
@@ -196,7 +204,7 @@ static int ring(struct tape *tape, struct tape_op op, struct tape_value query)
         here = there;
     }
     op.saved[1] = here; /* backward goes around from where forward ended */
-    op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
+    op.out = tape_value(tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);
     put_together(tape, &op, outs);
     tape_push(tape, op);
     return op.out;
@@ -271,11 +279,11 @@ static int gathered(struct tape *tape, struct tape_op op, struct tape_value quer
     for (int chunk = 0; chunk < CHUNKS; chunk++) {
         struct part part = gathered_part(tape, &op, chunk);
         outs[chunk] =
-            tape_buffer(tape, tape_suffix(tape, op.name, "step"), op.batch * part.m, op.k, tape->storage_bytes);
+            tape_buffer(tape, tape_suffix(tape, op.name, "step"), op.batch * part.m, op.value_dim, tape->storage_bytes);
         op.saved[chunk] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * part.m, 1, FLOAT_BYTES);
         launch_part(tape, op.name, &op, part, false, BUFFERS(query.buffer, k, v, outs[chunk], op.saved[chunk]));
     }
-    op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
+    op.out = tape_value(tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);
     tape_pass(tape, KERNEL_COPY, tape_suffix(tape, op.name, "copy"), 0, BUFFERS(outs[0], outs[1]),
         tape_at(tape, op.out).buffer);
     tape_push(tape, op);
@@ -328,8 +336,10 @@ static int ulysses(struct tape *tape, const char *name, const int in[3], struct 
     shape.heads /= n;
     shape.queries *= n;
     shape.keys *= n;
+    int64_t value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim;
     int out = tape_flash_alone(tape, name, parts[0], parts[1], parts[2], shape);
-    return all_to_all(tape, tape_suffix(tape, tape_name(tape, name), "out"), out, query.rows, query.cols);
+    return all_to_all(tape, tape_suffix(tape, tape_name(tape, name), "out"), out, query.rows,
+        query.cols / shape.head_dim * value_dim);
 }
 
 int tape_flash_context(struct tape *tape, const char *name, int q, int k, int v, struct tape_attention shape)
@@ -341,7 +351,8 @@ int tape_flash_context(struct tape *tape, const char *name, int q, int k, int v,
         .n = shape.keys,
         .k = shape.head_dim,
         .batch = shape.batch * shape.heads,
-        .causal = !shape.both_ways};
+        .causal = !shape.both_ways,
+        .value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
     switch ((enum context_parallel)tape->workload->parallel.context_kind) {
     case CONTEXT_P2P:
         return ring(tape, op, tape_at(tape, q));

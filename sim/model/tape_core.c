@@ -130,6 +130,14 @@ void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, 
 void tape_await(struct tape *tape)
 {
     append(tape, (struct model_op){.kind = MODEL_WAIT, .name = "wait"});
+    if (tape->sent != NO_BUFFER)
+        tape_touch(tape, tape->sent);
+    tape->sent = NO_BUFFER;
+}
+
+void tape_host_wait(struct tape *tape, const char *name)
+{
+    append(tape, (struct model_op){.kind = MODEL_HOST_WAIT, .name = tape_name(tape, name)});
 }
 
 void tape_exchange(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to)

@@ -42,10 +42,15 @@ struct tape_op {
     int saved[2];     /* buffers, beyond inputs and output */
     int weight, bias; /* parameters, relative to the layer's first */
     int64_t m, n, k, batch;
-    int64_t window; /* flash attention: keys that a query sees; 0: all */
-    bool causal;    /* attention: under the causal mask */
-    int choice;     /* enum tape_turn or enum tape_function */
-    int region;     /* enum tape_region */
+    int64_t window;      /* flash attention: keys that a query sees; 0: all */
+    bool causal;         /* attention: under the causal mask */
+    int choice;          /* enum tape_turn or enum tape_function */
+    int region;          /* enum tape_region */
+    int64_t value_dim;   /* attention: of values */
+    int64_t part, parts; /* experts: of a stack of matrices */
+    double model_flop;   /* of each of an op's products, where the kernel does more; 0: the kernel's */
+    unsigned axes;       /* exchange */
+    const int *list;     /* stacked values, and n of them */
 };
 
 /* What the ranks of AXIS_TP have: outside of what is cut all rows alike, or with sequence each its own; inside a part
@@ -70,6 +75,7 @@ struct tape {
     int input;       /* the same */
     int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */
     int region;      /* enum tape_region, where forward is; in backward of the op */
+    int sent;        /* what the communication on its way reads, or NO_BUFFER */
     int64_t storage_bytes,
         residual_bytes;              /* of an element; residual: of embeddings and norms, and what they are added to */
     VEC(struct model_op) program[2]; /* by pass */
@@ -138,9 +144,8 @@ void tape_back(struct tape *tape, const struct tape_op *op, enum kernel_kind kin
 /* What a product takes: x itself, or under autocast its cast to the storage format. */
 int tape_autocast(struct tape *tape, const char *name, int x);
 
-/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
- * backward kernel does five products where the forward one does two (it computes the scores again). */
-static const double FLASH_BACKWARD_PRODUCTS = 5.0 / 2.0;
+/* Products of the backward kernel of FlashAttention over those of the forward one. */
+double tape_flash_backward_products(const struct tape_op *op);
 /* The kernel just launched is of attention: what the mask hides of its model FLOP. */
 void tape_count_masked(struct tape *tape, bool causal);
 /* tape_flash() of positions that are all on this rank; of a rank's part of them (tape_context.c). */
@@ -177,7 +182,8 @@ void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op);
 
 /* The workload has linear layers in FP8, and this one is; the op without backward, output and saved. */
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op);
-int tape_fp8_linear(struct tape *tape, struct tape_op op);
+int tape_fp8_linear(struct tape *tape, struct tape_op op); /* op.batch matrices side by side; 0: one */
+enum { TAPE_FP8_STEP = 16 };                               /* sides of FP8 products are multiples of it */
 
 /* After both passes: neighbouring element-by-element kernels become one. output_buffer is handed on, or NO_BUFFER. */
 void tape_fuse(struct tape *tape, int output_buffer);

@@ -293,6 +293,13 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
     return context;
 }
 
+/* FlashAttention 2 (Dao, arXiv 2307.08691): the causal kernel skips the tiles above the diagonal, half of the work. Its
+ * backward kernel does five products where the forward one does two (it computes the scores again): three over the head
+ * dimension of queries and keys, forward one, and two over that of values, forward one. */
+double tape_flash_backward_products(const struct tape_op *op)
+{
+    return (double)(3 * op->k + 2 * op->value_dim) / (double)(op->k + op->value_dim);
+}
 enum { FLOAT_BYTES = 4 };
 
 static struct kernel_work flash_work(
@@ -329,8 +336,9 @@ static void launch_flash(struct tape *tape, const char *name, const struct tape_
 static double attention_flop(const struct tape_op *op)
 {
     if (op->window > 0)
-        return 4.0 * (double)op->batch * 2 * attention_window_pairs(op->n, op->window) * (double)op->k;
-    return 4.0 * (double)(op->batch * op->m * op->n) * (double)op->k;
+        return 2.0 * (double)op->batch * 2 * attention_window_pairs(op->n, op->window) *
+               (double)(op->k + op->value_dim);
+    return 2.0 * (double)(op->batch * op->m * op->n) * (double)(op->k + op->value_dim);
 }
 
 static double flash_share(const struct tape_op *op)
@@ -350,7 +358,7 @@ static void flash_backward(struct tape *tape, const struct tape_op *op)
     int grad_k = tape_new_grad(tape, op->in[1]), grad_v = tape_new_grad(tape, op->in[2]);
     launch_flash(tape, tape_suffix(tape, op->name, "dgrad"), op, true,
         BUFFERS(grad, q.buffer, k.buffer, v.buffer, lse, delta), BUFFERS(wide, grad_k, grad_v),
-        flop * flash_share(op) * FLASH_BACKWARD_PRODUCTS, 2 * flop);
+        flop * flash_share(op) * tape_flash_backward_products(op), 2 * flop);
     int grad_q = tape_new_grad(tape, op->in[0]);
     tape_elementwise(tape, tape_suffix(tape, op->name, "dq"), 1, wide, NO_BUFFER, grad_q);
     tape_give(tape, op->in[0], grad_q);
@@ -374,9 +382,10 @@ int tape_flash_alone(struct tape *tape, const char *name, int q, int k, int v, s
         .k = shape.head_dim,
         .batch = shape.batch * shape.heads,
         .causal = !shape.both_ways,
-        .window = shape.window < shape.keys ? shape.window : 0};
+        .window = shape.window < shape.keys ? shape.window : 0,
+        .value_dim = shape.value_dim > 0 ? shape.value_dim : shape.head_dim};
     struct tape_value query = tape_at(tape, q), key = tape_at(tape, k), value = tape_at(tape, v);
-    op.out = tape_value(tape, op.name, query.rows, query.cols, tape->storage_bytes, true);
+    op.out = tape_value(tape, op.name, query.rows, query.cols / op.k * op.value_dim, tape->storage_bytes, true);
     op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "logsumexp"), op.batch * op.m, 1, FLOAT_BYTES);
     double flop = attention_flop(&op);
     launch_flash(tape, op.name, &op, false, BUFFERS(query.buffer, key.buffer, value.buffer),

@@ -3,8 +3,8 @@
 
 enum {
     FP8_BYTES = 1,
-    FP8_STEP = 16, /* TransformerEngine refuses products whose sides are no multiples of it (cuBLASLt's alignment) */
-    CAST_OPS = 3,  /* scale, convert, largest absolute value */
+    FP8_STEP = TAPE_FP8_STEP, /* TransformerEngine refuses other products (cuBLASLt's alignment) */
+    CAST_OPS = 3,             /* scale, convert, largest absolute value */
 };
 
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op)
@@ -28,18 +28,25 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
     return plain;
 }
 
+static int64_t matrices(const struct tape_op *op)
+{
+    return op->batch > 0 ? op->batch : 1;
+}
+
 static void multiply(
     struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
-    struct kernel_work work = kernel_gemm(m, n, k, 1, DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
-    tape_launch(tape, name, work, work.flop * tape_counted(tape, op->weight), buffers);
+    struct kernel_work work = kernel_gemm(m, n, k, matrices(op), DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
+    tape_launch(
+        tape, name, work, op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
 }
 
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */
 static void fp8_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), x = op->in[0], transposed = NO_BUFFER;
-    int plain = cast_transpose(tape, tape_suffix(tape, op->name, "grad.cast"), grad, op->m, op->n, &transposed);
+    int plain =
+        cast_transpose(tape, tape_suffix(tape, op->name, "grad.cast"), grad, op->m * matrices(op), op->n, &transposed);
     if (op->bias != NO_PARAM)
         tape_complete(tape, op->bias);
     if (tape_at(tape, x).needs_grad) {
@@ -58,11 +65,13 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
     op.backward = fp8_backward;
-    int x = cast_transpose(
-        tape, tape_suffix(tape, op.name, "x.cast"), tape_at(tape, op.in[0]).buffer, op.m, op.k, &op.saved[0]);
-    int weight = cast_transpose(tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n, op.k, &op.saved[1]);
+    int x = cast_transpose(tape, tape_suffix(tape, op.name, "x.cast"), tape_at(tape, op.in[0]).buffer,
+        op.m * matrices(&op), op.k, &op.saved[0]);
+    int weight = cast_transpose(
+        tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n * matrices(&op), op.k, &op.saved[1]);
     tape_use(tape, op.weight);
-    op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
+    op.out =
+        tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n, tape->storage_bytes, true);
     multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, weight, tape_at(tape, op.out).buffer));
     tape_use(tape, op.weight);
     tape_push(tape, op);

@@ -254,6 +254,17 @@ int tape_repeat(struct tape *tape, const char *name, int x, int64_t times)
     return times == 1 ? x : tape_copy(tape, name, x, in.rows * times, in.cols);
 }
 
+/* Backward: the sum over the copies. */
+int tape_expand(struct tape *tape, const char *name, int x, int64_t times)
+{
+    struct tape_value in = tape_at(tape, x);
+    struct tape_op op = {.backward = copy_backward, .name = tape_name(tape, name), .in = {x}};
+    op.out = tape_value(tape, op.name, in.rows * times, in.cols, in.element_bytes, in.needs_grad);
+    tape->buffers.at[tape_at(tape, op.out).buffer].view_of = in.buffer;
+    tape_push(tape, op);
+    return op.out;
+}
+
 static void launch_rows(struct tape *tape, const char *name, const struct tape_op *op, int from, int to)
 {
     struct tape_value out = tape_at(tape, op->out);
@@ -269,15 +280,21 @@ static void select_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad_x);
 }
 
-int tape_select(struct tape *tape, const char *name, int x, int64_t rows)
+int tape_take_rows(struct tape *tape, const char *name, int x, int64_t rows)
 {
     struct tape_value in = tape_at(tape, x);
-    BUG_IF(rows > in.rows, "%s.%s: %ld rows of %ld", tape->scope, name, (long)rows, (long)in.rows);
     struct tape_op op = {.backward = select_backward, .name = tape_name(tape, name), .in = {x}};
     op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
     launch_rows(tape, op.name, &op, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
+}
+
+int tape_select(struct tape *tape, const char *name, int x, int64_t rows)
+{
+    int64_t all = tape_at(tape, x).rows;
+    BUG_IF(rows > all, "%s.%s: %ld rows of %ld", tape->scope, name, (long)rows, (long)all);
+    return tape_take_rows(tape, name, x, rows);
 }
 
 static void split_backward(struct tape *tape, const struct tape_op *op)

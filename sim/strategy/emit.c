@@ -166,6 +166,9 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
     case MODEL_WAIT:
         plan_stream_wait(builder, STREAM_COMPUTE, emit->comm);
         break;
+    case MODEL_HOST_WAIT:
+        plan_host_wait(builder, name, plan_last_op(builder, STREAM_COMPUTE), 0);
+        break;
     }
 }
 
