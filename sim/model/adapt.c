@@ -11,9 +11,16 @@ double model_nf4_bytes(int64_t numel)
     return (double)numel * MODEL_NF4_MILLIBITS / MILLIBITS_A_BYTE;
 }
 
+/* Experts' matrices lie in one parameter, which is no linear layer's. */
+static bool is_stack(const struct model_tensor *tensor)
+{
+    const char *last = strrchr(tensor->name, '.');
+    return last && strcmp(last, ".weight") != 0;
+}
+
 bool model_is_block_matrix(const struct model *model, const struct model_tensor *tensor)
 {
-    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
+    return model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1 && !is_stack(tensor);
 }
 
 /* The linear layer of a tensor is called so: "q_proj" of "model.layers.0.self_attn.q_proj.weight". */

@@ -1,7 +1,8 @@
 /* Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU. As Hugging Face transformers 4 runs it in eager
  * mode (modeling_llama.py); names as in LlamaForCausalLM. Of Mistral, Qwen2, Qwen3, Phi-3 and Gemma 1 to 3 what differs
  * is a member of struct model_shape: biases of q, k and v, norms of q and k, norms behind the sub-layers, fused
- * matrices, the gate's function, caps of scores and logits, windows. Key and value heads are repeated before attention,
+ * matrices, the gate's function, caps of scores and logits, windows; mixtures of experts (Mixtral, Qwen-MoE, DeepSeek)
+ * are in moe.c, DeepSeek's latent attention in mla.c. Key and value heads are repeated before attention,
  * with flash attention too (as transformers' SDPA path and torchtitan do).
  *
  * A sliding window (Mistral, Qwen2) narrows flash attention; naive attention computes all scores and masks.
@@ -17,9 +18,13 @@ static void projection(struct model_builder *b, const char *name, int64_t out, i
         build_tensor(b, arena_printf(b->arena, "self_attn.%s.bias", name), out, 1);
 }
 
-static void block_tensors(struct model_builder *b)
+static void attention_tensors(struct model_builder *b)
 {
     const struct model_shape *s = b->shape;
+    if (s->mla.kv_lora_rank > 0) {
+        mla_tensors(b);
+        return;
+    }
     int64_t d = s->d_model, inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv;
     if (s->fused_projections) {
         projection(b, "qkv_proj", inner + 2 * kv, d, s->biases);
@@ -33,6 +38,12 @@ static void block_tensors(struct model_builder *b)
         build_tensor(b, "self_attn.q_norm.weight", s->d_kv, 1);
         build_tensor(b, "self_attn.k_norm.weight", s->d_kv, 1);
     }
+}
+
+static void feed_forward_tensors(struct model_builder *b)
+{
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
     if (s->fused_projections) {
         build_tensor(b, "mlp.gate_up_proj.weight", 2 * s->d_ff, d);
     } else {
@@ -40,6 +51,17 @@ static void block_tensors(struct model_builder *b)
         build_tensor(b, "mlp.up_proj.weight", s->d_ff, d);
     }
     build_tensor(b, "mlp.down_proj.weight", d, s->d_ff);
+}
+
+static void block_tensors(struct model_builder *b, int block)
+{
+    const struct model_shape *s = b->shape;
+    int64_t d = s->d_model;
+    attention_tensors(b);
+    if (model_local_experts(s, block) > 0)
+        moe_tensors(b);
+    else
+        feed_forward_tensors(b);
     build_tensor(b, "input_layernorm.weight", d, 1);
     build_tensor(b, "post_attention_layernorm.weight", d, 1);
     if (s->post_norms) {
@@ -59,7 +81,7 @@ static void layers(struct model_builder *b)
         build_tensor(b, "lm_head.weight", s->vocab, d);
     for (int i = 0; i < s->n_layers; i++) {
         build_layer(b, LAYER_DECODER_BLOCK, arena_printf(b->arena, "model.layers.%d", i));
-        block_tensors(b);
+        block_tensors(b, i);
     }
 }
 
@@ -120,13 +142,14 @@ static int block(const struct segment_context *c)
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
     int normed = tape_rms_norm(t, "input_layernorm", x, true);
     tape_scope(t, "self_attn");
-    int out = attention(t, c, tape_enter(t, "in", normed));
+    int out = c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed) : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
     x = tape_add(t, "self_attn.residual", x, out);
     normed = tape_rms_norm(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x, true);
     tape_scope(t, "mlp");
-    out = feed_forward(t, c->shape, tape_enter(t, "in", normed));
+    out = model_local_experts(c->shape, c->layer - 1) > 0 ? moe_forward(c, normed)
+                                                          : feed_forward(t, c->shape, tape_enter(t, "in", normed));
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;
     return tape_add(t, "residual", x, out);
@@ -178,7 +201,9 @@ static const char *check(const struct model_shape *s, size_t *offset)
         MODEL_RULE(full_attention_every, s->full_attention_every > 0 && s->sliding_window == 0,
             "full_attention_every is of a sliding_window, which is not given"),
     };
-    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
+    const char *wrong = model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
+    wrong = wrong ? wrong : moe_check(s, offset);
+    return wrong ? wrong : mla_check(s, offset);
 }
 
 const struct model_family_code model_family_llama = {

@@ -85,6 +85,32 @@ static void print_dhen(FILE *out, const struct model_shape *s)
         s->dhen.tables.params / 1e9, table_format_names[s->dhen.tables.format]);
 }
 
+static void print_experts(FILE *out, const struct model_shape *s)
+{
+    const struct model_moe *moe = &s->moe;
+    fprintf(out, "experts     %" PRId64 " of width %" PRId64 ", %" PRId64 " a token, router %s", moe->experts,
+        moe->d_ff, moe->per_token, router_names[moe->router]);
+    if (moe->groups > 1)
+        fprintf(out, " in %" PRId64 " groups", moe->groups);
+    if (moe->shared_d_ff > 0)
+        fprintf(out, "; a shared one of width %" PRId64 "%s", moe->shared_d_ff, moe->shared_gate ? ", gated" : "");
+    if (moe->dense_layers > 0)
+        fprintf(
+            out, "; the first %" PRId64 " block%s dense", moe->dense_layers, moe->dense_layers == 1 ? " is" : "s are");
+    if (moe->every > 1)
+        fprintf(out, "; every %" PRId64 "-th block", moe->every);
+    fputc('\n', out);
+}
+
+static void print_latent(FILE *out, const struct model_mla *mla)
+{
+    fprintf(out, "attention   latent, of width %" PRId64 " for keys and values", mla->kv_lora_rank);
+    if (mla->q_lora_rank > 0)
+        fprintf(out, " and %" PRId64 " for queries", mla->q_lora_rank);
+    fprintf(out, "; heads of %" PRId64 " + %" PRId64 " rotary, values of %" PRId64 "\n", mla->qk_nope_head_dim,
+        mla->qk_rope_head_dim, mla->v_head_dim);
+}
+
 static void print_width(FILE *out, const struct model_shape *s)
 {
     fprintf(out, ": d_model %" PRId64 ", d_ff %" PRId64 "%s, %" PRId64 " heads of %" PRId64, s->d_model, s->d_ff,
@@ -104,6 +130,10 @@ static void print_width(FILE *out, const struct model_shape *s)
         fprintf(out, ", in blocks from the one numbered %" PRId64 " on", s->max_window_layers);
     if (s->image_size == 0)
         fputc('\n', out);
+    if (s->mla.kv_lora_rank > 0)
+        print_latent(out, &s->mla);
+    if (s->moe.experts > 0)
+        print_experts(out, s);
 }
 
 void model_print(FILE *out, const struct model *model)
@@ -118,8 +148,13 @@ void model_print(FILE *out, const struct model *model)
         print_dhen(out, s);
     else
         print_width(out, s);
-    fprintf(out, "parameters  %s (%.4g B)\nlayers      %d and the root\n",
-        grouped(params, sizeof params, model->params), (double)model->params / 1e9, model->n_layers - 1);
+    fprintf(out, "parameters  %s (%.4g B)", grouped(params, sizeof params, model->params), (double)model->params / 1e9);
+    if (s->moe.experts > 0) {
+        int64_t active = model_active_params(s, model->params);
+        fprintf(
+            out, ", of which a token meets %s (%.4g B)", grouped(params, sizeof params, active), (double)active / 1e9);
+    }
+    fprintf(out, "\nlayers      %d and the root\n", model->n_layers - 1);
     struct arena arena = ARENA_INIT;
     struct model_segments segments;
     struct model_workload workload = typical_workload(s);

@@ -83,6 +83,44 @@ static const struct config_field dhen_fields[] = {
 };
 static const struct config_table dhen_table = CONFIG_TABLE("a DHEN", dhen_fields);
 
+#define MOE_FIELD(key_, member, ...)                                                                                   \
+    {                                                                                                                  \
+        .key = (key_), .offset = offsetof(struct model_moe, member), __VA_ARGS__                                       \
+    }
+static const struct config_field moe_fields[] = {
+    MOE_FIELD("experts", experts, COUNT(2, MODEL_MAX_EXPERTS), .required = true, .help = "Routed experts of a block."),
+    MOE_FIELD("experts_per_token", per_token, COUNT(1, MODEL_MAX_EXPERTS), .required = true,
+        .help = "Experts that a token goes through."),
+    MOE_FIELD("d_ff", d_ff, COUNT(1, MODEL_MAX_WIDTH), .required = true, .help = "Width of each."),
+    MOE_FIELD("shared_d_ff", shared_d_ff, COUNT(0, MODEL_MAX_WIDTH),
+        .help = "Width of the shared expert, of all of them together; default 0, none."),
+    MOE_FIELD("shared_gate", shared_gate, .type = FIELD_BOOL,
+        .help = "The shared expert's output is gated (Qwen2-MoE); default false."),
+    MOE_FIELD("dense_layers", dense_layers, COUNT(0, MODEL_MAX_LAYERS),
+        .help = "The number of first blocks that are dense, of width d_ff of the model; default 0."),
+    MOE_FIELD("every", every, COUNT(1, MODEL_MAX_LAYERS), .help = "Every n-th block has experts; default 1, all."),
+    MOE_FIELD("router", router, .type = FIELD_ENUM, .names = router_names,
+        .help = "softmax (default), or sigmoid with a bias for balance (DeepSeek-V3)."),
+    MOE_FIELD("groups", groups, COUNT(1, MODEL_MAX_EXPERTS),
+        .help = "Groups of experts, of which the best are chosen first; default 1."),
+    MOE_FIELD("normalised", normalised, .type = FIELD_BOOL,
+        .help = "The chosen scores are divided by their sum or scaled; default false."),
+};
+static const struct config_table moe_table = CONFIG_TABLE("a mixture of experts", moe_fields);
+
+#define MLA_FIELD(member, most, ...)                                                                                   \
+    {                                                                                                                  \
+        .key = #member, .offset = offsetof(struct model_mla, member), COUNT(0, most), __VA_ARGS__                      \
+    }
+static const struct config_field mla_fields[] = {
+    MLA_FIELD(kv_lora_rank, MODEL_MAX_WIDTH, .required = true, .help = "Width of the latent of keys and values."),
+    MLA_FIELD(q_lora_rank, MODEL_MAX_WIDTH, .help = "Of that of queries; default 0, none."),
+    MLA_FIELD(qk_nope_head_dim, MODEL_MAX_HEAD_DIM, .required = true, .help = "Of a query or key, without positions."),
+    MLA_FIELD(qk_rope_head_dim, MODEL_MAX_HEAD_DIM, .required = true, .help = "The same, rotary."),
+    MLA_FIELD(v_head_dim, MODEL_MAX_HEAD_DIM, .required = true, .help = "Of a value."),
+};
+static const struct config_table mla_table = CONFIG_TABLE("latent attention", mla_fields);
+
 static const struct config_field fields[] = {
     {CONFIG_FIELD("family", FIELD_ENUM, struct model_shape, family, "t5, gpt, llama, neox, bert, vit, convnet or dhen"),
         .required = true, .names = model_family_names},
@@ -158,6 +196,10 @@ static const struct config_field fields[] = {
     {CONFIG_FIELD(
          "dhen", FIELD_SECTION, struct model_shape, dhen, "dhen: what a sample is, and the modules of a layer."),
         .section = &dhen_table},
+    {CONFIG_FIELD("moe", FIELD_SECTION, struct model_shape, moe, "Llama: a mixture of experts in place of d_ff."),
+        .section = &moe_table},
+    {CONFIG_FIELD("mla", FIELD_SECTION, struct model_shape, mla, "Llama: latent attention (DeepSeek)."),
+        .section = &mla_table},
 };
 
 const struct config_table model_shape_table = CONFIG_TABLE("a model", fields);
@@ -184,6 +226,11 @@ static double params_bound(const struct model_shape *s)
     }
     double sample = (double)s->dhen.features * d, pairs = (double)s->dhen.features * (double)s->dhen.features;
     others += sample * ff + (double)s->dhen.inputs * ff + blocks * (sample * sample + (pairs + sample) * ff + pairs);
+    double latent = (double)(s->mla.q_lora_rank + s->mla.kv_lora_rank + s->mla.qk_rope_head_dim);
+    double values = (double)s->n_heads * (double)s->mla.v_head_dim;
+    others += blocks * (latent * (d + inner + values) + values * d);
+    double routed = (double)s->moe.experts * (double)s->moe.d_ff + (double)s->moe.shared_d_ff;
+    others += blocks * (3 * d * routed + 2 * (double)s->moe.experts * d);
     return others + (double)s->classes * (d + (double)s->conv.stages[MODEL_CONV_STAGES - 1].width) +
            (2 * (double)s->vocab + (double)s->max_positions) * d + blocks * (8 * d * inner + 3 * d * ff);
 }
@@ -209,6 +256,8 @@ static enum status check_given(
         ONLY(MODEL_LLAMA, sliding_window), ONLY(MODEL_LLAMA, max_window_layers),
         ONLY(MODEL_LLAMA, full_attention_every), ONLY(MODEL_LLAMA, qk_norm), ONLY(MODEL_LLAMA, post_norms),
         ONLY(MODEL_LLAMA, fused_projections), ONLY(MODEL_LLAMA, gelu_gate), ONLY(MODEL_LLAMA, scaled_embedding),
+        {"moe", s->moe.experts > 0, s->moe.experts > 0 && s->family == MODEL_LLAMA},
+        {"mla", s->mla.kv_lora_rank > 0, s->mla.kv_lora_rank > 0 && s->family == MODEL_LLAMA},
         ONLY(MODEL_LLAMA, attention_softcap), ONLY(MODEL_LLAMA, logit_softcap), {"vocab", s->vocab > 0, has_words},
         {"conv", s->conv.stages[0].blocks > 0, convolves}, {"dhen", s->dhen.features > 0, ranks}};
     enum status status = STATUS_OK;
@@ -249,6 +298,8 @@ static enum status finish(
     }
     if (s->n_kv_heads == 0)
         s->n_kv_heads = s->n_heads;
+    if (s->mla.kv_lora_rank > 0 && s->d_kv == 0)
+        s->d_kv = s->mla.qk_nope_head_dim + s->mla.qk_rope_head_dim;
     if (s->family == MODEL_T5 && s->n_decoder_layers == 0 && !config_find(root, "n_decoder_layers").doc)
         s->n_decoder_layers = s->n_layers;
     if (s->d_kv == 0 && s->n_heads > 0 && s->d_model % s->n_heads)

@@ -10,9 +10,20 @@ static int64_t padded_vocab(int64_t vocab, int64_t ranks)
     return (vocab + multiple - 1) / multiple * MODEL_VOCAB_MULTIPLE;
 }
 
-static struct model_shape narrow(const struct model_shape *whole, int64_t ranks)
+static int64_t degree(int64_t ranks)
+{
+    return ranks > 1 ? ranks : 1;
+}
+
+static struct model_shape narrow(const struct model_shape *whole, const struct model_parallel *parallel)
 {
     struct model_shape shape = *whole;
+    int64_t ranks = model_tensor_ranks(parallel);
+    shape.moe.local = whole->moe.experts / degree(parallel->expert);
+    shape.moe.d_ff /= degree(parallel->expert_tensor);
+    shape.moe.shared_d_ff /= ranks;
+    if (ranks == 1)
+        return shape;
     shape.n_heads /= ranks;
     shape.n_kv_heads = whole->n_kv_heads > ranks ? whole->n_kv_heads / ranks : 1;
     shape.d_ff /= ranks;
@@ -25,17 +36,18 @@ void model_shard(
 {
     *out = *model;
     int64_t ranks = model_tensor_ranks(parallel);
-    if (ranks == 1)
+    if (ranks * degree(parallel->expert) * degree(parallel->expert_tensor) == 1)
         return;
-    struct model_shape shape = narrow(&model->shape, ranks);
+    struct model_shape shape = narrow(&model->shape, parallel);
     model_build(out, &shape, arena);
     BUG_IF(out->n_tensors != model->n_tensors, "%s: %d tensors of %d", shape.name, out->n_tensors, model->n_tensors);
     for (int t = 0; t < out->n_tensors; t++) {
         struct model_tensor *tensor = &out->tensors[t];
         const struct model_tensor *whole = &model->tensors[t];
         BUG_IF(strcmp(tensor->name, whole->name) != 0, "%s is %s", tensor->name, whole->name);
-        tensor->split |= tensor->numel != whole->numel ? 1U << AXIS_TP : 0;
-        tensor->counted = (double)whole->numel / ((double)ranks * (double)tensor->numel);
+        int64_t all = tensor->split & 1U << AXIS_EP ? whole->numel / parallel->expert : whole->numel;
+        tensor->split |= tensor->numel != all ? 1U << AXIS_TP : 0;
+        tensor->counted = (double)all / ((double)ranks * (double)tensor->numel);
     }
 }
 
@@ -67,6 +79,31 @@ static const char *tensor_wrong(const struct model_shape *s, const struct model_
             (long)s->n_kv_heads, s->name, ranks, divisors(s->n_kv_heads, arena));
     if (s->mixes_heads)
         return "re-attention mixes all heads of DeepViT, which tensor parallelism would part";
+    return NULL;
+}
+
+static const char *experts_wrong(const struct model_shape *s, const struct model_workload *w, struct arena *arena)
+{
+    const int64_t tensor = model_tensor_ranks(&w->parallel), width = degree(w->parallel.expert_tensor);
+    const int64_t ranks = degree(w->parallel.expert);
+    if (s->moe.experts == 0)
+        return ranks * width > 1 ? arena_printf(arena, "%s has no experts that ranks could share", s->name) : NULL;
+    if (s->moe.experts % ranks)
+        return arena_printf(arena,
+            "%ld experts of %s are not divisible by %ld ranks of expert parallelism; %s would do", (long)s->moe.experts,
+            s->name, (long)ranks, divisors(s->moe.experts, arena));
+    if (width > 1 && width != tensor)
+        return arena_printf(arena,
+            "experts cut over %ld ranks beside %ld ranks of tensor parallelism: 1 and %ld are modelled", (long)width,
+            (long)tensor, (long)tensor);
+    if (s->moe.d_ff % width || s->moe.shared_d_ff % tensor)
+        return arena_printf(arena,
+            "the experts' width of %s, %ld, and that of the shared one, %ld, are not divisible "
+            "by their ranks",
+            s->name, (long)s->moe.d_ff, (long)s->moe.shared_d_ff);
+    if (tensor > 1 && !w->parallel.sequence)
+        return "a mixture of experts needs sequence parallelism beside tensor parallelism (Megatron-LM demands it): "
+               "else every rank would send the same tokens";
     return NULL;
 }
 
@@ -116,8 +153,9 @@ const char *model_shard_wrong(
     int64_t tensor = model_tensor_ranks(parallel), context = model_context_ranks(parallel);
     if (parallel->sequence && tensor == 1)
         return "sequence parallelism is between the ranks of tensor parallelism, of which there is one";
-    if (tensor == 1 && context == 1)
-        return NULL;
+    const char *experts = experts_wrong(shape, workload, arena);
+    if (experts || (tensor == 1 && context == 1))
+        return experts;
     if (shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
         return arena_printf(arena, "family '%s' has no tensor or context parallelism; leave both out",
             model_family_names[shape->family]);

@@ -4,7 +4,7 @@
 
 #include "programs.h"
 
-enum { VARIANTS = 32 };
+enum { VARIANTS = 35 };
 
 /* Every shape with every variant that its family knows. */
 static inline int variants(struct model_shape out[VARIANTS])
@@ -41,6 +41,11 @@ static inline int variants(struct model_shape out[VARIANTS])
     out[n] = small_llama; /* Gemma 2, with Gemma 3's norms */
     out[n].post_norms = out[n].qk_norm = out[n].gelu_gate = out[n].scaled_embedding = out[n].tied_embeddings = true;
     out[n].attention_softcap = out[n].logit_softcap = 30, out[n].sliding_window = 7, out[n++].full_attention_every = 2;
+    out[n++] = small_moe;
+    out[n] = small_moe; /* Mixtral */
+    out[n].moe.shared_gate = false, out[n].moe.shared_d_ff = out[n].moe.dense_layers = 0,
+    out[n++].moe.normalised = true;
+    out[n++] = small_deepseek;
     out[n++] = small_neox;
     out[n] = small_neox; /* Falcon 7B */
     out[n].biases = false, out[n].n_kv_heads = 1, out[n].rotary_share = 1, out[n++].shared_norm = true;

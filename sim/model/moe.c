@@ -1,0 +1,350 @@
+/* Mixture of experts: router, dispatch, experts, combine, shared expert, in this order except that the shared expert
+ * comes first. T tokens of a rank, k experts of E a token, e ranks share them, each expert's width is cut over t of
+ * them.
+ *
+ * Names and layout are those of transformers 5: mlp.gate, mlp.experts.gate_up_proj and .down_proj with the matrices of
+ * a block's experts one upon another, mlp.shared_expert (Qwen2-MoE, with mlp.shared_expert_gate) or mlp.shared_experts
+ * (DeepSeek, several shared ones as one of their width).
+ *
+ * expert_kernels grouped is Megatron-LM with TransformerEngine: rows in the order of experts, products of all of a
+ * rank's experts in one kernel, one kernel for SwiGLU and the probabilities, rows summed again. The host waits for the
+ * numbers of rows before it can start products (a copy to the host and a synchronisation). Dispatchers:
+ * - alltoall: gather of T k rows; an all_gather of the counts; all_to_all of rows (T k d_model elements) and of
+ *   probabilities; over t > 1 an all_gather of both; rows sorted by expert where a rank has several; back the same way.
+ * - allgather: all_gather of tokens and of all E probabilities over e t ranks; gather of the rank's rows; back by a sum
+ *   in place and a reduce_scatter.
+ * expert_kernels loop on one rank is transformers' eager loop: a mask of every expert and choice; for each expert its
+ * rows are looked up, which the host waits for, gathered, multiplied, weighted and added. Matrices are as transformers
+ * 4 has them, each by itself (in version 5 the gradient of each is added to one of all). Over several ranks it is
+ * Megatron's SequentialMLP: as grouped, but products and SwiGLU run expert by expert, whose results are concatenated.
+ *
+ * Balance: experts of a rank get equal numbers of rows. With expert_imbalance a rank's experts get that multiple of the
+ * mean rank's rows; the message of an exchange grows as much, for all to all wait for their busiest. FLOP of the model
+ * count T k rows.
+ *
+ * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes FP32 for DeepSeek),
+ * its scores are FP32. Ignored: losses that balance experts and their all_reduce, capacity factors, the sort of
+ * indices, the bytes of the map of tokens and experts and its gather, padding of rows except in FP8, fused permutation
+ * and routing, DeepEP. */
+#include "model/family.h"
+
+const char *const router_names[ROUTER_COUNT + 1] = {[ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid"};
+const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1] = {
+    [EXPERTS_GROUPED] = "grouped", [EXPERTS_LOOP] = "loop"};
+const char *const token_dispatcher_names[DISPATCHER_COUNT + 1] = {
+    [DISPATCHER_ALLTOALL] = "alltoall", [DISPATCHER_ALLGATHER] = "allgather"};
+
+enum { GATED_MATRICES = 3, FLOAT_BYTES = 4 };
+
+int64_t model_local_experts(const struct model_shape *shape, int64_t block)
+{
+    const struct model_moe *moe = &shape->moe;
+    bool routed = block >= moe->dense_layers && (moe->every <= 1 || (block + 1) % moe->every == 0);
+    return !routed ? 0 : moe->local > 0 ? moe->local : moe->experts;
+}
+
+int64_t model_active_params(const struct model_shape *shape, int64_t params)
+{
+    const struct model_moe *moe = &shape->moe;
+    for (int64_t block = 0; block < shape->n_layers; block++)
+        if (model_local_experts(shape, block) > 0)
+            params -= (moe->experts - moe->per_token) * GATED_MATRICES * shape->d_model * moe->d_ff;
+    return params;
+}
+
+static const char *shared_name(const struct model_shape *s)
+{
+    return s->moe.shared_gate ? "mlp.shared_expert" : "mlp.shared_experts";
+}
+
+void moe_tensors(struct model_builder *b)
+{
+    const struct model_shape *s = b->shape;
+    const struct model_moe *moe = &s->moe;
+    int64_t local = moe->local > 0 ? moe->local : moe->experts, d = s->d_model;
+    unsigned split = local < moe->experts ? 1U << AXIS_EP : 0;
+    build_tensor(b, "mlp.gate.weight", moe->experts, d);
+    if (moe->router == ROUTER_SIGMOID)
+        build_buffer(b, "mlp.gate.e_score_correction_bias", moe->experts);
+    build_tensor(b, "mlp.experts.gate_up_proj", local * 2 * moe->d_ff, d);
+    build_split(b, split);
+    build_tensor(b, "mlp.experts.down_proj", local * d, moe->d_ff);
+    build_split(b, split);
+    if (moe->shared_d_ff == 0)
+        return;
+    build_tensor(b, arena_printf(b->arena, "%s.gate_proj.weight", shared_name(s)), moe->shared_d_ff, d);
+    build_tensor(b, arena_printf(b->arena, "%s.up_proj.weight", shared_name(s)), moe->shared_d_ff, d);
+    build_tensor(b, arena_printf(b->arena, "%s.down_proj.weight", shared_name(s)), d, moe->shared_d_ff);
+    if (moe->shared_gate)
+        build_tensor(b, "mlp.shared_expert_gate.weight", 1, d);
+}
+
+/* What a layer's steps hand on. */
+struct moe_pass {
+    const struct segment_context *c;
+    const struct model_moe *moe;
+    struct tape *t;
+    int x;                            /* the tokens */
+    int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
+    int64_t rows;                     /* that its experts get */
+    int shared_hidden, shared;        /* between the shared expert's two halves; what it gives; -1: not yet */
+};
+
+/* ---- the shared expert ---- */
+
+static void shared_up(struct moe_pass *p)
+{
+    struct tape *t = p->t;
+    if (p->moe->shared_d_ff == 0 || p->shared_hidden >= 0)
+        return;
+    tape_scope(t, shared_name(p->c->shape));
+    int x = tape_enter(t, "in", p->x), gate = tape_map(t, "act_fn", TAPE_SILU, tape_linear(t, "gate_proj", x));
+    p->shared_hidden = tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x));
+    tape_scope(t, "mlp");
+}
+
+static void shared_down(struct moe_pass *p)
+{
+    struct tape *t = p->t;
+    if (p->moe->shared_d_ff == 0 || p->shared >= 0)
+        return;
+    tape_scope(t, shared_name(p->c->shape));
+    p->shared = tape_linear_row(t, "down_proj", p->shared_hidden);
+    tape_scope(t, "mlp");
+    if (!p->moe->shared_gate)
+        return;
+    int gate = tape_map(t, "shared_expert_gate.sigmoid", TAPE_SIGMOID, tape_linear(t, "shared_expert_gate", p->x));
+    p->shared = tape_mul(t, "shared_expert_gate.mul", p->shared, gate);
+}
+
+/* ---- the router: k probabilities a token ---- */
+
+static int route(const struct moe_pass *p)
+{
+    struct tape *t = p->t;
+    const struct model_moe *moe = p->moe;
+    int scores = tape_linear(t, "gate", p->x);
+    if (moe->router == ROUTER_SIGMOID)
+        scores = tape_map(t, "router.sigmoid", TAPE_SIGMOID, tape_cast(t, "router.float", scores, FLOAT_BYTES));
+    else
+        scores = tape_softmax(t, "router.softmax", scores, true);
+    int64_t passes = (moe->router == ROUTER_SIGMOID) + (moe->groups > 1); /* add the bias; mask groups */
+    int probs = tape_top_k(t, "router.topk", scores, moe->per_token, passes);
+    return moe->normalised ? tape_map(t, "router.normalise", TAPE_SCALE, probs) : probs;
+}
+
+/* ---- transformers' loop ---- */
+
+static int one_expert(const struct moe_pass *p, int x, int64_t expert)
+{
+    struct tape *t = p->t;
+    const int64_t widths[2] = {p->moe->d_ff, p->moe->d_ff};
+    struct tape_experts of = {1, p->experts, expert, (double)(p->tokens * p->moe->per_token)};
+    int parts[2];
+    tape_split(t, "experts.chunk", tape_experts(t, "experts", "gate_up_proj", x, of), widths, parts, 2);
+    int gate = tape_map(t, "experts.act_fn", TAPE_SILU, parts[0]);
+    return tape_experts(t, "experts", "down_proj", tape_mul(t, "experts.mul", gate, parts[1]), of);
+}
+
+static int loop(const struct moe_pass *p, int probs)
+{
+    struct tape *t = p->t;
+    int64_t choices = p->tokens * p->moe->per_token, rows = (choices + p->experts - 1) / p->experts;
+    int weights = tape_view(t, "weights", tape_cast_to_storage(t, "router.to", probs), choices, 1);
+    int mask = tape_integers(t, "expert_mask", -1, choices, p->experts);
+    int sum = tape_zeros(t, "final_hidden_states", p->tokens, p->c->shape->d_model);
+    for (int64_t e = 0; e < p->experts; e++) {
+        tape_integers(t, "where", -1, choices, 1);
+        tape_host_wait(t, "where.nonzero");
+        int out = one_expert(p, tape_take_rows(t, "current_state", p->x, rows), e);
+        out = tape_mul(t, "weighted", out, tape_take_rows(t, "current_weights", weights, rows));
+        sum = tape_scatter_add(t, "index_add", sum, out);
+    }
+    tape_keep(t, mask);
+    return sum;
+}
+
+/* ---- Megatron's ---- */
+
+/* Rows and their probabilities. */
+struct routed {
+    int rows, probs;
+};
+
+static int mlp(const struct moe_pass *p, struct routed in, struct tape_experts of)
+{
+    int both = tape_experts(p->t, "experts", "gate_up_proj", in.rows, of);
+    return tape_experts(p->t, "experts", "down_proj", tape_weighted_swiglu(p->t, "experts.swiglu", both, in.probs), of);
+}
+
+/* SequentialMLP. */
+static int one_by_one(const struct moe_pass *p, struct routed in, struct tape_experts of)
+{
+    struct tape *t = p->t;
+    const int *rows = tape_runs(t, "experts.split", in.rows, p->experts);
+    const int *probs = tape_runs(t, "experts.split_probs", in.probs, p->experts);
+    int *out = ARENA_ARRAY(p->c->arena, int, p->experts);
+    of.experts = 1;
+    for (of.part = 0; of.part < p->experts; of.part++)
+        out[of.part] = mlp(p, (struct routed){rows[of.part], probs[of.part]}, of);
+    return tape_stack(t, "experts.cat", out, p->experts);
+}
+
+static int products(const struct moe_pass *p, struct routed in)
+{
+    double counted = (double)(p->tokens * p->moe->per_token * p->etp);
+    struct tape_experts of = {p->experts, p->experts, 0, counted};
+    return p->c->workload->expert_kernels == EXPERTS_LOOP ? one_by_one(p, in, of) : mlp(p, in, of);
+}
+
+static struct routed gather(const struct moe_pass *p, int x, int dense_probs, int64_t rows)
+{
+    struct tape *t = p->t;
+    struct routed out = {.rows = tape_take_rows(t, "permute", x, rows)};
+    int64_t numbers = tape_rows(t, dense_probs) * p->moe->experts;
+    out.probs = tape_take_rows(t, "permute_probs", tape_view(t, "probs", dense_probs, numbers, 1), rows);
+    return out;
+}
+
+static int exchanged(
+    const struct moe_pass *p, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
+{
+    return tape_arrive(p->t, tape_send_rows(p->t, name, kind, axes, x, rows));
+}
+
+static const unsigned OVER_EP = 1U << AXIS_EP, OVER_ETP = 1U << AXIS_TP;
+
+static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
+{
+    struct tape *t = p->t;
+    int64_t rows = p->rows / p->etp;
+    bool overlap = p->c->workload->shared_expert_overlap;
+    if (p->ep > 1) {
+        in.rows = tape_send_rows(t, "dispatch", COLL_ALL_TO_ALL, OVER_EP, in.rows, rows);
+        if (overlap)
+            shared_up(p);
+        in.probs = tape_send_rows(t, "dispatch_probs", COLL_ALL_TO_ALL, OVER_EP, in.probs, rows);
+        in.rows = tape_arrive(t, in.rows);
+        in.probs = tape_arrive(t, in.probs);
+    }
+    if (p->etp > 1) {
+        in.rows = exchanged(p, "gather_rows", COLL_ALL_GATHER, OVER_ETP, in.rows, p->rows);
+        in.probs = exchanged(p, "gather_probs", COLL_ALL_GATHER, OVER_ETP, in.probs, p->rows);
+    }
+    return in;
+}
+
+static int combine_alltoall(struct moe_pass *p, int out)
+{
+    if (p->etp > 1)
+        out = exchanged(p, "scatter_rows", COLL_REDUCE_SCATTER, OVER_ETP, out, p->rows / p->etp);
+    if (p->ep == 1)
+        return out;
+    out = tape_send_rows(p->t, "combine", COLL_ALL_TO_ALL, OVER_EP, out, p->tokens * p->moe->per_token);
+    if (p->c->workload->shared_expert_overlap)
+        shared_down(p);
+    return tape_arrive(p->t, out);
+}
+
+static int alltoall(struct moe_pass *p, int dense_probs)
+{
+    struct tape *t = p->t;
+    int64_t ranks = p->ep * p->etp, d = p->c->shape->d_model;
+    bool sorts = ranks > 1 && p->experts > 1;
+    struct routed in = gather(p, p->x, dense_probs, p->tokens * p->moe->per_token);
+    unsigned axes = (p->ep > 1 ? OVER_EP : 0) | (p->etp > 1 ? OVER_ETP : 0);
+    tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, axes);
+    in = dispatch_alltoall(p, in);
+    if (sorts) {
+        in.rows = tape_copy(t, "sort_chunks", in.rows, p->rows, d);
+        in.probs = tape_copy(t, "sort_probs", in.probs, p->rows, 1);
+    }
+    int out = products(p, in);
+    out = combine_alltoall(p, sorts ? tape_copy(t, "restore_chunks", out, p->rows, d) : out);
+    return tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", p->tokens, d), out);
+}
+
+static int allgather(struct moe_pass *p, int dense_probs)
+{
+    struct tape *t = p->t;
+    int64_t ranks = p->ep * p->etp, all = p->tokens * ranks, d = p->c->shape->d_model;
+    unsigned axes = (p->ep > 1 ? OVER_EP : 0) | (p->etp > 1 ? OVER_ETP : 0);
+    int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->x, all);
+    int probs = exchanged(p, "dispatch_probs", COLL_ALL_GATHER, axes, dense_probs, all);
+    tape_count(t, "tokens_per_expert", all, p->experts, 1, 0);
+    int out = products(p, gather(p, x, probs, p->rows));
+    int sum = tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", all, d), out);
+    return exchanged(p, "combine", COLL_REDUCE_SCATTER, axes, sum, p->tokens);
+}
+
+/* ---- all of it ---- */
+
+/* That the experts of a rank get, the busiest where they are not balanced. */
+static int64_t routed_rows(const struct moe_pass *p)
+{
+    double factor = p->c->workload->expert_imbalance, most = (double)p->ep; /* all of all ranks' rows */
+    factor = factor < 1 ? 1 : factor > most ? most : factor;
+    double rows = factor * (double)(p->tokens * p->moe->per_token), whole = (double)(int64_t)rows;
+    return ((int64_t)rows + (rows > whole)) * p->etp;
+}
+
+static int64_t degree(int64_t ranks)
+{
+    return ranks > 1 ? ranks : 1;
+}
+
+int moe_forward(const struct segment_context *c, int x)
+{
+    const struct model_workload *w = c->workload;
+    struct moe_pass p = {.c = c,
+        .moe = &c->shape->moe,
+        .t = c->tape,
+        .x = x,
+        .tokens = tape_rows(c->tape, x),
+        .experts = model_local_experts(c->shape, c->layer - 1),
+        .ep = degree(w->parallel.expert),
+        .etp = degree(w->parallel.expert_tensor),
+        .shared_hidden = -1,
+        .shared = -1};
+    bool across = p.ep * p.etp > 1, looped = w->expert_kernels == EXPERTS_LOOP && !across;
+    BUG_IF(p.experts < 1 || p.experts * p.ep != p.moe->experts, "%ld of %ld experts on each of %ld ranks",
+        (long)p.experts, (long)p.moe->experts, (long)p.ep);
+    p.rows = routed_rows(&p);
+    if (!(across && w->shared_expert_overlap && w->token_dispatcher == DISPATCHER_ALLTOALL)) {
+        shared_up(&p);
+        shared_down(&p);
+    }
+    int probs = route(&p), out;
+    if (looped) {
+        out = loop(&p, probs);
+    } else {
+        int dense = tape_spread(p.t, "router.probs", probs, p.moe->experts);
+        bool gathers = across && w->token_dispatcher == DISPATCHER_ALLGATHER;
+        out = gathers ? allgather(&p, dense) : alltoall(&p, dense);
+    }
+    shared_up(&p); /* where nothing ran that they could run beside */
+    shared_down(&p);
+    return p.shared >= 0 ? tape_add(p.t, "shared.add", out, p.shared) : out;
+}
+
+const char *moe_check(const struct model_shape *s, size_t *offset)
+{
+    const struct model_moe *moe = &s->moe;
+    bool routed = moe->experts > 0, any = moe->per_token > 0 || moe->d_ff > 0 || moe->shared_d_ff > 0;
+    bool has_block = false;
+    for (int64_t block = 0; block < s->n_layers && !has_block; block++)
+        has_block = model_local_experts(s, block) > 0;
+    const struct model_rule rules[] = {
+        MODEL_RULE(moe, !routed && any, "a mixture of experts has a number of experts; give it, or leave out moe"),
+        MODEL_RULE(moe, routed && (moe->per_token == 0 || moe->d_ff == 0),
+            "a mixture of experts needs the experts that a token goes through and their width"),
+        MODEL_RULE(moe, routed && moe->per_token > moe->experts, "a token goes through more experts than there are"),
+        MODEL_RULE(moe, routed && moe->groups > 1 && moe->experts % moe->groups != 0,
+            "the number of experts must be a multiple of their groups"),
+        MODEL_RULE(moe, routed && !has_block, "no block is left that has experts: all are dense"),
+        MODEL_RULE(moe, routed && moe->shared_gate && moe->shared_d_ff == 0, "there is no shared expert to gate"),
+        MODEL_RULE(moe, routed && (s->gelu_gate || s->fused_projections || s->post_norms),
+            "experts are modelled with SwiGLU, separate matrices and two norms a block"),
+    };
+    return model_first_wrong(rules, sizeof rules / sizeof *rules, offset);
+}

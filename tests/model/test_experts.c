@@ -1,0 +1,373 @@
+/* Mixtures of experts and latent attention: FLOP and bytes in closed form, and what expert parallelism exchanges. */
+#include "model/model.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../near.h"
+#include "kernel_named.h"
+#include "programs.h"
+
+/* small_moe and small_deepseek */
+static const double b = BATCH, s = LENGTH, d = 64, v = 1000, k = 2, E = 8, f = 48, n = 4;
+static const double tokens = (double)BATCH * LENGTH;
+
+struct laid_out {
+    struct arena arena;
+    struct model model;
+    struct model_segments segments;
+    const struct model_program *experts; /* the last block */
+};
+
+static void lay_out(struct laid_out *r, struct model_shape shape, struct model_workload w)
+{
+    *r = (struct laid_out){.arena = ARENA_INIT};
+    if (w.parallel.expert > 1)
+        shape.moe.local = shape.moe.experts / w.parallel.expert;
+    model_build(&r->model, &shape, &r->arena);
+    model_segments(&r->segments, &r->model, &w, &r->arena);
+    r->experts = r->segments.at[shape.n_layers].program;
+}
+
+static struct model_workload shared_by(int64_t ranks, double imbalance)
+{
+    struct model_workload w = workload(&small_moe, DTYPE_BF16, ATTENTION_FLASH);
+    w.parallel.expert = ranks;
+    w.expert_imbalance = imbalance;
+    return w;
+}
+
+/* Of small_moe's block, tokens x: attention q and o 4 d^2, k and v 2 d^2 (half as many heads), scores and context 4 s
+ * d; router 2 d E, experts 6 k d f, the shared one 6 d 80 and its gate 2 d. A dense block: 6 d 160. */
+static double moe_block_flop(void)
+{
+    return tokens * (6 * d * d + 4 * s * d + 2 * d * E + 6 * k * d * f + 6 * d * 80 + 2 * d);
+}
+
+static void flop_count_the_experts_that_a_token_meets(void **state)
+{
+    (void)state;
+    const double dense = tokens * (6 * d * d + 4 * s * d + 6 * d * 160);
+    const double all = dense + 2 * moe_block_flop() + tokens * 2 * d * v;
+    /* Neither imbalance nor the number of ranks nor the kernels are the model's. */
+    const struct {
+        int64_t ranks;
+        double imbalance;
+        int kernels;
+    } cases[] = {{0, 0, EXPERTS_GROUPED}, {1, 1, EXPERTS_LOOP}, {4, 1, EXPERTS_LOOP}, {8, 1.7, EXPERTS_GROUPED}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct laid_out r;
+        struct model_workload w = shared_by(cases[i].ranks, cases[i].imbalance);
+        w.expert_kernels = cases[i].kernels;
+        lay_out(&r, small_moe, w);
+        assert_near(model_forward_flop(&r.segments), all, 1e-12);
+        assert_near(model_step_flop(&r.segments), 3 * all, 1e-12);
+        arena_release(&r.arena);
+    }
+}
+
+/* DeepSeek's block: q d 40 + 40 n 24, kv d (32 + 8) + 32 n (16 + 12), o n 12 d; scores over 24, context over 12 of a
+ * head; router d E, experts 3 k d f, the shared one 3 d f; twice each. */
+static void latent_attention_is_its_closed_form(void **state)
+{
+    (void)state;
+    for (int attention = ATTENTION_NAIVE; attention <= ATTENTION_FLASH; attention++) {
+        struct laid_out r;
+        lay_out(&r, small_deepseek, workload(&small_deepseek, DTYPE_BF16, (enum attention_kernel)attention));
+        double products = d * 40 + 40 * n * 24 + d * 40 + 32 * n * 28 + n * 12 * d, pairs = s * n * (24 + 12);
+        double attention_flop = 2 * tokens * (products + pairs), head = 2 * tokens * d * v;
+        double experts = 2 * tokens * (d * E + 3 * k * d * f + 3 * d * f), dense = 2 * tokens * 3 * d * 160;
+        assert_near(model_forward_flop(&r.segments), 3 * attention_flop + dense + 2 * experts + head, 1e-12);
+        assert_near(model_step_flop(&r.segments), 3 * (3 * attention_flop + dense + 2 * experts + head), 1e-12);
+        arena_release(&r.arena);
+    }
+}
+
+/* Queries and keys have 24, values and what is gathered 12 numbers a head. The causal kernel does half of the products
+ * of queries and keys (1 forward, 3 backward) and of values (1, 2). */
+static void flash_attention_counts_each_operands_head(void **state)
+{
+    (void)state;
+    struct laid_out r;
+    lay_out(&r, small_deepseek, workload(&small_deepseek, DTYPE_BF16, ATTENTION_FLASH));
+    const struct model_program *p = r.experts;
+    const struct model_op *forward = kernel_named(p->forward, p->n_forward, "self_attn.flash");
+    const struct model_op *backward = kernel_named(p->backward, p->n_backward, "self_attn.flash.dgrad");
+    const double pairs = b * n * s * s, heads = 2 * tokens * n;
+    assert_near(forward->work.flop, pairs * (24 + 12), 0);
+    assert_near(forward->work.read_bytes, heads * (24 + 24 + 12), 0);
+    assert_near(forward->work.write_bytes, heads * 12 + 4 * tokens * n, 0); /* and a log-sum */
+    assert_near(backward->work.flop, pairs * (3 * 24 + 2 * 12), 1e-15);
+    assert_near(backward->model_flop, 4 * pairs * (24 + 12), 0);
+    assert_int_equal(forward->work.k, 24);
+    arena_release(&r.arena);
+}
+
+static const struct model_op *next_comm(const struct model_op *ops, int count, int *at)
+{
+    for (; *at < count; ++*at)
+        if (ops[*at].kind == MODEL_COMM)
+            return &ops[(*at)++];
+    fail_msg("no communication is left");
+    return NULL;
+}
+
+struct sent {
+    const char *name;
+    enum coll_kind kind;
+    unsigned axes;
+    double bytes;
+};
+
+static void assert_sends(const struct model_op *ops, int count, const struct sent *expected, int n_expected)
+{
+    int at = 0, found = 0;
+    for (int i = 0; i < n_expected; i++) {
+        const struct model_op *op = next_comm(ops, count, &at);
+        assert_string_equal(op->name, expected[i].name);
+        assert_int_equal(op->comm.kind, expected[i].kind);
+        assert_int_equal(op->comm.axes, expected[i].axes);
+        assert_near(op->comm.bytes, expected[i].bytes, 0);
+    }
+    for (int i = 0; i < count; i++)
+        found += ops[i].kind == MODEL_COMM;
+    assert_int_equal(found, n_expected);
+}
+
+enum { EP = 1 << AXIS_EP, TP = 1 << AXIS_TP };
+#define SENDS(ops, n_ops, expected) assert_sends(ops, n_ops, expected, (int)(sizeof(expected) / sizeof *(expected)))
+
+/* Megatron's alltoall: counts of E experts in 8 bytes from every rank; T k rows of d BF16 numbers each way, a
+ * probability in FP32 for each; backward the gradients of both, so four large ones a block and micro-batch. The busiest
+ * of ranks gets 1.5 times the rows, for which all wait: its exchanges are as much larger. */
+static void alltoall_moves_each_row_there_and_back(void **state)
+{
+    (void)state;
+    const double imbalances[] = {1, 1.5};
+    for (size_t i = 0; i < 2; i++) {
+        struct laid_out r;
+        lay_out(&r, small_moe, shared_by(4, imbalances[i]));
+        const double rows = tokens * k * imbalances[i];
+        const struct sent forward[] = {{"mlp.tokens_per_expert/all_gather", COLL_ALL_GATHER, EP, 4 * E * 8},
+            {"mlp.dispatch/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
+            {"mlp.dispatch_probs/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
+            {"mlp.combine/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
+        const struct sent backward[] = {{"mlp.combine.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
+            {"mlp.dispatch_probs.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
+            {"mlp.dispatch.dgrad/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
+        SENDS(r.experts->forward, r.experts->n_forward, forward);
+        SENDS(r.experts->backward, r.experts->n_backward, backward);
+        /* Two experts of a rank, each half of the rows. */
+        const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+        assert_int_equal(up->work.batch, 2);
+        assert_int_equal(up->work.m, (int64_t)(rows / 2));
+        assert_int_equal(up->work.n, 2 * 48);
+        assert_int_equal(up->work.k, 64);
+        assert_near(up->model_flop, 4 * tokens * k * d * f, 0);
+        arena_release(&r.arena);
+    }
+}
+
+/* Tokens and the probabilities of all experts to every rank, sums of all ranks' tokens back, whatever k is. */
+static void allgather_moves_all_tokens_to_all_ranks(void **state)
+{
+    (void)state;
+    struct laid_out r;
+    struct model_workload w = shared_by(4, 1);
+    w.token_dispatcher = DISPATCHER_ALLGATHER;
+    lay_out(&r, small_moe, w);
+    const double x = 4 * tokens * d * 2, probs = 4 * tokens * E * 4;
+    const struct sent forward[] = {{"mlp.dispatch/all_gather", COLL_ALL_GATHER, EP, x},
+        {"mlp.dispatch_probs/all_gather", COLL_ALL_GATHER, EP, probs},
+        {"mlp.combine/reduce_scatter", COLL_REDUCE_SCATTER, EP, x}};
+    const struct sent backward[] = {{"mlp.combine.dgrad/all_gather", COLL_ALL_GATHER, EP, x},
+        {"mlp.dispatch_probs.dgrad/reduce_scatter", COLL_REDUCE_SCATTER, EP, probs},
+        {"mlp.dispatch.dgrad/reduce_scatter", COLL_REDUCE_SCATTER, EP, x}};
+    SENDS(r.experts->forward, r.experts->n_forward, forward);
+    SENDS(r.experts->backward, r.experts->n_backward, backward);
+    const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+    assert_int_equal(up->work.m, (int64_t)(tokens * k / 2));
+    arena_release(&r.arena);
+}
+
+/* Two ranks share each expert's width: both get both ranks' rows, and each half of an expert's sums goes back. */
+static void expert_tensor_parallelism_gathers_rows(void **state)
+{
+    (void)state;
+    struct laid_out r;
+    struct model_shape shape = small_moe;
+    struct model_workload w = shared_by(4, 1);
+    w.parallel.expert_tensor = 2;
+    shape.moe.d_ff /= 2;
+    lay_out(&r, shape, w);
+    const double rows = tokens * k;
+    const struct sent forward[] = {{"mlp.tokens_per_expert/all_gather", COLL_ALL_GATHER, EP | TP, 8 * E * 8},
+        {"mlp.dispatch/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
+        {"mlp.dispatch_probs/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
+        {"mlp.gather_rows/all_gather", COLL_ALL_GATHER, TP, 2 * rows * d * 2},
+        {"mlp.gather_probs/all_gather", COLL_ALL_GATHER, TP, 2 * rows * 4},
+        {"mlp.scatter_rows/reduce_scatter", COLL_REDUCE_SCATTER, TP, 2 * rows * d * 2},
+        {"mlp.combine/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2}};
+    SENDS(r.experts->forward, r.experts->n_forward, forward);
+    const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+    assert_int_equal(up->work.m, (int64_t)rows);
+    assert_int_equal(up->work.n, 48);
+    assert_near(up->model_flop, 4 * tokens * k * d * f, 0); /* two ranks' rows, half of the width */
+    arena_release(&r.arena);
+}
+
+static int index_of(const struct model_op *ops, int count, const char *name)
+{
+    return (int)(kernel_named(ops, count, name) - ops);
+}
+
+/* The host knows the numbers of rows before the dispatch; nothing runs between it and its wait unless the shared expert
+ * is there to overlap: then fc1 beside dispatch, fc2 beside combine, and in backward the other way round. */
+static void shared_expert_runs_beside_the_exchanges(void **state)
+{
+    (void)state;
+    for (int overlap = 0; overlap < 2; overlap++) {
+        struct laid_out r;
+        struct model_workload w = shared_by(4, 1);
+        w.shared_expert_overlap = overlap;
+        lay_out(&r, small_moe, w);
+        const struct model_op *ops = r.experts->forward, *back = r.experts->backward;
+        const int count = r.experts->n_forward, n_back = r.experts->n_backward;
+        int host = index_of(ops, count, "mlp.tokens_per_expert.tolist"),
+            probs = index_of(ops, count, "mlp.dispatch_probs/all_to_all");
+        int dispatch = index_of(ops, count, "mlp.dispatch/all_to_all");
+        int combine = index_of(ops, count, "mlp.combine/all_to_all");
+        assert_int_equal(ops[host].kind, MODEL_HOST_WAIT);
+        assert_true(host < dispatch);
+        int up = index_of(ops, count, "mlp.shared_expert.up_proj"),
+            down = index_of(ops, count, "mlp.shared_expert.down_proj");
+        assert_int_equal(dispatch < up && up < probs, overlap);
+        assert_int_equal(combine < down, overlap);
+        assert_int_equal(ops[combine + 1].kind == MODEL_WAIT, !overlap);
+        int back_combine = index_of(back, n_back, "mlp.combine.dgrad/all_to_all");
+        int back_dispatch = index_of(back, n_back, "mlp.dispatch.dgrad/all_to_all");
+        assert_int_equal(back[back_combine + 1].kind == MODEL_WAIT, !overlap);
+        int up_dgrad = index_of(back, n_back, "mlp.shared_expert.up_proj.dgrad");
+        int down_dgrad = index_of(back, n_back, "mlp.shared_expert.down_proj.dgrad");
+        assert_true(back_combine < down_dgrad && back_dispatch < up_dgrad);
+        assert_int_equal(down_dgrad < index_of(back, n_back, "mlp.experts.down_proj.dgrad"), overlap);
+        arena_release(&r.arena);
+    }
+}
+
+/* A mask, and for each of 8 experts a look-up that the host waits for, 2 BATCH LENGTH / 8 rows, and products of its
+ * own; the stack's gradient is complete with the first expert, the last in backward. */
+static void the_loop_waits_for_every_expert(void **state)
+{
+    (void)state;
+    struct laid_out r;
+    struct model_workload w = shared_by(1, 1);
+    w.expert_kernels = EXPERTS_LOOP;
+    lay_out(&r, small_moe, w);
+    const struct model_program *p = r.experts;
+    int waits = 0, products = 0, first = 0, complete = 0;
+    for (int i = 0; i < p->n_forward; i++) {
+        waits += p->forward[i].kind == MODEL_HOST_WAIT;
+        bool product = strcmp(p->forward[i].name, "mlp.experts.down_proj") == 0;
+        products += product;
+        if (product)
+            assert_true(p->forward[i].work.m == BATCH * LENGTH * 2 / 8 && p->forward[i].work.batch == 1);
+    }
+    assert_int_equal(waits, 8);
+    assert_int_equal(products, 8);
+    int stack = kernel_named(p->forward, p->n_forward, "mlp.experts.down_proj")->param_use;
+    for (int i = 0; i < p->n_backward; i++) {
+        if (p->backward[i].param_share == stack)
+            first += 1 + complete;
+        complete += p->backward[i].param_grad == stack;
+    }
+    assert_int_equal(first, 1);
+    assert_int_equal(complete, 1);
+    arena_release(&r.arena);
+}
+
+/* SequentialMLP: the same exchanges; each of two experts has half of the rows, and they are put together again. */
+static void a_shared_loop_runs_expert_by_expert(void **state)
+{
+    (void)state;
+    struct laid_out grouped, looped;
+    struct model_workload w = shared_by(4, 1);
+    lay_out(&grouped, small_moe, w);
+    w.expert_kernels = EXPERTS_LOOP;
+    lay_out(&looped, small_moe, w);
+    const struct model_program *p = looped.experts;
+    assert_int_equal(count(p->forward, p->n_forward, "all_to_all"), 3);
+    assert_int_equal(count(p->backward, p->n_backward, "all_to_all"), 3);
+    assert_int_equal(count(p->forward, p->n_forward, "mlp.experts.down_proj"), 2);
+    assert_int_equal(count(p->backward, p->n_backward, "mlp.experts.down_proj.wgrad"), 2);
+    const struct model_op *down = kernel_named(p->forward, p->n_forward, "mlp.experts.down_proj");
+    const struct model_op *cat = kernel_named(p->forward, p->n_forward, "mlp.experts.cat");
+    assert_int_equal(down->work.m, (int64_t)(tokens * k / 2));
+    assert_near(down->model_flop, 2 * tokens * k / 2 * d * f, 0);
+    assert_near(cat->work.read_bytes, tokens * k * d * 2, 0);
+    assert_near(model_step_flop(&looped.segments), model_step_flop(&grouped.segments), 1e-12);
+    arena_release(&grouped.arena);
+    arena_release(&looped.arena);
+}
+
+/* A rank of four holds a fourth of the experts' matrices, cut over AXIS_EP, and all of the rest. */
+static void a_rank_holds_its_experts(void **state)
+{
+    (void)state;
+    struct laid_out whole, part;
+    lay_out(&whole, small_moe, shared_by(1, 1));
+    lay_out(&part, small_moe, shared_by(4, 1));
+    const int64_t dropped = (int64_t)2 * 6 * 3 * 64 * 48;
+    assert_int_equal(whole.model.n_tensors, part.model.n_tensors);
+    for (int t = 0; t < whole.model.n_tensors; t++) {
+        const struct model_tensor *all = &whole.model.tensors[t], *own = &part.model.tensors[t];
+        bool cut = strstr(all->name, "mlp.experts.") != NULL;
+        assert_int_equal(own->split, cut ? EP : 0);
+        assert_int_equal(all->split, 0);
+        assert_int_equal(own->numel, cut ? all->numel / 4 : all->numel);
+    }
+    assert_int_equal(whole.model.params - part.model.params, dropped);
+    /* all but 6 of the 8 experts of the two blocks */
+    assert_int_equal(model_active_params(&small_moe, whole.model.params), whole.model.params - dropped);
+    arena_release(&whole.arena);
+    arena_release(&part.arena);
+}
+
+/* As Megatron pads: 12 rows of 96 / 8 experts become 16, sides of products being multiples of 16 in FP8. */
+static void experts_multiply_in_fp8(void **state)
+{
+    (void)state;
+    struct laid_out r;
+    struct model_workload w = shared_by(1, 1);
+    w.fp8 = true;
+    lay_out(&r, small_moe, w);
+    const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
+    assert_int_equal(up->work.math, DTYPE_FP8);
+    assert_int_equal(up->work.m, 16);
+    assert_int_equal(up->work.batch, 8);
+    assert_near(up->model_flop, 4 * tokens * k * d * f, 0);
+    arena_release(&r.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(flop_count_the_experts_that_a_token_meets),
+        cmocka_unit_test(latent_attention_is_its_closed_form),
+        cmocka_unit_test(flash_attention_counts_each_operands_head),
+        cmocka_unit_test(alltoall_moves_each_row_there_and_back),
+        cmocka_unit_test(allgather_moves_all_tokens_to_all_ranks),
+        cmocka_unit_test(expert_tensor_parallelism_gathers_rows),
+        cmocka_unit_test(shared_expert_runs_beside_the_exchanges),
+        cmocka_unit_test(the_loop_waits_for_every_expert),
+        cmocka_unit_test(a_shared_loop_runs_expert_by_expert),
+        cmocka_unit_test(a_rank_holds_its_experts),
+        cmocka_unit_test(experts_multiply_in_fp8),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
