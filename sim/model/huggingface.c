@@ -10,6 +10,7 @@
 #include "model/huggingface.h"
 #include "model/huggingface_models.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const struct model_type *find_type(struct config_node type, struct diag *diag)
@@ -70,6 +71,8 @@ static const char *check(const struct config_json *json, const char *type, const
             "resid_pdrop and embd_pdrop of Phi-3 are modelled as 0 only"},
         {s->family == MODEL_VIT && !s->biases, "qkv_bias", "ViT without biases of q, k and v is not modelled"},
         {bare_neox, "attention_bias", "GPT-NeoX without biases of attention is not modelled"},
+        {strcmp(type, "qwen3_moe") == 0 && json->use_sliding_window, "use_sliding_window",
+            "windows of Qwen3-MoE are not modelled"},
         {opt && !s->biases, "enable_bias", "OPT without biases is not modelled"},
         {opt && !json->do_layer_norm_before, "do_layer_norm_before",
             "norms behind attention and feed-forward layer (OPT 350m) are not modelled"},
@@ -150,6 +153,32 @@ static void derive_falcon(struct config_json *json)
     shape->rotary_share = json->alibi ? 0 : 1;
 }
 
+/* Qwen2MoeDecoderLayer: blocks that the list names are dense; modelled where these are the first ones. */
+static enum status read_dense_layers(struct config_json *json, struct config_node root, struct diag *diag)
+{
+    struct config_node list = config_find(root, "mlp_only_layers");
+    int n = config_count(list);
+    for (int i = 0; i < n; i++)
+        if (strtol(config_text(config_item(list, i)), NULL, 10) != i)
+            return diag_input(diag, config_pos(config_item(list, i)),
+                "mlp_only_layers: modelled are the first blocks, 0 to any other, in order");
+    json->shape.moe.dense_layers = n;
+    return STATUS_OK;
+}
+
+/* MixtralConfig has one width; DeepseekV2MLP's shared experts are one of their widths together. */
+static void derive_experts(struct config_json *json, const char *type)
+{
+    struct model_moe *moe = &json->shape.moe;
+    bool v2 = strcmp(type, "deepseek_v2") == 0;
+    if (strcmp(type, "mixtral") == 0)
+        moe->d_ff = json->shape.d_ff;
+    moe->shared_d_ff += json->shared_experts * moe->d_ff;
+    if (v2 && json->topk_method == TOPK_GREEDY)
+        moe->groups = 0;
+    moe->normalised = moe->normalised || differ(json->routed_scaling, 1);
+}
+
 /* What several keys say together. */
 static enum status derive(
     struct config_json *json, const char *type, struct config_node root, int head, struct diag *diag)
@@ -177,6 +206,13 @@ static enum status derive(
     }
     if (json->windows == WINDOWS_FROM && !json->use_sliding_window)
         shape->sliding_window = 0;
+    if (shape->moe.experts > 0)
+        derive_experts(json, type);
+    if (shape->moe.experts > 0 && config_count(config_find(root, "mlp_only_layers")) > 0) {
+        enum status dense = read_dense_layers(json, root, diag);
+        if (dense)
+            return dense;
+    }
     enum status status = json->windows != WINDOWS_ALL ? read_layer_types(json, root, diag) : STATUS_OK;
     if (shape->max_window_layers >= shape->n_layers)
         shape->sliding_window = 0;
@@ -197,7 +233,12 @@ enum status huggingface_read(struct model_shape *out, struct config_node root, s
     *table = model_type->table;
     struct config_json json = model_type->defaults;
     int head = BERT_PRETRAINING;
-    const char *const also_read[] = {json.windows != WINDOWS_ALL ? "layer_types" : NULL, NULL};
+    const char *also_read[3] = {NULL};
+    int n_also = 0;
+    if (json.windows != WINDOWS_ALL)
+        also_read[n_also++] = "layer_types";
+    if (json.shape.moe.experts > 0)
+        also_read[n_also++] = "mlp_only_layers";
     enum status status = read_keys(&json, root, *table, arena, diag);
     if (!status)
         status = check_model(&json, model_type->name, root, diag);

@@ -9,6 +9,10 @@ static const char *const llama_activations[] = {"silu", NULL};
 static const char *const gemma_activations[] = {"gelu_pytorch_tanh", "gelu", NULL}; /* one kernel each */
 static const char *const neox_activations[] = {"gelu", NULL};
 static const char *const opt_activations[] = {"relu", NULL};
+static const char *const deepseek2_methods[] = {"greedy", "group_limited_greedy", NULL};
+static const char *const deepseek2_scores[] = {"softmax", NULL};
+static const char *const deepseek3_methods[] = {"noaux_tc", NULL};
+static const char *const deepseek3_scores[] = {"sigmoid", NULL};
 static const char *const bert_activations[] = {"gelu", NULL};
 
 /* required here: null is an error. */
@@ -79,9 +83,69 @@ static const struct config_field gpt2_fields[] = {
     KEY("use_sliding_window", use_sliding_window, FLAG),                                                               \
     KEY("max_window_layers", shape.max_window_layers, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_LAYERS,            \
         .required = true)
+#define EXPERT_KEYS                                                                                                    \
+    KEY("num_experts_per_tok", shape.moe.per_token, COUNT(MODEL_MAX_EXPERTS)),                                         \
+    KEY("moe_intermediate_size", shape.moe.d_ff, COUNT(MODEL_MAX_WIDTH))
+#define QWEN_MOE_KEYS                                                                                                  \
+    QWEN_KEYS,                                                                                                         \
+    EXPERT_KEYS,                                                                                                       \
+    KEY("num_experts", shape.moe.experts, COUNT(MODEL_MAX_EXPERTS)),                                                   \
+    KEY("num_local_experts", shape.moe.experts, COUNT(MODEL_MAX_EXPERTS)),                                             \
+    KEY("decoder_sparse_step", shape.moe.every, COUNT(MODEL_MAX_LAYERS)),                                              \
+    KEY("norm_topk_prob", shape.moe.normalised, FLAG)
+#define RANK .type = FIELD_INT, .min = 0, .max = MODEL_MAX_WIDTH
+#define DEEPSEEK_KEYS                                                                                                  \
+    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),                                                         \
+    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),                                                      \
+    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),                                                 \
+    KEY("num_key_value_heads", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),                                           \
+    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),                                                 \
+    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),                                                            \
+    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),                                                           \
+    KEY("attention_dropout", shape.dropout, SHARE),                                                                    \
+    KEY("attention_bias", attention_bias, FLAG),                                                                       \
+    KEY("mlp_bias", mlp_bias, FLAG),                                                                                   \
+    KEY("head_dim", rotary_dim, NULLABLE(MODEL_MAX_HEAD_DIM)),                                                         \
+    LLAMA_ACTIVATION,                                                                                                  \
+    EXPERT_KEYS,                                                                                                       \
+    KEY("n_routed_experts", shape.moe.experts, COUNT(MODEL_MAX_EXPERTS)),                                              \
+    KEY("n_shared_experts", shared_experts, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_EXPERTS),                    \
+    KEY("first_k_dense_replace", shape.moe.dense_layers, .type = FIELD_INT, .min = 0, .max = MODEL_MAX_LAYERS),        \
+    KEY("n_group", shape.moe.groups, NULLABLE(MODEL_MAX_EXPERTS)),                                                     \
+    KEY("topk_group", kept_groups, NULLABLE(MODEL_MAX_EXPERTS)),                                                       \
+    KEY("norm_topk_prob", shape.moe.normalised, FLAG),                                                                 \
+    KEY("routed_scaling_factor", routed_scaling, .type = FIELD_NUMBER, .min = 0, .max = 1e6, .required = true),        \
+    KEY("q_lora_rank", shape.mla.q_lora_rank, RANK),                                                                   \
+    KEY("kv_lora_rank", shape.mla.kv_lora_rank, COUNT(MODEL_MAX_WIDTH)),                                               \
+    KEY("qk_nope_head_dim", shape.mla.qk_nope_head_dim, COUNT(MODEL_MAX_HEAD_DIM)),                                    \
+    KEY("qk_rope_head_dim", shape.mla.qk_rope_head_dim, COUNT(MODEL_MAX_HEAD_DIM)),                                    \
+    KEY("v_head_dim", shape.mla.v_head_dim, COUNT(MODEL_MAX_HEAD_DIM))
 /* clang-format on */
 static const struct config_field llama_fields[] = {LLAMA_KEYS, LLAMA_ACTIVATION};
 static const struct config_field qwen_fields[] = {QWEN_KEYS}; /* Qwen2 and Qwen3 */
+static const struct config_field mixtral_fields[] = {
+    LLAMA_KEYS,
+    LLAMA_ACTIVATION,
+    KEY("sliding_window", shape.sliding_window, NULLABLE(MODEL_MAX_POSITIONS)),
+    KEY("num_local_experts", shape.moe.experts, COUNT(MODEL_MAX_EXPERTS)),
+    KEY("num_experts_per_tok", shape.moe.per_token, COUNT(MODEL_MAX_EXPERTS)),
+};
+static const struct config_field qwen2_moe_fields[] = {
+    QWEN_MOE_KEYS,
+    KEY("shared_expert_intermediate_size", shape.moe.shared_d_ff, COUNT(MODEL_MAX_WIDTH)),
+    KEY("qkv_bias", shape.biases, FLAG),
+};
+static const struct config_field qwen3_moe_fields[] = {QWEN_MOE_KEYS};
+static const struct config_field deepseek2_fields[] = {
+    DEEPSEEK_KEYS,
+    KEY("topk_method", topk_method, CHOICE(deepseek2_methods)),
+    KEY("scoring_func", scoring_func, CHOICE(deepseek2_scores)),
+};
+static const struct config_field deepseek3_fields[] = {
+    DEEPSEEK_KEYS,
+    KEY("topk_method", topk_method, CHOICE(deepseek3_methods)),
+    KEY("scoring_func", scoring_func, CHOICE(deepseek3_scores)),
+};
 static const struct config_field gemma_fields[] = {GEMMA_KEYS};
 static const struct config_field gemma2_fields[] = {GEMMA2_KEYS};
 static const struct config_field gemma3_fields[] = {
@@ -196,6 +260,11 @@ static const struct config_table llama_table = CONFIG_TABLE("a Llama config.json
 static const struct config_table mistral_table = CONFIG_TABLE("a Mistral config.json", mistral_fields);
 static const struct config_table qwen2_table = CONFIG_TABLE("a Qwen2 config.json", qwen_fields);
 static const struct config_table qwen3_table = CONFIG_TABLE("a Qwen3 config.json", qwen_fields);
+static const struct config_table mixtral_table = CONFIG_TABLE("a Mixtral config.json", mixtral_fields);
+static const struct config_table qwen2_moe_table = CONFIG_TABLE("a Qwen2-MoE config.json", qwen2_moe_fields);
+static const struct config_table qwen3_moe_table = CONFIG_TABLE("a Qwen3-MoE config.json", qwen3_moe_fields);
+static const struct config_table deepseek2_table = CONFIG_TABLE("a DeepSeek-V2 config.json", deepseek2_fields);
+static const struct config_table deepseek3_table = CONFIG_TABLE("a DeepSeek-V3 config.json", deepseek3_fields);
 static const struct config_table gemma_table = CONFIG_TABLE("a Gemma config.json", gemma_fields);
 static const struct config_table gemma2_table = CONFIG_TABLE("a Gemma 2 config.json", gemma2_fields);
 static const struct config_table gemma3_table = CONFIG_TABLE("a Gemma 3 config.json", gemma3_fields);
@@ -212,6 +281,11 @@ static const struct config_table vit_table = CONFIG_TABLE("a ViT config.json", v
     .tied_embeddings = true, .d_kv = 256
 #define LLAMA_DEFAULTS                                                                                                 \
     .family = MODEL_LLAMA, .rotary_share = 1, .d_model = 4096, .n_heads = 32, .n_layers = 32, .gated_ffn = true
+
+#define QWEN_MOE_DEFAULTS                                                                                              \
+    .family = MODEL_LLAMA, .rotary_share = 1, .gated_ffn = true, .d_model = 2048, .n_layers = 24, .vocab = 151936
+#define DEEPSEEK_MLA                                                                                                   \
+    .q_lora_rank = 1536, .kv_lora_rank = 512, .qk_nope_head_dim = 128, .qk_rope_head_dim = 64, .v_head_dim = 128
 
 static const struct model_type model_types[] = {
     {"t5", &t5_table,
@@ -291,6 +365,43 @@ static const struct model_type model_types[] = {
         {.shape = {LLAMA_DEFAULTS, .d_ff = 22016, .vocab = 151936, .n_kv_heads = 32, .d_kv = 128, .qk_norm = true,
              .sliding_window = 4096, .max_window_layers = 28},
             .windows = WINDOWS_FROM}},
+    {"mixtral", &mixtral_table,
+        {.shape = {LLAMA_DEFAULTS, .d_ff = 14336, .vocab = 32000, .n_kv_heads = 8,
+             .moe = {.experts = 8, .per_token = 2, .normalised = true}}}},
+    {"qwen2_moe", &qwen2_moe_table,
+        {.shape = {QWEN_MOE_DEFAULTS, .d_ff = 5632, .n_heads = 16, .n_kv_heads = 16, .biases = true,
+             .sliding_window = 4096, .max_window_layers = 28,
+             .moe = {.experts = 60, .per_token = 4, .d_ff = 1408, .shared_d_ff = 5632, .shared_gate = true}},
+            .windows = WINDOWS_FROM}},
+    {"qwen3_moe", &qwen3_moe_table,
+        {.shape = {QWEN_MOE_DEFAULTS, .d_ff = 6144, .n_heads = 32, .n_kv_heads = 4, .qk_norm = true,
+             .sliding_window = 4096, .moe = {.experts = 128, .per_token = 8, .d_ff = 768}},
+            .windows = WINDOWS_FROM}},
+    {"deepseek_v2", &deepseek2_table,
+        {.shape = {LLAMA_DEFAULTS, .d_ff = 11008, .vocab = 32000, .moe = {.experts = 64, .d_ff = 1407},
+             .mla = {DEEPSEEK_MLA}},
+            .shared_experts = 2,
+            .routed_scaling = 1}},
+    {"deepseek_v3", &deepseek3_table,
+        {.shape = {.family = MODEL_LLAMA,
+             .rotary_share = 1,
+             .gated_ffn = true,
+             .d_model = 7168,
+             .n_heads = 128,
+             .n_layers = 61,
+             .d_ff = 18432,
+             .vocab = 129280,
+             .moe = {.experts = 256,
+                 .per_token = 8,
+                 .d_ff = 2048,
+                 .dense_layers = 3,
+                 .router = ROUTER_SIGMOID,
+                 .groups = 8,
+                 .normalised = true},
+             .mla = {DEEPSEEK_MLA}},
+            .shared_experts = 1,
+            .kept_groups = 4,
+            .routed_scaling = 2.5}},
     {"gemma", &gemma_table,
         {.shape = {GEMMA_DEFAULTS, .d_model = 3072, .d_ff = 24576, .n_heads = 16, .n_kv_heads = 16, .n_layers = 28,
              .vocab = 256000}}},

@@ -9,10 +9,9 @@
 static const struct {
     const char *what, *model_types[64]; /* up to NULL */
 } unmodelled[] = {
-    {"a mixture of experts",
-        {"mixtral", "qwen2_moe", "qwen3_moe", "qwen3_next", "olmoe", "dbrx", "phimoe", "granitemoe", "jetmoe", "arctic",
-            "minimax", "gpt_oss", "glm4_moe", "ernie4_5_moe", "deepseek", "deepseek_v2", "deepseek_v3", "kimi_k2",
-            "llama4", "llama4_text", "grok-1", "switch_transformers", "nllb-moe"}},
+    {"a mixture of experts", {"qwen3_next", "olmoe", "dbrx", "phimoe", "granitemoe", "jetmoe", "arctic", "minimax",
+                                 "gpt_oss", "glm4_moe", "ernie4_5_moe", "deepseek", "kimi_k2", "llama4", "llama4_text",
+                                 "grok-1", "switch_transformers", "nllb-moe"}},
     {"another decoder",
         {"qwen", "phi", "gpt_neo", "gpt_bigcode", "gptj", "mpt", "stablelm", "starcoder2", "codegen", "olmo", "olmo2",
             "cohere", "cohere2", "granite", "internlm", "internlm2", "internlm3", "baichuan", "chatglm", "glm", "glm4",
@@ -52,7 +51,12 @@ static const struct {
     {"GPT2LMHeadModel", "gpt2", 0},
     {"LlamaForCausalLM", "llama", 0},
     {"MistralForCausalLM", "mistral", 0},
+    {"MixtralForCausalLM", "mixtral", 0},
     {"Qwen2ForCausalLM", "qwen2", 0},
+    {"Qwen2MoeForCausalLM", "qwen2_moe", 0},
+    {"Qwen3MoeForCausalLM", "qwen3_moe", 0},
+    {"DeepseekV2ForCausalLM", "deepseek_v2", 0},
+    {"DeepseekV3ForCausalLM", "deepseek_v3", 0},
     {"OPTForCausalLM", "opt", 0},
     {"BloomForCausalLM", "bloom", 0},
     {"GPTNeoXForCausalLM", "gpt_neox", 0},

@@ -444,8 +444,8 @@ extern const struct config_table model_shape_table;
 
 /* model_type of the config.json that are read (model/huggingface.c). */
 #define MODEL_TYPE_NAMES                                                                                               \
-    "t5, gpt2, opt, bloom, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3_text, phi3, gpt_neox, falcon, bert, "   \
-    "vit"
+    "t5, gpt2, opt, bloom, llama, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, deepseek_v2, deepseek_v3, "    \
+    "gemma, gemma2, gemma3_text, phi3, gpt_neox, falcon, bert, vit"
 
 /* Read a model file: our YAML (key "family:") or a Hugging Face config.json (key "model_type", one of
  * MODEL_TYPE_NAMES), absent keys by that family's defaults in the transformers library. */

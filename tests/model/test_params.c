@@ -1,6 +1,7 @@
 /* Parameter counts against published ones, and the layout of layers and tensors. */
 #include "model/model.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -169,6 +170,41 @@ static void an_architecture_decides_which_heads_are_counted(void **state)
     }
 }
 
+/* Total and active parameters. Mixtral: 46.7B and 12.9B (arXiv 2401.04088 and Mistral's announcement), 141B and 39B of
+ * 8x22B; Qwen1.5-MoE 14.3B and 2.7B, Qwen2-57B-A14B 57.4B and 14B, Qwen3 30.5B and 3.3B, 235B and 22B (model cards);
+ * DeepSeek-V2 236B and 21B, V2-Lite 15.7B and 2.4B, which leaves the embeddings out (arXiv 2405.04434; 2 x 102400 x
+ * 2048 less is 2.24B), V3 671B and 37B (arXiv 2412.19437), without the layer that predicts further tokens. Exact
+ * totals: the classes' tensors in transformers; of V3 with 58 x 256 biases of the router. */
+static void experts_are_counted_as_published(void **state)
+{
+    (void)state;
+    const struct {
+        const char *file;
+        int64_t params;
+        double billions, active;
+    } expected[] = {
+        {"mixtral-8x7b.json", 46702792704, 46.7, 12.9},
+        {"mixtral-8x22b.json", 140620634112, 141, 39},
+        {"qwen1.5-moe-a2.7b.json", 14315784192, 14.3, 2.7},
+        {"qwen2-57b-a14b.json", 57408658944, 57.4, 14},
+        {"qwen3-30b-a3b.json", 30532122624, 30.5, 3.3},
+        {"qwen3-235b-a22b.json", 235093634560, 235, 22},
+        {"deepseek-v2.json", 235741434880, 236, 21},
+        {"deepseek-v2-lite.json", 15706484224, 15.7, 2.4 + 2.0 * 102400 * 2048 / 1e9},
+        {"deepseek-v3.json", 671026419200, 671, 37},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        struct model model = load(FLOPCAST_TEST_DIR "/data", expected[i].file, &arena);
+        double active = (double)model_active_params(&model.shape, model.params) / 1e9;
+        assert_int_equal(model.params, expected[i].params);
+        assert_true(fabs((double)model.params / 1e9 - expected[i].billions) < 0.5);
+        if (fabs(active / expected[i].active - 1) > 0.07)
+            fail_msg("%s: %.2f B active, published %.2f", expected[i].file, active, expected[i].active);
+    }
+    arena_release(&arena);
+}
+
 static void layers_cover_the_tensors(void **state)
 {
     (void)state;
@@ -256,6 +292,7 @@ int main(void)
         cmocka_unit_test(assumed_t5_shapes_have_the_papers_sizes),
         cmocka_unit_test(config_json_gives_the_same_counts),
         cmocka_unit_test(an_architecture_decides_which_heads_are_counted),
+        cmocka_unit_test(experts_are_counted_as_published),
         cmocka_unit_test(layers_cover_the_tensors),
         cmocka_unit_test(t5_blocks_are_laid_out_as_in_pytorch),
         cmocka_unit_test(print_tells_the_shape),
