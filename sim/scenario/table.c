@@ -13,6 +13,7 @@ enum {
     MAX_RANK = 1 << 16,
     MAX_STAGES = 1 << 12,
     MAX_LAYERS = 1 << 12,
+    MAX_IMBALANCE = 1 << 10,
     MIN_GATHERED = 1000000, /* elements; each so many are a collective of the plan, of 10^12 parameters a million */
 };
 
@@ -73,6 +74,16 @@ static const struct config_field train_fields[] = {
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
     {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss"), .names = cross_entropy_names},
     {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor"), .names = kernel_fusion_names},
+    {TRAIN("expert_kernels", FIELD_ENUM, expert_kernels, "mixture of experts: one kernel for all products, or a loop"),
+        .names = expert_kernel_names},
+    {TRAIN("moe_token_dispatcher_type", FIELD_ENUM, moe_token_dispatcher_type,
+         "expert parallelism: how tokens come to their experts, as in Megatron-LM"),
+        .names = token_dispatcher_names},
+    {TRAIN("expert_imbalance", FIELD_NUMBER, expert_imbalance,
+         "expert parallelism: tokens of the busiest GPU's experts over the mean; 1: balanced"),
+        .min = 1, .max = MAX_IMBALANCE},
+    {TRAIN("moe_shared_expert_overlap", FIELD_BOOL, moe_shared_expert_overlap,
+        "expert parallelism: the shared expert runs beside dispatch and combine")},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},
     {TRAIN("decode_images", FIELD_BOOL, decode_images,
         "the host decodes the images of each batch in the node's image_time (steady after four warm-up steps); else "

@@ -70,6 +70,31 @@ static bool is_image(const struct scenario_point *point)
     return point->model.shape.image_size > 0 || point->options.strategy.train.memory_format == IMAGE_CONTIGUOUS;
 }
 
+static bool has_experts(const struct scenario_point *point)
+{
+    return point->model.shape.moe.experts > 0 || point->options.strategy.train.expert_kernels == EXPERTS_GROUPED;
+}
+
+static bool shares_experts(const struct scenario_point *point)
+{
+    return strategy_workload(&point->options.strategy.train).parallel.expert > 1;
+}
+
+static bool may_dispatch(const struct scenario_point *point)
+{
+    return shares_experts(point) || point->options.strategy.train.moe_token_dispatcher_type == DISPATCHER_ALLTOALL;
+}
+
+static bool may_be_imbalanced(const struct scenario_point *point)
+{
+    return shares_experts(point) || !(point->options.strategy.train.expert_imbalance > 1);
+}
+
+static bool may_overlap_shared(const struct scenario_point *point)
+{
+    return shares_experts(point) || !point->options.strategy.train.moe_shared_expert_overlap;
+}
+
 static const char *value_of(const struct scenario_point *point, const char *decider, struct arena *arena)
 {
     size_t at = 0;
@@ -83,6 +108,8 @@ static bool has_memory_fraction(const struct scenario_point *point)
     const struct hbm_options *allocator = &point->options.exec.allocator;
     return allocator->memory_fraction > 0 || allocator->garbage_collection_threshold == 0;
 }
+
+#define EXPERT_PARALLELISM "a mixture of experts that GPUs share"
 
 /* What begins with prefix is read where `reads` says so, or where it has its default; what decides it, and what would.
  */
@@ -103,6 +130,10 @@ static const struct rule {
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
     {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
+    {"train.expert_kernels", has_experts, "model", "a mixture of experts"},
+    {"train.moe_token_dispatcher_type", may_dispatch, "model", EXPERT_PARALLELISM},
+    {"train.expert_imbalance", may_be_imbalanced, "model", EXPERT_PARALLELISM},
+    {"train.moe_shared_expert_overlap", may_overlap_shared, "model", EXPERT_PARALLELISM},
     {"train.memory_format", is_image, "model", "a model of images"},
     {"run.garbage_collection_threshold", has_memory_fraction, "run.memory_fraction", "a share, as 0.9"},
 };

@@ -33,7 +33,8 @@ struct strategy_options strategy_default_options(void)
             .activation_checkpointing = CHECKPOINT_NONE,
             .checkpoint_interval = 1,
             .checkpoint_early_stop = true,
-            .attention = ATTENTION_NAIVE},
+            .attention = ATTENTION_NAIVE,
+            .expert_imbalance = 1},
         .parallelism = {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
             .pipeline = 1,
             .virtual_stages = 1,
@@ -138,6 +139,10 @@ struct model_workload strategy_workload(const struct strategy_options *options)
         .nf4 = train->qlora,
         .drops_logits = train->drop_logits,
         .parallel = options->parallelism.model,
+        .expert_kernels = train->expert_kernels,
+        .token_dispatcher = train->moe_token_dispatcher_type,
+        .expert_imbalance = train->expert_imbalance,
+        .shared_expert_overlap = train->moe_shared_expert_overlap,
     };
 }
 

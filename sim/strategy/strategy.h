@@ -53,8 +53,12 @@ struct train_options {
     bool drop_logits, neftune; /* see model_workload */
     bool clip_grad_norm; /* torch.nn.utils.clip_grad_norm_ before the step (FSDP: its own); DeepSpeed and InternEvo
                             compute the norm in any case */
-    bool decode_images;  /* the host makes each batch out of compressed images while the GPU works on the one
-                            before (DALI, a DataLoader with workers); else batches lie ready */
+    /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
+    int expert_kernels, moe_token_dispatcher_type;
+    double expert_imbalance; /* 1: balanced */
+    bool moe_shared_expert_overlap;
+    bool decode_images; /* the host makes each batch out of compressed images while the GPU works on the one
+                           before (DALI, a DataLoader with workers); else batches lie ready */
     /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP (MixedPrecision without
      * param_dtype), activations as model_workload says. Else the model itself is in low precision (FSDP's param_dtype,
      * Apex's O2, DeepSpeed), its activations all. */

@@ -271,6 +271,12 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.memory_format", "channels_last"},
             "--set train.memory_format:1:1: warning: 'train.memory_format' is not read where 'model' is tiny.json; "
             "leave it out, or take a model of images\n"},
+        {BASE, {"train.expert_kernels", "loop"},
+            "--set train.expert_kernels:1:1: warning: 'train.expert_kernels' is not read where 'model' is tiny.json; "
+            "leave it out, or take a mixture of experts\n"},
+        {BASE, {"train.expert_imbalance", "1.5"},
+            "--set train.expert_imbalance:1:1: warning: 'train.expert_imbalance' is not read where 'model' is "
+            "tiny.json; leave it out, or take a mixture of experts that GPUs share\n"},
         {BASE, {"train.weight_decay", "true"},
             "--set train.weight_decay:1:1: warning: 'train.weight_decay' is not read where 'train.optimizer' is adamw; "
             "leave it out, or take sgd or sgd_momentum\n"},

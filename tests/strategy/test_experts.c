@@ -1,0 +1,107 @@
+/* What a plan makes of a mixture of experts: exchanges between the ranks that share them, and waits of the host. */
+#include "strategy/strategy.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "compiled.h"
+
+/* Four ranks that share small_moe's eight experts, and nothing else. */
+static void compile_shared(struct compiled *out, const struct strategy_options *options, const struct hw *hw)
+{
+    static const int size[AXIS_COUNT] = {[AXIS_EP] = 4};
+    struct model_shape shape = small_moe;
+    struct diag diag = DIAG_INIT;
+    const char *bad = NULL;
+    *out = (struct compiled){.arena = ARENA_INIT};
+    shape.moe.local = 2;
+    model_build(&out->model, &shape, &out->arena);
+    struct job job = strategy_job(options, &out->model, hw, 1);
+    job.workload.parallel.expert = 4;
+    assert_true(mesh_build(&job.mesh, size, mesh_order_default, &bad));
+    assert_int_equal(strategy_compile(&out->plan, &job, (struct source_pos){0}, &out->arena, &diag), STATUS_OK);
+    char why[256];
+    if (!plan_check(&out->plan, why, sizeof why))
+        fail_msg("%s", why);
+}
+
+static int ops(const struct plan *plan, int kind, const char *name)
+{
+    int n = 0;
+    for (int o = 0; o < plan->programs[0].ops.n; o++)
+        n += plan->programs[0].ops.at[o].kind == kind && strstr(plan->programs[0].ops.at[o].name, name);
+    return n;
+}
+
+/* Two blocks of three have experts. Each sends rows and probabilities twice forward less combine's probabilities, and
+ * as often backward, over the four ranks; recomputation sends again what forward did, and the host waits again. */
+static void ranks_exchange_rows(void **state)
+{
+    (void)state;
+    for (int checkpointed = 0; checkpointed < 2; checkpointed++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct hw hw = test_hw();
+        struct compiled compiled;
+        options.kind = STRATEGY_SINGLE_DEVICE;
+        options.train.activation_checkpointing = checkpointed ? CHECKPOINT_FULL : CHECKPOINT_NONE;
+        options.train.checkpoint_early_stop = false;
+        compile_shared(&compiled, &options, &hw);
+        int forward = 1 + checkpointed;
+        assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_to_all"), 2 * (3 * forward + 3));
+        assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_gather"), 2 * forward);
+        assert_int_equal(ops(&compiled.plan, OP_HOST_WAIT, "tolist"), 2 * forward);
+        assert_int_equal(compiled.plan.groups.at[compiled.plan.collectives.at[0].group].ranks.size, 4);
+        drop(&compiled);
+    }
+}
+
+/* The host waits for the look-up of each of eight experts. */
+static void a_loop_stops_the_host(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    struct compiled compiled;
+    options.kind = STRATEGY_SINGLE_DEVICE;
+    options.train.expert_kernels = EXPERTS_LOOP;
+    compile(&compiled, &options, &small_moe, 1);
+    assert_int_equal(ops(&compiled.plan, OP_HOST_WAIT, "nonzero"), 2 * 8);
+    assert_int_equal(compiled.plan.collectives.n, 0);
+    drop(&compiled);
+}
+
+/* Adapters go beside linear layers, of which experts' stacks are none: q, k, v, o of 3 blocks, 3 matrices of the dense
+ * one, router, shared expert's 3 and its gate of the others. */
+static void adapters_leave_experts_alone(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct model model, adapted;
+    model_build(&model, &small_moe, &arena);
+    model_adapt(&adapted, &model, 4, NULL, &arena);
+    assert_int_equal(adapted.n_tensors - model.n_tensors, 2 * (3 * 4 + 3 + 2 * (1 + 3 + 1)));
+    assert_string_equal(model_unknown_target(&model, "experts", &arena), "experts");
+    struct strategy_options options = options_of(NO_SHARD);
+    struct compiled compiled;
+    options.kind = STRATEGY_SINGLE_DEVICE;
+    options.train.lora_rank = 4;
+    compile(&compiled, &options, &small_moe, 1);
+    assert_int_equal(ops(&compiled.plan, OP_KERNEL, "experts.down_proj.dgrad"), 2);
+    assert_int_equal(ops(&compiled.plan, OP_KERNEL, "experts.down_proj.wgrad"), 0);
+    drop(&compiled);
+    arena_release(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_exchange_rows),
+        cmocka_unit_test(a_loop_stops_the_host),
+        cmocka_unit_test(adapters_leave_experts_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
