@@ -34,7 +34,8 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
     case FLOPS_HARDWARE:
         return plan_hardware_flop(plan, counts);
     case FLOPS_PARAMETERS:
-        return 6.0 * (double)point->model.params * plan->tokens / plan->mesh.ranks;
+        return 6.0 * (double)model_active_params(&point->model.shape, point->model.params) * plan->tokens /
+               plan->mesh.ranks;
     case FLOPS_MODEL:
     case FLOPS_FORMULA_COUNT:
         break;
