@@ -337,8 +337,9 @@ bool model_cache_is_saved(const struct model *model, const struct model_workload
 
 enum model_op_kind {
     MODEL_KERNEL,
-    MODEL_COMM,      /* a collective, which begins when the op before it is done and runs beside those that follow */
-    MODEL_WAIT,      /* those that follow begin when the communication before it is done */
+    MODEL_COMM, /* a collective, which begins when the op before it is done and runs beside those that follow */
+    MODEL_WAIT, /* those that follow begin when the communication before it is done; where comm.axes are set, the last
+                 * one of these */
     MODEL_HOST_WAIT, /* the host goes on when all kernels before it are done (tensor.tolist(), torch.nonzero) */
 };
 
@@ -354,7 +355,7 @@ struct model_op {
     enum model_op_kind kind;
     const char *name;       /* "layer.0.SelfAttention.q", "attn.softmax", "tables/all_to_all"; backward:
                              * "attn.c_attn.dgrad", "attn.c_attn.wgrad" */
-    struct model_comm comm; /* MODEL_COMM; the rest: MODEL_KERNEL */
+    struct model_comm comm; /* MODEL_COMM, axes: MODEL_WAIT; the rest: MODEL_KERNEL */
     struct kernel_work work;
     double model_flop;  /* of the model: GEMMs and attention over all pairs (ATTENTION_FLOP_FULL). A causal flash kernel
                          * does half of that (work.flop), its backward 2.5 times its forward, not 2 */

@@ -130,9 +130,6 @@ void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, 
 void tape_await(struct tape *tape)
 {
     append(tape, (struct model_op){.kind = MODEL_WAIT, .name = "wait"});
-    if (tape->sent != NO_BUFFER)
-        tape_touch(tape, tape->sent);
-    tape->sent = NO_BUFFER;
 }
 
 void tape_host_wait(struct tape *tape, const char *name)

@@ -285,10 +285,20 @@ static void send(struct tape *tape, const char *name, enum coll_kind kind, unsig
     tape->sent = from;
 }
 
+/* Collectives of other axes may have come and gone since. */
+static void await_sent(struct tape *tape, unsigned axes)
+{
+    tape_await(tape);
+    tape->program[tape->pass].at[tape->program[tape->pass].n - 1].comm.axes = axes;
+    if (tape->sent != NO_BUFFER)
+        tape_touch(tape, tape->sent);
+    tape->sent = NO_BUFFER;
+}
+
 static void exchange_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op);
-    tape_await(tape);
+    await_sent(tape, op->axes);
     tape_touch(tape, grad);
     tape_give(tape, op->in[0], grad);
 }
@@ -325,7 +335,7 @@ int tape_arrive(struct tape *tape, int exchanged)
             op.choice = tape->ops.at[i].choice;
             op.axes = tape->ops.at[i].axes;
         }
-    tape_await(tape);
+    await_sent(tape, op.axes);
     tape_touch(tape, value.buffer);
     vec_push(&tape->values, value);
     op.out = tape->values.n - 1;

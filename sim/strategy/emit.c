@@ -143,13 +143,26 @@ static const char *axes_name(struct emit *emit, unsigned axes)
 }
 
 /* Of the ranks of data parallelism: on the strategy's stream. */
+static bool of_data(unsigned axes)
+{
+    return !(axes & ~(unsigned)AXES_DP);
+}
+
+static int comm_queue(struct emit *emit, unsigned axes)
+{
+    return of_data(axes) ? emit->comm_queue : plan_queue(&emit->builder, axes_name(emit, axes), QUEUE_COMM);
+}
+
 static void emit_comm(struct emit *emit, const char *name, const struct model_comm *comm)
 {
-    bool of_data = !(comm->axes & ~(unsigned)AXES_DP);
-    const char *group = of_data ? "world" : axes_name(emit, comm->axes);
-    int queue = of_data ? emit->comm_queue : plan_queue(&emit->builder, group, QUEUE_COMM);
-    emit->comm = emit_collective(emit, queue, plan_last_op(&emit->builder, STREAM_COMPUTE), name, comm->kind,
-        comm->bytes, emit_group(emit, group, comm->axes));
+    const char *group = of_data(comm->axes) ? "world" : axes_name(emit, comm->axes);
+    emit->comm = emit_collective(emit, comm_queue(emit, comm->axes), plan_last_op(&emit->builder, STREAM_COMPUTE), name,
+        comm->kind, comm->bytes, emit_group(emit, group, comm->axes));
+}
+
+static plan_wait awaited(struct emit *emit, unsigned axes)
+{
+    return axes == 0 ? emit->comm : plan_last_op(&emit->builder, comm_queue(emit, axes));
 }
 
 static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)
@@ -164,7 +177,7 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
         emit_comm(emit, name, &op->comm);
         break;
     case MODEL_WAIT:
-        plan_stream_wait(builder, STREAM_COMPUTE, emit->comm);
+        plan_stream_wait(builder, STREAM_COMPUTE, awaited(emit, op->comm.axes));
         break;
     case MODEL_HOST_WAIT:
         plan_host_wait(builder, name, plan_last_op(builder, STREAM_COMPUTE), 0);

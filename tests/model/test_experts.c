@@ -26,10 +26,13 @@ struct laid_out {
 
 static void lay_out(struct laid_out *r, struct model_shape shape, struct model_workload w)
 {
+    struct model whole;
     *r = (struct laid_out){.arena = ARENA_INIT};
-    if (w.parallel.expert > 1)
-        shape.moe.local = shape.moe.experts / w.parallel.expert;
-    model_build(&r->model, &shape, &r->arena);
+    const char *wrong = model_shard_wrong(&shape, &w, &r->arena);
+    if (wrong)
+        fail_msg("%s", wrong);
+    model_build(&whole, &shape, &r->arena);
+    model_shard(&r->model, &whole, &w.parallel, &r->arena);
     model_segments(&r->segments, &r->model, &w, &r->arena);
     r->experts = r->segments.at[shape.n_layers].program;
 }
@@ -195,18 +198,22 @@ static void allgather_moves_all_tokens_to_all_ranks(void **state)
     arena_release(&r.arena);
 }
 
-/* Two ranks share each expert's width: both get both ranks' rows, and each half of an expert's sums goes back. */
+/* Two ranks have a half of the heads, of the sequence between, and of each expert's width: both get both ranks' rows,
+ * each half of what its half of the width gives goes back. Half of the tokens are a rank's. */
 static void expert_tensor_parallelism_gathers_rows(void **state)
 {
     (void)state;
     struct laid_out r;
-    struct model_shape shape = small_moe;
     struct model_workload w = shared_by(4, 1);
-    w.parallel.expert_tensor = 2;
-    shape.moe.d_ff /= 2;
-    lay_out(&r, shape, w);
-    const double rows = tokens * k;
-    const struct sent forward[] = {{"mlp.tokens_per_expert/all_gather", COLL_ALL_GATHER, EP | TP, 8 * E * 8},
+    w.parallel.tensor = w.parallel.expert_tensor = 2;
+    w.parallel.sequence = true;
+    lay_out(&r, small_moe, w);
+    const double rows = tokens / 2 * k, x = tokens * d * 2;
+    const struct sent forward[] = {{"self_attn.in/all_gather", COLL_ALL_GATHER, TP, x},
+        {"self_attn.o_proj/reduce_scatter", COLL_REDUCE_SCATTER, TP, x},
+        {"mlp.shared_expert.in/all_gather", COLL_ALL_GATHER, TP, x},
+        {"mlp.shared_expert.down_proj/reduce_scatter", COLL_REDUCE_SCATTER, TP, x},
+        {"mlp.tokens_per_expert/all_gather", COLL_ALL_GATHER, EP | TP, 8 * E * 8},
         {"mlp.dispatch/all_to_all", COLL_ALL_TO_ALL, EP, rows * d * 2},
         {"mlp.dispatch_probs/all_to_all", COLL_ALL_TO_ALL, EP, rows * 4},
         {"mlp.gather_rows/all_gather", COLL_ALL_GATHER, TP, 2 * rows * d * 2},
@@ -217,8 +224,83 @@ static void expert_tensor_parallelism_gathers_rows(void **state)
     const struct model_op *up = kernel_named(r.experts->forward, r.experts->n_forward, "mlp.experts.gate_up_proj");
     assert_int_equal(up->work.m, (int64_t)rows);
     assert_int_equal(up->work.n, 48);
-    assert_near(up->model_flop, 4 * tokens * k * d * f, 0); /* two ranks' rows, half of the width */
+    assert_near(up->model_flop, 4 * rows * d * f, 0); /* two ranks' rows, half of the width */
+    for (int t = 0; t < r.model.n_tensors; t++)
+        if (strstr(r.model.tensors[t].name, "mlp.experts."))
+            assert_int_equal(r.model.tensors[t].split, EP | TP);
     arena_release(&r.arena);
+}
+
+/* With sequence parallelism the latents enter, not the residual stream: 40 wide for queries, 32 for keys and values, 8
+ * of the rotary part. */
+static void latents_enter_tensor_parallelism(void **state)
+{
+    (void)state;
+    struct laid_out r;
+    struct model_shape shape = small_deepseek;
+    struct model_workload w = workload(&shape, DTYPE_BF16, ATTENTION_FLASH);
+    shape.moe = (struct model_moe){0};
+    w.parallel = (struct model_parallel){.tensor = 2, .sequence = true};
+    lay_out(&r, shape, w);
+    const struct sent forward[] = {{"self_attn.q.in/all_gather", COLL_ALL_GATHER, TP, tokens * 40 * 2},
+        {"self_attn.kv.in/all_gather", COLL_ALL_GATHER, TP, tokens * 32 * 2},
+        {"self_attn.k_rot.in/all_gather", COLL_ALL_GATHER, TP, tokens * 8 * 2},
+        {"self_attn.o_proj/reduce_scatter", COLL_REDUCE_SCATTER, TP, tokens * d * 2},
+        {"mlp.in/all_gather", COLL_ALL_GATHER, TP, tokens * d * 2},
+        {"mlp.down_proj/reduce_scatter", COLL_REDUCE_SCATTER, TP, tokens * d * 2}};
+    SENDS(r.experts->forward, r.experts->n_forward, forward);
+    const struct model_op *flash = kernel_named(r.experts->forward, r.experts->n_forward, "self_attn.flash");
+    assert_near(flash->work.flop, b * n / 2 * s * s * (24 + 12), 0);
+    arena_release(&r.arena);
+}
+
+/* The FLOP of ranks that share tokens add up to those of one rank with all of them; ranks of AXIS_EP have other tokens.
+ */
+static void flop_of_the_parts_add_up(void **state)
+{
+    (void)state;
+    const struct model_shape *const shapes[] = {&small_moe, &small_deepseek};
+    const struct model_parallel cuts[] = {{.tensor = 2, .sequence = true}, {.expert = 8},
+        {.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_ASYNC, .expert = 4},
+        {.tensor = 2, .sequence = true, .expert = 4, .expert_tensor = 2}, {.context = 2, .expert = 2}};
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < sizeof cuts / sizeof *cuts; j++) {
+            struct laid_out whole, part;
+            struct model_workload w = workload(shapes[i], DTYPE_BF16, ATTENTION_FLASH);
+            lay_out(&whole, *shapes[i], w);
+            w.parallel = cuts[j];
+            lay_out(&part, *shapes[i], w);
+            double ranks = cuts[j].context > 1 || cuts[j].tensor > 1 ? 2 : 1;
+            assert_near(ranks * model_step_flop(&part.segments), model_step_flop(&whole.segments), 1e-12);
+            arena_release(&whole.arena);
+            arena_release(&part.arena);
+        }
+}
+
+static void what_experts_cannot_be_cut_by(void **state)
+{
+    (void)state;
+    const struct {
+        const struct model_shape *shape;
+        struct model_parallel cut;
+        const char *words;
+    } cases[] = {
+        {&small_llama, {.expert = 2}, "llama has no experts that ranks could share"},
+        {&small_moe, {.expert = 3}, "8 experts of moe are not divisible by 3 ranks of expert parallelism; 1, 2, 4, 8"},
+        {&small_moe, {.tensor = 2}, "needs sequence parallelism"},
+        {&small_moe, {.tensor = 2, .sequence = true, .expert_tensor = 4}, "1 and 2 are modelled"},
+        {&small_moe, {.expert_tensor = 2}, "1 and 1 are modelled"},
+    };
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_workload w = workload(cases[i].shape, DTYPE_BF16, ATTENTION_FLASH);
+        w.parallel = cases[i].cut;
+        const char *wrong = model_shard_wrong(cases[i].shape, &w, &arena);
+        assert_non_null(wrong);
+        if (!strstr(wrong, cases[i].words))
+            fail_msg("%s", wrong);
+    }
+    arena_release(&arena);
 }
 
 static int index_of(const struct model_op *ops, int count, const char *name)
@@ -363,6 +445,9 @@ int main(void)
         cmocka_unit_test(alltoall_moves_each_row_there_and_back),
         cmocka_unit_test(allgather_moves_all_tokens_to_all_ranks),
         cmocka_unit_test(expert_tensor_parallelism_gathers_rows),
+        cmocka_unit_test(latents_enter_tensor_parallelism),
+        cmocka_unit_test(flop_of_the_parts_add_up),
+        cmocka_unit_test(what_experts_cannot_be_cut_by),
         cmocka_unit_test(shared_expert_runs_beside_the_exchanges),
         cmocka_unit_test(the_loop_waits_for_every_expert),
         cmocka_unit_test(a_shared_loop_runs_expert_by_expert),

@@ -11,18 +11,20 @@
 
 #include "compiled.h"
 
-/* Four ranks that share small_moe's eight experts, and nothing else. */
-static void compile_shared(struct compiled *out, const struct strategy_options *options, const struct hw *hw)
+/* Four ranks that share small_moe's eight experts, each of them `tensor` ranks. */
+static void compile_shared(
+    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor)
 {
-    static const int size[AXIS_COUNT] = {[AXIS_EP] = 4};
-    struct model_shape shape = small_moe;
+    const int size[AXIS_COUNT] = {[AXIS_EP] = 4, [AXIS_TP] = tensor};
     struct diag diag = DIAG_INIT;
+    struct model whole;
     const char *bad = NULL;
     *out = (struct compiled){.arena = ARENA_INIT};
-    shape.moe.local = 2;
-    model_build(&out->model, &shape, &out->arena);
+    const struct model_parallel parallel = {.tensor = tensor, .sequence = tensor > 1, .expert = 4};
+    model_build(&whole, &small_moe, &out->arena);
+    model_shard(&out->model, &whole, &parallel, &out->arena);
     struct job job = strategy_job(options, &out->model, hw, 1);
-    job.workload.parallel.expert = 4;
+    job.workload.parallel = parallel;
     assert_true(mesh_build(&job.mesh, size, mesh_order_default, &bad));
     assert_int_equal(strategy_compile(&out->plan, &job, (struct source_pos){0}, &out->arena, &diag), STATUS_OK);
     char why[256];
@@ -50,7 +52,7 @@ static void ranks_exchange_rows(void **state)
         options.kind = STRATEGY_SINGLE_DEVICE;
         options.train.activation_checkpointing = checkpointed ? CHECKPOINT_FULL : CHECKPOINT_NONE;
         options.train.checkpoint_early_stop = false;
-        compile_shared(&compiled, &options, &hw);
+        compile_shared(&compiled, &options, &hw, 1);
         int forward = 1 + checkpointed;
         assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_to_all"), 2 * (3 * forward + 3));
         assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_gather"), 2 * forward);
@@ -58,6 +60,39 @@ static void ranks_exchange_rows(void **state)
         assert_int_equal(compiled.plan.groups.at[compiled.plan.collectives.at[0].group].ranks.size, 4);
         drop(&compiled);
     }
+}
+
+/* Whether the first op of that name on the compute stream waits for one of the other. */
+static bool waits_for(const struct plan_program *program, const char *name, const char *awaited)
+{
+    for (int o = 0; o < program->ops.n; o++) {
+        const struct plan_op *op = &program->ops.at[o];
+        if (op->kind != OP_KERNEL || !strstr(op->name, name))
+            continue;
+        for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
+            if (program->waits.at[w] < program->ops.n && strstr(program->ops.at[program->waits.at[w]].name, awaited))
+                return true;
+        return false;
+    }
+    return false;
+}
+
+/* The shared expert's second half has a collective of tensor parallelism, which begins after the combine on a stream of
+ * another group and ends before: what adds rows up waits for the combine nevertheless; so in backward. */
+static void a_wait_is_for_its_own_exchange(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    struct hw hw = test_hw();
+    struct compiled compiled;
+    options.kind = STRATEGY_SINGLE_DEVICE;
+    options.train.moe_shared_expert_overlap = true;
+    compile_shared(&compiled, &options, &hw, 2);
+    const struct plan_program *program = &compiled.plan.programs[0];
+    assert_true(waits_for(program, "mlp.unpermute.zero", "mlp.combine/all_to_all"));
+    assert_true(waits_for(program, "mlp.sort_chunks", "mlp.dispatch_probs/all_to_all"));
+    assert_true(waits_for(program, "mlp.restore_chunks.dgrad", "mlp.combine.dgrad/all_to_all"));
+    drop(&compiled);
 }
 
 /* The host waits for the look-up of each of eight experts. */
@@ -100,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_exchange_rows),
+        cmocka_unit_test(a_wait_is_for_its_own_exchange),
         cmocka_unit_test(a_loop_stops_the_host),
         cmocka_unit_test(adapters_leave_experts_alone),
     };
