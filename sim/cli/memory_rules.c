@@ -109,7 +109,7 @@ static void add_adapter_rows(struct memory_rows *rows, const struct memory_reque
 static double cache_bytes(const struct memory_request *request)
 {
     const struct model *model = &request->job.point.model;
-    struct model_workload workload = strategy_workload(&request->job.point.options.strategy);
+    struct model_workload workload = strategy_workload(&request->job.point.options.strategy, model);
     int64_t bytes = 0;
     workload.storage = DTYPE_BF16;
     for (int l = 0; l < model->n_layers; l++)

@@ -283,6 +283,20 @@ static inline int64_t model_expert_ranks(const struct model_parallel *parallel)
 {
     return parallel->expert > 1 ? parallel->expert : 1;
 }
+/* The axes over whose ranks experts are shared out: where each is whole on its rank, those of tensor parallelism, which
+ * have different tokens then, are the first of them (Megatron-LM's second grid of ranks). */
+static inline unsigned model_expert_axes(const struct model_parallel *parallel)
+{
+    bool whole = model_tensor_ranks(parallel) > 1 && parallel->expert_tensor <= 1;
+    return 1U << AXIS_EP | (whole ? 1U << AXIS_TP : 0U);
+}
+/* Ranks of AXIS_EP; 0: the tensor ranks do not divide them. */
+static inline int64_t model_expert_axis(const struct model_parallel *parallel)
+{
+    int64_t tensor = model_expert_axes(parallel) & 1U << AXIS_TP ? model_tensor_ranks(parallel) : 1;
+    int64_t ranks = model_expert_ranks(parallel);
+    return ranks == 1 ? 1 : ranks % tensor == 0 ? ranks / tensor : 0;
+}
 
 /* How the products of a rank's experts run. grouped: one kernel for all of them (Megatron-LM with TransformerEngine's
  * GroupedLinear, recipes' moe_grouped_gemm); loop: expert by expert, as transformers in eager mode or, where ranks

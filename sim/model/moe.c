@@ -85,6 +85,7 @@ struct moe_pass {
     const struct model_moe *moe;
     struct tape *t;
     int x;                            /* the tokens */
+    unsigned over_ep; /* axes whose ranks share the experts */
     int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
     int64_t rows;                     /* that its experts get */
     int shared_hidden, shared;        /* between the shared expert's two halves; what it gives; -1: not yet */
@@ -212,7 +213,7 @@ static int exchanged(
     return tape_arrive(p->t, tape_send_rows(p->t, name, kind, axes, x, rows));
 }
 
-static const unsigned OVER_EP = 1U << AXIS_EP, OVER_ETP = 1U << AXIS_TP;
+static const unsigned OVER_ETP = 1U << AXIS_TP;
 
 static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
 {
@@ -220,10 +221,10 @@ static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
     int64_t rows = p->rows / p->etp;
     bool overlap = p->c->workload->shared_expert_overlap;
     if (p->ep > 1) {
-        in.rows = tape_send_rows(t, "dispatch", COLL_ALL_TO_ALL, OVER_EP, in.rows, rows);
+        in.rows = tape_send_rows(t, "dispatch", COLL_ALL_TO_ALL, p->over_ep, in.rows, rows);
         if (overlap)
             shared_up(p);
-        in.probs = tape_send_rows(t, "dispatch_probs", COLL_ALL_TO_ALL, OVER_EP, in.probs, rows);
+        in.probs = tape_send_rows(t, "dispatch_probs", COLL_ALL_TO_ALL, p->over_ep, in.probs, rows);
         in.rows = tape_arrive(t, in.rows);
         in.probs = tape_arrive(t, in.probs);
     }
@@ -240,7 +241,7 @@ static int combine_alltoall(struct moe_pass *p, int out)
         out = exchanged(p, "scatter_rows", COLL_REDUCE_SCATTER, OVER_ETP, out, p->rows / p->etp);
     if (p->ep == 1)
         return out;
-    out = tape_send_rows(p->t, "combine", COLL_ALL_TO_ALL, OVER_EP, out, p->tokens * p->moe->per_token);
+    out = tape_send_rows(p->t, "combine", COLL_ALL_TO_ALL, p->over_ep, out, p->tokens * p->moe->per_token);
     if (p->c->workload->shared_expert_overlap)
         shared_down(p);
     return tape_arrive(p->t, out);
@@ -252,7 +253,7 @@ static int alltoall(struct moe_pass *p, int dense_probs)
     int64_t ranks = p->ep * p->etp, d = p->c->shape->d_model;
     bool sorts = ranks > 1 && p->experts > 1;
     struct routed in = gather(p, p->x, dense_probs, p->tokens * p->moe->per_token);
-    unsigned axes = (p->ep > 1 ? OVER_EP : 0) | (p->etp > 1 ? OVER_ETP : 0);
+    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? OVER_ETP : 0);
     tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, axes);
     in = dispatch_alltoall(p, in);
     if (sorts) {
@@ -268,7 +269,7 @@ static int allgather(struct moe_pass *p, int dense_probs)
 {
     struct tape *t = p->t;
     int64_t ranks = p->ep * p->etp, all = p->tokens * ranks, d = p->c->shape->d_model;
-    unsigned axes = (p->ep > 1 ? OVER_EP : 0) | (p->etp > 1 ? OVER_ETP : 0);
+    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? OVER_ETP : 0);
     int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->x, all);
     int probs = exchanged(p, "dispatch_probs", COLL_ALL_GATHER, axes, dense_probs, all);
     tape_count(t, "tokens_per_expert", all, p->experts, 1, 0);
@@ -303,6 +304,7 @@ int moe_forward(const struct segment_context *c, int x)
         .tokens = tape_rows(c->tape, x),
         .experts = model_local_experts(c->shape, c->layer - 1),
         .ep = degree(w->parallel.expert),
+        .over_ep = model_expert_axes(&w->parallel),
         .etp = degree(w->parallel.expert_tensor),
         .shared_hidden = -1,
         .shared = -1};

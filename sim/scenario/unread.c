@@ -77,7 +77,7 @@ static bool has_experts(const struct scenario_point *point)
 
 static bool shares_experts(const struct scenario_point *point)
 {
-    return strategy_workload(&point->options.strategy.train).parallel.expert > 1;
+    return point->options.strategy.parallelism.model.expert > 1;
 }
 
 static bool may_dispatch(const struct scenario_point *point)

@@ -31,7 +31,7 @@ static bool check_ranks(const struct layout_check *check)
 {
     const struct parallelism_options *parallel = &check->options->parallelism;
     int64_t tensor = model_tensor_ranks(&parallel->model), context = model_context_ranks(&parallel->model),
-            expert = model_expert_ranks(&parallel->model), of_one = tensor * context * parallel->pipeline;
+            expert = strategy_expert_axis(parallel), of_one = tensor * context * parallel->pipeline;
     const char *key = parallel->pipeline > 1 ? "parallelism.pipeline"
                       : tensor > 1           ? "parallelism.tensor"
                                              : "parallelism.context";
@@ -46,6 +46,13 @@ static bool check_ranks(const struct layout_check *check)
         return false;
     }
     divisors(would, sizeof would, check->gpus / of_one);
+    if (expert == 0) {
+        diag_input(check->diag, at(check, "parallelism.expert"),
+            "%lld ranks share whole experts, among them the %lld of tensor parallelism, which do not divide them; take a "
+            "multiple, or expert_tensor: %lld",
+            (long long)parallel->model.expert, (long long)tensor, (long long)tensor);
+        return false;
+    }
     if (check->gpus / of_one % expert == 0)
         return true;
     diag_input(check->diag, at(check, "parallelism.expert"),
@@ -118,12 +125,14 @@ static void check_model_parallel(const struct layout_check *check)
 {
     const struct strategy_options *options = check->options;
     const struct model_parallel *parallel = &options->parallelism.model;
-    bool tensor = parallel->tensor > 1, context = parallel->context > 1;
-    const char *key = tensor ? "parallelism.tensor" : context ? "parallelism.context" : "parallelism.sequence";
+    bool tensor = parallel->tensor > 1, context = parallel->context > 1, expert = parallel->expert > 1;
+    const char *key = expert ? "parallelism.expert" : tensor ? "parallelism.tensor" : context ? "parallelism.context" : "parallelism.sequence";
     bool takes_tensor = options->kind != STRATEGY_SINGLE_DEVICE && options->kind != STRATEGY_INTERNEVO;
     bool takes_context = takes_tensor && options->kind != STRATEGY_DEEPSPEED;
-    if (!tensor && !context && !parallel->sequence)
+    if (!tensor && !context && !expert && !parallel->sequence)
         return;
+    if (expert && options->kind != STRATEGY_MEGATRON)
+        diag_input(check->diag, at(check, key), "expert parallelism is simulated with strategy: megatron; take that");
     if (!takes_tensor || (context && !takes_context))
         diag_input(check->diag, at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
             tensor && !takes_tensor ? "tensor" : "context",
@@ -134,7 +143,7 @@ static void check_model_parallel(const struct layout_check *check)
     if (!check->model)
         return;
     struct arena scratch = ARENA_INIT;
-    struct model_workload workload = strategy_workload(options);
+    struct model_workload workload = strategy_workload(options, check->model);
     const char *wrong = model_shard_wrong(&check->model->shape, &workload, &scratch);
     if (wrong)
         diag_input(check->diag, at(check, key), "%s", wrong);

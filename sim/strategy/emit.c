@@ -162,7 +162,10 @@ static void emit_comm(struct emit *emit, const char *name, const struct model_co
 
 static plan_wait awaited(struct emit *emit, unsigned axes)
 {
-    return axes == 0 ? emit->comm : plan_last_op(&emit->builder, comm_queue(emit, axes));
+    if (axes == 0)
+        return emit->comm;
+    int group = emit_group(emit, of_data(axes) ? "world" : axes_name(emit, axes), axes);
+    return plan_last_op(&emit->builder, queue_of(emit, group, comm_queue(emit, axes)));
 }
 
 static void emit_op(struct emit *emit, const struct model_segment *at, const struct model_op *op, double issue_s)

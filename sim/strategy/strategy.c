@@ -117,7 +117,17 @@ enum dtype strategy_math(const struct train_options *train)
     return train->precision == PRECISION_FP8_MIXED ? DTYPE_FP8 : plain_math(train);
 }
 
-struct model_workload strategy_workload(const struct strategy_options *options)
+/* Experts are cut over the tensor ranks unless the options say otherwise (Megatron-LM's default). */
+static struct model_parallel parallel_of(const struct strategy_options *options, const struct model *model)
+{
+    struct model_parallel parallel = options->parallelism.model;
+    bool has_experts = model && model->shape.moe.experts > 0;
+    if (parallel.expert_tensor == 0)
+        parallel.expert_tensor = has_experts ? model_tensor_ranks(&parallel) : 1;
+    return parallel;
+}
+
+struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model)
 {
     const struct train_options *train = &options->train;
     enum dtype dtype = plain_math(train);
@@ -138,7 +148,7 @@ struct model_workload strategy_workload(const struct strategy_options *options)
         .neftune = train->neftune,
         .nf4 = train->qlora,
         .drops_logits = train->drop_logits,
-        .parallel = options->parallelism.model,
+        .parallel = parallel_of(options, model),
         .expert_kernels = train->expert_kernels,
         .token_dispatcher = train->moe_token_dispatcher_type,
         .expert_imbalance = train->expert_imbalance,
@@ -232,11 +242,19 @@ struct schedule strategy_schedule(const struct job *job, int stage)
 /* Experts lie inside context parallelism here, as their ranks are neighbours in Megatron's second grid, too. */
 static const char *const order_default = "tp-ep-cp-dp-pp";
 
+int strategy_expert_axis(const struct parallelism_options *options)
+{
+    struct model_parallel model = options->model;
+    if (model.expert_tensor == 0)
+        model.expert_tensor = model_tensor_ranks(&model);
+    return (int)model_expert_axis(&model);
+}
+
 bool strategy_mesh(struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus,
     const char **bad)
 {
     const struct parallelism_options *parallel = &options->parallelism;
-    int expert = (int)model_expert_ranks(&parallel->model), data = (int)strategy_data_ranks(parallel, gpus) / expert;
+    int expert = strategy_expert_axis(parallel), data = (int)strategy_data_ranks(parallel, gpus) / expert;
     int shard = strategy_shard_ranks(options, hw, data);
     BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
     int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&parallel->model),
@@ -265,7 +283,7 @@ struct job strategy_job(
         .hw = hw,
         .mesh = mesh_of(options, hw, gpus),
         .batch = strategy_batch(&options->train),
-        .workload = strategy_workload(options),
+        .workload = strategy_workload(options, model),
         .element = strategy_element_bytes(options->train.precision)};
 }
 

@@ -192,6 +192,8 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
+/* Ranks of AXIS_EP; 0: the tensor ranks do not divide those that share experts. */
+int strategy_expert_axis(const struct parallelism_options *options);
 /* The ranks as a mesh; *bad as mesh_build(). Only what check_parallelism.c lets through divides. */
 bool strategy_mesh(
     struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad);
@@ -247,8 +249,8 @@ void strategy_share_batch(struct strategy_options *options, int64_t gpus);
  */
 bool strategy_fit_micro_batch(struct train_options *train);
 
-/* The workload of a micro-batch (lengths, formats, how the model is cut). */
-struct model_workload strategy_workload(const struct strategy_options *options);
+/* The workload of a micro-batch (lengths, formats, how the model is cut). model may be NULL. */
+struct model_workload strategy_workload(const struct strategy_options *options, const struct model *model);
 
 /* A job, worked out: what options mean for a model on some ranks of the hardware. Options, model and hardware are
  * borrowed. */
