@@ -66,6 +66,16 @@ static void other_sharding_strategies_count(void **state)
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 2 * (double)compiled.model.params / 8);
     drop(&compiled);
 
+    /* reduce_dtype is the format of both reductions; gathers stay in that of the parameters (_reduce_grad of
+     * torch/distributed/fsdp/_runtime_utils.py all-reduces what it has reduce-scattered) */
+    options.fsdp.reduce_dtype = REDUCE_FP32;
+    compile(&compiled, &options, &small_t5, 32);
+    double all = (double)compiled.model.params, blocks = all - (double)compiled.model.layers[0].params;
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 2 * (all + blocks));
+    assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == 4 * all);
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == 4 * all / 8);
+    drop(&compiled);
+
     options = options_of(NO_SHARD);
     compile(&compiled, &options, &small_t5, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_GATHER), 0);
@@ -92,6 +102,14 @@ static void ddp_buckets(void **state)
     compile(&compiled, &options, &small_gpt, 8);
     assert_int_equal(count(&compiled.plan, COLL_ALL_REDUCE), compiled.model.n_tensors);
     assert_true(bytes_of(&compiled.plan, COLL_ALL_REDUCE) == all);
+    /* a bucket that is exactly full closes (reducer.cpp, compute_bucket_assignment_by_size: size >= limit): caps of
+     * just the first and the second gradient give those two a bucket each */
+    double first = compiled.plan.collectives.at[0].bytes, second = compiled.plan.collectives.at[1].bytes;
+    drop(&compiled);
+    options.ddp.first_bucket_bytes = first;
+    options.ddp.bucket_cap_bytes = second;
+    compile(&compiled, &options, &small_gpt, 8);
+    assert_true(compiled.plan.collectives.at[0].bytes == first && compiled.plan.collectives.at[1].bytes == second);
     drop(&compiled);
 }
 
