@@ -110,6 +110,25 @@ static void prefetch_ends_at_the_bucket_or_the_live(void **state)
     }
 }
 
+/* What is released is no longer live: more than all matrices (1000 x 64, 32 x 64, three times 12 d^2: 213,504 elements)
+ * can never be, so a limit of those and a bucket changes nothing, though a step gathers the blocks' matrices twice and
+ * the others once at least, 360,960 elements. */
+static void released_parameters_are_not_live(void **state)
+{
+    (void)state;
+    int gathers[2];
+    for (int i = 0; i < 2; i++) {
+        struct strategy_options options = zero_3(FETCH_TRACE);
+        options.zero.stage3_prefetch_bucket_size = 49152;
+        options.zero.stage3_max_live_parameters = i ? 213504 + 49152 : 1000000000;
+        struct compiled compiled;
+        compile(&compiled, &options, &small_gpt, 8);
+        gathers[i] = count(&compiled.plan, COLL_ALL_GATHER);
+        drop(&compiled);
+    }
+    assert_int_equal(gathers[1], gathers[0]);
+}
+
 /* Bytes of buffers with this name. */
 static double bytes_named(const struct plan *plan, const char *name)
 {
@@ -153,6 +172,7 @@ int main(void)
         cmocka_unit_test(what_the_host_pays_a_rank),
         cmocka_unit_test(gradients_have_a_stream_of_their_own),
         cmocka_unit_test(prefetch_ends_at_the_bucket_or_the_live),
+        cmocka_unit_test(released_parameters_are_not_live),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
