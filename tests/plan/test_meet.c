@@ -96,6 +96,27 @@ static void a_send_without_receive_is_named(void **state)
     refused(&f, "op 0 (a) of program 0 is send number 1 there, and program 1 has no counterpart");
 }
 
+/* The other way around: it is the later program that has one more. */
+static void what_only_a_later_program_has_is_named(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f, 2);
+    sends(&f, "a", NEXT, 100);
+    plan_next_program(&f.builder);
+    receives(&f, f.recv_queue, "a", NEXT, 100);
+    receives(&f, f.recv_queue, "b", NEXT, 100);
+    refused(&f, "op 1 (b) of program 1 is recv number 2 there, and program 0 has no counterpart");
+
+    begin(&f, 2);
+    int world = plan_group_of(&f.builder, "world", mesh_group(&f.plan.mesh, AXES_ALL));
+    plan_collective(&f.builder, STREAM_COMM, "a", COLL_ALL_REDUCE, 4, world, 0);
+    plan_next_program(&f.builder);
+    plan_collective(&f.builder, STREAM_COMM, "a", COLL_ALL_REDUCE, 4, world, 0);
+    plan_collective(&f.builder, STREAM_COMM, "b", COLL_ALL_REDUCE, 4, world, 0);
+    refused(&f, "op 1 (b) of program 1 is all_reduce number 2 there, and program 0 has no counterpart");
+}
+
 static void a_crossed_order_is_named(void **state)
 {
     (void)state;
@@ -274,6 +295,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_send_meets_its_receive),
         cmocka_unit_test(a_send_without_receive_is_named),
+        cmocka_unit_test(what_only_a_later_program_has_is_named),
         cmocka_unit_test(a_crossed_order_is_named),
         cmocka_unit_test(a_cycle_of_messages_is_a_deadlock),
         cmocka_unit_test(the_host_is_part_of_a_cycle),
