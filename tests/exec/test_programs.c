@@ -76,6 +76,27 @@ static void two_programs_take_turns(void **state)
         }
 }
 
+/* A message of 2 GB takes 20 ms at 100 GB/s, a tenth of HBM: its sender reads it once, its receiver writes it once
+ * (nccl-tests' send_recv does both on each). A kernel that moves bytes for 10 ms beside it has all of HBM until the
+ * bytes begin to move and 0.9 of it from then on, at either end. */
+static void an_end_of_a_message_takes_its_bytes_once(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin_stages(&f, 2, 1, 2);
+    plan_send(&f.builder, STREAM_COMM, "activation", NEXT, 2e9, 0);
+    mover(&f, STREAM_COMPUTE, 10, 0);
+    plan_next_program(&f.builder);
+    plan_recv(&f.builder, STREAM_COMM, "activation", NEXT, 2e9, 0);
+    mover(&f, STREAM_COMPUTE, 10, 0);
+    run(&f);
+    double latency_s = s_from_ps(message_ps(&f, 2e9)) - 20e-3;
+    assert_true(latency_s > 0);
+    for (int p = 0; p < 2; p++)
+        near(f.result.programs[p].breakdown.compute_s, latency_s + (10e-3 - latency_s) / 0.9);
+    end(&f);
+}
+
 enum { STAGES = 4, MICRO_BATCHES = 3 };
 
 /* Stage s of a forward pipeline: receive, compute 2 ms, send for each micro-batch, receives and sends on queues of
@@ -280,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_programs_take_turns),
+        cmocka_unit_test(an_end_of_a_message_takes_its_bytes_once),
         cmocka_unit_test(four_programs_fill_and_drain),
         cmocka_unit_test(stages_on_nodes_fold),
         cmocka_unit_test(any_number_of_queues_hold_sms),
