@@ -3,10 +3,12 @@
  * % longer, or the program says why: by what the allocator's retries and new segments stall (in every result), by
  *   what NCCL's choice for the other links loses (coll_missed(), printed by `whatif`), or by what kernels lose beside
  *   collectives (contention_s, in every result): cuBLAS chooses a tile for the whole GPU (kernel/gemm.h), and the one
- *   of a faster GPU may take another wave where a collective holds SMs. Without that the law holds.
+ *   of a faster GPU may take another wave where a collective holds SMs. Without that the law holds. It is one of
+ *   repeated steps: where it fails after the default warm-up and holds after a longer one, a cudaMalloc of the step
+ *   before has moved work into or out of the one that is measured.
  * - Kernels take longer beside a collective that only waits by what its SMs and launch slots explain: LONG_LOSS of a
  *   long kernel, SHORT_LOSS_S of each, whatever the speed of NICs; or where tiles just fill the GPU, at most by what
- *   they take on the SMs that are left all the time.
+ *   they take if collectives are beside them all the time.
  * - MFU <= HFU <= 1.
  * FLOPCAST_LAW_DRAWS=10000 in the environment: that many points instead of DRAWS. */
 #include <stdarg.h>
@@ -89,7 +91,7 @@ struct run {
     bool taken;
     double mfu, hfu;
     double missed_s; /* what NCCL's choices lose */
-    double beside_s; /* kernels of the compute stream on the SMs that collectives leave, were they always there */
+    double beside_s; /* kernels of the compute stream, were collectives beside them all the time */
     int kernels;
 };
 
@@ -114,34 +116,41 @@ static double missed_s(const struct plan *plan, const struct hw *hw)
 
 static double beside_s(const struct plan *plan, const struct hw *hw)
 {
-    double held[STREAM_COUNT] = {0}, sum = 0;
+    double held[STREAM_COUNT] = {0}, taken_Bps[STREAM_COUNT] = {0}, sum = 0;
     const struct plan_program *program = &plan->programs[0];
     for (int i = 0; i < program->ops.n; i++) {
         const struct plan_op *op = &program->ops.at[i];
         if (op->kind != OP_COLLECTIVE)
             continue;
-        const struct mesh_group *ranks = &plan->groups.at[plan->collectives.at[op->index].group].ranks;
+        const struct plan_collective *coll = &plan->collectives.at[op->index];
+        const struct mesh_group *ranks = &plan->groups.at[coll->group].ranks;
         struct coll_shape shape =
             coll_shape((struct coll_group){0, ranks->stride, ranks->size}, (int)hw->node.gpus.value);
-        held[op->stream] = fmax(held[op->stream], coll_sms(shape, hw));
+        struct coll_cost cost = coll_choose(coll->kind, coll->bytes, shape, hw, COLL_FREE);
+        held[op->stream] = fmax(held[op->stream], cost.sms);
+        taken_Bps[op->stream] = fmax(taken_Bps[op->stream], coll_hbm_Bps(cost));
     }
     struct kernel_share left = kernel_whole_gpu(&hw->gpu);
-    for (int q = 0; q < STREAM_COUNT; q++)
+    for (int q = 0; q < STREAM_COUNT; q++) {
         left.sms -= held[q];
+        left.hbm_Bps += taken_Bps[q];
+    }
     for (int i = 0; i < program->ops.n; i++)
         if (program->ops.at[i].kind == OP_KERNEL && program->ops.at[i].stream == STREAM_COMPUTE)
             sum += kernel_duration_s(&plan->kernels.at[program->ops.at[i].index], &hw->gpu, left);
     return sum;
 }
 
-static struct run execute(const struct drawn_point *point, const struct hw *hw, const struct hw *chosen_on)
+static struct run execute_after(
+    int warmup_steps, const struct drawn_point *point, const struct hw *hw, const struct hw *chosen_on)
 {
     struct arena arena = ARENA_INIT;
     struct plan plan;
     struct run run = {.taken = compile_drawn(&plan, &point->job, hw, &arena)};
     if (run.taken) {
         struct exec_options options = exec_default_options();
-        options.steps = 1; /* after the default warm-up: no new segment is left to be asked for */
+        options.steps = 1;
+        options.warmup_steps = warmup_steps;
         options.chosen_on = chosen_on;
         exec_run(&run.result, &plan, hw, &options, &arena);
         double peak = hw->gpu.gemm[strategy_math(&point->job.options.train)].peak.value;
@@ -157,6 +166,12 @@ static struct run execute(const struct drawn_point *point, const struct hw *hw, 
     plan_release(&plan);
     arena_release(&arena);
     return run;
+}
+
+/* After the default warm-up mostly no new segment is left to be asked for. */
+static struct run execute(const struct drawn_point *point, const struct hw *hw, const struct hw *chosen_on)
+{
+    return execute_after((int)exec_default_options().warmup_steps, point, hw, chosen_on);
 }
 
 static void nic(struct hw *hw, double by)
@@ -217,6 +232,15 @@ static const char *said(const struct run *slow, const struct run *fast)
     return fast->result.step_time_s - fmax(0, loss_s) <= bound_s ? "kernels beside collectives" : NULL;
 }
 
+/* It is not slower once steps repeat. */
+static bool holds_later(const struct drawn_point *point, const struct hw *faster)
+{
+    enum { MORE_STEPS = 6 };
+    struct run slow = execute_after(MORE_STEPS, point, &point->hw, NULL),
+               fast = execute_after(MORE_STEPS, point, faster, NULL);
+    return fast.taken && fast.result.step_time_s <= SLOWER * slow.result.step_time_s;
+}
+
 static void faster_is_no_slower(void **state)
 {
     (void)state;
@@ -237,7 +261,9 @@ static void faster_is_no_slower(void **state)
         if (fast.taken && fast.result.step_time_s <= SLOWER * slow.result.step_time_s)
             continue;
         const char *why = fast.taken ? said(&slow, &fast) : NULL;
-        by_allocator += why && (why[0] == 'r' || why[0] == 's');
+        if (!why && holds_later(&point, &hw))
+            why = "first steps";
+        by_allocator += why && (why[0] == 'r' || why[0] == 's' || why[0] == 'f');
         by_choice += why && why[0] == 'c';
         by_kernels += why && why[0] == 'k';
         violations += !why;
@@ -303,12 +329,12 @@ static void waiting_collectives_cost_little(void **state)
         double alone = a->compute_s - a->contention_s, more = b->compute_s - a->compute_s;
         if (more <= LONG_LOSS * alone + SHORT_LOSS_S * fast.kernels)
             continue;
-        bool tiles = b->compute_s <= fast.beside_s;
+        bool tiles = b->compute_s <= slow.beside_s;
         by_tiles += tiles;
         violations += !tiles;
         describe_point(&point);
-        print_message("kernels %.6g s, alone %.6g s, with NICs 64 times slower %.6g s, on the SMs left %.6g s\n",
-            a->compute_s, alone, b->compute_s, fast.beside_s);
+        print_message("kernels %.6g s, alone %.6g s, with NICs 64 times slower %.6g s, always beside them %.6g s\n",
+            a->compute_s, alone, b->compute_s, slow.beside_s);
     }
     print_message("%d points, %d with kernels slower than waiting explains, %d of them by their tiles\n", taken,
         by_tiles + violations, by_tiles);
