@@ -68,7 +68,9 @@ static void counts_of_the_logs(void **state)
 /* Faster NICs than any log is of. H100: eight channels of 48 GB/s fill what NCCL counts of a GPU's NVLinks, 18 x 20.6 =
  * 371, so 800 Gb/s give no more, be PCIe 5 in the way (48 GB/s a slot) or not (96). B200 with PCIe 6: 8 x 96 fill 722,
  * 96 is split into two of 48, all are doubled: 32. Four NICs of 200 Gb/s have 4 x 24, doubled 8; of 400 Gb/s 4 x 48,
- * split into 8 x 24 and doubled. A rate between the table's: 350 Gb/s are 43.75 GB/s, of which a channel takes 42. */
+ * split into 8 x 24 and doubled. A rate between the table's: 350 Gb/s are 43.75 GB/s, of which a channel takes 42; of
+ * four such NICs too channels are split, as on GPUs after Ampere slower ones than 50 GB/s stay whole where there are
+ * more than four (ncclTopoDupChannels: ccMin > 80 && bwIntra < 50 && nChannels > 4). */
 static void faster_nics_open_more_where_there_is_room(void **state)
 {
     (void)state;
@@ -79,6 +81,7 @@ static void faster_nics_open_more_where_there_is_room(void **state)
         {"Blackwell", 8, 8, 800, 900, 55.4, 8, 48, 16},
         {"Hopper", 8, 4, 200, 450, 55.4, 4, 24, 8},
         {"Hopper", 8, 8, 350, 450, 55.4, 8, 42, 16},
+        {"Hopper", 8, 4, 350, 450, 55.4, 4, 42, 16},
     };
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         check(&machines[i]);
