@@ -189,6 +189,14 @@ static void test_attention_waves(void **state)
      * 100 ms of one SM in three, of which six blocks of time are four of work */
     assert_near(alone_s(work), 25.002e-3, 1e-12);
     assert_near(shared_s(work, 3.5, 0), 100e-3 / 3 * 6 / 4 + 2e-6, 1e-11);
+    /* a decoder's 512 queries of 1,280 keys: forward has a block for 128 queries, four again; backward one for 128
+     * keys, ten, which fill the SMs */
+    work.n = 1280;
+    assert_near(alone_s(work), 25.002e-3, 1e-12);
+    work.backward = true;
+    assert_near(alone_s(work), 10.002e-3, 1e-12);
+    work.backward = false;
+    work.n = 512;
     /* causal: 12.5 ms of all SMs; the longest of the four blocks is twice the mean's length */
     work.causal = true;
     assert_near(alone_s(work), 2 * 125e-3 / 4 + 2e-6, 1e-11);
