@@ -13,9 +13,10 @@
 struct fixture {
     struct engine engine;
     struct net net;
-    uint32_t ended, starter, capacity, rerouter;
+    uint32_t ended, starter, capacity, rerouter, asker;
     ps_t end[4];
     struct link_weight use, detour;
+    double carried; /* when the asker was there */
 };
 
 static void on_ended(void *self, const struct event *event)
@@ -45,6 +46,13 @@ static void on_reroute(void *self, const struct event *event)
     net_reroute(&fixture->net, (int)event->target, &fixture->detour, 1);
 }
 
+static void on_ask(void *self, const struct event *event)
+{
+    struct fixture *fixture = self;
+    (void)event;
+    fixture->carried = net_carried(&fixture->net, fixture->use.link);
+}
+
 static void set_up(struct fixture *fixture, double capacity)
 {
     engine_init(&fixture->engine);
@@ -53,6 +61,7 @@ static void set_up(struct fixture *fixture, double capacity)
     fixture->starter = engine_register(&fixture->engine, on_start, fixture);
     fixture->capacity = engine_register(&fixture->engine, on_capacity, fixture);
     fixture->rerouter = engine_register(&fixture->engine, on_reroute, fixture);
+    fixture->asker = engine_register(&fixture->engine, on_ask, fixture);
     fixture->use = (struct link_weight){net_add_link(&fixture->net, capacity), 1};
     for (int i = 0; i < 4; i++)
         net_add_flow(&fixture->net);
@@ -82,6 +91,23 @@ static void two_flows_share_a_link(void **state)
     expect_s(fixture.end[1], 3);
     expect_s(fixture.end[0], 4);
     assert_true(fabs(net_carried(&fixture.net, fixture.use.link) - 400) < 1e-6); /* bytes are conserved */
+    tear_down(&fixture);
+}
+
+/* A and B as above: at 2.5 s, in the middle of both, the link has carried 250 B; who asks changes nothing. */
+static void bytes_count_while_they_move(void **state)
+{
+    (void)state;
+    struct fixture fixture = {0};
+    set_up(&fixture, 100);
+    engine_at(&fixture.engine, 0, fixture.starter, 0, 300);
+    engine_at(&fixture.engine, PS_PER_S, fixture.starter, 1, 100);
+    engine_at(&fixture.engine, 5 * PS_PER_S / 2, fixture.asker, 0, 0);
+    engine_run(&fixture.engine);
+    assert_true(fabs(fixture.carried - 250) < 1e-6);
+    expect_s(fixture.end[1], 3);
+    expect_s(fixture.end[0], 4);
+    assert_true(fabs(net_carried(&fixture.net, fixture.use.link) - 400) < 1e-6);
     tear_down(&fixture);
 }
 
@@ -216,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_flows_share_a_link),
+        cmocka_unit_test(bytes_count_while_they_move),
         cmocka_unit_test(flows_of_one_instant_are_settled_together),
         cmocka_unit_test(a_flow_has_what_its_link_gives_at_each_moment),
         cmocka_unit_test(a_flow_on_another_way_leaves_its_share_behind),
