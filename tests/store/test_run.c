@@ -175,6 +175,32 @@ static void another_run_takes_what_is_alike(void **state)
     store_close(store);
 }
 
+/* The first transaction makes the row of the run and fails after that: the row is gone with it, and the next attempt
+ * makes another one, whole. */
+static void a_run_that_was_rolled_back_is_made_anew(void **state)
+{
+    (void)state;
+    struct sample sample;
+    struct held held;
+    struct diag diag = DIAG_INIT;
+    struct store *store = must_open("again.db", STORE_WRITE);
+    begin(&held, store, sample_init(&sample));
+    database_exec(store, "CREATE TEMP TRIGGER full BEFORE INSERT ON memory BEGIN SELECT raise(ABORT, 'full'); END",
+        "make it fail", &diag);
+    assert_string_equal(diag.text, "");
+    assert_int_equal(store_run_point(held.run, 0, &sample.results[0], &diag), STATUS_IO);
+    assert_non_null(strstr(diag.text, "again.db: error: cannot store the run: full"));
+    assert_answer(store, "SELECT count(*) FROM run", "0");
+    diag = DIAG_INIT;
+    database_exec(store, "DROP TRIGGER full", "let it go on", &diag);
+    assert_string_equal(diag.text, "");
+    put(&held, &sample, 0, SAMPLE_POINTS);
+    end(&held);
+    assert_answer(store, "SELECT count(*) FROM run", "1");
+    assert_answer(store, "SELECT count(*) FROM point JOIN run ON run.id = run_id", "4");
+    store_close(store);
+}
+
 /* Of a database from before schema 12 nothing is taken, as it does not say of which program it is; it is kept. */
 static void an_older_database_takes_a_run(void **state)
 {
@@ -235,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_stored_comes_back),
         cmocka_unit_test(a_run_goes_on_with_what_is_missing), cmocka_unit_test(another_run_takes_what_is_alike),
-        cmocka_unit_test(an_older_database_takes_a_run), cmocka_unit_test(the_log_of_the_database_is_gone_in_the_end)};
+        cmocka_unit_test(a_run_that_was_rolled_back_is_made_anew), cmocka_unit_test(an_older_database_takes_a_run),
+        cmocka_unit_test(the_log_of_the_database_is_gone_in_the_end)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
 }
