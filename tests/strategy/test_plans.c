@@ -30,6 +30,27 @@ static void full_shard_counts(void **state)
     drop(&compiled);
 }
 
+/* FlatParamHandle._get_shard pads a unit so that all ranks have as many elements: on 56 ranks the units' 2 bytes an
+ * element are gathered and scattered as 56 x ceil(params / 56). */
+static void units_are_padded_to_the_ranks(void **state)
+{
+    (void)state;
+    enum { RANKS = 56 };
+    struct strategy_options options = options_of(FULL_SHARD);
+    struct compiled compiled;
+    compile(&compiled, &options, &small_t5, RANKS);
+    int64_t padded = 0, padded_root = 0;
+    for (int u = 0; u < compiled.model.n_layers; u++) {
+        int64_t unit = (compiled.model.layers[u].params + RANKS - 1) / RANKS * RANKS;
+        padded += unit;
+        padded_root += u == 0 ? unit : 0;
+    }
+    assert_true(padded > compiled.model.params);
+    assert_true(bytes_of(&compiled.plan, COLL_ALL_GATHER) == 2 * (double)(2 * padded - padded_root));
+    assert_true(bytes_of(&compiled.plan, COLL_REDUCE_SCATTER) == 2 * (double)padded);
+    drop(&compiled);
+}
+
 /* Autocast without MixedPrecision: the same gathers in FP32, and gradients as they are or, told so, in 16 bit. */
 static void autocast_gathers_fp32(void **state)
 {
@@ -340,6 +361,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(full_shard_counts),
+        cmocka_unit_test(units_are_padded_to_the_ranks),
         cmocka_unit_test(autocast_gathers_fp32),
         cmocka_unit_test(other_sharding_strategies_count),
         cmocka_unit_test(ddp_buckets),
