@@ -59,8 +59,27 @@ static double kept(const struct plan *plan, enum hbm_category category)
     return bytes;
 }
 
+struct traffic {
+    double read, written;
+};
+
+/* Of the kernels whose names have this part. */
+static struct traffic traffic_of(const struct plan *plan, const char *part)
+{
+    struct traffic sum = {0};
+    for (int i = 0; i < plan->programs[0].ops.n; i++) {
+        const struct plan_op *op = &plan->programs[0].ops.at[i];
+        if (op->kind != OP_KERNEL || !strstr(op->name, part))
+            continue;
+        sum.read += plan->kernels.at[op->index].read_bytes;
+        sum.written += plan->kernels.at[op->index].write_bytes;
+    }
+    return sum;
+}
+
 /* DDP: the base in 2 bytes (QLoRA: 4.127 bits, what is no matrix of a block 4 bytes); adapters 4, their moments 8,
- * their buckets 4, and nothing else is reduced. Bytes of a matrix in NF4 are whole: half a byte each of 21. */
+ * their buckets 4, and nothing else is reduced. Autocast reads what lies in 4 bytes and writes 2. Bytes of a matrix in
+ * NF4 are whole: half a byte each of 21. */
 static void ddp_keeps_and_sends_adapters(void **state)
 {
     (void)state;
@@ -75,6 +94,9 @@ static void ddp_keeps_and_sends_adapters(void **state)
         assert_near(kept(&compiled.plan, HBM_OPTIMIZER), 8 * trained, 0);
         assert_near(kept(&compiled.plan, HBM_BUFFERS), 4 * trained, 0);
         assert_near(bytes_of(&compiled.plan, COLL_ALL_REDUCE), 4 * trained, 0);
+        struct traffic cast = traffic_of(&compiled.plan, "/autocast");
+        assert_near(cast.read, 4 * (trained + (qlora ? rest : 0)), 0);
+        assert_near(cast.written, 2 * (trained + (qlora ? rest : 0)), 0);
         drop(&compiled);
     }
 }

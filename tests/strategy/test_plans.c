@@ -268,7 +268,8 @@ static double host_s(const struct plan *plan, const char *name)
 }
 
 /* FSDP, 8 ranks of one node: FP32 shards come up as they are gathered (blocks twice), FP32 gradients go down once; the
- * host keeps 4 + 4 + 8 bytes a parameter. AdamW's loop moves 22 elements a parameter, of 8 ranks over 10^11 B/s. */
+ * host keeps 4 + 4 + 8 bytes a parameter. AdamW's loop moves 22 elements a parameter, of 8 ranks over 10^11 B/s;
+ * clip_grad_norm_ reads gradients for their norm, and reads and writes them to scale them: 3 more. */
 static void fsdp_offloads(void **state)
 {
     (void)state;
@@ -282,6 +283,10 @@ static void fsdp_offloads(void **state)
     assert_true(compiled.plan.programs[0].host_bytes == 16 * all / 8);
     assert_true(fabs(host_s(&compiled.plan, "optimizer/cpu_step") / (22 * 4 * all / 1e11) - 1) < 1e-6);
     assert_int_equal(compiled.plan.programs[0].setup.n, 0);
+    drop(&compiled);
+    options.train.clip_grad_norm = true;
+    compile(&compiled, &options, &small_gpt, 8);
+    assert_true(fabs(host_s(&compiled.plan, "optimizer/cpu_step") / (25 * 4 * all / 1e11) - 1) < 1e-6);
     drop(&compiled);
 }
 
