@@ -118,6 +118,13 @@ static void check_refuses_broken_plans(void **state)
     plan_free(&f.builder, buffer, PLAN_NO_OP);
     refuses(&f, "already freed");
 
+    begin(&f); /* what is kept, allocated in the step: no builder makes such an op */
+    plan_keep(&f.builder, "weights", 100, HBM_PARAMETERS);
+    plan_alloc(&f.builder, STREAM_COMPUTE, "again", 100, HBM_PARAMETERS);
+    f.plan.programs[0].ops.at[0].index = f.plan.programs[0].setup.at[0];
+    plan_free(&f.builder, f.plan.programs[0].setup.at[0], PLAN_NO_OP);
+    refuses(&f, "op 0 allocates buffer again, which is already freed");
+
     begin(&f); /* a wait that could never end */
     plan_stream_wait(&f.builder, STREAM_COMPUTE, 0);
     kernel(&f, STREAM_COMPUTE, "itself");
