@@ -280,6 +280,34 @@ static void stragglers_hold_everybody_up(void **state)
     assert_true(fabs(times[1] - times[0] - 10.001e-3 * behind) < 1e-6);
 }
 
+/* The host pauses for 1 s, the next time 100 ms after it goes on, in the mean (exponential), where it then stops first.
+ * It works for 1 s in pieces of 1 ms, each of which ends in a wait: 1 s / 100.5 ms = 10 pauses, be they ten times as
+ * long as what lies between them. Of ten runs 99.5, with a deviation of sqrt(99.5) = 10 as of all such counts: three
+ * of these are 30. */
+static void pauses_count_from_the_end_of_the_last(void **state)
+{
+    (void)state;
+    enum { RUNS = 10, PIECES = 1000 };
+    double pauses = 0;
+    for (int i = 0; i < RUNS; i++) {
+        struct fixture f;
+        begin(&f, 1);
+        f.options.seed = i + 1;
+        f.options.noise.host_pause_s = 1;
+        f.options.noise.host_pause_interval_s = 0.1;
+        for (int k = 0; k < PIECES; k++) {
+            plan_host(&f.builder, "work", 1e-3);
+            plan_host_wait(&f.builder, "item", computer(&f, 0.001), 0);
+        }
+        run(&f);
+        double counted = f.result.step_time_s - PIECES * (1e-3 + 1e-6);
+        assert_true(fabs(counted - round(counted)) < 1e-3);
+        pauses += round(counted);
+        end(&f);
+    }
+    assert_true(pauses > 70 && pauses < 130);
+}
+
 /* The launch queue: 3000 kernels of 1 us host and 10 us GPU time each, with 1 MB allocated for every kernel and freed
  * by the next (another stream having used it). The host gets 1024 launches ahead, not 3000, so not more than about 1024
  * blocks can be pending at a time. */
@@ -317,6 +345,7 @@ int main(void)
         cmocka_unit_test(waits_beside_a_collective_are_exposed),
         cmocka_unit_test(groups_that_share_nics_halve_each_other),
         cmocka_unit_test(stragglers_hold_everybody_up),
+        cmocka_unit_test(pauses_count_from_the_end_of_the_last),
         cmocka_unit_test(the_host_is_at_most_a_launch_queue_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

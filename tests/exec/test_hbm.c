@@ -266,6 +266,23 @@ static void oversize_blocks_serve_large_requests_whole(void **state)
     }
 }
 
+/* memory_fraction is of all memory, of which others (the context, NCCL) may have taken more than the rest: of 100 MiB
+ * half is allowed, and 40 are left beside 60. */
+static void a_fraction_is_no_more_than_what_is_left(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t taken, allowed;
+    } cases[] = {{0, 50}, {50, 50}, {60, 40}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hbm hbm;
+        hbm_init(&hbm, 100 * MIB, cases[i].taken * MIB, &(struct hbm_options){.memory_fraction = 0.5});
+        assert_int_equal(hbm_alloc(&hbm, (cases[i].allowed + 2) * MIB, HBM_ACTIVATIONS, STREAM_COMPUTE), -1);
+        assert_true(hbm_alloc(&hbm, cases[i].allowed * MIB, HBM_ACTIVATIONS, STREAM_COMPUTE) >= 0);
+        hbm_release(&hbm);
+    }
+}
+
 /* Half of 200 MiB is allowed, and 0.6 of that, 60, not collected. Searches for large blocks: 20, 30 (and 20 is freed),
  * 20 (taken and freed again, after 3), 38 (after 30 was freed at 3; freed at 4). 90 are reserved, with 2 of the small
  * pool, so the miss of 42, the fifth search, collects: ages are 2, 2 and 1, 5/3 in the mean, so 20 and 30 go, which is
@@ -355,6 +372,7 @@ int main(void)
         cmocka_unit_test(oversize_blocks_go_before_all_others),
         cmocka_unit_test(several_oversize_blocks_go_the_largest_first),
         cmocka_unit_test(oversize_blocks_serve_large_requests_whole),
+        cmocka_unit_test(a_fraction_is_no_more_than_what_is_left),
         cmocka_unit_test(garbage_is_collected_by_age),
         cmocka_unit_test(random_sequences_keep_the_books),
     };
