@@ -27,6 +27,9 @@ static void groups_lie_on_nodes(void **state)
     struct coll_shape every_fourth = shape_of(4, 4); /* two of each of two nodes */
     assert_int_equal(every_fourth.nodes, 2);
     assert_int_equal(every_fourth.per_node, 2);
+    struct coll_shape and_a_half = shape_of(12, 1); /* a node of eight and four of the next */
+    assert_int_equal(and_a_half.nodes, 2);
+    assert_int_equal(and_a_half.per_node, 8);
 }
 
 /* The node's 24 channels hold SMs inside it; across nodes the cluster's, if it states them, and of a group of one rank
