@@ -37,6 +37,30 @@ static void out_of_memory_is_a_result(void **state)
     end(&f);
 }
 
+/* Of 1000 MiB the context takes 50 and NCCL's buffers 30 for each group of more than one rank: 920 are left, and 950 of
+ * one rank alone. */
+static void nccl_takes_its_buffers_before(void **state)
+{
+    (void)state;
+    static const struct {
+        int ranks, kept_mib;
+        enum exec_status status;
+    } cases[] = {{2, 920, EXEC_OK}, {2, 922, EXEC_OOM}, {1, 950, EXEC_OK}, {1, 952, EXEC_OOM}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct fixture f;
+        begin(&f, cases[i].ranks);
+        plan_group(&f.builder, "world", cases[i].ranks, 1);
+        f.hw.gpu.hbm_capacity.value = 1000 << 20;
+        f.hw.gpu.context_bytes.value = 50 << 20;
+        f.hw.node.nccl_bytes.value = 30 << 20;
+        plan_keep(&f.builder, "weights", (int64_t)cases[i].kept_mib << 20, HBM_PARAMETERS);
+        mover(&f, STREAM_COMPUTE, 1, 0);
+        run(&f);
+        assert_int_equal(f.result.status, cases[i].status);
+        end(&f);
+    }
+}
+
 /* 300 MB in every step, given back, then as many that are kept from the first step on: those take the block, so the
  * second step's cudaMalloc of 1 ms makes the second block, and from the third step on there is none: 2 ms in four
  * steps. A run of one step has what is kept from the start. */
@@ -144,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(out_of_memory_is_a_result),
+        cmocka_unit_test(nccl_takes_its_buffers_before),
         cmocka_unit_test(what_the_first_step_keeps_takes_free_blocks),
         cmocka_unit_test(a_retry_drains_the_gpu),
         cmocka_unit_test(the_rank_that_stands_longest_is_the_result),
