@@ -172,6 +172,13 @@ static void another_run_takes_what_is_alike(void **state)
     begin(&held, store, &other); /* as it was left */
     end(&held);
     assert_answer(store, "SELECT count(*) FROM run", "2");
+    for (int i = 0; i < SAMPLE_POINTS; i++) {
+        other.points[i].options.name = "third";
+        other.points[i].published.id = "R";
+    }
+    begin(&held, store, &other); /* of the rows that are alike, those that were simulated; copies are newer */
+    end(&held);
+    assert_answer(store, "SELECT group_concat(simulated_id) FROM point WHERE published_id = 'R'", "2,1");
     store_close(store);
 }
 
