@@ -182,6 +182,55 @@ static void another_run_takes_what_is_alike(void **state)
     store_close(store);
 }
 
+enum { SAMPLES = 2 };
+
+/* A run of the first point with samples of such an uncertainty; known: whether they are there. */
+static void begin_sampled(struct held *held, struct store *store, struct sample *sample,
+    const struct scenario_uncertainty *uncertainty, bool *known)
+{
+    struct diag diag = DIAG_INIT;
+    sample->set.n_points = 1;
+    const struct store_run_options options = {.set = &sample->set, .uncertainty = uncertainty, .samples = SAMPLES};
+    *held = (struct held){0};
+    store_run_begin(&held->run, store, &options, held->results, held->arenas, held->known, &diag);
+    if (!held->known[0])
+        put(held, sample, 0, 1);
+    store_run_samples(held->run, held->results, held->arenas, known, &diag);
+    assert_string_equal(diag.text, "");
+}
+
+/* Samples are taken from where numbers were drawn alike; a point's band is stored once. */
+static void samples_of_the_same_draws_are_taken(void **state)
+{
+    (void)state;
+    struct sample sample;
+    struct held held;
+    struct diag diag = DIAG_INIT;
+    const struct scenario_uncertainty none = {0};
+    struct scenario_uncertainty other = {0};
+    for (int c = 0; c < DISCREPANCY_CLASSES; c++)
+        other.discrepancy.of[c].value = 0.05;
+    struct store *store = must_open("draws.db", STORE_WRITE);
+    sample_init(&sample);
+    bool first[SAMPLES] = {0}, again[SAMPLES] = {0}, differs[SAMPLES] = {0};
+    begin_sampled(&held, store, &sample, &none, first);
+    assert_true(!first[0] && !first[1]);
+    for (int k = 0; k < SAMPLES; k++) {
+        held.results[0].samples[k] = (struct scenario_sample){true, {100 + k, 2, 10}};
+        store_run_sample(held.run, 0, k, &held.results[0], &diag);
+    }
+    assert_string_equal(diag.text, "");
+    end(&held);
+    begin_sampled(&held, store, &sample, &none, again);
+    assert_true(again[0] && again[1] && held.results[0].samples[1].value[0] == 101);
+    end(&held);
+    assert_answer(store, "SELECT printf('%d %d', (SELECT count(*) FROM sample), count(*)) FROM band", "2 1");
+    begin_sampled(&held, store, &sample, &other, differs);
+    assert_true(!differs[0] && !differs[1]);
+    end(&held);
+    store_close(store);
+}
+
 /* The first transaction makes the row of the run and fails after that: the row is gone with it, and the next attempt
  * makes another one, whole. */
 static void a_run_that_was_rolled_back_is_made_anew(void **state)
@@ -268,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_was_stored_comes_back),
         cmocka_unit_test(a_run_goes_on_with_what_is_missing), cmocka_unit_test(another_run_takes_what_is_alike),
+        cmocka_unit_test(samples_of_the_same_draws_are_taken),
         cmocka_unit_test(a_run_that_was_rolled_back_is_made_anew), cmocka_unit_test(an_older_database_takes_a_run),
         cmocka_unit_test(the_log_of_the_database_is_gone_in_the_end)};
     return cmocka_run_group_tests(tests, enter_folder, leave_folder);
