@@ -23,10 +23,10 @@ extern const char *const mesh_order_default;              /* "tp-cp-ep-dp-pp" */
 /* All axes of data parallelism. */
 enum {
     AXES_DP = 1 << AXIS_DP_SHARD | 1 << AXIS_DP_REPLICATE,
-    AXES_DATA = AXES_DP | 1 << AXIS_EP,      /* ranks that train on different samples */
-    AXES_DENSE = AXES_DATA | 1 << AXIS_CP,   /* that hold the same parameters, but experts, and reduce their gradients */
+    AXES_DATA = AXES_DP | 1 << AXIS_EP,    /* ranks that train on different samples */
+    AXES_DENSE = AXES_DATA | 1 << AXIS_CP, /* that hold the same parameters, but experts, and reduce their gradients */
     AXES_SHARD = 1 << AXIS_DP_SHARD | 1 << AXIS_CP, /* FSDP's: torchtitan's dp_shard_cp */
-    AXES_EXPERT = AXES_DP | 1 << AXIS_CP,    /* that hold the same experts */
+    AXES_EXPERT = AXES_DP | 1 << AXIS_CP,           /* that hold the same experts */
     AXES_ALL = (1 << AXIS_COUNT) - 1
 };
 

@@ -85,7 +85,7 @@ struct moe_pass {
     const struct model_moe *moe;
     struct tape *t;
     int x;                            /* the tokens */
-    unsigned over_ep; /* axes whose ranks share the experts */
+    unsigned over_ep;                 /* axes whose ranks share the experts */
     int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
     int64_t rows;                     /* that its experts get */
     int shared_hidden, shared;        /* between the shared expert's two halves; what it gives; -1: not yet */

@@ -87,10 +87,12 @@ const struct model_program *model_border(int64_t output_bytes, struct arena *are
     border->n_activations = 2;
     border->activations = ARENA_ARRAY(arena, struct model_activation, border->n_activations);
     border->activations[0] =
-        (struct model_activation){
-        .name = "received", .bytes = output_bytes, .forward_last = -1, .backward_last = -1};
-    border->activations[1] = (struct model_activation){
-        .name = "received.grad", .bytes = output_bytes, .born_in_backward = true, .forward_last = -1, .backward_last = -1};
+        (struct model_activation){.name = "received", .bytes = output_bytes, .forward_last = -1, .backward_last = -1};
+    border->activations[1] = (struct model_activation){.name = "received.grad",
+        .bytes = output_bytes,
+        .born_in_backward = true,
+        .forward_last = -1,
+        .backward_last = -1};
     border->output = 0;
     border->output_bytes = output_bytes;
     border->input_grad = -1;

@@ -287,8 +287,8 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
     v = tape_to_heads(tape, "v.copy", v, products * shape->keys, shape->head_dim);
     int context = tape_matmul(
         tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys, !shape->both_ways);
-    context = tape_from_heads(
-        tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
+    context =
+        tape_from_heads(tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
     tape_core_attention(tape, false);
     return context;
 }

@@ -12,7 +12,8 @@ static const struct {
     [EXPERT] = {"expert", "ep", "expert parallelism is 'expert' of the section 'parallelism' here"},
     [PIPELINE] = {"pipe", "pp",
         "pipeline parallelism is 'pipeline', 'virtual' and 'schedule' of the section 'parallelism' here"},
-    [CONTEXT] = {"context", "cp", "context parallelism is 'context' and 'context_kind' of the section 'parallelism' here"},
+    [CONTEXT] = {"context", "cp",
+        "context parallelism is 'context' and 'context_kind' of the section 'parallelism' here"},
     [SEQUENCE] = {"sequence", "sp",
         "sequence parallelism is of the section 'parallelism' here: 'sequence' as Megatron-LM has it, 'context' with "
         "context_kind a2a as DeepSpeed-Ulysses has it"},

@@ -59,7 +59,8 @@ static void check_lomo(const struct job_check *job)
         return;
     if (is_zero(job->options))
         diag_input(job->diag, optimizer,
-            "this strategy's optimizer steps after backward, LOMO within it; take strategy ddp or fsdp, or another optimizer");
+            "this strategy's optimizer steps after backward, LOMO within it; take strategy ddp or fsdp, or another "
+            "optimizer");
     if (strategy_batch(train).micro_batches > 1)
         diag_input(job->diag, optimizer,
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "

@@ -39,7 +39,8 @@ static bool check_ranks(const struct layout_check *check)
     divisors(would, sizeof would, check->gpus);
     if (check->gpus % of_one != 0) {
         diag_input(check->diag, at(check, key),
-            "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d GPUs; a product out of "
+            "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d GPUs; a product out "
+            "of "
             "%s does",
             (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one, check->gpus,
             would);
@@ -48,7 +49,8 @@ static bool check_ranks(const struct layout_check *check)
     divisors(would, sizeof would, check->gpus / of_one);
     if (expert == 0) {
         diag_input(check->diag, at(check, "parallelism.expert"),
-            "%lld ranks share whole experts, among them the %lld of tensor parallelism, which do not divide them; take a "
+            "%lld ranks share whole experts, among them the %lld of tensor parallelism, which do not divide them; take "
+            "a "
             "multiple, or expert_tensor: %lld",
             (long long)parallel->model.expert, (long long)tensor, (long long)tensor);
         return false;
@@ -56,8 +58,8 @@ static bool check_ranks(const struct layout_check *check)
     if (check->gpus / of_one % expert == 0)
         return true;
     diag_input(check->diag, at(check, "parallelism.expert"),
-        "%lld ranks of expert parallelism do not divide the %lld of data parallelism; take one of %s", (long long)expert,
-        (long long)(check->gpus / of_one), would);
+        "%lld ranks of expert parallelism do not divide the %lld of data parallelism; take one of %s",
+        (long long)expert, (long long)(check->gpus / of_one), would);
     return false;
 }
 
@@ -115,7 +117,8 @@ static void check_groups(const struct layout_check *check, const struct mesh *me
         struct mesh_group group = mesh_group(mesh, groups[i].axes);
         if (!lies_evenly(group, check->gpus, node))
             diag_input(check->diag, at(check, groups[i].key),
-                "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than on "
+                "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than "
+                "on "
                 "another, which is not simulated; take degrees that divide %d, or multiples of it",
                 group.size, groups[i].what, group.stride, node, node);
     }
@@ -126,7 +129,10 @@ static void check_model_parallel(const struct layout_check *check)
     const struct strategy_options *options = check->options;
     const struct model_parallel *parallel = &options->parallelism.model;
     bool tensor = parallel->tensor > 1, context = parallel->context > 1, expert = parallel->expert > 1;
-    const char *key = expert ? "parallelism.expert" : tensor ? "parallelism.tensor" : context ? "parallelism.context" : "parallelism.sequence";
+    const char *key = expert    ? "parallelism.expert"
+                      : tensor  ? "parallelism.tensor"
+                      : context ? "parallelism.context"
+                                : "parallelism.sequence";
     bool takes_tensor = options->kind != STRATEGY_SINGLE_DEVICE && options->kind != STRATEGY_INTERNEVO;
     bool takes_context = takes_tensor && options->kind != STRATEGY_DEEPSPEED;
     if (!tensor && !context && !expert && !parallel->sequence)
@@ -179,8 +185,7 @@ static void check_layers(const struct layout_check *check)
     if (!check->model)
         return;
     if (left < even || even < 1 || left % even != 0)
-        diag_input(check->diag,
-            at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline"),
+        diag_input(check->diag, at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline"),
             "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "
             "%s, or say how many the first and the last one have (parallelism.first_layers, last_layers)",
             (long long)left, (long long)even, (long long)options->pipeline, (long long)options->virtual_stages,
@@ -212,15 +217,15 @@ static void check_global_batch(const struct layout_check *check)
 {
     const struct train_options *train = &check->options->train;
     int64_t ranks = strategy_data_ranks(&check->options->parallelism, check->gpus);
+    int64_t below = train->global_batch / ranks * ranks, above = below + ranks;
     if (train->global_batch % ranks != 0)
         diag_input(check->diag, at(check, "train.global_batch"),
             "%lld sequences do not divide over %lld ranks of data parallelism; take %lld or %lld",
-            (long long)train->global_batch, (long long)ranks, (long long)(train->global_batch / ranks * ranks),
-            (long long)((train->global_batch / ranks + 1) * ranks));
+            (long long)train->global_batch, (long long)ranks, (long long)(below > 0 ? below : above), (long long)above);
 }
 
-bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag)
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
+    int gpus, const struct strategy_places *places, struct diag *diag)
 {
     const struct layout_check check = {options, model, hw, gpus, places, diag};
     struct mesh mesh;

@@ -95,8 +95,8 @@ void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_cate
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
-    bool of_blocks = train->activation_checkpointing == CHECKPOINT_FULL ||
-                     train->activation_checkpointing == CHECKPOINT_SELECTIVE;
+    bool of_blocks =
+        train->activation_checkpointing == CHECKPOINT_FULL || train->activation_checkpointing == CHECKPOINT_SELECTIVE;
     return of_blocks && emit->segments.at[segment].program->reruns &&
            emit->blocks[segment] % train->checkpoint_interval == 0;
 }

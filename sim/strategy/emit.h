@@ -79,14 +79,14 @@ struct emit {
     VEC(int) group_queues;    /* by group: the queue of its collectives; PLAN_NO_OP: none yet */
     struct index names;       /* of what emit_name made */
     VEC(struct emit_name) made;
-    int *grads;  /* by tensor: buffer of its gradient, or PLAN_NO_OP; what is left is freed after step_ends */
-    int *caches; /* by segment: past_key_values, see train_options.use_cache */
-    int *blocks; /* by segment: blocks up to this one */
-    int **saved; /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others; of the cell's chunk
-                  * and micro-batch, one of: */
-    int ***flights;     /* by micro-batch and chunk; NULL: not under way */
-    VEC(int **) idle;   /* those that ended */
-    int *chunk_begin;   /* by model chunk: its first segment; then the end of all */
+    int *grads;     /* by tensor: buffer of its gradient, or PLAN_NO_OP; what is left is freed after step_ends */
+    int *caches;    /* by segment: past_key_values, see train_options.use_cache */
+    int *blocks;    /* by segment: blocks up to this one */
+    int **saved;    /* by segment: buffer of each activation that lives now, PLAN_NO_OP for others; of the cell's chunk
+                     * and micro-batch, one of: */
+    int ***flights; /* by micro-batch and chunk; NULL: not under way */
+    VEC(int **) idle; /* those that ended */
+    int *chunk_begin; /* by model chunk: its first segment; then the end of all */
     struct schedule schedule;
     struct posted posted[2]; /* the next activations, the next gradients */
 };

@@ -17,11 +17,12 @@
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
  * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
- * optimizer, align_param_gather. Without the distributed optimizer the norm is added up over TP and PP groups in turn. */
+ * optimizer, align_param_gather. Without the distributed optimizer the norm is added up over TP and PP groups in turn.
+ */
 #include "strategy/emit.h"
 
 enum { DENSE, EXPERT, N_CLASSES };
-enum { FLOAT_BYTES = 4 };
+enum { FLOAT_BYTES = 4, NO_BUCKET = -1 };
 
 /* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
@@ -40,11 +41,11 @@ struct megatron {
     const struct megatron_options *options;
     int64_t grad_bytes; /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];
-    int64_t elements[N_CLASSES]; /* on this rank */
+    int64_t elements[N_CLASSES]; /* on this rank, that are trained */
     int64_t partial;             /* elements whose gradients are parts of a sum over the TP group */
     VEC(struct bucket) buckets;  /* in the order in which they are reduced */
-    int *bucket, *segment;       /* by tensor; the segment whose backward pass completes its gradient */
-    bool *fused;                 /* by tensor: its gradient comes from a GEMM */
+    int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
+    bool *fused;           /* by tensor: its gradient comes from a GEMM */
 };
 
 static int class_of(const struct model_tensor *tensor)
@@ -68,9 +69,9 @@ static int64_t bucket_limit(const struct megatron *self, int class, int chunk)
     int64_t by_rank = (int64_t)BUCKET_A_RANK * self->ranks[class];
     if (!self->options->overlap_grad_reduce || emit->schedule.stage > 0 || chunk > 0)
         return INT64_MAX;
-    return self->options->bucket_size > 0   ? self->options->bucket_size
-           : by_rank > LEAST_BUCKET ? by_rank
-                                    : LEAST_BUCKET;
+    return self->options->bucket_size > 0 ? self->options->bucket_size
+           : by_rank > LEAST_BUCKET       ? by_rank
+                                          : LEAST_BUCKET;
 }
 
 /* The tensor joins the bucket that is filling. */
@@ -86,6 +87,7 @@ static void join(struct megatron *self, int tensor, int segment, int filling[N_C
         filling[class] = self->buckets.n - 1;
     }
     self->buckets.at[filling[class]].elements += at->numel;
+    self->buckets.at[filling[class]].left++;
     self->bucket[tensor] = filling[class];
     self->segment[tensor] = segment;
 }
@@ -117,9 +119,8 @@ static void gather(struct megatron *self, int b, plan_wait after)
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
     bucket->gathering = true;
-    bucket->gathered =
-        emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b), COLL_ALL_GATHER,
-            (double)(bucket->elements * emit->param_bytes), self->group[bucket->class]);
+    bucket->gathered = emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b),
+        COLL_ALL_GATHER, (double)(bucket->elements * emit->param_bytes), self->group[bucket->class]);
 }
 
 /* The next bucket of the class in the order of forward. */
@@ -208,14 +209,14 @@ static void grad_ready(struct emit *emit, int tensor)
 
 static plan_wait small_all_reduce(struct emit *emit, const char *name, double bytes, int group)
 {
-    plan_wait op = emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), name,
-        COLL_ALL_REDUCE, bytes, group);
+    plan_wait op = emit_collective(
+        emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), name, COLL_ALL_REDUCE, bytes, group);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
     return op;
 }
 
-/* _allreduce_non_tensor_model_parallel_grads: gradients of which each rank of a TP group has a part, flattened, added up
- * and copied back. */
+/* _allreduce_non_tensor_model_parallel_grads: gradients of which each rank of a TP group has a part, flattened, added
+ * up and copied back. */
 static void add_up_partial(struct megatron *self)
 {
     struct emit *emit = self->emit;
@@ -235,8 +236,8 @@ static void reduce_tied_embedding(struct megatron *self)
     bool ends = at->stage == 0 || at->stage == at->stages - 1;
     if (at->stages == 1 || !ends || !emit->model->shape.tied_embeddings)
         return;
-    int group = plan_group_of(
-        &emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
+    int group =
+        plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
     int64_t numel = 0; /* the largest tensor of the root is the table */
     for (int t = 0; t < emit->model->layers[0].n_tensors; t++)
         numel = emit->model->tensors[t].numel > numel ? emit->model->tensors[t].numel : numel;
@@ -333,6 +334,7 @@ static void setup_memory(struct megatron *self)
     struct optimizer_tensor tensors[N_CLASSES];
     int64_t all = self->elements[DENSE] + self->elements[EXPERT], n = owned_tensors(self, tensors);
     plan_keep(builder, "param_buffer", all * emit->param_bytes, HBM_PARAMETERS);
+    plan_keep(builder, "frozen_params", (emit->model->params - all) * emit->param_bytes, HBM_PARAMETERS);
     plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
     for (int i = 0; i < n; i++) {
         int64_t master = emit->param_bytes != emit->master_bytes ? tensors[i].rows * emit->master_bytes : 0;
@@ -354,11 +356,11 @@ static void setup(struct emit *emit)
         .segment = ARENA_ARRAY(emit->arena, int, n),
         .fused = ARENA_ARRAY(emit->arena, bool, n)};
     emit->main_grad_bytes = self->grad_bytes;
+    for (int t = 0; t < n; t++)
+        self->bucket[t] = self->segment[t] = NO_BUCKET;
     fill_buckets(self);
-    for (int t = 0; t < n; t++) {
-        self->elements[class_of(&emit->model->tensors[t])] += emit->model->tensors[t].numel;
-        self->buckets.at[self->bucket[t]].left++;
-    }
+    for (int b = 0; b < self->buckets.n; b++)
+        self->elements[self->buckets.at[b].class] += self->buckets.at[b].elements;
     setup_memory(self);
 }
 

@@ -78,8 +78,9 @@ static struct place received_in(const struct emit *emit, struct cell cell)
         return (struct place){-1, -1};
     int segment = direction_of(cell) == ACTIVATIONS ? border_of(emit, cell) : last_of(emit, cell);
     const struct model_program *program = segment < 0 ? NULL : emit->segments.at[segment].program;
-    return (struct place){
-        segment, segment < 0 ? -1 : direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
+    return (struct place){segment, segment < 0                         ? -1
+                                   : direction_of(cell) == ACTIVATIONS ? program->output
+                                                                       : program->output_grad};
 }
 
 static struct place sent_from(const struct emit *emit, struct cell cell)
@@ -88,13 +89,13 @@ static struct place sent_from(const struct emit *emit, struct cell cell)
         return (struct place){-1, -1};
     int segment = direction_of(cell) == ACTIVATIONS ? last_of(emit, cell) : border_of(emit, cell);
     const struct model_program *program = segment < 0 ? NULL : emit->segments.at[segment].program;
-    return (struct place){
-        segment, segment < 0 ? -1 : direction_of(cell) == ACTIVATIONS ? program->output : program->output_grad};
+    return (struct place){segment, segment < 0                         ? -1
+                                   : direction_of(cell) == ACTIVATIONS ? program->output
+                                                                       : program->output_grad};
 }
 
 static const char *const queue_names[2][2] = {{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}};
-static const char *const message_names[2][2] = {
-    {"send_forward", "recv_forward"}, {"send_backward", "recv_backward"}};
+static const char *const message_names[2][2] = {{"send_forward", "recv_forward"}, {"send_backward", "recv_backward"}};
 
 static struct plan_channel channel_of(enum direction direction)
 {

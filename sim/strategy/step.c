@@ -42,7 +42,7 @@ static void stage_begins(struct emit *emit, const struct job *job)
     if (job->options->train.decode_images)
         load_batch(emit, job->batch.samples);
     lay_out_segments(emit);
-    emit->flights = ARENA_ARRAY(emit->arena, int **, emit->micro_batches *emit->schedule.chunks);
+    emit->flights = ARENA_ARRAY(emit->arena, int **, emit->micro_batches * emit->schedule.chunks);
     emit->grads = ARENA_ARRAY(emit->arena, int, emit->model->n_tensors);
     for (int t = 0; t < emit->model->n_tensors; t++)
         emit->grads[t] = PLAN_NO_OP;

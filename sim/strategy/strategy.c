@@ -250,11 +250,13 @@ int strategy_expert_axis(const struct parallelism_options *options)
     return (int)model_expert_axis(&model);
 }
 
-bool strategy_mesh(struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus,
-    const char **bad)
+bool strategy_mesh(
+    struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad)
 {
     const struct parallelism_options *parallel = &options->parallelism;
-    int expert = strategy_expert_axis(parallel), data = (int)strategy_data_ranks(parallel, gpus) / expert;
+    int expert = strategy_expert_axis(parallel);
+    BUG_IF(expert < 1, "%ld ranks of experts", (long)parallel->model.expert);
+    int data = (int)strategy_data_ranks(parallel, gpus) / expert;
     int shard = strategy_shard_ranks(options, hw, data);
     BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
     int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&parallel->model),

@@ -167,13 +167,13 @@ struct parallelism_options {
     struct model_parallel model; /* tensor, sequence, context, expert: see model/model.h */
     bool scatter_gather;         /* each TP rank sends its part of an activation to the next stage, where they gather it
                                   * (scatter_gather_tensors_in_pipeline of Megatron-LM's 2021 paper) */
-    int64_t pipeline;         /* stages; 1 */
-    int64_t virtual_stages;   /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
-    int schedule;             /* enum pipeline_schedule */
+    int64_t pipeline;            /* stages; 1 */
+    int64_t virtual_stages;      /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
+    int schedule;                /* enum pipeline_schedule */
     int64_t first_layers, last_layers; /* blocks of the first and of the last chunk of the pipeline; 0: as the others */
-    bool overlap_p2p_comm;    /* see strategy/pipeline.h */
+    bool overlap_p2p_comm;             /* see strategy/pipeline.h */
     bool batch_p2p_sync;
-    const char *order;        /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
+    const char *order; /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
 };
 
 struct strategy_options {
@@ -228,8 +228,8 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     int gpus, const struct strategy_places *places, struct diag *diag);
 
 /* The part of it about stages and ranks (strategy/check_parallelism.c). False: not even the ranks can be laid out. */
-bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model,
-    const struct hw *hw, int gpus, const struct strategy_places *places, struct diag *diag);
+bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
+    int gpus, const struct strategy_places *places, struct diag *diag);
 
 /* The batch of an optimizer step on a GPU: micro-batches of train.micro_batch sequences, the last one of what is left.
  */
@@ -268,8 +268,8 @@ struct job {
 struct job strategy_job(
     const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus);
 
-/* A pipeline: which blocks and ends a stage has. Blocks go to chunks evenly, but those that first_layers and last_layers
- * say; chunk c of stage i is the (c x stages + i)-th of the model. The array is in arena. */
+/* A pipeline: which blocks and ends a stage has. Blocks go to chunks evenly, but those that first_layers and
+ * last_layers say; chunk c of stage i is the (c x stages + i)-th of the model. The array is in arena. */
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena);
 struct schedule strategy_schedule(const struct job *job, int stage);
 

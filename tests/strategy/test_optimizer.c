@@ -321,7 +321,8 @@ static void clipping_by_the_norm(void **state)
             if (kind == STRATEGY_INTERNEVO)
                 options.train.precision = PRECISION_BF16_MASTER;
             compile(&compiled, &options, &small_gpt, kind == STRATEGY_SINGLE_DEVICE ? 1 : 8);
-            bool by_torch = kind != STRATEGY_DEEPSPEED && kind != STRATEGY_INTERNEVO && kind != STRATEGY_MEGATRON && clips;
+            bool by_torch =
+                kind != STRATEGY_DEEPSPEED && kind != STRATEGY_INTERNEVO && kind != STRATEGY_MEGATRON && clips;
             double owned = (double)compiled.model.params / (kind == STRATEGY_FSDP ? 8 : 1);
             assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/norm") == (by_torch ? 4 * owned : 0));
             assert_true(moved_by(&compiled.plan, "optimizer/clip_grad_norm_/mul_") == (by_torch ? 8 * owned : 0));

@@ -26,7 +26,8 @@ struct run {
     struct schedule of;
     struct cell cells[MOST_STAGES][MOST_CELLS];
     int n[MOST_STAGES], at[MOST_STAGES], free[MOST_STAGES];
-    int forward[MOST_STAGES * MOST_CHUNKS][MOST_MICRO_BATCHES]; /* by place in the model: when it was done; 0: not yet */
+    int forward[MOST_STAGES * MOST_CHUNKS]
+               [MOST_MICRO_BATCHES]; /* by place in the model: when it was done; 0: not yet */
     int backward[MOST_STAGES * MOST_CHUNKS][MOST_MICRO_BATCHES];
 };
 

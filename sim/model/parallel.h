@@ -1,0 +1,100 @@
+/* How a model is cut over ranks: by width (tensor), by tokens (sequence, context), by experts and by blocks (stages of
+ * a pipeline). A rank's share is a model, too, so strategies lay out parameters, gradients and states as they do a
+ * whole model's. */
+#ifndef FLOPCAST_MODEL_PARALLEL_H
+#define FLOPCAST_MODEL_PARALLEL_H
+
+#include "base/arena.h"
+#include "mesh/mesh.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct model;
+struct model_shape;
+struct model_workload;
+
+/* How the sequence is cut for attention over the ranks of AXIS_CP, by TransformerEngine's names (cp_comm_type).
+ *   p2p         keys and values go around a ring, an exchange beside the attention of each step
+ *   all_gather  keys and values of all ranks are gathered first, in backward again
+ *   a2a         DeepSpeed-Ulysses: an all_to_all turns a part of the sequence with all heads into the whole sequence
+ *               with a part of the heads, and back */
+enum context_parallel { CONTEXT_P2P, CONTEXT_ALL_GATHER, CONTEXT_A2A, CONTEXT_PARALLEL_COUNT };
+extern const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1]; /* "p2p", "all_gather", "a2a" */
+
+/* What runs beside the collectives of tensor parallelism.
+ *   none   nothing: each is waited for at once, and the linear layers keep the gathered input (DTensor, torchtitan)
+ *   async  Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication: in backward the input's gradient is reduced
+ *          beside the product for the weight's; with sequence a linear layer keeps its shard of the input only, and
+ *          gathers it again beside the product for the input's gradient */
+enum tensor_overlap { TENSOR_BLOCKING, TENSOR_ASYNC, TENSOR_OVERLAP_COUNT };
+extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "none", "async" */
+
+/* How a model is cut over ranks (Megatron-LM's tensor, sequence and context parallelism). Ranks 0 and 1: not cut. */
+struct model_parallel {
+    int64_t tensor;        /* ranks of AXIS_TP: heads, feed-forward layers and vocabulary */
+    bool sequence;         /* between these, each of them has its part of the sequence (arXiv 2205.05198) */
+    int tensor_overlap;    /* enum tensor_overlap */
+    int64_t context;       /* ranks of AXIS_CP: each has its part of the sequence everywhere */
+    int context_kind;      /* enum context_parallel */
+    int64_t expert;        /* ranks that share a block's experts, AXIS_EP: model_moe.local of them on each */
+    int64_t expert_tensor; /* ranks that share each expert's width, AXIS_TP: model_moe.d_ff is a rank's part of it */
+};
+static inline int64_t model_tensor_ranks(const struct model_parallel *parallel)
+{
+    return parallel->tensor > 1 ? parallel->tensor : 1;
+}
+static inline int64_t model_context_ranks(const struct model_parallel *parallel)
+{
+    return parallel->context > 1 ? parallel->context : 1;
+}
+
+static inline int64_t model_expert_ranks(const struct model_parallel *parallel)
+{
+    return parallel->expert > 1 ? parallel->expert : 1;
+}
+/* The axes over whose ranks experts are shared out: where each is whole on its rank, those of tensor parallelism, which
+ * have different tokens then, are the first of them (Megatron-LM's second grid of ranks). */
+static inline unsigned model_expert_axes(const struct model_parallel *parallel)
+{
+    bool whole = model_tensor_ranks(parallel) > 1 && parallel->expert_tensor <= 1;
+    return 1U << AXIS_EP | (whole ? 1U << AXIS_TP : 0U);
+}
+/* Ranks of AXIS_EP; 0: the tensor ranks do not divide them. */
+static inline int64_t model_expert_axis(const struct model_parallel *parallel)
+{
+    int64_t tensor = model_expert_axes(parallel) & 1U << AXIS_TP ? model_tensor_ranks(parallel) : 1;
+    int64_t ranks = model_expert_ranks(parallel);
+    return ranks == 1 ? 1 : ranks % tensor == 0 ? ranks / tensor : 0;
+}
+
+/* The part of a model that each rank of AXIS_TP has (all have alike): a model of the same width and blocks whose heads,
+ * feed-forward layers and vocabulary are narrower, so that all sizes follow. Tensors that are smaller than the
+ * whole model's are marked (split). With fewer key heads than ranks several ranks hold the same one. The vocabulary is
+ * padded so that each rank has a multiple of MODEL_VOCAB_MULTIPLE rows (Megatron-LM, --make-vocab-size-divisible-by).
+ * Neither is counted as model FLOP: the sum over the ranks is the whole model's (model_tensor.counted). What is not cut
+ * counts on each rank as its share of one.
+ *
+ * Differs: T5's table of relative positions is cut by heads (Megatron-LM keeps the small table whole). Of an adapter
+ * (model_adapt) the matrix on the residual stream's side is on each rank, and counts on each. */
+enum { MODEL_VOCAB_MULTIPLE = 128 };
+void model_shard(
+    struct model *out, const struct model *model, const struct model_parallel *parallel, struct arena *arena);
+/* Why a model cannot be cut as the workload says, a sentence with numbers that would do; in arena. NULL: it can. */
+const char *model_shard_wrong(
+    const struct model_shape *shape, const struct model_workload *workload, struct arena *arena);
+
+/* What a stage of a pipeline has of a model of one stack: chunks of its blocks, by their numbers from 0, and the ends.
+ * Of the root a stage has the tensors that its ends use: a tied embedding is on the first and on the last stage. */
+struct model_chunk {
+    int first, n;
+};
+struct model_stage {
+    const struct model_chunk *chunks;
+    int n_chunks;
+    unsigned ends;
+};
+void model_stage(struct model *out, const struct model *model, const struct model_stage *stage,
+    const struct model_workload *workload, struct arena *arena);
+
+#endif
