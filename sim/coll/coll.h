@@ -17,9 +17,11 @@
  *
  * topologies/ state some constants: base and hop of Simple, efficiencies, NVLS (node); latency of the network and of
  * posting to it, efficiency, channels, copies through host memory without GPUDirect (cluster). All others are NCCL's
- * own (nccl.h). The algorithm and protocol with the shortest isolated time are taken. That is NCCL's rule with
- * calibrated instead of built-in constants. NCCL's wrong choices are not imitated (tried: results/NOTES.md), except for
- * what its formulas leave out of a broadcast (ring.c).
+ * own (nccl.h).
+ *
+ * What is chosen: NCCL's choice, also where it is not the fastest: the least of its own estimates (coll/tuner.h), by
+ * the cluster's nccl_version; AWS's plugin has a say (coll/tuner_aws.c). All choices that logs state come out so
+ * (tests/coll/test_logs.c). Where that estimate is not known, the shortest isolated time.
  *
  * Modelled: Ring for all kinds except all_to_all and send_recv; Tree, NVLS (one node), NVLSTree and CollNet (SHARP) for
  * all_reduce; PAT for all_gather and reduce_scatter with one rank a node; LL and LL128 for Ring and Tree. Rings enter
@@ -128,13 +130,15 @@ double coll_nic_share(struct coll_shape shape, const struct hw *hw);
  * fast channels are split in two and all of them doubled. So NCCL mostly counts a faster NIC as faster channels, and
  * their number grows only where few NICs become fast (4 x 200 Gb/s: 8 channels; 4 x 400 Gb/s: 16) or on Blackwell (8 x
  * 800 Gb/s: 32). What it finds for 1, 2, 4 and 8 NICs of 100, 200 and 400 Gb/s beside V100, A100, H100 and B200 is what
- * logs of NCCL show (tests/coll/test_channels.c names them), but not for every machine: a cluster file that states
- * nccl_channels overrides it.
+ * logs of NCCL show (results/measured/nccl_channels.csv), but not for every machine: a cluster file that states
+ * nccl_channels overrides it. By version: Hopper's fast channels are doubled once more, up to 32, in 2.18 and 2.19;
+ * from 2.20 on, and from 2.27 on of Blackwell too, where they are fewer than 16; 2.20 to 2.27 lay at least as many as
+ * NVLS has, 16 of Hopper and 32 of Blackwell.
  *
  * Kind of what goes beyond those logs: assumed, that NICs of one GPU are used as one (dual ports are merged by
  * NCCL_IB_MERGE_NICS, EFA's by its plugin), that a mesh of NVLinks has room as a switch has, and that the search finds
- * the best there is. Ignored: paths between CPU sockets, network devices that unpack TCP (twice as many), NCCL before
- * 2.20 (twice as many on Hopper), NCCL 2.20 to 2.27 on Blackwell (as many as NVLS has, 32). */
+ * the best there is. Ignored: paths between CPU sockets, network devices that unpack TCP (twice as many), speeds that
+ * versions before 2.20 tried (Hopper's before 2.18 are taken for all). */
 struct coll_search {
     double nic_Bps, gpu_Bps; /* what NCCL counts for the NICs of a GPU (for a NIC, where GPUs share it) and for its
                                 NVLinks */
@@ -182,7 +186,7 @@ struct coll_cost {
     enum coll_algorithm algorithm;
     enum coll_protocol protocol;
     double latency_s;       /* that bytes do not hide */
-    double unestimated_s;   /* part of latency_s that NCCL's estimate leaves out */
+    double unestimated_s;   /* part of latency_s that NCCL leaves out of account where its estimate is not known */
     double bus_bytes;       /* message times the factor of busbw (nccl-tests doc/PERFORMANCE.md), whatever the wires
                                carry: all_reduce 2 (n-1)/n, all_gather, reduce_scatter, all_to_all (n-1)/n, others 1 */
     double gpu_out_factor;  /* bytes that leave each GPU over NVLink, per bus byte; at most 1, and 0 where
@@ -201,7 +205,7 @@ struct coll_cost {
 bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
     double bytes, struct coll_shape shape, const struct hw *hw);
 
-/* Of what force leaves open, the algorithm and protocol with the shortest isolated time. A forced one that is not
+/* Of what force leaves open, the algorithm and protocol that NCCL chooses. A forced one that is not
  * possible is left open instead, the protocol first, as NCCL falls back. */
 struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
@@ -216,7 +220,7 @@ double coll_hbm_Bps(struct coll_cost cost);
 enum coll_bound coll_bound(const struct coll_cost *cost);
 
 /* A faster way that NCCL's choice misses, so that a faster NIC could make a collective slower: another algorithm and
- * protocol (NCCL's estimate leaves out unestimated_s), or the other number of channels that NCCL lays for slower NICs
+ * protocol, or the other number of channels that NCCL lays for slower NICs
  * in the same machine (each channel posts separately). The fastest of these and its time. */
 struct coll_missed {
     double isolated_s; /* 0: nothing that is faster by more than 1 % */

@@ -24,6 +24,8 @@ const double nccl_net_post_s = 1.0 * US;
 const double nccl_slices = 2;
 const double nccl_slot_bytes[COLL_PROTOCOL_COUNT] = {0x1p15, 120 * 640 * 8 * 15. / 16, 0x1p19};
 
+const double nccl_nvls_tree_share = 5. / 6;
+
 const double nccl_collnet_direct_hop_s = 3.7 * US;
 const double nccl_collnet_direct_gpu_s = 0.4 * US;
 const double nccl_collnet_direct_net_s = 31 * US;
@@ -35,22 +37,17 @@ const double nccl_pat_hop_share = 1 / 3.5;
 const double nccl_pat_rank_s = 2.8 * US;
 const double nccl_pat_share = 0.75;
 
-/* What depends on the GPU: [1, 2, more nodes], B/s. */
-static const struct arch {
-    const char *name;
-    double ll_max[3];                            /* several nodes: by the CPU; Intel's row */
-    double tree[3], tree_ll128[3], nvls_tree[3]; /* a channel */
-} archs[] = {
-    {"Volta", {39.0e9, 39.0e9, 20.4e9}, {26.5e9, 18.5e9, 10.0e9}, {20e9, 20e9, 20e9}, {26.5e9, 18.5e9, 10.0e9}},
-    {"Ampere", {87.7e9, 39.0e9, 20.4e9}, {24.0e9, 23.6e9, 17.8e9}, {20e9, 20e9, 20e9}, {24.0e9, 23.6e9, 17.8e9}},
-    {"Hopper", {141e9, 39.0e9, 20.4e9}, {38.7e9, 41.4e9, 36.0e9}, {36.7e9, 36.7e9, 29.0e9}, {0, 57.7e9, 45.5e9}},
-    {"Blackwell", {282e9, 39.0e9, 20.4e9}, {70e9, 42.8e9, 24e9}, {55.6e9, 31.67e9, 20e9}, {0, 96e9, 80e9}},
+static const struct nccl_arch archs[] = {
+    {"Volta", {39.0e9, 39.0e9, 20.4e9}, 20e9, {26.5e9, 18.5e9, 10.0e9}, {20e9, 20e9, 20e9}, {26.5e9, 18.5e9, 10.0e9},
+        0},
+    {"Ampere", {87.7e9, 39.0e9, 20.4e9}, 20e9, {24.0e9, 23.6e9, 17.8e9}, {20e9, 20e9, 20e9}, {24.0e9, 23.6e9, 17.8e9},
+        0},
+    {"Hopper", {141e9, 39.0e9, 20.4e9}, 36.7e9, {38.7e9, 41.4e9, 36.0e9}, {36.7e9, 36.7e9, 29.0e9}, {0, 57.7e9, 45.5e9},
+        0.85},
+    {"Blackwell", {282e9, 39.0e9, 20.4e9}, 40e9, {70e9, 42.8e9, 24e9}, {55.6e9, 31.67e9, 20e9}, {0, 96e9, 80e9}, 0.74},
 };
 
-/* The row of the newest generation that is not newer: Ada (compute capability 8.9) has Ampere's, Turing (7.5) the
- * oldest.
- */
-static const struct arch *find_arch(const struct hw *hw)
+const struct nccl_arch *nccl_arch(const struct hw *hw)
 {
     const char *name = strcmp(hw->gpu.arch, "Ada") == 0 ? "Ampere" : hw->gpu.arch;
     size_t n = sizeof archs / sizeof *archs;
@@ -60,14 +57,14 @@ static const struct arch *find_arch(const struct hw *hw)
     return &archs[0];
 }
 
-static int column(int nodes)
+int nccl_column(int nodes)
 {
     return nodes > 2 ? 2 : nodes - 1;
 }
 
 double nccl_ll_max_Bps(const struct hw *hw, int nodes)
 {
-    return find_arch(hw)->ll_max[column(nodes)];
+    return nccl_arch(hw)->ll_max[nccl_column(nodes)];
 }
 
 double nccl_tree_share(enum coll_protocol protocol, int nodes)
@@ -80,8 +77,8 @@ double nccl_tree_share(enum coll_protocol protocol, int nodes)
 double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool nvls, struct coll_shape shape)
 {
     static const int most_channels = 8;
-    const struct arch *arch = find_arch(hw);
-    int c = column(shape.nodes);
+    const struct nccl_arch *arch = nccl_arch(hw);
+    int c = nccl_column(shape.nodes);
     double reached = nccl_tree_share(protocol, shape.nodes) / nccl_tree_share(COLL_SIMPLE, shape.nodes);
     double each = nvls ? arch->nvls_tree[c] : arch->tree[c] * reached;
     if (protocol == COLL_LL128)
@@ -112,11 +109,16 @@ double nccl_tree_correction(enum coll_protocol protocol, double bytes)
     return size < 0 || size >= SIZES ? 1 : table[protocol][(int)size];
 }
 
-double nccl_nvls_channels(bool several, const struct hw *hw)
+double nccl_nvls_search(const struct hw *hw)
 {
     static const double hopper = 16, blackwell = 32, blackwell_rack = 24, most_of_a_board = 8;
     bool rack = hw->node.gpus.value > most_of_a_board;
-    double channels = strcmp(hw->gpu.arch, "Blackwell") != 0 ? hopper : rack ? blackwell_rack : blackwell;
+    return strcmp(hw->gpu.arch, "Blackwell") != 0 ? hopper : rack ? blackwell_rack : blackwell;
+}
+
+double nccl_nvls_channels(bool several, const struct hw *hw)
+{
+    double channels = nccl_nvls_search(hw);
     return several && quantity_is_set(hw->cluster.nccl_channels) ? fmax(channels, hw->cluster.nccl_channels.value)
                                                                  : channels;
 }
@@ -153,7 +155,7 @@ struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw 
     double chunk = kib * (several ? network_chunk : nvlink_chunk);
     double least = several ? chunk / 2 : chunk / 8, most = several ? chunk : chunk * 32; /* bytes of a part */
     int all = 1;
-    while (all < hw->node.nccl_channels.value)
+    while (all < coll_channels(several, hw))
         all *= 2;
     int channels = all, top = all;
     while (channels * shape.ranks > all && channels > 1) /* one channel does one send at a time, if they suffice */
@@ -165,6 +167,6 @@ struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw 
     double parts = fmax(ceil(bytes / least), 1);
     return (struct nccl_p2p){.channels = fmin(channels, parts),
         .all_channels = all,
-        .channel_Bps = find_arch(hw)->tree[0] / 2,
+        .channel_Bps = nccl_arch(hw)->tree[0] / 2,
         .chunk_bytes = chunk};
 }

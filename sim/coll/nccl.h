@@ -7,6 +7,17 @@
 
 #include "coll/coll.h"
 
+/* What depends on the GPU: [1, 2, more nodes], B/s, of a channel unless said otherwise. The row of the newest
+ * generation that is not newer: Ada (compute capability 8.9) has Ampere's, Turing (7.5) the oldest. */
+struct nccl_arch {
+    const char *name;
+    double ll_max[3]; /* of all channels; several nodes: by the CPU, Intel's row */
+    double ring_ll128, tree[3], tree_ll128[3], nvls_tree[3];
+    double nvls_share; /* what the tuner counts of a switch's bandwidth, 2.28 on */
+};
+const struct nccl_arch *nccl_arch(const struct hw *hw);
+int nccl_column(int nodes);
+
 enum nccl_link { NCCL_NVLINK, NCCL_PCI, NCCL_NET, NCCL_LINK_COUNT };
 
 /* Ring and Tree, seconds: once for a collective, and of one step over a link. Simple's are measured on each kind of
@@ -33,6 +44,20 @@ double nccl_tree_max_Bps(const struct hw *hw, enum coll_protocol protocol, bool 
 /* Channels of NVLS or NVLSTree, each of which holds an SM: NVLS_NCHANNELS_* of src/transport/nvls.cc, on several nodes
  * at least as many as the cluster's (NCCL_MIN_CTAS). Kind: assumed, quoted from memory. */
 double nccl_nvls_channels(bool several, const struct hw *hw);
+
+/* Those that its search for NVLS asks for, whatever a cluster states. */
+double nccl_nvls_search(const struct hw *hw);
+
+/* coll_search() for a group of this shape, also inside one node. */
+struct coll_search nccl_search(struct coll_shape shape, const struct hw *hw);
+
+/* The graph that NCCL finds for an algorithm, before channels are doubled: what its tuner counts with. Trees go faster
+ * inside a node than across where its links have room; NVLS has a channel for each GPU of a domain, at most 32 (2.23
+ * on), NVLSTree one for each NIC. Restated as coll_search(); NVLSTree's speeds are assumed: no log states them. */
+struct nccl_graph {
+    double channels, inside_Bps, across_Bps; /* of a channel */
+};
+struct nccl_graph nccl_graph(enum coll_algorithm algorithm, struct coll_shape shape, const struct hw *hw);
 
 /* Bytes of a message of NVLS or (on several nodes) NVLSTree that pass through the switch in one step: a chunk of every
  * channel of every head. Chunks: calcCollChunking of src/enqueue.cc, 2.20 on; channels: NVLS_NCHANNELS_* of
@@ -65,6 +90,9 @@ extern const double nccl_slices;
  * 512 threads, half of it data; LL128: 120 elements for each of 640 threads, 15/16 data; Simple: of 4 MiB
  * (src/include/device.h; assumed, quoted from memory). */
 extern const double nccl_slot_bytes[COLL_PROTOCOL_COUNT];
+
+/* Share of the NICs' bandwidth that NVLSTree reaches on three nodes or more: the tuner's, 2.20 to 2.27. */
+extern const double nccl_nvls_tree_share;
 
 /* CollNet: of a hop inside a node; by GPU of it; of the way through the network. */
 extern const double nccl_collnet_direct_hop_s, nccl_collnet_direct_gpu_s, nccl_collnet_direct_net_s;

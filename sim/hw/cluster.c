@@ -9,6 +9,18 @@ const char *const hw_protocols_names[] = {[HW_PROTOCOLS_ALL] = "all",
     [HW_PROTOCOLS_SIMPLE] = "simple",
     NULL};
 
+const char *const hw_plugin_names[] = {[HW_PLUGIN_NONE] = "none",
+    [HW_PLUGIN_P3DN] = "aws_p3dn",
+    [HW_PLUGIN_P4D] = "aws_p4d",
+    [HW_PLUGIN_P5] = "aws_p5",
+    [HW_PLUGIN_P5EN] = "aws_p5en",
+    [HW_PLUGIN_P6] = "aws_p6",
+    NULL};
+
+const char *const hw_nccl_versions[] = {"2.30", "2.29", "2.28", "2.27", "2.26", "2.25", "2.24", "2.23", "2.22", "2.21",
+    "2.20", "2.19", "2.18", "2.17", "2.16", "2.15", "2.14", "2.13", "2.12", "2.11", "2.10", "2.9", "2.8", "2.7", "2.6",
+    "2.5", "2.4", NULL};
+
 #define CLUSTER(member, ...) HW_REQUIRED(struct hw_cluster, member, __VA_ARGS__)
 #define OPTIONAL(member, ...) HW_OPTIONAL(struct hw_cluster, member, __VA_ARGS__)
 static const struct config_field cluster_fields[] = {
@@ -35,6 +47,12 @@ static const struct config_field cluster_fields[] = {
     {CONFIG_FIELD(
          "nccl_protocols", FIELD_ENUM, struct hw_cluster, nccl_protocols, "Protocols that the network plugin allows."),
         .names = hw_protocols_names},
+    {CONFIG_FIELD("nccl_plugin", FIELD_ENUM, struct hw_cluster, nccl_plugin,
+         "The network plugin, where it has a say in NCCL's choice of algorithm."),
+        .names = hw_plugin_names},
+    {CONFIG_FIELD("nccl_version", FIELD_ENUM, struct hw_cluster, nccl_version,
+         "NCCL's version: what its tuner takes, and how many channels it lays."),
+        .names = hw_nccl_versions},
     {CONFIG_FIELD("network", FIELD_SECTION, struct hw_cluster, network,
          "Switches between the nodes; without it all NICs of a node are one link."),
         .section = &hw_network_table},

@@ -124,6 +124,15 @@ struct hw_node {
 enum hw_protocols { HW_PROTOCOLS_ALL, HW_PROTOCOLS_NO_LL, HW_PROTOCOLS_NO_LL128, HW_PROTOCOLS_SIMPLE };
 extern const char *const hw_protocols_names[]; /* "all", "no_ll", "no_ll128", "simple", NULL */
 
+/* What carries NCCL between nodes: its own InfiniBand and sockets, or aws-ofi-nccl, which states a latency of its
+ * network to NCCL and, on p5, p5en and p6, says which algorithm to take (coll/tuner_aws.c). */
+enum hw_plugin { HW_PLUGIN_NONE, HW_PLUGIN_P3DN, HW_PLUGIN_P4D, HW_PLUGIN_P5, HW_PLUGIN_P5EN, HW_PLUGIN_P6 };
+extern const char *const hw_plugin_names[]; /* "none", "aws_p3dn", ..., NULL */
+
+/* NCCL 2.30, 2.29, ... 2.4, the newest first: the choice where a file says nothing. */
+enum { HW_NCCL_NEWEST = 30, HW_NCCL_OLDEST = 4 };
+extern const char *const hw_nccl_versions[HW_NCCL_NEWEST - HW_NCCL_OLDEST + 2]; /* "2.30", ..., NULL */
+
 struct hw_cluster {
     const char *name;
     const char *extends; /* path of the cluster file that it extends, or NULL */
@@ -143,6 +152,8 @@ struct hw_cluster {
     struct quantity nvls_tree_latency;       /* s of a level of NVLSTree; default: no NVLSTree */
     struct quantity nccl_collnet_efficiency; /* share of the NICs at which switches add up nodes; default: no CollNet */
     int nccl_protocols;                      /* enum hw_protocols; default all */
+    int nccl_plugin;                         /* enum hw_plugin; default none */
+    int nccl_version;                        /* of hw_nccl_versions; default the newest */
     struct hw_network network;               /* optional; kind HW_POOLED when it is not given */
     /* Variation of this kind of cluster, all optional (0 = none). */
     struct quantity gpu_speed_spread; /* persistent, per GPU: relative standard deviation of compute speed */
@@ -198,6 +209,11 @@ static inline void hw_clear_training_rates(struct hw_gpu *gpu)
     gpu->gemm_sustained = gpu->pointwise_efficiency = gpu->conv_efficiency = (struct quantity){0};
 }
 
+/* 27 of NCCL 2.27. */
+static inline int hw_nccl_minor(const struct hw *hw)
+{
+    return HW_NCCL_NEWEST - hw->cluster.nccl_version;
+}
 static inline int hw_gpus_per_node(const struct hw *hw)
 {
     return (int)hw->node.gpus.value;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* So many times the NICs' bandwidth is no limit beside NVLink. */
-static const double NO_LIMIT = 1e3;
+static const double NO_LIMIT = 1e6;
 
 void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cause)
 {

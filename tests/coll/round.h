@@ -54,4 +54,22 @@ static inline struct coll_cost cost_of(enum coll_kind kind, enum coll_algorithm 
     return cost;
 }
 
+static inline bool possible(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
+    struct coll_shape shape, const struct hw *hw)
+{
+    struct coll_cost cost;
+    return coll_cost(&cost, kind, algorithm, protocol, 1e6, shape, hw);
+}
+
+/* What the switch reduces at: 60 GB/s and 5 us for every step of chunks. */
+static inline struct hw reducing(void)
+{
+    struct hw hw = test_hw;
+    hw.cluster.nccl_channels = (struct quantity){0}; /* NVLS has its own */
+    hw.node.nvls_efficiency = (struct quantity)NUMBER(0.6);
+    hw.node.nvls_latency = (struct quantity)NUMBER(50e-6);
+    hw.node.nvls_step_latency = (struct quantity)NUMBER(5e-6);
+    return hw;
+}
+
 #endif

@@ -93,6 +93,41 @@ static void faster_nics_open_more_where_there_is_room(void **state)
     near(coll_channels(true, &hw), 12);
 }
 
+/* The rules of versions (coll.h). H100 with 8 x 400 Gb/s: 8 x 48 doubled to 16, once more to 32 in 2.18 and 2.19 only.
+ * A lone NIC of 400 Gb/s: 48, split into 2 x 24, 4; from 2.20 to 2.27 as many as NVLS has, 16 of Hopper and 32 of
+ * Blackwell, where there is NVLS. B200 with 8 x 400 Gb/s: 16, of those versions 32. */
+static void channels_by_version(void **state)
+{
+    (void)state;
+    static const struct {
+        struct machine machine;
+        int version, channels;
+        bool nvls;
+    } cases[] = {
+        {{"Hopper", 8, 8, 400, 450, 55.4, 8, 48, 0}, 17, 16, true},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 8, 48, 0}, 18, 32, true},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 8, 48, 0}, 19, 32, true},
+        {{"Hopper", 8, 8, 400, 450, 55.4, 8, 48, 0}, 20, 16, true},
+        {{"Hopper", 8, 1, 400, 450, 55.4, 1, 48, 0}, 19, 4, true},
+        {{"Hopper", 8, 1, 400, 450, 55.4, 1, 48, 0}, 20, 16, true},
+        {{"Hopper", 8, 1, 400, 450, 55.4, 1, 48, 0}, 27, 16, true},
+        {{"Hopper", 8, 1, 400, 450, 55.4, 1, 48, 0}, 27, 4, false},
+        {{"Hopper", 8, 1, 400, 450, 55.4, 1, 48, 0}, 28, 4, true},
+        {{"Blackwell", 8, 8, 400, 900, 55.4, 8, 48, 0}, 27, 32, true},
+        {{"Blackwell", 8, 8, 400, 900, 55.4, 8, 48, 0}, 28, 16, true},
+        {{"Ampere", 8, 8, 200, 300, 26, 8, 24, 0}, 19, 16, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hw hw = hw_of(&cases[i].machine);
+        hw.cluster.nccl_version = HW_NCCL_NEWEST - cases[i].version;
+        if (cases[i].nvls)
+            hw.node.nvls_efficiency = (struct quantity)NUMBER(0.6);
+        if (coll_search(&hw).channels != cases[i].channels)
+            fail_msg(
+                "%s of NCCL 2.%d: %d channels", cases[i].machine.arch, cases[i].version, coll_search(&hw).channels);
+    }
+}
+
 /* A NIC is no faster than its way over PCIe: 8 NICs of 100 GB/s behind slots of 55.4, and two NICs for each of four
  * GPUs, 8 x 40 GB/s behind 4 slots. */
 static void pcie_bounds_nics(void **state)
@@ -176,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counts_of_the_logs),
         cmocka_unit_test(faster_nics_open_more_where_there_is_room),
+        cmocka_unit_test(channels_by_version),
         cmocka_unit_test(pcie_bounds_nics),
         cmocka_unit_test(a_faster_nic_helps_where_it_binds),
         cmocka_unit_test(each_bound_has_its_name),

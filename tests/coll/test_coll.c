@@ -2,13 +2,6 @@
 #include "coll/nccl.h"
 #include "round.h"
 
-static bool possible(enum coll_kind kind, enum coll_algorithm algorithm, enum coll_protocol protocol,
-    struct coll_shape shape, const struct hw *hw)
-{
-    struct coll_cost cost;
-    return coll_cost(&cost, kind, algorithm, protocol, 1e6, shape, hw);
-}
-
 static void groups_lie_on_nodes(void **state)
 {
     (void)state;
@@ -111,44 +104,6 @@ static void a_tree_on_two_nodes_halves_the_network_traffic(void **state)
     near(tree.bus_bytes * tree.node_out_factor, 16e9);
 }
 
-/* What the switch reduces at: 60 GB/s and 5 us for every step of chunks. */
-static struct hw reducing(void)
-{
-    struct hw hw = test_hw;
-    hw.cluster.nccl_channels = (struct quantity){0}; /* NVLS has its own */
-    hw.node.nvls_efficiency = (struct quantity)NUMBER(0.6);
-    hw.node.nvls_latency = (struct quantity)NUMBER(50e-6);
-    hw.node.nvls_step_latency = (struct quantity)NUMBER(5e-6);
-    return hw;
-}
-
-/* Steps of 16 channels, 8 heads and 128 KiB each take 16 MiB / 60 GB/s and 5 us; a message of k steps takes k + 2 of
- * them after 50 us, where a ring moves 14 GB at 100 GB/s. Across 4 nodes chunks are 64 KiB; two levels up and two down
- * are each 30 us, twice the network's 3 and half of a step over NICs of 80 GB/s; 2 S leave each node, which is slower
- * than the switch. */
-static void switches_that_reduce(void **state)
-{
-    (void)state;
-    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &test_hw));
-    struct hw hw = reducing();
-    assert_true(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(3, 1), &hw));
-    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, shape_of(2, 1), &hw)); /* NCCL asks for three */
-    assert_true(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, shape_of(8, 2), &hw));
-    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, shape_of(8, 4), &hw));
-    struct coll_cost node = coll_choose(COLL_ALL_REDUCE, 8e9, shape_of(8, 1), &hw, COLL_FREE);
-    assert_int_equal(node.algorithm, COLL_NVLS);
-    near(coll_isolated_s(node), 50e-6 + (8e9 / 0x1p24 + 2) * (0x1p24 / 60e9 + 5e-6));
-    near(node.bus_bytes * node.gpu_out_factor, 8e9);
-    near(node.hbm_bytes, 16e9);
-    near(node.sms, 16); /* NVLS's own channels, where a ring has the node's 24 */
-    struct coll_cost four = cost_of(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_SIMPLE, 8e9, shape_of(32, 1), &hw);
-    near(four.latency_s, 50e-6 + 2 * (0x1p23 / 60e9 + 5e-6) + 2 * 2 * (36e-6 + 0x1p22 / 80e9));
-    near(four.bus_bytes * four.node_out_factor, 16e9);
-    near(four.bus_bytes / four.max_rate_Bps, 16e9 / 80e9);
-    assert_false(possible(COLL_ALL_GATHER, COLL_NVLS, COLL_SIMPLE, shape_of(8, 1), &hw));
-    assert_false(possible(COLL_ALL_REDUCE, COLL_NVLS_TREE, COLL_LL, shape_of(32, 1), &hw));
-}
-
 /* A node whose NVLinks take longer than NCCL's table has: 14 steps of a ring, and of a tree's chain up and down, by LL
  * and LL128, not by Simple, whose step is stated. */
 static void slower_links(void **state)
@@ -164,30 +119,6 @@ static void slower_links(void **state)
             double after_s = cost_of(COLL_ALL_REDUCE, a, p, 1e3, shape_of(8, 1), &hw).latency_s;
             assert_true(fabs(after_s - before_s - (p == COLL_SIMPLE ? 0 : 14 * 0.7e-6)) < 1e-12);
         }
-}
-
-/* Where NCCL changes chunks, seen in tables of nccl-tests: from 1 GiB on 8 H100 the 128 KiB of 128 channels and heads
- * (NVIDIA/dgxc-benchmarking), below 64 KiB; on 2 x 8 from 64 MiB on (NVIDIA/nccl-tests#309), on 2 x 8 B200, with twice
- * the channels, from 128 MiB on (dstack, Lambda). From 4 nodes on never more than 64 KiB. The smallest are 16 KiB, and
- * no step is more than the message. A run with 24 channels has them here too. */
-static void chunks_of_the_switch(void **state)
-{
-    (void)state;
-    struct hw hw = reducing();
-    near(nccl_nvls_step_bytes(0x1p30, shape_of(8, 1), &hw), 0x1p24);
-    near(nccl_nvls_step_bytes(0x1p29, shape_of(8, 1), &hw), 0x1p23);
-    near(nccl_nvls_step_bytes(0x1p20, shape_of(8, 1), &hw), 0x1p21);
-    near(nccl_nvls_step_bytes(0x1p26, shape_of(16, 1), &hw), 0x1p24);
-    near(nccl_nvls_step_bytes(0x1p25, shape_of(16, 1), &hw), 0x1p23);
-    near(nccl_nvls_step_bytes(0x1p33, shape_of(32, 1), &hw), 0x1p23);
-    near(
-        coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_NVLS, COLL_SIMPLE, 6e5, shape_of(8, 1), &hw)), 50e-6 + 3 * 15e-6);
-    hw.cluster.nccl_channels = (struct quantity)NUMBER(24);
-    near(nccl_nvls_step_bytes(0x1p33, shape_of(16, 1), &hw), 24 * 8 * 0x1p17);
-    hw = reducing();
-    hw.gpu.arch = "Blackwell";
-    near(nccl_nvls_step_bytes(0x1p27, shape_of(16, 1), &hw), 0x1p25);
-    near(nccl_nvls_step_bytes(0x1p26, shape_of(16, 1), &hw), 0x1p24);
 }
 
 /* NCCL's tuner goes by compute capability: from 8.0 to below 9.0 Ampere's row (Ada is 8.9), below it Volta's (Turing is
@@ -206,41 +137,6 @@ static void generations_between_the_tuners_rows(void **state)
     near(seconds[0][0], seconds[0][1]);
     near(seconds[1][0], seconds[1][1]);
     assert_true(seconds[0][0] < seconds[1][0]);
-}
-
-/* Switches of the network that add, at half of the NICs' 80 GB/s: 8 GB leave each node once, in 0.2 s whatever the
- * number of nodes, where a ring sends 14 to 16. Chain: 2 x 7 x 2.8 + 30 us and the network's 3 twice. Direct: 2 (3.7 +
- * 7 x 0.4) + 31 + 6 us; with two GPUs a NIC, two thirds of the bandwidth. */
-static void switches_that_reduce_between_nodes(void **state)
-{
-    (void)state;
-    struct hw hw = test_hw;
-    for (int a = COLL_COLLNET_DIRECT; a <= COLL_COLLNET_CHAIN; a++)
-        assert_false(possible(COLL_ALL_REDUCE, (enum coll_algorithm)a, COLL_SIMPLE, shape_of(16, 1), &hw));
-    hw.cluster.nccl_collnet_efficiency = (struct quantity)NUMBER(0.5);
-    for (int nodes = 2; nodes <= 64; nodes *= 2) {
-        struct coll_shape shape = shape_of(8 * nodes, 1);
-        struct coll_cost chain = cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape, &hw);
-        near(coll_isolated_s(chain), 39.2e-6 + 30e-6 + 6e-6 + 0.2);
-        near(chain.bus_bytes * chain.node_out_factor, 8e9);
-        near(chain.bus_bytes * chain.gpu_out_factor, 14e9);
-        near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape, &hw)),
-            13e-6 + 31e-6 + 6e-6 + 0.2);
-    }
-    near(coll_collnet_share(&hw), 0.5 / hw.cluster.nccl_efficiency.value);
-    hw.cluster.nccl_efficiency.value /= 2; /* of the NICs: what the switches reach stays */
-    near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, 8e9, shape_of(16, 1), &hw)),
-        39.2e-6 + 30e-6 + 6e-6 + 0.2);
-    hw.node.nics.value = 4;
-    near(coll_isolated_s(cost_of(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, 8e9, shape_of(64, 1), &hw)),
-        50e-6 + 0.4 * 1.5);
-    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(8, 1), &hw));
-    hw.node.fabric = HW_NVLINK_MESH;
-    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(64, 1), &hw));
-    assert_true(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_SIMPLE, shape_of(64, 1), &hw));
-    hw.node.fabric = HW_NVSWITCH;
-    assert_false(possible(COLL_ALL_REDUCE, COLL_COLLNET_CHAIN, COLL_LL, shape_of(16, 1), &hw));
-    assert_false(possible(COLL_ALL_GATHER, COLL_COLLNET_DIRECT, COLL_SIMPLE, shape_of(16, 1), &hw));
 }
 
 /* What links a GPU would have to others of its node does not matter to groups of one GPU on each, however slow it is
@@ -448,21 +344,31 @@ static void one_rank_costs_nothing(void **state)
     near(cost.sms, 0);
 }
 
-/* Twice the bytes never take less time, whatever is chosen, by what the choice counts; latency that bytes hide never
- * turns negative. */
+/* Twice the bytes never take less time by the same algorithm and protocol; latency that bytes hide never turns
+ * negative. NCCL's choice is not always the fastest, so where it changes time may fall (8 nodes of H100: 889 us for 8
+ * MiB, 511 for 16; NVIDIA/nccl-tests#309); what it misses is never faster than the fastest. */
 static void larger_messages_take_longer(void **state)
 {
     (void)state;
     struct hw hw = reducing();
     for (int kind = 0; kind < COLL_KIND_COUNT; kind++)
         for (int size = 2; size <= 512; size *= 2) {
-            double before = 0;
+            double before[COLL_ALGORITHM_COUNT][COLL_PROTOCOL_COUNT] = {0};
             for (double bytes = 8; bytes < 1e11; bytes *= 2) {
+                double least_s = HUGE_VAL;
+                for (int a = 0; a < COLL_ALGORITHM_COUNT; a++)
+                    for (int p = 0; p < COLL_PROTOCOL_COUNT; p++) {
+                        struct coll_cost cost;
+                        if (!coll_cost(&cost, (enum coll_kind)kind, (enum coll_algorithm)a, (enum coll_protocol)p,
+                                bytes, shape_of(size, 1), &hw))
+                            continue;
+                        assert_true(coll_isolated_s(cost) >= before[a][p]);
+                        assert_true(cost.latency_s >= cost.unestimated_s && cost.unestimated_s >= 0);
+                        before[a][p] = coll_isolated_s(cost);
+                        least_s = fmin(least_s, a == COLL_HIERARCHICAL ? HUGE_VAL : before[a][p]);
+                    }
                 struct coll_cost cost = coll_choose((enum coll_kind)kind, bytes, shape_of(size, 1), &hw, COLL_FREE);
-                double counted_s = coll_isolated_s(cost) - cost.unestimated_s;
-                assert_true(counted_s >= before);
-                assert_true(cost.latency_s >= cost.unestimated_s && cost.unestimated_s >= 0);
-                before = counted_s;
+                assert_true(coll_isolated_s(cost) >= least_s);
             }
         }
 }
@@ -476,11 +382,8 @@ int main(void)
         cmocka_unit_test(protocols_that_are_not_there),
         cmocka_unit_test(small_all_reduces_take_the_tree),
         cmocka_unit_test(a_tree_on_two_nodes_halves_the_network_traffic),
-        cmocka_unit_test(switches_that_reduce),
-        cmocka_unit_test(chunks_of_the_switch),
         cmocka_unit_test(slower_links),
         cmocka_unit_test(generations_between_the_tuners_rows),
-        cmocka_unit_test(switches_that_reduce_between_nodes),
         cmocka_unit_test(a_gpu_alone_on_its_node_needs_no_links_there),
         cmocka_unit_test(rings_read_and_write),
         cmocka_unit_test(lone_ranks_gather_by_pat),
