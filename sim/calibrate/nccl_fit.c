@@ -49,6 +49,8 @@ struct coll_cost nccl_case_cost(const struct nccl_fit *fit, const struct nccl_ca
     struct hw hw = fit->systems.at[which->system];
     if (which->channels > 0)
         hw.cluster.nccl_channels = (struct quantity){.value = which->channels, .kind = QUANTITY_ASSUMED};
+    if (which->version != COLL_ANY)
+        hw.cluster.nccl_version = which->version;
     const struct coll_shape shape = {which->ranks, which->nodes, which->ranks / which->nodes};
     return coll_choose(which->kind, bytes, shape, &hw, which->force);
 }

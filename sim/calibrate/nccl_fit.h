@@ -8,7 +8,8 @@
  *
  * Residuals: log(model / measured) of the time out of place, all sizes from the table's min_bytes on; robust
  * (robust.h). The model is coll_choose(), of which the table may force algorithm, protocol and channels, as the
- * environment of the run did, plus launch_us: what one process that launches on eight GPUs in turn adds.
+ * environment of the run did, and state NCCL's version, plus launch_us: what one process that launches on eight GPUs in
+ * turn adds.
  *
  * Errors of a table: median of |model / measured - 1| over its sizes from 1 MiB and below 64 KiB.
  *
@@ -44,6 +45,7 @@ struct nccl_case {
     int nodes, ranks; /* nodes: NVLink domains, where one spans several machines */
     struct coll_force force;
     double channels; /* forced, or 0 */
+    int version;     /* of hw_nccl_versions; COLL_ANY: the cluster file's */
     double launch_s;
     double min_bytes; /* sizes below are left out: they say something else */
     enum nccl_use use;

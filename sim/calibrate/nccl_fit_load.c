@@ -107,9 +107,10 @@ static enum status read_case(struct nccl_case *out, struct reader *r, int row)
         read_name(&use, r, row, "use", nccl_use_names, true),
         read_name(&out->force.algorithm, r, row, "force_algorithm", coll_algorithm_names, false),
         read_name(&out->force.protocol, r, row, "force_protocol", coll_protocol_names, false),
-        read_number(&nodes, r, row, "nodes"), read_number(&ranks, r, row, "ranks"),
-        read_number(&domains, r, row, "domains"), read_number(&out->channels, r, row, "channels"),
-        read_number(&launch_us, r, row, "launch_us"), read_number(&out->min_bytes, r, row, "min_bytes")};
+        read_name(&out->version, r, row, "nccl_version", hw_nccl_versions, false), read_number(&nodes, r, row, "nodes"),
+        read_number(&ranks, r, row, "ranks"), read_number(&domains, r, row, "domains"),
+        read_number(&out->channels, r, row, "channels"), read_number(&launch_us, r, row, "launch_us"),
+        read_number(&out->min_bytes, r, row, "min_bytes")};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             return all[i];
