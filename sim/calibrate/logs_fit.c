@@ -120,6 +120,7 @@ static struct nccl_case *case_of(const struct reading *r, const struct collectiv
         .ranks = row->ranks,
         .force = {nccl_find_name(coll_algorithm_names, row->algorithm),
             nccl_find_name(coll_protocol_names, row->protocol)},
+        .version = COLL_ANY,
         .use = NCCL_FIT};
     for (int i = r->first_case; i < fit->nccl.cases.n; i++)
         if (continues(&fit->nccl.cases.at[i], &now))
