@@ -75,7 +75,7 @@ grep -q '^# Bound by NIC  *: 1073741824 B: busbw is at most ' whole.txt || fail 
 # at 12.5 GB/s and the 91.8 % that NCCL reaches. Each row of a table and of CSV has it too.
 expect 0 "$FLOPCAST" collective all_gather --topology "$h100" --gpus 256 --bytes 1M:4G:64
 says out "# Bound by latency     : 1048576 to 67108864 B: more than half of the time is hops and steps" \
-    "# Bound by channels    : 4294967296 B: busbw is at most 344.0 GB/s"
+    "# Bound by channels    : 4294967296 B: busbw is at most 353.6 GB/s"
 mv out bounds.txt
 expect 0 "$FLOPCAST" calibrate check bounds.txt --topology "$h100"
 expect 0 "$FLOPCAST" collective all_gather --topology "${h100/400g/100g}" --gpus 256 --bytes 4G
@@ -96,10 +96,10 @@ cluster() { # NODE_LINE...: h100's, its node with these lines instead
 }
 cluster 'nic_bandwidth: {value: 800 Gb/s, kind: assumed, source: test}'
 expect 0 "$FLOPCAST" collective all_gather --topology cluster.yaml --gpus 256 --bytes 4G
-says out "# Bound by channels    : 4294967296 B: busbw is at most 344.0 GB/s"
+says out "# Bound by channels    : 4294967296 B: busbw is at most 353.6 GB/s"
 expect 0 "$FLOPCAST" topology cluster.yaml
 says out "NCCL lays 16 channels: its search finds 8 of 48 GB/s, doubled (to it a NIC is 48 GB/s by its PCIe slot, a GPU's links in the node 370.8 GB/s)" \
-    "NCCL's channels carry 344 GB/s of the 800 GB/s of a node's NICs" "PCIe carries 443.2 GB/s of the 800 GB/s of a node's NICs"
+    "NCCL's channels carry 353.6 GB/s of the 800 GB/s of a node's NICs" "PCIe carries 443.2 GB/s of the 800 GB/s of a node's NICs"
 # Four NICs of 400 Gb/s get 16 channels where 240 Gb/s get 8; each posts, so small broadcasts are slower, and that is said.
 expect 0 "$FLOPCAST" collective broadcast --topology "$FLOPCAST_SOURCE_DIR/topologies/clusters/h200-4x400g.yaml" --gpus 64 --bytes 1M
 grep -q "^# NCCL's choice        : at 1048576 B Ring with LL128 on the 8 channels that NICs of 240 Gb/s get would take [0-9]* % less" out || fail "$(tail -n 3 out)"

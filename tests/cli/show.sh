@@ -40,7 +40,7 @@ number() { echo "$1: {value: $2, kind: assumed, source: t}"; }
 { cat tapered.yaml && printf '  %s\n' "$(number pod_leaves 8)" "$(number cores 4)"; } >three.yaml
 expect 0 "$FLOPCAST" topology three.yaml
 says out "a pod has 128 cables from its leaves and 32 to cores: 4 : 1 (oversubscribed)" \
-    "NCCL's channels carry 344 GB/s of the 400 GB/s of a node's NICs"
+    "NCCL's channels carry 353.6 GB/s of the 400 GB/s of a node's NICs"
 {
     sed '/^network:/,$d' tapered.yaml
     echo "network: {kind: dragonfly, $(number leaf_ports 16), $(number pod_leaves 16), $(number global_cables 8)}"
