@@ -145,7 +145,7 @@ says out "none of the 1 tried fits; 1 left out by --limit: take a larger one, or
 expect 0 "$FLOPCAST" tune a.yaml --max-batch 4 --set strategy=ddp
 says out "9 candidates: 9 ran" "--set strategy=ddp"
 expect 0 "$FLOPCAST" tune "$FLOPCAST_SOURCE_DIR/scenarios/internevo_zero1.yaml" --set cluster.gpus=8 --max-batch 1
-says out "more are not possible: DeepSpeed keeps FP32 master weights of its own"
+says out "more are not possible: DeepSpeed keeps 16-bit weights and FP32 copies"
 expect 2 "$FLOPCAST" tune a.yaml --set strategy=ddp --set train.activation_checkpointing=full --set train.micro_batch=99999999
 expect 2 "$FLOPCAST" tune a.yaml --global-batch 7
 says err "accumulates to a global batch of 7 on these GPUs" "a multiple of cluster.gpus"
