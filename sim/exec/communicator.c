@@ -21,12 +21,8 @@ struct party {
 /* Folded, a communicator of a group has a party for each program that has its first rank there. */
 static struct party folded_party(const struct sim *sim, const struct communicator *comm, int i)
 {
-    const struct mesh_group *ranks = &sim->plan->groups.at[comm->group].ranks;
-    int instance = (int)(comm - sim->communicators) - sim->group_first[comm->group];
-    for (int p = 0; p < sim->plan->n_programs; p++)
-        if (mesh_group_instance(ranks, plan_first_rank(sim->plan, p)) == instance && i-- == 0)
-            return (struct party){p, sim->tables[p].group_queue[comm->group]};
-    return (struct party){-1, -1};
+    int program = comm->programs[i];
+    return (struct party){program, sim->tables[program].group_queue[comm->group]};
 }
 
 static struct party party_of(const struct sim *sim, const struct communicator *comm, int i)
@@ -107,9 +103,16 @@ static void setup_group(struct sim *sim, int g)
         *comm = (struct communicator){.group = g,
             .channel = -1,
             .members = {mesh_group_first(ranks, i - sim->group_first[g]), ranks->stride, ranks->size},
-            .n_parties = sim->folded && sim->plan->n_programs < ranks->size ? sim->plan->n_programs : ranks->size};
-        while (sim->folded && comm->n_parties > 0 && folded_party(sim, comm, comm->n_parties - 1).rank < 0)
-            comm->n_parties--;
+            .n_parties = sim->folded ? 0 : ranks->size};
+    }
+    for (int p = 0; p < sim->plan->n_programs && sim->folded; p++) {
+        int instance = mesh_group_instance(ranks, plan_first_rank(sim->plan, p));
+        if (instance < 0)
+            continue;
+        struct communicator *comm = &sim->communicators[sim->group_first[g] + instance];
+        if (!comm->programs)
+            comm->programs = ARENA_ARRAY(sim->arena, int, sim->plan->n_programs);
+        comm->programs[comm->n_parties++] = p;
     }
 }
 
@@ -158,6 +161,69 @@ static void setup_costs(struct sim *sim)
         }
 }
 
+/* The program of the rank that tells a communicator from its siblings. */
+static int program_of(const struct sim *sim, const struct communicator *comm)
+{
+    return plan_program_of(sim->plan, is_message(comm) ? comm->from : comm->members.first);
+}
+
+static bool is_watched(const struct sim *sim, int rank)
+{
+    return !sim->watched || sim->watched[rank / sim->fabric.gpus];
+}
+
+static bool touches_watched(const struct sim *sim, const struct communicator *comm)
+{
+    if (comm->n_parties > 0)
+        return true;
+    if (is_message(comm))
+        return is_watched(sim, comm->from) || is_watched(sim, comm->to);
+    for (int m = 0; m < comm->members.size; m++)
+        if (is_watched(sim, comm->members.first + m * comm->members.stride))
+            return true;
+    return false;
+}
+
+/* Where no link is shared between nodes, ranks of a program meet the same loads on every node: those on the nodes of
+ * the first ranks decide, and flows that touch none of these need not be there. */
+static void find_watched(struct sim *sim)
+{
+    if (sim->fabric.first_leaf < sim->fabric.n_links)
+        return;
+    sim->watched = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
+    for (int p = 0; p < sim->plan->n_programs; p++)
+        sim->watched[plan_first_rank(sim->plan, p) / sim->fabric.gpus] = true;
+}
+
+/* The communicators of a program in a group or channel, from the first to the last. */
+static void link_siblings(struct sim *sim, int thing, int first, int end)
+{
+    int *heads = sim->first_sibling + thing * sim->plan->n_programs;
+    for (int p = 0; p < sim->plan->n_programs; p++)
+        heads[p] = -1;
+    for (int i = end - 1; i >= first; i--) {
+        struct communicator *comm = &sim->communicators[i];
+        int program = program_of(sim, comm);
+        if (!touches_watched(sim, comm))
+            continue;
+        comm->sibling = heads[program];
+        heads[program] = i;
+    }
+}
+
+static void setup_siblings(struct sim *sim)
+{
+    const struct plan *plan = sim->plan;
+    if (!sim->folded)
+        return;
+    find_watched(sim);
+    sim->first_sibling = ARENA_ARRAY(sim->arena, int, (plan->groups.n + plan->channels.n) * plan->n_programs);
+    for (int g = 0; g < plan->groups.n; g++)
+        link_siblings(sim, g, sim->group_first[g], sim->group_first[g + 1]);
+    for (int c = 0; c < plan->channels.n; c++)
+        link_siblings(sim, plan->groups.n + c, sim->channel_first[c], sim->channel_first[c] + plan->mesh.ranks);
+}
+
 void communicator_setup(struct sim *sim)
 {
     count_communicators(sim);
@@ -169,6 +235,7 @@ void communicator_setup(struct sim *sim)
         sim->communicators[i].flow = net_add_flow(&sim->net);
         sim->communicators[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
     }
+    setup_siblings(sim);
     setup_costs(sim);
 }
 
@@ -194,28 +261,17 @@ static void begin(struct sim *sim, struct communicator *comm)
         (uint32_t)(comm - sim->communicators), 0);
 }
 
-/* The program of the rank that tells a communicator from its siblings. */
-static int program_of(const struct sim *sim, const struct communicator *comm)
-{
-    return plan_program_of(sim->plan, is_message(comm) ? comm->from : comm->members.first);
-}
-
 /* Folded: those of other ranks of the same programs do the same at the same time and share the links. */
 static void begin_siblings(struct sim *sim, const struct communicator *comm)
 {
-    int first = is_message(comm) ? sim->channel_first[comm->channel] : sim->group_first[comm->group];
-    int end = is_message(comm) ? first + sim->plan->mesh.ranks : sim->group_first[comm->group + 1];
-    int program = program_of(sim, comm);
-    for (int i = first; i < end; i++) {
-        struct communicator *sibling = &sim->communicators[i];
-        if (program_of(sim, sibling) != program)
-            continue;
-        sibling->cost = comm->cost;
-        sibling->index = comm->index;
+    int thing = is_message(comm) ? sim->plan->groups.n + comm->channel : comm->group;
+    int first = sim->first_sibling[thing * sim->plan->n_programs + program_of(sim, comm)];
+    const struct coll_cost cost = comm->cost;
+    for (int i = first; i >= 0; i = sim->communicators[i].sibling) {
+        sim->communicators[i].cost = cost;
+        sim->communicators[i].index = comm->index;
+        begin(sim, &sim->communicators[i]);
     }
-    for (int i = first; i < end; i++)
-        if (program_of(sim, &sim->communicators[i]) == program)
-            begin(sim, &sim->communicators[i]);
 }
 
 static struct communicator *find(const struct sim *sim, const struct rank *rank, const struct plan_op *op)

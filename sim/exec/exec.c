@@ -252,10 +252,14 @@ static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdow
     sum->comm_wait_s += part->comm_wait_s * share;
 }
 
+/* Of links that each node has as many of, one node after the other; folded, of those of the watched nodes. */
 static double utilisation(struct sim *sim, int first, int end, double span_s)
 {
     double carried = 0, capacity = 0;
+    int of_node = (end - first) / sim->fabric.nodes;
     for (int l = first; l < end; l++) {
+        if (sim->watched && !sim->watched[(l - first) / of_node])
+            continue;
         carried += net_carried(&sim->net, l) - sim->carried_before[l];
         capacity += sim->net.capacity.at[l];
     }

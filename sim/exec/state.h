@@ -135,7 +135,10 @@ struct communicator {
     int from, to; /* ranks; a channel's */
     struct coll_group members;
     int flow;      /* in net */
-    int n_parties; /* members that are simulated: all, or one of each program when folded */
+    int n_parties; /* members that are simulated: all, or one of each program when folded, which are: */
+    int *programs;
+    int sibling; /* folded: the next communicator of the group or channel whose first member runs the same program, and
+                  * that is simulated for the links it shares; -1: none */
     int arrived;
     int32_t index; /* the collective or message that members are arriving at */
     ps_t start;
@@ -186,6 +189,9 @@ struct sim {
     int n_ranks; /* simulated: all, or one for each program when folded */
     bool folded;
     bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
+    bool *
+        watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; NULL: all nodes */
+    int *first_sibling; /* folded: by group or channel, then program; -1: none */
     int32_t total_steps;
     struct program_tables *tables; /* by program */
     struct rank *ranks;

@@ -109,12 +109,18 @@ static void add(struct segments_builder *b, enum segment_kind kind, int layer)
     vec_push(&b->segments, segment);
 }
 
-/* A chunk begins with this block, whose input has the size of its output. */
-static void add_border(struct segments_builder *b, int layer)
+/* Chunks that begin with layer i; what they receive has the size of this block's output. The first one of a stage with
+ * the embedding receives nothing, and one at the end has no block. */
+static void add_borders(struct segments_builder *b, int *chunk, int i, int block)
 {
-    struct model_segment border = {
-        .kind = SEGMENT_BORDER, .program = model_border(program(b, SEGMENT_BLOCK, layer)->output_bytes, b->arena)};
-    vec_push(&b->segments, border);
+    for (; *chunk < b->model->n_chunks && b->model->chunks[*chunk] == i; (*chunk)++) {
+        if (*chunk == 0 && b->model->ends & MODEL_ENTRY)
+            continue;
+        BUG_IF(block < 1, "a stage without blocks");
+        int64_t bytes = program(b, SEGMENT_BLOCK, block)->output_bytes;
+        vec_push(
+            &b->segments, ((struct model_segment){.kind = SEGMENT_BORDER, .program = model_border(bytes, b->arena)}));
+    }
 }
 
 void model_segments(
@@ -128,16 +134,16 @@ void model_segments(
     struct segments_builder builder = {.model = model, .workload = &local, .arena = arena};
     if (model->ends & MODEL_ENTRY)
         add(&builder, SEGMENT_ENTRY, 0);
-    for (int i = 1, chunk = 0; i < model->n_layers; i++) {
-        for (; chunk < model->n_chunks && model->chunks[chunk] == i; chunk++)
-            if (chunk > 0 || !(model->ends & MODEL_ENTRY))
-                add_border(&builder, i);
+    int chunk = 0;
+    for (int i = 1; i < model->n_layers; i++) {
+        add_borders(&builder, &chunk, i, i);
         if (model->layers[i].role == LAYER_DECODER_BLOCK && model->layers[i - 1].role == LAYER_ENCODER_BLOCK) {
             add(&builder, SEGMENT_STACK_EXIT, 0);
             add(&builder, SEGMENT_DECODER_ENTRY, 0);
         }
         add(&builder, SEGMENT_BLOCK, i);
     }
+    add_borders(&builder, &chunk, model->n_layers, model->n_layers - 1);
     if (model->ends & MODEL_EXIT)
         add(&builder, SEGMENT_EXIT, 0);
     out->n = builder.segments.n;

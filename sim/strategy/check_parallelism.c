@@ -179,7 +179,8 @@ static void check_layers(const struct layout_check *check)
     const struct parallelism_options *options = &check->options->parallelism;
     int64_t chunks = options->pipeline * options->virtual_stages, first = options->first_layers,
             last = options->last_layers, blocks = check->model ? check->model->n_layers - 1 : 0;
-    int64_t even = chunks - (first > 0) - (last > 0), left = blocks - first - last;
+    int64_t even = chunks - (first >= 0) - (last >= 0);
+    int64_t left = blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0);
     char would[256];
     divisors(would, sizeof would, left);
     if (!check->model)
@@ -189,7 +190,7 @@ static void check_layers(const struct layout_check *check)
             "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "
             "%s, or say how many the first and the last one have (parallelism.first_layers, last_layers)",
             (long long)left, (long long)even, (long long)options->pipeline, (long long)options->virtual_stages,
-            first + last > 0 ? " beside the first and the last" : "", would);
+            even < chunks ? " beside the first and the last" : "", would);
 }
 
 static void check_schedule(const struct layout_check *check)

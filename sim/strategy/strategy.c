@@ -38,6 +38,8 @@ struct strategy_options strategy_default_options(void)
         .parallelism = {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
             .pipeline = 1,
             .virtual_stages = 1,
+            .first_layers = -1,
+            .last_layers = -1,
             .batch_p2p_sync = true},
         .fsdp = {.sharding_strategy = FULL_SHARD,
             .backward_prefetch = BACKWARD_PRE,
@@ -208,11 +210,11 @@ static int blocks_of(const struct job *job, int place, int places)
 {
     const struct parallelism_options *options = &job->options->parallelism;
     int first = (int)options->first_layers, last = (int)options->last_layers, blocks = job->model->n_layers - 1;
-    if (place == 0 && first > 0)
+    if (place == 0 && first >= 0)
         return first;
-    if (place == places - 1 && last > 0)
+    if (place == places - 1 && last >= 0)
         return last;
-    return (blocks - first - last) / (places - (first > 0) - (last > 0));
+    return (blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0)) / (places - (first >= 0) - (last >= 0));
 }
 
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena)

@@ -170,8 +170,9 @@ struct parallelism_options {
     int64_t pipeline;            /* stages; 1 */
     int64_t virtual_stages;      /* model chunks of a stage (Megatron's virtual pipeline stages); 1 */
     int schedule;                /* enum pipeline_schedule */
-    int64_t first_layers, last_layers; /* blocks of the first and of the last chunk of the pipeline; 0: as the others */
-    bool overlap_p2p_comm;             /* see strategy/pipeline.h */
+    int64_t first_layers,
+        last_layers;       /* blocks of the first and of the last chunk of the pipeline; -1: as the others */
+    bool overlap_p2p_comm; /* see strategy/pipeline.h */
     bool batch_p2p_sync;
     const char *order; /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
 };
