@@ -60,7 +60,10 @@ int emit_group(struct emit *emit, const char *name, unsigned axes)
 
 int emit_degree(const struct emit *emit, unsigned axes)
 {
-    return mesh_group(&emit->builder.plan->mesh, axes).size;
+    int degree = 1;
+    for (int a = 0; a < AXIS_COUNT; a++)
+        degree *= axes & 1U << a ? emit->builder.plan->mesh.size[a] : 1;
+    return degree;
 }
 
 static int queue_of(struct emit *emit, int group, int otherwise)
@@ -175,6 +178,8 @@ static void emit_op(struct emit *emit, const struct model_segment *at, const str
     switch (op->kind) {
     case MODEL_KERNEL:
         plan_kernel(builder, STREAM_COMPUTE, name, op->work, issue_s);
+        if (op->work.kind == KERNEL_ATTENTION && op->masked_flop > 0)
+            builder->program->skipped_flop += op->work.flop * op->masked_flop / (op->model_flop - op->masked_flop);
         break;
     case MODEL_COMM:
         emit_comm(emit, name, &op->comm);

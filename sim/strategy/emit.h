@@ -116,7 +116,7 @@ void emit_backward_weight(struct emit *emit, int segment);
 /* An activation that another stage sends. */
 void emit_receive_into(struct emit *emit, int segment, int activation);
 
-/* The group of the ranks that differ in these axes, and how many they are. */
+/* The group of the ranks that differ in these axes, which lie side by side; how many differ in any axes. */
 int emit_group(struct emit *emit, const char *name, unsigned axes);
 int emit_degree(const struct emit *emit, unsigned axes);
 

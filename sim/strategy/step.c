@@ -66,8 +66,6 @@ static void stage_ends(struct emit *emit)
         const struct kernel_work *work = &plan->kernels.at[program->ops.at[i].index];
         if (work->kind == KERNEL_GEMM || work->kind == KERNEL_ATTENTION)
             program->hardware_flop += work->flop;
-        if (work->kind == KERNEL_ATTENTION && work->causal)
-            program->skipped_flop += work->flop * (1 / ATTENTION_CAUSAL_SHARE - 1);
     }
     index_free(&emit->names);
     vec_free(&emit->made);
