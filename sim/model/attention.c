@@ -3,9 +3,11 @@
  * (as transformers' SDPA path and torchtitan do). */
 #include "model/family.h"
 
-/* (x * cos) + (rotate_half(x) * sin) */
+/* (x * cos) + (rotate_half(x) * sin); flash-attn's rotary kernel goes over x once. */
 int family_rotate(struct tape *t, int x)
 {
+    if (tape_has_flash_attn(t))
+        return tape_map(t, "rope", TAPE_SCALE, x);
     int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
     return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
 }
@@ -65,14 +67,28 @@ int family_attend(const struct segment_context *c, int q, int k, int v, struct t
     return naive_attention(t, c, &a, q, k, v);
 }
 
+/* nanotron/models/llama.py around flash-attn's kernels: q, k and v, which one GEMM made, are copied apart; k and v are
+ * joined and permuted for the rotary kernel. Ignored: cu_seqlens (six kernels on a number a sequence); that what is
+ * copied together here is a kernel each for k and v. */
+static void lay_out_for_flash_attn(struct tape *t, int *q, int *k, int *v)
+{
+    *q = tape_clone(t, "q.contiguous", *q);
+    *k = tape_clone(t, "k.permute", tape_clone(t, "k.cat", tape_clone(t, "k.contiguous", *k)));
+    *v = tape_clone(t, "v.permute", tape_clone(t, "v.cat", tape_clone(t, "v.contiguous", *v)));
+}
+
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a)
 {
     struct tape *t = c->tape;
     const struct model_shape *s = c->shape;
+    bool copies = tape_has_flash_attn(t);
+    if (copies)
+        lay_out_for_flash_attn(t, &q, &k, &v);
     bool alone = model_context_ranks(&c->workload->parallel) == 1; /* else they would be sent several times */
     int64_t groups = alone ? s->n_heads / s->n_kv_heads : 1;
     q = rotary(t, s, q, s->n_heads);
     k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
     v = tape_repeat(t, "v.repeat", v, groups);
-    return family_attend(c, q, k, v, a);
+    int context = family_attend(c, q, k, v, a);
+    return copies ? tape_clone(t, "context.transpose", context) : context;
 }

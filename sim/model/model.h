@@ -241,9 +241,10 @@ enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COU
 extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused" */
 
 /* eager: a kernel for each operation; inductor: torch.compile's; torchscript: Megatron-LM's functions under
- * torch.jit.script (bias_gelu, bias_dropout_add). See model/tape.h. */
-enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_TORCHSCRIPT, FUSION_COUNT };
-extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager", "inductor", "torchscript" */
+ * torch.jit.script (bias_gelu, bias_dropout_add); flash_attn: eager, with flash-attn's Triton kernels for RMSNorm and
+ * rotary positions, and the copies that nanotron makes to call them (model/attention.c). See model/tape.h. */
+enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_TORCHSCRIPT, FUSION_FLASH_ATTN, FUSION_COUNT };
+extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager" ... "flash_attn", as above */
 
 /* How the products of a rank's experts run. grouped: one kernel for all of them (Megatron-LM with TransformerEngine's
  * GroupedLinear, recipes' moe_grouped_gemm); loop: expert by expert, as transformers in eager mode or, where ranks

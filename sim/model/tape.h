@@ -52,6 +52,7 @@ struct model_program *tape_close(struct tape *tape, int output);
 
 void tape_scope(struct tape *tape, const char *scope);    /* borrowed; "" for none */
 bool tape_has(const struct tape *tape, const char *name); /* the layer has the parameter name.weight */
+bool tape_has_flash_attn(const struct tape *tape);        /* FUSION_FLASH_ATTN: norms and rotary positions are fused */
 
 /* ---- tensors that come from outside ---- */
 
@@ -283,10 +284,11 @@ int tape_softmax(
     struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result, by a cast of their own unless FP16 */
 int tape_layer_norm(struct tape *tape, const char *name, int x); /* one fused kernel */
 /* T5LayerNorm and LlamaRMSNorm, an operation a kernel; they differ in whether x is multiplied in FP32 or in the storage
- * format. */
+ * format. FUSION_FLASH_ATTN: one kernel, as tape_layer_norm. */
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32);
 /* Into another layout, of rows x cols; its gradient is copied back. */
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
+int tape_clone(struct tape *tape, const char *name, int x); /* the same shape */
 /* The same elements as rows x cols; no kernel. */
 int tape_view(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);
 /* Some rows of x, wherever they lie; their gradients are added to zeros. */

@@ -36,6 +36,11 @@ bool tape_trains(const struct tape *tape, int param)
     return !tape_tensor(tape, param)->frozen;
 }
 
+bool tape_has_flash_attn(const struct tape *tape)
+{
+    return tape->workload->fusion == FUSION_FLASH_ATTN;
+}
+
 bool tape_has(const struct tape *tape, const char *name)
 {
     return tape_find(tape, name, "weight") != NO_PARAM;

@@ -179,6 +179,8 @@ int tape_layer_norm(struct tape *tape, const char *name, int x)
 
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32)
 {
+    if (tape_has_flash_attn(tape))
+        return tape_layer_norm(tape, name, x);
     int wide = tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
     int square = tape_map(tape, tape_suffix(tape, name, "pow"), TAPE_POWER, wide);
     int variance = tape_mean(tape, tape_suffix(tape, name, "mean"), square);
@@ -209,6 +211,12 @@ static int copy(struct tape *tape, const char *name, int x, int64_t rows, int64_
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols)
 {
     return copy(tape, name, x, rows, cols, copy_backward);
+}
+
+int tape_clone(struct tape *tape, const char *name, int x)
+{
+    struct tape_value in = tape_at(tape, x);
+    return tape_copy(tape, name, x, in.rows, in.cols);
 }
 
 static void view_backward(struct tape *tape, const struct tape_op *op)
