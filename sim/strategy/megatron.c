@@ -42,7 +42,6 @@ struct megatron {
     int64_t grad_bytes; /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];
     int64_t elements[N_CLASSES]; /* on this rank, that are trained */
-    int64_t partial;             /* elements whose gradients are parts of a sum over the TP group */
     VEC(struct bucket) buckets;  /* in the order in which they are reduced */
     int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
     bool *fused;           /* by tensor: its gradient comes from a GEMM */
@@ -104,7 +103,6 @@ static void fill_buckets(struct megatron *self)
             if (op->param_grad < 0)
                 continue;
             self->fused[at->tensor_base + op->param_grad] = model_op_is_weight_gradient(op);
-            self->partial += op->partial ? emit->model->tensors[at->tensor_base + op->param_grad].numel : 0;
             join(self, at->tensor_base + op->param_grad, s, filling);
         }
         for (int c = 0; c < N_CLASSES && emit->chunk_begin[chunk_of(emit, s)] == s; c++)
@@ -207,41 +205,17 @@ static void grad_ready(struct emit *emit, int tensor)
 
 /* ---- the step ---- */
 
-static plan_wait small_all_reduce(struct emit *emit, const char *name, double bytes, int group)
-{
-    plan_wait op = emit_collective(
-        emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), name, COLL_ALL_REDUCE, bytes, group);
-    plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
-    return op;
-}
-
 /* _allreduce_non_tensor_model_parallel_grads: gradients of which each rank of a TP group has a part, flattened, added
  * up and copied back. */
 static void add_up_partial(struct megatron *self)
 {
     struct emit *emit = self->emit;
-    double bytes = (double)(self->partial * self->grad_bytes);
-    if (self->partial == 0)
+    double bytes = (double)(emit_partial_elements(emit) * self->grad_bytes);
+    if (bytes <= 0)
         return;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/flatten", bytes, bytes);
-    small_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    emit_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP));
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/copy_", bytes, bytes);
-}
-
-/* _allreduce_embedding_grads: the first and the last stage hold the same table. */
-static void reduce_tied_embedding(struct megatron *self)
-{
-    struct emit *emit = self->emit;
-    const struct schedule *at = &emit->schedule;
-    bool ends = at->stage == 0 || at->stage == at->stages - 1;
-    if (at->stages == 1 || !ends || !emit->model->shape.tied_embeddings)
-        return;
-    int group =
-        plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
-    int64_t numel = 0; /* the largest tensor of the root is the table */
-    for (int t = 0; t < emit->model->layers[0].n_tensors; t++)
-        numel = emit->model->tensors[t].numel > numel ? emit->model->tensors[t].numel : numel;
-    small_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * self->grad_bytes), group);
 }
 
 /* clip_grad_norm: in FP32, over the owned gradients; the coefficient stays on the GPU. */
@@ -250,10 +224,10 @@ static void clip(struct megatron *self, double owned_bytes)
     struct emit *emit = self->emit;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
     if (self->options->use_distributed_optimizer) {
-        small_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL));
+        emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL));
     } else {
-        small_all_reduce(emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP));
-        small_all_reduce(emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP));
+        emit_all_reduce(emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP));
+        emit_all_reduce(emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP));
     }
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
 }
@@ -304,7 +278,7 @@ static void step_ends(struct emit *emit)
         plan_stream_wait(builder, STREAM_COMPUTE, self->buckets.at[b].reduced);
     }
     add_up_partial(self);
-    reduce_tied_embedding(self);
+    emit_reduce_tied_embedding(emit, self->grad_bytes);
     builder->phase = PHASE_OPTIMIZER;
     optimizer_step(self);
     plan_wait stepped = plan_last_op(builder, STREAM_COMPUTE);
