@@ -73,7 +73,9 @@ static const struct config_field train_fields[] = {
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
     {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss"), .names = cross_entropy_names},
-    {TRAIN("fusion", FIELD_ENUM, fusion, "torch.compile: inductor"), .names = kernel_fusion_names},
+    {TRAIN("fusion", FIELD_ENUM, fusion,
+         "torch.compile: inductor; flash_attn: its kernels for norms and rotary positions (nanotron)"),
+        .names = kernel_fusion_names},
     {TRAIN("expert_kernels", FIELD_ENUM, expert_kernels, "mixture of experts: one kernel for all products, or a loop"),
         .names = expert_kernel_names},
     {TRAIN("moe_token_dispatcher_type", FIELD_ENUM, moe_token_dispatcher_type,
@@ -195,7 +197,8 @@ static const struct config_field parallelism_fields[] = {
     {PARALLEL("context_kind", FIELD_ENUM, model.context_kind,
          "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses)"),
         .alias = "cp_comm_type", .names = context_parallel_names},
-    {PARALLEL("pipeline", FIELD_INT, pipeline, "stages of a pipeline, each of some blocks (strategy megatron)"),
+    {PARALLEL("pipeline", FIELD_INT, pipeline,
+         "stages of a pipeline, each of some blocks (strategies megatron and nanotron)"),
         .alias = "pipeline_model_parallel_size", .min = 1, .max = MAX_STAGES},
     {PARALLEL("virtual", FIELD_INT, virtual_stages, "model chunks of a stage, whose 1F1B is interleaved"), .min = 1,
         .max = MAX_STAGES},
@@ -205,6 +208,14 @@ static const struct config_field parallelism_fields[] = {
         .alias = "decoder_first_pipeline_num_layers", .min = -1, .max = MAX_LAYERS},
     {PARALLEL("last_layers", FIELD_INT, last_layers, "blocks of its last model chunk; -1: as many as of others"),
         .alias = "decoder_last_pipeline_num_layers", .min = -1, .max = MAX_LAYERS},
+    {PARALLEL("partition_method", FIELD_ENUM, partition_method,
+         "how blocks go to the stages of a pipeline: evenly, or by their cost and the head's (nanotron)"),
+        .names = partition_method_names},
+    {PARALLEL("p2p_metadata", FIELD_BOOL, p2p_metadata,
+        "what a stage sends is described by two messages before it, for which the host waits (nanotron)")},
+    {PARALLEL("p2p_poll", FIELD_NUMBER, p2p_poll_s,
+         "for each of these the host sleeps this long between looks (nanotron until December 2024: 100 ms)"),
+        .dimension = DIM_SECONDS, .min = 0, .max = 3600},
     {PARALLEL("overlap_p2p_comm", FIELD_BOOL, overlap_p2p_comm,
         "messages between stages run beside kernels; else a stage stops for each")},
     {PARALLEL("batch_p2p_sync", FIELD_BOOL, batch_p2p_sync,
@@ -235,6 +246,19 @@ static const struct config_field megatron_fields[] = {
         .min = 0, .max = 0x1p50},
 };
 static TABLE(megatron_table, "'megatron'", megatron_fields);
+
+#define NANOTRON(key_, type_, member, help_) FIELD(key_, type_, struct nanotron_options, member, help_)
+static const struct config_field nanotron_fields[] = {
+    {NANOTRON("zero_stage", FIELD_INT, zero_stage,
+         "0: DDP, 1: the optimizer's state is sharded, gradients are all-reduced in one go"),
+        .min = 0, .max = 1},
+    {NANOTRON("ddp_bucket_cap", FIELD_NUMBER, ddp_bucket_cap_bytes, "ddp_bucket_cap_mb, of gradients in BF16"),
+        .dimension = DIM_BYTES, .min = 1, .max = 0x1p50},
+    {NANOTRON("cuda_device_max_connections", FIELD_INT, cuda_device_max_connections,
+         "CUDA_DEVICE_MAX_CONNECTIONS: 1, kernels start in the order of their issue; 0: not set"),
+        .min = 0, .max = 32},
+};
+static TABLE(nanotron_table, "'nanotron'", nanotron_fields);
 
 #define HOST(key_, member, help_)                                                                                      \
     {                                                                                                                  \
@@ -345,6 +369,7 @@ static const struct config_field fields[] = {
     SECTION("deepspeed", strategy, deepspeed_table, "DeepSpeed"),
     SECTION("internevo", strategy.internevo, internevo_table, "parallel.zero1 and hybrid_zero_optimizer of InternEvo"),
     SECTION("megatron", strategy.megatron, megatron_table, "data parallelism of Megatron-LM"),
+    SECTION("nanotron", strategy.nanotron, nanotron_table, "data parallelism and optimizer of nanotron"),
     SECTION("fsdp", strategy.fsdp, fsdp_table, "options of FSDP"),
     SECTION("ddp", strategy.ddp, ddp_table, "options of DDP"),
     SECTION("host", strategy.host, scenario_host_table, "costs of the host thread"),
@@ -354,7 +379,7 @@ static const struct config_field fields[] = {
     SECTION("published", published, published_table, "figures to compare with"),
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},
 };
-enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1, FRAMEWORK = 9, N_FRAMEWORK = 9 };
+enum { N_FIELDS = sizeof fields / sizeof *fields, FILE_ONLY = 2, POINT_ONLY = 1, FRAMEWORK = 9, N_FRAMEWORK = 10 };
 _Static_assert(
     offsetof(struct scenario_file, options) == 0, "both tables use offsets from the start of struct scenario");
 _Static_assert(offsetof(struct scenario, name) == 0, "'report' has its field in struct scenario itself");

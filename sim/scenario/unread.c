@@ -53,6 +53,11 @@ static bool is_megatron(const struct scenario_point *point)
     return point->options.strategy.kind == STRATEGY_MEGATRON;
 }
 
+static bool is_nanotron(const struct scenario_point *point)
+{
+    return point->options.strategy.kind == STRATEGY_NANOTRON;
+}
+
 static bool has_stages(const struct scenario_point *point)
 {
     const struct parallelism_options *options = &point->options.strategy.parallelism;
@@ -126,6 +131,7 @@ static const struct rule {
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
     {"megatron.", is_megatron, "strategy", "megatron"},
+    {"nanotron.", is_nanotron, "strategy", "nanotron"},
     {"parallelism.schedule", has_stages, "parallelism.pipeline", "2 or more"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
     {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},

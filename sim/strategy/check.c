@@ -38,7 +38,7 @@ static void check_batch(const struct job_check *job)
 static bool is_zero(const struct strategy_options *options)
 {
     return options->kind == STRATEGY_DEEPSPEED || options->kind == STRATEGY_INTERNEVO ||
-           options->kind == STRATEGY_MEGATRON;
+           options->kind == STRATEGY_MEGATRON || options->kind == STRATEGY_NANOTRON;
 }
 
 /* The setting that moves something to the host; NULL: none does. */
@@ -103,8 +103,8 @@ static void check_precision(const struct job_check *job)
     int kind = job->options->kind, precision = train->precision;
     struct source_pos place = at(job, "train.precision"), autocast = at(job, "train.autocast");
     check_math(job);
-    bool keeps_master = kind == STRATEGY_DEEPSPEED || kind == STRATEGY_MEGATRON;
-    const char *name = kind == STRATEGY_MEGATRON ? "Megatron" : "DeepSpeed";
+    bool keeps_master = kind == STRATEGY_DEEPSPEED || kind == STRATEGY_MEGATRON || kind == STRATEGY_NANOTRON;
+    const char *name = kind == STRATEGY_MEGATRON ? "Megatron" : kind == STRATEGY_NANOTRON ? "nanotron" : "DeepSpeed";
     if (keeps_master && (precision == PRECISION_BF16 || precision == PRECISION_BF16_MASTER))
         diag_input(job->diag, place, "%s keeps 16-bit weights and FP32 copies of them; take bf16_mixed", name);
     if (kind == STRATEGY_INTERNEVO && (multiplies_in_16_bits(train) || precision == PRECISION_FP8_MIXED))

@@ -142,7 +142,7 @@ static void check_model_parallel(const struct layout_check *check)
     if (!takes_tensor || (context && !takes_context))
         diag_input(check->diag, at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
             tensor && !takes_tensor ? "tensor" : "context",
-            context ? "megatron, fsdp or ddp" : "megatron, fsdp, ddp or deepspeed");
+            context ? "megatron, nanotron, fsdp or ddp" : "megatron, nanotron, fsdp, ddp or deepspeed");
     if (options->train.lora_rank > 0)
         diag_input(check->diag, at(check, "train.lora_rank"),
             "adapters on a model that is cut are not simulated; leave out 'train.lora_rank' or '%s'", key);
@@ -161,8 +161,8 @@ static void check_stages(const struct layout_check *check)
 {
     const struct strategy_options *options = check->options;
     struct source_pos place = at(check, "parallelism.pipeline");
-    if (options->kind != STRATEGY_MEGATRON)
-        diag_input(check->diag, place, "a pipeline is simulated with strategy: megatron; take that");
+    if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON)
+        diag_input(check->diag, place, "a pipeline is simulated with strategy: megatron or nanotron; take one of them");
     if (options->train.lora_rank > 0 || options->train.use_cache)
         diag_input(check->diag, at(check, options->train.use_cache ? "train.use_cache" : "train.lora_rank"),
             "this is not simulated in a pipeline; leave it out");
@@ -172,6 +172,20 @@ static void check_stages(const struct layout_check *check)
     if (shape->n_decoder_layers > 0 || shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
         diag_input(check->diag, place,
             "model '%s' is no single stack of transformer blocks, which a pipeline is simulated for", shape->name);
+}
+
+/* Blocks by their costs. */
+static void check_costs(const struct layout_check *check, int64_t blocks)
+{
+    const struct parallelism_options *options = &check->options->parallelism;
+    struct source_pos place = at(check, "parallelism.partition_method");
+    if (options->virtual_stages > 1 || options->first_layers > 0 || options->last_layers > 0)
+        diag_input(check->diag, place,
+            "compute_costs decides what each stage has, in one model chunk; leave out 'parallelism.virtual', "
+            "'first_layers' and 'last_layers', or take uniform");
+    if (blocks < options->pipeline)
+        diag_input(check->diag, at(check, "parallelism.pipeline"), "%lld stages share %lld blocks; take %lld at most",
+            (long long)options->pipeline, (long long)blocks, (long long)blocks);
 }
 
 static void check_layers(const struct layout_check *check)
@@ -185,6 +199,10 @@ static void check_layers(const struct layout_check *check)
     divisors(would, sizeof would, left);
     if (!check->model)
         return;
+    if (options->partition_method == PARTITION_COMPUTE_COSTS) {
+        check_costs(check, blocks);
+        return;
+    }
     if (left < even || even < 1 || left % even != 0)
         diag_input(check->diag, at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline"),
             "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "

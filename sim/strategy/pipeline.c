@@ -120,6 +120,48 @@ static bool is_posted(const struct emit *emit, struct cell cell)
     return posted->is && posted->cell.micro_batch == cell.micro_batch && posted->cell.chunk == cell.chunk;
 }
 
+/* Metadata of a tensor: 7 numbers (ranks, contiguity, bytes, dtype ...), then shape and strides; int64. */
+static const double metadata_bytes[] = {7 * 8, 6 * 8};
+enum { METADATA = sizeof metadata_bytes / sizeof *metadata_bytes };
+
+struct line {
+    int queue;
+    const char *name;
+    struct plan_channel channel;
+    bool sends;
+};
+
+static plan_wait pass(struct emit *emit, struct line line, double bytes)
+{
+    double issue_s = emit->options->host.collective_issue_s;
+    return line.sends ? plan_send(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s)
+                      : plan_recv(&emit->builder, line.queue, line.name, line.channel, bytes, issue_s);
+}
+
+static void describe_tensor(struct emit *emit, struct line line)
+{
+    double poll_s = emit->options->parallelism.p2p_poll_s;
+    for (int m = 0; m < METADATA; m++) {
+        plan_wait op = pass(emit, line, metadata_bytes[m]);
+        if (poll_s > 0)
+            plan_host(&emit->builder, "metadata/sleep", poll_s);
+        if (!line.sends)
+            plan_host_wait(&emit->builder, "metadata/to_python", op, 0);
+    }
+}
+
+/* What goes before the activation or its gradient. */
+static void describe(struct emit *emit, enum direction direction, struct line line)
+{
+    if (!emit->options->parallelism.p2p_metadata)
+        return;
+    if (direction == ACTIVATIONS) {
+        describe_tensor(emit, line);
+        pass(emit, line, (double)(emit->workload.micro_batch * emit->workload.seq_len));
+    }
+    describe_tensor(emit, line);
+}
+
 static void post(struct emit *emit, struct cell cell)
 {
     struct place place = received_in(emit, cell);
@@ -133,6 +175,7 @@ static void post(struct emit *emit, struct cell cell)
     emit_receive_into(emit, place.segment, place.activation);
     emit->saved = before;
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
+    describe(emit, direction, (struct line){queue, message_names[direction][1], channel_of(direction), false});
     plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(direction),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
     if (parts(emit) > 1)
@@ -151,6 +194,7 @@ static plan_wait send(struct emit *emit, struct cell cell)
     struct plan_builder *builder = &emit->builder;
     int queue = plan_queue(builder, queue_names[direction][0], QUEUE_COMM);
     plan_stream_wait(builder, queue, plan_last_op(builder, STREAM_COMPUTE));
+    describe(emit, direction, (struct line){queue, message_names[direction][0], channel_of(direction), true});
     plan_wait op = plan_send(builder, queue, message_names[direction][0], channel_of(direction),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
     const struct model_program *program = emit->segments.at[place.segment].program;

@@ -9,7 +9,13 @@
  * and the host waits for both (batch_p2p_sync: cuda.synchronize()). With it the next receive of the same direction is
  * posted behind each cell, and only who needs a message waits for it.
  *
- * Ignored: exchanges of shapes; Megatron's synchronous messages in warm-up and cool-down with overlap_p2p_comm. */
+ * p2p_metadata (nanotron/parallel/pipeline_parallel/p2p.py): two messages describe a tensor before it is sent, and the
+ * host of who receives it waits for both. Forward there are two tensors, the activation and a mask of a byte a token.
+ * With p2p_poll_s either side looks for a message that is on its way after sleeping so long, at least once (of a
+ * message that comes later, not the rest of the interval).
+ *
+ * Ignored: exchanges of shapes but these; Megatron's synchronous messages in warm-up and cool-down with
+ * overlap_p2p_comm. */
 #ifndef FLOPCAST_STRATEGY_PIPELINE_H
 #define FLOPCAST_STRATEGY_PIPELINE_H
 

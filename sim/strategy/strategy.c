@@ -15,6 +15,7 @@ const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16",
 #define STRATEGY_NAME(kind, name, hooks) name,
 const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
 const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
+const char *const partition_method_names[] = {"uniform", "compute_costs", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
@@ -63,6 +64,7 @@ struct strategy_options strategy_default_options(void)
             .stage3_max_reuse_distance = 1000000000},
         .internevo = {.zero1 = -1, .reduce_bucket_size = 1 << 29, .overlap_sync_grad = true},
         .megatron = {.grad_reduce_in_fp32 = true, .check_for_nan_in_grad = true},
+        .nanotron = {.ddp_bucket_cap_bytes = 25 * 0x1p20, .cuda_device_max_connections = 1},
         .host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
@@ -205,9 +207,37 @@ static enum status check_host(
         host_bytes / 1e9, hw->node.name, hw->node.host_memory.value / 1e9);
 }
 
+/* Elements of a layer's matrices. */
+static double matrix_elements(const struct model *model, int layer)
+{
+    double sum = 0;
+    const struct model_layer *at = &model->layers[layer];
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++)
+        sum += model->tensors[t].cols > 1 ? (double)model->tensors[t].numel : 0;
+    return sum;
+}
+
+/* Blocks up to the end of this stage by their costs. */
+static int blocks_by_cost(const struct job *job, int stage, int stages)
+{
+    const struct model *model = job->model;
+    double head = (double)(model->shape.vocab * model->shape.d_model), all = head, cost = 0;
+    int blocks = model->n_layers - 1, end = 0;
+    for (int b = 1; b <= blocks; b++)
+        all += matrix_elements(model, b);
+    for (int s = 0; s <= stage; s++) {
+        int most = blocks - (stages - 1 - s), first = end;
+        while (end < most && (end == first || cost <= all * (s + 1) / stages))
+            cost += matrix_elements(model, ++end);
+    }
+    return stage == stages - 1 ? blocks : end;
+}
+
 /* Blocks of the chunk at this place of the model. */
 static int blocks_of(const struct job *job, int place, int places)
 {
+    if (job->options->parallelism.partition_method == PARTITION_COMPUTE_COSTS)
+        return blocks_by_cost(job, place, places) - (place > 0 ? blocks_by_cost(job, place - 1, places) : 0);
     const struct parallelism_options *options = &job->options->parallelism;
     int first = (int)options->first_layers, last = (int)options->last_layers, blocks = job->model->n_layers - 1;
     if (place == 0 && first >= 0)

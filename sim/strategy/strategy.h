@@ -147,6 +147,13 @@ struct megatron_options {
     int64_t bucket_size;        /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
 };
 
+/* nanotron's configuration of data parallelism and optimizer; see nanotron.c. */
+struct nanotron_options {
+    int64_t zero_stage;                  /* 0, 1 */
+    double ddp_bucket_cap_bytes;         /* of BF16 gradients: ddp_bucket_cap_mb, 25 MiB */
+    int64_t cuda_device_max_connections; /* the environment's CUDA_DEVICE_MAX_CONNECTIONS: 1; 0: not said */
+};
+
 /* One line a strategy: its kind, its name in scenarios, its hooks (strategy/emit.h). single_device: a module that
  * nothing wraps, on one GPU; PyTorch Lightning's name. */
 #define STRATEGIES(X)                                                                                                  \
@@ -155,11 +162,19 @@ struct megatron_options {
     X(STRATEGY_DEEPSPEED, "deepspeed", zero_hooks)                                                                     \
     X(STRATEGY_INTERNEVO, "internevo", internevo_hooks)                                                                \
     X(STRATEGY_SINGLE_DEVICE, "single_device", single_device_hooks)                                                    \
-    X(STRATEGY_MEGATRON, "megatron", megatron_hooks)
+    X(STRATEGY_MEGATRON, "megatron", megatron_hooks)                                                                   \
+    X(STRATEGY_NANOTRON, "nanotron", nanotron_hooks)
 
 #define STRATEGY_KIND(kind, name, hooks) kind,
 enum strategy_kind { STRATEGIES(STRATEGY_KIND) STRATEGY_COUNT };
 extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
+
+/* How blocks go to the model chunks of a pipeline. uniform: evenly. compute_costs (nanotron's
+ * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
+ * the elements of its matrices and the head those of its own; one model chunk a stage. Differs: no stage is left
+ * without a block. */
+enum partition_method { PARTITION_UNIFORM, PARTITION_COMPUTE_COSTS, PARTITION_METHOD_COUNT };
+extern const char *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs" */
 
 /* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over ranks of data
  * parallelism, which hold different samples and different experts. */
@@ -174,7 +189,10 @@ struct parallelism_options {
         last_layers;       /* blocks of the first and of the last chunk of the pipeline; -1: as the others */
     bool overlap_p2p_comm; /* see strategy/pipeline.h */
     bool batch_p2p_sync;
-    const char *order; /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
+    bool p2p_metadata; /* see strategy/pipeline.h */
+    double p2p_poll_s;
+    int partition_method; /* enum partition_method */
+    const char *order;    /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */
 };
 
 struct strategy_options {
@@ -186,6 +204,7 @@ struct strategy_options {
     struct zero_options zero;
     struct internevo_options internevo;
     struct megatron_options megatron;
+    struct nanotron_options nanotron;
     struct host_options host;
 };
 
@@ -269,8 +288,9 @@ struct job {
 struct job strategy_job(
     const struct strategy_options *options, const struct model *model, const struct hw *hw, int gpus);
 
-/* A pipeline: which blocks and ends a stage has. Blocks go to chunks evenly, but those that first_layers and
- * last_layers say; chunk c of stage i is the (c x stages + i)-th of the model. The array is in arena. */
+/* A pipeline: which blocks and ends a stage has. Blocks go to chunks by partition_method, where that is uniform evenly
+ * but those that first_layers and last_layers say; chunk c of stage i is the (c x stages + i)-th of the model. The
+ * array is in arena. */
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena);
 struct schedule strategy_schedule(const struct job *job, int stage);
 
