@@ -179,7 +179,7 @@ static void check_costs(const struct layout_check *check, int64_t blocks)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     struct source_pos place = at(check, "parallelism.partition_method");
-    if (options->virtual_stages > 1 || options->first_layers > 0 || options->last_layers > 0)
+    if (options->virtual_stages > 1 || options->first_layers >= 0 || options->last_layers >= 0)
         diag_input(check->diag, place,
             "compute_costs decides what each stage has, in one model chunk; leave out 'parallelism.virtual', "
             "'first_layers' and 'last_layers', or take uniform");
