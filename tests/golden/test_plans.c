@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x3c2bf631150f9efe),
         [MODEL_CONVNET] = UINT64_C(0xa12a5c524812a629),
         [MODEL_DHEN] = UINT64_C(0x0797574c74cd1b77)},
-    .cluster = {UINT64_C(0x7fee567c061a9a99), UINT64_C(0x21e18bb5674159b9), UINT64_C(0xd11081391fb90c07)},
+    .cluster = {UINT64_C(0x23518490740fb444), UINT64_C(0x358396e54c7477f9), UINT64_C(0xade1bacd1a5cae20)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
