@@ -32,8 +32,6 @@ void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes)
         return;
     int group =
         plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
-    int64_t numel = 0; /* the largest tensor of the root is the table */
-    for (int t = 0; t < emit->model->layers[0].n_tensors; t++)
-        numel = emit->model->tensors[t].numel > numel ? emit->model->tensors[t].numel : numel;
+    int64_t numel = emit->model->tensors[0].numel; /* the root begins with the table of words */
     emit_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * element_bytes), group);
 }
