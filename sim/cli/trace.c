@@ -7,18 +7,17 @@
 #include <unistd.h>
 #include <zlib.h>
 
-static const int stream_threads[STREAM_COUNT] = {[STREAM_COMPUTE] = 7,
-    [STREAM_COMM] = 20,
-    [STREAM_REPLICATE] = 21,
-    [STREAM_UNSHARD] = 22,
-    [STREAM_POST] = 23,
-    [STREAM_LOADER] = LOADER_THREAD};
-
 /* Queues that a plan has beside those come after them. */
-static int thread_of(int queue)
+int trace_thread_of(int queue)
 {
+    static const int threads[STREAM_COUNT] = {[STREAM_COMPUTE] = 7,
+        [STREAM_COMM] = 20,
+        [STREAM_REPLICATE] = 21,
+        [STREAM_UNSHARD] = 22,
+        [STREAM_POST] = 23,
+        [STREAM_LOADER] = LOADER_THREAD};
     enum { FIRST_FURTHER = 24 };
-    return queue < STREAM_COUNT ? stream_threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
+    return queue < STREAM_COUNT ? threads[queue] : FIRST_FURTHER + queue - STREAM_COUNT;
 }
 
 /* The names of the queues that a rank's spans are on. */
@@ -92,8 +91,8 @@ static void write_metadata(struct trace_writer *w, int rank, const struct queue_
     for (int q = 0; q <= UINT8_MAX; q++) {
         if (!queues->at[q])
             continue;
-        snprintf(name, sizeof name, "stream %d %s", thread_of(q), queues->at[q]);
-        write_thread(w, rank, thread_of(q), q == STREAM_LOADER ? "data loader" : name);
+        snprintf(name, sizeof name, "stream %d %s", trace_thread_of(q), queues->at[q]);
+        write_thread(w, rank, trace_thread_of(q), q == STREAM_LOADER ? "data loader" : name);
     }
 }
 
@@ -102,13 +101,13 @@ static void write_metadata(struct trace_writer *w, int rank, const struct queue_
 static void write_place(struct trace_writer *w, const struct exec_span *span, int rank)
 {
     fprintf(w->out, "\"device\": %d, \"stream\": %d, \"correlation\": %" PRId64 ", \"op\": %d, \"phase\": \"%s\"",
-        rank % hw_gpus_per_node(&w->point->hw), thread_of(span->stream), trace_correlation(w, span->op), span->op,
+        rank % hw_gpus_per_node(&w->point->hw), trace_thread_of(span->stream), trace_correlation(w, span->op), span->op,
         plan_phase_names[span->phase]);
 }
 
 static void write_kernel(struct trace_writer *w, const struct exec_span *span, int rank)
 {
-    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank, thread_of(span->stream),
+    trace_slice(w, trace_is_copy(span) ? "gpu_memcpy" : "kernel", span->name, rank, trace_thread_of(span->stream),
         span->start, span->end);
     write_place(w, span, rank);
     fprintf(w->out, ", \"kind\": \"%s\", \"alone (us)\": ", kernel_kind_names[span->kernel]);
@@ -140,7 +139,7 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,
         coll_algorithm_names[span->algorithm], coll_protocol_names[span->protocol]);
-    trace_slice(w, "kernel", name, rank, thread_of(span->stream), span->start, span->end);
+    trace_slice(w, "kernel", name, rank, trace_thread_of(span->stream), span->start, span->end);
     write_place(w, span, rank);
     fputs(", \"plan op\": ", w->out);
     json_write_string(w->out, span->name);
@@ -166,7 +165,8 @@ static void write_spans(struct trace_writer *w, int rank)
     }
     for (int i = 0; i < w->n_spans; i++) {
         const struct exec_span *span = &w->spans[i], *awaited = trace_span_of(w, span->waits_for);
-        trace_arrow(w, awaited, thread_of(span->stream), span->start, rank, awaited ? thread_of(awaited->stream) : 0);
+        trace_arrow(w, awaited, trace_thread_of(span->stream), span->start, rank,
+            awaited ? trace_thread_of(awaited->stream) : 0);
     }
 }
 
@@ -268,7 +268,6 @@ enum status trace_write(
         .exec = &result->exec,
         .n_ops = (int)result->plan_ops,
         .first = true,
-        .thread_of = stream_threads,
         .first_correlation = 1};
     w.next_arrow = w.first_correlation + (int64_t)w.n_ops * point->options.exec.n_trace_ranks;
     w.span_of_op = xcalloc((size_t)w.n_ops + 1, sizeof *w.span_of_op);

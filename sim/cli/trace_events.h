@@ -20,10 +20,12 @@ struct trace_writer {
     const struct exec_host_span *host_spans;
     int n_spans, n_host_spans;
     int *span_of_op;           /* -1: none */
-    const int *thread_of;      /* of each stream */
     int64_t first_correlation; /* that of op 0 */
     int64_t next_arrow;        /* its id: beyond those of launches */
 };
+
+/* The thread of a queue. */
+int trace_thread_of(int queue);
 
 /* A time in microseconds, cut to nanoseconds. */
 void trace_time(FILE *out, ps_t time);

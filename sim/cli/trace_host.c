@@ -75,13 +75,13 @@ static void write_issue(struct trace_writer *w, const struct exec_host_span *spa
 {
     const struct exec_span *launched = trace_span_of(w, span->op);
     int64_t correlation = trace_correlation(w, span->op);
-    if (!launched || w->thread_of[launched->stream] == LOADER_THREAD)
+    if (!launched || trace_thread_of(launched->stream) == LOADER_THREAD)
         return;
     trace_slice(w, "cuda_runtime", trace_is_copy(launched) ? "cudaMemcpyAsync" : "cudaLaunchKernel", rank, HOST_THREAD,
         span->start, span->end);
     fprintf(w->out, "\"correlation\": %" PRId64 "}}", correlation);
     write_end(w, true, "ac2g", correlation, rank, HOST_THREAD, span->start);
-    write_end(w, false, "ac2g", correlation, rank, w->thread_of[launched->stream], launched->start);
+    write_end(w, false, "ac2g", correlation, rank, trace_thread_of(launched->stream), launched->start);
 }
 
 static void write_blocked(struct trace_writer *w, const struct exec_host_span *span, int rank)
@@ -95,7 +95,7 @@ static void write_blocked(struct trace_writer *w, const struct exec_host_span *s
     json_write_string(w->out, span->name);
     fprintf(w->out, "%s}}", span->kind == HOST_FULL_QUEUE ? ", \"blocked\": \"launch queue full\"" : "");
     if (awaited)
-        trace_arrow(w, awaited, HOST_THREAD, last_ns(span->start, span->end), rank, w->thread_of[awaited->stream]);
+        trace_arrow(w, awaited, HOST_THREAD, last_ns(span->start, span->end), rank, trace_thread_of(awaited->stream));
 }
 
 void trace_host(struct trace_writer *w, int rank, const char *step)
