@@ -84,6 +84,7 @@ static void count_communicators(struct sim *sim)
     int total = 0;
     sim->group_first = ARENA_ARRAY(sim->arena, int, plan->groups.n + 1);
     sim->channel_first = ARENA_ARRAY(sim->arena, int, plan->channels.n + 1);
+    sim->group_meets_stages = ARENA_ARRAY(sim->arena, bool, plan->groups.n + 1);
     for (int g = 0; g < plan->groups.n; g++) {
         sim->group_first[g] = total;
         total += mesh_group_instances(&plan->groups.at[g].ranks, plan->mesh.ranks);
@@ -98,6 +99,10 @@ static void count_communicators(struct sim *sim)
 static void setup_group(struct sim *sim, int g)
 {
     const struct mesh_group *ranks = &sim->plan->groups.at[g].ranks;
+    int first = mesh_group_first(ranks, 0);
+    for (int i = 1; i < ranks->size; i++)
+        sim->group_meets_stages[g] |=
+            plan_program_of(sim->plan, first + i * ranks->stride) != plan_program_of(sim->plan, first);
     for (int i = sim->group_first[g]; i < sim->group_first[g + 1]; i++) {
         struct communicator *comm = &sim->communicators[i];
         *comm = (struct communicator){.group = g,
@@ -348,12 +353,17 @@ static enum coll_bound bound_of(const struct sim *sim, const struct communicator
 static void finish(struct sim *sim, const struct communicator *comm, struct party party)
 {
     struct rank *rank = &sim->ranks[party.rank];
-    const struct queue *queue = &rank->queues[party.queue];
+    struct queue *queue = &rank->queues[party.queue];
     double moving_s = s_from_ps(sim->engine.now - comm->start);
+    queue->last_moved = comm->start;
     if (measuring(sim, queue->step)) {
+        const struct plan_op *op = queue_op(rank, queue);
+        double wait_s = s_from_ps(comm->start - queue->started);
+        rank->spent.comm[idle_serves(sim, op)].moving_s += moving_s;
+        rank->spent.stage_wait_s += idle_meets_stages(sim, op) ? wait_s : 0;
         rank->spent.comm_s += moving_s;
         rank->spent.comm_latency_s += comm->cost.latency_s;
-        rank->spent.comm_wait_s += s_from_ps(comm->start - queue->started);
+        rank->spent.comm_wait_s += wait_s;
     }
     if (tracing(sim, party.rank, party.queue))
         trace_record(sim, party.rank, party.queue,

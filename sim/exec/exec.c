@@ -250,6 +250,12 @@ static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdow
     sum->comm_s += part->comm_s * share;
     sum->comm_latency_s += part->comm_latency_s * share;
     sum->comm_wait_s += part->comm_wait_s * share;
+    sum->bubble_s += part->bubble_s * share;
+    sum->stage_wait_s += part->stage_wait_s * share;
+    for (int p = 0; p < PARALLEL_COUNT; p++) {
+        sum->comm[p].moving_s += part->comm[p].moving_s * share;
+        sum->comm[p].exposed_s += part->comm[p].exposed_s * share;
+    }
 }
 
 /* Of links that each node has as many of, one node after the other; folded, of those of the watched nodes. */

@@ -3,31 +3,6 @@
 
 #include <math.h>
 
-/* For how long the rank has been in some collective, since the run began. */
-static ps_t in_collectives(const struct sim *sim, const struct rank *rank)
-{
-    return rank->comm_total + (rank->in_collective ? sim->engine.now - rank->comm_since : 0);
-}
-
-/* Why the compute queue was idle before this op: the host had not issued it, or it waited for others. Kernels of other
- * queues mostly wait for a collective themselves, as the sharded gradients' casts do for the reduce-scatter. */
-static void account_idle(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op)
-{
-    ps_t now = sim->engine.now, idle = now - queue->idle_since;
-    if (idle == 0)
-        return;
-    ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;
-    bool for_comm = false;
-    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
-        plan_wait wait = rank->tables->waits[w] & ~PLAN_PREVIOUS_STEP;
-        for_comm |= plan_queue_is_comm(sim->plan, op_of(rank, wait)->stream);
-    }
-    ps_t waited = idle - host, in_comm = in_collectives(sim, rank) - queue->idle_comm;
-    ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
-    rank->spent.host_bound_s += s_from_ps(host);
-    rank->spent.exposed_comm_s += s_from_ps(comm);
-}
-
 void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 {
     engine_at(&sim->engine, end, sim->ev_queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
@@ -113,7 +88,7 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
     queue->wake_pending = false; /* another event of this instant may have come before it: */
     queue->epoch++;              /* it is superseded */
     if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step))
-        account_idle(sim, rank, queue, op);
+        idle_account(sim, rank, queue, op);
     if (op->kind == OP_KERNEL)
         start_kernel(sim, rank_index, queue_index, op);
     else
@@ -150,9 +125,11 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
         rank->comm_total += sim->engine.now - rank->comm_since;
     queue->state = QUEUE_WAITING;
     queue->idle_since = sim->engine.now;
-    queue->idle_comm = in_collectives(sim, rank);
+    queue->idle_comm = idle_in_collectives(sim, rank);
     queue->issue_known = false;
-    bool awaited = rank->tables->awaited[queue->ops[queue->position]];
+    queue->last_op = queue->ops[queue->position];
+    queue->last_began = queue->started;
+    bool awaited = rank->tables->awaited[queue->last_op];
     if (++queue->position == queue->n_ops) {
         queue->position = 0;
         queue->step++;

@@ -1,9 +1,9 @@
 /* Private to exec/: the state of a run. Everything lives in struct sim; handlers get it as self.
  *
- * Who calls whom: the host issues ops (host.c), queues start and end them (queue.c, with the kernels ahead in ahead.c),
- * communicators bring the ranks together (communicator.c), the ledger is the allocator (ledger.c). Between them there
- * are these ways only: host -> queue_try_all, ledger_op; queue -> communicator_arrive, host_check; communicator ->
- * queue_retime, queue_finish. */
+ * Who calls whom: the host issues ops (host.c), queues start and end them (queue.c, with the kernels ahead in ahead.c,
+ * idle time in idle.c), communicators bring the ranks together (communicator.c), the ledger is the allocator
+ * (ledger.c). Between them there are these ways only: host -> queue_try_all, ledger_op; queue -> communicator_arrive,
+ * host_check; communicator -> queue_retime, queue_finish. */
 #ifndef FLOPCAST_EXEC_STATE_H
 #define FLOPCAST_EXEC_STATE_H
 
@@ -44,12 +44,15 @@ struct queue {
     uint8_t state;
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;
-    double sms_held;    /* by the collective or message that the queue is in; 0: in none */
-    double hbm_Bps;     /* that it takes; 0: it does not move */
-    double start_s;     /* running kernel: part of its time, as a collective was resident when it started */
-    ps_t issue;         /* of the next op, when known */
-    ps_t idle_since;    /* end of the last op */
-    ps_t idle_comm;     /* compute queue: in_collectives() of then */
+    double sms_held; /* by the collective or message that the queue is in; 0: in none */
+    double hbm_Bps;  /* that it takes; 0: it does not move */
+    double start_s;  /* running kernel: part of its time, as a collective was resident when it started */
+    ps_t issue;      /* of the next op, when known */
+    ps_t idle_since; /* end of the last op */
+    ps_t idle_comm;  /* compute queue: idle_in_collectives() of then */
+    int32_t last_op; /* that ended last; what follows is of it */
+    ps_t last_began;
+    ps_t last_moved;    /* of a collective: when its last member had arrived */
     ps_t started;       /* running op: (re)start at the current speed */
     ps_t end;           /* running kernel: when it ends unless its speed changes */
     double left;        /* running op: share of its work not done at started */
@@ -199,6 +202,7 @@ struct sim {
     struct communicator *communicators; /* of groups, then of channels (by sender) */
     int n_communicators;
     int *group_first, *channel_first; /* their first communicators */
+    bool *group_meets_stages;         /* by group: ranks of several programs are in it */
     struct kernel_cost *kernel_costs;
     VEC(struct sm_state) sm_states;
     struct slowdown last_slowdown;
@@ -293,6 +297,15 @@ static inline double queue_isolated_ps(const struct sim *sim, const struct rank 
     double compute_s = sim->sm_states.at[0].compute_s[kernel] / rank->speed;
     return (kernel_busy_s(compute_s, cost->memory_s) + cost->floor_s) * jitter * (double)PS_PER_S;
 }
+
+/* idle.c: why the compute queue was idle */
+/* For how long the rank has been in some collective, since the run began. */
+ps_t idle_in_collectives(const struct sim *sim, const struct rank *rank);
+/* The compute queue goes on now, with this op. */
+void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op);
+/* What of the job an op in which ranks meet is for; whether ranks of other programs do. */
+enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op);
+bool idle_meets_stages(const struct sim *sim, const struct plan_op *op);
 
 /* ahead.c: kernels of the compute queue taken together. Without it every kernel has an event, and the same
  * times. */

@@ -6,6 +6,18 @@ const char *const hbm_category_names[] = {
     "parameters", "gradients", "optimizer", "activations", "gathered", "buffers", "context", "nccl", NULL};
 const char *const plan_phase_names[] = {"setup", "forward", "backward", "recompute", "optimizer", NULL};
 
+const char *const plan_parallelism_names[] = {"data", "tensor", "context", "expert", "pipeline", NULL};
+
+enum plan_parallelism plan_parallelism_of(unsigned axes)
+{
+    return axes & AXES_DP         ? PARALLEL_DATA
+           : axes & 1U << AXIS_PP ? PARALLEL_PIPELINE
+           : axes & 1U << AXIS_EP ? PARALLEL_EXPERT
+           : axes & 1U << AXIS_TP ? PARALLEL_TENSOR
+           : axes & 1U << AXIS_CP ? PARALLEL_CONTEXT
+                                  : PARALLEL_DATA;
+}
+
 static void begin_program(struct plan_builder *builder)
 {
     builder->phase = PHASE_SETUP;
@@ -157,7 +169,7 @@ int plan_collective(struct plan_builder *builder, int queue, const char *name, e
     need_comm(builder, queue, name);
     if (plan->groups.at[group].ranks.size == 1)
         return PLAN_NO_OP;
-    vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group});
+    vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group, builder->serves});
     return push_device_op(builder, OP_COLLECTIVE, queue, name, plan->collectives.n - 1, host_s);
 }
 

@@ -104,10 +104,26 @@ static inline bool plan_op_is_comm(const struct plan_op *op)
     return op->kind == OP_COLLECTIVE || op->kind == OP_SEND || op->kind == OP_RECV;
 }
 
+/* What of a job needs a collective or message. */
+enum plan_parallelism {
+    PARALLEL_DATA,
+    PARALLEL_TENSOR,
+    PARALLEL_CONTEXT,
+    PARALLEL_EXPERT,
+    PARALLEL_PIPELINE,
+    PARALLEL_COUNT
+};
+extern const char *const plan_parallelism_names[PARALLEL_COUNT + 1]; /* "data", "tensor", ... */
+
+/* By the axes over which ranks meet (1 << AXIS_TP | ...). Of several: data, then pipeline, expert, tensor. */
+enum plan_parallelism plan_parallelism_of(unsigned axes);
+
 struct plan_collective {
     enum coll_kind kind;
     double bytes; /* whole message, see coll.h */
     int group;    /* into groups */
+    /* Not by the group: where an axis is all that data parallelism has, too, one communicator serves both. */
+    enum plan_parallelism serves;
 };
 
 /* A process group. Its ranks are in the programs that have collectives of it, and in no other. */
@@ -196,6 +212,7 @@ struct plan_builder {
     struct plan_program *program; /* the one that grows */
     struct index kernels;         /* of plan->kernels */
     enum plan_phase phase;        /* of the ops appended from now on */
+    enum plan_parallelism serves; /* of the collectives appended from now on */
     VEC(struct plan_tail) tails;  /* of each queue, in this program */
 };
 

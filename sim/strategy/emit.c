@@ -159,8 +159,10 @@ static int comm_queue(struct emit *emit, unsigned axes)
 static void emit_comm(struct emit *emit, const char *name, const struct model_comm *comm)
 {
     const char *group = of_data(comm->axes) ? "world" : axes_name(emit, comm->axes);
+    emit->builder.serves = plan_parallelism_of(comm->axes);
     emit->comm = emit_collective(emit, comm_queue(emit, comm->axes), plan_last_op(&emit->builder, STREAM_COMPUTE), name,
         comm->kind, comm->bytes, emit_group(emit, group, comm->axes));
+    emit->builder.serves = PARALLEL_DATA;
 }
 
 static plan_wait awaited(struct emit *emit, unsigned axes)

@@ -2,10 +2,12 @@
  * tensor parallelism does not cut. */
 #include "strategy/emit.h"
 
-plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int group)
+plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves)
 {
+    emit->builder.serves = serves;
     plan_wait op = emit_collective(
         emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), name, COLL_ALL_REDUCE, bytes, group);
+    emit->builder.serves = PARALLEL_DATA;
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, op);
     return op;
 }
@@ -33,5 +35,5 @@ void emit_reduce_tied_embedding(struct emit *emit, int64_t element_bytes)
     int group =
         plan_group_of(&emit->builder, "embedding", mesh_pair(&emit->builder.plan->mesh, AXIS_PP, 0, at->stages - 1));
     int64_t numel = emit->model->tensors[0].numel; /* the root begins with the table of words */
-    emit_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * element_bytes), group);
+    emit_all_reduce(emit, "embedding.grad/all_reduce", (double)(numel * element_bytes), group, PARALLEL_PIPELINE);
 }

@@ -214,7 +214,7 @@ static void add_up_partial(struct megatron *self)
     if (bytes <= 0)
         return;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/flatten", bytes, bytes);
-    emit_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    emit_all_reduce(emit, "partial.grads/all_reduce", bytes, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "partial.grads/copy_", bytes, bytes);
 }
 
@@ -224,10 +224,12 @@ static void clip(struct megatron *self, double owned_bytes)
     struct emit *emit = self->emit;
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", owned_bytes, 0);
     if (self->options->use_distributed_optimizer) {
-        emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL));
+        emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     } else {
-        emit_all_reduce(emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP));
-        emit_all_reduce(emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP));
+        emit_all_reduce(
+            emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
+        emit_all_reduce(
+            emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
     }
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
 }

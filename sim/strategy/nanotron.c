@@ -81,7 +81,7 @@ static void send_bucket(struct nanotron *self)
     plan_wait before = self->reduced;
     self->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
         arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets), COLL_ALL_REDUCE,
-        (double)(elements * FLOAT_BYTES), self->group);
+        (double)(elements * FLOAT_BYTES), self->group, PARALLEL_DATA);
     if (self->options->cuda_device_max_connections == 1)
         plan_stream_wait(builder, STREAM_COMPUTE, before);
     self->buckets++;
@@ -150,8 +150,10 @@ static void clip(struct nanotron *self)
             launch(emit, t, "grad_norm", KERNEL_NORM, FLOAT_BYTES, 0, issue_s);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_norm/stack", norms, norms);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", norms, 0);
-    emit_all_reduce(emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP));
-    emit_all_reduce(emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP));
+    emit_all_reduce(
+        emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
+    emit_all_reduce(
+        emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (!emit->model->tensors[t].frozen)
             launch(emit, t, "grad_norm/mul_", KERNEL_ELEMENTWISE, FLOAT_BYTES, FLOAT_BYTES, issue_s);
@@ -205,7 +207,7 @@ static void gather_weights(struct nanotron *self)
 /* dist.barrier() and loss.item(). */
 static void meet(struct emit *emit)
 {
-    emit_all_reduce(emit, "barrier", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL));
+    emit_all_reduce(emit, "barrier", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "loss", FLOAT_BYTES, FLOAT_BYTES);
     plan_host_wait(&emit->builder, "loss.item", plan_last_op(&emit->builder, STREAM_COMPUTE), 0);
 }
@@ -216,8 +218,8 @@ static void step_ends(struct emit *emit)
     reduce_gradients(self);
     int64_t partial = emit_partial_elements(emit);
     if (partial > 0)
-        emit_all_reduce(
-            emit, "partial.grads/all_reduce", (double)(partial * FLOAT_BYTES), emit_group(emit, "tp", 1U << AXIS_TP));
+        emit_all_reduce(emit, "partial.grads/all_reduce", (double)(partial * FLOAT_BYTES),
+            emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
     emit_reduce_tied_embedding(emit, FLOAT_BYTES);
     emit->builder.phase = PHASE_OPTIMIZER;
     plan_wait loss = emit_collective(emit, STREAM_COMM, plan_last_op(&emit->builder, STREAM_COMPUTE), "loss/all_reduce",

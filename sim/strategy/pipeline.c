@@ -178,9 +178,11 @@ static void post(struct emit *emit, struct cell cell)
     describe(emit, direction, (struct line){queue, message_names[direction][1], channel_of(direction), false});
     plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(direction),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
+    builder->serves = PARALLEL_PIPELINE;
     if (parts(emit) > 1)
         op = emit_collective(emit, plan_queue(builder, "tp", QUEUE_COMM), op, "gather_received", COLL_ALL_GATHER,
             (double)emit->segments.at[place.segment].program->output_bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    builder->serves = PARALLEL_DATA;
     emit->posted[direction] = (struct posted){.is = true, .cell = cell, .op = op};
 }
 

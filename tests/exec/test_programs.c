@@ -71,6 +71,10 @@ static void two_programs_take_turns(void **state)
             near(first->compute_s, 3e-3);
             near(f.result.programs[1].breakdown.compute_s, 3e-3);
             near(first->exposed_comm_s, 3e-3 + s_from_ps(2 * message));
+            near(first->bubble_s, 3e-3); /* stage 1 computes */
+            near(first->comm[PARALLEL_PIPELINE].exposed_s, s_from_ps(2 * message));
+            near(first->comm[PARALLEL_PIPELINE].moving_s, s_from_ps(2 * message));
+            near(first->stage_wait_s, 3e-3);
             near(f.result.programs[1].breakdown.comm_wait_s, 2e-3);
             end(&f);
         }
@@ -146,6 +150,13 @@ static void four_programs_fill_and_drain(void **state)
             assert_int_equal(f.result.last_step_end, before + reduce + MS);
             near(f.result.programs[0].breakdown.exposed_comm_s, s_from_ps(before - 6 * MS + reduce));
             near(f.result.programs[3].breakdown.exposed_comm_s, s_from_ps(3 * (2 * MS + message) + reduce));
+            /* The all-reduce, which is of data parallelism as far as it says, moves; what the first stage waits for
+             * the last one in it is bubble. So is what the last one waits for its first micro-batch, but the last
+             * message. */
+            near(f.result.programs[0].breakdown.bubble_s, s_from_ps(before - 6 * MS));
+            near(f.result.programs[0].breakdown.comm[PARALLEL_DATA].exposed_s, s_from_ps(reduce));
+            near(f.result.programs[3].breakdown.bubble_s, s_from_ps(3 * (2 * MS + message) - message));
+            near(f.result.programs[3].breakdown.comm[PARALLEL_PIPELINE].exposed_s, s_from_ps(message));
             near(f.result.programs[1].breakdown.compute_s, 7e-3);
             assert_int_equal(f.result.ranks_simulated, fold == FOLD_AUTO ? STAGES : STAGES * data);
             end(&f);

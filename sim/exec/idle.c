@@ -1,0 +1,107 @@
+/* Why the compute queue was idle: for the host, for a collective or message, for a stage that had not come yet. It
+ * follows what has been waited for back in time, and changes nothing of what is simulated. */
+#include "exec/state.h"
+
+ps_t idle_in_collectives(const struct sim *sim, const struct rank *rank)
+{
+    return rank->comm_total + (rank->in_collective ? sim->engine.now - rank->comm_since : 0);
+}
+
+enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op)
+{
+    const struct plan *plan = sim->plan;
+    if (op->kind == OP_COLLECTIVE)
+        return plan->collectives.at[op->index].serves;
+    return plan_parallelism_of(1U << plan->channels.at[plan->messages.at[op->index].channel].axis);
+}
+
+bool idle_meets_stages(const struct sim *sim, const struct plan_op *op)
+{
+    const struct plan *plan = sim->plan;
+    if (op->kind == OP_COLLECTIVE)
+        return sim->group_meets_stages[plan->collectives.at[op->index].group];
+    return plan->n_programs > 1 && plan->channels.at[plan->messages.at[op->index].channel].axis == plan->program_axis;
+}
+
+/* Of what the op waited for on other queues, the op that ended last, if its queue knows of it still. */
+static const struct queue *awaited_last(const struct rank *rank, const struct plan_op *op)
+{
+    const struct queue *last = NULL;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+        plan_wait wait = rank->tables->waits[w] & ~PLAN_PREVIOUS_STEP;
+        const struct queue *queue = &rank->queues[op_of(rank, wait)->stream];
+        if (op_of(rank, wait)->stream != op->stream && queue->last_op == wait && queue->done > 0 &&
+            (!last || queue->idle_since > last->idle_since))
+            last = queue;
+    }
+    return last;
+}
+
+/* Exposed communication, `left` of the time from one instant to another at which `op` could go on: to what the op
+ * waited for, before that to what this waited for, and so on. What is left then goes where the last part went. */
+static void attribute(struct sim *sim, struct rank *rank, const struct queue *last, ps_t from, ps_t until, ps_t left)
+{
+    enum plan_parallelism serves = PARALLEL_DATA;
+    for (int hop = 0; hop < sim->n_queues && last && left > 0 && until > from; hop++) {
+        const struct plan_op *op = op_of(rank, last->last_op);
+        ps_t began = last->last_began > from ? last->last_began : from;
+        began = began < until ? began : until;
+        if (plan_op_is_comm(op)) {
+            ps_t moved = last->last_moved > began ? last->last_moved : began;
+            moved = moved < until ? moved : until;
+            serves = idle_serves(sim, op);
+            ps_t moving = until - moved < left ? until - moved : left;
+            left -= moving;
+            ps_t waiting = moved - began < left ? moved - began : left;
+            left -= waiting;
+            rank->spent.comm[serves].exposed_s += s_from_ps(moving);
+            *(idle_meets_stages(sim, op) ? &rank->spent.bubble_s : &rank->spent.comm[serves].exposed_s) +=
+                s_from_ps(waiting);
+        }
+        until = began;
+        last = awaited_last(rank, op);
+    }
+    rank->spent.comm[serves].exposed_s += s_from_ps(left);
+}
+
+/* The message that the host was blocked for last, before its present segment; NULL: it was not, or for another op. */
+static const struct queue *blocked_for(const struct rank *rank)
+{
+    const struct queue *last = NULL;
+    for (int32_t i = rank->host_first; i >= 0 && op_of(rank, i)->kind == OP_HOST_WAIT; i--) {
+        const struct queue *queue = awaited_last(rank, op_of(rank, i));
+        if (queue && (!last || queue->idle_since > last->idle_since))
+            last = queue;
+    }
+    bool message = last && (op_of(rank, last->last_op)->kind == OP_SEND || op_of(rank, last->last_op)->kind == OP_RECV);
+    return message ? last : NULL;
+}
+
+/* The host had not issued the op, or it waited for others. Kernels of other queues mostly wait for a collective
+ * themselves, as the sharded gradients' casts do for the reduce-scatter. */
+void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op)
+{
+    ps_t now = sim->engine.now, idle = now - queue->idle_since;
+    if (idle == 0)
+        return;
+    ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;
+    bool for_comm = false;
+    for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++) {
+        plan_wait wait = rank->tables->waits[w] & ~PLAN_PREVIOUS_STEP;
+        for_comm |= plan_queue_is_comm(sim->plan, op_of(rank, wait)->stream);
+    }
+    ps_t waited = idle - host, in_comm = idle_in_collectives(sim, rank) - queue->idle_comm;
+    ps_t comm = for_comm || in_comm > waited ? waited : in_comm;
+    if (comm > 0)
+        attribute(sim, rank, awaited_last(rank, op), now - waited, now, comm);
+    const struct queue *message = host > 0 && rank->host_base > queue->idle_since ? blocked_for(rank) : NULL;
+    if (message) {
+        ps_t blocked = (rank->host_base < now ? rank->host_base : now) - queue->idle_since;
+        blocked = blocked < host ? blocked : host;
+        attribute(sim, rank, message, queue->idle_since, queue->idle_since + blocked, blocked);
+        host -= blocked;
+        comm += blocked;
+    }
+    rank->spent.host_bound_s += s_from_ps(host);
+    rank->spent.exposed_comm_s += s_from_ps(comm);
+}
