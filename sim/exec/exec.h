@@ -164,6 +164,8 @@ struct exec_span {
                                 else moved on its links, by which it took longer than alone */
     double bytes;            /* whole message, see coll.h */
     int group_size;          /* of a message 2 */
+    int program;             /* that the rank runs */
+    struct plan_cell cell;   /* of the schedule */
     int32_t waits_for;       /* an op of the same step, on another stream, that had to be done before; -1: none */
 };
 

@@ -53,6 +53,8 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
     span.queue = sim->plan->queues.at[op->stream].name;
     span.phase = op->phase;
     span.name = op->name;
+    span.program = rank->program;
+    span.cell = plan_cell_of(rank->tables->program, span.op);
     span.waits_for = awaited(rank->tables->program, op);
     if (op->kind == OP_KERNEL)
         span.kernel = (int)sim->plan->kernels.at[op->index].kind;

@@ -71,6 +71,25 @@ void plan_next_program(struct plan_builder *builder)
     begin_program(builder);
 }
 
+void plan_begin_cell(struct plan_builder *builder, const char *pass, int micro_batch, int chunk)
+{
+    struct plan_program *program = builder->program;
+    vec_push(&program->cells, (struct plan_cell){pass, program->ops.n, micro_batch, chunk});
+}
+
+struct plan_cell plan_cell_of(const struct plan_program *program, int op)
+{
+    int low = 0, high = program->cells.n; /* the first cell that begins behind the op is in [low, high] */
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+        if (program->cells.at[middle].first_op > op)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 ? program->cells.at[low - 1] : (struct plan_cell){.pass = NULL};
+}
+
 static bool same_ranks(const struct mesh_group *a, const struct mesh_group *b)
 {
     return a->size == b->size && a->stride == b->stride && a->width == b->width && a->period == b->period &&
@@ -330,6 +349,7 @@ static void release_program(struct plan_program *program)
     vec_free(&program->waits);
     vec_free(&program->buffers);
     vec_free(&program->setup);
+    vec_free(&program->cells);
     for (int q = 0; q < program->queue_ops.n; q++)
         vec_free(&program->queue_ops.at[q]);
     vec_free(&program->queue_ops);

@@ -150,6 +150,13 @@ struct plan_buffer {
     const char *name;
 };
 
+/* A cell of the schedule: the ops that the host issues from first_op on, until the next one begins. For timelines; it
+ * changes nothing of what runs. */
+struct plan_cell {
+    const char *pass; /* a literal, see strategy/schedule.h; NULL: what follows belongs to no cell */
+    int32_t first_op, micro_batch, chunk;
+};
+
 typedef VEC(int32_t) plan_numbers;
 
 /* What one class of ranks runs. */
@@ -158,6 +165,7 @@ struct plan_program {
     VEC(plan_wait) waits;
     VEC(struct plan_buffer) buffers;
     plan_numbers setup;          /* buffers that live for the whole run, allocated before the first step, in order */
+    VEC(struct plan_cell) cells; /* in the order of ops; none: it is not known which op is of which */
     VEC(plan_numbers) queue_ops; /* ops of each queue in order, set by plan_end */
     double model_flop;           /* a rank and step: forward and backward, 3 x forward where all is trained */
     double masked_flop;          /* what of model_flop causal masks hide */
@@ -194,6 +202,8 @@ static inline bool plan_queue_is_comm(const struct plan *plan, int queue)
 {
     return plan->queues.at[queue].kind == QUEUE_COMM;
 }
+/* The cell of an op; one with pass NULL: it is of none. */
+struct plan_cell plan_cell_of(const struct plan_program *program, int op);
 /* Ops of all programs. */
 int plan_ops(const struct plan *plan);
 /* A GPU and step, in the mean over the job. */
@@ -222,6 +232,8 @@ void plan_begin(struct plan_builder *builder, struct plan *plan, int ranks);
 void plan_begin_programs(
     struct plan_builder *builder, struct plan *plan, const struct mesh *mesh, enum mesh_axis program_axis);
 void plan_next_program(struct plan_builder *builder);
+/* A cell begins with the next op; pass NULL: none does. */
+void plan_begin_cell(struct plan_builder *builder, const char *pass, int micro_batch, int chunk);
 /* One more queue, for all programs; the same name twice is one queue. */
 int plan_queue(struct plan_builder *builder, const char *name, enum plan_queue_kind kind);
 /* The same ranks twice are one group. plan_group: ranks that differ by stride x i, size of them. */

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 const char *const pipeline_schedule_names[] = {"1F1B", "GPipe", "ZBH1", 0};
+const char *const cell_pass_names[CELL_KIND_COUNT] = {"forward", "backward", "backward_input", "backward_weight"};
 
 int schedule_most_cells(const struct schedule *schedule)
 {

@@ -20,7 +20,9 @@ enum cell_kind {
     CELL_BACKWARD,        /* gradients of inputs and of weights */
     CELL_BACKWARD_INPUT,  /* of inputs only: those of the matrices follow in */
     CELL_BACKWARD_WEIGHT, /* this one */
+    CELL_KIND_COUNT
 };
+extern const char *const cell_pass_names[CELL_KIND_COUNT]; /* "forward", "backward", "backward_input", ... */
 
 struct cell {
     enum cell_kind kind;

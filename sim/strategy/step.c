@@ -135,7 +135,7 @@ static void forward(struct emit *emit, struct cell cell)
 
 static void backward(struct emit *emit, struct cell cell)
 {
-    static void (*const parts[])(struct emit *, int) = {[CELL_BACKWARD] = emit_backward,
+    static void (*const parts[CELL_KIND_COUNT])(struct emit *, int) = {[CELL_BACKWARD] = emit_backward,
         [CELL_BACKWARD_INPUT] = emit_backward_input,
         [CELL_BACKWARD_WEIGHT] = emit_backward_weight};
     pipeline_take_flight(emit, cell);
@@ -161,12 +161,14 @@ static void run(struct emit *emit)
     for (int i = 0; i < n; i++) {
         emit->on_first = cells[i].micro_batch == 0;
         emit->on_last = cells[i].micro_batch + 1 == emit->micro_batches;
+        plan_begin_cell(&emit->builder, cell_pass_names[cells[i].kind], cells[i].micro_batch, cells[i].chunk);
         pipeline_before(emit, cells, n, i);
         (cells[i].kind == CELL_FORWARD ? forward : backward)(emit, cells[i]);
         pipeline_after(emit, cells, n, i);
         if (cells[i].kind == CELL_BACKWARD || cells[i].kind == CELL_BACKWARD_WEIGHT)
             pipeline_end_flight(emit, cells[i]);
     }
+    plan_begin_cell(&emit->builder, NULL, 0, 0);
     CALL(step_ends, emit);
     for (int t = 0; t < emit->model->n_tensors; t++) /* zero_grad(set_to_none=True) */
         emit_free(emit, &emit->grads[t], PLAN_NO_OP);
