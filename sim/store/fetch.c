@@ -33,6 +33,8 @@ static const struct fetch_real reals[] = {
     {"comm_s", BREAKDOWN(comm_s)},
     {"comm_latency_s", BREAKDOWN(comm_latency_s)},
     {"comm_wait_s", BREAKDOWN(comm_wait_s)},
+    {"bubble_s", BREAKDOWN(bubble_s)},
+    {"stage_wait_s", BREAKDOWN(stage_wait_s)},
     {"step_time_sd_s", RESULT(exec.step_time_sd_s)},
     {"model_tflops_per_gpu", RESULT(model_tflops_per_gpu)},
     {"mfu", RESULT(mfu)},
@@ -55,6 +57,8 @@ const struct fetch_real fetch_program_reals[] = {
     {"comm_wait_s", OF_PROGRAM(breakdown.comm_wait_s)},
     {"peak_allocated_bytes", OF_PROGRAM(memory.peak_allocated_bytes)},
     {"peak_reserved_bytes", OF_PROGRAM(memory.peak_reserved_bytes)},
+    {"bubble_s", OF_PROGRAM(breakdown.bubble_s)},
+    {"stage_wait_s", OF_PROGRAM(breakdown.stage_wait_s)},
 };
 enum { REALS = sizeof reals / sizeof *reals, STATUS = REALS, RANKS, DIGEST, OOM_CATEGORY, OOM_OP };
 static const char others[] = "status, ranks_simulated, digest, oom_category, oom_op";
@@ -118,7 +122,7 @@ static void take_point(sqlite3_stmt *statement, struct scenario_result *out, str
     out->exec.memory.oom_op = op ? arena_strdup(arena, op) : NULL;
 }
 
-/* Columns as schema_15.sql has them, then how many rows there are. */
+/* Columns as schema_15.sql and schema_16.sql have them, then how many rows there are. */
 static int take_programs(sqlite3_stmt *statement, struct exec_result *exec, struct arena *arena)
 {
     enum { POINT, PROGRAM, FULLEST, FIRST_REAL, COUNT = FIRST_REAL + FETCH_PROGRAM_REALS };

@@ -18,7 +18,7 @@ enum status fetch_result(
     struct fetch *fetch, int64_t point_id, struct scenario_result *out, struct arena *arena, struct diag *diag);
 
 /* The numbers of a program, as columns of the table of that name. */
-enum { FETCH_PROGRAM_REALS = 10 };
+enum { FETCH_PROGRAM_REALS = 12 };
 extern const struct fetch_real {
     const char *column;
     size_t offset;

@@ -150,19 +150,28 @@ enum status put_band(struct put *put, int64_t point_id, const struct scenario_re
     return insert_row(put->store, &put->band, cells, 1 + record.n, put_what, diag);
 }
 
+static struct record_cell some_int(const char *name, bool known, int64_t value)
+{
+    return known ? cell_int(name, value) : cell_text(name, NULL);
+}
+
 /* Times since the last measured step began; what began before it (prefetched work) has a time below 0. */
 static enum status put_spans(struct put *put, int64_t point_id, const struct exec_result *exec, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int s = 0; s < exec->n_spans && status == STATUS_OK; s++) {
         const struct exec_span *span = &exec->spans[s];
+        bool of_cell = span->cell.pass != NULL;
         struct record_cell cells[] = {cell_int("point_id", point_id), cell_int("span", s), cell_int("rank", span->rank),
             cell_text("stream", span->queue), cell_text("phase", plan_phase_names[span->phase]),
             cell_text("name", span->name), cell_int("is_collective", span->is_collective),
             cell_real("start_s", true, s_from_ps(span->start - exec->last_step_start)),
             cell_real("moving_s", true, s_from_ps(span->moving - exec->last_step_start)),
             cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)),
-            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)), cell_text("host", NULL)};
+            cell_real("alone_s", !span->is_collective, s_from_ps(span->alone)), cell_text("host", NULL),
+            some_int("program", exec->n_programs > 1, span->program),
+            some_int("micro_batch", of_cell, span->cell.micro_batch), some_int("chunk", of_cell, span->cell.chunk),
+            cell_text("pass", span->cell.pass)};
         status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;
@@ -187,7 +196,8 @@ static enum status put_host_spans(struct put *put, int64_t point_id, const struc
             cell_text("phase", plan_phase_names[span->phase]), cell_text("name", span->name),
             cell_int("is_collective", 0), cell_real("start_s", true, start_s), cell_real("moving_s", true, start_s),
             cell_real("end_s", true, s_from_ps(span->end - exec->last_step_start)), cell_real("alone_s", false, 0),
-            cell_text("host", kinds[span->kind])};
+            cell_text("host", kinds[span->kind]), some_int("program", false, 0), some_int("micro_batch", false, 0),
+            some_int("chunk", false, 0), cell_text("pass", NULL)};
         status = insert_row(put->store, &put->span, cells, sizeof cells / sizeof *cells, put_what, diag);
     }
     return status;

@@ -55,6 +55,8 @@ static void add_time(struct record *record, const struct scenario_result *result
     add_real(record, "comm_s", ok, part->comm_s);
     add_real(record, "comm_latency_s", ok, part->comm_latency_s);
     add_real(record, "comm_wait_s", ok, part->comm_wait_s);
+    add_real(record, "bubble_s", ok && result->exec.n_programs > 1, part->bubble_s);
+    add_real(record, "stage_wait_s", ok && result->exec.n_programs > 1, part->stage_wait_s);
     add_real(record, "step_time_sd_s", ok, result->exec.step_time_sd_s);
     add_real(record, "model_tflops_per_gpu", ok, result->model_tflops_per_gpu);
     add_real(record, "mfu", ok, result->mfu);
@@ -162,6 +164,8 @@ uint64_t record_curve(const struct scenario *options)
     /* The printed form leaves out padding, pointers and origins, and follows the table when options are added. */
     struct scenario alike = *options;
     alike.cluster.gpus = 0;
+    if (alike.strategy.train.global_batch > 0) /* each rank's share of it follows from the GPUs */
+        alike.strategy.train.device_batch = 0;
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);

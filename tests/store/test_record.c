@@ -54,6 +54,7 @@ static void every_number_stands_under_its_name(void **state)
     point->published.peak_allocated_bytes = 81;
     point->published.peak_reserved_bytes = 82;
     result->exec.ranks_simulated = 83;
+    result->exec.n_programs = 2; /* one has no bubble */
     const struct {
         const char *name;
         double *from;
@@ -70,7 +71,8 @@ static void every_number_stands_under_its_name(void **state)
         {"contention_s", &result->exec.breakdown.contention_s}, {"host_bound_s", &result->exec.breakdown.host_bound_s},
         {"other_idle_s", &result->exec.breakdown.other_idle_s}, {"comm_s", &result->exec.breakdown.comm_s},
         {"comm_latency_s", &result->exec.breakdown.comm_latency_s},
-        {"comm_wait_s", &result->exec.breakdown.comm_wait_s}, {"step_time_sd_s", &result->exec.step_time_sd_s},
+        {"comm_wait_s", &result->exec.breakdown.comm_wait_s}, {"bubble_s", &result->exec.breakdown.bubble_s},
+        {"stage_wait_s", &result->exec.breakdown.stage_wait_s}, {"step_time_sd_s", &result->exec.step_time_sd_s},
         {"model_tflops_per_gpu", &result->model_tflops_per_gpu}, {"mfu", &result->mfu}, {"hfu", &result->hfu},
         {"samples_per_s", &result->samples_per_s}, {"nvlink_utilisation", &result->exec.nvlink_utilisation},
         {"nic_utilisation", &result->exec.nic_utilisation}, {"events", &result->exec.events},
@@ -180,6 +182,11 @@ static void curve_ignores_only_the_gpu_count(void **state)
     struct scenario other = sample.points[0].options;
     uint64_t curve = record_curve(&other);
     other.cluster.gpus = 512;
+    assert_true(record_curve(&other) == curve);
+    other.strategy.train.global_batch = 1024; /* shared out over the GPUs */
+    other.strategy.train.device_batch = 2;
+    curve = record_curve(&other);
+    other.strategy.train.device_batch = 4;
     assert_true(record_curve(&other) == curve);
     other.strategy.fsdp.limit_all_gathers = !other.strategy.fsdp.limit_all_gathers;
     assert_true(record_curve(&other) != curve);
