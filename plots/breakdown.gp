@@ -1,5 +1,5 @@
 # The parts of a bar add up to the step: one horizontal bar a point, or with --x a column for each value of the setting, a panel a curve.
-array colours = ['#0072B2', '#F0E442', '#009E73', '#D55E00', '#E69F00', '#CC79A7', '#bbbbbb']
+array colours = ['#0072B2', '#F0E442', '#009E73', '#D55E00', '#E69F00', '#CC79A7', '#56B4E9', '#bbbbbb']
 parts = |$parts| - 1
 name(i) = int(word($parts[i + 1], 3)) ? word($parts[i + 1], 2) : ''
 stats $bars using "step" name 'step' nooutput

@@ -5,7 +5,7 @@ SELECT
   row_number() OVER (ORDER BY place) AS place,
   printf('%s %s, batch %d, %d GPU%s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's')) AS label,
   coalesce(varied, '-') AS varied,
-  part_1_s, part_2_s, part_3_s, part_4_s, part_5_s, part_6_s, part_7_s,
+  part_1_s, part_2_s, part_3_s, part_4_s, part_5_s, part_6_s, part_7_s, part_8_s,
   step_time_s AS step,
   shown.curve, dense_rank() OVER (ORDER BY x) AS x
 FROM shown JOIN v_step USING (point_id), shown_axis
@@ -21,7 +21,7 @@ SELECT DISTINCT dense_rank() OVER (ORDER BY x) AS x, x_text AS text FROM shown J
 -- Of what no bar shows there is no name.
 -- name: parts
 SELECT part, name, (SELECT max(CASE part WHEN 1 THEN part_1_s WHEN 2 THEN part_2_s WHEN 3 THEN part_3_s WHEN 4 THEN part_4_s
-    WHEN 5 THEN part_5_s WHEN 6 THEN part_6_s ELSE part_7_s END / step_time_s) > 5e-4 FROM shown JOIN v_step USING (point_id)) AS seen
+    WHEN 5 THEN part_5_s WHEN 6 THEN part_6_s WHEN 7 THEN part_7_s ELSE part_8_s END / step_time_s) > 5e-4 FROM shown JOIN v_step USING (point_id)) AS seen
 FROM step_part ORDER BY part
 
 -- name: heading

@@ -49,7 +49,8 @@ static const char doc[] =
     "after the other is removed; and what the compute stream of rank 0 does and waits for on the large one.\vThe parts "
     "add up to the change. Order: allocator (time of cudaMalloc, and stalls for retries), stragglers (all noise, slow "
     "GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed by collectives "
-    "beside them), host (cost of issuing); the rest is what remains, above 0 if a larger cluster saves work. Each line "
+    "beside them), host (cost of issuing), bubble (stages of a pipeline wait for one another); the rest is what "
+    "remains, above 0 if a larger cluster saves work. Each line "
     "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
 
 static void add_part(struct table *table, const char *cause, double change, double of_small, const char *away)
@@ -65,8 +66,9 @@ static void print_waterfall(FILE *out, const struct scenario_waterfall *w)
 {
     struct table table = {0};
     for (int i = 0; i <= CAUSE_COUNT; i++)
-        add_part(&table, scenario_causes[i].name, -(i == CAUSE_REST ? w->rest : w->part[i]), w->small[0],
-            scenario_causes[i].away);
+        if (scenario_waterfall_has(w, i))
+            add_part(&table, scenario_causes[i].name, -(i == CAUSE_REST ? w->rest : w->part[i]), w->small[0],
+                scenario_causes[i].away);
     add_part(&table, "sum", w->large[0] - w->small[0], w->small[0], "");
     table_finish(out, &table);
 }
@@ -91,6 +93,61 @@ static void print_path(FILE *out, const struct scenario_path *path, int top, str
     table_finish(out, &table);
 }
 
+/* What parallelism costs in a step, as tables and records have it: the bubble, and communication by what it is for. */
+static const enum plan_parallelism parallelisms[] = {
+    PARALLEL_TENSOR, PARALLEL_CONTEXT, PARALLEL_EXPERT, PARALLEL_PIPELINE, PARALLEL_DATA};
+enum { PARALLELISMS = sizeof parallelisms / sizeof *parallelisms };
+
+static bool is_parallel(const struct exec_result *result)
+{
+    bool found = result->n_programs > 1;
+    for (int p = 0; p < PARALLEL_COUNT; p++)
+        found = found || (p != PARALLEL_DATA && result->breakdown.comm[p].moving_s > 0);
+    return found;
+}
+
+static void add_parallelism(struct table *table, const char *name, double moving_s, double exposed_s, double step_s)
+{
+    table_row(table);
+    table_text(table, "parallelism", "", name);
+    table_number(table, "moving", "ms", 2, 1e3 * moving_s);
+    table_number(table, "hidden", "ms", 2, 1e3 * fmax(0, moving_s - exposed_s));
+    table_number(table, "exposed", "ms", 2, 1e3 * exposed_s);
+    table_number(table, "of the step", "%", 1, 100 * exposed_s / step_s);
+}
+
+static void print_parallelism(FILE *out, const struct exec_result *result, struct arena *arena)
+{
+    struct table table = {0};
+    const struct exec_breakdown *part = &result->breakdown;
+    if (!is_parallel(result))
+        return;
+    if (result->n_programs > 1)
+        add_parallelism(&table, "bubble", TABLE_UNKNOWN, part->bubble_s, result->step_time_s);
+    for (int i = 0; i < PARALLELISMS; i++) {
+        const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
+        if (comm->moving_s > 0)
+            add_parallelism(
+                &table, plan_parallelism_names[parallelisms[i]], comm->moving_s, comm->exposed_s, result->step_time_s);
+    }
+    fputs("\nwhat parallelism costs, mean over ranks:\n\n", out);
+    table_finish(out, &table);
+    if (result->n_programs > 1) {
+        int most = 0;
+        for (int p = 1; p < result->n_programs; p++)
+            if (result->programs[p].breakdown.compute_s > result->programs[most].breakdown.compute_s)
+                most = p;
+        const struct exec_breakdown *slowest = &result->programs[most].breakdown;
+        fputc('\n', out);
+        words_paragraph(out, arena_printf(arena,
+                                 "Stages wait for one another for %.1f %% of a step (the bubble). Stage %d of %d "
+                                 "computes longest, %.1f ms "
+                                 "of %.1f ms, and waits for %.1f ms.",
+                                 100 * part->bubble_s / result->step_time_s, most, result->n_programs,
+                                 1e3 * slowest->compute_s, 1e3 * result->step_time_s, 1e3 * slowest->bubble_s));
+    }
+}
+
 /* Why the curve falls, where the time of its large end goes, and there op by op. */
 static void print_curve(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
     const char *label, const struct scenario_waterfall *waterfall, const struct exec_result *result)
@@ -107,6 +164,7 @@ static void print_curve(struct explain *explain, const struct scenario_point *sm
     const char *point = arena_printf(&arena, "%s, %" PRId64 " GPU%s", label, gpus, plural(gpus));
     putchar('\n');
     words_paragraph(stdout, arena_printf(&arena, "%s: %s", point, scenario_step_sentence(&arena, &step)));
+    print_parallelism(stdout, result, &arena);
     struct scenario_path path;
     scenario_path(&path, result, &arena);
     printf("\nthe last step on %" PRId64 " GPUs, %.4f s:\n\n", gpus, path.step_s);
@@ -177,6 +235,23 @@ static void add_collective(
                    item->bus_bytes / item->moving_s, coll_bound_names[scenario_comm_most(item->bound_s)]});
 }
 
+/* Time is that of moving. */
+static void add_parallel_records(struct explained *e, const struct exec_result *result)
+{
+    const struct exec_breakdown *part = &result->breakdown;
+    double step_s = result->step_time_s;
+    if (result->n_programs > 1)
+        add_row(e, &(struct explained_row){"parallelism", "bubble", TABLE_UNKNOWN, TABLE_UNKNOWN, TABLE_UNKNOWN,
+                       TABLE_UNKNOWN, part->bubble_s / step_s, TABLE_UNKNOWN, part->bubble_s, TABLE_UNKNOWN, NULL});
+    for (int i = 0; i < PARALLELISMS && is_parallel(result); i++) {
+        const struct exec_comm_time *comm = &part->comm[parallelisms[i]];
+        if (comm->moving_s > 0)
+            add_row(e, &(struct explained_row){"parallelism", plan_parallelism_names[parallelisms[i]], TABLE_UNKNOWN,
+                           TABLE_UNKNOWN, TABLE_UNKNOWN, comm->moving_s, comm->exposed_s / step_s, TABLE_UNKNOWN,
+                           comm->exposed_s, TABLE_UNKNOWN, NULL});
+    }
+}
+
 static void add_records(struct explain *explain, const struct scenario_point *small, const struct scenario_point *large,
     const char *label, const struct scenario_waterfall *w, const struct exec_result *result)
 {
@@ -184,9 +259,11 @@ static void add_records(struct explain *explain, const struct scenario_point *sm
     struct explained e = {&explain->records, label, small->options.cluster.gpus, large->options.cluster.gpus};
     for (int i = 0; i <= CAUSE_COUNT; i++) {
         double part = i == CAUSE_REST ? w->rest : w->part[i];
-        add_cause(&e, scenario_causes[i].name, -part, -part / w->small[0]);
+        if (scenario_waterfall_has(w, i))
+            add_cause(&e, scenario_causes[i].name, -part, -part / w->small[0]);
     }
     add_cause(&e, "sum", w->large[0] - w->small[0], w->large[0] / w->small[0] - 1);
+    add_parallel_records(&e, result);
     struct scenario_path path;
     scenario_path(&path, result, &arena);
     for (int i = 0; i < path.items.n && i < explain->top; i++)

@@ -104,8 +104,11 @@ void vary_find_unnamed(struct vary *out, const struct scenario_set *set, struct 
     struct vary all;
     vary_find(&all, set, arena);
     *out = (struct vary){0};
+    bool shared_out =
+        set->points[0].options.strategy.train.global_batch > 0; /* then each GPU's batch follows from it */
     for (int i = 0; i < all.options.n; i++)
-        if (!is_named(all.options.at[i].path))
+        if (!is_named(all.options.at[i].path) &&
+            !(shared_out && strcmp(all.options.at[i].path, "train.device_batch") == 0))
             vec_push(&out->options, all.options.at[i]);
     vec_free(&all.options);
 }

@@ -6,6 +6,7 @@
 #define LATENCY "a collective passes its hops one after the other, however few bytes it carries"
 #define ALLOCATOR "the host stands still in cudaMalloc, longest where one fails and is tried again"
 #define HOST "the GPU waits until the host has issued its next kernel, or decoded its next batch"
+#define BUBBLE "stages of the pipeline wait for one another while it fills and drains, and for the slowest of them"
 
 const struct scenario_cause_words scenario_causes[CAUSE_COUNT + 1] = {
     [CAUSE_ALLOCATOR] = {"allocator", "no cudaMalloc takes time, or is tried again", ALLOCATOR},
@@ -16,6 +17,7 @@ const struct scenario_cause_words scenario_causes[CAUSE_COUNT + 1] = {
     [CAUSE_CONTENTION] = {"contention", "kernels beside collectives as if alone",
         "kernels run slower beside collectives, which hold SMs and HBM bandwidth"},
     [CAUSE_HOST] = {"host", "issuing costs the host nothing", HOST},
+    [CAUSE_BUBBLE] = {"bubble", "stages of the pipeline without waiting for one another", BUBBLE},
     [CAUSE_REST] = {"rest", "all of these: work that changes with the cluster",
         "the work of each GPU itself changes with the cluster"},
 };
@@ -28,22 +30,25 @@ const struct scenario_part_words scenario_step_parts[STEP_PART_COUNT] = {
     [STEP_BYTES] = {"bandwidth and contention",
         "links take their time for the bytes, and kernels beside them have fewer SMs and less HBM bandwidth"},
     [STEP_HOST] = {"host", HOST},
+    [STEP_BUBBLE] = {"bubble", BUBBLE},
     [STEP_OTHER] = {"other",
         "the compute stream waits for another stream's kernels, or for ranks that end the step later"},
 };
 
 struct scenario_step scenario_step(const struct exec_breakdown *breakdown, double alloc_stall_s)
 {
-    double collectives_s = breakdown->comm_s + breakdown->comm_wait_s;
-    double lost_s = breakdown->contention_s + breakdown->exposed_comm_s;
+    double straggling_s = breakdown->comm_wait_s - breakdown->stage_wait_s;
+    double waited_s = breakdown->exposed_comm_s - breakdown->bubble_s;
+    double collectives_s = breakdown->comm_s + straggling_s, lost_s = breakdown->contention_s + waited_s;
     double a_second = collectives_s > 0 ? lost_s / collectives_s : 0;
-    struct scenario_step step = {.slowed_s = breakdown->contention_s, .waited_s = breakdown->exposed_comm_s};
+    struct scenario_step step = {.slowed_s = breakdown->contention_s, .waited_s = waited_s};
     step.part_s[STEP_KERNELS] = breakdown->compute_s - breakdown->contention_s;
     step.part_s[STEP_ALLOCATOR] = fmin(breakdown->host_bound_s, alloc_stall_s);
-    step.part_s[STEP_STRAGGLERS] = a_second * breakdown->comm_wait_s;
+    step.part_s[STEP_STRAGGLERS] = a_second * straggling_s;
     step.part_s[STEP_LATENCY] = a_second * breakdown->comm_latency_s;
     step.part_s[STEP_BYTES] = lost_s - step.part_s[STEP_STRAGGLERS] - step.part_s[STEP_LATENCY];
     step.part_s[STEP_HOST] = breakdown->host_bound_s - step.part_s[STEP_ALLOCATOR];
+    step.part_s[STEP_BUBBLE] = breakdown->bubble_s;
     step.part_s[STEP_OTHER] = breakdown->other_idle_s;
     return step;
 }

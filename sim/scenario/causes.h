@@ -6,7 +6,8 @@
  * adds. There the time that collectives cost, as kernels that run slower beside them and as waiting for them, is
  * divided among stragglers, latency and bytes as the time of the collectives themselves is: waiting for the last
  * member, latency, moving bytes. What bytes cost is one part of a step and two causes of the waterfall: bandwidth
- * (NICs and switches) and contention (what is left inside a node). */
+ * (NICs and switches) and contention (what is left inside a node). Of a pipeline both have its bubble: the time in
+ * which stages wait for one another (exec_breakdown.bubble_s), which is no straggler's. */
 #ifndef FLOPCAST_SCENARIO_CAUSES_H
 #define FLOPCAST_SCENARIO_CAUSES_H
 
@@ -20,6 +21,7 @@ enum scenario_cause {
     CAUSE_BANDWIDTH,
     CAUSE_CONTENTION,
     CAUSE_HOST,
+    CAUSE_BUBBLE, /* of jobs with stages only */
     CAUSE_COUNT,
     CAUSE_REST = CAUSE_COUNT,
 };
@@ -38,6 +40,7 @@ enum scenario_step_part {
     STEP_LATENCY,
     STEP_BYTES,
     STEP_HOST,
+    STEP_BUBBLE,
     STEP_OTHER,
     STEP_PART_COUNT
 };

@@ -40,11 +40,30 @@ static bool awaited(const struct exec_result *result, ps_t at)
     return false;
 }
 
+const struct exec_span *scenario_comm_blocked(const struct exec_result *result, ps_t from, ps_t to)
+{
+    const struct exec_span *found = NULL;
+    for (int h = 0; h < result->n_host_spans; h++) {
+        const struct exec_host_span *host = &result->host_spans[h];
+        if (host->kind != HOST_WAITS || host->op < 0 || host->end <= from || host->end > to)
+            continue;
+        for (int i = 0; i < result->n_spans; i++) {
+            const struct exec_span *span = &result->spans[i];
+            bool message = span->is_collective && span->collective == COLL_SEND_RECV && span->op == host->op;
+            if (message && span->end > from && span->end <= to && (!found || span->end > found->end))
+                found = span;
+        }
+    }
+    return found;
+}
+
 /* The compute stream was idle from a time to another: which collectives were under way. */
 static void add_gap(struct scenario_comm *comm, item_list *items, const struct exec_result *result, ps_t from, ps_t to)
 {
-    if (!awaited(result, to))
-        return;
+    if (!awaited(result, to)) {
+        const struct exec_span *message = scenario_comm_blocked(result, from, to);
+        to = message ? message->end : from;
+    }
     for (int i = 0; i < result->n_spans && from < to; i++) { /* in the order of their ends */
         const struct exec_span *span = &result->spans[i];
         if (!span->is_collective || span->end <= from || span->start >= to)

@@ -38,6 +38,10 @@ struct scenario_comm {
 /* All 0 for a run without spans (out of memory). */
 void scenario_comm(struct scenario_comm *out, const struct exec_result *result, struct arena *arena);
 
+/* A pipeline's host may be blocked until a message has come (batch_p2p_comm's synchronize), and issues the next kernel
+ * after that: the last such message that came in an interval in which the compute stream was idle; NULL: none did. */
+const struct exec_span *scenario_comm_blocked(const struct exec_result *result, ps_t from, ps_t to);
+
 /* "all_gather of 386.1 MiB on 256" */
 const char *scenario_comm_name(struct arena *arena, const struct scenario_comm_item *item);
 

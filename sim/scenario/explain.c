@@ -1,6 +1,7 @@
 #include "scenario/explain.h"
 
 #include "coll/coll.h"
+#include "scenario/comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +43,25 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
         point->hw.gpu.step_pause = (struct quantity){0};
         point->options.strategy.train.decode_images = false;
         return;
+    case CAUSE_BUBBLE: /* no run is without it */
     case CAUSE_COUNT:
         break;
     }
     BUG_IF(true, "cause %d", (int)cause);
 }
 
+/* TFLOPS per GPU if stages did not wait for one another. */
+static double without_bubble(const struct scenario_result *result)
+{
+    double step_s = result->exec.step_time_s, bubble_s = result->exec.breakdown.bubble_s;
+    return bubble_s > 0 && bubble_s < step_s ? result->tflops_per_gpu * step_s / (step_s - bubble_s)
+                                             : result->tflops_per_gpu;
+}
+
 enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
     const struct scenario_point *large, struct diag *diag)
 {
-    enum { ROUNDS = CAUSE_COUNT + 1, ENDS = 2, RUNS = ROUNDS * ENDS };
+    enum { ROUNDS = CAUSE_BUBBLE + 1, ENDS = 2, RUNS = ROUNDS * ENDS };
     struct scenario_point(*points)[ENDS] = xcalloc(ROUNDS, sizeof *points);
     struct scenario_result(*results)[ENDS] = xcalloc(ROUNDS, sizeof *results);
     struct arena *arenas = xcalloc(RUNS, sizeof *arenas);
@@ -77,6 +87,9 @@ enum status scenario_explain(struct scenario_waterfall *out, const struct scenar
                     "memory (train.activation_checkpointing, train.micro_batch, how it is sharded)",
                     (long long)points[0][end].options.cluster.gpus, plural(points[0][end].options.cluster.gpus));
     }
+    out->small[CAUSE_COUNT] = without_bubble(&results[ROUNDS - 1][0]);
+    out->large[CAUSE_COUNT] = without_bubble(&results[ROUNDS - 1][1]);
+    out->stages = results[0][0].exec.n_programs > 1 || results[0][1].exec.n_programs > 1;
     double before = out->small[0] - out->large[0];
     for (int i = 0; i < CAUSE_COUNT; i++) {
         double after = out->small[i + 1] - out->large[i + 1];
@@ -138,13 +151,26 @@ static void add(struct scenario_path *path, const char *name, bool waiting, doub
     vec_push(&path->items, (struct scenario_path_item){name, waiting, seconds, beside_s, 1});
 }
 
-/* What ended at this instant on another stream, and so let the compute stream go on; else the host did. */
+/* What ended at this instant on another stream, and so let the compute stream go on; NULL: the host did. */
 static const char *awaited(const struct exec_result *result, ps_t at)
 {
     for (int i = 0; i < result->n_spans; i++)
         if (result->spans[i].end == at && result->spans[i].stream != STREAM_COMPUTE)
             return result->spans[i].name;
-    return "the host";
+    return NULL;
+}
+
+static void add_gap(
+    struct scenario_path *path, const struct exec_result *result, ps_t from, ps_t to, struct arena *arena)
+{
+    const char *name = awaited(result, to);
+    const struct exec_span *message = name ? NULL : scenario_comm_blocked(result, from, to);
+    if (message) {
+        add(path, without_numbers(message->name, arena), true, s_from_ps(message->end - from), 0);
+        from = message->end;
+    }
+    if (from < to)
+        add(path, name ? without_numbers(name, arena) : "the host", true, s_from_ps(to - from), 0);
 }
 
 static int longest_first(const void *a, const void *b)
@@ -162,7 +188,7 @@ void scenario_path(struct scenario_path *out, const struct exec_result *result, 
         if (span->stream != STREAM_COMPUTE)
             continue;
         if (span->start > free_at)
-            add(out, without_numbers(awaited(result, span->start), arena), true, s_from_ps(span->start - free_at), 0);
+            add_gap(out, result, free_at, span->start, arena);
         ps_t taken = span->end - span->start;
         add(out, without_numbers(span->name, arena), false, s_from_ps(taken), s_from_ps(taken - span->alone));
         free_at = span->end;

@@ -8,6 +8,8 @@
  *   bandwidth    NICs and switches carry whatever NVLink can; what is left of a collective is that of a node
  *   contention   kernels run beside a collective as if alone
  *   host         issuing costs the host nothing, batches lie ready
+ *   bubble       of jobs with a pipeline: stages do not wait for one another. No run can be without that, so it is
+ *                worked out: TFLOPS of the last run x step / (step - its bubble, exec_breakdown.bubble_s)
  *
  * Algorithms and protocols of collectives stay those that NCCL chooses on the hardware as it is.
  *
@@ -28,7 +30,14 @@ void scenario_remove_cause(struct scenario_point *point, enum scenario_cause cau
 struct scenario_waterfall {
     double small[CAUSE_COUNT + 1], large[CAUSE_COUNT + 1]; /* TFLOPS per GPU with the first i causes away */
     double part[CAUSE_COUNT], rest;                        /* TFLOPS per GPU; their sum is small[0] - large[0] */
+    bool stages;                                           /* one of the jobs has a pipeline; else there is no bubble */
 };
+
+/* Whether the waterfall has a row for a cause (CAUSE_REST too). */
+static inline bool scenario_waterfall_has(const struct scenario_waterfall *waterfall, int cause)
+{
+    return cause != CAUSE_BUBBLE || waterfall->stages;
+}
 
 /* Fourteen runs, on all cores. STATUS_INPUT when one of the two runs out of memory: there is nothing to compare. */
 enum status scenario_explain(struct scenario_waterfall *out, const struct scenario_point *small,
@@ -41,7 +50,8 @@ struct scenario_loss scenario_waterfall_loss(
 /* What the compute stream of a rank did during the last measured step, by op; numbers in names are '#'. */
 struct scenario_path_item {
     const char *name; /* of the kernel; of what it waited for, when waiting */
-    bool waiting;     /* the stream was idle until this had ended, or until the host had issued the next kernel */
+    bool waiting;     /* the stream was idle until this had ended, or until the host had issued the next kernel, which
+                       * may itself have been blocked until a message had come: then that is waited for first */
     double seconds, beside_s; /* beside_s: part of seconds that collectives beside it cost */
     int times;
 };

@@ -20,8 +20,10 @@ enum status store_put_explanation(struct store *store, const struct scenario_wat
         *first > 0 ? cell_int("first_id", *first) : cell_text("first_id", NULL)};
     status = insert_row(store, &head, cells, sizeof cells / sizeof *cells, what, diag);
     int64_t id = sqlite3_last_insert_rowid(store->db);
-    for (int i = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
-        struct record_cell part[] = {cell_int("explanation_id", id), cell_int("position", i),
+    for (int i = 0, position = 0; i <= CAUSE_COUNT && status == STATUS_OK; i++) {
+        if (!scenario_waterfall_has(waterfall, i))
+            continue;
+        struct record_cell part[] = {cell_int("explanation_id", id), cell_int("position", position++),
             cell_text("cause", scenario_causes[i].name),
             cell_real("lost_tflops_per_gpu", true, i == CAUSE_REST ? waterfall->rest : waterfall->part[i])};
         status = insert_row(store, &parts, part, sizeof part / sizeof *part, what, diag);

@@ -77,3 +77,17 @@ says out "batch 32, 8 -> 16 GPUs"
 says err "warning: tiny.json DDP, batch 16384: out of memory on 8 GPUs; there is no speed to explain: compare larger clusters"
 expect 2 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set train.micro_batch=16384
 says err "error: out of memory on 8 GPUs"
+
+# A pipeline: its bubble is a cause, and what parallelism costs is said by what communicates; a job without one has no word of it.
+! grep -q "bubble\|parallelism" printed || fail "a bubble without a pipeline"
+expect 0 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set strategy=megatron --set parallelism.pipeline=2 --set parallelism.tensor=2 \
+    --set train.micro_batch=2 --set train.global_batch=32
+says out "batch 2, 8 -> 16 GPUs" "what parallelism costs, mean over ranks:" "Stages wait for one another for" "(the bubble)"
+cp out printed
+awk '/^the last step on/ { exit } /^(bubble|tensor|pipeline|data) .* [0-9.]+ +[0-9.]+$/ { n++; sum += $NF } END { exit n != 4 || sum <= 0 || sum >= 100 }' out ||
+    fail "what parallelism costs: $(<out)"
+expect 0 "$FLOPCAST" explain a.yaml --from 8 --to 16 --set strategy=megatron --set parallelism.pipeline=2 --set parallelism.tensor=2 \
+    --set train.micro_batch=2 --set train.global_batch=32 --db p.db --format csv
+# The waterfall, the table and the database have the same; 4 and 2 micro-batches of 2 stages: a larger cluster has more bubble.
+tr -d '\r' <out | grep -qE ',waterfall,bubble,-[0-9]' || fail "the bubble's part: $(grep bubble out)"
+[[ $(ask "SELECT count(*) FROM explanation_part WHERE cause = 'bubble' AND lost_tflops_per_gpu > 0" p.db) == 1 ]] || fail "the bubble in the database"

@@ -19,7 +19,7 @@ static const struct exec_breakdown breakdown = {.compute_s = 7,
 static void parts_add_up_to_the_step(void **state)
 {
     (void)state;
-    static const double expected[STEP_PART_COUNT] = {5, 0.2, 0.6, 0.6, 1.2, 0.3, 0.1};
+    static const double expected[STEP_PART_COUNT] = {5, 0.2, 0.6, 0.6, 1.2, 0.3, 0, 0.1};
     struct scenario_step step = scenario_step(&breakdown, 0.2);
     double sum = 0;
     for (int i = 0; i < STEP_PART_COUNT; i++) {
@@ -29,6 +29,16 @@ static void parts_add_up_to_the_step(void **state)
     assert_near(sum, 7 + 0.4 + 0.5 + 0.1, 1e-12);
     /* Longer than the host's idle time: most of the stall was hidden. */
     assert_near(scenario_step(&breakdown, 2).part_s[STEP_HOST], 0, 0);
+    /* Stages that wait for one another, for 0.7 s of 3 s in which their messages lie: no straggler's, and not divided.
+     */
+    struct exec_breakdown stages = breakdown;
+    stages.bubble_s = 0.7;
+    stages.exposed_comm_s += 0.7;
+    stages.stage_wait_s = 3;
+    stages.comm_wait_s += 3;
+    step = scenario_step(&stages, 0.2);
+    for (int i = 0; i < STEP_PART_COUNT; i++)
+        assert_near(step.part_s[i], i == STEP_BUBBLE ? 0.7 : expected[i], 1e-12);
     /* One GPU: nothing to divide by. */
     const struct exec_breakdown alone = {.compute_s = 1};
     step = scenario_step(&alone, 0);
@@ -151,7 +161,7 @@ static void both_views_have_the_same_words(void **state)
         enum scenario_step_part part;
         enum scenario_cause cause;
     } same[] = {{STEP_ALLOCATOR, CAUSE_ALLOCATOR}, {STEP_STRAGGLERS, CAUSE_STRAGGLERS}, {STEP_LATENCY, CAUSE_LATENCY},
-        {STEP_HOST, CAUSE_HOST}};
+        {STEP_HOST, CAUSE_HOST}, {STEP_BUBBLE, CAUSE_BUBBLE}};
     for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
         assert_string_equal(scenario_step_parts[same[i].part].name, scenario_causes[same[i].cause].name);
         assert_string_equal(scenario_step_parts[same[i].part].means, scenario_causes[same[i].cause].means);
