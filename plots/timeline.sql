@@ -1,5 +1,6 @@
 -- Where the time of one step goes, stream by stream: the newest trace of all (`flopcast run --trace FILE --db`, or `flopcast calibrate check
 -- trace --db`, which is drawn with what was measured above what is simulated). --from, --to: a part of it.
+-- Of a pipeline whose trace has several stages: a row a stage, its compute stream, micro-batch by micro-batch.
 
 -- name: spans
 WITH shown AS (
@@ -62,7 +63,42 @@ SELECT
     || coalesce((SELECT printf(', measured %.4g s', step.step_time_s) FROM trace_check_step AS step WHERE point_id = point.id ORDER BY fit_id DESC LIMIT 1), '')
     || iif(coalesce(:from_s, :to_s) IS NULL, '', ', a part of it') AS setting,
   -- ms; the axis ends where the cut does, else where the spans do
-  coalesce(1000 * :from_s, (SELECT 1000 * min(start_s) FROM v_timeline WHERE point_id = point.id)) AS from_ms,
-  coalesce(1000 * :to_s, (SELECT 1000 * max(end_s) FROM v_timeline WHERE point_id = point.id)) AS to_ms
+  coalesce(1000 * :from_s, (SELECT 1000 * min(start_s) FROM v_cell WHERE point_id = point.id),
+    (SELECT 1000 * min(start_s) FROM v_timeline WHERE point_id = point.id)) AS from_ms,
+  coalesce(1000 * :to_s, (SELECT 1000 * max(end_s) FROM v_cell WHERE point_id = point.id),
+    (SELECT 1000 * max(end_s) FROM v_timeline WHERE point_id = point.id)) AS to_ms
 FROM point JOIN run ON run.id = run_id
 WHERE point.id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
+
+-- kind: 1, 2 forward, 3, 4 backward (of the inputs), each of odd and of even chunks; 5 backward of the weights; 6 of no cell
+-- name: cells
+WITH shown AS (
+  SELECT *, dense_rank() OVER (ORDER BY stage, rank) AS lane,
+    coalesce(:to_s, max(end_s) OVER ()) - coalesce(:from_s, min(start_s) OVER ()) AS window_s
+  FROM v_cell
+  WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
+    AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
+)
+SELECT
+  1000 * start_s AS start_ms,
+  1000 * end_s AS end_ms,
+  lane,
+  CASE
+    WHEN number IS NULL THEN 6
+    WHEN pass = 'forward' THEN 1 + chunk % 2
+    WHEN pass = 'backward_weight' THEN 5
+    ELSE 3 + chunk % 2
+  END AS kind,
+  -- the number where it has room: 150 digits of the small font fill a row
+  iif(number IS NOT NULL AND 150 * (end_s - start_s) / window_s > length(number), number, ' ') AS number,
+  500 * (max(start_s, coalesce(:from_s, -9e9)) + min(end_s, coalesce(:to_s, 9e9))) AS middle_ms
+FROM shown
+ORDER BY lane, start_ms
+
+-- name: stages
+SELECT dense_rank() OVER (ORDER BY stage, rank) AS lane, printf('stage %d', stage) AS label,
+  sum(busy_s) AS busy_s
+FROM v_cell
+WHERE point_id = (SELECT max(point.id) FROM point JOIN run ON run.id = run_id WHERE point.id IN (SELECT point_id FROM span))
+  AND end_s > coalesce(:from_s, -9e9) AND start_s < coalesce(:to_s, 9e9)
+GROUP BY stage, rank

@@ -97,8 +97,8 @@ static const struct command_option options[] = {
     {"explain", NULL, "Print the plans instead of simulating them", OPTION_FLAG, AT(explain)},
     {"trace", "FILE", "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev",
         OPTION_TEXT, AT(trace)},
-    {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0)", OPTION_TAKE, .take = take_trace_ranks,
-        .flags = OPTION_LIST},
+    {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",
+        OPTION_TAKE, .take = take_trace_ranks, .flags = OPTION_LIST},
     {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
     {0},
 };
@@ -171,13 +171,22 @@ static int load_uncertainty(struct run *run)
     return cli_report(&diag);
 }
 
+static void take_first_of_stages(struct run *run, const struct scenario_point *point)
+{
+    struct mesh mesh;
+    const char *bad;
+    bool valid = strategy_mesh(&mesh, &point->options.strategy, &point->hw, (int)point->options.cluster.gpus, &bad);
+    for (int stage = 0; stage < (valid ? mesh.size[AXIS_PP] : 1); stage++)
+        vec_push(&run->trace_ranks, stage * (valid ? mesh.stride[AXIS_PP] : 0));
+}
+
 /* Ask the one point for its timeline. */
 static int request_trace(struct run *run)
 {
     struct diag diag = DIAG_INIT;
     struct scenario_point *point = &run->sets[0].points[0];
     if (run->trace_ranks.n == 0)
-        vec_push(&run->trace_ranks, 0);
+        take_first_of_stages(run, point);
     vary_refuse_several(&run->sets[0], "--trace shows one", &run->arena, &diag);
     for (int i = 0; i < run->trace_ranks.n; i++)
         if (run->sets[0].n_points == 1 && run->trace_ranks.at[i] >= point->options.cluster.gpus)

@@ -105,6 +105,19 @@ step=$(ask "SELECT 1e6 * max(start_s) FROM span WHERE phase = 'forward' AND poin
 expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --from 0s --to "${step}us" --out cut.svg
 says cut.svg "rank 0 compute" "<text>forward<" "a part of it"
 ! grep -q "comm<\|collective" cut.svg || fail "an empty row, or what lies beyond the cut"
+# A pipeline: a row a stage, and in it a box for each pass of each micro-batch, with its number, of a rank of each stage.
+expect 0 "$FLOPCAST" run a.yaml --db p.db --quiet --trace p.json --set cluster.gpus=8 --set strategy=megatron --set parallelism.pipeline=2 --set train.grad_accum=4
+[[ $(ask "SELECT group_concat(DISTINCT rank) FROM span" p.db) == 0,4 ]] || fail "ranks of the trace"
+# 1F1B: the first stage has two micro-batches under way, the last one does one after the other.
+order="SELECT group_concat(substr(pass, 1, 1) || number, ' ') FROM (SELECT * FROM v_cell WHERE number IS NOT NULL ORDER BY start_s) GROUP BY stage ORDER BY stage"
+[[ $(ask "$order" p.db) == 'f1 f2 b1 f3 b2 f4 b3 b4
+f1 b1 f2 b2 f3 b3 f4 b4' ]] || fail "cells: $(ask "$order" p.db)"
+expect 0 "$FLOPCAST" plot timeline --db p.db --out p.svg
+says p.svg "One step, stage by stage" "<text>stage 0<" "<text>stage 1<" "<text>4<" "<text>forward<" "<text>backward<"
+! grep -q "rank 0\|chunks" p.svg || fail "rows of streams, or chunks"
+expect 0 "$FLOPCAST" run a.yaml --db p.db --quiet --trace p.json --trace-ranks 4 --set cluster.gpus=8 --set strategy=megatron --set parallelism.pipeline=2 --set train.grad_accum=4
+expect 0 "$FLOPCAST" plot timeline --db p.db --out p.svg
+says p.svg "One step, stream by stream" "rank 4 compute" "rank 4 pp.recv_prev"
 expect 2 "$FLOPCAST" plot timeline --db d.db --from 100s --out not.svg
 says err "figure 'timeline' has nothing between --from and --to"
 expect 2 "$FLOPCAST" plot timeline --db d.db --from 2ms --to 1ms --out not.svg
