@@ -169,7 +169,7 @@ static char *oom_text(struct view *view, int i)
     BUG_IF(!out, "open_memstream failed");
     fputs(vary_name(&view->vary, &view->set->points[i], view->arena), out);
     fputc('\n', out);
-    words_oom(out, &view->results[i].exec.memory);
+    words_oom(out, &view->results[i].exec);
     fclose(out);
     return text;
 }
@@ -389,7 +389,7 @@ static void print_programs(FILE *out, const struct view *view)
     struct table table = {0};
     for (int i = 0; i < view->set->n_points; i++) {
         const struct exec_result *exec = &view->results[i].exec;
-        for (int p = 0; p < exec->n_programs && exec->n_programs > 1; p++) {
+        for (int p = 0; p < exec->n_programs && exec->n_programs > 1 && exec->status == EXEC_OK; p++) {
             const struct exec_breakdown *part = &exec->programs[p].breakdown;
             const struct exec_memory *memory = &exec->programs[p].memory;
             table_row(&table);

@@ -268,7 +268,7 @@ static void print_ooms(FILE *out, const struct whatif *whatif, int point)
         if (exec->status != EXEC_OOM)
             continue;
         fprintf(out, "\nout of memory%s%s:\n", v ? " with " : " as it is", whatif->variants.at[v].label);
-        words_oom(out, &exec->memory);
+        words_oom(out, exec);
     }
 }
 

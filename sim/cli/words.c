@@ -48,18 +48,45 @@ void words_lines(FILE *out, char *text)
     }
 }
 
-void words_oom(FILE *out, const struct exec_memory *memory)
+static void short_by(FILE *out, double bytes)
 {
-    double short_bytes = memory->required_bytes - memory->capacity_bytes;
-    fprintf(out, "  needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
-    if (short_bytes > 0 && short_bytes < GiB / 10)
-        fprintf(out, "%.1f MiB short", short_bytes / MiB);
-    else if (short_bytes > 0)
-        fprintf(out, "%.1f GiB short", short_bytes / GiB);
+    if (bytes < GiB / 10)
+        fprintf(out, "%.1f MiB", bytes / MiB);
     else
+        fprintf(out, "%.1f GiB", bytes / GiB);
+}
+
+/* Where one stage has run out, the others were not asked: by what they need at one time. */
+static void other_stages(FILE *out, const struct exec_result *result)
+{
+    const char *separator = "  also short: ";
+    for (int p = 0; p < result->n_programs; p++) {
+        const struct exec_memory *memory = &result->programs[p].memory;
+        if (p == result->fullest || !(memory->required_bytes > memory->capacity_bytes))
+            continue;
+        fprintf(out, "%sstage %d by ", separator, p);
+        short_by(out, memory->required_bytes - memory->capacity_bytes);
+        separator = ", ";
+    }
+    fputs(*separator == ',' ? "\n" : "", out);
+}
+
+void words_oom(FILE *out, const struct exec_result *result)
+{
+    const struct exec_memory *memory = &result->memory;
+    double short_bytes = memory->required_bytes - memory->capacity_bytes;
+    fputs("  ", out);
+    if (result->n_programs > 1)
+        fprintf(out, "stage %d of %d (from 0) ", result->fullest, result->n_programs);
+    fprintf(out, "needs %.1f GiB, has %.1f GiB: ", memory->required_bytes / GiB, memory->capacity_bytes / GiB);
+    if (short_bytes > 0) {
+        short_by(out, short_bytes);
+        fputs(" short", out);
+    } else {
         fputs("what is free lies in gaps between tensors, or with other streams (run.expandable_segments: true closes "
               "gaps)",
             out);
+    }
     fprintf(out, "; first at %s (%s, %.3f GiB)\n", memory->oom_op, hbm_category_names[memory->oom_category],
         memory->oom_request_bytes / GiB);
     fputs("  needed:", out);
@@ -70,6 +97,7 @@ void words_oom(FILE *out, const struct exec_memory *memory)
             separator = ", ";
         }
     fputs(" GiB\n", out);
+    other_stages(out, result);
 }
 
 enum { LINE = 100 };

@@ -25,8 +25,8 @@ const char *words_point(const struct scenario_point *point, struct arena *arena)
 /* Lines that are longer than the screen is wide end there, in "..". text is taken apart. */
 void words_lines(FILE *out, char *text);
 
-/* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category. Two
- * indented lines. */
-void words_oom(FILE *out, const struct exec_memory *memory);
+/* Why a point is out of memory: what it needs and has, the op that was first, and what is needed by category; of a
+ * pipeline which stage ran out, and which others would. Two or three indented lines. */
+void words_oom(FILE *out, const struct exec_result *result);
 
 #endif

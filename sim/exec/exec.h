@@ -126,7 +126,7 @@ struct exec_memory {
     double alloc_retries_a_step; /* mean of measured steps */
     double alloc_stall_s; /* seconds a measured step that the host stood for cudaMalloc and cudaFree and, before a
                            * retry, for the GPU; the idle time that it causes is in host_bound_s */
-    /* EXEC_OOM only: */
+    /* EXEC_OOM only; what did not fit is of the program that ran out, what is required of each: */
     const char *oom_op; /* the buffer that did not fit; borrowed from the plan */
     int oom_category;   /* enum hbm_category */
     double oom_request_bytes;
@@ -201,7 +201,7 @@ struct exec_result {
     double step_time_s; /* mean of measured steps: from one step's end on the last rank to the next; 0 when OOM */
     double step_time_sd_s;
     struct exec_breakdown breakdown;
-    struct exec_memory memory;     /* of the fullest program: the one that decides whether the job fits */
+    struct exec_memory memory;     /* of the fullest program; EXEC_OOM: of the one that ran out */
     struct exec_program *programs; /* in the arena, as the plan has them */
     int n_programs, fullest;
     double nvlink_utilisation; /* share of the GPUs' send bandwidth (as it is at the end) in use, mean over links and

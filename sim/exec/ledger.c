@@ -223,8 +223,14 @@ static void program_result(const struct sim *sim, int p)
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         memory->peak_category_bytes[c] = (double)ledger->hbm.at_peak[c];
     exec_fixed_memory(memory->peak_category_bytes, sim->plan, p, sim->hw);
-    if (!sim->out_of_memory)
+    if (!sim->out_of_memory) {
         timeline_result(sim, first, &sim->result->programs[p]);
+        return;
+    }
+    struct exec_peak peak;
+    exec_program_peak(&peak, sim->plan, p, sim->hw);
+    memory->required_bytes = peak.total_bytes;
+    memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
 }
 
 /* The program without which the job would not fit. */
@@ -247,13 +253,9 @@ void ledger_result(struct sim *sim)
     result->fullest = fullest(sim);
     struct exec_memory *memory = &result->programs[result->fullest].memory;
     if (sim->out_of_memory) {
-        struct exec_peak peak;
-        exec_peak(&peak, sim->plan, sim->hw);
         memory->oom_op = failed.oom_op;
         memory->oom_category = failed.oom_category;
         memory->oom_request_bytes = failed.oom_request_bytes;
-        memory->required_bytes = peak.total_bytes;
-        memcpy(memory->required_category_bytes, peak.category_bytes, sizeof peak.category_bytes);
     }
     result->memory = *memory;
     result->timeline = result->programs[result->fullest].timeline;

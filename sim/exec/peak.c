@@ -48,7 +48,7 @@ static void count_step(struct count *count, const struct plan_program *program, 
     }
 }
 
-static void peak_of(struct exec_peak *out, const struct plan *plan, int p, const struct hw *hw)
+void exec_program_peak(struct exec_peak *out, const struct plan *plan, int p, const struct hw *hw)
 {
     const struct plan_program *program = &plan->programs[p];
     struct count count = {0};
@@ -68,10 +68,10 @@ static void peak_of(struct exec_peak *out, const struct plan *plan, int p, const
 
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw)
 {
-    peak_of(out, plan, 0, hw);
+    exec_program_peak(out, plan, 0, hw);
     for (int p = 1; p < plan->n_programs; p++) {
         struct exec_peak peak;
-        peak_of(&peak, plan, p, hw);
+        exec_program_peak(&peak, plan, p, hw);
         if (peak.total_bytes > out->total_bytes)
             *out = peak;
     }

@@ -21,8 +21,10 @@ struct exec_peak {
     double host_bytes;                           /* pinned host memory */
 };
 
-/* Of the program that needs most. Over two steps: what the first one makes and keeps (optimizer state) is there in all
+/* Of the ranks of a program. Over two steps: what the first one makes and keeps (optimizer state) is there in all
  * of the second. */
+void exec_program_peak(struct exec_peak *out, const struct plan *plan, int program, const struct hw *hw);
+/* Of the program that needs most. */
 void exec_peak(struct exec_peak *out, const struct plan *plan, const struct hw *hw);
 
 /* What is there all the time beside tensors on ranks of a program: sets the entries of HBM_CONTEXT and HBM_NCCL. */

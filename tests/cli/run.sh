@@ -83,6 +83,10 @@ expect 0 "$FLOPCAST" run oom.yaml --format csv "${oom[@]}"
 sed -n 2p out | grep -q '^oom,tiny.json,DDP,16384,8,oom,,,,,,,,,[0-9.]*,[0-9.]*,[0-9.]*,[a-z]*,' || fail "row: $(sed -n 2p out)"
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}"
 says out "OOM" "out of memory: tiny.json DDP, batch 16384, 8 GPUs" "GiB short; first at" "needed: parameters" "what fits: flopcast tune oom.yaml with what --set gives here"
+# A pipeline: which stage ran out, and which others would.
+expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set strategy=megatron --set parallelism.pipeline=2
+grep -qE "^  stage [01] of 2 \(from 0\) needs [0-9.]+ GiB, has [0-9.]+ GiB: [0-9.]+ GiB short; first at" out || fail "the stage: $(<out)"
+grep -qE "^  also short: stage [01] by [0-9.]+ GiB$" out || fail "the other stage: $(<out)"
 expect 0 "$FLOPCAST" run oom.yaml "${oom[@]}" --set "cluster.gpus=[8, 16]" # DDP lacks as much on any number
 says out "out of memory: tiny.json DDP, batch 16384, on 8, 16 GPUs"
 [[ $(grep -c "out of memory" out) == 1 ]] || fail "one reason, told twice: $(<out)"
