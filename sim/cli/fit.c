@@ -100,7 +100,8 @@ static struct answer try_one(struct fit *fit, int64_t gpus, int checkpointing)
 static struct answer find_fewest(struct fit *fit, int checkpointing)
 {
     struct answer one = {0};
-    for (int64_t gpus = 1; gpus <= MEMORY_MOST_GPUS; gpus *= 2) {
+    int64_t copy = memory_copy_gpus(&fit->request->job);
+    for (int64_t gpus = copy; gpus <= MEMORY_MOST_GPUS; gpus *= 2) {
         one = try_one(fit, gpus, checkpointing);
         if (one.number > 0)
             return (struct answer){gpus, one.basis};
@@ -203,10 +204,14 @@ static void print_records(FILE *out, const struct fit *fit, enum records_format 
 static void find_all(struct fit *fit)
 {
     int64_t asked = fit->request->job.point.options.cluster.gpus;
-    memcpy(fit->counts, usual_counts, sizeof usual_counts);
-    fit->n_counts = asked > 0 ? 1 : MOST_COUNTS;
-    if (asked > 0)
-        fit->counts[0] = asked;
+    int64_t copy = memory_copy_gpus(&fit->request->job); /* fewer or others cannot hold it */
+    for (int i = 0; i < MOST_COUNTS; i++)
+        if (usual_counts[i] % copy == 0)
+            fit->counts[fit->n_counts++] = usual_counts[i];
+    if (asked > 0 || fit->n_counts == 0) {
+        fit->n_counts = 1;
+        fit->counts[0] = asked > 0 ? asked : copy;
+    }
     find_batches(fit);
     for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
         fit->fewest[c] = find_fewest(fit, c);

@@ -67,9 +67,11 @@ static void add_gpu_rows(
     if (need->peak.host_bytes > 0)
         add(rows, "(in host memory)", need->peak.host_bytes, MEMORY_NOT_GIVEN,
             "pinned, for this GPU; no part of the total");
+    bool of_stage = job->point.options.strategy.parallelism.pipeline > 1;
     add(rows, "total", need->tensors, MEMORY_NOT_GIVEN,
-        planned ? "allocated at the fullest moment; without CUDA context, NCCL and fragmentation"
-                : "without what needs a model file, CUDA context, NCCL and fragmentation");
+        of_stage  ? "of the fullest stage at its fullest moment; without CUDA context, NCCL and fragmentation"
+        : planned ? "allocated at the fullest moment; without CUDA context, NCCL and fragmentation"
+                  : "without what needs a model file, CUDA context, NCCL and fragmentation");
 }
 
 static void cell_gb(struct table *table, const char *name, double bytes)
@@ -142,7 +144,7 @@ static void print_rows(FILE *out, const struct memory_request *request, const st
     struct table table = {0};
     for (int i = 0; i < rows->list.n; i++) {
         const struct memory_row *row = &rows->list.at[i];
-        if ((*row->section == 'r') != rules)
+        if (strcmp(row->section, rules ? "rule" : "gpu") != 0)
             continue;
         table_row(&table);
         table_text(&table, rules ? "rules of thumb" : "on each GPU", "", row->name);
@@ -160,8 +162,61 @@ static void print_rows(FILE *out, const struct memory_request *request, const st
     table_finish(out, &table);
 }
 
+static double tensors_of(const struct exec_peak *peak)
+{
+    return peak->total_bytes - peak->category_bytes[HBM_CONTEXT] - peak->category_bytes[HBM_NCCL];
+}
+
+/* Each stage of a pipeline, at its own fullest moment. */
+static void print_stages(FILE *out, const struct fit_stage *stages, int n)
+{
+    struct table table = {0};
+    for (int s = 0; s < n; s++) {
+        const double *bytes = stages[s].peak.category_bytes;
+        table_row(&table);
+        table_number(&table, "stage", "", 0, s);
+        table_number(&table, "blocks", "", 0, (double)stages[s].blocks);
+        table_number(&table, "parameters", "of a rank", 0, (double)stages[s].params);
+        table_number(&table, "weights", "GB", 3, bytes[HBM_PARAMETERS] * 1e-9);
+        table_number(&table, "gradients", "GB", 3, bytes[HBM_GRADIENTS] * 1e-9);
+        table_number(&table, "optimizer", "GB", 3, bytes[HBM_OPTIMIZER] * 1e-9);
+        table_number(&table, "activations", "GB", 3, bytes[HBM_ACTIVATIONS] * 1e-9);
+        table_number(&table, "other", "GB", 3, (bytes[HBM_GATHERED] + bytes[HBM_BUFFERS]) * 1e-9);
+        table_number(&table, "total", "GB", 3, tensors_of(&stages[s].peak) * 1e-9);
+    }
+    fputc('\n', out);
+    table_finish(out, &table);
+}
+
+/* The same as rows. */
+static void add_stage_rows(struct memory_rows *rows, const struct fit_stage *stages, int n, struct arena *arena)
+{
+    for (int s = 0; s < n; s++)
+        vec_push(&rows->list, (struct memory_row){"stage", arena_printf(arena, "%d", s), MEMORY_NOT_GIVEN,
+                                  tensors_of(&stages[s].peak), MEMORY_NOT_GIVEN,
+                                  arena_printf(arena, "%" PRId64 " parameters in %" PRId64 " blocks", stages[s].params,
+                                      stages[s].blocks)});
+}
+
+/* ", of 2 x 4 GPUs for a copy of the model: tensor 2, pipeline 4 (1F1B, 8 micro-batches)" */
+static void print_parallelism(FILE *out, const struct memory_job *job)
+{
+    const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
+    const struct {
+        const char *name;
+        int64_t degree;
+    } degrees[] = {{"tensor", parallelism->model.tensor}, {"context", parallelism->model.context},
+        {"expert", parallelism->model.expert}, {"pipeline", parallelism->pipeline}};
+    for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
+        if (degrees[i].degree > 1)
+            fprintf(out, ", %s %" PRId64, degrees[i].name, degrees[i].degree);
+    if (parallelism->pipeline > 1)
+        fprintf(out, " (%s%s, %" PRId64 " micro-batches)", parallelism->virtual_stages > 1 ? "interleaved " : "",
+            pipeline_schedule_names[parallelism->schedule], job->point.options.strategy.train.grad_accum);
+}
+
 static void print_table(FILE *out, const struct memory_request *request, const struct memory_rows *rows,
-    const struct memory_need *need, struct arena *arena)
+    const struct memory_need *need, const struct fit_stage *stages, int n_stages, struct arena *arena)
 {
     const struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
@@ -170,12 +225,15 @@ static void print_table(FILE *out, const struct memory_request *request, const s
         job->params);
     fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
         memory_strategy_names[job->strategy], gpus, plural(gpus));
+    print_parallelism(out, job);
     if (job->counted)
         print_batch(out, request);
     if (train->lora_rank > 0)
         fprintf(out, ", LoRA of rank %" PRId64 " on a base in %s", train->lora_rank, memory_base_names[job->base]);
     fputs("\n\n", out);
     print_rows(out, request, rows, false);
+    if (n_stages > 0)
+        print_stages(out, stages, n_stages);
     fputc('\n', out);
     if (request->gpu_path)
         print_fit(out, request, need, arena);
@@ -231,9 +289,14 @@ static enum status print(FILE *out, const struct memory_request *request, struct
 {
     struct memory_rows rows = {0};
     struct memory_need need;
+    struct fit_stage *stages = NULL;
+    int n_stages = 0;
     if (memory_need(&need, &request->job, diag) != STATUS_OK)
         return STATUS_INPUT;
+    if (request->job.point.options.strategy.parallelism.pipeline > 1)
+        fit_stages(&stages, &n_stages, &request->job.point, arena, diag);
     add_gpu_rows(&rows, request, &need, arena);
+    add_stage_rows(&rows, stages, n_stages, arena);
     if (request->teach)
         memory_add_rules(&rows, request, arena);
     if (request->format == RECORDS_CSV)
@@ -241,7 +304,7 @@ static enum status print(FILE *out, const struct memory_request *request, struct
     else if (request->format == RECORDS_JSON)
         print_json(out, request, &rows, need.tensors);
     else
-        print_table(out, request, &rows, &need, arena);
+        print_table(out, request, &rows, &need, stages, n_stages, arena);
     vec_free(&rows.list);
     return STATUS_OK;
 }

@@ -25,6 +25,7 @@ enum memory_strategy {
     MEMORY_ZERO2,
     MEMORY_ZERO3,
     MEMORY_FSDP,
+    MEMORY_MEGATRON,
     MEMORY_STRATEGY_COUNT
 };
 extern const char *const memory_strategy_names[MEMORY_STRATEGY_COUNT + 1]; /* "single_device", "ddp", "zero1" ... */
@@ -40,7 +41,11 @@ struct memory_job {
     bool counted;   /* activations of a micro-batch; else of one token (image, sample) */
     int dtype, strategy, base;
     bool offload;
+    int64_t grad_accum; /* as was asked; 0: enough to fill the pipeline */
 };
+
+/* GPUs that hold one copy of the model by tensor, context, pipeline and expert parallelism together. */
+int64_t memory_copy_gpus(const struct memory_job *job);
 
 /* The one place where these words become settings of a scenario: dtype, strategy, base and offload in the point. */
 void memory_set(struct memory_job *job);
@@ -122,7 +127,7 @@ enum status memory_load_gpus(struct memory_request *request, struct arena *arena
 #define MEMORY_NOT_GIVEN ((double)NAN)
 
 struct memory_row {
-    const char *section; /* "gpu": bytes on one GPU; "rule": a rule of thumb */
+    const char *section; /* "gpu": bytes on one GPU; "stage": on one of a pipeline's stage; "rule": a rule of thumb */
     const char *name;
     double rule;     /* bytes; MEMORY_NOT_GIVEN where there is none */
     double modelled; /* bytes; MEMORY_NOT_GIVEN where nothing is modelled */

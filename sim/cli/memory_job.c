@@ -6,13 +6,14 @@
 const char *const memory_dtype_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", "fp16", "int8", NULL};
 _Static_assert(MEMORY_FP16 == 7, "precision_names come first");
-const char *const memory_strategy_names[] = {"single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", NULL};
+const char *const memory_strategy_names[] = {
+    "single_device", "ddp", "zero1", "zero2", "zero3", "fsdp", "megatron", NULL};
 const char *const memory_base_names[] = {"16bit", "int8", "nf4", NULL};
 
 void memory_set(struct memory_job *job)
 {
     static const int kinds[MEMORY_STRATEGY_COUNT] = {STRATEGY_SINGLE_DEVICE, STRATEGY_DDP, STRATEGY_DEEPSPEED,
-        STRATEGY_DEEPSPEED, STRATEGY_DEEPSPEED, STRATEGY_FSDP};
+        STRATEGY_DEEPSPEED, STRATEGY_DEEPSPEED, STRATEGY_FSDP, STRATEGY_MEGATRON};
     struct strategy_options *options = &job->point.options.strategy;
     options->kind = kinds[job->strategy];
     if (options->kind == STRATEGY_DEEPSPEED)
@@ -20,6 +21,16 @@ void memory_set(struct memory_job *job)
     options->fsdp.cpu_offload = options->zero.offload_optimizer = job->offload;
     options->train.precision = job->dtype < PRECISION_COUNT ? job->dtype : PRECISION_BF16;
     options->train.qlora = job->base != MEMORY_BASE_HALF;
+    /* With two micro-batches for each stage every stage is as full as with more, but under GPipe. */
+    int64_t stages = options->parallelism.pipeline;
+    options->train.grad_accum = job->grad_accum > 0 ? job->grad_accum : stages > 1 ? 2 * stages : 1;
+}
+
+int64_t memory_copy_gpus(const struct memory_job *job)
+{
+    const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
+    int64_t axis = strategy_expert_axis(parallelism);
+    return parallelism->model.tensor * parallelism->model.context * parallelism->pipeline * (axis > 0 ? axis : 1);
 }
 
 void memory_unlimited(struct hw *hw)

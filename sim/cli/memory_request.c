@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_COUNT = 1 << 24 };
+enum { MOST_COUNT = 1 << 24, MOST_RANKS = 4096 };
 
 /* The option that stands for a setting of a scenario, for messages. */
 static const struct {
@@ -29,6 +29,15 @@ static const struct {
     {"train.lora_rank", "--lora"},
     {"train.lora_targets", "--lora-targets"},
     {"train.qlora", "--qlora"},
+    {"parallelism.tensor", "--tensor"},
+    {"parallelism.sequence", "--sequence"},
+    {"parallelism.context", "--context"},
+    {"parallelism.pipeline", "--pipeline"},
+    {"parallelism.virtual", "--virtual"},
+    {"parallelism.schedule", "--schedule"},
+    {"parallelism.expert", "--expert"},
+    {"train.grad_accum", "--grad-accum"},
+    {"megatron.use_distributed_optimizer", "--use-distributed-optimizer"},
     {"fsdp.cpu_offload", "--offload"},
     {"deepspeed.zero_optimization.offload_optimizer", "--offload"},
 };
@@ -80,9 +89,13 @@ static void set_defaults(struct memory_request *request)
     struct memory_job *job = &request->job;
     struct config_origins *origins = &job->point.origins;
     int64_t *gpus = &job->point.options.cluster.gpus;
-    *gpus = *gpus > 0 || request->fit ? *gpus : 1;
+    int64_t copy = memory_copy_gpus(job);
+    *gpus = *gpus > 0 || request->fit ? *gpus : copy;
     if (job->strategy < 0)
-        job->strategy = request->fit ? MEMORY_FSDP : *gpus == 1 ? MEMORY_SINGLE_DEVICE : MEMORY_DDP;
+        job->strategy = copy > 1       ? MEMORY_MEGATRON
+                        : request->fit ? MEMORY_FSDP
+                        : *gpus == 1   ? MEMORY_SINGLE_DEVICE
+                                       : MEMORY_DDP;
     job->point.gpus_at.file = "--gpus";
     job->point.file = request->name;
     origins->list.n = origins->list.capacity = (int)(sizeof settings / sizeof *settings);
@@ -123,6 +136,7 @@ static void complete(void *self, struct argp_state *state)
 }
 
 #define AT(at) .member = offsetof(struct memory_request, at)
+#define PARALLEL(member) AT(job.point.options.strategy.parallelism.member)
 #define TRAIN(member) AT(job.point.options.strategy.train.member)
 static const struct command_option options[] = {
     {"dtype", "D",
@@ -132,7 +146,9 @@ static const struct command_option options[] = {
     {"optimizer", "O",
         "adamw (default), adam, sgd, sgd_momentum, lion, adam8bit, adafactor, adafactor_momentum or lomo", OPTION_NAME,
         TRAIN(optimizer), .names = optimizer_names},
-    {"strategy", "S", "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3 or fsdp",
+    {"strategy", "S",
+        "single_device (default on one GPU), ddp (default on several), zero1, zero2, zero3, fsdp, or megatron (default "
+        "with tensor, pipeline, context or expert parallelism)",
         OPTION_NAME, AT(job.strategy), .names = memory_strategy_names},
     {"gpus", "N", "GPUs that share the job (default 1)", OPTION_COUNT64, AT(job.point.options.cluster.gpus),
         .most = MOST_COUNT},
@@ -147,6 +163,20 @@ static const struct command_option options[] = {
         OPTION_TAKE, .take = take_checkpointing},
     {"attention", "A", "naive (default) or flash", OPTION_NAME, TRAIN(attention), .names = attention_kernel_names},
     {"cross-entropy", "L", "eager (default) or fused", OPTION_NAME, TRAIN(cross_entropy), .names = cross_entropy_names},
+    {"tensor", "N", "GPUs of tensor parallelism", OPTION_COUNT64, PARALLEL(model.tensor), .most = MOST_RANKS},
+    {"sequence", NULL, "with --tensor: sequence parallelism", OPTION_FLAG, PARALLEL(model.sequence)},
+    {"pipeline", "N", "stages of a pipeline; also shows what each needs", OPTION_COUNT64, PARALLEL(pipeline),
+        .most = MOST_RANKS},
+    {"virtual", "N", "with --pipeline: model chunks of a stage (interleaved schedule)", OPTION_COUNT64,
+        PARALLEL(virtual_stages), .most = MOST_RANKS},
+    {"schedule", "S", "with --pipeline: 1F1B (default), GPipe or ZBH1", OPTION_NAME, PARALLEL(schedule),
+        .names = pipeline_schedule_names},
+    {"grad-accum", "N", "micro-batches of a step (default 1; two for each stage of a pipeline, which fill it)",
+        OPTION_COUNT64, AT(job.grad_accum), .most = MOST_COUNT},
+    {"context", "N", "GPUs of context parallelism", OPTION_COUNT64, PARALLEL(model.context), .most = MOST_RANKS},
+    {"expert", "N", "GPUs of expert parallelism", OPTION_COUNT64, PARALLEL(model.expert), .most = MOST_RANKS},
+    {"use-distributed-optimizer", NULL, "megatron: optimizer state shared out over data parallelism", OPTION_FLAG,
+        AT(job.point.options.strategy.megatron.use_distributed_optimizer)},
     {"offload", NULL, "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer", OPTION_FLAG,
         AT(job.offload)},
     {"lora", "RANK", "train FP32 adapters of this rank on a frozen 16-bit model", OPTION_COUNT64, TRAIN(lora_rank),
@@ -185,7 +215,8 @@ static void adapt_to_fit(struct command_option *all)
         {"micro-batch", NULL},
         {"checkpointing", NULL},
         {"teach", NULL},
-        {"strategy", "ddp, zero1, zero2, zero3, fsdp (default), or single_device with --gpus 1"},
+        {"strategy", "ddp, zero1, zero2, zero3, fsdp (default), megatron (default with tensor, pipeline, context or "
+                     "expert parallelism), or single_device with --gpus 1"},
         {"gpus", "only for this number of GPUs that share the job (default: 1 to 512)"},
         {"gpu", "GPU file, as topologies/gpus/a100-sxm4-80gb.yaml, or the memory of any card, as 24GiB; needed, "
                 "or --topology"},
@@ -261,7 +292,8 @@ static enum status check_anywhere(struct memory_request *request, struct diag *d
     memory_unlimited(&job.point.hw);
     if (request->fit) {
         train->micro_batch = 1;
-        job.point.options.cluster.gpus = job.point.options.cluster.gpus > 0 ? job.point.options.cluster.gpus : 1;
+        job.point.options.cluster.gpus =
+            job.point.options.cluster.gpus > 0 ? job.point.options.cluster.gpus : memory_copy_gpus(&job);
     } else if (job.has_model && !job.counted) {
         take_one_token(&job);
     }
@@ -287,6 +319,10 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
     if (!job->has_model && train->lora_rank > 0)
         return diag_input(diag, at,
             "adapters depend on the matrices of the model; give a model file instead of a number of parameters");
+    if (!job->has_model && memory_copy_gpus(job) > 1)
+        return diag_input(diag, at,
+            "what tensor, pipeline, context and expert parallelism cut depends on the shape of the model; give a model "
+            "file instead of a number of parameters");
     if (!job->has_model && request->fit)
         return diag_input(diag, at,
             "activations depend on the shape of the model; give a model file instead of a number of parameters");

@@ -59,6 +59,27 @@ enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, 
     return status;
 }
 
+enum status fit_stages(
+    struct fit_stage **stages, int *n, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+{
+    struct plan plan = {0};
+    const struct scenario *options = &point->options;
+    *n = 0;
+    if (scenario_compile(&plan, point, arena, diag) == STATUS_OK) {
+        struct job job = strategy_job(&options->strategy, &point->model, &point->hw, (int)options->cluster.gpus);
+        *n = plan.n_programs;
+        *stages = ARENA_ARRAY(arena, struct fit_stage, *n);
+        for (int s = 0; s < *n; s++) {
+            const struct model *model = strategy_rank_model(&job, s, arena);
+            (*stages)[s].params = model->params;
+            (*stages)[s].blocks = model->n_layers - 1; /* the root is a layer */
+            exec_program_peak(&(*stages)[s].peak, &plan, s, &point->hw);
+        }
+    }
+    plan_release(&plan);
+    return diag->worst;
+}
+
 static struct scenario_point with_batch(const struct scenario_point *point, int64_t micro_batch)
 {
     struct scenario_point changed = *point;

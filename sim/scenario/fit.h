@@ -27,6 +27,15 @@ enum status fit_prepare(struct scenario_point *point, struct diag *diag);
 /* The peak of the point's plan; STATUS_INPUT: it cannot be compiled, diag says why. */
 enum status fit_peak(struct exec_peak *out, const struct scenario_point *point, struct diag *diag);
 
+/* What a rank of each stage of a pipeline holds and needs at its fullest moment; of one stage where there is none. */
+struct fit_stage {
+    int64_t params, blocks;
+    struct exec_peak peak;
+};
+/* *stages in arena, *n of them. STATUS_INPUT as in fit_peak(). */
+enum status fit_stages(
+    struct fit_stage **stages, int *n, const struct scenario_point *point, struct arena *arena, struct diag *diag);
+
 /* The largest micro-batch up to `most` whose peak is within the GPU's capacity; 0: not even one sequence. */
 int64_t fit_largest_by_peak(const struct scenario_point *point, int64_t most);
 

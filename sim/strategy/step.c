@@ -174,7 +174,7 @@ static void run(struct emit *emit)
         emit_free(emit, &emit->grads[t], PLAN_NO_OP);
 }
 
-static const struct model *model_of_rank(const struct job *job, int stage, struct arena *arena)
+const struct model *strategy_rank_model(const struct job *job, int stage, struct arena *arena)
 {
     struct model *cut = ARENA_NEW(arena, struct model), *adapted = ARENA_NEW(arena, struct model),
                  *share = ARENA_NEW(arena, struct model);
@@ -193,7 +193,7 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
     const struct data_parallel *hooks = strategies[options->kind];
     *emit = (struct emit){.builder = emit->builder,
         .options = options,
-        .model = model_of_rank(job, stage, emit->arena),
+        .model = strategy_rank_model(job, stage, emit->arena),
         .hw = job->hw,
         .arena = emit->arena,
         .hooks = hooks,

@@ -293,6 +293,9 @@ struct job strategy_job(
  * array is in arena. */
 struct model_stage strategy_stage(const struct job *job, int stage, struct arena *arena);
 struct schedule strategy_schedule(const struct job *job, int stage);
+/* What a rank of a stage (without a pipeline: 0) holds of the job's model: its blocks, and of these its share of what
+ * tensor and expert parallelism cut; with the adapters. It may be the job's own; else in arena. */
+const struct model *strategy_rank_model(const struct job *job, int stage, struct arena *arena);
 
 /* Compile one step of the job. Only here is known whether what is offloaded fits into host memory; else it is the fault
  * of gpus_at. */

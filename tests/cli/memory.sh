@@ -189,6 +189,23 @@ refused "single_device is one GPU" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-l
 refused "--teach is for memory" "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --teach
 refused "give --seq-len" "$models/llama2-7b.yaml" --gpu "$gpu"
 refused "give a model file" 1B --gpu "$gpu" --seq-len 2048
+# Tensor and pipeline parallelism: a block of Llama 3.1 70B has 2 x 8192^2 (q, o) + 2 x 8192 x 1024 (k, v) + 3 x 8192 x 28672 elements, of which
+# each of 8 ranks has an eighth, and 2 x 8192 of norms, which all have: 106971136, 20 of them on a stage of 4. The ends have more. Under 1F1B stage
+# i holds the activations of 4 - i micro-batches when it is fullest.
+"$FLOPCAST" memory llama3.1-70b --tensor 8 --sequence --pipeline 4 --gpus 64 --use-distributed-optimizer --micro-batch 1 --seq-len 8192 --attention flash --wide >out || failed=1
+grep -qF "megatron over 64 GPUs, tensor 8, pipeline 4 (1F1B, 8 micro-batches), micro-batch 1 of 8192 tokens" out || { cat out; failed=1; }
+awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; params[$1] = $3; activations[$1] = $7; total[$1] = $9 } /^total/ { fullest = $2 }
+    END { one = activations[1] - activations[2]; off = activations[0] - activations[1] - one
+        exit n != 4 || params[1] != 20 * 106971136 || params[2] != params[1] || params[0] <= params[1] || off > 0.01 * one || off < -0.01 * one ||
+            activations[1] < 3 * one || activations[1] > 3.2 * one || total[0] != fullest }' out || { cat out; failed=1; }
+"$FLOPCAST" memory gpt2 --pipeline 4 --micro-batch 1 --seq-len 1024 --format csv >rows.csv || failed=1
+[[ $(grep -c '^stage,[0-3],.* parameters in 3 blocks,' rows.csv) == 4 ]] || { cat rows.csv; failed=1; }
+command=memory
+refused "cut depends on the shape of the model; give a model file" 70B --tensor 4
+refused "--tensor: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
+"$FLOPCAST" fit gpt2 --pipeline 4 --gpus 8 --gpu 16GiB --seq-len 1024 >out || failed=1
+grep -qF "bf16_mixed, adamw, megatron, naive attention, samples of 1024 tokens" out || { cat out; failed=1; }
+grep -qE "^ +8 +[1-9]" out || { cat out; failed=1; }
 # Any card by its memory: what QLoRA is for. It multiplies in what it is asked to.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --micro-batch 4 --seq-len 2048 --attention flash --gpu 24GiB >out ||
     failed=1
