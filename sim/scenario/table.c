@@ -268,6 +268,8 @@ static const struct config_field host_fields[] = {
     HOST("kernel_issue", kernel_issue_s, "host time of one eager operation"),
     HOST("backward_issue", backward_issue_s, "host time of one kernel of the autograd engine"),
     HOST("collective_issue", collective_issue_s, "host time of one collective"),
+    HOST("collective_check", collective_check_s,
+        "host time of one collective for each rank of its group, as TORCH_DISTRIBUTED_DEBUG=DETAIL takes"),
     HOST("view", view_s, "host time of one view of a tensor, in a loop in Python"),
     HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
     HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),

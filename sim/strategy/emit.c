@@ -79,7 +79,10 @@ plan_wait emit_collective(
 {
     queue = queue_of(emit, group, queue);
     plan_stream_wait(&emit->builder, queue, after);
-    return plan_collective(&emit->builder, queue, name, kind, bytes, group, emit->options->host.collective_issue_s);
+    const struct host_options *host = &emit->options->host;
+    int ranks = emit->builder.plan->groups.at[group].ranks.size;
+    return plan_collective(
+        &emit->builder, queue, name, kind, bytes, group, host->collective_issue_s + ranks * host->collective_check_s);
 }
 
 void emit_free(struct emit *emit, int *buffer, plan_wait last_use)

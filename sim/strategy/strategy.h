@@ -103,9 +103,12 @@ struct host_options {
     double kernel_issue_s;     /* one eager op in forward, recomputation and optimizer (Python) */
     double backward_issue_s;   /* one kernel of the autograd engine (C++) */
     double collective_issue_s; /* one collective through ProcessGroupNCCL */
-    double view_s;             /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
-    double unit_hook_s;        /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
-    double step_s;             /* data loader, zero_grad, scheduler, once a step */
+    double
+        collective_check_s; /* beside that, once for each rank of the group: a wrapper compares what ranks call before
+                               they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL does; 0. Ignored: that hosts meet */
+    double view_s;          /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
+    double unit_hook_s;     /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
+    double step_s;          /* data loader, zero_grad, scheduler, once a step */
 };
 
 /* DeepSpeed's zero_optimization; sizes in elements, as there. */

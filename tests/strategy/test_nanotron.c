@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <math.h>
+
 #include "compiled.h"
 
 /* small_llama (../shapes.h), q, k and v apart: 9 tensors in each of 3 blocks, embedding, norm, head. */
@@ -105,6 +107,25 @@ static void zero_1_gathers_slices(void **state)
     drop(&compiled);
 }
 
+/* Every collective of a group of 8 costs the host 8 checks more. */
+static void collectives_are_checked_by_rank(void **state)
+{
+    (void)state;
+    double host_s[2] = {0};
+    int collectives = 0;
+    for (int checked = 0; checked < 2; checked++) {
+        struct strategy_options options = nanotron_of(1);
+        struct compiled compiled;
+        options.host.collective_check_s = checked ? 1.0 : 0;
+        compile(&compiled, &options, &small_llama, RANKS);
+        for (int i = 0; i < compiled.plan.programs[0].ops.n; i++)
+            host_s[checked] += (double)compiled.plan.programs[0].ops.at[i].host_s;
+        collectives = count(&compiled.plan, COLL_ALL_REDUCE) + count(&compiled.plan, COLL_ALL_GATHER);
+        drop(&compiled);
+    }
+    assert_true(fabs(host_s[1] - host_s[0] - RANKS * collectives) < 1e-3);
+}
+
 /* Two stages, three micro-batches: forward go two descriptions of two messages, the mask and the activation; backward
  * one description and the gradient. Each is sent and received; the host waits for what is described to it. */
 static void messages_are_described(void **state)
@@ -192,6 +213,7 @@ int main(void)
         cmocka_unit_test(ddp_reduces_in_fp32),
         cmocka_unit_test(buckets_close_when_full),
         cmocka_unit_test(zero_1_gathers_slices),
+        cmocka_unit_test(collectives_are_checked_by_rank),
         cmocka_unit_test(messages_are_described),
         cmocka_unit_test(blocks_go_by_their_costs),
         cmocka_unit_test(costs_decide_alone),
