@@ -160,10 +160,15 @@ int cmd_tune(int argc, char **argv)
         AT(file),
         .missing = "a scenario file is missing",
         .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
-               "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost.\v"
+               "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. With strategy "
+               "megatron: search tensor, context, pipeline, virtual, expert and data parallelism at one global "
+               "batch.\v"
                "What certainly does not fit is pruned by the peak of its plan, the rest is simulated with noise "
                "off. The best are then run with the scenario's noise, and rank by that. What --set gives of the "
-               "options searched stays. --limit bounds the work, not a clock, so the answer is the same everywhere. "
+               "options searched stays. Layouts of megatron are simulated in the order of a lower bound of their "
+               "steps, until "
+               "none that is left can be among the best of --top, and without noise. --limit bounds the work, not a "
+               "clock, so the answer is the same everywhere. "
                "Price and power are those of the GPU's topology file, or --price's."};
     struct tune_command command = {.top = 10, .options = {.max_batch = 64, .max_simulations = 1000}};
     command_line_parse(&line, argc, argv, &command);
@@ -171,6 +176,7 @@ int cmd_tune(int argc, char **argv)
     struct diag diag = DIAG_INIT;
     struct scenario_set set;
     struct tune tune = {0};
+    command.options.keep = command.top;
     command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
     scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */

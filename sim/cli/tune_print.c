@@ -1,6 +1,7 @@
 #include "cli/tune.h"
 
 #include "cli/table.h"
+#include "cli/tune_layout.h"
 #include "cli/vary.h"
 #include "cli/words.h"
 
@@ -86,6 +87,14 @@ static bool one_gpu(const struct tune *tune)
     return true;
 }
 
+static bool all_layouts(const struct tune *tune)
+{
+    for (int i = 0; i < tune->candidates.n; i++)
+        if (!tune->candidates.at[i].is_layout)
+            return false;
+    return true;
+}
+
 static void number(struct table *table, const char *name, const char *unit, int spare, int digits, double value)
 {
     table_number(table, name, unit, digits, value);
@@ -106,10 +115,14 @@ static void name_candidate(const struct print *print, struct table *table, int i
         const struct vary_option *option = &print->swept.options.at[i];
         table_text(table, option->path, "", vary_short(option, &point->options, print->arena));
     }
-    number(
-        table, "group", "GPUs", SPARE_GROUP, 0, grouped ? (double)strategy->fsdp.sharding_group_size : TABLE_UNKNOWN);
-    table_text(table, "prefetch", "", prefetches(print, index));
-    table_spare(table, SPARE_PREFETCH);
+    if (!all_layouts(print->tune)) {
+        number(table, "group", "GPUs", SPARE_GROUP, 0,
+            grouped ? (double)strategy->fsdp.sharding_group_size : TABLE_UNKNOWN);
+        table_text(table, "prefetch", "", prefetches(print, index));
+        table_spare(table, SPARE_PREFETCH);
+    }
+    if (print->tune->quiet_only)
+        tune_layout_columns(table, &print->tune->candidates.at[index]);
     table_text(table, "checkpoint", "", checkpointing_names[strategy->train.activation_checkpointing]);
     table_number(table, "batch", "/GPU", 0, (double)strategy->train.micro_batch);
     number(table, "accum", "", SPARE_ACCUM, 0, (double)strategy_batch(&strategy->train).micro_batches);
@@ -130,6 +143,8 @@ static void add_row(const struct print *print, struct table *table, int index)
     if (print->retries)
         number(table, "retries", "/step", SPARE_RETRIES, 1, rates->retries);
     table_number(table, "HBM peak", "GiB", 1, rates->peak_bytes / 0x1p30);
+    if (print->tune->quiet_only)
+        tune_layout_shares(table, candidate);
     if (print->tokens) {
         table_number(table, "time", "days", 1, days(print, rates));
         number(table, "GPU-h", "", SPARE_GPU_HOURS, 0, of_all(print, rates->gpu_hours_per_gtokens));
@@ -221,6 +236,8 @@ static void print_counts(FILE *out, const struct tune *tune)
 {
     fprintf(out, "\n%d candidate%s: %d ran, %d out of memory, %d pruned: cannot fit", tune->candidates.n,
         plural(tune->candidates.n), tune->count[TUNE_RAN], tune->count[TUNE_OOM], tune->count[TUNE_PRUNED]);
+    if (tune->count[TUNE_SLOWER] > 0)
+        fprintf(out, ", %d slower by their bounds", tune->count[TUNE_SLOWER]);
     if (tune->count[TUNE_LEFT_OUT] > 0)
         fprintf(out, ", %d left out by --limit", tune->count[TUNE_LEFT_OUT]);
     if (tune->n_refused > 0)
@@ -286,6 +303,8 @@ static void print_title(const struct print *print, const char *what)
 
 static void print_noise(const struct print *print)
 {
+    if (print->tune->quiet_only)
+        fputs("\nwithout noise (GPUs alike, no jitter); `flopcast run` has it\n", print->out);
     if (print->noise)
         fprintf(print->out,
             "\nthe %d best without noise (GPUs alike, no jitter) were run with it, as `flopcast run` has it\n",
@@ -305,6 +324,7 @@ static void print_orders(struct print *print, int *order)
         print_title(print, arena_printf(print->arena, "best by %s", tune_order_names[by]));
         print_best(print, order, n, top);
         print_noise(print);
+        tune_layout_why(print->out, tune, order, n);
         print_command(print, first);
     }
     if (!all && (n = tune_rank(order, tune, TUNE_UNPRICED)) > 0) {
@@ -404,6 +424,9 @@ static void add_candidate(const struct print *print, struct cells *cells, const 
         cell_real("peak_allocated_bytes", ran, candidate->quiet.peak_bytes)};
     for (size_t i = 0; i < sizeof of_point / sizeof *of_point; i++)
         add_cell(cells, of_point[i]);
+    struct record_cell of_layout[TUNE_LAYOUT_CELLS];
+    for (int i = 0, n = tune_layout_cells(of_layout, candidate); i < n && print->tune->quiet_only; i++)
+        add_cell(cells, of_layout[i]);
     add_rates(print, cells, "", ran, &candidate->quiet);
     add_rates(print, cells, "noisy_", ran && candidate->finalist, &candidate->noisy);
     for (int i = 0; i < print->swept.options.n; i++)

@@ -121,11 +121,4 @@ void load_events(struct scenario_point *point, struct arena *arena, struct diag 
  * another strategy, a sharding group under FULL_SHARD ... */
 void warn_unread(const struct scenario_point *points, int n, struct diag *diag);
 
-/* ---- tune.c ---- */
-
-/* The chosen candidates (n indices), with their points' noise or without it; their states and rates. */
-struct tune;
-enum status tune_simulate(
-    struct tune *tune, const int *chosen, int n, bool noise, scenario_progress progress, void *self, struct diag *diag);
-
 #endif

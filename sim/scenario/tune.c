@@ -1,12 +1,15 @@
-#include "scenario/tune.h"
+#include "scenario/tune_search.h"
 
 #include "scenario/file.h"
 #include "scenario/fit.h"
 
 #include <string.h>
 
-const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {
-    [TUNE_RAN] = "ran", [TUNE_OOM] = "oom", [TUNE_PRUNED] = "pruned", [TUNE_LEFT_OUT] = "left_out"};
+const char *const tune_state_names[TUNE_STATE_COUNT + 1] = {[TUNE_RAN] = "ran",
+    [TUNE_OOM] = "oom",
+    [TUNE_PRUNED] = "pruned",
+    [TUNE_SLOWER] = "slower",
+    [TUNE_LEFT_OUT] = "left_out"};
 
 /* What is searched, unless --set says it. */
 enum searched {
@@ -31,7 +34,7 @@ static const char *const searched_paths[SEARCH_COUNT] = {
     [SEARCH_CHECKPOINTING] = "train.activation_checkpointing",
 };
 
-static bool is_set(const struct scenario_point *point, const char *path)
+bool tune_is_set(const struct scenario_point *point, const char *path)
 {
     return scenario_origin(point, path).kind == ORIGIN_COMMAND_LINE;
 }
@@ -41,13 +44,16 @@ static struct scenario_point searched(const struct scenario_point *from, const s
 {
     struct scenario_point point = *from;
     struct scenario plain = scenario_default();
+    bool layouts = layout_searched(from);
+    if (layouts)
+        layout_base(&point, options);
     plain.strategy.train.micro_batch = 1;
     for (int i = 0; i < SEARCH_COUNT; i++)
-        if (!is_set(from, searched_paths[i]))
+        if (!tune_is_set(from, searched_paths[i]) && !(layouts && i == SEARCH_STRATEGY))
             config_copy(&point.options, &plain, searched_paths[i], &scenario_table);
-    if (!is_set(from, searched_paths[SEARCH_STRATEGY])) /* InternEvo is not searched */
+    if (!tune_is_set(from, searched_paths[SEARCH_STRATEGY])) /* InternEvo is not searched */
         point.options.strategy.internevo = plain.strategy.internevo;
-    if (options->global_batch && !is_set(from, "train.grad_accum"))
+    if (options->global_batch && !tune_is_set(from, "train.grad_accum"))
         point.options.strategy.train.grad_accum = 1;
     point.published.found = false;
     return point;
@@ -74,14 +80,13 @@ struct search {
     bool accum_set, device_set;
 };
 
-/* A combination that cannot be; of the first one the reason is kept. */
-static void refuse(const struct search *search, const struct diag *diag)
+void tune_refuse(struct tune *tune, const struct diag *diag, struct arena *arena)
 {
-    if (search->out->n_refused++ > 0)
+    if (tune->n_refused++ > 0)
         return;
     int length = 0;
     const char *reason = diag_first(diag, &length);
-    search->out->refusal = arena_printf(search->arena, "%.*s", length, reason);
+    tune->refusal = arena_printf(arena, "%.*s", length, reason);
 }
 
 /* The global batch, where one is asked for, by what the scenario accumulates by. false: not with this micro-batch. */
@@ -116,7 +121,7 @@ static void add(const struct search *search, struct scenario_point point)
         return;
     check_point(&point, &diag);
     if (diag.n_errors > 0)
-        refuse(search, &diag);
+        tune_refuse(search->out, &diag, search->arena);
     else
         vec_push(&search->out->candidates,
             ((struct tune_candidate){.point = point, .base = search->base, .represents = -1}));
@@ -207,13 +212,18 @@ static void add_strategies(const struct search *search, struct scenario_point po
 /* One micro-batch of every base point. */
 static void add_batch(struct search *search, const struct scenario_point *base, int64_t batch, bool last)
 {
+    if (layout_searched(base)) {
+        if (last)
+            layout_candidates(search->out, base, search->base, search->options, search->arena);
+        return;
+    }
     struct scenario_point point = *base;
     struct train_options *train = &point.options.strategy.train;
     int given = train->activation_checkpointing;
     for (int i = 0; i < SEARCH_COUNT; i++)
-        search->set[i] = is_set(base, searched_paths[i]);
-    search->accum_set = is_set(base, "train.grad_accum");
-    search->device_set = is_set(base, "train.device_batch");
+        search->set[i] = tune_is_set(base, searched_paths[i]);
+    search->accum_set = tune_is_set(base, "train.grad_accum");
+    search->device_set = tune_is_set(base, "train.device_batch");
     if (search->set[SEARCH_BATCH] && !last)
         return;
     if (!search->set[SEARCH_BATCH])
@@ -229,6 +239,8 @@ static void add_batch(struct search *search, const struct scenario_point *base, 
 static bool find_peak(struct tune_candidate *candidate, struct diag *diag)
 {
     struct exec_peak peak;
+    if (candidate->is_layout)
+        return true;
     if (fit_peak(&peak, &candidate->point, diag) != STATUS_OK)
         return false;
     candidate->least_bytes = peak.total_bytes - peak.category_bytes[HBM_CONTEXT] - peak.category_bytes[HBM_NCCL];
@@ -257,7 +269,7 @@ static void find_peaks(const struct search *search)
             tune->candidates.at[tune->candidates.n++] = tune->candidates.at[i];
         } else {
             find_peak(&tune->candidates.at[i], &diag);
-            refuse(search, &diag);
+            tune_refuse(search->out, &diag, search->arena);
         }
     }
     free(possible);
@@ -291,6 +303,9 @@ void tune_candidates(
             add_batch(&search, &bases.at[i], batch, batch == 1);
         }
     find_peaks(&search);
+    layout_bounds(out);
+    for (int i = 0; i < bases.n; i++)
+        out->quiet_only = out->quiet_only || layout_searched(&bases.at[i]);
     vec_free(&bases);
     vec_free(&texts);
 }
@@ -341,9 +356,11 @@ enum status tune_run(
 {
     VEC(int) chosen = {0};
     for (int i = 0; i < tune->candidates.n && chosen.n < options->max_simulations; i++)
-        if (tune->candidates.at[i].state == TUNE_LEFT_OUT)
+        if (tune->candidates.at[i].state == TUNE_LEFT_OUT && !tune->candidates.at[i].is_layout)
             vec_push(&chosen, i);
     enum status status = tune_simulate(tune, chosen.at, chosen.n, false, progress, self, diag);
+    if (status == STATUS_OK)
+        status = layout_run(tune, options, progress, self, diag);
     for (int i = 0; i < tune->candidates.n; i++)
         tune->count[tune->candidates.at[i].state]++;
     vec_free(&chosen);

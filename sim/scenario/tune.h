@@ -1,5 +1,5 @@
 /* The fastest and the cheapest way to train a model: every combination of strategy, micro-batch, checkpointing,
- * prefetch and sharding group, for every point of a scenario.
+ * prefetch and sharding group, or every layout of Megatron's parallelisms, for every point of a scenario.
  *
  *   strategy          FSDP (FULL_SHARD, SHARD_GRAD_OP, HYBRID_SHARD between several nodes), DDP, ZeRO 1, 2, 3
  *   sharding group    HYBRID_SHARD: a node, two, four ... and less than the job
@@ -23,17 +23,35 @@
  * other and wait for each other, so a candidate can be first without noise and last with it. Finalists are therefore
  * run with the noise of their scenario, and rank by that (tune_finals).
  *
+ * Layouts. With strategy: megatron what is searched is how the job is laid out, at one global batch
+ * (train.global_batch, or what the scenario makes together):
+ *
+ *   tensor         degrees that divide the GPUs, up to the heads, beyond a node, too; with sequence parallelism
+ *   context        1, and more where each rank keeps 8192 tokens of a sequence
+ *   pipeline       stages that divide the GPUs, and virtual: model chunks of a stage that divide its blocks
+ *   expert         degrees that divide the experts
+ *   micro-batch    1, 2, 4 ... max_batch
+ *   checkpointing  none, full; core_attn where attention keeps its scores
+ *
+ * The rest of the GPUs are ranks of data parallelism, with Megatron's distributed optimizer and its overlaps, and
+ * overlap_p2p_comm with virtual stages. What strategy_check() refuses is counted as above.
+ * These are thousands, and a simulation takes a second. So each layout has a bound (scenario/bound.h) of its bytes,
+ * which prunes what cannot fit, and of its step's time: layouts are simulated by their bounds, least first, until no
+ * bound that is left is below the keep best times of the same base. The answer is that of simulating all.
+ * Noise is left out of a search that has layouts: with it all ranks are simulated, hundreds of times the work.
+ *
  * The work is bounded by a number of simulations, not by a clock: the answer is then the same on every machine. Large
  * micro-batches come first, and what is beyond the bound is reported. Ignored: what a batch does to convergence. */
 #ifndef FLOPCAST_SCENARIO_TUNE_H
 #define FLOPCAST_SCENARIO_TUNE_H
 
-#include "scenario/scenario.h"
+#include "scenario/bound.h"
 
 struct tune_options {
     int64_t max_batch;    /* largest micro-batch tried */
     int64_t global_batch; /* sequences a step of the whole job; 0: free, gradients accumulate as the scenario says */
     int max_simulations;
+    int keep; /* layouts that are to be ranked truly: those whose bound is beyond the keep-th best time are not run */
 };
 
 /* What a candidate gives. */
@@ -47,8 +65,9 @@ struct tune_rates {
     double peak_bytes;            /* allocated */
 };
 
-enum tune_state { TUNE_RAN, TUNE_OOM, TUNE_PRUNED, TUNE_LEFT_OUT, TUNE_STATE_COUNT };
-extern const char *const tune_state_names[TUNE_STATE_COUNT + 1]; /* "ran", "oom", "pruned", "left_out" */
+/* SLOWER: by its bound. */
+enum tune_state { TUNE_RAN, TUNE_OOM, TUNE_PRUNED, TUNE_SLOWER, TUNE_LEFT_OUT, TUNE_STATE_COUNT };
+extern const char *const tune_state_names[TUNE_STATE_COUNT + 1]; /* "ran", "oom", "pruned", "slower", "left_out" */
 
 struct tune_candidate {
     struct scenario_point point; /* with the scenario's noise */
@@ -56,9 +75,10 @@ struct tune_candidate {
     double least_bytes;          /* peak of its plan, context and NCCL left out */
     struct tune_rates quiet;     /* without noise; TUNE_RAN, and finalists that are out of memory with it */
     struct tune_rates noisy;     /* with it; finalists that ran */
-    bool finalist;
-    int base;       /* of the scenario's points: candidates with the same one differ in what is searched alone */
-    int represents; /* itself, or the candidate that it is alike to: see tune_finals; -1: not known */
+    bool finalist, is_layout;
+    struct bound bound; /* of a layout */
+    int base;           /* of the scenario's points: candidates with the same one differ in what is searched alone */
+    int represents;     /* itself, or the candidate that it is alike to: see tune_finals; -1: not known */
 };
 
 struct tune {
@@ -67,6 +87,7 @@ struct tune {
     int n_refused;       /* combinations that cannot be */
     const char *refusal; /* why the first of them cannot, in the arena */
     int n_finalists;
+    bool quiet_only; /* there are layouts: finalists are not run with noise, so that all are ranked alike */
 };
 
 /* Every candidate that the job could run (groups that divide it, a global batch that divides). The set is one of
@@ -97,7 +118,7 @@ int tune_rank_quiet(int *order, const struct tune *tune, enum tune_order by);
 
 /* The settings that a candidate replaces, as `flopcast run` takes them with --set. */
 struct tune_settings {
-    struct scenario_override list[16];
+    struct scenario_override list[20];
     int n;
 };
 struct tune_settings tune_settings(const struct tune_candidate *candidate, struct arena *arena);

@@ -1,4 +1,4 @@
-#include "scenario/tune.h"
+#include "scenario/tune_search.h"
 
 #include "scenario/file.h"
 
@@ -113,7 +113,7 @@ static enum status run_finals(
         struct tune_candidate *candidate = &tune->candidates.at[chosen[i]];
         candidate->noisy = candidate->quiet;
         candidate->finalist = true;
-        if (exec_noise_is_on(&candidate->point.options.exec.noise))
+        if (!tune->quiet_only && exec_noise_is_on(&candidate->point.options.exec.noise))
             vec_push(&noisy, chosen[i]);
     }
     enum status status = tune_simulate(tune, noisy.at, noisy.n, true, progress, self, diag);
@@ -180,6 +180,8 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
 {
     static const char *const always[] = {"cluster.gpus", "train.micro_batch", "train.grad_accum",
         "train.activation_checkpointing", "strategy", "train.device_batch", NULL};
+    static const char *const of_layouts[] = {"cluster.gpus", "train.micro_batch", "train.grad_accum",
+        "train.activation_checkpointing", "strategy", "train.global_batch", NULL};
     static const char *const by_strategy[STRATEGY_COUNT][5] = {
         [STRATEGY_FSDP] = {"fsdp.sharding_strategy", "fsdp.sharding_group_size", "fsdp.backward_prefetch",
             "fsdp.forward_prefetch"},
@@ -187,7 +189,8 @@ struct tune_settings tune_settings(const struct tune_candidate *candidate, struc
         [STRATEGY_INTERNEVO] = {"internevo.zero1"},
     };
     const struct scenario *options = &candidate->point.options;
-    const char *const *lists[] = {always, by_strategy[options->strategy.kind]};
+    const char *const *lists[] = {candidate->is_layout ? of_layouts : always,
+        candidate->is_layout ? layout_paths : by_strategy[options->strategy.kind]};
     struct tune_settings all = {.n = 0};
     for (int l = 0; l < 2; l++)
         for (const char *const *path = lists[l]; *path; path++) {

@@ -1,0 +1,347 @@
+#include "scenario/bound.h"
+
+#include "base/vec.h"
+#include "strategy/schedule.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b)
+{
+    const struct strategy_options *one = &a->options.strategy, *two = &b->options.strategy;
+    const struct model_parallel *cut = &one->parallelism.model, *other = &two->parallelism.model;
+    return cut->tensor == other->tensor && cut->sequence == other->sequence && cut->context == other->context &&
+           cut->expert == other->expert && one->train.micro_batch == two->train.micro_batch &&
+           one->train.activation_checkpointing == two->train.activation_checkpointing;
+}
+
+/* ---- costs of blocks ---- */
+
+/* Of a program: by pass, what kernels and all take. */
+struct passes {
+    double forward_s, backward_s, kernels_s;
+};
+
+/* The axes whose groups lie alike in every layout, as they come before those of data parallelism and stages. An order
+ * of the user's may have them elsewhere: then their collectives take nothing. */
+static bool is_known(const struct plan *plan, const struct mesh_group *ranks, const struct parallelism_options *options)
+{
+    const struct mesh *mesh = &plan->mesh;
+    int inner = mesh->size[AXIS_TP] * mesh->size[AXIS_EP] * mesh->size[AXIS_CP];
+    return !options->order && ranks->size > 1 && ranks->size * ranks->stride <= inner;
+}
+
+/* How long each collective of a plan takes alone, 0 of those of no matter. For free(). */
+static double *isolated_times(const struct plan *plan, const struct job *job)
+{
+    double *times = xcalloc((size_t)plan->collectives.n + 1, sizeof *times);
+    for (int i = 0; i < plan->collectives.n; i++) {
+        const struct plan_collective *at = &plan->collectives.at[i];
+        const struct mesh_group *ranks = &plan->groups.at[at->group].ranks;
+        struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
+        if (is_known(plan, ranks, &job->options->parallelism))
+            times[i] = coll_isolated_s(
+                coll_choose(at->kind, at->bytes, coll_shape(group, hw_gpus_per_node(job->hw)), job->hw, COLL_FREE));
+    }
+    return times;
+}
+
+static double *kernel_times(const struct plan *plan, const struct hw *hw)
+{
+    double *times = xcalloc((size_t)plan->kernels.n + 1, sizeof *times);
+    for (int i = 0; i < plan->kernels.n; i++)
+        times[i] = kernel_duration_s(&plan->kernels.at[i], &hw->gpu, kernel_whole_gpu(&hw->gpu));
+    return times;
+}
+
+/* The longest path through a program, by what it adds to the compute queue. ends: room for its ops. */
+static struct passes longest_path(const struct plan *plan, const struct plan_program *program, const double *kernel_s,
+    const double *coll_s, double *ends)
+{
+    struct passes passes = {0};
+    double free_s[UINT8_MAX + 1] = {0}; /* by queue */
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        double start = 0;
+        for (int w = 0; w < op->n_waits; w++) {
+            plan_wait wait = program->waits.at[op->first_wait + w];
+            if (wait >= 0 && wait < PLAN_PREVIOUS_STEP)
+                start = fmax(start, ends[wait]);
+        }
+        ends[i] = start;
+        if (op->kind != OP_KERNEL && !plan_op_is_comm(op))
+            continue;
+        double *queue = &free_s[op->stream], before = *queue;
+        double takes = op->kind == OP_KERNEL ? kernel_s[op->index] : op->kind == OP_COLLECTIVE ? coll_s[op->index] : 0;
+        ends[i] = *queue = fmax(start, *queue) + takes;
+        bool forward = op->phase == PHASE_FORWARD,
+             backward = op->phase == PHASE_BACKWARD || op->phase == PHASE_RECOMPUTE;
+        if (plan->queues.at[op->stream].kind != QUEUE_COMPUTE || !(forward || backward))
+            continue;
+        *(forward ? &passes.forward_s : &passes.backward_s) += *queue - before;
+        passes.kernels_s += takes;
+    }
+    return passes;
+}
+
+/* The fewest bytes that live between the last kernel of the forward pass and the first of the backward pass, as one
+ * micro-batch has them. */
+static double held_bytes(const struct plan *plan, const struct plan_program *program)
+{
+    int64_t now = 0, least = INT64_MAX;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        bool computes = op->kind == OP_KERNEL && plan->queues.at[op->stream].kind == QUEUE_COMPUTE;
+        if (computes && op->phase != PHASE_FORWARD)
+            break;
+        if (computes)
+            least = INT64_MAX;
+        if (op->kind == OP_ALLOC || op->kind == OP_FREE)
+            now += (op->kind == OP_ALLOC ? 1 : -1) * program->buffers.at[op->index].bytes;
+        least = now < least ? now : least;
+    }
+    return least == INT64_MAX ? 0 : (double)least;
+}
+
+/* What a block hands on and keeps, too: no tensor is let go of when the first message has gone. */
+static double shared_bytes(const struct plan *plan, const struct plan_program *program, const struct job *job)
+{
+    int sent = PLAN_NO_OP;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (op->kind == OP_SEND && sent == PLAN_NO_OP &&
+            plan->channels.at[plan->messages.at[op->index].channel].delta > 0)
+            sent = i;
+        for (int w = 0; w < op->n_waits && op->kind == OP_FREE && sent != PLAN_NO_OP; w++)
+            if (program->waits.at[op->first_wait + w] == sent)
+                return 0;
+    }
+    if (sent == PLAN_NO_OP)
+        return 0;
+    double parts = (double)model_tensor_ranks(&job->workload.parallel); /* at most: scatter_gather */
+    return plan->messages.at[program->ops.at[sent].index].bytes * parts;
+}
+
+static void count_states(struct bound_block *block, const struct plan_program *program)
+{
+    for (int i = 0; i < program->setup.n; i++) {
+        const struct plan_buffer *buffer = &program->buffers.at[program->setup.at[i]];
+        *(buffer->category == HBM_OPTIMIZER ? &block->optimizer_bytes : &block->state_bytes) += (double)buffer->bytes;
+    }
+    for (int i = 0; i < program->ops.n; i++)
+        if (program->ops.at[i].kind == OP_KEEP &&
+            program->buffers.at[program->ops.at[i].index].category == HBM_OPTIMIZER)
+            block->optimizer_bytes += (double)program->buffers.at[program->ops.at[i].index].bytes;
+}
+
+/* The cut model as a pipeline of a block a stage. */
+static struct scenario_point block_by_block(const struct scenario_point *point, int micro_batches)
+{
+    struct scenario_point cut = *point;
+    struct strategy_options *strategy = &cut.options.strategy;
+    struct parallelism_options *parallel = &strategy->parallelism;
+    parallel->pipeline = point->model.n_layers - 1;
+    parallel->virtual_stages = 1;
+    parallel->first_layers = parallel->last_layers = 0;
+    parallel->schedule = SCHEDULE_1F1B;
+    strategy->train.global_batch = 0;
+    strategy->train.device_batch = 0;
+    strategy->train.grad_accum = micro_batches;
+    cut.options.cluster.gpus = parallel->pipeline * model_tensor_ranks(&parallel->model) *
+                               model_context_ranks(&parallel->model) * strategy_expert_axis(parallel);
+    return cut;
+}
+
+/* sign -1, 1: what the blocks take is taken from, added to what is there. */
+static enum status add_passes(
+    struct bound_costs *out, const struct scenario_point *point, int micro_batches, int sign, struct diag *diag)
+{
+    struct scenario_point cut = block_by_block(point, micro_batches);
+    struct job job = strategy_job(&cut.options.strategy, &cut.model, &cut.hw, (int)cut.options.cluster.gpus);
+    struct arena scratch = ARENA_INIT;
+    struct plan plan = {0};
+    enum status status = scenario_compile(&plan, &cut, &scratch, diag);
+    double *kernel_s = kernel_times(&plan, &cut.hw), *coll_s = isolated_times(&plan, &job);
+    for (int b = 0; b < plan.n_programs && status == STATUS_OK; b++) {
+        const struct plan_program *program = &plan.programs[b];
+        struct bound_block *block = &out->blocks[b];
+        double *ends = xcalloc((size_t)program->ops.n + 1, sizeof *ends);
+        struct passes passes = longest_path(&plan, program, kernel_s, coll_s, ends);
+        free(ends);
+        block->forward_s += sign * passes.forward_s;
+        block->backward_s += sign * passes.backward_s;
+        block->kernels_s += sign * passes.kernels_s;
+        if (micro_batches > 1)
+            continue;
+        block->held_bytes = held_bytes(&plan, program);
+        block->shared_bytes = shared_bytes(&plan, program, &job);
+        count_states(block, program);
+    }
+    free(coll_s);
+    free(kernel_s);
+    plan_release(&plan);
+    arena_release(&scratch);
+    return status;
+}
+
+enum status bound_costs(
+    struct bound_costs *out, const struct scenario_point *point, struct arena *arena, struct diag *diag)
+{
+    const struct parallelism_options *parallel = &point->options.strategy.parallelism;
+    int blocks = point->model.n_layers - 1;
+    *out = (struct bound_costs){.blocks = ARENA_ARRAY(arena, struct bound_block, blocks), .n = blocks};
+    for (int b = 0; b < blocks; b++)
+        out->blocks[b] = (struct bound_block){0};
+    if (point->options.strategy.megatron.use_distributed_optimizer)
+        out->optimizer_ranks = (double)(model_context_ranks(&parallel->model) * strategy_expert_axis(parallel));
+    enum status status = add_passes(out, point, 1, -1, diag);
+    return status == STATUS_OK ? add_passes(out, point, 2, 1, diag) : status;
+}
+
+/* ---- a layout's schedule ---- */
+
+struct stage {
+    struct schedule schedule;
+    struct bound_block *chunks;
+    struct cell *cells;
+    int n_cells, next;
+    double ready_s, kernels_s, state_bytes, held_bytes, most_held;
+};
+
+static struct bound_block chunk_of(
+    const struct bound_costs *costs, const struct model_chunk *at, double optimizer_share)
+{
+    struct bound_block sum = {0};
+    for (int b = at->first; b < at->first + at->n; b++) {
+        const struct bound_block *block = &costs->blocks[b];
+        sum.forward_s += block->forward_s;
+        sum.backward_s += block->backward_s;
+        sum.kernels_s += block->kernels_s;
+        sum.held_bytes += block->held_bytes - (b > at->first ? costs->blocks[b - 1].shared_bytes : 0);
+        sum.state_bytes += block->state_bytes + optimizer_share * block->optimizer_bytes;
+    }
+    return sum;
+}
+
+static struct stage *stages_of(const struct bound_costs *costs, const struct job *job, struct arena *scratch)
+{
+    int n = job->mesh.size[AXIS_PP];
+    struct stage *stages = ARENA_ARRAY(scratch, struct stage, n);
+    double ranks = (double)job->mesh.ranks / (job->mesh.size[AXIS_PP] * job->mesh.size[AXIS_TP]);
+    double share = costs->optimizer_ranks > 0 ? costs->optimizer_ranks / ranks : 1;
+    for (int s = 0; s < n; s++) {
+        struct model_stage part = strategy_stage(job, s, scratch);
+        struct stage *stage = &stages[s];
+        *stage = (struct stage){.schedule = strategy_schedule(job, s)};
+        stage->chunks = ARENA_ARRAY(scratch, struct bound_block, part.n_chunks);
+        for (int c = 0; c < part.n_chunks; c++) {
+            stage->chunks[c] = chunk_of(costs, &part.chunks[c], share);
+            stage->kernels_s += (double)stage->schedule.micro_batches * stage->chunks[c].kernels_s;
+            stage->state_bytes += stage->chunks[c].state_bytes;
+        }
+        stage->cells = ARENA_ARRAY(scratch, struct cell, schedule_most_cells(&stage->schedule));
+        stage->n_cells = schedule_cells(stage->cells, &stage->schedule);
+    }
+    const struct bound_block *last = &costs->blocks[costs->n - 1];
+    if (n == 1 && job->model->shape.tied_embeddings) /* its table was counted with both ends */
+        stages[0].state_bytes -= last->state_bytes + share * last->optimizer_bytes;
+    return stages;
+}
+
+/* When each chunk of the model has passed each micro-batch, forward and backward; negative: not yet. */
+struct passed {
+    double *at[2];
+    int micro_batches, places;
+};
+
+static double *passed_at(const struct passed *passed, bool forward, int micro_batch, int place)
+{
+    return &passed->at[!forward][micro_batch * passed->places + place];
+}
+
+/* When a cell's input is there; negative: not known yet. */
+static double input_s(const struct passed *passed, const struct cell *cell, int place)
+{
+    bool forward = cell->kind == CELL_FORWARD;
+    int from = forward ? place - 1 : place + 1;
+    if (cell->kind == CELL_BACKWARD_WEIGHT || from < 0)
+        return 0;
+    if (from == passed->places) /* the loss is this cell's forward pass, before it on its stage */
+        return 0;
+    return *passed_at(passed, forward, cell->micro_batch, from);
+}
+
+/* A stage goes on until it waits for another; whether it came on. */
+static bool advance(struct stage *stage, struct passed *passed)
+{
+    bool moved = false;
+    for (; stage->next < stage->n_cells; stage->next++, moved = true) {
+        const struct cell *cell = &stage->cells[stage->next];
+        const struct bound_block *chunk = &stage->chunks[cell->chunk];
+        int place = cell->chunk * stage->schedule.stages + stage->schedule.stage;
+        double input = input_s(passed, cell, place);
+        bool forward = cell->kind == CELL_FORWARD;
+        if (input < 0)
+            break;
+        stage->ready_s = fmax(stage->ready_s, input) + (forward                          ? chunk->forward_s
+                                                           : cell->kind == CELL_BACKWARD ? chunk->backward_s
+                                                                                         : 0);
+        stage->held_bytes += forward ? chunk->held_bytes : cell->kind != CELL_BACKWARD_WEIGHT ? -chunk->held_bytes : 0;
+        stage->most_held = fmax(stage->most_held, stage->held_bytes);
+        if (cell->kind != CELL_BACKWARD_WEIGHT)
+            *passed_at(passed, forward, cell->micro_batch, place) = stage->ready_s;
+    }
+    return moved;
+}
+
+static double path_s(struct stage *stages, int n, struct arena *scratch)
+{
+    const struct schedule *first = &stages[0].schedule;
+    struct passed passed = {.micro_batches = first->micro_batches, .places = n * first->chunks};
+    int all = passed.micro_batches * passed.places;
+    for (int d = 0; d < 2; d++) {
+        passed.at[d] = ARENA_ARRAY(scratch, double, all);
+        for (int i = 0; i < all; i++)
+            passed.at[d][i] = -1;
+    }
+    double end = 0;
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (int s = 0; s < n; s++)
+            moved |= advance(&stages[s], &passed);
+    }
+    for (int s = 0; s < n; s++) {
+        BUG_IF(stages[s].next < stages[s].n_cells, "stage %d waits for ever", s);
+        end = fmax(end, stages[s].ready_s);
+    }
+    return end;
+}
+
+struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point)
+{
+    static const double rounding = 1e-6; /* of picoseconds, over the kernels of a step */
+    struct job job =
+        strategy_job(&point->options.strategy, &point->model, &point->hw, (int)point->options.cluster.gpus);
+    struct arena scratch = ARENA_INIT;
+    int n = job.mesh.size[AXIS_PP];
+    struct stage *stages = stages_of(costs, &job, &scratch);
+    struct bound bound = {.step_s = path_s(stages, n, &scratch)};
+    double busiest_s = 0;
+    for (int s = 0; s < n; s++) {
+        double work_s = 0;
+        for (int c = 0; c < stages[s].schedule.chunks; c++)
+            work_s +=
+                stages[s].schedule.micro_batches * (stages[s].chunks[c].forward_s + stages[s].chunks[c].backward_s);
+        bound.bytes = fmax(bound.bytes, stages[s].state_bytes + stages[s].most_held);
+        if (work_s <= busiest_s)
+            continue;
+        busiest_s = work_s;
+        bound.kernels_s = stages[s].kernels_s;
+        bound.group_s = work_s - stages[s].kernels_s;
+    }
+    bound.step_s = fmax(bound.step_s, busiest_s) * (1 - rounding);
+    bound.bubble_s = fmax(0, bound.step_s - busiest_s);
+    bound.bytes += point->hw.gpu.context_bytes.value;
+    arena_release(&scratch);
+    return bound;
+}

@@ -1,0 +1,56 @@
+/* What a layout of a Megatron job takes at least, in time and in memory, without compiling or simulating its step: for
+ * a search over many layouts (scenario/tune.h).
+ *
+ * Costs of blocks are found once for all layouts that cut the model alike (same tensor, sequence, context and expert
+ * ranks, micro-batch, checkpointing): the model is compiled as a pipeline of one block a stage, with one micro-batch
+ * and with two, and what the second one adds is a cell's cost. That is the longest path through the program: kernels as
+ * fast as alone on the GPU, collectives of tensor, context and expert groups as fast as alone on their links, each
+ * queue in order; host, messages and collectives of data parallelism take nothing.
+ *
+ * A layout's bound is the longest path through the cells of its schedule (strategy/schedule.h): a cell begins when the
+ * one before it on its stage, and the one before it on its way through the pipeline, have ended. All that is left out
+ * (contention, messages, gradients, weights, optimizer, host, allocator) only adds to it, and the norm of the gradients
+ * keeps steps apart, so no simulated step without noise is shorter. ZBH1 splits backward cells in two, of which only
+ * the sum is known: they take nothing on the path, and a stage's sum bounds beside it.
+ *
+ * Bytes at least: parameters, gradients, optimizer states, and what forward cells leave for backward at the fullest
+ * moment of the schedule, of the fullest stage, beside the CUDA context. Left out: what lives within a cell only,
+ * NCCL's buffers, the rounding of the allocator, and the states of the last block where a tied embedding is on a stage
+ * that is first and last. */
+#ifndef FLOPCAST_SCENARIO_BOUND_H
+#define FLOPCAST_SCENARIO_BOUND_H
+
+#include "scenario/scenario.h"
+
+/* Of one micro-batch. */
+struct bound_block {
+    double forward_s, backward_s; /* recomputation is part of backward */
+    double kernels_s;             /* part of both that kernels take */
+    double held_bytes;            /* from its forward to its backward pass */
+    double shared_bytes;          /* part of it that is also the next block's input, where that is on the same rank */
+    double state_bytes;           /* parameters and gradients */
+    double optimizer_bytes;       /* of the ranks that the costs were found with, see optimizer_ranks */
+};
+
+struct bound_costs {
+    struct bound_block *blocks; /* in the arena */
+    int n;
+    double optimizer_ranks; /* over which the optimizer's states were shared out; 0: over none */
+};
+
+struct bound {
+    double step_s;
+    double kernels_s, group_s; /* parts of it, of the stage with most work: its kernels; collectives of tensor, context
+                                  and expert groups that its kernels wait for */
+    double bubble_s;           /* the rest: that stage waits for the others */
+    double bytes;
+};
+
+/* Whether two points of one scenario have the same costs of blocks. */
+bool bound_same_costs(const struct scenario_point *a, const struct scenario_point *b);
+/* After check_point(). */
+enum status bound_costs(
+    struct bound_costs *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
+struct bound bound_layout(const struct bound_costs *costs, const struct scenario_point *point);
+
+#endif

@@ -1,0 +1,335 @@
+/* The search over layouts: which there are, and which of them are simulated. */
+#include "scenario/tune_search.h"
+
+#include "scenario/file.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum layout_setting {
+    LAYOUT_TENSOR,
+    LAYOUT_SEQUENCE,
+    LAYOUT_CONTEXT,
+    LAYOUT_PIPELINE,
+    LAYOUT_VIRTUAL,
+    LAYOUT_EXPERT,
+    LAYOUT_OVERLAP_P2P,
+    LAYOUT_DISTRIBUTED,
+    LAYOUT_OVERLAP_REDUCE,
+    LAYOUT_OVERLAP_GATHER,
+    LAYOUT_COUNT
+};
+const char *const layout_paths[LAYOUT_COUNT + 1] = {
+    [LAYOUT_TENSOR] = "parallelism.tensor",
+    [LAYOUT_SEQUENCE] = "parallelism.sequence",
+    [LAYOUT_CONTEXT] = "parallelism.context",
+    [LAYOUT_PIPELINE] = "parallelism.pipeline",
+    [LAYOUT_VIRTUAL] = "parallelism.virtual",
+    [LAYOUT_EXPERT] = "parallelism.expert",
+    [LAYOUT_OVERLAP_P2P] = "parallelism.overlap_p2p_comm",
+    [LAYOUT_DISTRIBUTED] = "megatron.use_distributed_optimizer",
+    [LAYOUT_OVERLAP_REDUCE] = "megatron.overlap_grad_reduce",
+    [LAYOUT_OVERLAP_GATHER] = "megatron.overlap_param_gather",
+};
+
+/* Tokens of a sequence that a rank has at least before context parallelism is tried unasked: as many as Llama 3 was
+ * trained with, without it at 8,192 and over 16 ranks at 131,072 (arXiv 2407.21783, table 4). */
+enum { LEAST_CONTEXT_TOKENS = 8192 };
+
+void layout_base(struct scenario_point *point, const struct tune_options *options)
+{
+    struct strategy_options *strategy = &point->options.strategy;
+    struct train_options *train = &strategy->train;
+    struct scenario plain = scenario_default();
+    if (options->global_batch > 0 && !tune_is_set(point, "train.global_batch"))
+        train->global_batch = options->global_batch;
+    if (train->global_batch == 0)
+        train->global_batch =
+            strategy_batch(train).samples * strategy_data_ranks(&strategy->parallelism, point->options.cluster.gpus);
+    if (!tune_is_set(point, "train.grad_accum"))
+        train->grad_accum = 1; /* as the global batch says */
+    if (!tune_is_set(point, "train.device_batch"))
+        train->device_batch = 0;
+    plain.strategy.megatron.use_distributed_optimizer = true;
+    plain.strategy.megatron.overlap_grad_reduce = plain.strategy.megatron.overlap_param_gather = true;
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        if (!tune_is_set(point, layout_paths[i]))
+            config_copy(&point->options, &plain, layout_paths[i], &scenario_table);
+    if (!strategy->megatron.use_distributed_optimizer && !tune_is_set(point, layout_paths[LAYOUT_OVERLAP_GATHER]))
+        strategy->megatron.overlap_param_gather = false;
+}
+
+/* What one base point is about. */
+struct layouts {
+    struct tune *out;
+    const struct scenario_point *base;
+    int base_index;
+    const struct tune_options *options;
+    struct arena *arena;
+    bool set[LAYOUT_COUNT], batch_set, checkpointing_set;
+};
+
+static void add(const struct layouts *layouts, struct scenario_point point)
+{
+    struct strategy_options *strategy = &point.options.strategy;
+    struct diag diag = DIAG_INIT;
+    int64_t device_given = strategy->train.device_batch;
+    strategy_share_batch(strategy, point.options.cluster.gpus);
+    bool shared = strategy->train.device_batch % strategy->train.micro_batch == 0;
+    bool kept = !tune_is_set(&point, "train.device_batch") || device_given == strategy->train.device_batch;
+    if (!shared || !kept)
+        return;
+    check_point(&point, &diag);
+    if (diag.n_errors > 0)
+        tune_refuse(layouts->out, &diag, layouts->arena);
+    else
+        vec_push(&layouts->out->candidates,
+            ((struct tune_candidate){
+                .point = point, .is_layout = true, .base = layouts->base_index, .represents = -1}));
+}
+
+static void add_batches(const struct layouts *layouts, struct scenario_point point)
+{
+    struct train_options *train = &point.options.strategy.train;
+    int given = train->activation_checkpointing;
+    bool naive = train->attention == ATTENTION_NAIVE;
+    int64_t most = layouts->batch_set ? train->micro_batch : layouts->options->max_batch;
+    for (int64_t batch = layouts->batch_set ? most : 1; batch <= most; batch *= 2)
+        for (int kind = 0; kind < CHECKPOINT_COUNT; kind++) {
+            bool tried = kind == CHECKPOINT_NONE || kind == CHECKPOINT_FULL || (kind == CHECKPOINT_CORE_ATTN && naive);
+            train->micro_batch = batch;
+            train->activation_checkpointing = kind;
+            if (layouts->checkpointing_set ? kind == given : tried)
+                add(layouts, point);
+        }
+}
+
+static void add_virtual(const struct layouts *layouts, struct scenario_point point)
+{
+    struct parallelism_options *parallel = &point.options.strategy.parallelism;
+    int64_t given = parallel->virtual_stages, blocks = point.model.n_layers - 1;
+    bool schedule_has_one = parallel->schedule != SCHEDULE_1F1B || parallel->pipeline == 1;
+    int64_t most = layouts->set[LAYOUT_VIRTUAL] ? given : schedule_has_one ? 1 : blocks / parallel->pipeline;
+    for (int64_t chunks = layouts->set[LAYOUT_VIRTUAL] ? given : 1; chunks <= most; chunks++) {
+        int64_t even = blocks - parallel->first_layers - parallel->last_layers,
+                places = parallel->pipeline * chunks - (parallel->first_layers > 0) - (parallel->last_layers > 0);
+        if (!layouts->set[LAYOUT_VIRTUAL] && chunks > 1 && (places < 1 || even % places != 0))
+            continue;
+        parallel->virtual_stages = chunks;
+        if (!layouts->set[LAYOUT_OVERLAP_P2P])
+            parallel->overlap_p2p_comm = chunks > 1; /* Megatron-LM has it with interleaved stages only */
+        add_batches(layouts, point);
+    }
+}
+
+/* The next number that divides n, from `from` on; more than n: there is none. */
+static int64_t divisor(int64_t n, int64_t from)
+{
+    while (from <= n && n % from != 0)
+        from++;
+    return from;
+}
+
+static void add_experts(const struct layouts *layouts, struct scenario_point point)
+{
+    int64_t *expert = &point.options.strategy.parallelism.model.expert, experts = point.model.shape.moe.experts;
+    int64_t data = strategy_data_ranks(&point.options.strategy.parallelism, point.options.cluster.gpus) *
+                   model_tensor_ranks(&point.options.strategy.parallelism.model);
+    if (layouts->set[LAYOUT_EXPERT] || experts == 0) {
+        add_virtual(layouts, point);
+        return;
+    }
+    for (int64_t ranks = 1; ranks <= experts && ranks <= data; ranks = divisor(experts, ranks + 1)) {
+        *expert = ranks;
+        add_virtual(layouts, point);
+    }
+}
+
+static void add_pipelines(const struct layouts *layouts, struct scenario_point point)
+{
+    struct parallelism_options *parallel = &point.options.strategy.parallelism;
+    int64_t ranks = model_tensor_ranks(&parallel->model) * model_context_ranks(&parallel->model);
+    int64_t gpus = point.options.cluster.gpus, blocks = point.model.n_layers - 1;
+    if (layouts->set[LAYOUT_PIPELINE]) {
+        add_experts(layouts, point);
+        return;
+    }
+    for (int64_t stages = 1; gpus % ranks == 0 && stages <= gpus / ranks && stages <= blocks;
+         stages = divisor(gpus / ranks, stages + 1)) {
+        parallel->pipeline = stages;
+        add_experts(layouts, point);
+    }
+}
+
+static void add_tensors(const struct layouts *layouts, struct scenario_point point)
+{
+    struct model_parallel *model = &point.options.strategy.parallelism.model;
+    int64_t gpus = point.options.cluster.gpus, given = model->tensor;
+    int64_t most = layouts->set[LAYOUT_TENSOR] ? given : point.model.shape.n_heads;
+    for (int64_t ranks = layouts->set[LAYOUT_TENSOR] ? given : 1; ranks <= most && ranks <= gpus;
+         ranks = divisor(gpus, ranks + 1)) {
+        model->tensor = ranks;
+        if (!layouts->set[LAYOUT_SEQUENCE])
+            model->sequence = ranks > 1;
+        add_pipelines(layouts, point);
+    }
+}
+
+void layout_candidates(struct tune *out, const struct scenario_point *base, int base_index,
+    const struct tune_options *options, struct arena *arena)
+{
+    struct layouts layouts = {.out = out,
+        .base = base,
+        .base_index = base_index,
+        .options = options,
+        .arena = arena,
+        .batch_set = tune_is_set(base, "train.micro_batch"),
+        .checkpointing_set = tune_is_set(base, "train.activation_checkpointing")};
+    struct scenario_point point = *base;
+    int64_t *context = &point.options.strategy.parallelism.model.context;
+    for (int i = 0; i < LAYOUT_COUNT; i++)
+        layouts.set[i] = tune_is_set(base, layout_paths[i]);
+    if (options->global_batch > 0 && options->global_batch != base->options.strategy.train.global_batch)
+        return; /* --set says another */
+    if (layouts.set[LAYOUT_CONTEXT]) {
+        add_tensors(&layouts, point);
+        return;
+    }
+    int64_t longest = base->options.strategy.train.seq_len / LEAST_CONTEXT_TOKENS, gpus = base->options.cluster.gpus;
+    for (int64_t ranks = 1; ranks == 1 || (ranks <= longest && ranks <= gpus); ranks = divisor(gpus, ranks + 1)) {
+        *context = ranks;
+        add_tensors(&layouts, point);
+    }
+}
+
+/* ---- bounds ---- */
+
+/* The first candidate that has the costs of candidate i. */
+static int same_costs(const struct tune *tune, const int *firsts, int n, int i)
+{
+    const struct tune_candidate *own = &tune->candidates.at[i];
+    for (int k = 0; k < n; k++) {
+        const struct tune_candidate *other = &tune->candidates.at[firsts[k]];
+        if (other->base == own->base && bound_same_costs(&other->point, &own->point))
+            return k;
+    }
+    return n;
+}
+
+void layout_bounds(struct tune *tune)
+{
+    int n = 0, *firsts = xcalloc((size_t)tune->candidates.n + 1, sizeof *firsts),
+        *which = xcalloc((size_t)tune->candidates.n + 1, sizeof *which);
+    for (int i = 0; i < tune->candidates.n; i++) {
+        if (!tune->candidates.at[i].is_layout)
+            continue;
+        which[i] = same_costs(tune, firsts, n, i);
+        if (which[i] == n)
+            firsts[n++] = i;
+    }
+    struct bound_costs *costs = xcalloc((size_t)n + 1, sizeof *costs);
+    struct arena *arenas = xcalloc((size_t)n + 1, sizeof *arenas);
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int k = 0; k < n; k++) {
+        struct diag diag = DIAG_INIT;
+        enum status status = bound_costs(&costs[k], &tune->candidates.at[firsts[k]].point, &arenas[k], &diag);
+        BUG_IF(status != STATUS_OK, "%s", diag.text);
+    }
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int i = 0; i < tune->candidates.n; i++) {
+        struct tune_candidate *candidate = &tune->candidates.at[i];
+        if (!candidate->is_layout)
+            continue;
+        const struct hw_gpu *gpu = &candidate->point.hw.gpu;
+        candidate->bound = bound_layout(&costs[which[i]], &candidate->point);
+        candidate->least_bytes = candidate->bound.bytes - gpu->context_bytes.value;
+        candidate->state = candidate->bound.bytes <= gpu->hbm_capacity.value ? TUNE_LEFT_OUT : TUNE_PRUNED;
+    }
+    for (int k = 0; k < n; k++)
+        arena_release(&arenas[k]);
+    free(arenas);
+    free(costs);
+    free(which);
+    free(firsts);
+}
+
+/* ---- branch and bound ---- */
+
+struct bounded {
+    double step_s;
+    int base, index;
+};
+
+static int by_bound(const void *a, const void *b)
+{
+    const struct bounded *one = a, *two = b;
+    if (one->base != two->base)
+        return one->base < two->base ? -1 : 1;
+    if (one->step_s != two->step_s)
+        return one->step_s < two->step_s ? -1 : 1;
+    return one->index < two->index ? -1 : one->index > two->index;
+}
+
+/* The keep shortest steps of a base so far, shortest first. */
+struct leaders {
+    double *step_s;
+    int n, keep;
+};
+
+static void lead(struct leaders *leaders, double step_s)
+{
+    int at = leaders->n < leaders->keep ? leaders->n++ : leaders->keep;
+    if (at == leaders->keep && leaders->step_s[--at] <= step_s)
+        return;
+    for (; at > 0 && leaders->step_s[at - 1] > step_s; at--)
+        leaders->step_s[at] = leaders->step_s[at - 1];
+    leaders->step_s[at] = step_s;
+}
+
+static bool could_lead(const struct leaders *leaders, double least_s)
+{
+    return leaders->n < leaders->keep || least_s < leaders->step_s[leaders->keep - 1];
+}
+
+enum status layout_run(
+    struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
+{
+    enum { AT_ONCE = 8 }; /* simulations between two looks at who leads, however many threads there are */
+    VEC(struct bounded) order = {0};
+    struct leaders leaders = {.keep = options->keep > 0 ? options->keep : 1};
+    leaders.step_s = xcalloc((size_t)leaders.keep, sizeof *leaders.step_s);
+    for (int i = 0; i < tune->candidates.n; i++) {
+        const struct tune_candidate *at = &tune->candidates.at[i];
+        if (at->is_layout && at->state == TUNE_LEFT_OUT)
+            vec_push(&order, ((struct bounded){at->bound.step_s, at->base, i}));
+    }
+    if (order.n > 0)
+        qsort(order.at, (size_t)order.n, sizeof *order.at, by_bound);
+    enum status status = STATUS_OK;
+    for (int next = 0, ran = 0; next < order.n && status == STATUS_OK;) {
+        int chosen[AT_ONCE], n = 0, base = order.at[next].base;
+        if (next > 0 && order.at[next - 1].base != base)
+            leaders.n = 0;
+        for (; next < order.n && order.at[next].base == base && n < AT_ONCE; next++) {
+            if (!could_lead(&leaders, order.at[next].step_s))
+                tune->candidates.at[order.at[next].index].state = TUNE_SLOWER;
+            else if (ran + n < options->max_simulations)
+                chosen[n++] = order.at[next].index;
+        }
+        status = tune_simulate(tune, chosen, n, false, NULL, NULL, diag);
+        ran += n;
+        for (int k = 0; k < n; k++)
+            if (tune->candidates.at[chosen[k]].state == TUNE_RAN)
+                lead(&leaders, tune->candidates.at[chosen[k]].quiet.step_time_s);
+        if (progress && n > 0)
+            progress(self, next, order.n);
+    }
+    free(leaders.step_s);
+    vec_free(&order);
+    return status;
+}

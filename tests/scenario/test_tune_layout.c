@@ -1,0 +1,250 @@
+/* The search over layouts: what is a candidate, that bounds are bounds, that pruning by them changes no answer. */
+#include "workspace.h"
+
+#include "../near.h"
+#include "scenario/tune.h"
+
+#include <math.h>
+
+#define HEAD(model, gpus, train)                                                                                       \
+    "name: layouts\n"                                                                                                  \
+    "model: " model "\n"                                                                                               \
+    "cluster: {topology: " FLOPCAST_SOURCE_DIR "/topologies/clusters/h100-8x400g.yaml, gpus: " gpus "}\n"              \
+    "train: {micro_batch: 1, seq_len: 256, " train "}\n"                                                               \
+    "strategy: megatron\n"                                                                                             \
+    "run: {steps: 1, warmup_steps: 1}\n"                                                                               \
+    "noise: {gpu_speed_spread: 0, kernel_jitter: 0, network_jitter: 0, host_jitter: 0}\n"
+#define TINY(train) HEAD("deep.json", "16", train)
+
+static void write_models(void)
+{
+    write_text("deep.json",
+        "{\"model_type\": \"gpt2\", \"n_embd\": 256, \"n_layer\": 8, \"n_head\": 4, \"vocab_size\": 32000, "
+        "\"n_positions\": 512}\n");
+    write_text("wide.json",
+        "{\"model_type\": \"llama\", \"hidden_size\": 4096, \"intermediate_size\": 11008, \"num_hidden_layers\": 6, "
+        "\"num_attention_heads\": 32, \"num_key_value_heads\": 8, \"vocab_size\": 32000, \"tie_word_embeddings\": "
+        "false}\n");
+    write_text("experts.json",
+        "{\"model_type\": \"mixtral\", \"hidden_size\": 1024, \"intermediate_size\": 3584, \"num_hidden_layers\": 4, "
+        "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"vocab_size\": 32000, \"num_local_experts\": 4, "
+        "\"num_experts_per_tok\": 2, \"tie_word_embeddings\": false}\n");
+    write_text("after.json",
+        "{\"model_type\": \"bert\", \"hidden_size\": 512, \"num_hidden_layers\": 4, \"num_attention_heads\": 8, "
+        "\"intermediate_size\": 2048, \"vocab_size\": 32000, \"max_position_embeddings\": 512}\n");
+}
+
+static struct loaded *begin(const char *text, const struct scenario_override *set, int n)
+{
+    write_models();
+    struct loaded *loaded = load_text(text, set, n);
+    if (loaded->diag.n_errors > 0)
+        fail_msg("%s", loaded->diag.text);
+    return loaded;
+}
+
+static struct tune candidates_of(struct loaded *loaded, const struct tune_options *options)
+{
+    struct tune tune;
+    tune_candidates(&tune, &loaded->set, options, &loaded->arena);
+    return tune;
+}
+
+static int count(const struct scenario_override *set, int n_set)
+{
+    struct loaded *loaded = begin(TINY("global_batch: 16"), set, n_set);
+    struct tune tune = candidates_of(loaded, &(struct tune_options){.max_batch = 1});
+    int n = tune.candidates.n;
+    vec_free(&tune.candidates);
+    unload(loaded);
+    return n;
+}
+
+/* 16 GPUs, 4 heads, 8 blocks, 16 sequences, micro-batches of one: tensor 1, 2, 4. Stages divide 16 / tensor, at most 8;
+ * chunks of a stage divide its blocks; p stages and t tensor ranks leave 16 / (t p) of data, hence t p micro-batches,
+ * which p divides. So p = 1 gives 1 layout, 2 gives chunks of 1, 2, 4, 4 gives 1, 2, 8 gives 1:
+ *   tensor 1: p = 1, 2, 4, 8: 1 + 3 + 2 + 1 = 7; tensor 2: the same; tensor 4: p = 1, 2, 4: 6.
+ * Checkpointing none, full, and core_attn as attention is naive: 3 x 20. */
+static void candidates(void **state)
+{
+    (void)state;
+    static const struct {
+        struct scenario_override set;
+        int n;
+    } cases[] = {
+        {{"train.attention", "flash"}, 40}, {{"parallelism.tensor", "2"}, 21}, {{"parallelism.pipeline", "2"}, 27},
+        {{"train.activation_checkpointing", "selective"}, 20},
+        {{"parallelism.schedule", "GPipe"}, 33}, /* one chunk: 4 + 4 + 3 */
+    };
+    assert_int_equal(count(NULL, 0), 60);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int n = count(&cases[i].set, 1);
+        if (n != cases[i].n)
+            fail_msg("%s: %d candidates", cases[i].set.key, n);
+    }
+}
+
+/* All have the job's batch: of the file, of --global-batch, or what the scenario makes (2 x 3 x 16 ranks). */
+static void the_global_batch_is_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t asked, batch;
+    } cases[] = {{TINY("global_batch: 32"), 0, 32}, {TINY("global_batch: 32"), 64, 64}, {TINY("grad_accum: 3"), 0, 48}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct loaded *loaded = begin(cases[i].text, NULL, 0);
+        struct tune tune =
+            candidates_of(loaded, &(struct tune_options){.max_batch = 8, .global_batch = cases[i].asked});
+        assert_true(tune.candidates.n > 20);
+        for (int k = 0; k < tune.candidates.n; k++) {
+            const struct strategy_options *strategy = &tune.candidates.at[k].point.options.strategy;
+            assert_int_equal(strategy_batch(&strategy->train).samples * strategy_data_ranks(&strategy->parallelism, 16),
+                cases[i].batch);
+        }
+        vec_free(&tune.candidates);
+        unload(loaded);
+    }
+}
+
+/* Every layout is simulated: none is faster than its bound or takes less than its bytes. How far the bounds are below,
+ * in the mean, says that they are of use. */
+static void assert_bounds(const char *text, const struct scenario_override *set, int n_set, double least_share)
+{
+    struct loaded *loaded = begin(text, set, n_set);
+    struct tune tune = candidates_of(loaded, &(struct tune_options){.max_batch = 2});
+    double share = 0;
+    assert_true(tune.candidates.n >= 6);
+    for (int i = 0; i < tune.candidates.n; i++) {
+        const struct tune_candidate *at = &tune.candidates.at[i];
+        const struct parallelism_options *parallel = &at->point.options.strategy.parallelism;
+        struct arena scratch = ARENA_INIT;
+        struct scenario_result result;
+        double bytes = 0; /* of the program that allocates most: the fullest one is that which reserves most */
+        assert_int_equal(scenario_simulate(&result, &at->point, &scratch, &loaded->diag), STATUS_OK);
+        assert_int_equal(result.exec.status, EXEC_OK);
+        for (int p = 0; p < result.exec.n_programs; p++)
+            bytes = fmax(bytes, result.exec.programs[p].memory.peak_allocated_bytes);
+        if (at->bound.step_s > result.exec.step_time_s || at->least_bytes > bytes)
+            fail_msg("tp %d cp %d pp %d vp %d ep %d, %s: %g s, at least %g; %g bytes, at least %g",
+                (int)parallel->model.tensor, (int)parallel->model.context, (int)parallel->pipeline,
+                (int)parallel->virtual_stages, (int)parallel->model.expert,
+                checkpointing_names[at->point.options.strategy.train.activation_checkpointing], result.exec.step_time_s,
+                at->bound.step_s, bytes, at->least_bytes);
+        share += at->bound.step_s / result.exec.step_time_s / tune.candidates.n;
+        arena_release(&scratch);
+    }
+    if (share < least_share)
+        fail_msg("bounds are %g of the times", share);
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+static void bounds_are_bounds(void **state)
+{
+    (void)state;
+    static const struct scenario_override context[] = {{"parallelism.context", "2"}, {"train.attention", "flash"}};
+    static const struct scenario_override split[] = {{"parallelism.schedule", "ZBH1"}};
+    assert_bounds(TINY("global_batch: 16"), NULL, 0, 0); /* the host is what takes time in so small a model */
+    assert_bounds(TINY("global_batch: 16"), context, 2, 0);
+    assert_bounds(TINY("global_batch: 16"), split, 1, 0);
+    assert_bounds(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), NULL, 0, 0);
+    assert_bounds(HEAD("after.json", "16", "global_batch: 16"), NULL, 0, 0);
+}
+
+/* Where kernels are what takes time, bounds are most of it. */
+static void bounds_are_near(void **state)
+{
+    (void)state;
+    static const struct scenario_override set[] = {{"train.seq_len", "4096"}};
+    assert_bounds(HEAD("wide.json", "8", "global_batch: 32, attention: flash"), set, 1, 0.7);
+}
+
+/* The first ones and their times are those of a search that simulates all. */
+static void pruning_changes_no_answer(void **state)
+{
+    (void)state;
+    enum { KEEP = 3 };
+    static const struct scenario_override set[] = {{"train.seq_len", "2048"}, {"cluster.gpus", "[8, 16]"}};
+    int order[2][1000];
+    double step_s[2][KEEP];
+    int ran[2];
+    for (int all = 0; all < 2; all++) {
+        struct loaded *loaded = begin(HEAD("wide.json", "8", "global_batch: 32, attention: flash"), set, 2);
+        struct tune_options options = {.max_batch = 4, .max_simulations = 10000, .keep = all ? 10000 : KEEP};
+        struct tune tune = candidates_of(loaded, &options);
+        assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
+        assert_true(tune.candidates.n < 1000 && tune_rank(order[all], &tune, TUNE_BY_SPEED) >= KEEP);
+        for (int i = 0; i < KEEP; i++)
+            step_s[all][i] = tune.candidates.at[order[all][i]].quiet.step_time_s;
+        ran[all] = tune.count[TUNE_RAN];
+        assert_true(all ? tune.count[TUNE_SLOWER] == 0 : tune.count[TUNE_SLOWER] > 0);
+        vec_free(&tune.candidates);
+        unload(loaded);
+    }
+    assert_true(ran[0] < ran[1]);
+    for (int i = 0; i < KEEP; i++) {
+        assert_int_equal(order[0][i], order[1][i]);
+        assert_near(step_s[0][i], step_s[1][i], 0);
+    }
+}
+
+/* What is pruned by its bytes is out of memory when it is simulated. */
+static void pruning_by_bytes_is_sound(void **state)
+{
+    (void)state;
+    static const struct scenario_override set[] = {
+        {"train.seq_len", "4096"}, {"cluster.node.gpu.hbm_capacity", "10 GB"}, {"train.micro_batch", "1"}};
+    struct loaded *loaded = begin(HEAD("wide.json", "8", "global_batch: 16, attention: flash"), set, 3);
+    struct tune tune = candidates_of(loaded, &(struct tune_options){.max_batch = 1});
+    int pruned = 0;
+    for (int i = 0; i < tune.candidates.n; i++) {
+        struct arena scratch = ARENA_INIT;
+        struct scenario_result result;
+        if (tune.candidates.at[i].state != TUNE_PRUNED)
+            continue;
+        pruned++;
+        assert_int_equal(scenario_simulate(&result, &tune.candidates.at[i].point, &scratch, &loaded->diag), STATUS_OK);
+        assert_int_equal(result.exec.status, EXEC_OOM);
+        arena_release(&scratch);
+    }
+    assert_true(pruned > 0 && pruned < tune.candidates.n);
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+/* A candidate's settings over the same file give the same step, to the picosecond. */
+static void settings_give_back_the_layout(void **state)
+{
+    (void)state;
+    struct tune_options options = {.max_batch = 2, .max_simulations = 10000, .keep = 10000};
+    struct loaded *loaded = begin(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), NULL, 0);
+    struct tune tune = candidates_of(loaded, &options);
+    assert_int_equal(tune_run(&tune, &options, NULL, NULL, &loaded->diag), STATUS_OK);
+    for (int i = 0; i < tune.candidates.n; i += 5) {
+        struct tune_settings set = tune_settings(&tune.candidates.at[i], &loaded->arena);
+        struct loaded *again =
+            load_text(HEAD("experts.json", "16", "global_batch: 16, attention: flash"), set.list, set.n);
+        struct scenario_result result;
+        assert_string_equal(again->diag.text, "");
+        assert_int_equal(scenario_simulate(&result, &again->set.points[0], &again->arena, &again->diag), STATUS_OK);
+        assert_near(result.exec.step_time_s, tune.candidates.at[i].quiet.step_time_s, 0);
+        unload(again);
+    }
+    vec_free(&tune.candidates);
+    unload(loaded);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates),
+        cmocka_unit_test(the_global_batch_is_kept),
+        cmocka_unit_test(bounds_are_bounds),
+        cmocka_unit_test(bounds_are_near),
+        cmocka_unit_test(pruning_changes_no_answer),
+        cmocka_unit_test(pruning_by_bytes_is_sound),
+        cmocka_unit_test(settings_give_back_the_layout),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
