@@ -81,7 +81,7 @@ static void send_bucket(struct nanotron *self)
     plan_wait before = self->reduced;
     self->reduced = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE),
         arena_printf(emit->arena, "bucket.%d/all_reduce", self->buckets), COLL_ALL_REDUCE,
-        (double)(elements * FLOAT_BYTES), self->group, PARALLEL_DATA);
+        (double)(elements * FLOAT_BYTES), self->group);
     if (self->options->cuda_device_max_connections == 1)
         plan_stream_wait(builder, STREAM_COMPUTE, before);
     self->buckets++;
@@ -123,7 +123,8 @@ static void reduce_gradients(struct nanotron *self)
 {
     struct emit *emit = self->emit;
     if (!self->ddp) {
-        emit_all_reduce(emit, "fp32_grads/all_reduce", (double)(self->elements * FLOAT_BYTES), self->group);
+        emit_all_reduce(
+            emit, "fp32_grads/all_reduce", (double)(self->elements * FLOAT_BYTES), self->group, PARALLEL_DATA);
         return;
     }
     send_bucket(self);
