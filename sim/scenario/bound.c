@@ -142,7 +142,7 @@ static struct scenario_point block_by_block(const struct scenario_point *point, 
     struct parallelism_options *parallel = &strategy->parallelism;
     parallel->pipeline = point->model.n_layers - 1;
     parallel->virtual_stages = 1;
-    parallel->first_layers = parallel->last_layers = 0;
+    parallel->first_layers = parallel->last_layers = -1;
     parallel->schedule = SCHEDULE_1F1B;
     strategy->train.global_batch = 0;
     strategy->train.device_batch = 0;

@@ -112,8 +112,9 @@ static void add_virtual(const struct layouts *layouts, struct scenario_point poi
     bool schedule_has_one = parallel->schedule != SCHEDULE_1F1B || parallel->pipeline == 1;
     int64_t most = layouts->set[LAYOUT_VIRTUAL] ? given : schedule_has_one ? 1 : blocks / parallel->pipeline;
     for (int64_t chunks = layouts->set[LAYOUT_VIRTUAL] ? given : 1; chunks <= most; chunks++) {
-        int64_t even = blocks - parallel->first_layers - parallel->last_layers,
-                places = parallel->pipeline * chunks - (parallel->first_layers > 0) - (parallel->last_layers > 0);
+        int64_t first = parallel->first_layers, last = parallel->last_layers;
+        int64_t even = blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0),
+                places = parallel->pipeline * chunks - (first >= 0) - (last >= 0);
         if (!layouts->set[LAYOUT_VIRTUAL] && chunks > 1 && (places < 1 || even % places != 0))
             continue;
         parallel->virtual_stages = chunks;

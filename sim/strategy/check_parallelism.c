@@ -199,6 +199,9 @@ static void check_layers(const struct layout_check *check)
     divisors(would, sizeof would, left);
     if (!check->model)
         return;
+    if (options->virtual_stages == 1 && (first == 0 || last == 0))
+        diag_input(check->diag, at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
+            "a stage of one model chunk has a block at least; take 1 or more, or parallelism.virtual");
     if (options->partition_method == PARTITION_COMPUTE_COSTS) {
         check_costs(check, blocks);
         return;
