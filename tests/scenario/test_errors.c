@@ -44,8 +44,7 @@ static void sweeps(void **state)
             "--set sweep: error: 'sweep' is for files; sweep a key by a list, as in --set cluster.gpus='[8, 16]'\n"},
         {BASE, {"strategy", "FSDP"},
             "--set strategy:1:1: error: 'FSDP' is not one of fsdp, ddp, deepspeed, internevo, single_device, megatron, "
-            "did you "
-            "mean 'fsdp'?\n"},
+            "nanotron; did you mean 'fsdp'?\n"},
         {BASE, {"model", "[tiny.json, none.json]"},
             "--set model:1:13: error: cannot open 'none.json': No such file or directory; paths are relative to the "
             "working directory\n"},
