@@ -125,8 +125,7 @@ int emit_degree(const struct emit *emit, unsigned axes);
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group);
 /* An all_reduce that the compute stream waits for at once (strategy/emit_replicas.c, as are the next two). */
-plan_wait emit_all_reduce(
-    struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves);
+plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int group, enum plan_parallelism serves);
 /* Elements whose gradients are parts of a sum over the TP group: of what sequence parallelism leaves on every rank. */
 int64_t emit_partial_elements(const struct emit *emit);
 /* The first and the last stage hold the same table: its gradient is all-reduced between them. */
