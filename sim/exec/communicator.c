@@ -203,7 +203,7 @@ static void find_watched(struct sim *sim)
 /* The communicators of a program in a group or channel, from the first to the last. */
 static void link_siblings(struct sim *sim, int thing, int first, int end)
 {
-    int *heads = &sim->first_sibling[thing * sim->plan->n_programs];
+    int *heads = sim->first_sibling + (ptrdiff_t)thing * sim->plan->n_programs;
     for (int p = 0; p < sim->plan->n_programs; p++)
         heads[p] = -1;
     for (int i = end - 1; i >= first; i--) {
