@@ -1,6 +1,6 @@
-/* Layouts of 16 GPUs that tensor, context, expert and pipeline parallelism make of small models: the plan obeys the laws
- * of plans (programs meet, nothing waits for ever, what is allocated is freed), the ranks' FLOP add up to the model's,
- * and one rank of a program stands for all of it. */
+/* Layouts of 16 GPUs that tensor, context, expert and pipeline parallelism make of small models: the plan obeys the
+ * laws of plans (programs meet, nothing waits for ever, what is allocated is freed), the ranks' FLOP add up to the
+ * model's, and one rank of a program stands for all of it. */
 #include "exec/exec.h"
 #include "strategy/strategy.h"
 
