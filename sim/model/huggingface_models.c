@@ -54,10 +54,9 @@ static const struct config_field gpt2_fields[] = {
 };
 #define SOFTCAP .type = FIELD_NUMBER, .min = 0, .max = 1e6
 /* clang-format off */
-#define LLAMA_KEYS                                                                                                     \
+#define TRANSFORMER_KEYS                                                                                               \
     KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),                                                         \
     KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),                                                      \
-    KEY("head_dim", shape.d_kv, NULLABLE(MODEL_MAX_HEAD_DIM)),                                                         \
     KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),                                                 \
     KEY("num_key_value_heads", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),                                           \
     KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),                                                 \
@@ -66,6 +65,9 @@ static const struct config_field gpt2_fields[] = {
     KEY("attention_dropout", shape.dropout, SHARE),                                                                    \
     KEY("attention_bias", attention_bias, FLAG),                                                                       \
     KEY("mlp_bias", mlp_bias, FLAG)
+#define LLAMA_KEYS                                                                                                     \
+    TRANSFORMER_KEYS,                                                                                                  \
+    KEY("head_dim", shape.d_kv, NULLABLE(MODEL_MAX_HEAD_DIM))
 #define LLAMA_ACTIVATION KEY("hidden_act", hidden_act, CHOICE(llama_activations))
 #define GEMMA_KEYS                                                                                                     \
     LLAMA_KEYS,                                                                                                        \
@@ -95,16 +97,7 @@ static const struct config_field gpt2_fields[] = {
     KEY("norm_topk_prob", shape.moe.normalised, FLAG)
 #define RANK .type = FIELD_INT, .min = 0, .max = MODEL_MAX_WIDTH
 #define DEEPSEEK_KEYS                                                                                                  \
-    KEY("hidden_size", shape.d_model, COUNT(MODEL_MAX_WIDTH)),                                                         \
-    KEY("intermediate_size", shape.d_ff, COUNT(MODEL_MAX_WIDTH)),                                                      \
-    KEY("num_attention_heads", shape.n_heads, COUNT(MODEL_MAX_HEADS)),                                                 \
-    KEY("num_key_value_heads", shape.n_kv_heads, NULLABLE(MODEL_MAX_HEADS)),                                           \
-    KEY("num_hidden_layers", shape.n_layers, COUNT(MODEL_MAX_LAYERS)),                                                 \
-    KEY("vocab_size", shape.vocab, COUNT(MODEL_MAX_VOCAB)),                                                            \
-    KEY("tie_word_embeddings", shape.tied_embeddings, FLAG),                                                           \
-    KEY("attention_dropout", shape.dropout, SHARE),                                                                    \
-    KEY("attention_bias", attention_bias, FLAG),                                                                       \
-    KEY("mlp_bias", mlp_bias, FLAG),                                                                                   \
+    TRANSFORMER_KEYS,                                                                                                  \
     KEY("head_dim", rotary_dim, NULLABLE(MODEL_MAX_HEAD_DIM)),                                                         \
     LLAMA_ACTIVATION,                                                                                                  \
     EXPERT_KEYS,                                                                                                       \
