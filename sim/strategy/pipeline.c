@@ -67,31 +67,33 @@ static int last_of(const struct emit *emit, struct cell cell)
     return emit->segments.at[s].program->output >= 0 ? s : -1;
 }
 
-/* Where a cell's input is put: a segment's activation; segment -1: it has none from elsewhere. */
+/* What one cell hands to another: a segment's activation or its gradient; segment -1: nothing. */
 struct place {
     int segment, activation;
 };
 
-static struct place received_in(const struct emit *emit, struct cell cell)
+/* What a cell receives comes in at the border of its chunk in forward, at the chunk's end in backward; what it sends
+ * leaves at the other end. */
+static struct place handed_over(const struct emit *emit, struct cell cell, bool received)
 {
     if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT)
         return (struct place){-1, -1};
-    int segment = direction_of(cell) == ACTIVATIONS ? border_of(emit, cell) : last_of(emit, cell);
-    const struct model_program *program = segment < 0 ? NULL : emit->segments.at[segment].program;
-    return (struct place){segment, segment < 0                         ? -1
-                                   : direction_of(cell) == ACTIVATIONS ? program->output
-                                                                       : program->output_grad};
+    bool forward = direction_of(cell) == ACTIVATIONS;
+    int segment = forward == received ? border_of(emit, cell) : last_of(emit, cell);
+    if (segment < 0)
+        return (struct place){-1, -1};
+    const struct model_program *program = emit->segments.at[segment].program;
+    return (struct place){segment, forward ? program->output : program->output_grad};
+}
+
+static struct place received_in(const struct emit *emit, struct cell cell)
+{
+    return handed_over(emit, cell, true);
 }
 
 static struct place sent_from(const struct emit *emit, struct cell cell)
 {
-    if (emit->schedule.stages == 1 || cell.kind == CELL_BACKWARD_WEIGHT)
-        return (struct place){-1, -1};
-    int segment = direction_of(cell) == ACTIVATIONS ? last_of(emit, cell) : border_of(emit, cell);
-    const struct model_program *program = segment < 0 ? NULL : emit->segments.at[segment].program;
-    return (struct place){segment, segment < 0                         ? -1
-                                   : direction_of(cell) == ACTIVATIONS ? program->output
-                                                                       : program->output_grad};
+    return handed_over(emit, cell, false);
 }
 
 static const char *const queue_names[2][2] = {{"pp.send_next", "pp.recv_prev"}, {"pp.send_prev", "pp.recv_next"}};
