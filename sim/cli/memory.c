@@ -198,8 +198,7 @@ static void add_stage_rows(struct memory_rows *rows, const struct fit_stage *sta
                                       stages[s].blocks)});
 }
 
-/* ", of 2 x 4 GPUs for a copy of the model: tensor 2, pipeline 4 (1F1B, 8 micro-batches)" */
-static void print_parallelism(FILE *out, const struct memory_job *job)
+void memory_print_degrees(FILE *out, const struct memory_job *job)
 {
     const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
     const struct {
@@ -210,6 +209,12 @@ static void print_parallelism(FILE *out, const struct memory_job *job)
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
         if (degrees[i].degree > 1)
             fprintf(out, ", %s %" PRId64, degrees[i].name, degrees[i].degree);
+}
+
+/* " (1F1B, 8 micro-batches)" */
+static void print_schedule(FILE *out, const struct memory_job *job)
+{
+    const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
     if (parallelism->pipeline > 1)
         fprintf(out, " (%s%s, %" PRId64 " micro-batches)", parallelism->virtual_stages > 1 ? "interleaved " : "",
             pipeline_schedule_names[parallelism->schedule], job->point.options.strategy.train.grad_accum);
@@ -225,7 +230,8 @@ static void print_table(FILE *out, const struct memory_request *request, const s
         job->params);
     fprintf(out, "%s, %s, %s over %" PRId64 " GPU%s", memory_dtype_names[job->dtype], optimizer_names[train->optimizer],
         memory_strategy_names[job->strategy], gpus, plural(gpus));
-    print_parallelism(out, job);
+    memory_print_degrees(out, job);
+    print_schedule(out, job);
     if (job->counted)
         print_batch(out, request);
     if (train->lora_rank > 0)

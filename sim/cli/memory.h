@@ -1,4 +1,4 @@
-/* What `flopcast memory` and `flopcast fit` were asked, and the answer of the first as rows: bytes on one GPU, then
+/* What `flopcast memory`, `flopcast fit` and (the cut of a model over ranks) `flopcast model` were asked, and the answer of the first as rows: bytes on one GPU, then
  * (--teach) rules of thumb beside what is modelled.
  *
  * Both make a point of a scenario out of their options and ask its plan. Of a model of which only the number of
@@ -100,6 +100,7 @@ struct memory_gpu {
 struct memory_request {
     const char *name; /* of the model file, or the parameter count as written */
     bool fit;         /* asked by `flopcast fit` */
+    bool model;       /* asked by `flopcast model`: how a model is cut, and nothing of its training */
     bool teach;       /* with rules of thumb */
     struct memory_job job;
     const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
@@ -121,6 +122,10 @@ void memory_free(struct memory_request *request);
  * has the GPU and (`fit`) takes that number of GPUs. A GPU that is in none is tried in the place of an H100; of one of
  * unknown speed only the memory is its own. */
 enum status memory_load_gpus(struct memory_request *request, struct arena *arena, struct diag *diag);
+
+/* ---- memory.c ---- */
+
+void memory_print_degrees(FILE *out, const struct memory_job *job); /* ", tensor 2, pipeline 4" */
 
 /* ---- memory_rules.c ---- */
 

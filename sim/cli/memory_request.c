@@ -1,4 +1,4 @@
-/* Options of `flopcast memory` and `flopcast fit`, and the files that they name. */
+/* Options of `flopcast memory`, `flopcast fit` and `flopcast model`, and the files that they name. */
 #include "cli/arguments.h"
 #include "cli/memory.h"
 #include "cli/records.h"
@@ -36,6 +36,7 @@ static const struct {
     {"parallelism.virtual", "--virtual"},
     {"parallelism.schedule", "--schedule"},
     {"parallelism.expert", "--expert"},
+    {"parallelism.expert_tensor", "--expert-tensor"},
     {"train.grad_accum", "--grad-accum"},
     {"megatron.use_distributed_optimizer", "--use-distributed-optimizer"},
     {"fsdp.cpu_offload", "--offload"},
@@ -65,7 +66,8 @@ static void check_job(const struct memory_request *request, struct argp_state *s
 static void check(const struct memory_request *request, struct argp_state *state)
 {
     if (!request->name)
-        argp_error(state, "MODEL is missing: a model file, or a parameter count such as 11.3B");
+        argp_error(state, request->model ? "a file is missing"
+                                         : "MODEL is missing: a model file, or a parameter count such as 11.3B");
     check_job(request, state);
     if (request->fit && !request->gpu_path && !request->cluster_path)
         argp_error(
@@ -131,6 +133,10 @@ static void take_qlora(void *self, const struct argument *argument)
 
 static void complete(void *self, struct argp_state *state)
 {
+    struct memory_request *request = self;
+    struct model_parallel *parallel = &request->job.point.options.strategy.parallelism.model;
+    if (request->model) /* which Megatron-LM demands of experts, and which cuts no parameter */
+        parallel->sequence = parallel->tensor > 1 && parallel->expert > 1;
     set_defaults(self);
     check(self, state);
 }
@@ -165,7 +171,7 @@ static const struct command_option options[] = {
     {"cross-entropy", "L", "eager (default) or fused", OPTION_NAME, TRAIN(cross_entropy), .names = cross_entropy_names},
     {"tensor", "N", "GPUs of tensor parallelism", OPTION_COUNT64, PARALLEL(model.tensor), .most = MOST_RANKS},
     {"sequence", NULL, "with --tensor: sequence parallelism", OPTION_FLAG, PARALLEL(model.sequence)},
-    {"pipeline", "N", "stages of a pipeline; also shows what each needs", OPTION_COUNT64, PARALLEL(pipeline),
+    {"pipeline", "N", "stages of a pipeline; shows each of them, too", OPTION_COUNT64, PARALLEL(pipeline),
         .most = MOST_RANKS},
     {"virtual", "N", "with --pipeline: model chunks of a stage (interleaved schedule)", OPTION_COUNT64,
         PARALLEL(virtual_stages), .most = MOST_RANKS},
@@ -175,6 +181,8 @@ static const struct command_option options[] = {
         OPTION_COUNT64, AT(job.grad_accum), .most = MOST_COUNT},
     {"context", "N", "GPUs of context parallelism", OPTION_COUNT64, PARALLEL(model.context), .most = MOST_RANKS},
     {"expert", "N", "GPUs of expert parallelism", OPTION_COUNT64, PARALLEL(model.expert), .most = MOST_RANKS},
+    {"expert-tensor", "N", "with --expert: GPUs that share each expert's width, 1 or (default) those of --tensor",
+        OPTION_COUNT64, PARALLEL(model.expert_tensor), .most = MOST_RANKS},
     {"use-distributed-optimizer", NULL, "megatron: optimizer state shared out over data parallelism", OPTION_FLAG,
         AT(job.point.options.strategy.megatron.use_distributed_optimizer)},
     {"offload", NULL, "fsdp: shards and optimizer in host memory; zero1 to zero3: the optimizer", OPTION_FLAG,
@@ -233,6 +241,18 @@ static void adapt_to_fit(struct command_option *all)
     }
 }
 
+/* `model` has those that cut parameters. */
+static void adapt_to_model(struct command_option *all)
+{
+    static const char *const of_model[] = {"tensor", "pipeline", "virtual", "expert", "expert-tensor", "format"};
+    struct command_option *kept = all;
+    for (; all->name; all++)
+        for (size_t i = 0; i < sizeof of_model / sizeof *of_model; i++)
+            if (strcmp(all->name, of_model[i]) == 0)
+                *kept++ = *all;
+    *kept = (struct command_option){0};
+}
+
 void memory_parse(struct memory_request *request, int argc, char **argv, const char *doc)
 {
     struct command_option own[sizeof options / sizeof *options];
@@ -242,7 +262,10 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
     memcpy(own, options, sizeof own);
     if (request->fit)
         adapt_to_fit(own);
-    const struct command_line line = {own, "MODEL", doc, COMMON_TABLE, "MODEL", AT(name), .check = complete};
+    if (request->model)
+        adapt_to_model(own);
+    const char *file = request->model ? "FILE" : "MODEL";
+    const struct command_line line = {own, file, doc, COMMON_TABLE, file, AT(name), .check = complete};
     command_line_parse(&line, argc, argv, request);
 }
 
@@ -279,9 +302,10 @@ static enum status load_shape(struct memory_request *request, struct arena *aren
 static void take_one_token(struct memory_job *job)
 {
     struct train_options *train = &job->point.options.strategy.train;
+    const struct model_parallel *parallel = &job->point.options.strategy.parallelism.model;
     train->micro_batch = 1;
     if (model_sample_tokens(&job->point.model.shape) == 0)
-        train->seq_len = 1;
+        train->seq_len = parallel->sequence ? model_tensor_ranks(parallel) : 1;
 }
 
 /* What `run` would refuse, of a job that lies anywhere. `fit` tries many: the smallest. */
@@ -308,9 +332,9 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
     struct memory_job *job = &request->job;
     const struct train_options *train = &job->point.options.strategy.train;
     struct source_pos at = {.file = request->name};
-    job->params = parameter_count(request->name);
+    job->params = request->model ? 0 : parameter_count(request->name);
     enum status status = job->params > 0 ? STATUS_OK : load_shape(request, arena, diag);
-    if (status != STATUS_OK)
+    if (status != STATUS_OK || (request->model && memory_copy_gpus(job) == 1))
         return status;
     job->counted = job->has_model && train->micro_batch > 0;
     bool of_tokens = !job->has_model || model_sample_tokens(&job->point.model.shape) == 0;

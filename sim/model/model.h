@@ -458,5 +458,6 @@ double model_block_forward_flop(const struct model_segments *segments);
 
 /* Name, source, parameters, layers, the tensors of each kind of layer, forward flop per token. */
 void model_print(FILE *out, const struct model *model);
+void model_print_layers(FILE *out, const struct model *model); /* its last part: layers and tensors */
 
 #endif

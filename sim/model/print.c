@@ -38,7 +38,7 @@ static const char *grouped(char *text, size_t n, int64_t value)
     return text;
 }
 
-static void print_layers(FILE *out, const struct model *model)
+void model_print_layers(FILE *out, const struct model *model)
 {
     char params[48], total[48];
     fprintf(out, "\n%6s  %-24s %8s %18s %19s\n", "count", "layer", "tensors", "parameters each", "together");
@@ -167,5 +167,5 @@ void model_print(FILE *out, const struct model *model)
         fprintf(out, "forward     %.4g GFLOP a token at length %" PRId64 " (naive attention counted over all pairs)\n",
             flop / tokens / 1e9, workload.seq_len);
     arena_release(&arena);
-    print_layers(out, model);
+    model_print_layers(out, model);
 }
