@@ -1,6 +1,7 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/given.h"
+#include "cli/mesh.h"
 #include "cli/records.h"
 #include "cli/table.h"
 
@@ -18,7 +19,8 @@ static const char *const format_names[] = {"nccl-tests", "table", "csv", "json",
 
 struct collective_command {
     const char *topology, *degraded;
-    int kind, gpus, nodes;
+    struct mesh_request mesh;
+    int kind, gpus, nodes; /* of the group, or of each group of the mesh */
     double min_bytes, max_bytes, factor;
     struct coll_force force;
     enum format format;
@@ -81,11 +83,13 @@ static void take_kind(void *self, const struct argument *argument)
 
 static void check(void *self, struct argp_state *state)
 {
-    const struct collective_command *command = self;
+    struct collective_command *command = self;
     if (command->kind < 0)
         argp_error(state, "a collective is missing, as in: flopcast collective all_reduce");
+    if (mesh_request_check(&command->mesh, command->gpus > 0 || command->nodes > 0, state))
+        command->gpus = command->mesh.group.size;
     if (!command->topology || command->gpus == 0 || !(command->min_bytes > 0))
-        argp_error(state, "--topology FILE, --gpus N and --bytes SIZE are needed");
+        argp_error(state, "--topology FILE, --gpus N (or --mesh) and --bytes SIZE are needed");
     if (command->gpus == 1)
         argp_error(state, "--gpus 1: a collective takes two");
 }
@@ -93,7 +97,13 @@ static void check(void *self, struct argp_state *state)
 #define AT(at) .member = offsetof(struct collective_command, at)
 static const struct command_option options[] = {
     {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
-    {"gpus", "N", "The number of ranks, node by node; always needed", OPTION_COUNT, AT(gpus), .most = MAX_GPUS},
+    {"gpus", "N", "The number of ranks, node by node; needed, or --mesh", OPTION_COUNT, AT(gpus), .most = MAX_GPUS},
+    {"mesh", "AXES", "The ranks as a grid, neighbours first, as tp=8,cp=2,dp=16,pp=4", OPTION_TAKE, AT(mesh),
+        .take = mesh_request_take},
+    {"group", "AXIS",
+        "With --mesh: all groups of this axis (tp, cp, ep, dp, pp; cp+dp: of both together) run at the same time, as "
+        "in training",
+        OPTION_TEXT, AT(mesh.axis)},
     {"nodes", "N", "The number of nodes, with equally many ranks on each (default: the fewest that hold them)",
         OPTION_COUNT, AT(nodes), .most = MAX_GPUS},
     {"bytes", "MIN[:MAX[:FACTOR]]",
@@ -111,9 +121,29 @@ static const struct command_option options[] = {
     {0},
 };
 
+/* The ranks of all groups of a mesh. */
+static void print_mesh_ranks(const struct collective_command *command, const struct hw *hw)
+{
+    const struct mesh_request *mesh = &command->mesh;
+    int gpus = hw_gpus_per_node(hw), groups = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
+    if (mesh->mesh.ranks <= LISTED_GPUS)
+        for (int rank = 0; rank < mesh->mesh.ranks; rank++)
+            printf("#  Rank %2d Group %2d Pid %6d on  node-%04d device %2d [0000:%02x:00] %s\n",
+                rank % mesh->group.period / mesh->group.stride, mesh_group_instance(&mesh->group, rank), rank + 1,
+                rank / gpus, rank % gpus, rank % gpus, hw->gpu.name);
+    else
+        printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
+    printf("# %d group%s of %d GPUs, %d apart, all at the same time\n", groups, plural(groups), command->gpus,
+        mesh->group.stride);
+}
+
 /* The ranks as nccl-tests lists them; of many what a reader needs of them (import/nccl.c). */
 static void print_ranks(const struct collective_command *command, const struct hw *hw)
 {
+    if (command->mesh.mesh.ranks > 0) {
+        print_mesh_ranks(command, hw);
+        return;
+    }
     int per_node = command->gpus / command->nodes, apart = hw_gpus_per_node(hw) / per_node; /* fabric/isolated.h */
     if (command->gpus > LISTED_GPUS) {
         printf("# gpu: %s\n# n_nodes: %d\n# n_gpus: %d\n", hw->gpu.name, command->nodes, command->gpus);
@@ -277,11 +307,37 @@ static enum status cannot(
         coll_algorithm_names[nearest->algorithm], coll_protocol_names[nearest->protocol]);
 }
 
-static enum status print_sizes(
-    const struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
+/* The group, or those of a mesh. */
+static struct isolated *group_of(
+    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
 {
-    struct source_pos at = {.file = command->degraded ? "--degraded-links" : "--gpus, --nodes"};
-    struct isolated *isolated = isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
+    const struct mesh_request *mesh = &command->mesh;
+    const char *option = command->degraded ? "--degraded-links" : mesh->mesh.ranks > 0 ? "--mesh" : "--gpus, --nodes";
+    struct source_pos at = {.file = option};
+    if (mesh->mesh.ranks == 0) {
+        command->nodes = command->nodes > 0 ? command->nodes : isolated_fewest_nodes(hw, command->gpus);
+        return isolated_new(hw, command->gpus, command->nodes, command->degraded, at, arena, diag);
+    }
+    int node = hw_gpus_per_node(hw), n = mesh_group_instances(&mesh->group, mesh->mesh.ranks);
+    if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
+        diag_input(diag, at,
+            "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on another, which is "
+            "not "
+            "simulated; take sizes that divide %d, or multiples of it",
+            mesh->group.size, mesh->group.stride, node, node);
+        return NULL;
+    }
+    struct coll_group *groups = ARENA_ARRAY(arena, struct coll_group, n);
+    for (int i = 0; i < n; i++)
+        groups[i] = (struct coll_group){mesh_group_first(&mesh->group, i), mesh->group.stride, mesh->group.size};
+    command->nodes = coll_shape(groups[0], node).nodes;
+    return isolated_groups(hw, groups, n, mesh->mesh.ranks, command->degraded, at, arena, diag);
+}
+
+static enum status print_sizes(
+    struct collective_command *command, const struct hw *hw, struct arena *arena, struct diag *diag)
+{
+    struct isolated *isolated = group_of(command, hw, arena, diag);
     if (!isolated)
         return STATUS_INPUT;
     VEC(struct predicted) rows = {0};
@@ -316,6 +372,8 @@ int cmd_collective(int argc, char **argv)
         .args_doc = "KIND",
         .doc = "Predict an isolated collective on a cluster, and print it as nccl-tests does. KIND is all_reduce, "
                "all_gather, reduce_scatter, broadcast, reduce, all_to_all or send_recv.\v"
+               "With --mesh and --group it is done by all groups of an axis of parallelism at once, which share the "
+               "nodes' NICs: --mesh tp=8,dp=16 --group dp is 8 groups of 16 GPUs, one on each node. "
                "Algorithm and protocol are NCCL's choice for each size, unless --algo and --proto force them. Bound "
                "by: what limits it (NVLink, NIC, channels, ...), or latency if that is more than half of the time. The "
                "network is that of the cluster file, with its switches if it has a section 'network' (see 'flopcast "
@@ -328,11 +386,8 @@ int cmd_collective(int argc, char **argv)
     struct hw_sources sources;
     command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
     if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
-        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK) {
-        if (command.nodes == 0)
-            command.nodes = isolated_fewest_nodes(&hw, command.gpus);
+        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK)
         print_sizes(&command, &hw, &arena, &diag);
-    }
     hw_sources_free(&sources);
     overrides_free(&command.overrides);
     arena_release(&arena);

@@ -5,10 +5,12 @@
 #include <math.h>
 
 struct isolated {
-    struct coll_group group;
+    const struct coll_group *groups; /* alike */
+    int n_groups;
     struct coll_shape shape;
     struct fabric fabric;
     struct link_weight *weights; /* room for all links */
+    double *sums;                /* of the groups' weights, of each link; 0 between calls */
     struct coll_cost rated;      /* whose rate_Bps over the slowest link is known; of no bytes: none yet */
     double rate_Bps;
     int slowest;
@@ -19,17 +21,46 @@ int isolated_fewest_nodes(const struct hw *hw, int ranks)
     return coll_shape((struct coll_group){0, 1, ranks}, hw_gpus_per_node(hw)).nodes;
 }
 
+static struct isolated *create(const struct hw *hw, const struct coll_group *groups, int n, int ranks,
+    const char *degraded, struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    struct isolated *isolated = ARENA_NEW(arena, struct isolated);
+    struct degrade_events events;
+    int gpus = hw_gpus_per_node(hw);
+    *isolated = (struct isolated){.groups = groups, .n_groups = n, .shape = coll_shape(groups[0], gpus)};
+    if (degrade_links(&events, hw, ranks, degraded, at, arena, diag) != STATUS_OK)
+        return NULL;
+    fabric_build(&isolated->fabric, hw, ranks, &events, arena);
+    isolated->weights = ARENA_ARRAY(arena, struct link_weight, isolated->fabric.n_links);
+    isolated->sums = ARENA_ARRAY(arena, double, isolated->fabric.n_links);
+    return isolated;
+}
+
+static bool has_nodes(const struct hw *hw, int ranks, int nodes, struct source_pos at, struct diag *diag)
+{
+    int gpus = hw_gpus_per_node(hw);
+    double most = hw->cluster.nodes.value;
+    if (nodes > most)
+        diag_input(diag, at,
+            "%d ranks on %d node%s, but the cluster has %g of %d GPU%s; take at most %.0f ranks, or give it more nodes",
+            ranks, nodes, plural(nodes), most, gpus, plural(gpus), most * gpus);
+    return nodes <= most;
+}
+
+struct isolated *isolated_groups(const struct hw *hw, const struct coll_group *groups, int n, int ranks,
+    const char *degraded, struct source_pos at, struct arena *arena, struct diag *diag)
+{
+    if (!has_nodes(hw, ranks, isolated_fewest_nodes(hw, ranks), at, diag))
+        return NULL;
+    return create(hw, groups, n, ranks, degraded, at, arena, diag);
+}
+
 struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const char *degraded, struct source_pos at,
     struct arena *arena, struct diag *diag)
 {
     int gpus = hw_gpus_per_node(hw), per_node = nodes > 0 && ranks % nodes == 0 ? ranks / nodes : 0;
-    double most = hw->cluster.nodes.value;
-    if (nodes > most) {
-        diag_input(diag, at,
-            "%d ranks on %d node%s, but the cluster has %g of %d GPU%s; take at most %.0f ranks, or give it more nodes",
-            ranks, nodes, plural(nodes), most, gpus, plural(gpus), most * gpus);
+    if (!has_nodes(hw, ranks, nodes, at, diag))
         return NULL;
-    }
     if (per_node < 1 || per_node > gpus) {
         diag_input(diag, at,
             "%d ranks on %d node%s of %d GPU%s are not as many on each; take a multiple of the nodes up to %d times "
@@ -37,22 +68,35 @@ struct isolated *isolated_new(const struct hw *hw, int ranks, int nodes, const c
             ranks, nodes, plural(nodes), gpus, plural(gpus), gpus);
         return NULL;
     }
-    struct isolated *isolated = ARENA_NEW(arena, struct isolated);
-    isolated->group = (struct coll_group){0, nodes > 1 ? gpus / per_node : 1, ranks};
-    isolated->shape = (struct coll_shape){ranks, nodes, per_node};
-    struct degrade_events events;
+    struct coll_group *group = ARENA_NEW(arena, struct coll_group);
     int all = nodes > 1 ? nodes * gpus : ranks; /* GPUs of these nodes */
-    if (degrade_links(&events, hw, all, degraded, at, arena, diag) != STATUS_OK)
+    *group = (struct coll_group){0, nodes > 1 ? gpus / per_node : 1, ranks};
+    struct isolated *isolated = create(hw, group, 1, all, degraded, at, arena, diag);
+    if (!isolated)
         return NULL;
-    fabric_build(&isolated->fabric, hw, all, &events, arena);
+    isolated->shape = (struct coll_shape){ranks, nodes, per_node};
     if (!fabric_is_uniform(&isolated->fabric) && nodes > 1 && gpus % per_node != 0) {
         diag_input(diag, at,
             "%d ranks are not spread evenly over a node's %d GPUs, as links that differ ask for; take a divisor",
             per_node, gpus);
         return NULL;
     }
-    isolated->weights = ARENA_ARRAY(arena, struct link_weight, isolated->fabric.n_links);
     return isolated;
+}
+
+/* The links of one group that has them to itself are not looked at where all are alike: coll/ knows their rate. */
+static bool is_alone_on_even_links(const struct isolated *isolated)
+{
+    return isolated->n_groups == 1 && fabric_is_uniform(&isolated->fabric);
+}
+
+static void add_weights(struct isolated *isolated, const struct coll_cost *cost)
+{
+    for (int g = 0; g < isolated->n_groups; g++) {
+        int n = fabric_weights(isolated->weights, &isolated->fabric, isolated->groups[g], cost, (uint64_t)g);
+        for (int i = 0; i < n; i++)
+            isolated->sums[isolated->weights[i].link] += isolated->weights[i].weight;
+    }
 }
 
 /* What its links let through of such a collective, HUGE_VAL where they are all alike; the first of the slowest, or -1.
@@ -61,18 +105,18 @@ static double link_rate_Bps(struct isolated *isolated, const struct coll_cost *c
 {
     const struct fabric *fabric = &isolated->fabric;
     if (isolated->rated.bus_bytes == 0 || !fabric_weights_alike(&isolated->rated, cost)) {
-        int n = fabric_is_uniform(fabric)
-                    ? 0
-                    : fabric_weights(isolated->weights, &isolated->fabric, isolated->group, cost, 0);
         isolated->rated = *cost;
         isolated->rate_Bps = HUGE_VAL;
         isolated->slowest = -1;
-        for (int i = 0; i < n; i++) { /* the max-min rate of a flow that has the links to itself */
-            double rate_Bps = fabric->capacity_Bps[isolated->weights[i].link] / isolated->weights[i].weight;
-            if (rate_Bps < isolated->rate_Bps) {
+        if (!is_alone_on_even_links(isolated))
+            add_weights(isolated, cost);
+        for (int link = 0; link < fabric->n_links; link++) {
+            double rate_Bps = fabric->capacity_Bps[link] / isolated->sums[link];
+            if (isolated->sums[link] > 0 && rate_Bps < isolated->rate_Bps) {
                 isolated->rate_Bps = rate_Bps;
-                isolated->slowest = isolated->weights[i].link;
+                isolated->slowest = link;
             }
+            isolated->sums[link] = 0;
         }
     }
     *slowest = isolated->slowest;

@@ -139,3 +139,20 @@ int mesh_group_instance(const struct mesh_group *group, int rank)
         return -1;
     return rank / group->period * group->width + within;
 }
+
+bool mesh_group_lies_evenly(const struct mesh_group *group, int ranks, int node)
+{
+    int each = 0;
+    for (int i = 0; i < mesh_group_instances(group, ranks); i++)
+        for (int m = 0, here = 0, first = mesh_group_first(group, i); m < group->size; m++) {
+            int rank = first + m * group->stride;
+            here++;
+            if (m + 1 < group->size && (rank + group->stride) / node == rank / node)
+                continue;
+            if (each > 0 && here != each)
+                return false;
+            each = here;
+            here = 0;
+        }
+    return true;
+}

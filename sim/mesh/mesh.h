@@ -64,5 +64,7 @@ bool mesh_group_is_valid(const struct mesh_group *group, int ranks);
 int mesh_group_instances(const struct mesh_group *group, int ranks);
 int mesh_group_first(const struct mesh_group *group, int instance); /* its lowest rank */
 int mesh_group_instance(const struct mesh_group *group, int rank);  /* -1: the rank is in none */
+/* Each instance has equally many members on every node of that size which it touches, and all instances have alike. */
+bool mesh_group_lies_evenly(const struct mesh_group *group, int ranks, int node);
 
 #endif

@@ -74,24 +74,6 @@ static bool check_order(const struct layout_check *check, struct mesh *mesh)
     return false;
 }
 
-/* The members of every group lie on nodes alike: so many on each, in every instance of it. */
-static bool lies_evenly(struct mesh_group group, int ranks, int node)
-{
-    int each = 0;
-    for (int i = 0; i < mesh_group_instances(&group, ranks); i++)
-        for (int m = 0, here = 0, first = mesh_group_first(&group, i); m < group.size; m++) {
-            int rank = first + m * group.stride;
-            here++;
-            if (m + 1 < group.size && (rank + group.stride) / node == rank / node)
-                continue;
-            if (each > 0 && here != each)
-                return false;
-            each = here;
-            here = 0;
-        }
-    return true;
-}
-
 /* Groups that the ranks communicate in: their axes lie side by side, and their members evenly on the nodes. */
 static void check_groups(const struct layout_check *check, const struct mesh *mesh)
 {
@@ -115,7 +97,7 @@ static void check_groups(const struct layout_check *check, const struct mesh *me
             continue;
         }
         struct mesh_group group = mesh_group(mesh, groups[i].axes);
-        if (!lies_evenly(group, check->gpus, node))
+        if (!mesh_group_lies_evenly(&group, check->gpus, node))
             diag_input(check->diag, at(check, groups[i].key),
                 "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than "
                 "on "

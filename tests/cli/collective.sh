@@ -164,3 +164,31 @@ expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --gpus 16 --bytes 
 awk '$1 ~ /^[0-9]+$/ { $6 *= 2; $7 /= 2; $8 /= 2; $10 *= 2; $11 /= 2; $12 /= 2 } { print }' large.txt >slow.txt
 expect 0 "$FLOPCAST" calibrate check slow.txt --topology "$h100"
 says out "median error over 2 sizes of 1 MiB and more: 50.0 %" "calibrate fit nccl LOG... --topology FILE --out MINE.yaml"
+
+# Groups of a mesh, all at once. Those that share no link are as fast as one alone: 8 neighbours on one node. Eight groups of one
+# GPU a node share the node's one NIC: each has an eighth of the busbw that one alone has, at 1 GiB, where latency is below 1 %.
+busbw() { # arguments of flopcast collective all_reduce
+    "$FLOPCAST" collective all_reduce --bytes 1G --format csv "$@" | tail -n 1 | cut -d, -f4
+}
+[[ $(busbw --topology "$h100" --mesh tp=8,dp=4 --group tp) == "$(busbw --topology "$h100" --gpus 8)" ]] || fail "groups of a node"
+one_nic=topologies/clusters/rtx-3090-1x100g.yaml
+alone=$(busbw --topology $one_nic --gpus 4 --nodes 4)
+eight=$(busbw --topology $one_nic --mesh tp=8,dp=4 --group dp)
+awk -v alone="$alone" -v eight="$eight" 'BEGIN { exit !(alone > 1 && eight > 0.99 * alone / 8 && eight < 1.01 * alone / 8) }' ||
+    fail "alone $alone GB/s, eight at once $eight each"
+expect 0 "$FLOPCAST" collective all_gather --topology "$h100" --mesh tp=4,cp=2,dp=2 --group tp --bytes 1M
+says out "#  Rank  0 Group  1 Pid      5 on  node-0000 device  4" "# 4 groups of 4 GPUs, 1 apart, all at the same time"
+refuse_mesh() { # message, arguments
+    local message=$1
+    shift
+    expect 2 "$FLOPCAST" collective all_reduce --topology "$h100" --bytes 1M "$@"
+    says err "$message"
+}
+refuse_mesh "--mesh tp=2,dq=8: axes and their sizes are wanted" --mesh tp=2,dq=8 --group dp
+refuse_mesh "--mesh tp=2,tp=8: axes and their sizes are wanted" --mesh tp=2,tp=8 --group tp
+refuse_mesh "belong together" --mesh tp=2,dp=8
+refuse_mesh "--group x: axes of --mesh are wanted" --mesh tp=2,dp=8 --group x
+refuse_mesh "do not lie side by side" --mesh tp=2,cp=2,dp=4 --group tp+dp
+refuse_mesh "--group pp: has one rank in --mesh" --mesh tp=2,dp=8 --group pp
+refuse_mesh "leave --gpus" --mesh tp=2,dp=8 --group dp --gpus 16
+refuse_mesh "groups of 8 GPUs, 3 apart, in nodes of 8" --mesh tp=3,dp=8 --group dp
