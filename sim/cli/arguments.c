@@ -2,6 +2,7 @@
 
 #include "base/threads.h"
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "coll/coll.h"
 #include "import/nccl.h"
 
@@ -266,13 +267,14 @@ static error_t parse_line(
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command)
 {
     struct parse parse = {.line = line};
-    char **copy = xcalloc((size_t)argc + 1, sizeof *copy); /* argp sorts it */
-    memcpy(copy, argv, sizeof *copy * (size_t)argc);
     VEC(struct argp_option) options = {0};
     for (const struct command_option *option = line->options; option && option->name; option++)
         vec_push(&parse.options, option);
     for (int i = 0; i < (int)line->common; i++)
         vec_push(&parse.options, &common[i]);
+    describe_line(line, argv[0], parse.options.at, parse.options.n);
+    char **copy = xcalloc((size_t)argc + 1, sizeof *copy); /* argp sorts it */
+    memcpy(copy, argv, sizeof *copy * (size_t)argc);
     for (int i = 0; i < parse.options.n; i++) {
         const struct command_option *option = parse.options.at[i];
         vec_push(&options, (struct argp_option){option->name, key_of(&parse, i), option->value,

@@ -3,6 +3,7 @@
 #ifndef FLOPCAST_CLI_ARGUMENTS_H
 #define FLOPCAST_CLI_ARGUMENTS_H
 
+#include "base/files.h"
 #include "base/vec.h"
 #include "scenario/scenario.h"
 
@@ -62,7 +63,8 @@ struct command_line {
     /* Where the command takes one argument: what it is, as "scenario", and where it goes, a const char *. */
     const char *one;
     size_t member;
-    const char *missing; /* the message where there is no argument; NULL: it may be left out */
+    const char *missing;   /* the message where there is no argument; NULL: it may be left out */
+    enum files_kind files; /* that an argument may be the short name of, for completion; FILES_ANY: of none */
     /* Where it takes another number of them, each. */
     void (*take)(void *command, const struct argument *argument);
     void (*check)(void *command, struct argp_state *state); /* after the last */

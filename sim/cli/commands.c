@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "cli/screen.h"
 #include "cli/arguments.h"
+#include "cli/describe.h"
 
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
@@ -215,6 +216,151 @@ static int cmd_help(int argc, char **argv)
     return command ? command->run(2, rewritten) : cli_main(2, rewritten);
 }
 
+/* ---- for shells and packages: flopcast __complete WORD..., flopcast __man [PAGE] ---- */
+
+/* Of commands that have them, each with a page. */
+static const struct action {
+    const char *command, *name, *summary;
+} actions[] = {
+    {"calibrate", "fit", "compute the parameters in topologies from measurements"},
+    {"calibrate", "import", "put measurements into a database"},
+    {"calibrate", "check", "compare a log of nccl-tests, or a trace, with what is predicted"},
+    {"calibrate", "show", "print a fit that is in a database"},
+    {"topology", "import", "describe a node from what a machine says about itself"},
+};
+enum { N_ACTIONS = sizeof actions / sizeof *actions };
+
+static int run_described(const char *name, const char *action)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(commands[i].name, name) == 0) {
+            char whole[64], first[64], *argv[] = {whole, first, NULL};
+            snprintf(whole, sizeof whole, "flopcast %s", name);
+            snprintf(first, sizeof first, "%s", action);
+            return commands[i].run(*action ? 2 : 1, argv);
+        }
+    return CLI_INPUT;
+}
+
+/* What the last of the words after the program's name may become. */
+static int complete(int n, const char *const *words)
+{
+    const char *last = n > 0 ? words[n - 1] : "", *name = n > 1 ? words[0] : "", *action = "";
+    for (int i = 0; i < N_COMMANDS && n <= 1; i++)
+        describe_candidate(commands[i].name, last, commands[i].summary);
+    for (int i = 0; i < N_COMMANDS && n == 2 && strcmp(name, "help") == 0; i++)
+        describe_candidate(commands[i].name, last, commands[i].summary);
+    for (int i = 0; i < N_TOPICS && n == 2 && strcmp(name, "help") == 0; i++)
+        describe_candidate(topics[i], last, "");
+    if (n <= 1 || strcmp(name, "help") == 0 || !is_command(name))
+        return CLI_OK;
+    for (int i = 0; i < N_ACTIONS; i++) {
+        if (strcmp(actions[i].command, name) != 0)
+            continue;
+        if (n == 2)
+            describe_candidate(actions[i].name, last, actions[i].summary);
+        else if (strcmp(actions[i].name, words[1]) == 0)
+            action = words[1];
+    }
+    if (strcmp(name, "calibrate") == 0 && !*action)
+        return CLI_OK;
+    describe_as_completions(words + 1 + (*action != '\0'), n - 1 - (*action != '\0'));
+    return run_described(name, action);
+}
+
+/* help needs none, and calibrate has those of its actions. */
+static bool has_page(const struct command *command)
+{
+    return command->run != cmd_help && command->run != cmd_calibrate;
+}
+
+/* The page of all commands, as cli_main's --help. */
+static void manual_of_all(void)
+{
+    describe_head(stdout, "flopcast", 1, "predict the throughput of multi-GPU training");
+    puts(".SH SYNOPSIS\n\\fBflopcast\\fR \\fICOMMAND\\fR [\\fIARGUMENT\\fR...]\n.SH DESCRIPTION\n"
+         "A discrete\\-event simulator of multi\\-GPU training: how TFLOPS per GPU change with the cluster, whether a "
+         "job fits into memory, and what would make it faster.\n.SH COMMANDS");
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (has_page(&commands[i]))
+            printf(".TP\n\\fBflopcast\\-%s\\fR(1)\n%s\n", commands[i].name, commands[i].summary);
+    for (int i = 0; i < N_ACTIONS; i++)
+        printf(".TP\n\\fBflopcast\\-%s\\-%s\\fR(1)\n%s\n", actions[i].command, actions[i].name, actions[i].summary);
+    puts(".SH EXAMPLE\n.nf\nflopcast run t5_scaling\nflopcast memory llama3.1\\-8b \\-\\-gpu h100\n.fi\n"
+         ".SH ENVIRONMENT\n.TP\n\\fBFLOPCAST_DATA\\fR\nThe folder of scenarios, models and clusters, in place of the "
+         "installed one.\n.TP\n\\fBFLOPCAST_PLOTS\\fR\nA folder of figures that come before the installed ones.\n"
+         ".TP\n\\fBCOLUMNS\\fR\nThe width of tables; 0: no limit.\n"
+         ".SH SEE ALSO\n\\fBflopcast\\-scenario\\fR(5), \\fBflopcast\\-topology\\fR(5)");
+}
+
+static void manual_of_scenario(void)
+{
+    struct scenario defaults = scenario_default();
+    describe_head(stdout, "flopcast-scenario", 5, "what a scenario file can set");
+    puts(".SH DESCRIPTION");
+    describe_text(stdout,
+        "A YAML file. It needs name, model, cluster.topology, cluster.gpus, train.micro_batch and, unless it trains on "
+        "images, train.seq_len. 'sweep' sets lists of values: those of one item go together, items are crossed. Keys "
+        "with a dot are sections, or written as here; --set KEY=VALUE takes them, too.");
+    puts(".SH EXAMPLE");
+    describe_text(stdout, example);
+    puts(".SH SETTINGS\nThe default (\\-: none), what it is, what is allowed.");
+    describe_reference(stdout, &scenario_table, &defaults);
+    puts(".SH SEE ALSO\n\\fBflopcast\\-run\\fR(1), \\fBflopcast\\-topology\\fR(5)");
+}
+
+static void manual_of_topology(void)
+{
+    static const struct hw_cluster cluster;
+    static const struct hw_node node;
+    static const struct hw_gpu gpu;
+    const void *const defaults[] = {&cluster, &node, &gpu};
+    describe_head(stdout, "flopcast-topology", 5, "files of clusters, nodes and GPUs");
+    puts(".SH DESCRIPTION");
+    describe_text(stdout,
+        "YAML files: a cluster names its node, a node its GPU. Every number says where it is from:\n\n"
+        "    {value: 400 Gb/s, kind: datasheet, source: \"who says so\"}\n\n"
+        "kind is datasheet, measured, fitted (then with std_error) or assumed (the source says why). A file that says "
+        "'extends: NAME', another file of its kind, states only what differs.");
+    for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++) {
+        printf(".SH %s\n", references[i].name);
+        describe_reference(stdout, references[i].table, defaults[i]);
+    }
+    puts(".SH SEE ALSO\n\\fBflopcast\\-topology\\fR(1), \\fBflopcast\\-calibrate\\-fit\\fR(1), "
+         "\\fBflopcast\\-scenario\\fR(5)");
+}
+
+/* A page by its name, as flopcast-calibrate-fit.1; without one the names of all. */
+static int manual(const char *page)
+{
+    static const struct {
+        const char *page;
+        void (*print)(void);
+    } others[] = {{"flopcast.1", manual_of_all}, {"flopcast-scenario.5", manual_of_scenario},
+        {"flopcast-topology.5", manual_of_topology}};
+    char name[64];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (!page)
+            puts(others[i].page);
+        else if (strcmp(others[i].page, page) == 0)
+            return others[i].print(), CLI_OK;
+    for (int i = 0; i < N_COMMANDS + N_ACTIONS; i++) {
+        const struct command *command = i < N_COMMANDS ? &commands[i] : NULL;
+        const struct action *action = command ? NULL : &actions[i - N_COMMANDS];
+        const char *of = command ? command->name : action->command;
+        if (command && !has_page(command))
+            continue;
+        snprintf(name, sizeof name, "flopcast-%s%s%s.1", of, action ? "-" : "", action ? action->name : "");
+        if (!page) {
+            puts(name);
+        } else if (strcmp(name, page) == 0) {
+            describe_as_manual(command ? command->summary : action->summary);
+            return run_described(of, action ? action->name : "");
+        }
+    }
+    return page ? CLI_INPUT : CLI_OK;
+}
+
 int cli_main(int argc, char **argv)
 {
     char doc[2048];
@@ -230,6 +376,10 @@ int cli_main(int argc, char **argv)
     argv[0] = name;
     const struct argp argp = {.parser = parse, .args_doc = "COMMAND [ARGUMENT...]", .doc = doc};
     int status = CLI_OK;
+    if (argc > 1 && strcmp(argv[1], "__complete") == 0)
+        return complete(argc - 2, (const char *const *)argv + 2);
+    if (argc > 1 && strcmp(argv[1], "__man") == 0)
+        return manual(argc > 2 ? argv[2] : NULL);
     arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }

@@ -369,8 +369,8 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
 
 int cmd_explain(int argc, char **argv)
 {
-    const struct command_line line = {
-        options, "SCENARIO", doc, COMMON_SIMULATE, "scenario", AT(file), .missing = "a scenario file is missing"};
+    const struct command_line line = {options, "SCENARIO", doc, COMMON_SIMULATE, "scenario", AT(file),
+        .missing = "a scenario file is missing", .files = FILES_SCENARIOS};
     struct explain explain = {.top = 12};
     command_line_parse(&line, argc, argv, &explain);
     struct diag diag = DIAG_INIT;

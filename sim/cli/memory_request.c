@@ -265,7 +265,8 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
     if (request->model)
         adapt_to_model(own);
     const char *file = request->model ? "FILE" : "MODEL";
-    const struct command_line line = {own, file, doc, COMMON_TABLE, file, AT(name), .check = complete};
+    const struct command_line line = {
+        own, file, doc, COMMON_TABLE, file, AT(name), .check = complete, .files = FILES_MODELS};
     command_line_parse(&line, argc, argv, request);
 }
 

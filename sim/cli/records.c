@@ -71,7 +71,7 @@ static const struct command_option options[] = {RECORDS_OPTION(struct one_file),
 struct one_file one_file_parse(int argc, char **argv, const char *doc)
 {
     const struct command_line line = {options, "FILE", doc, COMMON_TABLE, "file",
-        .member = offsetof(struct one_file, path), .missing = "a file is missing"};
+        .member = offsetof(struct one_file, path), .missing = "a file is missing", .files = FILES_CLUSTERS};
     struct one_file file = {0};
     command_line_parse(&line, argc, argv, &file);
     return file;

@@ -395,6 +395,7 @@ int cmd_run(int argc, char **argv)
     const struct command_line line = {.options = options,
         .common = COMMON_SIMULATE,
         .args_doc = "FILE...",
+        .files = FILES_SCENARIOS,
         .missing = "a scenario file is missing",
         .take = take_file,
         .check = check,

@@ -156,6 +156,7 @@ int cmd_tune(int argc, char **argv)
     const struct command_line line = {.options = options,
         .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO",
+        .files = FILES_SCENARIOS,
         .one = "scenario",
         AT(file),
         .missing = "a scenario file is missing",

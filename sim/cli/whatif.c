@@ -380,6 +380,7 @@ int cmd_whatif(int argc, char **argv)
     const struct command_line line = {.options = options,
         .common = COMMON_SIMULATE,
         .args_doc = "SCENARIO",
+        .files = FILES_SCENARIOS,
         .one = "scenario",
         .member = offsetof(struct whatif, file),
         .missing = "a scenario file is missing",
