@@ -216,7 +216,7 @@ static int cmd_help(int argc, char **argv)
     return command ? command->run(2, rewritten) : cli_main(2, rewritten);
 }
 
-/* ---- for shells and packages: flopcast __complete WORD..., flopcast __man [PAGE] ---- */
+/* ---- for shells and packages: flopcast __complete WORD..., flopcast __man [PAGE [DATE]] ---- */
 
 /* Of commands that have them, each with a page. */
 static const struct action {
@@ -379,7 +379,7 @@ int cli_main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "__complete") == 0)
         return complete(argc - 2, (const char *const *)argv + 2);
     if (argc > 1 && strcmp(argv[1], "__man") == 0)
-        return manual(argc > 2 ? argv[2] : NULL);
+        return describe_date(argc > 3 ? argv[3] : NULL), manual(argc > 2 ? argv[2] : NULL);
     arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
     return status;
 }

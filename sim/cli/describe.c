@@ -10,10 +10,15 @@
 
 static struct {
     enum { NOTHING, MANUAL, COMPLETIONS } kind;
-    const char *summary;
+    const char *summary, *date;
     const char *const *words;
     int n;
 } asked;
+
+void describe_date(const char *date)
+{
+    asked.date = date;
+}
 
 void describe_as_manual(const char *summary)
 {
@@ -48,7 +53,8 @@ static void put_line(FILE *out, const char *text, size_t length)
 
 void describe_head(FILE *out, const char *name, int section, const char *summary)
 {
-    fprintf(out, ".TH %s %d \"\" \"flopcast %s\" \"\"\n.SH NAME\n%s \\- ", name, section, FLOPCAST_VERSION, name);
+    fprintf(out, ".TH %s %d \"%s\" \"flopcast %s\" \"\"\n.SH NAME\n%s \\- ", name, section,
+        asked.date ? asked.date : "", FLOPCAST_VERSION, name);
     put_line(out, summary, strlen(summary));
 }
 

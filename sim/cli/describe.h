@@ -12,6 +12,9 @@
 
 #include <stdio.h>
 
+/* The date that manual pages bear; NULL: none. */
+void describe_date(const char *date);
+
 /* The next command is printed as a manual page; summary: for the line of its name. */
 void describe_as_manual(const char *summary);
 

@@ -13,7 +13,7 @@ for command in $("$FLOPCAST" --help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     esac
 done
 while read -r page; do
-    expect 0 "$FLOPCAST" __man "$page"
+    expect 0 "$FLOPCAST" __man "$page" 2026-11-23
     mv out "$page"
     name=${page%.*}
     [[ $page == *.5 || $name == flopcast ]] && continue
@@ -26,6 +26,9 @@ done <pages
 grep -qF '\fBparallelism.tensor\fR' flopcast-scenario.5 || fail "no settings in flopcast-scenario.5"
 grep -qF '\fBhbm_capacity' flopcast-topology.5 || fail "no numbers of a GPU in flopcast-topology.5"
 expect 2 "$FLOPCAST" __man flopcast-nothing.1
+if command -v mandoc >/dev/null; then
+    mandoc -T lint -W warning flopcast*.[15] >warnings || fail "$(head -n 5 warnings)"
+fi
 if command -v groff >/dev/null; then
     for page in flopcast*.[15]; do
         groff -ww -man -Tutf8 "$page" >text 2>warnings
