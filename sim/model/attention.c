@@ -3,10 +3,10 @@
  * (as transformers' SDPA path and torchtitan do). */
 #include "model/family.h"
 
-/* (x * cos) + (rotate_half(x) * sin); flash-attn's rotary kernel goes over x once. */
+/* (x * cos) + (rotate_half(x) * sin); the rotary kernels of flash-attn and TransformerEngine go over x once. */
 int family_rotate(struct tape *t, int x)
 {
-    if (tape_has_flash_attn(t))
+    if (tape_has_flash_attn(t) || tape_has_transformer_engine(t))
         return tape_map(t, "rope", TAPE_SCALE, x);
     int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
     return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
@@ -85,7 +85,8 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     if (copies)
         lay_out_for_flash_attn(t, &q, &k, &v);
     bool alone = model_context_ranks(&c->workload->parallel) == 1; /* else they would be sent several times */
-    int64_t groups = alone ? s->n_heads / s->n_kv_heads : 1;
+    bool repeats = alone && !(tape_has_transformer_engine(t) && c->workload->attention == ATTENTION_FLASH);
+    int64_t groups = repeats ? s->n_heads / s->n_kv_heads : 1;
     q = rotary(t, s, q, s->n_heads);
     k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
     v = tape_repeat(t, "v.repeat", v, groups);

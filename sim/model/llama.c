@@ -127,6 +127,8 @@ static int feed_forward(struct tape *t, const struct model_shape *s, int x)
     if (s->fused_projections) {
         const int64_t widths[2] = {s->d_ff, s->d_ff};
         int parts[2];
+        if (tape_has_transformer_engine(t) && !s->gelu_gate)
+            return tape_linear_row(t, "down_proj", tape_swiglu(t, "swiglu", tape_linear(t, "gate_up_proj", x)));
         tape_split(t, "chunk", tape_linear(t, "gate_up_proj", x), widths, parts, 2);
         int gate = tape_map(t, "activation_fn", function, parts[0]);
         return tape_linear_row(t, "down_proj", tape_mul(t, "mul", gate, parts[1]));

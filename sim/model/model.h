@@ -242,9 +242,18 @@ extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager
 
 /* eager: a kernel for each operation; inductor: torch.compile's; torchscript: Megatron-LM's functions under
  * torch.jit.script (bias_gelu, bias_dropout_add); flash_attn: eager, with flash-attn's Triton kernels for RMSNorm and
- * rotary positions, and the copies that nanotron makes to call them (model/attention.c). See model/tape.h. */
-enum kernel_fusion { FUSION_EAGER, FUSION_INDUCTOR, FUSION_TORCHSCRIPT, FUSION_FLASH_ATTN, FUSION_COUNT };
-extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager" ... "flash_attn", as above */
+ * rotary positions, and the copies that nanotron makes to call them (model/attention.c); transformer_engine:
+ * Megatron-Core with TransformerEngine, torchscript's and kernels for RMSNorm, rotary positions (apply_rope_fusion) and
+ * SwiGLU (bias_swiglu_fusion); attention reads fewer key heads as they are. See model/tape.h. */
+enum kernel_fusion {
+    FUSION_EAGER,
+    FUSION_INDUCTOR,
+    FUSION_TORCHSCRIPT,
+    FUSION_FLASH_ATTN,
+    FUSION_TRANSFORMER_ENGINE,
+    FUSION_COUNT
+};
+extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager" ... "transformer_engine", as above */
 
 /* How the products of a rank's experts run. grouped: one kernel for all of them (Megatron-LM with TransformerEngine's
  * GroupedLinear, recipes' moe_grouped_gemm); loop: expert by expert, as transformers in eager mode or, where ranks

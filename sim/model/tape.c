@@ -175,7 +175,8 @@ struct model_program *tape_close(struct tape *tape, int output)
 {
     int output_buffer = output == tape->loss ? NO_BUFFER : tape_at(tape, output).buffer;
     run_backward(tape, output);
-    if (tape->workload->fusion == FUSION_INDUCTOR || tape->workload->fusion == FUSION_TORCHSCRIPT)
+    int fusion = tape->workload->fusion;
+    if (fusion == FUSION_INDUCTOR || fusion == FUSION_TORCHSCRIPT || fusion == FUSION_TRANSFORMER_ENGINE)
         tape_fuse(tape, output_buffer);
     struct model_program *program = ARENA_NEW(tape->arena, struct model_program);
     *program = (struct model_program){

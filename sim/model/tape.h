@@ -42,7 +42,7 @@ struct tape;
  * Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off.
  *
  * torchscript: of these only neighbours that work element by element become one (Megatron-LM's scripted functions on
- * NVFuser); norms, softmax and losses have kernels of their own already (Apex). */
+ * NVFuser); norms, softmax and losses have kernels of their own already (Apex). transformer_engine: the same. */
 
 /* A tape for the program of one segment. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
@@ -50,9 +50,10 @@ struct tape *tape_open(
 /* output is handed to the next segment; when it is the loss (the last segment), nothing is. */
 struct model_program *tape_close(struct tape *tape, int output);
 
-void tape_scope(struct tape *tape, const char *scope);    /* borrowed; "" for none */
-bool tape_has(const struct tape *tape, const char *name); /* the layer has the parameter name.weight */
-bool tape_has_flash_attn(const struct tape *tape);        /* FUSION_FLASH_ATTN: norms and rotary positions are fused */
+void tape_scope(struct tape *tape, const char *scope);     /* borrowed; "" for none */
+bool tape_has(const struct tape *tape, const char *name);  /* the layer has the parameter name.weight */
+bool tape_has_flash_attn(const struct tape *tape);         /* FUSION_FLASH_ATTN */
+bool tape_has_transformer_engine(const struct tape *tape); /* FUSION_TRANSFORMER_ENGINE */
 
 /* ---- tensors that come from outside ---- */
 
@@ -224,6 +225,8 @@ int tape_experts(struct tape *tape, const char *name, const char *suffix, int x,
  * many columns one upon another, by a copy; the gradients are views. The arrays are in the tape's arena. */
 const int *tape_runs(struct tape *tape, const char *name, int x, int64_t n);
 int tape_stack(struct tape *tape, const char *name, const int *parts, int64_t n);
+/* silu(gate) x up of x = (gate, up), one kernel each way, which saves x alone (Megatron-Core, fused_bias_swiglu.py). */
+int tape_swiglu(struct tape *tape, const char *name, int x);
 /* silu(gate) x up x probability of x = (gate, up), one kernel each way (Megatron-LM's weighted_bias_swiglu). */
 int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs);
 
@@ -284,7 +287,7 @@ int tape_softmax(
     struct tape *tape, const char *name, int x, bool fp32); /* fp32: the result, by a cast of their own unless FP16 */
 int tape_layer_norm(struct tape *tape, const char *name, int x); /* one fused kernel */
 /* T5LayerNorm and LlamaRMSNorm, an operation a kernel; they differ in whether x is multiplied in FP32 or in the storage
- * format. FUSION_FLASH_ATTN: one kernel, as tape_layer_norm. */
+ * format. FUSION_FLASH_ATTN and FUSION_TRANSFORMER_ENGINE: one kernel, as tape_layer_norm. */
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32);
 /* Into another layout, of rows x cols; its gradient is copied back. */
 int tape_copy(struct tape *tape, const char *name, int x, int64_t rows, int64_t cols);

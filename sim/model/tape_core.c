@@ -41,6 +41,11 @@ bool tape_has_flash_attn(const struct tape *tape)
     return tape->workload->fusion == FUSION_FLASH_ATTN;
 }
 
+bool tape_has_transformer_engine(const struct tape *tape)
+{
+    return tape->workload->fusion == FUSION_TRANSFORMER_ENGINE;
+}
+
 bool tape_has(const struct tape *tape, const char *name)
 {
     return tape_find(tape, name, "weight") != NO_PARAM;

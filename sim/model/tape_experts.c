@@ -266,6 +266,19 @@ int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs)
     return op.out;
 }
 
+static void swiglu_backward(struct tape *tape, const struct tape_op *op)
+{
+    tape_back(tape, op, KERNEL_ELEMENTWISE, SWIGLU_GRAD_OPS / 2.0, tape_at(tape, op->in[0]).buffer);
+}
+
+int tape_swiglu(struct tape *tape, const char *name, int x)
+{
+    struct tape_op op = {.backward = swiglu_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    struct tape_value out = tape_at(tape, x);
+    out.cols /= 2;
+    return tape_apply(tape, op, KERNEL_ELEMENTWISE, out, SWIGLU_OPS / 2.0);
+}
+
 /* ---- exchanges ---- */
 
 static enum coll_kind gradient_of(enum coll_kind kind)

@@ -179,7 +179,7 @@ int tape_layer_norm(struct tape *tape, const char *name, int x)
 
 int tape_rms_norm(struct tape *tape, const char *name, int x, bool multiply_in_fp32)
 {
-    if (tape_has_flash_attn(tape))
+    if (tape_has_flash_attn(tape) || tape_has_transformer_engine(tape))
         return tape_layer_norm(tape, name, x);
     int wide = tape_cast(tape, tape_suffix(tape, name, "float"), x, FLOAT_BYTES);
     int square = tape_map(tape, tape_suffix(tape, name, "pow"), TAPE_POWER, wide);

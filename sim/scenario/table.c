@@ -74,7 +74,9 @@ static const struct config_field train_fields[] = {
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},
     {TRAIN("cross_entropy", FIELD_ENUM, cross_entropy, "kernels of the loss"), .names = cross_entropy_names},
     {TRAIN("fusion", FIELD_ENUM, fusion,
-         "torch.compile: inductor; flash_attn: its kernels for norms and rotary positions (nanotron)"),
+         "torch.compile: inductor; flash_attn: its kernels for norms and rotary positions (nanotron); "
+         "transformer_engine: "
+         "Megatron-Core's"),
         .names = kernel_fusion_names},
     {TRAIN("expert_kernels", FIELD_ENUM, expert_kernels, "mixture of experts: one kernel for all products, or a loop"),
         .names = expert_kernel_names},

@@ -137,12 +137,37 @@ static void sums_over_rows_are_eager(void **state)
     }
 }
 
+/* Megatron-Core's block of a Llama with its projections fused: a kernel each for what Python writes in many. Attention
+ * takes fewer key heads as they are. */
+static void transformer_engine_has_kernels_of_its_own(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_llama;
+    shape.fused_projections = true;
+    struct run r = run(&shape, FUSION_TRANSFORMER_ENGINE);
+    const struct model_program *p = r.segments.at[1].program;
+    static const char *const forward[] = {"input_layernorm", "self_attn.qkv_proj", "self_attn.rope.fused",
+        "self_attn.flash", "self_attn.o_proj", "self_attn.residual", "post_attention_layernorm", "mlp.gate_up_proj",
+        "mlp.swiglu", "mlp.down_proj", "mlp.residual"};
+    assert_int_equal(p->n_forward, sizeof forward / sizeof *forward);
+    for (int k = 0; k < p->n_forward; k++)
+        assert_string_equal(p->forward[k].name, forward[k]);
+    const double tensor = (double)ROWS * FF * BF16_BYTES;
+    const struct model_op *swiglu = before(p->forward, p->n_forward, "mlp.down_proj");
+    assert_true(swiglu->work.read_bytes == 2 * tensor && swiglu->work.write_bytes == tensor);
+    const struct model_op *back = before(p->backward, p->n_backward, "mlp.gate_up_proj.dgrad");
+    assert_string_equal(back->name, "mlp.swiglu.dgrad");
+    assert_true(back->work.read_bytes == 3 * tensor && back->work.write_bytes == 2 * tensor);
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_reads_its_inputs_once_and_writes_its_result),
         cmocka_unit_test(products_stay_and_the_rest_shrinks),
         cmocka_unit_test(adapters_keep_no_more),
+        cmocka_unit_test(transformer_engine_has_kernels_of_its_own),
         cmocka_unit_test(sums_over_rows_are_eager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
