@@ -134,7 +134,8 @@ static void write_collective(struct trace_writer *w, const struct exec_span *spa
         [COLL_BROADCAST] = {"broadcast", "Broadcast", false, false},
         [COLL_REDUCE] = {"reduce", "Reduce_Sum", false, false},
         [COLL_ALL_TO_ALL] = {"all_to_all", "SendRecv", false, false},
-        [COLL_SEND_RECV] = {"send", "SendRecv", false, false}};
+        [COLL_SEND_RECV] = {"send", "SendRecv", false, false},
+        [COLL_PEER_COPY] = {"copy", "Memcpy PtoP", false, false}};
     double share = span->bytes / span->group_size;
     char name[96];
     snprintf(name, sizeof name, "ncclDevKernel_%s_%s_%s", kinds[span->collective].nccl,

@@ -8,7 +8,7 @@
 #include <math.h>
 
 const char *const coll_kind_names[] = {
-    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", NULL};
+    "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", "peer_copy", NULL};
 const char *const coll_algorithm_names[] = {
     "Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect", "CollNetChain", "PAT", "P2P", "Hierarchical", NULL};
 const char *const coll_protocol_names[] = {"LL", "LL128", "Simple", NULL};
@@ -63,6 +63,7 @@ static double bus_factor(enum coll_kind kind, double n)
     case COLL_BROADCAST:
     case COLL_REDUCE:
     case COLL_SEND_RECV:
+    case COLL_PEER_COPY:
     case COLL_KIND_COUNT:
         break;
     }

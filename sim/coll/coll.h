@@ -33,6 +33,8 @@
 
 #include "hw/hw.h"
 
+/* peer_copy: as send_recv, but not NCCL's: each rank's copy engine writes into the memory of the next rank of its node
+ * (cudaMemcpyAsync between peers), which no SM takes part in. */
 enum coll_kind {
     COLL_ALL_REDUCE,
     COLL_ALL_GATHER,
@@ -41,6 +43,7 @@ enum coll_kind {
     COLL_REDUCE,
     COLL_ALL_TO_ALL,
     COLL_SEND_RECV,
+    COLL_PEER_COPY,
     COLL_KIND_COUNT
 };
 extern const char *const coll_kind_names[COLL_KIND_COUNT + 1]; /* "all_reduce", ..., NULL */

@@ -9,6 +9,9 @@
  * So few channels do not fill all NVLinks to one peer: 8 A100 send to the next at 111 GB/s in messages of 128
  * MiB and at 189 to 195 from 256 MiB on, which are 8 and 16 channels. A receiver starts when the first chunk is there.
  *
+ * peer_copy: of a group in one node as fast as the links, after what a ring's first hop takes (assumed); else a
+ * send_recv.
+ *
  * Ignored: PXN (a GPU's bytes for other rails travel over NVLink first), copies to itself. */
 #include "coll/algorithm.h"
 #include "coll/nccl.h"
@@ -17,7 +20,7 @@
 
 bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
 {
-    if ((query->kind != COLL_ALL_TO_ALL && query->kind != COLL_SEND_RECV) || query->protocol != COLL_SIMPLE)
+    if (query->kind < COLL_ALL_TO_ALL || query->protocol != COLL_SIMPLE)
         return false;
     const struct coll_shape *shape = &query->shape;
     double hop_s = coll_intra_hop_s(query, COLL_RING), peers = 1, more_remote = 0; /* beyond the hop's own */
@@ -33,6 +36,12 @@ bool coll_p2p(struct coll_cost *cost, const struct coll_query *query)
         sending.shape.per_node = 1;
     }
     coll_set_rate(cost, &sending, 1, 1);
+    if (query->kind == COLL_PEER_COPY && shape->nodes == 1) {
+        cost->latency_s = coll_base_s(query, COLL_RING) + hop_s;
+        cost->hbm_bytes = 2 * cost->bus_bytes;
+        cost->sms = 0;
+        return true;
+    }
     double bytes_each = cost->bus_bytes / peers;
     struct nccl_p2p p2p = nccl_p2p(bytes_each, *shape, query->hw);
     coll_bound_rate(cost, fmin(peers * p2p.channels, p2p.all_channels) * p2p.channel_Bps, COLL_BOUND_CHANNELS);

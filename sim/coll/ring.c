@@ -63,7 +63,7 @@ static double hops_and_bytes_s(const struct coll_query *query, struct wire_time 
 
 bool coll_ring(struct coll_cost *cost, const struct coll_query *query)
 {
-    if (query->kind == COLL_ALL_TO_ALL || query->kind == COLL_SEND_RECV)
+    if (query->kind >= COLL_ALL_TO_ALL)
         return false;
     int nodes = query->shape.nodes;
     double most_Bps = query->protocol == COLL_LL ? nccl_ll_max_Bps(query->hw, nodes) : HUGE_VAL;

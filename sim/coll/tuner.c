@@ -170,7 +170,7 @@ static bool known(const struct coll_query *query)
     bool switch_adds = quantity_is_set(query->hw->node.nvls_efficiency) && query->kind == COLL_ALL_REDUCE;
     bool nvls_tree = switch_adds && query->shape.nodes > 1 && !quantity_is_set(cluster->nvls_tree_latency);
     return find_constants(hw_nccl_minor(query->hw)) && !quantity_is_set(cluster->nccl_collnet_efficiency) &&
-           !nvls_tree && query->kind != COLL_ALL_TO_ALL && query->kind != COLL_SEND_RECV;
+           !nvls_tree && query->kind < COLL_ALL_TO_ALL;
 }
 
 bool nccl_estimate(double *out_s, const struct coll_query *query, enum coll_algorithm algorithm)

@@ -179,6 +179,7 @@ double trace_bus_bytes(const struct trace_group *group)
     case COLL_BROADCAST:
     case COLL_REDUCE:
     case COLL_SEND_RECV:
+    case COLL_PEER_COPY:
     case COLL_KIND_COUNT:
         break;
     }

@@ -133,7 +133,8 @@ double gemm_compute_s(const struct kernel_work *work, const struct hw_gpu *gpu, 
     struct family families[FAMILIES];
     int n = load_families(families, work, gpu);
     struct choice choice = choose(work, families, n, gpu->sms.value);
-    return choice_s(work, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
+    double whole_s = choice_s(work, choice, fmax(1, floor(sms))); /* a tile needs a whole SM */
+    return work->pieces > 1 ? whole_s / (double)work->pieces : whole_s;
 }
 
 double gemm_row_pieces(const struct kernel_work *work, bool rows_of_a, bool rows_of_b)

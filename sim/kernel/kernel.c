@@ -58,8 +58,8 @@ bool kernel_same(const struct kernel_work *a, const struct kernel_work *b)
 {
     return a->kind == b->kind && a->math == b->math && a->flop == b->flop && a->read_bytes == b->read_bytes &&
            a->write_bytes == b->write_bytes && a->row_pieces == b->row_pieces && a->m == b->m && a->n == b->n &&
-           a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->causal == b->causal &&
-           a->window == b->window && a->backward == b->backward;
+           a->k == b->k && a->batch == b->batch && a->gathers == b->gathers && a->pieces == b->pieces &&
+           a->causal == b->causal && a->window == b->window && a->backward == b->backward;
 }
 
 /* Of the members in which kernels differ in practice; kernels of the same digest may differ in others. */

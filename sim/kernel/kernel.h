@@ -73,9 +73,11 @@ struct kernel_work {
     double row_pieces;      /* GEMM: pieces of operands' rows, each row_gap bytes longer to read (kernel/gemm.h) */
     int64_t m, n, k, batch; /* GEMM: batch independent GEMMs of m x k by k x n; attention: queries, keys, head
                                dimension, heads of all sequences; norm: rows and columns of a sum over rows, or 0 */
-    bool gathers;           /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
-    int64_t window;         /* causal attention: keys that a query sees, fewer than n; 0: all before it */
-    bool causal, backward;  /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
+    int64_t pieces; /* GEMM: it is one of as many parts of the GEMM of m x n, equally long, that run one after another
+                       on streams in turn, so that each fills the last wave of the one before; 0: the whole */
+    bool gathers;   /* GEMM: one operand is gathered from an image by the kernel itself (convolution) */
+    int64_t window; /* causal attention: keys that a query sees, fewer than n; 0: all before it */
+    bool causal, backward; /* attention: flop counts half of the pairs of queries and keys; the gradient's kernel */
 };
 
 /* A GEMM's work, with operands read and the result written once; dtypes of operands and result may differ. */

@@ -26,9 +26,20 @@ extern const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1]; /* 
  *   none   nothing: each is waited for at once, and the linear layers keep the gathered input (DTensor, torchtitan)
  *   async  Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication: in backward the input's gradient is reduced
  *          beside the product for the weight's; with sequence a linear layer keeps its shard of the input only, and
- *          gathers it again beside the product for the input's gradient */
-enum tensor_overlap { TENSOR_BLOCKING, TENSOR_ASYNC, TENSOR_OVERLAP_COUNT };
-extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "none", "async" */
+ *          gathers it again beside the product for the input's gradient
+ *   user_buffers  TransformerEngine's tp_comm_overlap, with sequence only (else async), in blocks only: what async has
+ *          beside GEMMs (bulk); and where a GEMM reads what is gathered, or its result is reduce-scattered, both in
+ *          pieces (transformer_engine/pytorch/module/base.py, defaults of Megatron-LM's switches):
+ *          gather: t pieces of the rows, own ones first; each rank's copy engine hands rows on to the next rank while
+ *          others are multiplied (ring-exchange; the own rows are copied into the buffer first)
+ *          reduce-scatter: 4 pieces of the columns, each reduced beside the GEMM of the next one (pipeline); the last
+ *          one is waited for
+ *          Pieces of a GEMM take together as long as the GEMM (up to three streams fill each other's last waves,
+ *          assumed), and have a launch each. Reductions cost what NCCL's do. Ignored: SMs that GEMMs leave free for
+ *          16-SM reductions when none is there, the copy of the gathered tensor, layers that are no qkv, proj, fc1 or
+ *          fc2 (with several layers that read the same, the first one's GEMM is cut) */
+enum tensor_overlap { TENSOR_BLOCKING, TENSOR_ASYNC, TENSOR_USER_BUFFERS, TENSOR_OVERLAP_COUNT };
+extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "none", "async", "user_buffers" */
 
 /* How a model is cut over ranks (Megatron-LM's tensor, sequence and context parallelism). Ranks 0 and 1: not cut. */
 struct model_parallel {

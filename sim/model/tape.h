@@ -100,8 +100,8 @@ int tape_matmul(
  * Gradients of what is not cut but read by each rank for its rows or heads are parts of a sum (model_op.partial), and
  * so are those of key heads that several ranks hold; whoever reduces gradients adds them up. Ignored: that Megatron-LM
  * gathers into one buffer for the whole run; FP8: gathers in FP8, and that the input is gathered again (its transpose
- * in FP8 is kept whole); TransformerEngine's user buffers, which cut collectives into pieces beside pieces of products.
- */
+ * in FP8 is kept whole). TransformerEngine's user buffers cut collectives into pieces beside pieces of GEMMs
+ * (model/parallel.h). */
 int tape_enter(struct tape *tape, const char *name, int x);
 /* tape_linear() of whose matrix a rank has some columns, then leave; its bias, if there is one, is added to the sum by
  * the kernel that comes next, at no cost (Megatron-LM's bias_dropout_add). */

@@ -187,5 +187,7 @@ enum { TAPE_FP8_STEP = 16 };                               /* sides of FP8 produ
 
 /* After both passes: neighbouring element-by-element kernels become one. output_buffer is handed on, or NO_BUFFER. */
 void tape_fuse(struct tape *tape, int output_buffer);
+/* Of a finished program with sequence, over as many ranks of AXIS_TP: TENSOR_USER_BUFFERS. */
+void model_use_user_buffers(struct model_program *program, int64_t ranks, struct arena *arena);
 
 #endif

@@ -83,7 +83,7 @@ int tape_enter(struct tape *tape, const char *name, int x)
     } else {
         op.out = alias(tape, x, op.name);
     }
-    if (tape->workload->parallel.tensor_overlap == TENSOR_ASYNC)
+    if (tape->workload->parallel.tensor_overlap != TENSOR_BLOCKING)
         tape->values.at[op.out].entered.from = x;
     tape_push(tape, op);
     tape->region = REGION_CUT;

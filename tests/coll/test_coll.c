@@ -223,6 +223,20 @@ static void send_recv_crosses_by_one_nic(void **state)
         7e-6 + 524288 / p2p_channel_Bps + 0.01);
 }
 
+/* A copy engine's takes all links and no SM; to another node it is a send. */
+static void peer_copies_hold_no_sms(void **state)
+{
+    (void)state;
+    struct coll_cost copy = coll_choose(COLL_PEER_COPY, 1e9, shape_of(8, 1), &test_hw, COLL_FREE);
+    near(coll_isolated_s(copy), 7e-6 + 0.01);
+    near(copy.sms, 0);
+    near(copy.hbm_bytes, 2e9);
+    copy = coll_choose(COLL_PEER_COPY, 1e9, shape_of(16, 1), &test_hw, COLL_FREE);
+    struct coll_cost send = coll_choose(COLL_SEND_RECV, 1e9, shape_of(16, 1), &test_hw, COLL_FREE);
+    near(coll_isolated_s(copy), coll_isolated_s(send));
+    assert_true(copy.sms > 0);
+}
+
 /* 32 channels (24, rounded up to a power of two) on 8 ranks: at least 4 for a peer, 16 at most, so many that none has
  * more than 16 MiB. Of NVLinks that carry 1 TB/s a peer gets what its channels do: 4 of them up to 64 MiB, 8 up to 128,
  * 16 from there on. 4 KiB are one part. A pair has all 32. */
@@ -389,6 +403,7 @@ int main(void)
         cmocka_unit_test(lone_ranks_gather_by_pat),
         cmocka_unit_test(all_to_all_crosses_with_most_of_it),
         cmocka_unit_test(send_recv_crosses_by_one_nic),
+        cmocka_unit_test(peer_copies_hold_no_sms),
         cmocka_unit_test(few_channels_bound_one_peer),
         cmocka_unit_test(few_channels_cross_to_one_peer),
         cmocka_unit_test(channels_grow_with_the_message),
