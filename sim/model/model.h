@@ -295,6 +295,10 @@ struct model_workload {
     bool shared_expert_overlap; /* Megatron-LM's moe_shared_expert_overlap: it runs beside dispatch and combine */
 };
 
+/* Whether this weight is kept in FP8 beside its transpose, as FUSION_TRANSFORMER_ENGINE multiplies by it. */
+bool model_keeps_fp8(
+    const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor);
+
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
  * samples: what throughput is counted in. */
 int64_t model_tokens(const struct model *model, const struct model_workload *workload);

@@ -30,8 +30,13 @@ struct tape;
  * (transformer_engine/pytorch/module/linear.py): input, weight and gradient are each cast to FP8 together with their
  * transposes by one kernel, the three GEMMs are in FP8, results are in the storage format; backward keeps the
  * transposes in place of the input. Attention, norms, the head stay as they are; so do layers whose sides are no
- * multiples of 16. Ignored: the kernel that updates scales and the all_reduce of the largest values, some kB a step;
- * weights kept in FP8 between micro-steps; FP8 gathers. */
+ * multiples of 16. Ignored: the kernel that updates scales and the all_reduce of the largest values, some kB a step.
+ *
+ * With FUSION_TRANSFORMER_ENGINE as Megatron-Core has it: weights lie in FP8 beside their transposes, which the
+ * strategy makes once a step, not each micro-step; with sequence what the ranks of AXIS_TP gather in blocks is cast
+ * before, each rank its rows, and the transposes are made behind (TransformerEngine's LayerNormLinear and Linear gather
+ * in FP8). Ignored: norms that write FP8 themselves. Else weights are cast in each micro-step and gathers are in the
+ * storage format. */
 
 /* torch.compile (workload.fusion inductor): what TorchInductor makes of the record. Neighbouring kernels that work
  * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
@@ -99,9 +104,9 @@ int tape_matmul(
  *
  * Gradients of what is not cut but read by each rank for its rows or heads are parts of a sum (model_op.partial), and
  * so are those of key heads that several ranks hold; whoever reduces gradients adds them up. Ignored: that Megatron-LM
- * gathers into one buffer for the whole run; FP8: gathers in FP8, and that the input is gathered again (its transpose
- * in FP8 is kept whole). TransformerEngine's user buffers cut collectives into pieces beside pieces of GEMMs
- * (model/parallel.h). */
+ * gathers into one buffer for the whole run; FP8, but with FUSION_TRANSFORMER_ENGINE: that the input is gathered again
+ * (its transpose in FP8 is kept whole). TransformerEngine's user buffers cut collectives into pieces beside pieces of
+ * GEMMs (model/parallel.h). */
 int tape_enter(struct tape *tape, const char *name, int x);
 /* tape_linear() of whose matrix a rank has some columns, then leave; its bias, if there is one, is added to the sum by
  * the kernel that comes next, at no cost (Megatron-LM's bias_dropout_add). */

@@ -233,7 +233,8 @@ int tape_grad(const struct tape *tape, const struct tape_op *op)
 int tape_new_grad(struct tape *tape, int value)
 {
     struct tape_value v = tape_at(tape, value);
-    return tape_buffer(tape, tape_suffix(tape, v.name, "grad"), v.rows, v.cols, v.element_bytes);
+    int64_t bytes = v.element_bytes == dtype_bytes(DTYPE_FP8) ? tape->storage_bytes : v.element_bytes;
+    return tape_buffer(tape, tape_suffix(tape, v.name, "grad"), v.rows, v.cols, bytes);
 }
 
 /* Is the buffer also the gradient of another value, which has not been used yet? */

@@ -182,6 +182,11 @@ void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op);
 
 /* The workload has linear layers in FP8, and this one is; the op without backward, output and saved. */
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op);
+/* Exchanges of this layer's `rows` rows over AXIS_TP are in FP8; what they exchange, made of the value, or of a buffer.
+ */
+bool tape_quantizes(const struct tape *tape, int64_t rows);
+int tape_quantize(struct tape *tape, const char *name, int x);
+int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);
 int tape_fp8_linear(struct tape *tape, struct tape_op op); /* op.batch matrices side by side; 0: one */
 enum { TAPE_FP8_STEP = 16 };                               /* sides of FP8 products are multiples of it */
 

@@ -122,7 +122,6 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
     BUG_IF(weight == NO_PARAM, "layer %d has no %s.%s.weight", tape->layer, tape->scope, name);
     int64_t numel = tape_tensor(tape, weight)->numel;
     BUG_IF(numel % in.cols, "%s.%s: %ld weights, rows of %ld", tape->scope, name, (long)numel, (long)in.cols);
-    BUG_IF(in.element_bytes != tape->storage_bytes, "%s is not in the storage format", in.name);
     struct tape_op op = {.backward = linear_backward,
         .name = tape_name(tape, name),
         .in = {x},
@@ -137,6 +136,7 @@ static int linear(struct tape *tape, const char *name, int bias, int x, enum tap
         note_user(tape, &op);
         return op.out;
     }
+    BUG_IF(in.element_bytes != tape->storage_bytes, "%s is not in the storage format", in.name);
     int wide = widen(tape, &op);
     op.out = tape_value(tape, op.name, op.m, op.n, tape->storage_bytes, true);
     multiply(

@@ -14,6 +14,79 @@ bool tape_in_fp8(const struct tape *tape, const struct tape_op *op)
            op->m % FP8_STEP == 0 && op->n % FP8_STEP == 0 && op->k % FP8_STEP == 0;
 }
 
+bool model_keeps_fp8(
+    const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor)
+{
+    bool in_block = model->layers[tensor->layer].role != LAYER_ROOT && tensor->cols > 1;
+    return workload->fp8 && workload->fusion == FUSION_TRANSFORMER_ENGINE && in_block && !tensor->frozen &&
+           tensor->rows % FP8_STEP == 0 && tensor->cols % FP8_STEP == 0;
+}
+
+bool tape_quantizes(const struct tape *tape, int64_t rows)
+{
+    const struct model_layer *layer = &tape->model->layers[tape->layer];
+    if (!tape->workload->fp8 || tape->workload->autocast || !tape_has_transformer_engine(tape) ||
+        layer->role == LAYER_ROOT || rows % FP8_STEP)
+        return false;
+    for (int i = 0; i < layer->n_tensors; i++) {
+        const struct model_tensor *matrix = tape_tensor(tape, i);
+        if (model_is_block_matrix(tape->model, matrix) && matrix->rows >= FP8_STEP &&
+            (matrix->frozen || matrix->rows % FP8_STEP || matrix->cols % FP8_STEP))
+            return false;
+    }
+    return true;
+}
+
+int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
+{
+    double elements = (double)rows * (double)cols;
+    int to = tape_buffer(tape, name, rows, cols, FP8_BYTES);
+    tape_launch(tape, name,
+        kernel_stream(
+            KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, elements * FP8_BYTES, CAST_OPS * elements),
+        0, BUFFERS(to, from));
+    return to;
+}
+
+static void quantize_backward(struct tape *tape, const struct tape_op *op)
+{
+    tape_give(tape, op->in[0], tape_grad(tape, op));
+}
+
+int tape_quantize(struct tape *tape, const char *name, int x)
+{
+    struct tape_value value = tape_at(tape, x);
+    struct tape_op op = {.backward = quantize_backward, .name = tape_suffix(tape, name, "cast"), .in = {x}};
+    value.buffer = tape_quantized_buffer(tape, op.name, value.buffer, value.rows, value.cols);
+    value.name = op.name;
+    value.element_bytes = FP8_BYTES;
+    value.shared = value.foreign = false;
+    vec_push(&tape->values, value);
+    op.out = tape->values.n - 1;
+    tape_push(tape, op);
+    return op.out;
+}
+
+static bool is_quantized(const struct tape *tape, int buffer)
+{
+    return tape->buffers.at[buffer].life.bytes == tape->buffers.at[buffer].elements * FP8_BYTES;
+}
+
+/* Weights stay in FP8 for a step, or for good, each beside its transpose (model/tape.h). */
+static bool keeps_weights(const struct tape *tape)
+{
+    return tape_has_transformer_engine(tape);
+}
+
+/* Of what is in FP8 already. */
+static int transpose(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
+{
+    double bytes = (double)rows * (double)cols * FP8_BYTES;
+    int to = tape_buffer(tape, name, cols, rows, FP8_BYTES);
+    tape_launch(tape, name, kernel_stream(KERNEL_COPY, bytes, bytes, 0), 0, BUFFERS(to, from));
+    return to;
+}
+
 /* One kernel writes the operand and its transpose in FP8: Hopper's FP8 products want both operands along k.
  * from: a buffer, or NO_BUFFER for a weight. Returns the operand; *transposed outlives the pass. */
 static int cast_transpose(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols, int *transposed)
@@ -44,20 +117,28 @@ static void multiply(
 /* The bias's gradient is summed by the kernel that casts, and ready with it. */
 static void fp8_backward(struct tape *tape, const struct tape_op *op)
 {
-    int grad = tape_grad(tape, op), x = op->in[0], transposed = NO_BUFFER;
-    int plain =
-        cast_transpose(tape, tape_suffix(tape, op->name, "grad.cast"), grad, op->m * matrices(op), op->n, &transposed);
+    int grad = tape_grad(tape, op), x = op->in[0], transposed = NO_BUFFER, plain = grad;
+    int64_t rows = op->m * matrices(op);
+    if (!is_quantized(tape, grad))
+        plain = cast_transpose(tape, tape_suffix(tape, op->name, "grad.cast"), grad, rows, op->n, &transposed);
+    int from = op->saved[0] == NO_BUFFER ? tape_gather_again(tape, x) : NO_BUFFER;
     if (op->bias != NO_PARAM)
         tape_complete(tape, op->bias);
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
         multiply(
-            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, op->saved[1], grad_x));
+            tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, grad_x, op->saved[1]));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
     }
+    tape_await_again(tape, x);
     tape_reduce_entered(tape, op);
-    multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, op->saved[0]));
+    if (transposed == NO_BUFFER)
+        transposed = transpose(tape, tape_suffix(tape, op->name, "grad.transpose"), grad, rows, op->n);
+    int input = op->saved[0];
+    if (input == NO_BUFFER)
+        input = transpose(tape, tape_suffix(tape, op->name, "x.transpose"), from, rows, op->k);
+    multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, input));
     tape_complete(tape, op->weight);
     tape_await_reduced(tape, op);
 }
@@ -65,14 +146,20 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
     op.backward = fp8_backward;
-    int x = cast_transpose(tape, tape_suffix(tape, op.name, "x.cast"), tape_at(tape, op.in[0]).buffer,
-        op.m * matrices(&op), op.k, &op.saved[0]);
-    int weight = cast_transpose(
-        tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n * matrices(&op), op.k, &op.saved[1]);
-    tape_use(tape, op.weight);
+    struct tape_value in = tape_at(tape, op.in[0]);
+    int x = in.buffer, weight = NO_BUFFER;
+    op.saved[0] = op.saved[1] = NO_BUFFER;
+    if (in.element_bytes != FP8_BYTES)
+        x = cast_transpose(
+            tape, tape_suffix(tape, op.name, "x.cast"), in.buffer, op.m * matrices(&op), op.k, &op.saved[0]);
+    if (!keeps_weights(tape)) {
+        weight = cast_transpose(
+            tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n * matrices(&op), op.k, &op.saved[1]);
+        tape_use(tape, op.weight);
+    }
     op.out =
         tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n, tape->storage_bytes, true);
-    multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, weight, tape_at(tape, op.out).buffer));
+    multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
     tape_use(tape, op.weight);
     tape_push(tape, op);
     return op.out;

@@ -75,6 +75,8 @@ int tape_enter(struct tape *tape, const char *name, int x)
     if (ranks(tape) == 1)
         return x;
     x = tape_autocast(tape, name, x);
+    if (scatters(tape) && tape_quantizes(tape, tape_at(tape, x).rows))
+        x = tape_quantize(tape, tape_name(tape, name), x);
     struct tape_value in = tape_at(tape, x);
     struct tape_op op = {.backward = enter_backward, .name = tape_name(tape, name), .in = {x}};
     if (scatters(tape)) {
@@ -153,8 +155,17 @@ static void leave_backward(struct tape *tape, const struct tape_op *op)
     if (op->bias != NO_PARAM && tape_trains(tape, op->bias))
         tape_bias_gradient(tape, op, grad, tape_at(tape, x).cols);
     if (scatters(tape)) {
-        int whole = tape_new_grad(tape, x);
-        tape_exchange(tape, tape_suffix(tape, op->name, "grad"), COLL_ALL_GATHER, AXES_TP, grad, whole);
+        struct tape_value in = tape_at(tape, x);
+        const char *name = tape_suffix(tape, op->name, "grad");
+        int64_t rows = in.rows / ranks(tape);
+        int whole = NO_BUFFER;
+        if (tape_quantizes(tape, rows)) {
+            grad = tape_quantized_buffer(tape, tape_suffix(tape, name, "cast"), grad, rows, in.cols);
+            whole = tape_buffer(tape, name, in.rows, in.cols, dtype_bytes(DTYPE_FP8));
+        } else {
+            whole = tape_new_grad(tape, x);
+        }
+        tape_exchange(tape, name, COLL_ALL_GATHER, AXES_TP, grad, whole);
         grad = whole;
     }
     tape_give(tape, x, grad);

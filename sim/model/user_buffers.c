@@ -69,14 +69,14 @@ static void ring_exchange(struct splitting *s, int at)
     for (int i = 0; i < s->ranks; i++) {
         if (i + 1 < s->ranks)
             vec_push(&s->made, transfer_of(s, gather, COLL_PEER_COPY, shard, i));
+        s->first[at + 2] = i == 0 ? s->made.n : s->first[at + 2];
         vec_push(&s->made, piece_of(s, gemm, s->ranks, i, true));
         if (i + 1 < s->ranks)
             vec_push(&s->made, *wait);
     }
-    for (int i = at; i < at + 3; i++) {
-        s->first[i] = s->first[at];
+    s->first[at + 1] = s->first[at];
+    for (int i = at; i < at + 3; i++)
         s->last[i] = s->made.n - 1;
-    }
 }
 
 /* GEMM, reduce-scatter of its result, wait: some columns of the result after the others. */

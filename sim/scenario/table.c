@@ -246,6 +246,8 @@ static const struct config_field megatron_fields[] = {
         .alias = "accumulate_allreduce_grads_in_fp32"},
     {MEGATRON(check_for_nan_in_grad, FIELD_BOOL, "the norm of each bucket is taken before it is reduced")},
     {MEGATRON(average_in_collective, FIELD_BOOL, "NCCL divides; else a pass over each bucket does")},
+    {MEGATRON(fp8_param_gather, FIELD_BOOL,
+        "precision fp8_mixed: weights that multiply in FP8 are kept and gathered in it, beside the FP32 shards")},
     {MEGATRON(bucket_size, FIELD_INT, "elements of a bucket; 0: 40 million, or a million for each rank of a group"),
         .min = 0, .max = 0x1p50},
 };

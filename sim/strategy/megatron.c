@@ -14,6 +14,10 @@
  * (or on everything); the weights cast, and gathered by bucket. With overlap_param_gather a bucket is gathered in the
  * next forward pass: when a layer needs it, and one bucket ahead.
  *
+ * FP8 (precision fp8_mixed with fusion transformer_engine): weights that multiply in it are kept beside their
+ * transposes, both made once a step; with fp8_param_gather there are no 16-bit ones, and gathers have a byte an
+ * element.
+ *
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
  * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
@@ -22,15 +26,15 @@
 #include "strategy/emit.h"
 
 enum { DENSE, EXPERT, N_CLASSES };
-enum { FLOAT_BYTES = 4, NO_BUCKET = -1 };
+enum { FLOAT_BYTES = 4, FP8_BYTES = 1, NO_BUCKET = -1 };
 
 /* Megatron-LM/megatron/training: elements of a bucket, at least and for each rank of data parallelism. */
 enum { LEAST_BUCKET = 40000000, BUCKET_A_RANK = 1000000 };
 
 struct bucket {
     int class;
-    int64_t elements;
-    int left; /* gradients that are not ready yet */
+    int64_t elements, fp8; /* fp8: of weights that multiply in FP8 */
+    int left;              /* gradients that are not ready yet */
     plan_wait reduced;
     bool gathering;
     plan_wait gathered; /* PLAN_NO_OP: not yet, or waited for */
@@ -42,6 +46,7 @@ struct megatron {
     int64_t grad_bytes; /* of main_grad's elements */
     int group[N_CLASSES], ranks[N_CLASSES];
     int64_t elements[N_CLASSES]; /* on this rank, that are trained */
+    int64_t fp8;                 /* those of weights that multiply in FP8 */
     VEC(struct bucket) buckets;  /* in the order in which they are reduced */
     int *bucket, *segment; /* by tensor, NO_BUCKET: frozen; the segment whose backward pass completes its gradient */
     bool *fused;           /* by tensor: its gradient comes from a GEMM */
@@ -86,6 +91,8 @@ static void join(struct megatron *self, int tensor, int segment, int filling[N_C
         filling[class] = self->buckets.n - 1;
     }
     self->buckets.at[filling[class]].elements += at->numel;
+    self->buckets.at[filling[class]].fp8 +=
+        model_keeps_fp8(self->emit->model, &self->emit->workload, at) ? at->numel : 0;
     self->buckets.at[filling[class]].left++;
     self->bucket[tensor] = filling[class];
     self->segment[tensor] = segment;
@@ -116,9 +123,11 @@ static void gather(struct megatron *self, int b, plan_wait after)
 {
     struct emit *emit = self->emit;
     struct bucket *bucket = &self->buckets.at[b];
+    int64_t narrow = self->options->fp8_param_gather ? bucket->fp8 : 0;
+    double bytes = (double)((bucket->elements - narrow) * emit->param_bytes + narrow * FP8_BYTES);
     bucket->gathering = true;
     bucket->gathered = emit_collective(emit, STREAM_COMM, after, arena_printf(emit->arena, "bucket.%d/all_gather", b),
-        COLL_ALL_GATHER, (double)(bucket->elements * emit->param_bytes), self->group[bucket->class]);
+        COLL_ALL_GATHER, bytes, self->group[bucket->class]);
 }
 
 /* The next bucket of the class in the order of forward. */
@@ -292,7 +301,14 @@ static void step_ends(struct emit *emit)
     vec_free(&self->buckets);
 }
 
-/* zero_grad_buffer(). */
+/* Of an element of a weight that multiplies in FP8, as it is gathered. */
+static int64_t kept_bytes(const struct megatron *self)
+{
+    return self->options->fp8_param_gather ? FP8_BYTES : self->emit->param_bytes;
+}
+
+/* zero_grad_buffer(). Weights in FP8, or their transposes alone where they are gathered so, are made here once for the
+ * step. */
 static void step_begins(struct emit *emit)
 {
     struct megatron *self = emit->state;
@@ -301,6 +317,10 @@ static void step_begins(struct emit *emit)
     if (gathers(self) && !self->options->overlap_param_gather && self->ranks[DENSE] > 1)
         plan_stream_wait(&emit->builder, STREAM_COMPUTE, EMIT_LAST_STEP);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_buffer.zero_", 0, bytes);
+    if (self->fp8 > 0)
+        emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "fp8_weights",
+            (double)(self->fp8 * kept_bytes(self)),
+            (double)(self->fp8 * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES));
 }
 
 static void setup_memory(struct megatron *self)
@@ -309,7 +329,10 @@ static void setup_memory(struct megatron *self)
     struct plan_builder *builder = &emit->builder;
     struct optimizer_tensor tensors[N_CLASSES];
     int64_t all = self->elements[DENSE] + self->elements[EXPERT], n = owned_tensors(self, tensors);
-    plan_keep(builder, "param_buffer", all * emit->param_bytes, HBM_PARAMETERS);
+    plan_keep(
+        builder, "param_buffer", (all - self->fp8) * emit->param_bytes + self->fp8 * kept_bytes(self), HBM_PARAMETERS);
+    plan_keep(
+        builder, "fp8_weights", self->fp8 * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES, HBM_PARAMETERS);
     plan_keep(builder, "frozen_params", (emit->model->params - all) * emit->param_bytes, HBM_PARAMETERS);
     plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
     for (int i = 0; i < n; i++) {
@@ -335,8 +358,10 @@ static void setup(struct emit *emit)
     for (int t = 0; t < n; t++)
         self->bucket[t] = self->segment[t] = NO_BUCKET;
     fill_buckets(self);
-    for (int b = 0; b < self->buckets.n; b++)
+    for (int b = 0; b < self->buckets.n; b++) {
         self->elements[self->buckets.at[b].class] += self->buckets.at[b].elements;
+        self->fp8 += self->buckets.at[b].fp8;
+    }
     setup_memory(self);
 }
 

@@ -147,6 +147,7 @@ struct megatron_options {
     bool grad_reduce_in_fp32;   /* accumulate_allreduce_grads_in_fp32: main_grad is FP32; true */
     bool check_for_nan_in_grad; /* true */
     bool average_in_collective; /* ddp_average_in_collective: no pass that scales; false */
+    bool fp8_param_gather;      /* weights that multiply in FP8 are kept and gathered in it; false */
     int64_t bucket_size;        /* ddp_bucket_size, elements; 0: 40 million, or a million for each rank of a group */
 };
 

@@ -20,8 +20,9 @@ struct run {
     struct model_segments segments;
 };
 
-static struct run run(bool fp8, int64_t length)
+static struct run run_with(bool fp8, int64_t length, enum kernel_fusion fusion, struct model_parallel parallel)
 {
+    struct model whole;
     struct run r = {.arena = ARENA_INIT};
     struct model_workload w = {.micro_batch = BATCH,
         .seq_len = length,
@@ -29,10 +30,18 @@ static struct run run(bool fp8, int64_t length)
         .storage = DTYPE_BF16,
         .attention = ATTENTION_FLASH,
         .fp8 = fp8,
+        .fusion = (int)fusion,
+        .parallel = parallel,
         .loss_fp32 = true};
-    model_build(&r.model, &small_bert, &r.arena);
+    model_build(&whole, &small_bert, &r.arena);
+    model_shard(&r.model, &whole, &parallel, &r.arena);
     model_segments(&r.segments, &r.model, &w, &r.arena);
     return r;
+}
+
+static struct run run(bool fp8, int64_t length)
+{
+    return run_with(fp8, length, FUSION_EAGER, (struct model_parallel){0});
 }
 
 static int64_t saved_bytes(const struct model_program *p, const char *name)
@@ -106,12 +115,70 @@ static void sides_that_fp8_cannot_take_stay(void **state)
     arena_release(&fp8.arena);
 }
 
+static const struct model_op *at_named(const struct model_program *p, const char *name, const char *next)
+{
+    const struct model_op *op = kernel_named(p->backward, p->n_backward, name);
+    assert_string_equal(op[1].name, next);
+    return op;
+}
+
+/* Megatron-Core on two ranks: rows are cast by who has them, gathered at a byte an element, and transposed where they
+ * arrive; weights are in FP8 already. */
+static void gathers_are_in_fp8(void **state)
+{
+    (void)state;
+    struct model_parallel parallel = {.tensor = 2, .sequence = true, .tensor_overlap = TENSOR_ASYNC};
+    struct run r = run_with(true, 32, FUSION_TRANSFORMER_ENGINE, parallel);
+    const struct model_program *p = r.segments.at[1].program;
+    const double x = BATCH * 32 * WIDTH, y = BATCH * 32 * 128;
+    const struct model_op *cast = kernel_named(p->forward, p->n_forward, "intermediate.in.cast");
+    assert_true(cast->work.read_bytes == BF16_BYTES * x / 2 && cast->work.write_bytes == x / 2);
+    assert_string_equal(cast[1].name, "intermediate.in/all_gather");
+    assert_true(cast[1].comm.bytes == x && cast[2].kind == MODEL_WAIT);
+    assert_string_equal(cast[3].name, "intermediate.dense");
+    assert_true(cast[3].work.math == DTYPE_FP8 && cast[3].work.read_bytes == x + WIDTH * 128);
+    const struct model_op *again = at_named(p, "intermediate.in.again/all_gather", "intermediate.dense.dgrad");
+    assert_true(again->comm.bytes == x);
+    const struct model_op *transpose = kernel_named(p->backward, p->n_backward, "intermediate.dense.x.transpose");
+    assert_true(transpose->work.read_bytes == x && transpose->work.write_bytes == x);
+    assert_string_equal(transpose[1].name, "intermediate.dense.wgrad");
+    /* The second layer's gradient: its rows are cast, gathered, and need no cast behind. */
+    const struct model_op *grad = kernel_named(p->backward, p->n_backward, "output.dense.grad/all_gather");
+    assert_true(grad->comm.bytes == x && grad[-1].work.write_bytes == x / 2);
+    assert_string_equal(grad[2].name, "output.dense.dgrad");
+    assert_true(grad[2].work.write_bytes == BF16_BYTES * y);
+    for (int k = 0; k < p->n_forward; k++)
+        assert_null(strstr(p->forward[k].name, "weight.cast"));
+    /* The gradient of what entered is in the storage format. */
+    assert_true(
+        kernel_named(p->backward, p->n_backward, "intermediate.in.dgrad/reduce_scatter")->comm.bytes == BF16_BYTES * x);
+    arena_release(&r.arena);
+}
+
+/* Which weights the strategy keeps so: matrices of blocks. */
+static void weights_of_blocks_are_kept_in_fp8(void **state)
+{
+    (void)state;
+    struct run r = run_with(true, 32, FUSION_TRANSFORMER_ENGINE, (struct model_parallel){0});
+    const struct model_workload w = {.fp8 = true, .fusion = FUSION_TRANSFORMER_ENGINE},
+                                plain = {.fusion = FUSION_TRANSFORMER_ENGINE};
+    for (int t = 0; t < r.model.n_tensors; t++) {
+        const struct model_tensor *tensor = &r.model.tensors[t];
+        bool of_block = tensor->layer > 0 && tensor->cols > 1;
+        assert_int_equal(model_keeps_fp8(&r.model, &w, tensor), of_block);
+        assert_false(model_keeps_fp8(&r.model, &plain, tensor));
+    }
+    arena_release(&r.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operands_are_cast_with_their_transposes),
         cmocka_unit_test(the_rest_is_as_before),
         cmocka_unit_test(sides_that_fp8_cannot_take_stay),
+        cmocka_unit_test(gathers_are_in_fp8),
+        cmocka_unit_test(weights_of_blocks_are_kept_in_fp8),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,13 +60,57 @@ static void collectives_of_the_axis_have_a_stream(void **state)
     drop(&c);
 }
 
+static void sums_of(const struct compiled *c, double *gathered, int64_t *kept)
+{
+    const struct plan_program *program = &c->plan.programs[0];
+    *gathered = 0;
+    *kept = 0;
+    for (int i = 0; i < program->ops.n; i++) {
+        const struct plan_op *op = &program->ops.at[i];
+        if (op->kind == OP_COLLECTIVE && c->plan.collectives.at[op->index].kind == COLL_ALL_GATHER)
+            *gathered += c->plan.collectives.at[op->index].bytes;
+    }
+    for (int i = 0; i < program->setup.n; i++)
+        if (program->buffers.at[program->setup.at[i]].category == HBM_PARAMETERS)
+            *kept += program->buffers.at[program->setup.at[i]].bytes;
+}
+
+/* Megatron's weights that multiply in FP8: with 16-bit ones beside them 2 bytes an element more, a byte and a transpose
+ * of another else; then a gather has one byte of each, too. */
+static void weights_in_fp8_are_gathered_so(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_MEGATRON;
+    options.megatron.use_distributed_optimizer = true;
+    options.train.attention = ATTENTION_FLASH;
+    options.train.precision = PRECISION_BF16_MIXED;
+    options.train.fusion = FUSION_TRANSFORMER_ENGINE;
+    double gathered[3];
+    int64_t kept[3], fp8 = 0;
+    for (int i = 0; i < 3; i++) {
+        struct compiled c;
+        options.train.precision = i > 0 ? PRECISION_FP8_MIXED : PRECISION_BF16_MIXED;
+        options.megatron.fp8_param_gather = i > 1;
+        compile(&c, &options, &small_gpt, COPIES);
+        const struct model_workload w = strategy_workload(&options, &c.model);
+        for (int t = 0; t < c.model.n_tensors; t++)
+            fp8 += i == 1 && model_keeps_fp8(&c.model, &w, &c.model.tensors[t]) ? c.model.tensors[t].numel : 0;
+        sums_of(&c, &gathered[i], &kept[i]);
+        drop(&c);
+    }
+    assert_true(fp8 > 0 && gathered[0] > 0);
+    assert_true(gathered[1] == gathered[0] && gathered[2] == gathered[0] - (double)fp8);
+    assert_true(kept[1] == kept[0] + 2 * fp8 && kept[2] == kept[0]);
+}
+
 /* plan_check: no deadlock, each buffer is freed once, a group has one stream. With what is kept and run again. */
 static void plans_of_cut_models_obey_the_laws(void **state)
 {
     (void)state;
     for (int checkpointing = CHECKPOINT_NONE; checkpointing <= CHECKPOINT_SELECTIVE; checkpointing++)
         for (int kind = 0; kind < CONTEXT_PARALLEL_COUNT; kind++)
-            for (int overlap = TENSOR_BLOCKING; overlap <= TENSOR_ASYNC; overlap++) {
+            for (int overlap = TENSOR_BLOCKING; overlap < TENSOR_OVERLAP_COUNT; overlap++) {
                 struct compiled c;
                 compile_parallel(&c,
                     (struct model_parallel){.tensor = TENSOR,
@@ -84,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_of_the_axis_have_a_stream),
+        cmocka_unit_test(weights_in_fp8_are_gathered_so),
         cmocka_unit_test(plans_of_cut_models_obey_the_laws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
