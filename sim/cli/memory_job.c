@@ -29,8 +29,8 @@ void memory_set(struct memory_job *job)
 int64_t memory_copy_gpus(const struct memory_job *job)
 {
     const struct parallelism_options *parallelism = &job->point.options.strategy.parallelism;
-    int64_t axis = strategy_expert_axis(parallelism);
-    return parallelism->model.tensor * parallelism->model.context * parallelism->pipeline * (axis > 0 ? axis : 1);
+    return parallelism->model.tensor * parallelism->model.context * parallelism->pipeline *
+           strategy_expert_axis(parallelism);
 }
 
 void memory_unlimited(struct hw *hw)

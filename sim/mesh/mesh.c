@@ -46,6 +46,18 @@ bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order,
     return true;
 }
 
+bool mesh_fold(struct mesh *mesh, const int size[AXIS_COUNT], const char *order)
+{
+    struct mesh grid;
+    const char *bad;
+    bool built = mesh_build(&grid, size, order, &bad);
+    BUG_IF(!built || grid.ranks != mesh->ranks, "a grid of %d ranks beside one of %d", grid.ranks, mesh->ranks);
+    mesh->folded = true;
+    memcpy(mesh->expert_size, grid.size, sizeof grid.size);
+    memcpy(mesh->expert_stride, grid.stride, sizeof grid.stride);
+    return grid.size[AXIS_PP] == mesh->size[AXIS_PP] && grid.stride[AXIS_PP] == mesh->stride[AXIS_PP];
+}
+
 struct mesh mesh_data_parallel(int ranks, int shard)
 {
     BUG_IF(shard < 1 || ranks < 1 || ranks % shard != 0, "%d ranks in shards of %d", ranks, shard);
@@ -76,15 +88,22 @@ struct extent {
 static struct extent extent_of(const struct mesh *mesh, unsigned axes)
 {
     struct extent extent = {1, 0, 0};
+    bool second = mesh->folded && (axes & AXES_OF_EXPERT_GRID);
+    const int *sizes = second ? mesh->expert_size : mesh->size, *strides = second ? mesh->expert_stride : mesh->stride;
     for (int a = 0; a < AXIS_COUNT; a++) {
-        int stride = mesh->stride[a], end = mesh->stride[a] * mesh->size[a];
-        if (!(axes & 1U << a) || mesh->size[a] == 1)
+        int stride = strides[a], end = strides[a] * sizes[a];
+        if (!(axes & 1U << a) || sizes[a] == 1)
             continue;
-        extent.size *= mesh->size[a];
+        extent.size *= sizes[a];
         extent.stride = extent.stride == 0 || stride < extent.stride ? stride : extent.stride;
         extent.end = end > extent.end ? end : extent.end;
     }
     return extent;
+}
+
+int mesh_degree(const struct mesh *mesh, unsigned axes)
+{
+    return extent_of(mesh, axes).size;
 }
 
 bool mesh_axes_are_side_by_side(const struct mesh *mesh, unsigned axes)

@@ -9,8 +9,12 @@
  * AXIS_DP_REPLICATE ranks hold copies of the same shard. "dp" in an order stands for both, the sharded one inside.
  *
  * A group is a set of axes that lie side by side in the order (axes of size 1 do not count); its members are a constant
- * stride apart, as coll_group has it. Not modelled: a group over axes with another one between them, and a second grid
- * for experts (Megatron's expert_decoder_rank_generator). */
+ * stride apart, as coll_group has it. Not modelled: a group over axes with another one between them.
+ *
+ * The same ranks can be a second grid for experts (Megatron's expert_decoder_rank_generator; MoE Parallel Folding,
+ * arXiv 2504.14960), whose axes have other sizes: AXIS_TP of it are the ranks that share each expert, AXIS_EP those
+ * that share the experts, whatever tensor and context parallelism they are in attention. AXES_OF_EXPERT_GRID says that
+ * axes are its. */
 #ifndef FLOPCAST_MESH_MESH_H
 #define FLOPCAST_MESH_MESH_H
 
@@ -26,18 +30,26 @@ enum {
     AXES_DATA = AXES_DP | 1 << AXIS_EP,    /* ranks that train on different samples */
     AXES_DENSE = AXES_DATA | 1 << AXIS_CP, /* that hold the same parameters, but experts, and reduce their gradients */
     AXES_SHARD = 1 << AXIS_DP_SHARD | 1 << AXIS_CP, /* FSDP's: torchtitan's dp_shard_cp */
-    AXES_EXPERT = AXES_DP | 1 << AXIS_CP,           /* that hold the same experts */
-    AXES_ALL = (1 << AXIS_COUNT) - 1
+    AXES_EXPERT = AXES_DP | 1 << AXIS_CP, /* that hold the same experts, with AXES_OF_EXPERT_GRID where there is one */
+    AXES_ALL = (1 << AXIS_COUNT) - 1,
+    AXES_OF_EXPERT_GRID = 1 << AXIS_COUNT /* with others: they are axes of the second grid, if there is one */
 };
 
 struct mesh {
     int ranks; /* product of the sizes */
     int size[AXIS_COUNT], stride[AXIS_COUNT];
+    bool folded; /* there is a second grid, of: */
+    int expert_size[AXIS_COUNT], expert_stride[AXIS_COUNT];
 };
 
 /* Sizes of 0 mean 1. False: the order has a word that is no axis, has one twice, or lacks an axis larger than 1; then
  * *bad is where in the order, or its end. */
 bool mesh_build(struct mesh *out, const int size[AXIS_COUNT], const char *order, const char **bad);
+/* The second grid, in the same order. False: its stages would not be the ranks that they are in the first, as where
+ * data parallelism lies outside of them (Megatron refuses it, too). BUG unless it has as many ranks. */
+bool mesh_fold(struct mesh *mesh, const int size[AXIS_COUNT], const char *order);
+/* How many ranks differ in these axes. */
+int mesh_degree(const struct mesh *mesh, unsigned axes);
 /* A mesh of data parallelism only: ranks / shard copies of the model, each over shard ranks. BUG unless shard divides
  * ranks. */
 struct mesh mesh_data_parallel(int ranks, int shard);

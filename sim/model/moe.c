@@ -85,7 +85,7 @@ struct moe_pass {
     const struct model_moe *moe;
     struct tape *t;
     int x;                            /* the tokens */
-    unsigned over_ep;                 /* axes whose ranks share the experts */
+    unsigned over_ep, over_etp;       /* axes whose ranks share the experts, and each of them */
     int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
     int64_t rows;                     /* that its experts get */
     int shared_hidden, shared;        /* between the shared expert's two halves; what it gives; -1: not yet */
@@ -213,8 +213,6 @@ static int exchanged(
     return tape_arrive(p->t, tape_send_rows(p->t, name, kind, axes, x, rows));
 }
 
-static const unsigned OVER_ETP = 1U << AXIS_TP;
-
 static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
 {
     struct tape *t = p->t;
@@ -229,8 +227,8 @@ static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
         in.probs = tape_arrive(t, in.probs);
     }
     if (p->etp > 1) {
-        in.rows = exchanged(p, "gather_rows", COLL_ALL_GATHER, OVER_ETP, in.rows, p->rows);
-        in.probs = exchanged(p, "gather_probs", COLL_ALL_GATHER, OVER_ETP, in.probs, p->rows);
+        in.rows = exchanged(p, "gather_rows", COLL_ALL_GATHER, p->over_etp, in.rows, p->rows);
+        in.probs = exchanged(p, "gather_probs", COLL_ALL_GATHER, p->over_etp, in.probs, p->rows);
     }
     return in;
 }
@@ -238,7 +236,7 @@ static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
 static int combine_alltoall(struct moe_pass *p, int out)
 {
     if (p->etp > 1)
-        out = exchanged(p, "scatter_rows", COLL_REDUCE_SCATTER, OVER_ETP, out, p->rows / p->etp);
+        out = exchanged(p, "scatter_rows", COLL_REDUCE_SCATTER, p->over_etp, out, p->rows / p->etp);
     if (p->ep == 1)
         return out;
     out = tape_send_rows(p->t, "combine", COLL_ALL_TO_ALL, p->over_ep, out, p->tokens * p->moe->per_token);
@@ -253,7 +251,7 @@ static int alltoall(struct moe_pass *p, int dense_probs)
     int64_t ranks = p->ep * p->etp, d = p->c->shape->d_model;
     bool sorts = ranks > 1 && p->experts > 1;
     struct routed in = gather(p, p->x, dense_probs, p->tokens * p->moe->per_token);
-    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? OVER_ETP : 0);
+    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? p->over_etp : 0);
     tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, axes);
     in = dispatch_alltoall(p, in);
     if (sorts) {
@@ -269,7 +267,7 @@ static int allgather(struct moe_pass *p, int dense_probs)
 {
     struct tape *t = p->t;
     int64_t ranks = p->ep * p->etp, all = p->tokens * ranks, d = p->c->shape->d_model;
-    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? OVER_ETP : 0);
+    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? p->over_etp : 0);
     int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->x, all);
     int probs = exchanged(p, "dispatch_probs", COLL_ALL_GATHER, axes, dense_probs, all);
     tape_count(t, "tokens_per_expert", all, p->experts, 1, 0);
@@ -305,6 +303,7 @@ int moe_forward(const struct segment_context *c, int x)
         .experts = model_local_experts(c->shape, c->layer - 1),
         .ep = degree(w->parallel.expert),
         .over_ep = model_expert_axes(&w->parallel),
+        .over_etp = model_expert_tensor_axes(&w->parallel),
         .etp = degree(w->parallel.expert_tensor),
         .shared_hidden = -1,
         .shared = -1};

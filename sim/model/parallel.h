@@ -48,7 +48,7 @@ struct model_parallel {
     int tensor_overlap;    /* enum tensor_overlap */
     int64_t context;       /* ranks of AXIS_CP: each has its part of the sequence everywhere */
     int context_kind;      /* enum context_parallel */
-    int64_t expert;        /* ranks that share a block's experts, AXIS_EP: model_moe.local of them on each */
+    int64_t expert;        /* ranks that share a block's experts: model_moe.local of them on each */
     int64_t expert_tensor; /* ranks that share each expert's width, AXIS_TP: model_moe.d_ff is a rank's part of it */
 };
 static inline int64_t model_tensor_ranks(const struct model_parallel *parallel)
@@ -64,19 +64,46 @@ static inline int64_t model_expert_ranks(const struct model_parallel *parallel)
 {
     return parallel->expert > 1 ? parallel->expert : 1;
 }
+/* Ranks that share each expert. */
+static inline int64_t model_expert_width(const struct model_parallel *parallel)
+{
+    return parallel->expert_tensor > 1 ? parallel->expert_tensor : 1;
+}
+/* Experts are shared out over a second grid of the ranks (mesh/mesh.h), as they are not over whole TP groups side by
+ * side: those of context parallelism are among them, or some of a TP group's. Without, both grids have the same groups.
+ */
+static inline bool model_expert_folds(const struct model_parallel *parallel)
+{
+    bool whole = model_tensor_ranks(parallel) > 1 && model_expert_width(parallel) == 1;
+    int64_t ranks = model_expert_ranks(parallel);
+    return ranks > 1 && (model_context_ranks(parallel) > 1 || (whole && ranks % model_tensor_ranks(parallel) != 0));
+}
 /* The axes over whose ranks experts are shared out: where each is whole on its rank, those of tensor parallelism, which
- * have different tokens then, are the first of them (Megatron-LM's second grid of ranks). */
+ * have different tokens then, are the first of them. */
 static inline unsigned model_expert_axes(const struct model_parallel *parallel)
 {
-    bool whole = model_tensor_ranks(parallel) > 1 && parallel->expert_tensor <= 1;
+    bool whole = model_tensor_ranks(parallel) > 1 && model_expert_width(parallel) == 1;
+    if (model_expert_folds(parallel))
+        return 1U << AXIS_EP | AXES_OF_EXPERT_GRID;
     return 1U << AXIS_EP | (whole ? 1U << AXIS_TP : 0U);
 }
-/* Ranks of AXIS_EP; 0: the tensor ranks do not divide them. */
+/* Those over whose ranks each expert is shared; the ranks that hold the same experts. */
+static inline unsigned model_expert_tensor_axes(const struct model_parallel *parallel)
+{
+    return 1U << AXIS_TP | (model_expert_folds(parallel) ? AXES_OF_EXPERT_GRID : 0U);
+}
+/* Groups of context and tensor parallelism that experts are shared out over: data parallelism has a multiple of them.
+ */
 static inline int64_t model_expert_axis(const struct model_parallel *parallel)
 {
-    int64_t tensor = model_expert_axes(parallel) & 1U << AXIS_TP ? model_tensor_ranks(parallel) : 1;
-    int64_t ranks = model_expert_ranks(parallel);
-    return ranks == 1 ? 1 : ranks % tensor == 0 ? ranks / tensor : 0;
+    int64_t dense = model_tensor_ranks(parallel) * model_context_ranks(parallel);
+    int64_t experts = model_expert_ranks(parallel) * model_expert_width(parallel), a = dense, b = experts;
+    while (b > 0) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return model_expert_ranks(parallel) == 1 ? 1 : experts / a;
 }
 
 /* The part of a model that each rank of AXIS_TP has (all have alike): a model of the same width and blocks whose heads,

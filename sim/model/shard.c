@@ -88,11 +88,6 @@ static const char *experts_wrong(const struct model_shape *s, const struct model
     const int64_t ranks = degree(w->parallel.expert);
     if (s->moe.experts == 0)
         return ranks * width > 1 ? arena_printf(arena, "%s has no experts that ranks could share", s->name) : NULL;
-    if (ranks > 1 && model_expert_axis(&w->parallel) == 0)
-        return arena_printf(arena,
-            "%ld ranks of expert parallelism take in the %ld of tensor parallelism where experts are whole; take a "
-            "multiple of %ld, or expert_tensor %ld",
-            (long)ranks, (long)tensor, (long)tensor, (long)tensor);
     if (s->moe.experts % ranks)
         return arena_printf(arena,
             "%ld experts of %s are not divisible by %ld ranks of expert parallelism; %s would do", (long)s->moe.experts,

@@ -47,14 +47,6 @@ static bool check_ranks(const struct layout_check *check)
         return false;
     }
     divisors(would, sizeof would, check->gpus / of_one);
-    if (expert == 0) {
-        diag_input(check->diag, at(check, "parallelism.expert"),
-            "%lld ranks share whole experts, among them the %lld of tensor parallelism, which do not divide them; take "
-            "a "
-            "multiple, or expert_tensor: %lld",
-            (long long)parallel->model.expert, (long long)tensor, (long long)tensor);
-        return false;
-    }
     if (check->gpus / of_one % expert == 0)
         return true;
     diag_input(check->diag, at(check, "parallelism.expert"),
@@ -68,6 +60,12 @@ static bool check_order(const struct layout_check *check, struct mesh *mesh)
     const char *bad = NULL;
     if (strategy_mesh(mesh, check->options, check->hw, check->gpus, &bad))
         return true;
+    if (mesh->folded) {
+        diag_input(check->diag, at(check, "parallelism.order"),
+            "in '%s' stages of %d ranks' experts are not the stages of the rest; put 'pp' last, as in %s",
+            check->options->parallelism.order, mesh->ranks, mesh_order_default);
+        return false;
+    }
     diag_input(check->diag, at(check, "parallelism.order"),
         "'%s' is no order of axes, from '%s' on; write each axis once, neighbours first, as in %s",
         check->options->parallelism.order, bad, mesh_order_default);
@@ -83,11 +81,12 @@ static void check_groups(const struct layout_check *check, const struct mesh *me
     } groups[] = {
         {1U << AXIS_TP, "tensor", "parallelism.tensor"},
         {1U << AXIS_CP, "context", "parallelism.context"},
-        {1U << AXIS_EP, "expert", "parallelism.expert"},
+        {1U << AXIS_EP | AXES_OF_EXPERT_GRID, "expert", "parallelism.expert"},
         {AXES_DENSE, "data", "cluster.gpus"},
     };
     int node = hw_gpus_per_node(check->hw);
-    bool alone = mesh->size[AXIS_TP] * mesh->size[AXIS_CP] * mesh->size[AXIS_EP] * mesh->size[AXIS_PP] == 1;
+    const unsigned of_model = 1U << AXIS_TP | 1U << AXIS_CP | 1U << AXIS_EP | 1U << AXIS_PP;
+    bool alone = mesh_degree(mesh, of_model) * mesh_degree(mesh, of_model | AXES_OF_EXPERT_GRID) == 1;
     for (size_t i = 0; i < sizeof groups / sizeof *groups && !alone; i++) {
         if (!mesh_axes_are_side_by_side(mesh, groups[i].axes)) {
             diag_input(check->diag, at(check, "parallelism.order"),

@@ -60,10 +60,7 @@ int emit_group(struct emit *emit, const char *name, unsigned axes)
 
 int emit_degree(const struct emit *emit, unsigned axes)
 {
-    int degree = 1;
-    for (int a = 0; a < AXIS_COUNT; a++)
-        degree *= axes & 1U << a ? emit->builder.plan->mesh.size[a] : 1;
-    return degree;
+    return mesh_degree(&emit->builder.plan->mesh, axes);
 }
 
 static int queue_of(struct emit *emit, int group, int otherwise)

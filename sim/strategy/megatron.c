@@ -349,8 +349,10 @@ static void setup(struct emit *emit)
     *self = (struct megatron){.emit = emit,
         .options = &emit->options->megatron,
         .grad_bytes = emit->options->megatron.grad_reduce_in_fp32 ? FLOAT_BYTES : emit->param_bytes,
-        .group = {[DENSE] = emit_group(emit, "dp", AXES_DENSE), [EXPERT] = emit_group(emit, "expert_dp", AXES_EXPERT)},
-        .ranks = {[DENSE] = emit_degree(emit, AXES_DENSE), [EXPERT] = emit_degree(emit, AXES_EXPERT)},
+        .group = {[DENSE] = emit_group(emit, "dp", AXES_DENSE),
+            [EXPERT] = emit_group(emit, "expert_dp", AXES_EXPERT | AXES_OF_EXPERT_GRID)},
+        .ranks =
+            {[DENSE] = emit_degree(emit, AXES_DENSE), [EXPERT] = emit_degree(emit, AXES_EXPERT | AXES_OF_EXPERT_GRID)},
         .bucket = ARENA_ARRAY(emit->arena, int, n),
         .segment = ARENA_ARRAY(emit->arena, int, n),
         .fused = ARENA_ARRAY(emit->arena, bool, n)};

@@ -271,33 +271,56 @@ struct schedule strategy_schedule(const struct job *job, int stage)
         .micro_batches = (int)job->batch.micro_batches};
 }
 
-/* Experts lie inside context parallelism here, as their ranks are neighbours in Megatron's second grid, too. */
+/* Experts lie next to tensor parallelism, as their ranks are neighbours in Megatron's second grid, too. */
 static const char *const order_default = "tp-ep-cp-dp-pp";
 
-int strategy_expert_axis(const struct parallelism_options *options)
+/* As the model takes it: expert_tensor 0 is that of the rest. */
+static struct model_parallel cut_of(const struct parallelism_options *options)
 {
     struct model_parallel model = options->model;
     if (model.expert_tensor == 0)
         model.expert_tensor = model_tensor_ranks(&model);
+    return model;
+}
+
+int strategy_expert_axis(const struct parallelism_options *options)
+{
+    struct model_parallel model = cut_of(options);
     return (int)model_expert_axis(&model);
+}
+
+/* The sizes of data parallelism, of a grid with so many ranks of it. */
+static void size_data(int size[AXIS_COUNT], const struct strategy_options *options, const struct hw *hw, int data)
+{
+    int shard = strategy_shard_ranks(options, hw, data);
+    BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
+    size[AXIS_DP_SHARD] = shard;
+    size[AXIS_DP_REPLICATE] = data / shard;
 }
 
 bool strategy_mesh(
     struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad)
 {
     const struct parallelism_options *parallel = &options->parallelism;
-    int expert = strategy_expert_axis(parallel);
-    BUG_IF(expert < 1, "%ld ranks of experts", (long)parallel->model.expert);
-    int data = (int)strategy_data_ranks(parallel, gpus) / expert;
-    int shard = strategy_shard_ranks(options, hw, data);
-    BUG_IF(shard < 1 || data % shard != 0, "%d ranks in shards of %d", data, shard);
-    int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&parallel->model),
-        [AXIS_CP] = (int)model_context_ranks(&parallel->model),
+    const struct model_parallel cut = cut_of(parallel);
+    bool folds = model_expert_folds(&cut);
+    const char *order = parallel->order ? parallel->order : order_default;
+    int expert = folds ? 1 : strategy_expert_axis(parallel), data = (int)strategy_data_ranks(parallel, gpus);
+    int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&cut),
+        [AXIS_CP] = (int)model_context_ranks(&cut),
         [AXIS_EP] = expert,
-        [AXIS_DP_SHARD] = shard,
-        [AXIS_DP_REPLICATE] = data / shard,
         [AXIS_PP] = (int)parallel->pipeline};
-    return mesh_build(out, size, parallel->order ? parallel->order : order_default, bad);
+    size_data(size, options, hw, data / expert);
+    if (!mesh_build(out, size, order, bad))
+        return false;
+    if (!folds)
+        return true;
+    int of_experts[AXIS_COUNT] = {[AXIS_TP] = (int)model_expert_width(&cut),
+        [AXIS_EP] = (int)model_expert_ranks(&cut),
+        [AXIS_PP] = (int)parallel->pipeline};
+    size_data(of_experts, options, hw, gpus / (of_experts[AXIS_TP] * of_experts[AXIS_EP] * of_experts[AXIS_PP]));
+    *bad = order;
+    return mesh_fold(out, of_experts, order);
 }
 
 static struct mesh mesh_of(const struct strategy_options *options, const struct hw *hw, int gpus)

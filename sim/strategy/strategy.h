@@ -216,7 +216,7 @@ struct strategy_options {
 struct strategy_options strategy_default_options(void);
 const char *strategy_label(const struct strategy_options *options); /* "FULL_SHARD", "DDP", "ZeRO-2" ... */
 
-/* Ranks of AXIS_EP; 0: the tensor ranks do not divide those that share experts. */
+/* Experts take in ranks of data parallelism: those must be a multiple of it. */
 int strategy_expert_axis(const struct parallelism_options *options);
 /* The ranks as a mesh; *bad as mesh_build(). Only what check_parallelism.c lets through divides. */
 bool strategy_mesh(

@@ -125,10 +125,42 @@ static void groups_that_overlap_or_stick_out_are_not_valid(void **state)
     assert_false(mesh_group_is_valid(&group, 8)); /* 2 and 4: beyond the period */
 }
 
+/* MoE Parallel Folding: 16 ranks of which attention has TP 2 and CP 2 and experts have EP 8, whole on each rank, in two
+ * stages. Those that share experts are neighbours whatever they are in attention; the rest of the stage's, none here,
+ * hold the same. With EP 2 every second rank of a stage does. */
+static void experts_have_a_second_grid(void **state)
+{
+    (void)state;
+    const int dense[AXIS_COUNT] = {[AXIS_TP] = 2, [AXIS_CP] = 2, [AXIS_DP_REPLICATE] = 2, [AXIS_PP] = 2};
+    const int of_eight[AXIS_COUNT] = {[AXIS_EP] = 8, [AXIS_PP] = 2};
+    const int of_two[AXIS_COUNT] = {[AXIS_EP] = 2, [AXIS_DP_REPLICATE] = 4, [AXIS_PP] = 2};
+    const unsigned ep = 1U << AXIS_EP | AXES_OF_EXPERT_GRID, expert_dp = AXES_EXPERT | AXES_OF_EXPERT_GRID;
+    struct mesh mesh = built(dense, mesh_order_default);
+    assert_true(mesh_fold(&mesh, of_eight, mesh_order_default));
+    assert_int_equal(mesh_degree(&mesh, ep), 8);
+    assert_int_equal(mesh_degree(&mesh, expert_dp), 1);
+    struct mesh_group experts = mesh_group(&mesh, ep);
+    assert_int_equal(experts.size, 8);
+    assert_int_equal(experts.stride, 1);
+    assert_int_equal(mesh_group_first(&experts, 1), 8);
+    assert_int_equal(mesh_degree(&mesh, 1U << AXIS_CP), 2); /* the first grid is as it was */
+    mesh = built(dense, mesh_order_default);
+    assert_true(mesh_fold(&mesh, of_two, mesh_order_default));
+    struct mesh_group alike = mesh_group(&mesh, expert_dp);
+    assert_int_equal(alike.size, 4);
+    assert_int_equal(alike.stride, 2);
+    assert_int_equal(mesh_group_instance(&alike, 6), 0);
+    assert_int_equal(mesh_group_instance(&alike, 7), 1);
+    /* Stages that lie inside data parallelism would have other ranks of experts than of the rest. */
+    mesh = built(dense, "tp-cp-pp-dp");
+    assert_false(mesh_fold(&mesh, of_two, "tp-ep-pp-dp"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_those_of_megatrons_example),
+        cmocka_unit_test(experts_have_a_second_grid),
         cmocka_unit_test(every_group_is_what_its_axes_say),
         cmocka_unit_test(a_pair_of_places_leaves_the_others_out),
         cmocka_unit_test(orders_that_leave_an_axis_out_are_refused),
