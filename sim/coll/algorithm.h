@@ -23,6 +23,7 @@ bool coll_collnet_direct(struct coll_cost *cost, const struct coll_query *query)
 bool coll_collnet_chain(struct coll_cost *cost, const struct coll_query *query);
 bool coll_p2p(struct coll_cost *cost, const struct coll_query *query);
 bool coll_hierarchical(struct coll_cost *cost, const struct coll_query *query);
+bool coll_deepep(struct coll_cost *cost, const struct coll_query *query);
 
 /* B/s of bus bytes, at most, and what says so. */
 struct coll_rate {

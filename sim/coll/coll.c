@@ -10,7 +10,7 @@
 const char *const coll_kind_names[] = {
     "all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "all_to_all", "send_recv", "peer_copy", NULL};
 const char *const coll_algorithm_names[] = {
-    "Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect", "CollNetChain", "PAT", "P2P", "Hierarchical", NULL};
+    "Ring", "Tree", "NVLS", "NVLSTree", "CollNetDirect", "CollNetChain", "PAT", "P2P", "Hierarchical", "DeepEP", NULL};
 const char *const coll_protocol_names[] = {"LL", "LL128", "Simple", NULL};
 
 static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, const struct coll_query *query) = {
@@ -23,6 +23,7 @@ static bool (*const algorithms[COLL_ALGORITHM_COUNT])(struct coll_cost *cost, co
     [COLL_PAT] = coll_pat,
     [COLL_P2P] = coll_p2p,
     [COLL_HIERARCHICAL] = coll_hierarchical,
+    [COLL_DEEPEP] = coll_deepep,
 };
 
 struct coll_shape coll_shape(struct coll_group group, int gpus_per_node)

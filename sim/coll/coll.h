@@ -58,6 +58,7 @@ enum coll_algorithm {
     COLL_PAT,
     COLL_P2P,
     COLL_HIERARCHICAL,
+    COLL_DEEPEP, /* what is routed, and nothing else: coll_routed() */
     COLL_ALGORITHM_COUNT
 };
 extern const char *const coll_algorithm_names[COLL_ALGORITHM_COUNT + 1]; /* "Ring", ..., as NCCL_ALGO; NULL */
@@ -212,6 +213,22 @@ bool coll_cost(struct coll_cost *out, enum coll_kind kind, enum coll_algorithm a
  * possible is left open instead, the protocol first, as NCCL falls back. */
 struct coll_cost coll_choose(
     enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw, struct coll_force force);
+
+/* Tokens of a mixture of experts on their way to the ranks of their experts, or back: an all_to_all whose bytes are
+ * those of a rank's tokens, each once (coll/deepep.c). */
+struct coll_routing {
+    int experts, per_token;  /* of a block; those that a token goes through, all as likely */
+    int groups, kept_groups; /* they lie in as many groups one after another, of which a token goes to these; 1: one */
+    int width;               /* ranks that share each expert, neighbours; its tokens go to all of them */
+    double sms;              /* that the kernels hold on each GPU */
+};
+/* On how many of so many equal parts of the experts a token has one at least, on average. */
+double coll_reach(const struct coll_routing *routing, int units);
+struct coll_cost coll_routed(
+    double bytes, const struct coll_routing *routing, struct coll_shape shape, const struct hw *hw);
+/* That, or where routing is NULL what NCCL chooses. */
+struct coll_cost coll_of(enum coll_kind kind, double bytes, const struct coll_routing *routing, struct coll_shape shape,
+    const struct hw *hw);
 
 /* latency_s + bus_bytes / max_rate_Bps. */
 double coll_isolated_s(struct coll_cost cost);

@@ -197,6 +197,7 @@ bool nccl_estimate(double *out_s, const struct coll_query *query, enum coll_algo
     case COLL_COLLNET_CHAIN:
     case COLL_P2P:
     case COLL_HIERARCHICAL:
+    case COLL_DEEPEP:
     case COLL_ALGORITHM_COUNT:
         break;
     }
