@@ -135,11 +135,14 @@ static void setup_channel(struct sim *sim, int c)
     }
 }
 
-static struct coll_cost cost_of(const struct sim *sim, enum coll_kind kind, double bytes, struct coll_shape shape)
+static struct coll_cost cost_of(const struct sim *sim, enum coll_kind kind, double bytes,
+    const struct coll_routing *routing, struct coll_shape shape)
 {
     const struct hw *chosen_on = sim->options->chosen_on ? sim->options->chosen_on : sim->hw;
-    struct coll_cost cost = coll_choose(kind, bytes, shape, chosen_on, COLL_FREE);
-    if (chosen_on != sim->hw)
+    struct coll_cost cost = coll_of(kind, bytes, routing, shape, chosen_on);
+    if (chosen_on != sim->hw && routing)
+        cost = coll_routed(bytes, routing, shape, sim->hw);
+    else if (chosen_on != sim->hw)
         cost = coll_choose(kind, bytes, shape, sim->hw, (struct coll_force){(int)cost.algorithm, (int)cost.protocol});
     if (sim->options->no_latency)
         cost.latency_s = 0;
@@ -153,14 +156,14 @@ static void setup_costs(struct sim *sim)
     for (int c = 0; c < plan->collectives.n; c++) {
         const struct plan_collective *collective = &plan->collectives.at[c];
         struct coll_group members = sim->communicators[sim->group_first[collective->group]].members;
-        sim->coll_costs[c] =
-            cost_of(sim, collective->kind, collective->bytes, coll_shape(members, hw_gpus_per_node(sim->hw)));
+        sim->coll_costs[c] = cost_of(sim, collective->kind, collective->bytes, collective->routing,
+            coll_shape(members, hw_gpus_per_node(sim->hw)));
     }
     sim->message_costs = arena_alloc(sim->arena, sizeof *sim->message_costs * (size_t)(plan->messages.n + 1));
     for (int m = 0; m < plan->messages.n; m++)
         for (int nodes = 1; nodes <= 2; nodes++) {
             struct coll_cost *cost = &sim->message_costs[m][nodes - 1];
-            *cost = cost_of(sim, COLL_SEND_RECV, plan->messages.at[m].bytes,
+            *cost = cost_of(sim, COLL_SEND_RECV, plan->messages.at[m].bytes, NULL,
                 (struct coll_shape){.ranks = 2, .nodes = nodes, .per_node = 3 - nodes});
             cost->hbm_bytes /= 2; /* each GPU reads or writes; in nccl-tests' send_recv it does both */
         }

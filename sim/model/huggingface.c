@@ -176,6 +176,7 @@ static void derive_experts(struct config_json *json, const char *type)
     moe->shared_d_ff += json->shared_experts * moe->d_ff;
     if (v2 && json->topk_method == TOPK_GREEDY)
         moe->groups = 0;
+    moe->kept_groups = moe->groups > 1 ? json->kept_groups : 0;
     moe->normalised = moe->normalised || differ(json->routed_scaling, 1);
 }
 

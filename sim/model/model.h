@@ -94,9 +94,10 @@ struct model_moe {
                      * of it; 0 and 1: all */
     int router;     /* enum router */
     int64_t groups; /* experts lie in as many groups, of which the best are chosen first (DeepSeek); 0 and 1: none */
-    bool normalised; /* the chosen scores are divided by their sum, or scaled */
-    int64_t local;   /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
-                      * builds the rank's share of the model */
+    int64_t kept_groups; /* so many of them; 0: all */
+    bool normalised;     /* the chosen scores are divided by their sum, or scaled */
+    int64_t local;       /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
+                          * builds the rank's share of the model */
 };
 
 /* Multi-head latent attention (Llama; DeepSeek-V2, arXiv 2405.04434): keys and values are made of a narrow latent, so
@@ -262,8 +263,12 @@ enum expert_kernels { EXPERTS_GROUPED, EXPERTS_LOOP, EXPERT_KERNELS_COUNT };
 extern const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1]; /* "grouped", "loop" */
 
 /* Megatron-LM's moe_token_dispatcher_type: how tokens come to the ranks that hold their experts. */
-enum token_dispatcher { DISPATCHER_ALLTOALL, DISPATCHER_ALLGATHER, DISPATCHER_COUNT };
-extern const char *const token_dispatcher_names[DISPATCHER_COUNT + 1]; /* "alltoall", "allgather" */
+enum token_dispatcher { DISPATCHER_ALLTOALL, DISPATCHER_ALLGATHER, DISPATCHER_FLEX, DISPATCHER_COUNT };
+extern const char *const token_dispatcher_names[DISPATCHER_COUNT + 1]; /* "alltoall", "allgather", "flex" */
+
+/* Its moe_flex_dispatcher_backend: whose kernels do it. */
+enum flex_backend { FLEX_DEEPEP, FLEX_HYBRIDEP, FLEX_BACKEND_COUNT };
+extern const char *const flex_backend_names[FLEX_BACKEND_COUNT + 1]; /* "deepep", "hybridep" */
 
 /* What a rank computes on in one micro-step. */
 struct model_workload {
@@ -292,12 +297,27 @@ struct model_workload {
     double expert_imbalance; /* with expert parallelism: rows that the experts of this rank get, over the mean of ranks;
                               * 0 and 1: balanced, at most the number of ranks. Above 1 it is the busiest rank that is
                               * modelled, for which all wait */
+    /* With it, in place of expert_imbalance: how unlike experts are in the tokens that they get, the log-standard
+     * deviation of each one's share; 0: alike. Drawn for each block (model_expert_load()), so that programs of blocks
+     * differ. */
+    double expert_spread;
+    int64_t expert_seed;
     bool shared_expert_overlap; /* Megatron-LM's moe_shared_expert_overlap: it runs beside dispatch and combine */
+    int flex_backend;           /* enum flex_backend */
+    double flex_sms;            /* SMs of its kernels: moe_deepep_num_sms, moe_hybridep_num_sms */
+    double expert_capacity;     /* moe_expert_capacity_factor: an expert takes no more than this times its mean of a
+                                 * rank's tokens, what is over is dropped; 0: takes all */
+    bool pad_to_capacity;       /* moe_pad_expert_input_to_capacity: and no fewer, so that no count is exchanged */
 };
 
 /* Whether this weight is kept in FP8 beside its transpose, as FUSION_TRANSFORMER_ENGINE multiplies by it. */
 bool model_keeps_fp8(
     const struct model *model, const struct model_workload *workload, const struct model_tensor *tensor);
+
+/* Rows of the busiest rank's experts over the mean of ranks, of a block (from 0 on): as expert_imbalance says, or of
+ * shares that are log-normal and independent from expert to expert, the sum over a rank's experts, the most of the
+ * ranks. For all micro-batches alike: experts that are popular stay so. */
+double model_expert_load(const struct model_workload *workload, int64_t experts, int64_t block);
 
 /* Tokens that a micro-step processes on one rank: encoder plus decoder tokens. Where a sample has a number of its own,
  * samples: what throughput is counted in. */
@@ -321,8 +341,9 @@ enum model_op_kind {
 /* A collective of the ranks that differ in these axes. */
 struct model_comm {
     enum coll_kind kind;
-    unsigned axes; /* 1 << AXIS_TP and the like */
-    double bytes;  /* of the whole message, as coll/coll.h has it */
+    unsigned axes;                      /* 1 << AXIS_TP and the like */
+    double bytes;                       /* of the whole message, as coll/coll.h has it */
+    const struct coll_routing *routing; /* an all_to_all of tokens as DeepEP moves them; NULL: NCCL's */
 };
 
 /* An op of a program: a kernel or a communication. */

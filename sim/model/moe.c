@@ -11,6 +11,10 @@
  * numbers of rows before it can start products (a copy to the host and a synchronisation). Dispatchers:
  * - alltoall: gather of T k rows; an all_gather of the counts; all_to_all of rows (T k d_model elements) and of
  *   probabilities; over t > 1 an all_gather of both; rows sorted by expert where a rank has several; back the same way.
+ * - flex, DeepEP: a token goes once to each rank that has one of its experts (coll/deepep.c), and what has come is
+ *   gathered into the order of experts there; the host waits for the numbers of rows, which the kernel itself exchanges;
+ *   sums over a rank's experts, which the combine adds up on the way back. HybridEP: its kernels also gather
+ * and sum.
  * - allgather: all_gather of tokens and of all E probabilities over e t ranks; gather of the rank's rows; back by a sum
  *   in place and a reduce_scatter.
  * expert_kernels loop on one rank is transformers' eager loop: a mask of every expert and choice; for each expert its
@@ -20,19 +24,25 @@
  *
  * Balance: experts of a rank get equal numbers of rows. With expert_imbalance a rank's experts get that multiple of the
  * mean rank's rows; the message of an exchange grows as much, for all to all wait for their busiest. FLOP of the model
- * count T k rows.
+ * count T k rows. expert_spread draws the multiple, block by block. An expert takes at most expert_capacity times its
+ * mean of a rank's tokens. pad_to_capacity: just as many, so that no numbers of rows are exchanged or waited for.
  *
  * Assumed: the router multiplies in the storage format (moe_router_dtype none; transformers takes FP32 for DeepSeek),
- * its scores are FP32. Ignored: losses that balance experts and their all_reduce, capacity factors, the sort of
- * indices, the bytes of the map of tokens and experts and its gather, padding of rows except in FP8, fused permutation
- * and routing, DeepEP. */
+ * its scores are FP32. Ignored: losses that balance experts and their all_reduce, the sort of indices, the
+ * bytes of the map of tokens and experts and its gather, padding of rows except in FP8, fused permutation and routing
+ * but HybridEP's. */
 #include "model/family.h"
+
+#include "base/rng.h"
+
+#include <math.h>
 
 const char *const router_names[ROUTER_COUNT + 1] = {[ROUTER_SOFTMAX] = "softmax", [ROUTER_SIGMOID] = "sigmoid"};
 const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1] = {
     [EXPERTS_GROUPED] = "grouped", [EXPERTS_LOOP] = "loop"};
 const char *const token_dispatcher_names[DISPATCHER_COUNT + 1] = {
-    [DISPATCHER_ALLTOALL] = "alltoall", [DISPATCHER_ALLGATHER] = "allgather"};
+    [DISPATCHER_ALLTOALL] = "alltoall", [DISPATCHER_ALLGATHER] = "allgather", [DISPATCHER_FLEX] = "flex"};
+const char *const flex_backend_names[FLEX_BACKEND_COUNT + 1] = {[FLEX_DEEPEP] = "deepep", [FLEX_HYBRIDEP] = "hybridep"};
 
 enum { GATED_MATRICES = 3, FLOAT_BYTES = 4 };
 
@@ -87,7 +97,7 @@ struct moe_pass {
     int x;                            /* the tokens */
     unsigned over_ep, over_etp;       /* axes whose ranks share the experts, and each of them */
     int64_t tokens, experts, ep, etp; /* of a rank: tokens, experts; ranks that share them; ranks that share each */
-    int64_t rows;                     /* that its experts get */
+    int64_t sent, rows;               /* rows that it sends, that its experts get */
     int shared_hidden, shared;        /* between the shared expert's two halves; what it gives; -1: not yet */
 };
 
@@ -132,6 +142,33 @@ static int route(const struct moe_pass *p)
     int64_t passes = (moe->router == ROUTER_SIGMOID) + (moe->groups > 1); /* add the bias; mask groups */
     int probs = tape_top_k(t, "router.topk", scores, moe->per_token, passes);
     return moe->normalised ? tape_map(t, "router.normalise", TAPE_SCALE, probs) : probs;
+}
+
+/* ---- how many rows ---- */
+
+static int64_t round_up(double rows)
+{
+    return (int64_t)rows + (rows > (double)(int64_t)rows);
+}
+
+/* A stream of random numbers for the experts of each block, apart from those of exec/state.h. */
+enum { ENTITY_EXPERTS = 1 << 16 };
+
+double model_expert_load(const struct model_workload *workload, int64_t experts, int64_t block)
+{
+    const int64_t ranks = model_expert_ranks(&workload->parallel), local = experts / ranks;
+    if (!(workload->expert_spread > 0))
+        return workload->expert_imbalance;
+    struct rng_stream stream = rng_stream((uint64_t)workload->expert_seed, ENTITY_EXPERTS, (uint64_t)block);
+    double all = 0, most = 0;
+    for (int64_t r = 0; r < ranks; r++) {
+        double rank = 0;
+        for (int64_t e = 0; e < local; e++)
+            rank += rng_lognormal_mean1(&stream, workload->expert_spread);
+        all += rank;
+        most = fmax(most, rank);
+    }
+    return most / all * (double)ranks;
 }
 
 /* ---- transformers' loop ---- */
@@ -198,12 +235,16 @@ static int products(const struct moe_pass *p, struct routed in)
     return p->c->workload->expert_kernels == EXPERTS_LOOP ? one_by_one(p, in, of) : mlp(p, in, of);
 }
 
+static int take_probs(const struct moe_pass *p, int dense_probs, int64_t rows)
+{
+    int64_t numbers = tape_rows(p->t, dense_probs) * p->moe->experts;
+    return tape_take_rows(p->t, "permute_probs", tape_view(p->t, "probs", dense_probs, numbers, 1), rows);
+}
+
 static struct routed gather(const struct moe_pass *p, int x, int dense_probs, int64_t rows)
 {
-    struct tape *t = p->t;
-    struct routed out = {.rows = tape_take_rows(t, "permute", x, rows)};
-    int64_t numbers = tape_rows(t, dense_probs) * p->moe->experts;
-    out.probs = tape_take_rows(t, "permute_probs", tape_view(t, "probs", dense_probs, numbers, 1), rows);
+    struct routed out = {.rows = tape_take_rows(p->t, "permute", x, rows)};
+    out.probs = take_probs(p, dense_probs, rows);
     return out;
 }
 
@@ -211,6 +252,11 @@ static int exchanged(
     const struct moe_pass *p, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
 {
     return tape_arrive(p->t, tape_send_rows(p->t, name, kind, axes, x, rows));
+}
+
+static unsigned all_axes(const struct moe_pass *p)
+{
+    return (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? p->over_etp : 0);
 }
 
 static struct routed dispatch_alltoall(struct moe_pass *p, struct routed in)
@@ -239,7 +285,7 @@ static int combine_alltoall(struct moe_pass *p, int out)
         out = exchanged(p, "scatter_rows", COLL_REDUCE_SCATTER, p->over_etp, out, p->rows / p->etp);
     if (p->ep == 1)
         return out;
-    out = tape_send_rows(p->t, "combine", COLL_ALL_TO_ALL, p->over_ep, out, p->tokens * p->moe->per_token);
+    out = tape_send_rows(p->t, "combine", COLL_ALL_TO_ALL, p->over_ep, out, p->sent);
     if (p->c->workload->shared_expert_overlap)
         shared_down(p);
     return tape_arrive(p->t, out);
@@ -250,9 +296,9 @@ static int alltoall(struct moe_pass *p, int dense_probs)
     struct tape *t = p->t;
     int64_t ranks = p->ep * p->etp, d = p->c->shape->d_model;
     bool sorts = ranks > 1 && p->experts > 1;
-    struct routed in = gather(p, p->x, dense_probs, p->tokens * p->moe->per_token);
-    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? p->over_etp : 0);
-    tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, axes);
+    struct routed in = gather(p, p->x, dense_probs, p->sent);
+    if (!p->c->workload->pad_to_capacity)
+        tape_count(t, "tokens_per_expert", p->tokens, p->moe->experts, ranks, all_axes(p));
     in = dispatch_alltoall(p, in);
     if (sorts) {
         in.rows = tape_copy(t, "sort_chunks", in.rows, p->rows, d);
@@ -267,7 +313,7 @@ static int allgather(struct moe_pass *p, int dense_probs)
 {
     struct tape *t = p->t;
     int64_t ranks = p->ep * p->etp, all = p->tokens * ranks, d = p->c->shape->d_model;
-    unsigned axes = (p->ep > 1 ? p->over_ep : 0) | (p->etp > 1 ? p->over_etp : 0);
+    unsigned axes = all_axes(p);
     int x = exchanged(p, "dispatch", COLL_ALL_GATHER, axes, p->x, all);
     int probs = exchanged(p, "dispatch_probs", COLL_ALL_GATHER, axes, dense_probs, all);
     tape_count(t, "tokens_per_expert", all, p->experts, 1, 0);
@@ -276,15 +322,62 @@ static int allgather(struct moe_pass *p, int dense_probs)
     return exchanged(p, "combine", COLL_REDUCE_SCATTER, axes, sum, p->tokens);
 }
 
+/* Each rank sees from what the others have said how many tokens come. */
+static int flex(struct moe_pass *p, int dense_probs)
+{
+    struct tape *t = p->t;
+    const struct model_workload *w = p->c->workload;
+    struct coll_routing *routing = ARENA_NEW(p->c->arena, struct coll_routing);
+    *routing = (struct coll_routing){.experts = (int)p->moe->experts,
+        .per_token = (int)p->moe->per_token,
+        .groups = (int)p->moe->groups,
+        .kept_groups = (int)p->moe->kept_groups,
+        .width = (int)p->etp,
+        .sms = w->flex_sms};
+    double load = (double)p->rows / (double)(p->tokens * p->moe->per_token * p->etp), d = (double)p->c->shape->d_model;
+    double come = load * (double)(p->tokens * p->etp) * coll_reach(routing, (int)p->ep);
+    struct tape_route route = {routing, load * (double)p->tokens * d * (double)dtype_bytes(w->storage)};
+    bool permutes = w->flex_backend == FLEX_DEEPEP;
+    int64_t arrived = permutes ? round_up(come) : p->rows;
+    tape_integers(t, "layout", -1, p->tokens, p->moe->experts);
+    struct routed in = {.rows = tape_send_routed(t, "dispatch", all_axes(p), p->x, arrived, route)};
+    if (w->shared_expert_overlap)
+        shared_up(p);
+    in.rows = tape_arrive(t, in.rows);
+    in.probs = take_probs(p, dense_probs, p->rows);
+    if (!w->pad_to_capacity)
+        tape_host_wait(t, "num_recv_tokens");
+    if (permutes)
+        in.rows = tape_take_rows(t, "permute", in.rows, p->rows);
+    int out = products(p, in);
+    if (permutes)
+        out = tape_scatter_add(t, "unpermute", tape_zeros(t, "unpermute.zero", arrived, p->c->shape->d_model), out);
+    out = tape_send_routed(t, "combine", all_axes(p), out, p->tokens, route);
+    if (w->shared_expert_overlap)
+        shared_down(p);
+    return tape_arrive(t, out);
+}
+
 /* ---- all of it ---- */
 
-/* That the experts of a rank get, the busiest where they are not balanced. */
-static int64_t routed_rows(const struct moe_pass *p)
+/* Rows that the experts of a rank get, the busiest where they are not balanced, and those that it sends. */
+static void count_rows(struct moe_pass *p)
 {
-    double factor = p->c->workload->expert_imbalance, most = (double)p->ep; /* all of all ranks' rows */
+    const struct model_workload *w = p->c->workload;
+    double most = (double)p->ep; /* of all of all ranks' rows */
+    double factor = p->ep > 1 ? model_expert_load(w, p->moe->experts, p->c->layer - 1) : 1;
+    double rows = (double)(p->tokens * p->moe->per_token), kept = 1;
     factor = factor < 1 ? 1 : factor > most ? most : factor;
-    double rows = factor * (double)(p->tokens * p->moe->per_token), whole = (double)(int64_t)rows;
-    return ((int64_t)rows + (rows > whole)) * p->etp;
+    if (w->expert_capacity > 0) {
+        factor = fmin(factor, w->expert_capacity);
+        kept = fmin(1, w->expert_capacity);
+    }
+    p->sent = round_up(kept * rows);
+    p->rows = round_up(factor * rows) * p->etp;
+    if (w->expert_capacity > 0 && w->pad_to_capacity) {
+        p->sent = round_up(rows / (double)p->moe->experts * w->expert_capacity) * p->moe->experts;
+        p->rows = p->sent * p->etp;
+    }
 }
 
 static int64_t degree(int64_t ranks)
@@ -310,8 +403,8 @@ int moe_forward(const struct segment_context *c, int x)
     bool across = p.ep * p.etp > 1, looped = w->expert_kernels == EXPERTS_LOOP && !across;
     BUG_IF(p.experts < 1 || p.experts * p.ep != p.moe->experts, "%ld of %ld experts on each of %ld ranks",
         (long)p.experts, (long)p.moe->experts, (long)p.ep);
-    p.rows = routed_rows(&p);
-    if (!(across && w->shared_expert_overlap && w->token_dispatcher == DISPATCHER_ALLTOALL)) {
+    count_rows(&p);
+    if (!(across && w->shared_expert_overlap && w->token_dispatcher != DISPATCHER_ALLGATHER)) {
         shared_up(&p);
         shared_down(&p);
     }
@@ -320,8 +413,10 @@ int moe_forward(const struct segment_context *c, int x)
         out = loop(&p, probs);
     } else {
         int dense = tape_spread(p.t, "router.probs", probs, p.moe->experts);
-        bool gathers = across && w->token_dispatcher == DISPATCHER_ALLGATHER;
-        out = gathers ? allgather(&p, dense) : alltoall(&p, dense);
+        int dispatcher = across ? w->token_dispatcher : DISPATCHER_ALLTOALL;
+        out = dispatcher == DISPATCHER_ALLGATHER ? allgather(&p, dense)
+              : dispatcher == DISPATCHER_FLEX    ? flex(&p, dense)
+                                                 : alltoall(&p, dense);
     }
     shared_up(&p); /* where nothing ran that they could run beside */
     shared_down(&p);

@@ -98,7 +98,8 @@ static void add(struct segments_builder *b, enum segment_kind kind, int layer)
 {
     const struct model_program *shared = NULL;
     int alike = b->model->layers[layer].alike;
-    for (int i = 0; kind == SEGMENT_BLOCK && i < b->segments.n && !shared; i++)
+    bool drawn = b->workload->expert_spread > 0 && b->model->shape.moe.experts > 0;
+    for (int i = 0; kind == SEGMENT_BLOCK && i < b->segments.n && !shared && !drawn; i++)
         if (b->segments.at[i].kind == SEGMENT_BLOCK && b->segments.at[i].layer == alike)
             shared = b->segments.at[i].program;
     struct model_segment segment = {

@@ -103,6 +103,8 @@ static const struct config_field moe_fields[] = {
         .help = "softmax (default), or sigmoid with a bias for balance (DeepSeek-V3)."),
     MOE_FIELD("groups", groups, COUNT(1, MODEL_MAX_EXPERTS),
         .help = "Groups of experts, of which the best are chosen first; default 1."),
+    MOE_FIELD("kept_groups", kept_groups, COUNT(1, MODEL_MAX_EXPERTS),
+        .help = "Of them those that a token goes to; default all."),
     MOE_FIELD("normalised", normalised, .type = FIELD_BOOL,
         .help = "The chosen scores are divided by their sum or scaled; default false."),
 };

@@ -240,6 +240,12 @@ int tape_weighted_swiglu(struct tape *tape, const char *name, int x, int probs);
  * which gives the tensor to go on with, runs beside it; backward the same. */
 int tape_send_rows(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows);
 int tape_arrive(struct tape *tape, int exchanged);
+/* An all_to_all of tokens as DeepEP moves them, `bytes` of the tokens of a rank, there and back. */
+struct tape_route {
+    const struct coll_routing *routing;
+    double bytes;
+};
+int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, int64_t rows, struct tape_route route);
 
 /* ---- of images: rows are positions, image by image, columns are channels (channels_last) ---- */
 

@@ -133,7 +133,7 @@ void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, 
 {
     append(tape, (struct model_op){.kind = MODEL_COMM,
                      .name = arena_printf(tape->arena, "%s/%s", name, coll_kind_names[kind]),
-                     .comm = {kind, axes, (double)tape->buffers.at[buffer].life.bytes}});
+                     .comm = {kind, axes, (double)tape->buffers.at[buffer].life.bytes, NULL}});
     tape_touch(tape, buffer);
 }
 

@@ -42,15 +42,16 @@ struct tape_op {
     int saved[2];     /* buffers, beyond inputs and output */
     int weight, bias; /* parameters, relative to the layer's first */
     int64_t m, n, k, batch;
-    int64_t window;      /* flash attention: keys that a query sees; 0: all */
-    bool causal;         /* attention: under the causal mask */
-    int choice;          /* enum tape_turn or enum tape_function */
-    int region;          /* enum tape_region */
-    int64_t value_dim;   /* attention: of values */
-    int64_t part, parts; /* experts: of a stack of matrices */
-    double model_flop;   /* of each of an op's products, where the kernel does more; 0: the kernel's */
-    unsigned axes;       /* exchange */
-    const int *list;     /* stacked values, and n of them */
+    int64_t window;          /* flash attention: keys that a query sees; 0: all */
+    bool causal;             /* attention: under the causal mask */
+    int choice;              /* enum tape_turn or enum tape_function */
+    int region;              /* enum tape_region */
+    int64_t value_dim;       /* attention: of values */
+    int64_t part, parts;     /* experts: of a stack of matrices */
+    double model_flop;       /* of each of an op's products, where the kernel does more; 0: the kernel's */
+    unsigned axes;           /* exchange */
+    struct tape_route route; /* of it */
+    const int *list;         /* stacked values, and n of them */
 };
 
 /* What the ranks of AXIS_TP have: outside of what is cut all rows alike, or with sequence each its own; inside a part

@@ -287,10 +287,15 @@ static enum coll_kind gradient_of(enum coll_kind kind)
 }
 
 /* Both are there until the communication is awaited. */
-static void send(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int from, int to)
+static void send(struct tape *tape, const char *name, const struct tape_op *op, enum coll_kind kind, int from, int to)
 {
     int before = tape->sent;
-    tape_communicate(tape, name, kind, axes, bytes_of(tape, from) > bytes_of(tape, to) ? from : to);
+    tape_communicate(tape, name, kind, op->axes, bytes_of(tape, from) > bytes_of(tape, to) ? from : to);
+    if (op->route.routing) {
+        struct model_comm *comm = &tape->program[tape->pass].at[tape->program[tape->pass].n - 1].comm;
+        comm->bytes = op->route.bytes;
+        comm->routing = op->route.routing;
+    }
     tape_touch(tape, from);
     tape_touch(tape, to);
     if (before != NO_BUFFER)
@@ -316,24 +321,35 @@ static void exchange_backward(struct tape *tape, const struct tape_op *op)
     tape_give(tape, op->in[0], grad);
 }
 
-int tape_send_rows(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
+static int send_rows(struct tape *tape, struct tape_op op, int64_t rows)
 {
-    struct tape_value in = tape_at(tape, x);
-    struct tape_op op = {.backward = exchange_backward, .name = tape_name(tape, name), .in = {x}};
+    struct tape_value in = tape_at(tape, op.in[0]);
+    op.backward = exchange_backward;
     op.out = tape_value(tape, op.name, rows, in.cols, in.element_bytes, in.needs_grad);
-    op.choice = (int)kind;
-    op.axes = axes;
-    send(tape, op.name, kind, axes, in.buffer, tape_at(tape, op.out).buffer);
+    send(tape, op.name, &op, (enum coll_kind)op.choice, in.buffer, tape_at(tape, op.out).buffer);
     tape_push(tape, op);
     return op.out;
+}
+
+int tape_send_rows(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int x, int64_t rows)
+{
+    return send_rows(
+        tape, (struct tape_op){.name = tape_name(tape, name), .in = {x}, .choice = (int)kind, .axes = axes}, rows);
+}
+
+int tape_send_routed(struct tape *tape, const char *name, unsigned axes, int x, int64_t rows, struct tape_route route)
+{
+    const struct tape_op op = {
+        .name = tape_name(tape, name), .in = {x}, .choice = COLL_ALL_TO_ALL, .axes = axes, .route = route};
+    return send_rows(tape, op, rows);
 }
 
 /* The gradient goes on its way: it is that of what was sent. */
 static void arrive_backward(struct tape *tape, const struct tape_op *op)
 {
     int back = tape_new_grad(tape, op->in[1]);
-    send(tape, tape_suffix(tape, op->name, "dgrad"), gradient_of((enum coll_kind)op->choice), op->axes,
-        tape_grad(tape, op), back);
+    send(tape, tape_suffix(tape, op->name, "dgrad"), op, gradient_of((enum coll_kind)op->choice), tape_grad(tape, op),
+        back);
     tape_give(tape, op->in[0], back);
 }
 
@@ -347,6 +363,7 @@ int tape_arrive(struct tape *tape, int exchanged)
             op.in[1] = tape->ops.at[i].in[0];
             op.choice = tape->ops.at[i].choice;
             op.axes = tape->ops.at[i].axes;
+            op.route = tape->ops.at[i].route;
         }
     await_sent(tape, op.axes);
     tape_touch(tape, value.buffer);

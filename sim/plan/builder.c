@@ -188,7 +188,7 @@ int plan_collective(struct plan_builder *builder, int queue, const char *name, e
     need_comm(builder, queue, name);
     if (plan->groups.at[group].ranks.size == 1)
         return PLAN_NO_OP;
-    vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group, builder->serves});
+    vec_push(&plan->collectives, (struct plan_collective){kind, bytes, group, builder->serves, builder->routing});
     return push_device_op(builder, OP_COLLECTIVE, queue, name, plan->collectives.n - 1, host_s);
 }
 

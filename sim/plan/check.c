@@ -200,8 +200,12 @@ uint64_t plan_digest(const struct plan *plan)
         const struct kernel_work *work = &plan->kernels.at[i];
         digest = digest_double(digest_double(digest, work->flop), work->read_bytes + work->write_bytes);
     }
-    for (int i = 0; i < plan->collectives.n; i++)
-        digest = digest_double(digest_word(digest, plan->collectives.at[i].kind), plan->collectives.at[i].bytes);
+    for (int i = 0; i < plan->collectives.n; i++) {
+        const struct plan_collective *at = &plan->collectives.at[i];
+        digest = digest_double(digest_word(digest, at->kind), at->bytes);
+        if (at->routing)
+            digest = digest_double(digest_word(digest, (uint64_t)at->routing->per_token), at->routing->sms);
+    }
     for (int i = 0; i < plan->messages.n; i++)
         digest = digest_double(digest_word(digest, (uint64_t)plan->messages.at[i].channel), plan->messages.at[i].bytes);
     for (int p = 0; p < plan->n_programs; p++)

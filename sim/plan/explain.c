@@ -36,7 +36,7 @@ static struct coll_cost cost_of(
     const struct plan_group *group = &plan->groups.at[collective->group];
     *shape = coll_shape(
         (struct coll_group){group->ranks.offset, group->ranks.stride, group->ranks.size}, hw_gpus_per_node(hw));
-    return coll_choose(collective->kind, collective->bytes, *shape, hw, COLL_FREE);
+    return coll_of(collective->kind, collective->bytes, collective->routing, *shape, hw);
 }
 
 static void print_collective(
@@ -56,7 +56,7 @@ static void print_collective(
 
 static bool alike(const struct plan_collective *a, const struct plan_collective *b)
 {
-    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group;
+    return a->kind == b->kind && a->bytes == b->bytes && a->group == b->group && a->routing == b->routing;
 }
 
 /* Those of one kind, size and group together, in the order of the first of them. */

@@ -124,6 +124,7 @@ struct plan_collective {
     int group;    /* into groups */
     /* Not by the group: where an axis is all that data parallelism has, too, one communicator serves both. */
     enum plan_parallelism serves;
+    const struct coll_routing *routing; /* see coll_of(); NULL: NCCL's. Lives as long as names */
 };
 
 /* A process group. Its ranks are in the programs that have collectives of it, and in no other. */
@@ -219,11 +220,12 @@ struct plan_tail {
 
 struct plan_builder {
     struct plan *plan;
-    struct plan_program *program; /* the one that grows */
-    struct index kernels;         /* of plan->kernels */
-    enum plan_phase phase;        /* of the ops appended from now on */
-    enum plan_parallelism serves; /* of the collectives appended from now on */
-    VEC(struct plan_tail) tails;  /* of each queue, in this program */
+    struct plan_program *program;       /* the one that grows */
+    struct index kernels;               /* of plan->kernels */
+    enum plan_phase phase;              /* of the ops appended from now on */
+    enum plan_parallelism serves;       /* of the collectives appended from now on */
+    const struct coll_routing *routing; /* of these, too */
+    VEC(struct plan_tail) tails;        /* of each queue, in this program */
 };
 
 /* A plan of one program for all ranks, which differ in data only. */

@@ -41,7 +41,7 @@ static double *isolated_times(const struct plan *plan, const struct job *job)
         struct coll_group group = {mesh_group_first(ranks, 0), ranks->stride, ranks->size};
         if (is_known(plan, ranks, &job->options->parallelism))
             times[i] = coll_isolated_s(
-                coll_choose(at->kind, at->bytes, coll_shape(group, hw_gpus_per_node(job->hw)), job->hw, COLL_FREE));
+                coll_of(at->kind, at->bytes, at->routing, coll_shape(group, hw_gpus_per_node(job->hw)), job->hw));
     }
     return times;
 }

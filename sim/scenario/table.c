@@ -14,6 +14,8 @@ enum {
     MAX_STAGES = 1 << 12,
     MAX_LAYERS = 1 << 12,
     MAX_IMBALANCE = 1 << 10,
+    MAX_SPREAD = 10,
+    MAX_SMS = 1 << 10,
     MIN_GATHERED = 1000000, /* elements; each so many are a collective of the plan, of 10^12 parameters a million */
 };
 
@@ -86,6 +88,21 @@ static const struct config_field train_fields[] = {
     {TRAIN("expert_imbalance", FIELD_NUMBER, expert_imbalance,
          "expert parallelism: tokens of the busiest GPU's experts over the mean; 1: balanced"),
         .min = 1, .max = MAX_IMBALANCE},
+    {TRAIN("expert_spread", FIELD_NUMBER, expert_spread,
+         "expert parallelism: draws it block by block, from log-normal shares of experts with this log-standard "
+         "deviation; 0: no draw"),
+        .min = 0, .max = MAX_SPREAD},
+    {TRAIN("expert_seed", FIELD_INT, expert_seed, "of that draw"), .min = 0, .max = MAX_TOKENS},
+    {TRAIN("moe_flex_dispatcher_backend", FIELD_ENUM, moe_flex_dispatcher_backend,
+         "expert parallelism, dispatcher flex: whose kernels move tokens"),
+        .names = flex_backend_names},
+    {TRAIN("moe_deepep_num_sms", FIELD_INT, moe_deepep_num_sms, "SMs of DeepEP's kernels"), .min = 1, .max = MAX_SMS},
+    {TRAIN("moe_hybridep_num_sms", FIELD_INT, moe_hybridep_num_sms, "SMs of HybridEP's"), .min = 1, .max = MAX_SMS},
+    {TRAIN("moe_expert_capacity_factor", FIELD_NUMBER, moe_expert_capacity_factor,
+         "an expert drops what is more than this times its mean of a GPU's tokens; 0: drops nothing"),
+        .min = 0, .max = MAX_IMBALANCE},
+    {TRAIN("moe_pad_expert_input_to_capacity", FIELD_BOOL, moe_pad_expert_input_to_capacity,
+        "and takes no fewer, so that GPUs exchange no counts of tokens and hosts wait for none")},
     {TRAIN("moe_shared_expert_overlap", FIELD_BOOL, moe_shared_expert_overlap,
         "expert parallelism: the shared expert runs beside dispatch and combine")},
     {TRAIN("memory_format", FIELD_ENUM, memory_format, "layout of images in memory"), .names = image_format_names},

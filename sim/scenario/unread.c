@@ -95,6 +95,23 @@ static bool may_be_imbalanced(const struct scenario_point *point)
     return shares_experts(point) || !(point->options.strategy.train.expert_imbalance > 1);
 }
 
+static bool may_spread(const struct scenario_point *point)
+{
+    return shares_experts(point) || !(point->options.strategy.train.expert_spread > 0);
+}
+
+static bool may_flex(const struct scenario_point *point)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    return train->moe_token_dispatcher_type == DISPATCHER_FLEX || train->moe_flex_dispatcher_backend == FLEX_DEEPEP;
+}
+
+static bool may_pad(const struct scenario_point *point)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    return train->moe_expert_capacity_factor > 0 || !train->moe_pad_expert_input_to_capacity;
+}
+
 static bool may_overlap_shared(const struct scenario_point *point)
 {
     return shares_experts(point) || !point->options.strategy.train.moe_shared_expert_overlap;
@@ -139,6 +156,9 @@ static const struct rule {
     {"train.expert_kernels", has_experts, "model", "a mixture of experts"},
     {"train.moe_token_dispatcher_type", may_dispatch, "model", EXPERT_PARALLELISM},
     {"train.expert_imbalance", may_be_imbalanced, "model", EXPERT_PARALLELISM},
+    {"train.expert_spread", may_spread, "model", EXPERT_PARALLELISM},
+    {"train.moe_flex_dispatcher_backend", may_flex, "train.moe_token_dispatcher_type", "flex"},
+    {"train.moe_pad_expert_input_to_capacity", may_pad, "train.moe_expert_capacity_factor", "1 or more"},
     {"train.moe_shared_expert_overlap", may_overlap_shared, "model", EXPERT_PARALLELISM},
     {"train.memory_format", is_image, "model", "a model of images"},
     {"run.garbage_collection_threshold", has_memory_fraction, "run.memory_fraction", "a share, as 0.9"},

@@ -160,9 +160,11 @@ static void emit_comm(struct emit *emit, const char *name, const struct model_co
 {
     const char *group = of_data(comm->axes) ? "world" : axes_name(emit, comm->axes);
     emit->builder.serves = plan_parallelism_of(comm->axes);
+    emit->builder.routing = comm->routing;
     emit->comm = emit_collective(emit, comm_queue(emit, comm->axes), plan_last_op(&emit->builder, STREAM_COMPUTE), name,
         comm->kind, comm->bytes, emit_group(emit, group, comm->axes));
     emit->builder.serves = PARALLEL_DATA;
+    emit->builder.routing = NULL;
 }
 
 static plan_wait awaited(struct emit *emit, unsigned axes)

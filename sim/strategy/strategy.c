@@ -35,7 +35,10 @@ struct strategy_options strategy_default_options(void)
             .checkpoint_interval = 1,
             .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE,
-            .expert_imbalance = 1},
+            .expert_imbalance = 1,
+            .expert_seed = 1,
+            .moe_deepep_num_sms = 20,
+            .moe_hybridep_num_sms = 16},
         .parallelism = {.model = {.tensor = 1, .context = 1, .expert = 1, .tensor_overlap = TENSOR_ASYNC},
             .pipeline = 1,
             .virtual_stages = 1,
@@ -156,7 +159,14 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .expert_kernels = train->expert_kernels,
         .token_dispatcher = train->moe_token_dispatcher_type,
         .expert_imbalance = train->expert_imbalance,
+        .expert_spread = train->expert_spread,
+        .expert_seed = train->expert_seed,
         .shared_expert_overlap = train->moe_shared_expert_overlap,
+        .flex_backend = train->moe_flex_dispatcher_backend,
+        .flex_sms = (double)(train->moe_flex_dispatcher_backend == FLEX_DEEPEP ? train->moe_deepep_num_sms
+                                                                               : train->moe_hybridep_num_sms),
+        .expert_capacity = train->moe_expert_capacity_factor,
+        .pad_to_capacity = train->moe_pad_expert_input_to_capacity,
     };
 }
 

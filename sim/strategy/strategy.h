@@ -56,7 +56,13 @@ struct train_options {
     /* Of a mixture of experts, see model_workload: enum expert_kernels, enum token_dispatcher. */
     int expert_kernels, moe_token_dispatcher_type;
     double expert_imbalance; /* 1: balanced */
+    double expert_spread;    /* 0: that one; else drawn, with this seed: */
+    int64_t expert_seed;
     bool moe_shared_expert_overlap;
+    int moe_flex_dispatcher_backend; /* enum flex_backend */
+    int64_t moe_deepep_num_sms, moe_hybridep_num_sms;
+    double moe_expert_capacity_factor; /* 0: none */
+    bool moe_pad_expert_input_to_capacity;
     bool decode_images; /* the host makes each batch out of compressed images while the GPU works on the one
                            before (DALI, a DataLoader with workers); else batches lie ready */
     /* Mixed precision by torch.autocast alone: FP32 parameters, gathered as such by FSDP (MixedPrecision without

@@ -1,49 +1,5 @@
 /* Mixtures of experts and latent attention: FLOP and bytes in closed form, and what expert parallelism exchanges. */
-#include "model/model.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "../near.h"
-#include "kernel_named.h"
-#include "programs.h"
-
-/* small_moe and small_deepseek */
-static const double b = BATCH, s = LENGTH, d = 64, v = 1000, k = 2, E = 8, f = 48, n = 4;
-static const double tokens = (double)BATCH * LENGTH;
-
-struct laid_out {
-    struct arena arena;
-    struct model model;
-    struct model_segments segments;
-    const struct model_program *experts; /* the last block */
-};
-
-static void lay_out(struct laid_out *r, struct model_shape shape, struct model_workload w)
-{
-    struct model whole;
-    *r = (struct laid_out){.arena = ARENA_INIT};
-    const char *wrong = model_shard_wrong(&shape, &w, &r->arena);
-    if (wrong)
-        fail_msg("%s", wrong);
-    model_build(&whole, &shape, &r->arena);
-    model_shard(&r->model, &whole, &w.parallel, &r->arena);
-    model_segments(&r->segments, &r->model, &w, &r->arena);
-    r->experts = r->segments.at[shape.n_layers].program;
-}
-
-static struct model_workload shared_by(int64_t ranks, double imbalance)
-{
-    struct model_workload w = workload(&small_moe, DTYPE_BF16, ATTENTION_FLASH);
-    w.parallel.expert = ranks;
-    w.expert_imbalance = imbalance;
-    return w;
-}
+#include "experts.h"
 
 /* Of small_moe's block, tokens x: attention q and o 4 d^2, k and v 2 d^2 (half as many heads), scores and context 4 s
  * d; router 2 d E, experts 6 k d f, the shared one 6 d 80 and its gate 2 d. A dense block: 6 d 160. */
@@ -110,40 +66,6 @@ static void flash_attention_counts_each_operands_head(void **state)
     assert_int_equal(forward->work.k, 24);
     arena_release(&r.arena);
 }
-
-static const struct model_op *next_comm(const struct model_op *ops, int count, int *at)
-{
-    for (; *at < count; ++*at)
-        if (ops[*at].kind == MODEL_COMM)
-            return &ops[(*at)++];
-    fail_msg("no communication is left");
-    return NULL;
-}
-
-struct sent {
-    const char *name;
-    enum coll_kind kind;
-    unsigned axes;
-    double bytes;
-};
-
-static void assert_sends(const struct model_op *ops, int count, const struct sent *expected, int n_expected)
-{
-    int at = 0, found = 0;
-    for (int i = 0; i < n_expected; i++) {
-        const struct model_op *op = next_comm(ops, count, &at);
-        assert_string_equal(op->name, expected[i].name);
-        assert_int_equal(op->comm.kind, expected[i].kind);
-        assert_int_equal(op->comm.axes, expected[i].axes);
-        assert_near(op->comm.bytes, expected[i].bytes, 0);
-    }
-    for (int i = 0; i < count; i++)
-        found += ops[i].kind == MODEL_COMM;
-    assert_int_equal(found, n_expected);
-}
-
-enum { EP = 1 << AXIS_EP, TP = 1 << AXIS_TP };
-#define SENDS(ops, n_ops, expected) assert_sends(ops, n_ops, expected, (int)(sizeof(expected) / sizeof *(expected)))
 
 /* Megatron's alltoall: counts of E experts in 8 bytes from every rank; T k rows of d BF16 numbers each way, a
  * probability in FP32 for each; backward the gradients of both, so four large ones a block and micro-batch. The busiest

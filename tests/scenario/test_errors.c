@@ -274,6 +274,16 @@ static void settings_that_nothing_reads(void **state)
         {BASE, {"train.expert_kernels", "loop"},
             "--set train.expert_kernels:1:1: warning: 'train.expert_kernels' is not read where 'model' is tiny.json; "
             "leave it out, or take a mixture of experts\n"},
+        {BASE, {"train.expert_spread", "0.5"},
+            "--set train.expert_spread:1:1: warning: 'train.expert_spread' is not read where 'model' is tiny.json; "
+            "leave it out, or take a mixture of experts that GPUs share\n"},
+        {BASE, {"train.moe_flex_dispatcher_backend", "hybridep"},
+            "--set train.moe_flex_dispatcher_backend:1:1: warning: 'train.moe_flex_dispatcher_backend' is not read "
+            "where 'train.moe_token_dispatcher_type' is alltoall; leave it out, or take flex\n"},
+        {BASE, {"train.moe_pad_expert_input_to_capacity", "true"},
+            "--set train.moe_pad_expert_input_to_capacity:1:1: warning: 'train.moe_pad_expert_input_to_capacity' is "
+            "not "
+            "read where 'train.moe_expert_capacity_factor' is 0; leave it out, or take 1 or more\n"},
         {BASE, {"train.expert_imbalance", "1.5"},
             "--set train.expert_imbalance:1:1: warning: 'train.expert_imbalance' is not read where 'model' is "
             "tiny.json; leave it out, or take a mixture of experts that GPUs share\n"},
