@@ -12,9 +12,8 @@
  * - alltoall: gather of T k rows; an all_gather of the counts; all_to_all of rows (T k d_model elements) and of
  *   probabilities; over t > 1 an all_gather of both; rows sorted by expert where a rank has several; back the same way.
  * - flex, DeepEP: a token goes once to each rank that has one of its experts (coll/deepep.c), and what has come is
- *   gathered into the order of experts there; the host waits for the numbers of rows, which the kernel itself exchanges;
- *   sums over a rank's experts, which the combine adds up on the way back. HybridEP: its kernels also gather
- * and sum.
+ *   gathered into the order of experts there; the host waits for the numbers of rows, which the kernel exchanges; sums
+ *   over a rank's experts, which the combine adds up on the way back. HybridEP: its kernels also gather and sum.
  * - allgather: all_gather of tokens and of all E probabilities over e t ranks; gather of the rank's rows; back by a sum
  *   in place and a reduce_scatter.
  * expert_kernels loop on one rank is transformers' eager loop: a mask of every expert and choice; for each expert its

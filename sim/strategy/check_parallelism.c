@@ -118,8 +118,9 @@ static void check_model_parallel(const struct layout_check *check)
     bool takes_context = takes_tensor && options->kind != STRATEGY_DEEPSPEED;
     if (!tensor && !context && !expert && !parallel->sequence)
         return;
-    if (expert && options->kind != STRATEGY_MEGATRON)
-        diag_input(check->diag, at(check, key), "expert parallelism is simulated with strategy: megatron; take that");
+    if (expert && options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP)
+        diag_input(check->diag, at(check, key),
+            "expert parallelism is simulated with strategy: megatron or fsdp; take one of them");
     if (!takes_tensor || (context && !takes_context))
         diag_input(check->diag, at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
             tensor && !takes_tensor ? "tensor" : "context",

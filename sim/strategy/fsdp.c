@@ -19,6 +19,10 @@
  * of every adapter. Under autocast alone (no param_dtype) a unit is gathered in FP32 and its matrices are cast for each
  * pass (autograd keeps the copies for backward); its gradients are FP32. Ignored: use_orig_params, buffers.
  *
+ * Expert parallelism: the experts of a block are a unit apart, sharded over the ranks that hold the same (torchtitan's
+ * dp_shard_mod_ep, Megatron-FSDP's expert data parallelism), all others over all ranks of data parallelism. Both are
+ * gathered when the block begins; its experts are waited for when they are needed, and reduced when the block is done.
+ *
  * fully_shard shards every parameter along its rows. What was gathered lies rank by rank and is copied, on the compute
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
  * the compute stream too; NCCL divides. The host waits for no limiter: a gather comes after the copy out of the buffer
@@ -195,12 +199,28 @@ static struct shard_unit *unit_of(struct fsdp *fsdp, int segment)
     return &fsdp->units[fsdp->emit->segments.at[segment].layer];
 }
 
+/* The experts of the same block; NULL: there are none apart. */
+static struct shard_unit *experts_of(struct fsdp *fsdp, const struct shard_unit *unit)
+{
+    int at = fsdp->emit->model->n_layers + unit->layer;
+    return at < fsdp->n_units && fsdp->units[at].used_shard > 0 ? &fsdp->units[at] : NULL;
+}
+
+/* A layer's parameters, and of its experts those that are apart. */
+static void unshard_layer(struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct shard_unit *experts = experts_of(fsdp, unit);
+    unshard(fsdp, unit);
+    if (experts)
+        unshard(fsdp, experts);
+}
+
 /* The unit of the next block after a segment in a direction is gathered ahead, where it is time for that. */
 static void prefetch(struct fsdp *fsdp, int segment, int direction, bool now)
 {
     for (int s = segment + direction; now && s >= 0 && s < fsdp->emit->segments.n; s += direction)
         if (unit_of(fsdp, s)->layer != 0) {
-            unshard(fsdp, unit_of(fsdp, s));
+            unshard_layer(fsdp, unit_of(fsdp, s));
             return;
         }
 }
@@ -214,7 +234,7 @@ static void before_forward(struct emit *emit, int segment)
     host_hook(fsdp, unit, "pre_forward");
     if (unit->layer == 0)
         wait_for_computation(fsdp);
-    unshard(fsdp, unit);
+    unshard_layer(fsdp, unit);
     wait_unsharded(fsdp, unit);
     prefetch(fsdp, segment, 1, unit->layer != 0 && fsdp->options->forward_prefetch);
     cast_unit(fsdp, unit);
@@ -228,8 +248,11 @@ static void after_forward(struct emit *emit, int segment)
         if (emit_recomputes(emit, segment))
             emit_free(emit, &unit->cast, PLAN_NO_OP);
         host_hook(fsdp, unit, "post_forward");
-        if (reshards_after_forward(fsdp))
+        if (reshards_after_forward(fsdp)) {
             reshard(fsdp, unit);
+            if (experts_of(fsdp, unit))
+                reshard(fsdp, experts_of(fsdp, unit));
+        }
     }
     if (segment + 1 == emit->segments.n)
         free_gathered(fsdp);
@@ -242,7 +265,7 @@ static void before_backward(struct emit *emit, int segment)
     if (unit->layer == 0) /* the root has stayed gathered */
         return;
     host_hook(fsdp, unit, "pre_backward");
-    unshard(fsdp, unit);
+    unshard_layer(fsdp, unit);
     wait_unsharded(fsdp, unit);
     prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_PRE);
     if (emit_recomputes(emit, segment))
@@ -253,14 +276,32 @@ static void after_backward(struct emit *emit, int segment)
 {
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
+    struct shard_unit *experts = experts_of(fsdp, unit);
     if (!emit_opens_layer(emit, segment))
         return;
     emit_free(emit, &unit->cast, PLAN_NO_OP);
     fsdp_join_gradients(fsdp, unit);
+    if (experts)
+        fsdp_join_gradients(fsdp, experts);
     host_hook(fsdp, unit, "post_backward");
     reshard_after_backward(fsdp, unit);
+    if (experts)
+        reshard_after_backward(fsdp, experts);
     prefetch(fsdp, segment, -1, fsdp->options->backward_prefetch == BACKWARD_POST);
+    if (experts)
+        fsdp_reduce(fsdp, experts);
     fsdp_reduce(fsdp, unit);
+}
+
+static void param_needed(struct emit *emit, int tensor)
+{
+    struct fsdp *fsdp = emit->state;
+    for (int u = emit->model->n_layers; u < fsdp->n_units; u++) {
+        struct shard_unit *unit = &fsdp->units[u];
+        if (tensor >= unit->first_tensor && tensor < unit->first_tensor + unit->n_tensors &&
+            fsdp_holds(unit, &emit->model->tensors[tensor]))
+            wait_unsharded(fsdp, unit);
+    }
 }
 
 /* The final callback: the compute stream waits for the post-backward stream. */
@@ -303,45 +344,63 @@ static void setup_communication(struct fsdp *fsdp)
         emit->comm_queue = STREAM_REPLICATE;
 }
 
-static struct shard_unit lay_out(const struct fsdp *fsdp, int layer)
+/* The groups over which it is sharded and replicated. */
+static void lay_out_groups(const struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct emit *emit = fsdp->emit;
+    unsigned grid = unit->experts ? AXES_OF_EXPERT_GRID : 1U << AXIS_EP;
+    unsigned shard = AXES_SHARD | grid, replicate = 1U << AXIS_DP_REPLICATE | (grid & AXES_OF_EXPERT_GRID);
+    const char *of_all = unit->experts ? "expert_dp" : "world";
+    unit->ranks = emit_degree(emit, shard);
+    unit->replicas = emit_degree(emit, replicate);
+    unit->group = unit->ranks > 1 ? emit_group(emit, unit->replicas > 1 ? "shard" : of_all, shard) : PLAN_NO_OP;
+    unit->replicate_group = unit->replicas > 1 || unit->ranks == 1
+                                ? emit_group(emit, unit->ranks > 1 ? "replicate" : of_all, replicate)
+                                : PLAN_NO_OP;
+}
+
+static struct shard_unit lay_out(const struct fsdp *fsdp, int layer, bool experts)
 {
     struct emit *emit = fsdp->emit;
     const struct model_layer *at = &emit->model->layers[layer];
-    int ranks = emit_degree(emit, AXES_SHARD), replicas = emit_degree(emit, 1 << AXIS_DP_REPLICATE);
-    int64_t shard = (at->trained + ranks - 1) / ranks, kept = 0, used = 0;
-    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
-        const struct model_tensor *tensor = &emit->model->tensors[t];
-        kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
-        used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
-    }
-    return (struct shard_unit){.layer = layer,
+    struct shard_unit unit = {.layer = layer,
+        .experts = experts,
         .first_tensor = at->first_tensor,
         .n_tensors = at->n_tensors,
-        .ranks = ranks,
-        .group = ranks > 1 ? emit_group(emit, replicas > 1 ? "shard" : "world", AXES_SHARD) : PLAN_NO_OP,
-        .replicas = replicas,
-        .replicate_group = replicas > 1 || ranks == 1
-                               ? emit_group(emit, ranks > 1 ? "replicate" : "world", 1 << AXIS_DP_REPLICATE)
-                               : PLAN_NO_OP,
-        .padded = shard * ranks,
-        .shard = shard,
-        .kept_shard = shard * emit->master_bytes + (kept + ranks - 1) / ranks,
-        .used_shard = shard * fsdp->gather_bytes + (used + ranks - 1) / ranks,
         .gathered = PLAN_NO_OP,
         .cast = PLAN_NO_OP,
         .ready_op = PLAN_NO_OP,
         .unsharded_grad = PLAN_NO_OP,
         .sharded_grad = PLAN_NO_OP};
+    int64_t trained = 0, kept = 0, used = 0;
+    for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
+        const struct model_tensor *tensor = &emit->model->tensors[t];
+        if (!fsdp_holds(&unit, tensor))
+            continue;
+        trained += tensor->frozen ? 0 : tensor->numel;
+        kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
+        used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
+    }
+    lay_out_groups(fsdp, &unit);
+    unit.shard = (trained + unit.ranks - 1) / unit.ranks;
+    unit.padded = unit.shard * unit.ranks;
+    unit.kept_shard = unit.shard * emit->master_bytes + (kept + unit.ranks - 1) / unit.ranks;
+    unit.used_shard = unit.shard * fsdp->gather_bytes + (used + unit.ranks - 1) / unit.ranks;
+    return unit;
 }
 
 static void setup_units(struct fsdp *fsdp)
 {
     struct emit *emit = fsdp->emit;
-    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, emit->model->n_layers);
-    fsdp->units = ARENA_ARRAY(emit->arena, struct shard_unit, emit->model->n_layers);
-    for (int u = 0; u < emit->model->n_layers; u++) {
+    int n = emit->model->n_layers;
+    fsdp->n_units = model_expert_ranks(&emit->workload.parallel) > 1 ? 2 * n : n;
+    fsdp->shards = ARENA_ARRAY(emit->arena, struct optimizer_tensor, fsdp->n_units);
+    fsdp->units = ARENA_ARRAY(emit->arena, struct shard_unit, fsdp->n_units);
+    for (int u = 0; u < fsdp->n_units; u++) {
         struct shard_unit *unit = &fsdp->units[u];
-        *unit = lay_out(fsdp, u);
+        *unit = lay_out(fsdp, u % n, u >= n);
+        if (u >= n && unit->used_shard == 0)
+            continue;
         struct optimizer_tensor shard = {unit->shard, 1};
         if (unit->shard > 0)
             fsdp->shards[fsdp->n_shards++] = shard;
@@ -350,7 +409,7 @@ static void setup_units(struct fsdp *fsdp)
                 emit, unit->kept_shard + unit->shard * emit->master_bytes + emit_state_bytes(emit, shard));
             continue;
         }
-        plan_keep(&emit->builder, emit_name(emit, u, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
+        plan_keep(&emit->builder, emit_name(emit, unit->layer, "flat_param"), unit->kept_shard, HBM_PARAMETERS);
     }
     if (fsdp_shards(&fsdp->units[0]))
         emit->norm_group = fsdp->units[0].group;
@@ -378,7 +437,7 @@ static void step_ends(struct emit *emit)
         emit_first_state(emit, fsdp->shards, fsdp->n_shards);
         emit_optimizer(emit, fsdp->shards, fsdp->n_shards);
     }
-    for (int u = 0; u < emit->model->n_layers; u++) /* zero_grad(set_to_none=True) */
+    for (int u = 0; u < fsdp->n_units; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp->units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));
     bool on_compute = !emit_updates_in_backward(emit) && !fsdp_offloads(fsdp);
     emit_link_steps(emit, plan_last_op(&emit->builder, on_compute ? STREAM_COMPUTE : STREAM_POST));
@@ -409,5 +468,6 @@ const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
     .after_backward = after_backward,
     .backward_ends = backward_ends,
     .step_ends = step_ends,
+    .param_needed = param_needed,
     .grad_begins = grad_begins,
     .grad_ready = grad_ready};

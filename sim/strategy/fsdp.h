@@ -6,9 +6,11 @@
 #include "strategy/emit.h"
 #include "strategy/limiter.h"
 
-/* Parameters that are sharded and all-gathered together: the tensors of a layer. */
+/* Parameters that are sharded and all-gathered together: the tensors of a layer, or where ranks share experts, those
+ * and the experts apart. */
 struct shard_unit {
     int layer, first_tensor, n_tensors;
+    bool experts;                   /* of the tensors those that ranks of AXIS_EP share; else the others */
     int ranks, group;               /* that share one copy; 1 rank: each has all */
     int replicas, replicate_group;  /* that have the same shard */
     int64_t padded, shard;          /* elements that are trained */
@@ -24,7 +26,8 @@ struct shard_unit {
 struct fsdp {
     struct emit *emit;
     const struct fsdp_options *options;
-    struct shard_unit *units;        /* by layer */
+    struct shard_unit *units; /* by layer; then those of experts, by layer, without parameters where there are none */
+    int n_units;
     struct optimizer_tensor *shards; /* of units that are trained: flat, what the optimizer sees */
     int n_shards;
     int64_t gather_bytes; /* a parameter that is trained, and its gradient, as the unit is gathered */
@@ -35,6 +38,12 @@ struct fsdp {
     plan_wait scattered;
     struct limiter limiter;
 };
+
+/* A tensor between the first and the last of a unit is of it. */
+static inline bool fsdp_holds(const struct shard_unit *unit, const struct model_tensor *tensor)
+{
+    return unit->experts == ((tensor->split & 1U << AXIS_EP) != 0);
+}
 
 /* This micro-batch's gradients are communicated. */
 static inline bool fsdp_synchronises(const struct fsdp *fsdp)

@@ -20,7 +20,8 @@ static struct division division_of(const struct fsdp *fsdp, const struct shard_u
 static void drop_tensor_grads(struct fsdp *fsdp, const struct shard_unit *unit)
 {
     for (int t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++)
-        emit_free(fsdp->emit, &fsdp->emit->grads[t], PLAN_NO_OP);
+        if (fsdp_holds(unit, &fsdp->emit->model->tensors[t]))
+            emit_free(fsdp->emit, &fsdp->emit->grads[t], PLAN_NO_OP);
 }
 
 /* The gradients of the unit's tensors become one flat gradient (backward of the split into views). */

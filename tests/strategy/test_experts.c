@@ -12,10 +12,10 @@
 #include "compiled.h"
 
 /* Four ranks that share small_moe's eight experts, each of them `tensor` ranks. */
-static void compile_shared(
-    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor)
+static void compile_sharded(
+    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor, int shard)
 {
-    const int size[AXIS_COUNT] = {[AXIS_EP] = 4, [AXIS_TP] = tensor};
+    const int size[AXIS_COUNT] = {[AXIS_EP] = 4, [AXIS_TP] = tensor, [AXIS_DP_SHARD] = shard};
     struct diag diag = DIAG_INIT;
     struct model whole;
     const char *bad = NULL;
@@ -30,6 +30,12 @@ static void compile_shared(
     char why[256];
     if (!plan_check(&out->plan, why, sizeof why))
         fail_msg("%s", why);
+}
+
+static void compile_shared(
+    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor)
+{
+    compile_sharded(out, options, hw, tensor, 1);
 }
 
 static int ops(const struct plan *plan, int kind, const char *name)
@@ -131,12 +137,46 @@ static void adapters_leave_experts_alone(void **state)
     arena_release(&arena);
 }
 
+/* FSDP on eight ranks of which four share the experts: two hold the same. A block gathers its experts over those two,
+ * 2 of 8 with 3 d 48 elements each, and the rest over all; as many bytes are scattered. The experts are waited for by
+ * their product, not by what comes before it. */
+static void fsdp_shards_experts_over_those_that_hold_them(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(FULL_SHARD);
+    struct hw hw = test_hw();
+    struct compiled compiled;
+    compile_sharded(&compiled, &options, &hw, 1, 2);
+    const double experts = 2.0 * 3 * 64 * 48, bytes = 2;
+    int gathers = 0, scatters = 0, rest = 0;
+    for (int c = 0; c < compiled.plan.collectives.n; c++) {
+        const struct plan_collective *at = &compiled.plan.collectives.at[c];
+        struct mesh_group ranks = compiled.plan.groups.at[at->group].ranks;
+        bool gather = at->kind == COLL_ALL_GATHER && ranks.size == 2, scatter = at->kind == COLL_REDUCE_SCATTER;
+        rest += at->kind == COLL_ALL_GATHER && ranks.size == 8;
+        if (!gather && !(scatter && ranks.size == 2))
+            continue;
+        assert_int_equal(ranks.stride, 4);
+        assert_true(at->bytes == experts * bytes);
+        gathers += gather;
+        scatters += scatter;
+    }
+    assert_int_equal(gathers, 2 * 2); /* two blocks, forward and backward */
+    assert_int_equal(scatters, 2);
+    assert_int_equal(rest, 1 + 2 * 3); /* the root once, three blocks twice; counts of tokens are EP's */
+    const struct plan_program *program = &compiled.plan.programs[0];
+    assert_true(waits_for(program, "mlp.experts.gate_up_proj", "all_gather"));
+    assert_false(waits_for(program, "mlp.gate", "all_to_all"));
+    drop(&compiled);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_exchange_rows),
         cmocka_unit_test(a_wait_is_for_its_own_exchange),
         cmocka_unit_test(a_loop_stops_the_host),
+        cmocka_unit_test(fsdp_shards_experts_over_those_that_hold_them),
         cmocka_unit_test(adapters_leave_experts_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
