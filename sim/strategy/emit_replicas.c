@@ -12,6 +12,15 @@ plan_wait emit_all_reduce(struct emit *emit, const char *name, double bytes, int
     return op;
 }
 
+plan_wait emit_add_over_model(struct emit *emit, const char *what, double bytes)
+{
+    plan_wait tensor = emit_all_reduce(emit, arena_printf(emit->arena, "%s/all_reduce.tp", what), bytes,
+        emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
+    plan_wait pipeline = emit_all_reduce(emit, arena_printf(emit->arena, "%s/all_reduce.pp", what), bytes,
+        emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
+    return pipeline != PLAN_NO_OP ? pipeline : tensor;
+}
+
 int64_t emit_partial_elements(const struct emit *emit)
 {
     int64_t elements = 0;

@@ -235,10 +235,7 @@ static void clip(struct megatron *self, double owned_bytes)
     if (self->options->use_distributed_optimizer) {
         emit_all_reduce(emit, "grad_norm/all_reduce", FLOAT_BYTES, emit_group(emit, "world", AXES_ALL), PARALLEL_DATA);
     } else {
-        emit_all_reduce(
-            emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
-        emit_all_reduce(
-            emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
+        emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
     }
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_ELEMENTWISE, "grad_norm/scale", owned_bytes, owned_bytes);
 }

@@ -151,10 +151,7 @@ static void clip(struct nanotron *self)
             launch(emit, t, "grad_norm", KERNEL_NORM, FLOAT_BYTES, 0, issue_s);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "grad_norm/stack", norms, norms);
     emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_NORM, "grad_norm/norm", norms, 0);
-    emit_all_reduce(
-        emit, "grad_norm/all_reduce.tp", FLOAT_BYTES, emit_group(emit, "tp", 1U << AXIS_TP), PARALLEL_TENSOR);
-    emit_all_reduce(
-        emit, "grad_norm/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP), PARALLEL_PIPELINE);
+    emit_add_over_model(emit, "grad_norm", FLOAT_BYTES);
     for (int t = 0; t < emit->model->n_tensors; t++)
         if (!emit->model->tensors[t].frozen)
             launch(emit, t, "grad_norm/mul_", KERNEL_ELEMENTWISE, FLOAT_BYTES, FLOAT_BYTES, issue_s);
