@@ -167,7 +167,9 @@ static TABLE(ddp_table, "'ddp'", ddp_fields);
     }
 #define ZERO(key_, help_) ZERO_FROM(0, key_, help_)
 static const struct config_field zero_fields[] = {
-    {FIELD("stage", FIELD_INT, struct zero_options, stage, "what is sharded: 1, 2 or 3"), .min = 1, .max = 3},
+    {FIELD("stage", FIELD_INT, struct zero_options, stage,
+         "what is sharded: 1, 2 or 3; 0: nothing, by BF16_Optimizer or FP16_Optimizer"),
+        .min = 0, .max = 3},
     ZERO_FROM(1, reduce_bucket_size, "elements of gradients reduced at once"),
     ZERO_FROM(
         MIN_GATHERED, allgather_bucket_size, "stages 1 and 2: elements of parameters gathered at once after the step"),
@@ -219,7 +221,7 @@ static const struct config_field parallelism_fields[] = {
          "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses)"),
         .alias = "cp_comm_type", .names = context_parallel_names},
     {PARALLEL("pipeline", FIELD_INT, pipeline,
-         "stages of a pipeline, each of some blocks (strategies megatron and nanotron)"),
+         "stages of a pipeline, each of some blocks (strategies megatron, nanotron and deepspeed)"),
         .alias = "pipeline_model_parallel_size", .min = 1, .max = MAX_STAGES},
     {PARALLEL("virtual", FIELD_INT, virtual_stages, "model chunks of a stage, whose 1F1B is interleaved"), .min = 1,
         .max = MAX_STAGES},
@@ -230,10 +232,13 @@ static const struct config_field parallelism_fields[] = {
     {PARALLEL("last_layers", FIELD_INT, last_layers, "blocks of its last model chunk; -1: as many as of others"),
         .alias = "decoder_last_pipeline_num_layers", .min = -1, .max = MAX_LAYERS},
     {PARALLEL("partition_method", FIELD_ENUM, partition_method,
-         "how blocks go to the stages of a pipeline: evenly, or by their cost and the head's (nanotron)"),
+         "how blocks go to the stages of a pipeline: evenly, by their cost and the head's (nanotron), or filled up "
+         "(DeepSpeed)"),
         .names = partition_method_names},
     {PARALLEL("p2p_metadata", FIELD_BOOL, p2p_metadata,
         "what a stage sends is described by two messages before it, for which the host waits (nanotron)")},
+    {PARALLEL("pipe_partitioned", FIELD_BOOL, pipe_partitioned,
+        "each tensor rank sends a part, of what it made it keeps no more, and both sides gather it again (DeepSpeed)")},
     {PARALLEL("p2p_poll", FIELD_NUMBER, p2p_poll_s,
          "for each of these the host sleeps this long between looks (nanotron until December 2024: 100 ms)"),
         .dimension = DIM_SECONDS, .min = 0, .max = 3600},

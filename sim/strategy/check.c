@@ -51,6 +51,20 @@ static const char *offload_path(const struct strategy_options *options)
     return NULL;
 }
 
+/* Of ZeRO only. */
+static void check_stage(const struct job_check *job)
+{
+    const struct strategy_options *options = job->options;
+    if (options->kind != STRATEGY_DEEPSPEED || options->zero.stage > 0)
+        return;
+    if (options->zero.offload_optimizer)
+        diag_input(job->diag, at(job, "deepspeed.zero_optimization.offload_optimizer"),
+            "ZeRO-Offload is of stages 1 to 3; leave it out, or take one of them");
+    if (options->train.lora_rank > 0)
+        diag_input(job->diag, at(job, "train.lora_rank"),
+            "adapters are simulated with ZeRO stages 1 to 3; leave it out, or take one of them");
+}
+
 static void check_lomo(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
@@ -218,6 +232,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
         check_adapters(&job);
     }
     check_precision(&job);
+    check_stage(&job);
     check_lomo(&job);
     check_batch(&job);
     check_host(&job);

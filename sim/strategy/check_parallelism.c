@@ -143,8 +143,20 @@ static void check_stages(const struct layout_check *check)
 {
     const struct strategy_options *options = check->options;
     struct source_pos place = at(check, "parallelism.pipeline");
-    if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON)
-        diag_input(check->diag, place, "a pipeline is simulated with strategy: megatron or nanotron; take one of them");
+    bool deepspeed = options->kind == STRATEGY_DEEPSPEED;
+    if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON && !deepspeed)
+        diag_input(check->diag, place,
+            "a pipeline is simulated with strategy: megatron, nanotron or deepspeed; take one of them");
+    if (deepspeed && options->zero.stage > 1)
+        diag_input(check->diag, at(check, "deepspeed.zero_optimization.stage"),
+            "DeepSpeed's pipelines take stage 1 at most, not %lld; take 1 or 0, or leave out 'parallelism.pipeline'",
+            (long long)options->zero.stage);
+    if (deepspeed && options->zero.offload_optimizer)
+        diag_input(check->diag, at(check, "deepspeed.zero_optimization.offload_optimizer"),
+            "this is not simulated in a pipeline; leave it out");
+    if (deepspeed && options->parallelism.virtual_stages > 1)
+        diag_input(check->diag, at(check, "parallelism.virtual"),
+            "DeepSpeed's pipelines have one model chunk a stage; leave it out");
     if (options->train.lora_rank > 0 || options->train.use_cache)
         diag_input(check->diag, at(check, options->train.use_cache ? "train.use_cache" : "train.lora_rank"),
             "this is not simulated in a pipeline; leave it out");
@@ -156,15 +168,16 @@ static void check_stages(const struct layout_check *check)
             "model '%s' is no single stack of transformer blocks, which a pipeline is simulated for", shape->name);
 }
 
-/* Blocks by their costs. */
+/* Blocks by what they count. */
 static void check_costs(const struct layout_check *check, int64_t blocks)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     struct source_pos place = at(check, "parallelism.partition_method");
     if (options->virtual_stages > 1 || options->first_layers >= 0 || options->last_layers >= 0)
         diag_input(check->diag, place,
-            "compute_costs decides what each stage has, in one model chunk; leave out 'parallelism.virtual', "
-            "'first_layers' and 'last_layers', or take uniform");
+            "%s decides what each stage has, in one model chunk; leave out 'parallelism.virtual', "
+            "'first_layers' and 'last_layers', or take uniform",
+            partition_method_names[options->partition_method]);
     if (blocks < options->pipeline)
         diag_input(check->diag, at(check, "parallelism.pipeline"), "%lld stages share %lld blocks; take %lld at most",
             (long long)options->pipeline, (long long)blocks, (long long)blocks);
@@ -184,7 +197,7 @@ static void check_layers(const struct layout_check *check)
     if (options->virtual_stages == 1 && (first == 0 || last == 0))
         diag_input(check->diag, at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
             "a stage of one model chunk has a block at least; take 1 or more, or parallelism.virtual");
-    if (options->partition_method == PARTITION_COMPUTE_COSTS) {
+    if (options->partition_method != PARTITION_UNIFORM) {
         check_costs(check, blocks);
         return;
     }

@@ -19,6 +19,8 @@ struct data_parallel {
     /* As results call it: label, or by its options. */
     const char *label, *(*label_of)(const struct strategy_options *);
     bool clips_by_option; /* see strategy_clips_by_option() */
+    /* The hooks of a job with these options, where they decide; NULL: these. */
+    const struct data_parallel *(*variant)(const struct strategy_options *);
     /* How many of a job's ranks are to share one copy of what is sharded, AXIS_DP_SHARD; NULL: each has all. */
     int (*shard_ranks)(const struct strategy_options *, const struct hw *, int ranks);
     /* What is there for the whole run; what is left over from the step before. */

@@ -107,8 +107,14 @@ static struct plan_channel channel_of(enum direction direction)
 /* Ranks of the TP group that each send a part of what all of them have. */
 static int parts(const struct emit *emit)
 {
-    bool scatters = emit->options->parallelism.scatter_gather && !emit->workload.parallel.sequence;
+    const struct parallelism_options *options = &emit->options->parallelism;
+    bool scatters = (options->scatter_gather || options->pipe_partitioned) && !emit->workload.parallel.sequence;
     return scatters ? (int)model_tensor_ranks(&emit->workload.parallel) : 1;
+}
+
+static bool is_partitioned(const struct emit *emit)
+{
+    return emit->options->parallelism.pipe_partitioned && parts(emit) > 1;
 }
 
 static double message_bytes(const struct emit *emit, struct place place)
@@ -152,9 +158,19 @@ static void describe_tensor(struct emit *emit, struct line line)
     }
 }
 
+/* PartitionedTensor.to_meta() of a tensor of three dimensions: 7 numbers and the end of each rank's part; int64. */
+static void describe_part(struct emit *emit, struct line line)
+{
+    plan_wait op = pass(emit, line, (double)(7 + parts(emit)) * 8);
+    if (!line.sends)
+        plan_host_wait(&emit->builder, "PartitionedTensor.from_meta", op, 0);
+}
+
 /* What goes before the activation or its gradient. */
 static void describe(struct emit *emit, enum direction direction, struct line line)
 {
+    if (is_partitioned(emit))
+        describe_part(emit, line);
     if (!emit->options->parallelism.p2p_metadata)
         return;
     if (direction == ACTIVATIONS) {
@@ -162,6 +178,16 @@ static void describe(struct emit *emit, enum direction direction, struct line li
         pass(emit, line, (double)(emit->workload.micro_batch * emit->workload.seq_len));
     }
     describe_tensor(emit, line);
+}
+
+/* A tensor of which each TP rank has a part. */
+static plan_wait gather_parts(struct emit *emit, struct place place, const char *name, plan_wait after)
+{
+    emit->builder.serves = PARALLEL_PIPELINE;
+    plan_wait op = emit_collective(emit, plan_queue(&emit->builder, "tp", QUEUE_COMM), after, name, COLL_ALL_GATHER,
+        (double)emit->segments.at[place.segment].program->output_bytes, emit_group(emit, "tp", 1U << AXIS_TP));
+    emit->builder.serves = PARALLEL_DATA;
+    return op;
 }
 
 static void post(struct emit *emit, struct cell cell)
@@ -180,11 +206,8 @@ static void post(struct emit *emit, struct cell cell)
     describe(emit, direction, (struct line){queue, message_names[direction][1], channel_of(direction), false});
     plan_wait op = plan_recv(builder, queue, message_names[direction][1], channel_of(direction),
         message_bytes(emit, place), emit->options->host.collective_issue_s);
-    builder->serves = PARALLEL_PIPELINE;
     if (parts(emit) > 1)
-        op = emit_collective(emit, plan_queue(builder, "tp", QUEUE_COMM), op, "gather_received", COLL_ALL_GATHER,
-            (double)emit->segments.at[place.segment].program->output_bytes, emit_group(emit, "tp", 1U << AXIS_TP));
-    builder->serves = PARALLEL_DATA;
+        op = gather_parts(emit, place, "gather_received", op);
     emit->posted[direction] = (struct posted){.is = true, .cell = cell, .op = op};
 }
 
@@ -218,10 +241,22 @@ static int next_of(const struct cell *cells, int n, int i, enum direction direct
     return i;
 }
 
+/* _exec_backward_pass: the output of which a stage kept its part. */
+static void gather_output(struct emit *emit, struct cell cell)
+{
+    struct place place = received_in(emit, cell);
+    if (direction_of(cell) != GRADIENTS || !is_partitioned(emit) || place.segment < 0)
+        return;
+    plan_wait made = plan_last_op(&emit->builder, STREAM_COMPUTE);
+    plan_host_wait(&emit->builder, "PartitionedTensor.from_meta", made, 0);
+    plan_stream_wait(&emit->builder, STREAM_COMPUTE, gather_parts(emit, place, "gather_output", made));
+}
+
 void pipeline_before(struct emit *emit, const struct cell *cells, int n, int i)
 {
     (void)n;
     post(emit, cells[i]);
+    gather_output(emit, cells[i]);
     if (!is_posted(emit, cells[i]) || received_in(emit, cells[i]).segment < 0)
         return;
     struct posted *posted = &emit->posted[direction_of(cells[i])];

@@ -14,7 +14,13 @@
  * With p2p_poll_s either side looks for a message that is on its way after sleeping so long, at least once (of a
  * message that comes later, not the rest of the interval).
  *
- * Ignored: exchanges of shapes but these; Megatron's synchronous messages in warm-up and cool-down with
+ * pipe_partitioned (deepspeed/runtime/pipe/engine.py's is_pipe_partitioned, PartitionedTensor): where there is tensor
+ * parallelism each of its ranks sends its part of what all of them have, behind a message of 7 numbers and one for each
+ * rank, which the host of who receives it waits for; the parts are gathered there. Of its own output a stage keeps a
+ * part, too, which it gathers before the backward pass.
+ *
+ * Ignored: that what is received is cleared before and copied behind (DeepSpeed); the part that is kept; exchanges of
+ * shapes but these; Megatron's synchronous messages in warm-up and cool-down with
  * overlap_p2p_comm. */
 #ifndef FLOPCAST_STRATEGY_PIPELINE_H
 #define FLOPCAST_STRATEGY_PIPELINE_H

@@ -33,11 +33,12 @@ struct states states_of(int64_t params, const struct strategy_options *options, 
     struct element_bytes element = int8 ? one_byte : strategy_element_bytes(options->train.precision);
     bool deepspeed = options->kind == STRATEGY_DEEPSPEED, lomo = options->train.optimizer == OPTIMIZER_LOMO;
     int64_t stage = options->kind == STRATEGY_FSDP ? 3 : deepspeed ? options->zero.stage : 0;
-    int64_t shard = (params + gpus - 1) / gpus, stepped = stage >= 1 ? shard : params;
+    bool bf16 = deepspeed && stage == 0 && options->train.precision == PRECISION_BF16_MIXED && !int8; /* zero_off.c */
+    int64_t shard = (params + gpus - 1) / gpus, stepped = stage >= 1 || bf16 ? shard : params;
     int64_t kept = deepspeed ? element.param : element.master, copy = kept == element.step ? 0 : element.step;
     struct states states = {
         .weights = (double)(kept * (stage >= 3 ? shard : params)),
-        .gradients = lomo ? 0 : (double)(kept * (stage >= 2 ? shard : params)),
+        .gradients = lomo ? 0 : (double)((bf16 ? element.step : kept) * (stage >= 2 ? shard : params)),
         .optimizer = (double)(copy * stepped),
     };
     /* shards are cut from flattened tensors: no rows and columns are left to factor */

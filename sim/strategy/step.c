@@ -191,6 +191,8 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
 {
     const struct strategy_options *options = job->options;
     const struct data_parallel *hooks = strategies[options->kind];
+    if (hooks->variant)
+        hooks = hooks->variant(options);
     *emit = (struct emit){.builder = emit->builder,
         .options = options,
         .model = strategy_rank_model(job, stage, emit->arena),

@@ -15,7 +15,8 @@ const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16",
 #define STRATEGY_NAME(kind, name, hooks) name,
 const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
 const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
-const char *const partition_method_names[] = {"uniform", "compute_costs", NULL};
+const char *const partition_method_names[] = {
+    "uniform", "compute_costs", "type:transformer", "type:transformer|embedding", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
@@ -243,11 +244,32 @@ static int blocks_by_cost(const struct job *job, int stage, int stages)
     return stage == stages - 1 ? blocks : end;
 }
 
+/* Blocks up to the end of this stage where each counts 1, and each end of the model `end`. */
+static int blocks_by_number(const struct job *job, int stage, int stages, int end)
+{
+    int blocks = job->model->n_layers - 1, full = (blocks + 2 * end + stages - 1) / stages;
+    int filled = full * (stage + 1) - end, most = blocks - (stages - 1 - stage), least = stage + 1;
+    if (stage == stages - 1)
+        return blocks;
+    return filled < least ? least : filled > most ? most : filled;
+}
+
+/* Blocks up to the end of this stage. */
+static int blocks_up_to(const struct job *job, int stage, int stages)
+{
+    int method = job->options->parallelism.partition_method;
+    if (stage < 0)
+        return 0;
+    return method == PARTITION_COMPUTE_COSTS
+               ? blocks_by_cost(job, stage, stages)
+               : blocks_by_number(job, stage, stages, method == PARTITION_TRANSFORMER_EMBEDDING);
+}
+
 /* Blocks of the chunk at this place of the model. */
 static int blocks_of(const struct job *job, int place, int places)
 {
-    if (job->options->parallelism.partition_method == PARTITION_COMPUTE_COSTS)
-        return blocks_by_cost(job, place, places) - (place > 0 ? blocks_by_cost(job, place - 1, places) : 0);
+    if (job->options->parallelism.partition_method != PARTITION_UNIFORM)
+        return blocks_up_to(job, place, places) - blocks_up_to(job, place - 1, places);
     const struct parallelism_options *options = &job->options->parallelism;
     int first = (int)options->first_layers, last = (int)options->last_layers, blocks = job->model->n_layers - 1;
     if (place == 0 && first >= 0)

@@ -119,7 +119,7 @@ struct host_options {
 
 /* DeepSpeed's zero_optimization; sizes in elements, as there. */
 struct zero_options {
-    int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too */
+    int64_t stage; /* 1: optimizer states are sharded, 2: gradients too, 3: parameters too; 0: see zero_off.c */
     int64_t reduce_bucket_size, allgather_bucket_size; /* 5e8; 1 at least */
     int overlap_comm;                                  /* enum overlap_comm: null is true for stage 3 only */
     bool use_multi_rank_bucket_allreduce;              /* true (2023 and later): stages 1 and 2, see zero.c */
@@ -181,10 +181,19 @@ extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
 /* How blocks go to the model chunks of a pipeline. uniform: evenly. compute_costs (nanotron's
  * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
- * the elements of its matrices and the head those of its own; one model chunk a stage. Differs: no stage is left
- * without a block. */
-enum partition_method { PARTITION_UNIFORM, PARTITION_COMPUTE_COSTS, PARTITION_METHOD_COUNT };
-extern const char *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs" */
+ * the elements of its matrices and the head those of its own. type:transformer, type:transformer|embedding (DeepSpeed's
+ * PipelineModule): a block counts 1, and with the second the table at either end, too; each stage is filled up to the
+ * least number that stages can have at most (partition_balanced). All but uniform: one model chunk a stage. Differs: no
+ * stage is left without a block. */
+enum partition_method {
+    PARTITION_UNIFORM,
+    PARTITION_COMPUTE_COSTS,
+    PARTITION_TRANSFORMER,
+    PARTITION_TRANSFORMER_EMBEDDING,
+    PARTITION_METHOD_COUNT
+};
+extern const char *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs",
+                                                              "type:transformer", "type:transformer|embedding" */
 
 /* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over ranks of data
  * parallelism, which hold different samples and different experts. */
@@ -200,6 +209,7 @@ struct parallelism_options {
     bool overlap_p2p_comm; /* see strategy/pipeline.h */
     bool batch_p2p_sync;
     bool p2p_metadata; /* see strategy/pipeline.h */
+    bool pipe_partitioned;
     double p2p_poll_s;
     int partition_method; /* enum partition_method */
     const char *order;    /* of the axes, see mesh/mesh.h; NULL: mesh_order_default */

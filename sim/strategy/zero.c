@@ -15,9 +15,10 @@
  * for its place there (contiguous_gradients); one that does not fit is not copied.
  *
  * offload_optimizer: owned gradients go to the host as they are reduced, the CPU steps in one pass, 16-bit weights come
- * back. Frozen parameters (adapters beside them) are weights like others, sharded and gathered, in NF4 where they lie
- * so; they have no gradient, no master copy and no state. Ignored: adding up the owned part over micro-steps where it
- * is offloaded, parameters on the host, ZeRO++, MiCS, round_robin_gradients. */
+ * back. In a pipeline (stages 0 and 1: PipelineEngine) a tied table's gradient goes before the others; the norm is
+ * added up over tensor and pipeline ranks. Frozen parameters (adapters beside them) are weights like others, sharded
+ * and gathered, in NF4 where they lie so; they have no gradient, no master copy and no state. Ignored: adding up the
+ * owned part over micro-steps where it is offloaded, parameters on the host, ZeRO++, MiCS, round_robin_gradients. */
 #include "strategy/zero.h"
 
 /* ---- gradients ---- */
@@ -156,10 +157,11 @@ static void to_bucket(struct zero *zero, int tensor)
     vec_push(&zero->in_bucket, tensor);
 }
 
-/* Stage 1 without overlap_comm has no hooks: it goes through all gradients after backward (reduce_gradients). */
+/* Stage 1 without overlap_comm, or in a pipeline, has no hooks: it goes through all gradients after backward
+ * (reduce_gradients). */
 static bool has_hooks(const struct zero *zero)
 {
-    return zero->options->stage > 1 || zero->overlaps;
+    return zero->options->stage > 1 || (zero->overlaps && zero->emit->schedule.stages == 1);
 }
 
 /* Gradients stay until the last micro-step, and autograd adds each one's to them: stage 1, and one GPU, which has
@@ -239,6 +241,10 @@ static void grad_norm(struct zero *zero)
     }
     plan_wait op = emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "grad_norm/all_reduce",
         COLL_ALL_REDUCE, sizeof(double), zero->group);
+    if (emit_degree(emit, 1U << AXIS_TP | 1U << AXIS_PP) > 1) {
+        plan_stream_wait(builder, STREAM_COMPUTE, op);
+        op = emit_add_over_model(emit, "grad_norm", sizeof(double));
+    }
     plan_host_wait(builder, "grad_norm/item", op != PLAN_NO_OP ? op : plan_last_op(builder, STREAM_COMPUTE), 0);
 }
 
@@ -333,9 +339,10 @@ static void forward_begins(struct emit *emit)
         zero_trace_uses(zero);
 }
 
-static void backward_ends(struct emit *emit)
+/* What is left of the reductions when backward is over. */
+static void finish_reductions(struct zero *zero)
 {
-    struct zero *zero = emit->state;
+    struct emit *emit = zero->emit;
     for (int t = 0; t < emit->model->n_tensors && reduces(zero) && !has_hooks(zero); t++)
         if (!emit->model->tensors[t].frozen)
             to_bucket(zero, t);
@@ -346,10 +353,25 @@ static void backward_ends(struct emit *emit)
     add_owned_gradients(zero);
 }
 
+static bool is_piped(const struct zero *zero)
+{
+    return zero->emit->schedule.stages > 1;
+}
+
+static void backward_ends(struct emit *emit)
+{
+    if (!is_piped(emit->state))
+        finish_reductions(emit->state);
+}
+
 static void step_ends(struct emit *emit)
 {
     struct zero *zero = emit->state;
     struct plan_builder *builder = &emit->builder;
+    if (is_piped(zero)) { /* PipelineEngine's ReduceTiedGrads and ReduceGrads */
+        emit_reduce_tied_embedding(emit, emit->param_bytes);
+        finish_reductions(zero);
+    }
     if (zero->options->offload_optimizer)
         offloaded_step(zero);
     else
@@ -363,6 +385,8 @@ static void step_ends(struct emit *emit)
         plan_free(builder, zero->weights[t].buffer, plan_last_op(builder, STREAM_COMPUTE));
     }
     plan_free(builder, zero->owned_grads, PLAN_NO_OP);
+    if (is_piped(zero))
+        zero_aggregate_loss(emit, zero->group);
     emit_link_steps(emit, plan_last_op(builder, zero->options->stage == 3 ? STREAM_COMPUTE : STREAM_COMM));
     vec_free(&zero->in_bucket);
     vec_free(&zero->uses);
@@ -374,6 +398,11 @@ static const char *label_of(const struct strategy_options *options)
     return labels[options->zero.stage];
 }
 
+static const struct data_parallel *variant(const struct strategy_options *options)
+{
+    return options->zero.stage == 0 ? &zero_off_hooks : &zero_hooks;
+}
+
 static int shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks)
 {
     (void)options;
@@ -383,6 +412,7 @@ static int shard_ranks(const struct strategy_options *options, const struct hw *
 
 const struct data_parallel zero_hooks = {.state_size = sizeof(struct zero),
     .label_of = label_of,
+    .variant = variant,
     .shard_ranks = shard_ranks,
     .setup = setup,
     .step_begins = step_begins,

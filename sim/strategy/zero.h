@@ -39,6 +39,12 @@ struct zero {
     struct ongoing reductions;
 };
 
+/* Stage 0: zero_off.c. */
+extern const struct data_parallel zero_off_hooks;
+/* PipelineEngine's _aggregate_total_loss: the mean over the ranks of data parallelism on the last stage, of which the
+ * others then learn; the host waits for it. */
+void zero_aggregate_loss(struct emit *emit, int group);
+
 /* Does every rank keep the whole of a tensor; its bytes as kernels see it. */
 bool zero_persists(const struct zero *zero, int tensor);
 int64_t zero_weight_bytes(const struct zero *zero, int tensor);

@@ -103,9 +103,23 @@ static void offloading_moves_bytes(void **state)
     assert_near(sum(s), (2 + 2 * 0.125) * GB, 64);
 }
 
+/* DeepSpeed's stage 0: FP16_Optimizer keeps 16 bytes an element, BF16_Optimizer 2 + 4 and 12 over the ranks. */
+static void stage_0_is_one_of_two(void **state)
+{
+    (void)state;
+    struct strategy_options options = strategy_default_options();
+    options.kind = STRATEGY_DEEPSPEED;
+    options.zero.stage = 0;
+    options.train.precision = PRECISION_FP16_MIXED;
+    assert_near(sum(states_of(BILLION, &options, 8, false)), 16 * GB, 64);
+    options.train.precision = PRECISION_BF16_MIXED;
+    assert_near(sum(states_of(BILLION, &options, 8, false)), (2 + 4 + 12 * 0.125) * GB, 64);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stage_0_is_one_of_two),
         cmocka_unit_test(seventy_billion),
         cmocka_unit_test(zero_paper_figure_1),
         cmocka_unit_test(zero_limits),
