@@ -197,6 +197,7 @@ static void check_groups(const struct job_check *job)
     bool given = internevo || options->fsdp.sharding_group_size > 0;
     int64_t group = strategy_shard_ranks(options, job->hw, data), node = hw_gpus_per_node(job->hw);
     const char *label = strategy_label(options);
+    bool apart = group == data && data < job->gpus; /* by tensor or pipeline ranks: see check_parallelism.c */
     struct source_pos place = at(job, internevo ? "internevo.zero1"
                                       : given   ? "fsdp.sharding_group_size"
                                                 : "cluster.gpus");
@@ -212,7 +213,7 @@ static void check_groups(const struct job_check *job)
     else if (data % group != 0)
         diag_input(job->diag, place, "%s shards over %lld GPUs, which does not divide the job's %d; use a divisor",
             label, (long long)group, job->gpus);
-    else if (group > 1 && group < job->gpus && job->gpus > node && node % group != 0 && group % node != 0)
+    else if (!apart && group > 1 && group < job->gpus && job->gpus > node && node % group != 0 && group % node != 0)
         diag_input(job->diag, place,
             "groups of %lld GPUs in nodes of %lld: some lie on more nodes than others, or have more GPUs on one node "
             "than on another, which is not simulated; take a divisor or a multiple of %lld",

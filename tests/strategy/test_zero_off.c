@@ -200,6 +200,22 @@ static void stages_are_filled_up(void **state)
     }
 }
 
+/* 6 ranks of data parallelism on 6 nodes of 8, one each, beside 8 tensor ranks. */
+static void tensor_ranks_set_groups_apart(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_gpt;
+    struct strategy_options options = stage_0(PRECISION_FP16_MIXED);
+    struct compiled compiled;
+    shape.n_heads = shape.n_kv_heads = 8;
+    shape.d_kv = 8;
+    options.zero.stage = 1;
+    options.parallelism.model.tensor = 8;
+    compile(&compiled, &options, &shape, 6 * 8);
+    assert_int_equal(compiled.plan.mesh.size[AXIS_DP_SHARD], 6);
+    drop(&compiled);
+}
+
 static void what_pipelines_cannot(void **state)
 {
     (void)state;
@@ -229,6 +245,7 @@ int main(void)
         cmocka_unit_test(stages_reduce_when_they_are_done),
         cmocka_unit_test(parts_are_sent_and_gathered),
         cmocka_unit_test(stages_are_filled_up),
+        cmocka_unit_test(tensor_ranks_set_groups_apart),
         cmocka_unit_test(what_pipelines_cannot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
