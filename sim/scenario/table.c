@@ -139,6 +139,10 @@ static const struct config_field fsdp_fields[] = {
     {FSDP("sharding_group_size", FIELD_INT, sharding_group_size,
          "HYBRID_SHARD: GPUs that share one copy; 0: those of a node"),
         .min = 0, .max = MAX_GPUS},
+    {FSDP("reshard_after_forward", FIELD_ENUM, reshard_after_forward,
+         "version 2: blocks are gathered again in backward; default: as the sharding strategy says, in a pipeline "
+         "never"),
+        .names = reshard_after_forward_names},
     {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard"), .min = 1, .max = 2},
     {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
         .max = 1024},
@@ -221,7 +225,7 @@ static const struct config_field parallelism_fields[] = {
          "how attention sees all of it: a ring, gathered keys and values, or all_to_all (Ulysses)"),
         .alias = "cp_comm_type", .names = context_parallel_names},
     {PARALLEL("pipeline", FIELD_INT, pipeline,
-         "stages of a pipeline, each of some blocks (strategies megatron, nanotron and deepspeed)"),
+         "stages of a pipeline, each of some blocks (strategies megatron, nanotron, deepspeed and fsdp)"),
         .alias = "pipeline_model_parallel_size", .min = 1, .max = MAX_STAGES},
     {PARALLEL("virtual", FIELD_INT, virtual_stages, "model chunks of a stage, whose 1F1B is interleaved"), .min = 1,
         .max = MAX_STAGES},
@@ -232,8 +236,8 @@ static const struct config_field parallelism_fields[] = {
     {PARALLEL("last_layers", FIELD_INT, last_layers, "blocks of its last model chunk; -1: as many as of others"),
         .alias = "decoder_last_pipeline_num_layers", .min = -1, .max = MAX_LAYERS},
     {PARALLEL("partition_method", FIELD_ENUM, partition_method,
-         "how blocks go to the stages of a pipeline: evenly, by their cost and the head's (nanotron), or filled up "
-         "(DeepSpeed)"),
+         "how blocks go to the stages of a pipeline: evenly, by their cost and the head's (nanotron), filled up "
+         "(DeepSpeed), or as torchtitan splits them, to mid 2025 and after"),
         .names = partition_method_names},
     {PARALLEL("p2p_metadata", FIELD_BOOL, p2p_metadata,
         "what a stage sends is described by two messages before it, for which the host waits (nanotron)")},

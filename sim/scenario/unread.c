@@ -38,6 +38,11 @@ static bool has_limiter(const struct scenario_point *point)
     return !is_fsdp(point) || point->options.strategy.fsdp.version == 1;
 }
 
+static bool may_reshard(const struct scenario_point *point)
+{
+    return !is_fsdp(point) || point->options.strategy.fsdp.version == 2;
+}
+
 static bool is_deepspeed(const struct scenario_point *point)
 {
     return point->options.strategy.kind == STRATEGY_DEEPSPEED;
@@ -143,6 +148,7 @@ static const struct rule {
     {"fsdp.sharding_group_size", is_hybrid, "fsdp.sharding_strategy", "HYBRID_SHARD"},
     {"fsdp.limit_all_gathers", has_limiter, "fsdp.version", "1"},
     {"fsdp.max_inflight_all_gathers", has_limiter, "fsdp.version", "1"},
+    {"fsdp.reshard_after_forward", may_reshard, "fsdp.version", "2"},
     {"fsdp.", is_fsdp, "strategy", "fsdp"},
     {"ddp.", is_ddp, "strategy", "ddp"},
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},

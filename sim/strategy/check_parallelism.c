@@ -138,15 +138,37 @@ static void check_model_parallel(const struct layout_check *check)
     arena_release(&scratch);
 }
 
+/* FSDP in a pipeline is fully_shard, as torchtitan has it. */
+static void check_fully_shard(const struct layout_check *check)
+{
+    const struct strategy_options *options = check->options;
+    if (options->fsdp.version != 2)
+        diag_input(check->diag, at(check, "fsdp.version"),
+            "in a pipeline FSDP is simulated as fully_shard; take fsdp.version: 2");
+    if (options->train.autocast)
+        diag_input(check->diag, at(check, "train.autocast"),
+            "under autocast weights are cast for each pass, which is not simulated in a pipeline; leave it out");
+    if (options->fsdp.cpu_offload)
+        diag_input(
+            check->diag, at(check, "fsdp.cpu_offload"), "offloading is not simulated in a pipeline; leave it out");
+    if (check->model && check->model->shape.tied_embeddings)
+        diag_input(check->diag, at(check, "parallelism.pipeline"),
+            "'%s' has its embeddings tied, which torchtitan does not train in a pipeline; take strategy: megatron or "
+            "nanotron",
+            check->model->shape.name);
+}
+
 /* What a pipeline cannot be made of. */
 static void check_stages(const struct layout_check *check)
 {
     const struct strategy_options *options = check->options;
     struct source_pos place = at(check, "parallelism.pipeline");
-    bool deepspeed = options->kind == STRATEGY_DEEPSPEED;
-    if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON && !deepspeed)
+    bool deepspeed = options->kind == STRATEGY_DEEPSPEED, fsdp = options->kind == STRATEGY_FSDP;
+    if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON && !deepspeed && !fsdp)
         diag_input(check->diag, place,
-            "a pipeline is simulated with strategy: megatron, nanotron or deepspeed; take one of them");
+            "a pipeline is simulated with strategy: megatron, nanotron, deepspeed or fsdp; take one of them");
+    if (fsdp)
+        check_fully_shard(check);
     if (deepspeed && options->zero.stage > 1)
         diag_input(check->diag, at(check, "deepspeed.zero_optimization.stage"),
             "DeepSpeed's pipelines take stage 1 at most, not %lld; take 1 or 0, or leave out 'parallelism.pipeline'",
@@ -166,6 +188,24 @@ static void check_stages(const struct layout_check *check)
     if (shape->n_decoder_layers > 0 || shape->family == MODEL_CONVNET || shape->family == MODEL_DHEN)
         diag_input(check->diag, place,
             "model '%s' is no single stack of transformer blocks, which a pipeline is simulated for", shape->name);
+}
+
+/* Blocks as torchtitan splits them. */
+static void check_split(const struct layout_check *check, int64_t blocks)
+{
+    const struct parallelism_options *options = &check->options->parallelism;
+    int64_t chunks = options->pipeline * options->virtual_stages;
+    bool weighted = options->partition_method == PARTITION_WEIGHTED;
+    int64_t most = weighted ? (blocks + 2) / 2 : blocks;
+    if (options->first_layers >= 0 || options->last_layers >= 0)
+        diag_input(check->diag, at(check, "parallelism.partition_method"),
+            "%s decides what each model chunk has; leave out 'parallelism.first_layers' and 'last_layers', or take "
+            "uniform",
+            partition_method_names[options->partition_method]);
+    if (chunks > most)
+        diag_input(check->diag, at(check, "parallelism.pipeline"),
+            "%lld model chunks share %lld blocks%s; take %lld at most", (long long)chunks, (long long)blocks,
+            weighted ? ", the embedding and the head" : "", (long long)most);
 }
 
 /* Blocks by what they count. */
@@ -197,8 +237,10 @@ static void check_layers(const struct layout_check *check)
     if (options->virtual_stages == 1 && (first == 0 || last == 0))
         diag_input(check->diag, at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
             "a stage of one model chunk has a block at least; take 1 or more, or parallelism.virtual");
+    bool splits =
+        options->partition_method == PARTITION_SPLIT_POINTS || options->partition_method == PARTITION_WEIGHTED;
     if (options->partition_method != PARTITION_UNIFORM) {
-        check_costs(check, blocks);
+        (splits ? check_split : check_costs)(check, blocks);
         return;
     }
     if (left < even || even < 1 || left % even != 0)

@@ -71,6 +71,7 @@ struct emit {
     int micro_batches;
     int64_t last_micro_batch; /* its sequences */
     bool on_first, on_last;   /* micro-batch of the step */
+    struct cell cell;         /* of the schedule, that is emitted */
     int64_t master_bytes;     /* a parameter as it is kept: 4, or 2 in BF16 */
     int64_t step_bytes;       /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
     int64_t param_bytes;      /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */

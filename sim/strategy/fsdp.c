@@ -27,13 +27,23 @@
  * stream, into the parameters; gradients are copied straight into what is reduced, in the format of the reduction, on
  * the compute stream too; NCCL divides. The host waits for no limiter: a gather comes after the copy out of the buffer
  * before the last. Ignored: padding by rows, NCCL's own record_stream (TORCH_NCCL_AVOID_RECORD_STREAMS=1, as torchtitan
- * sets it). */
+ * sets it).
+ *
+ * In a pipeline every model chunk is a root with the blocks in it, and of the model's root what its end needs
+ * (torchtitan; torch/distributed/pipelining/stage.py of PyTorch 2.6, backward_maybe_with_nosync). No backward pass
+ * reshards or communicates; behind the last one of a chunk the hooks of all its units are run one after the other, so
+ * each unit is reduced once a step, beside nothing of its own chunk. Until then gradients are kept unsharded in the
+ * format of the reduction, and added to by a kernel for each parameter (to_accumulated_grad_if_needed; differs: under
+ * no_sync without a pipeline they are one flat gradient, as FSDP1's). By default forward does not reshard either
+ * (reshard_after_forward), so that a unit is gathered once a step, too. */
 #include "strategy/fsdp.h"
 
 static bool reshards_after_forward(const struct fsdp *fsdp)
 {
-    int strategy = fsdp->options->sharding_strategy;
-    return strategy == FULL_SHARD || strategy == HYBRID_SHARD;
+    int strategy = fsdp->options->sharding_strategy, policy = fsdp->options->reshard_after_forward;
+    if (policy != RESHARD_DEFAULT)
+        return policy == RESHARD_ALWAYS;
+    return (strategy == FULL_SHARD || strategy == HYBRID_SHARD) && !fsdp_is_staged(fsdp);
 }
 
 void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, const struct shard_unit *unit,
@@ -101,7 +111,7 @@ static void unshard(struct fsdp *fsdp, struct shard_unit *unit)
         return;
     unit->ready = true;
     unit->ready_op = PLAN_NO_OP;
-    if (!gathers(fsdp, unit))
+    if (!gathers(fsdp, unit) || unit->used_shard == 0)
         return;
     bool flat = fsdp_shards(unit) && !fsdp_by_parameter(fsdp, unit);
     int shard = prepare_shard(fsdp, unit);
@@ -215,21 +225,45 @@ static void unshard_layer(struct fsdp *fsdp, struct shard_unit *unit)
         unshard(fsdp, experts);
 }
 
-/* The unit of the next block after a segment in a direction is gathered ahead, where it is time for that. */
+/* The unit of the chunk's next block after a segment in a direction is gathered ahead, where it is time for that. */
 static void prefetch(struct fsdp *fsdp, int segment, int direction, bool now)
 {
-    for (int s = segment + direction; now && s >= 0 && s < fsdp->emit->segments.n; s += direction)
+    const int *chunk = &fsdp->emit->chunk_begin[fsdp->emit->cell.chunk];
+    for (int s = segment + direction; now && s >= chunk[0] && s < chunk[1]; s += direction)
         if (unit_of(fsdp, s)->layer != 0) {
             unshard_layer(fsdp, unit_of(fsdp, s));
             return;
         }
 }
 
+/* Of the chunk that the cell goes through: a segment of the model's root; -1: it has none. */
+static int root_segment(const struct emit *emit)
+{
+    for (int s = emit->chunk_begin[emit->cell.chunk]; s < emit->chunk_begin[emit->cell.chunk + 1]; s++)
+        if (emit->segments.at[s].layer == 0 && emit->segments.at[s].kind != SEGMENT_BORDER)
+            return s;
+    return -1;
+}
+
+/* A chunk is its own root: gathers wait for what was computed, and what it has of the model's root comes first. */
+static void forward_begins(struct emit *emit)
+{
+    struct fsdp *fsdp = emit->state;
+    if (!fsdp_is_staged(fsdp))
+        return;
+    host_hook(fsdp, &fsdp->units[0], "pre_forward");
+    wait_for_computation(fsdp);
+    if (root_segment(emit) < 0)
+        return;
+    unshard(fsdp, &fsdp->units[0]);
+    wait_unsharded(fsdp, &fsdp->units[0]);
+}
+
 static void before_forward(struct emit *emit, int segment)
 {
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
-    if (!emit_opens_layer(emit, segment))
+    if (!emit_opens_layer(emit, segment) || (unit->layer == 0 && fsdp_is_staged(fsdp)))
         return;
     host_hook(fsdp, unit, "pre_forward");
     if (unit->layer == 0)
@@ -254,7 +288,7 @@ static void after_forward(struct emit *emit, int segment)
                 reshard(fsdp, experts_of(fsdp, unit));
         }
     }
-    if (segment + 1 == emit->segments.n)
+    if (segment + 1 == emit->chunk_begin[emit->cell.chunk + 1])
         free_gathered(fsdp);
 }
 
@@ -277,13 +311,15 @@ static void after_backward(struct emit *emit, int segment)
     struct fsdp *fsdp = emit->state;
     struct shard_unit *unit = unit_of(fsdp, segment);
     struct shard_unit *experts = experts_of(fsdp, unit);
-    if (!emit_opens_layer(emit, segment))
+    if (!emit_opens_layer(emit, segment) || emit->cell.kind == CELL_BACKWARD_INPUT)
         return;
     emit_free(emit, &unit->cast, PLAN_NO_OP);
     fsdp_join_gradients(fsdp, unit);
     if (experts)
         fsdp_join_gradients(fsdp, experts);
     host_hook(fsdp, unit, "post_backward");
+    if (fsdp_is_staged(fsdp))
+        return;
     reshard_after_backward(fsdp, unit);
     if (experts)
         reshard_after_backward(fsdp, experts);
@@ -304,10 +340,40 @@ static void param_needed(struct emit *emit, int tensor)
     }
 }
 
+static void post_backward(struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct shard_unit *experts = experts_of(fsdp, unit);
+    host_hook(fsdp, unit, "post_backward");
+    reshard(fsdp, unit);
+    if (experts) {
+        reshard(fsdp, experts);
+        fsdp_reduce(fsdp, experts);
+    }
+    fsdp_reduce(fsdp, unit);
+}
+
+/* run_post_backward(): the units of the chunk, its root first. */
+static void reduce_chunk(struct fsdp *fsdp)
+{
+    const struct emit *emit = fsdp->emit;
+    int begin = emit->chunk_begin[emit->cell.chunk], end = emit->chunk_begin[emit->cell.chunk + 1];
+    fsdp->ends_chunk = true;
+    if (root_segment(emit) >= 0)
+        post_backward(fsdp, &fsdp->units[0]);
+    for (int s = begin; s < end; s++)
+        if (emit->segments.at[s].layer != 0)
+            post_backward(fsdp, unit_of(fsdp, s));
+    fsdp->ends_chunk = false;
+}
+
 /* The final callback: the compute stream waits for the post-backward stream. */
 static void backward_ends(struct emit *emit)
 {
     struct fsdp *fsdp = emit->state;
+    if (emit->cell.kind == CELL_BACKWARD_INPUT)
+        return;
+    if (fsdp_is_staged(fsdp) && emit->on_last)
+        reduce_chunk(fsdp);
     plan_stream_wait(&emit->builder, STREAM_COMPUTE, plan_last_op(&emit->builder, STREAM_POST));
     fsdp_free_scattered(fsdp);
 }
@@ -462,6 +528,7 @@ const struct data_parallel fsdp_hooks = {.state_size = sizeof(struct fsdp),
     .shard_ranks = shard_ranks,
     .clips_by_option = true,
     .setup = setup,
+    .forward_begins = forward_begins,
     .before_forward = before_forward,
     .after_forward = after_forward,
     .before_backward = before_backward,

@@ -19,8 +19,8 @@ struct shard_unit {
     int cast;                       /* autocast: buffer of their low-precision copies, or PLAN_NO_OP */
     bool ready;                     /* unsharded, or on the way */
     plan_wait ready_op;             /* what compute has to wait for */
-    int unsharded_grad;             /* buffer: the flat gradient; under no_sync the sum of earlier ones */
-    int sharded_grad;               /* buffer of the accumulated gradient shard */
+    int unsharded_grad; /* buffer: the flat gradient; what is not communicated yet, the sum of earlier ones */
+    int sharded_grad;   /* buffer of the accumulated gradient shard */
 };
 
 struct fsdp {
@@ -36,6 +36,7 @@ struct fsdp {
     plan_wait copied_out;
     int scattering; /* fully_shard: the input of the reduce-scatter under way, or PLAN_NO_OP */
     plan_wait scattered;
+    bool ends_chunk; /* in a pipeline: the last backward pass of a model chunk is over */
     struct limiter limiter;
 };
 
@@ -45,9 +46,17 @@ static inline bool fsdp_holds(const struct shard_unit *unit, const struct model_
     return unit->experts == ((tensor->split & 1U << AXIS_EP) != 0);
 }
 
+/* A stage of a pipeline. */
+static inline bool fsdp_is_staged(const struct fsdp *fsdp)
+{
+    return fsdp->emit->schedule.stages > 1;
+}
+
 /* This micro-batch's gradients are communicated. */
 static inline bool fsdp_synchronises(const struct fsdp *fsdp)
 {
+    if (fsdp_is_staged(fsdp))
+        return fsdp->ends_chunk;
     return !fsdp->options->no_sync || fsdp->emit->on_last;
 }
 
@@ -76,7 +85,7 @@ void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, co
     const char *name, double reads, double writes);
 
 /* The gradients of a unit's tensors are all there: autograd joins them before any hook runs; fully_shard only adds up
- * what it keeps under no_sync. */
+ * what it does not communicate yet. */
 void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit);
 
 /* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added

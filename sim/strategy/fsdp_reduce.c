@@ -43,10 +43,35 @@ static int flat_gradient(struct fsdp *fsdp, struct shard_unit *unit)
     return unit->unsharded_grad;
 }
 
+/* fully_shard in a pipeline: the gradients of a micro-batch go into the sum, a kernel each; the first are cast, where
+ * the reduction has another format, and else stay. */
+static void accumulate(struct fsdp *fsdp, struct shard_unit *unit)
+{
+    struct emit *emit = fsdp->emit;
+    bool first = unit->unsharded_grad == PLAN_NO_OP;
+    if (first)
+        unit->unsharded_grad =
+            plan_alloc(&emit->builder, STREAM_COMPUTE, emit_name(emit, unit->layer, "unsharded_accumulated_grad"),
+                unit->padded * fsdp->reduce_bytes, HBM_GRADIENTS);
+    for (int t = unit->first_tensor; t < unit->first_tensor + unit->n_tensors; t++) {
+        const struct model_tensor *tensor = &emit->model->tensors[t];
+        double made = (double)(tensor->numel * fsdp->gather_bytes), sum = (double)(tensor->numel * fsdp->reduce_bytes);
+        if (!tensor->frozen && !(first && fsdp->reduce_bytes == fsdp->gather_bytes))
+            fsdp_stream_kernel(fsdp, STREAM_COMPUTE, first ? KERNEL_COPY : KERNEL_ELEMENTWISE, unit, "accumulate_grad",
+                first ? made : made + sum, sum);
+    }
+    drop_tensor_grads(fsdp, unit);
+}
+
 void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit)
 {
-    bool straight = fsdp_by_parameter(fsdp, unit) && fsdp_synchronises(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
-    if (unit->padded > 0 && !straight)
+    bool by_parameter = fsdp_by_parameter(fsdp, unit);
+    bool straight = by_parameter && fsdp_synchronises(fsdp) && unit->unsharded_grad == PLAN_NO_OP;
+    if (unit->padded == 0 || straight)
+        return;
+    if (by_parameter && fsdp_is_staged(fsdp))
+        accumulate(fsdp, unit);
+    else
         unit->unsharded_grad = flat_gradient(fsdp, unit);
 }
 
@@ -164,16 +189,19 @@ void fsdp_free_scattered(struct fsdp *fsdp)
     emit_free(fsdp->emit, &fsdp->scattering, PLAN_NO_OP);
 }
 
-/* fully_shard: the gradients of the parameters, rank by rank, in the format of the reduction, which keeps them. */
+/* fully_shard: the gradients of the parameters, or in a pipeline their sums, rank by rank, in the format of the
+ * reduction, which keeps them. */
 static plan_wait copy_in(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct emit *emit = fsdp->emit;
-    int64_t from = unit->padded * fsdp->gather_bytes, to = unit->padded * fsdp->reduce_bytes;
+    bool kept = unit->unsharded_grad != PLAN_NO_OP;
+    int64_t to = unit->padded * fsdp->reduce_bytes, from = kept ? to : unit->padded * fsdp->gather_bytes;
     const char *name = emit_name(emit, unit->layer, "reduce_scatter_input");
     fsdp_free_scattered(fsdp);
     fsdp->scattering = plan_alloc(&emit->builder, STREAM_COMPUTE, name, to, HBM_GATHERED);
     fsdp_stream_kernel(fsdp, STREAM_COMPUTE, KERNEL_COPY, unit, "copy_in", (double)from, (double)to);
     drop_tensor_grads(fsdp, unit);
+    emit_free(emit, &unit->unsharded_grad, PLAN_NO_OP);
     return plan_last_op(&emit->builder, STREAM_COMPUTE);
 }
 
@@ -181,15 +209,15 @@ static plan_wait copy_in(struct fsdp *fsdp, struct shard_unit *unit)
 static void reduce_by_parameter(struct fsdp *fsdp, struct shard_unit *unit)
 {
     struct plan_builder *builder = &fsdp->emit->builder;
-    bool kept = unit->unsharded_grad != PLAN_NO_OP;
+    bool flat = unit->unsharded_grad != PLAN_NO_OP && !fsdp_is_staged(fsdp);
     struct outgoing out = {PLAN_NO_OP, PLAN_NO_OP, PLAN_NO_OP};
-    if (kept)
+    if (flat)
         out = divide_flat(fsdp, unit);
     else
         out.ready = copy_in(fsdp, unit);
     int reduced = alloc_reduced(fsdp, unit);
     plan_wait last = scatter(fsdp, unit, out.ready);
-    if (!kept)
+    if (!flat)
         fsdp->scattered = last;
     if (out.wire != out.grads)
         plan_free(builder, out.wire, last);

@@ -249,6 +249,9 @@ static void clip_grad_norm(struct emit *emit, const struct optimizer_tensor *ten
             emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "clip_grad_norm_/all_reduce",
                 COLL_ALL_REDUCE, FLOAT_BYTES, emit->norm_group));
     }
+    if (emit->schedule.stages > 1)
+        emit_all_reduce(emit, "clip_grad_norm_/all_reduce.pp", FLOAT_BYTES, emit_group(emit, "pp", 1U << AXIS_PP),
+            PARALLEL_PIPELINE);
     emit_together(emit, &scale, tensors, n);
 }
 

@@ -159,6 +159,7 @@ static void run(struct emit *emit)
     struct cell *cells = ARENA_ARRAY(emit->arena, struct cell, schedule_most_cells(&emit->schedule));
     int n = schedule_cells(cells, &emit->schedule);
     for (int i = 0; i < n; i++) {
+        emit->cell = cells[i];
         emit->on_first = cells[i].micro_batch == 0;
         emit->on_last = cells[i].micro_batch + 1 == emit->micro_batches;
         plan_begin_cell(&emit->builder, cell_pass_names[cells[i].kind], cells[i].micro_batch, cells[i].chunk);

@@ -15,8 +15,9 @@ const char *const reduce_dtype_names[] = {"param_dtype", "fp32", "bf16", "fp16",
 #define STRATEGY_NAME(kind, name, hooks) name,
 const char *const strategy_kind_names[] = {STRATEGIES(STRATEGY_NAME) NULL};
 const char *const stage3_fetch_names[] = {"trace", "blocking", NULL};
+const char *const reshard_after_forward_names[] = {"default", "always", "never", NULL};
 const char *const partition_method_names[] = {
-    "uniform", "compute_costs", "type:transformer", "type:transformer|embedding", NULL};
+    "uniform", "compute_costs", "type:transformer", "type:transformer|embedding", "split_points", "weighted", NULL};
 const char *const overlap_comm_names[] = {"null", "false", "true", NULL};
 
 /* Host costs: assumed. Eager PyTorch issues an op in 5 to 20 us of Python and dispatcher (NVIDIA's Nsight guide gives
@@ -265,10 +266,31 @@ static int blocks_up_to(const struct job *job, int stage, int stages)
                : blocks_by_number(job, stage, stages, method == PARTITION_TRANSFORMER_EMBEDDING);
 }
 
+/* generate_split_points(): the last chunk gets what those between it and the first have left. */
+static int split_point_blocks(int blocks, int place, int places)
+{
+    int each = blocks / places, over = blocks % places, between = places - 2;
+    if (place == places - 1)
+        return each + (over > between ? over - between : 0);
+    return each + (place > 0 && place <= over);
+}
+
+/* generate_llm_fqn_per_model_part(), with input_weight and output_weight 1. */
+static int weighted_blocks(int blocks, int place, int places)
+{
+    int parts = blocks + 2, ends = (place == 0) + (place == places - 1);
+    return parts / places + (place < parts % places) - ends;
+}
+
 /* Blocks of the chunk at this place of the model. */
 static int blocks_of(const struct job *job, int place, int places)
 {
-    if (job->options->parallelism.partition_method != PARTITION_UNIFORM)
+    int method = job->options->parallelism.partition_method;
+    if (method == PARTITION_SPLIT_POINTS)
+        return split_point_blocks(job->model->n_layers - 1, place, places);
+    if (method == PARTITION_WEIGHTED)
+        return weighted_blocks(job->model->n_layers - 1, place, places);
+    if (method != PARTITION_UNIFORM)
         return blocks_up_to(job, place, places) - blocks_up_to(job, place - 1, places);
     const struct parallelism_options *options = &job->options->parallelism;
     int first = (int)options->first_layers, last = (int)options->last_layers, blocks = job->model->n_layers - 1;

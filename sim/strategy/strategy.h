@@ -86,8 +86,14 @@ extern const char
 enum reduce_dtype { REDUCE_PARAM_DTYPE, REDUCE_FP32, REDUCE_BF16, REDUCE_FP16, REDUCE_DTYPE_COUNT };
 extern const char *const reduce_dtype_names[REDUCE_DTYPE_COUNT + 1]; /* "param_dtype", "fp32", "bf16", "fp16" */
 
+/* fully_shard's reshard_after_forward, as torchtitan's fsdp_reshard_after_forward says it: always, never, or by default
+ * as the sharding strategy has it, and in a pipeline never. */
+enum reshard_after_forward { RESHARD_DEFAULT, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_COUNT };
+extern const char *const reshard_after_forward_names[RESHARD_COUNT + 1]; /* "default", "always", "never" */
+
 struct fsdp_options {
     int sharding_strategy, backward_prefetch, reduce_dtype;
+    int reshard_after_forward; /* enum reshard_after_forward; version 2 */
     bool limit_all_gathers, forward_prefetch;
     bool cpu_offload;                 /* CPUOffload(offload_params=True): shards, gradients and optimizer on the host */
     bool no_sync;                     /* gradient accumulation without communication but on the last micro-step */
@@ -183,17 +189,21 @@ extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
  * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
  * the elements of its matrices and the head those of its own. type:transformer, type:transformer|embedding (DeepSpeed's
  * PipelineModule): a block counts 1, and with the second the table at either end, too; each stage is filled up to the
- * least number that stages can have at most (partition_balanced). All but uniform: one model chunk a stage. Differs: no
- * stage is left without a block. */
+ * least number that stages can have at most (partition_balanced). These three: one model chunk a stage. Differs: no
+ * stage is left without a block. split_points (torchtitan's generate_split_points(), to mid 2025): evenly, what is left
+ * over goes one each to the chunks behind the first. weighted (its generate_llm_fqn_per_model_part(), after that):
+ * embedding and head count as a block each, what is left over goes one each to the first chunks. */
 enum partition_method {
     PARTITION_UNIFORM,
     PARTITION_COMPUTE_COSTS,
     PARTITION_TRANSFORMER,
     PARTITION_TRANSFORMER_EMBEDDING,
+    PARTITION_SPLIT_POINTS,
+    PARTITION_WEIGHTED,
     PARTITION_METHOD_COUNT
 };
 extern const char *const partition_method_names[PARTITION_METHOD_COUNT + 1]; /* "uniform", "compute_costs",
-                                                              "type:transformer", "type:transformer|embedding" */
+                                 "type:transformer", "type:transformer|embedding", "split_points", "weighted" */
 
 /* Megatron's and torchtitan's degrees: ranks = tensor x context x pipeline x data. Experts are over ranks of data
  * parallelism, which hold different samples and different experts. */

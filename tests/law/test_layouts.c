@@ -24,11 +24,11 @@ static void load_hw(struct hw *hw, struct arena *arena)
         fail_msg("%s", diag.text);
 }
 
-static struct strategy_options options_of(int number)
+static struct strategy_options options_of(int kind, int number)
 {
     static const int tensor[] = {1, 2, 4}, context[] = {1, 2}, expert[] = {1, 2, 4}, stages[] = {1, 2, 4};
     struct strategy_options options = strategy_default_options();
-    options.kind = STRATEGY_MEGATRON;
+    options.kind = kind;
     options.train.seq_len = 64;
     options.train.micro_batch = 1;
     options.train.global_batch = SAMPLES;
@@ -48,6 +48,14 @@ static struct strategy_options options_of(int number)
     options.megatron.overlap_grad_reduce = number / 11 % 2;
     options.megatron.overlap_param_gather = options.megatron.overlap_grad_reduce && number / 13 % 2;
     options.train.activation_checkpointing = number / 17 % 3;
+    if (kind == STRATEGY_FSDP) {
+        parallel->model.expert = parallel->model.expert_tensor = 1;
+        options.fsdp.version = 2;
+        options.fsdp.sharding_strategy = number / 6 % 3 == 0 ? HYBRID_SHARD : FULL_SHARD;
+        options.fsdp.sharding_group_size = 2;
+        options.fsdp.reshard_after_forward = number / 7 % RESHARD_COUNT;
+        options.fsdp.reduce_dtype = number / 18 % 2 ? REDUCE_FP32 : REDUCE_PARAM_DTYPE;
+    }
     strategy_share_batch(&options, GPUS);
     return options;
 }
@@ -56,7 +64,7 @@ enum { LAYOUTS = 3 * 2 * 3 * 2 * 3 * 2 * SCHEDULE_COUNT };
 /* FLOP of a step of the same samples on one GPU that does all. */
 static double whole_flop(const struct model *model, const struct hw *hw, struct arena *arena)
 {
-    struct strategy_options options = options_of(0);
+    struct strategy_options options = options_of(STRATEGY_MEGATRON, 0);
     struct diag diag = DIAG_INIT;
     struct plan plan;
     options.kind = STRATEGY_SINGLE_DEVICE;
@@ -80,7 +88,7 @@ static double step_s(const struct plan *plan, const struct hw *hw, int fold, str
 }
 
 /* How many of every fourth layout there are. */
-static int try_layouts(const struct model_shape *shape, int first, const struct hw *hw)
+static int try_layouts(int kind, const struct model_shape *shape, int first, const struct hw *hw)
 {
     struct arena arena = ARENA_INIT;
     struct model_shape deep = *shape;
@@ -91,7 +99,7 @@ static int try_layouts(const struct model_shape *shape, int first, const struct 
     double whole = whole_flop(&model, hw, &arena);
     for (int i = first; i < LAYOUTS; i += EVERY) {
         struct arena scratch = ARENA_INIT;
-        struct strategy_options options = options_of(i);
+        struct strategy_options options = options_of(kind, i);
         struct diag diag = DIAG_INIT;
         struct plan plan;
         char why[512] = "";
@@ -121,12 +129,27 @@ static void layouts_obey_the_laws(void **state)
     load_hw(&hw, &arena);
     const struct model_shape *const shapes[] = {&small_gpt, &small_llama, &small_moe, &small_deepseek};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        assert_true(try_layouts(shapes[i], (int)i, &hw) >= 20);
+        assert_true(try_layouts(STRATEGY_MEGATRON, shapes[i], (int)i, &hw) >= 20);
+    arena_release(&arena);
+}
+
+/* fully_shard with stages: units of a stage, of its model chunks. */
+static void stages_of_fully_shard_obey_the_laws(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct hw hw;
+    load_hw(&hw, &arena);
+    struct model_shape untied = small_gpt;
+    untied.tied_embeddings = false;
+    assert_true(try_layouts(STRATEGY_FSDP, &untied, 0, &hw) >= 20);
+    assert_true(try_layouts(STRATEGY_FSDP, &small_llama, 1, &hw) >= 20);
     arena_release(&arena);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layouts_obey_the_laws)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layouts_obey_the_laws), cmocka_unit_test(stages_of_fully_shard_obey_the_laws)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
