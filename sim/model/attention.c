@@ -39,7 +39,7 @@ static int naive_attention(
     struct tape *t, const struct segment_context *c, const struct tape_attention *a, int q, int k, int v)
 {
     int64_t products = a->batch * a->heads, value_dim = a->value_dim > 0 ? a->value_dim : a->head_dim;
-    tape_core_attention(t, true);
+    tape_begin_part(t, RECOMPUTE_CORE_ATTN);
     int query = tape_copy(t, "q.copy", q, products * a->queries, a->head_dim);
     int weights = tape_matmul(t, "scores", query, k, products, a->queries, a->keys, a->head_dim, !a->both_ways);
     weights = tape_map(t, "scores.scale", TAPE_SCALE, weights);
@@ -50,7 +50,7 @@ static int naive_attention(
     weights = tape_dropout(t, "dropout", weights);
     int context = tape_matmul(t, "context", weights, v, products, a->queries, value_dim, a->keys, !a->both_ways);
     context = tape_copy(t, "context.copy", context, a->batch * a->queries, a->heads * value_dim);
-    tape_core_attention(t, false);
+    tape_end_part(t, RECOMPUTE_CORE_ATTN);
     return context;
 }
 

@@ -137,20 +137,36 @@ static int feed_forward(struct tape *t, const struct model_shape *s, int x)
     return tape_linear_row(t, "down_proj", tape_mul(t, "mul", gate, tape_linear(t, "up_proj", x)));
 }
 
+static int norm_before(struct tape *t, const char *name, int x)
+{
+    tape_begin_part(t, RECOMPUTE_LAYERNORM);
+    int normed = tape_rms_norm(t, name, x, true);
+    tape_end_part(t, RECOMPUTE_LAYERNORM);
+    return normed;
+}
+
+static int experts(const struct segment_context *c, int x)
+{
+    tape_begin_part(c->tape, RECOMPUTE_MOE);
+    int out = moe_forward(c, x);
+    tape_end_part(c->tape, RECOMPUTE_MOE);
+    return out;
+}
+
 static int block(const struct segment_context *c)
 {
     struct tape *t = c->tape;
     bool post_norms = c->shape->post_norms;
     int x = tape_input(t, "hidden_states", segment_rows(c, c->workload->seq_len), c->shape->d_model);
-    int normed = tape_rms_norm(t, "input_layernorm", x, true);
+    int normed = norm_before(t, "input_layernorm", x);
     tape_scope(t, "self_attn");
     int out = c->shape->mla.kv_lora_rank > 0 ? mla_forward(c, normed) : attention(t, c, tape_enter(t, "in", normed));
     tape_scope(t, "");
     out = post_norms ? tape_rms_norm(t, "post_attention_layernorm", out, true) : out;
     x = tape_add(t, "self_attn.residual", x, out);
-    normed = tape_rms_norm(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x, true);
+    normed = norm_before(t, post_norms ? "pre_feedforward_layernorm" : "post_attention_layernorm", x);
     tape_scope(t, "mlp");
-    out = model_local_experts(c->shape, c->layer - 1) > 0 ? moe_forward(c, normed)
+    out = model_local_experts(c->shape, c->layer - 1) > 0 ? experts(c, normed)
                                                           : feed_forward(t, c->shape, tape_enter(t, "in", normed));
     tape_scope(t, post_norms ? "" : "mlp");
     out = post_norms ? tape_rms_norm(t, "post_feedforward_layernorm", out, true) : out;

@@ -21,6 +21,7 @@
 #include "kernel/kernel.h"
 #include "mesh/mesh.h"
 #include "model/parallel.h"
+#include "model/recompute.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -363,8 +364,7 @@ struct model_op {
                         until the others come (tied embeddings), else -1; counts as param_grad does */
     int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                         does */
-    bool core; /* forward: of the core of naive attention, from the scores to what they gather, which Megatron-LM's
-                * selective recomputation runs again in backward (core_attn) */
+    unsigned parts;  /* forward: of which parts it is, 1 << RECOMPUTE_CORE_ATTN and the like */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
                 * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,
                 * models/parallelize_llama.py, _save_list and mm_count; GEMMs with a bias count there as another

@@ -211,7 +211,10 @@ struct routed {
 static int mlp(const struct moe_pass *p, struct routed in, struct tape_experts of)
 {
     int both = tape_experts(p->t, "experts", "gate_up_proj", in.rows, of);
-    return tape_experts(p->t, "experts", "down_proj", tape_weighted_swiglu(p->t, "experts.swiglu", both, in.probs), of);
+    tape_begin_part(p->t, RECOMPUTE_MOE_ACT);
+    int activated = tape_weighted_swiglu(p->t, "experts.swiglu", both, in.probs);
+    tape_end_part(p->t, RECOMPUTE_MOE_ACT);
+    return tape_experts(p->t, "experts", "down_proj", activated, of);
 }
 
 /* SequentialMLP. */

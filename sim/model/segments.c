@@ -4,6 +4,7 @@
 const char *const attention_kernel_names[] = {"naive", "flash", NULL};
 const char *const kernel_fusion_names[FUSION_COUNT + 1] = {
     "eager", "inductor", "torchscript", "flash_attn", "transformer_engine", NULL};
+const char *const recompute_part_names[] = {"core_attn", "moe", "layernorm", "moe_act", NULL};
 const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {"p2p", "all_gather", "a2a", NULL};
 const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {"none", "async", "user_buffers", NULL};
 const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", NULL};

@@ -139,8 +139,10 @@ struct tape_attention {
  * sequence_first: torch.bmm reads (sequence, batch x heads, head dimension) where it lies. The gradients of q, k and v
  * come as heads and are copied back, those of a split by its concatenation; what is gathered is copied, and its
  * gradient read where it lies. */
-/* Core attention (model_op.core) begins with tape_scores() and ends with tape_context(), or here. */
-void tape_core_attention(struct tape *tape, bool begins);
+/* What is recorded between belongs to the part (model/recompute.h). Core attention begins with tape_scores() and ends
+ * with tape_context(), or here. */
+void tape_begin_part(struct tape *tape, enum recompute_part part);
+void tape_end_part(struct tape *tape, enum recompute_part part);
 int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k);
 int tape_context(struct tape *tape, const struct tape_attention *shape, int weights, int v);
 /* FlashAttention 2: q, k, v as the linear layers leave them, one kernel forward, three backward.

@@ -103,6 +103,7 @@ void tape_push(struct tape *tape, struct tape_op op)
 static void append(struct tape *tape, struct model_op op)
 {
     op.param_grad = op.param_share = op.param_use = NO_PARAM;
+    op.parts = tape->pass == FORWARD ? tape->parts : 0;
     vec_push(&tape->program[tape->pass], op);
 }
 
@@ -119,14 +120,19 @@ void tape_touch(struct tape *tape, int buffer)
 
 void tape_launch(struct tape *tape, const char *name, struct kernel_work work, double model_flop, const int *buffers)
 {
-    append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop, .core = tape->core});
+    append(tape, (struct model_op){.name = name, .work = work, .model_flop = model_flop});
     for (; *buffers != NO_BUFFER; buffers++)
         tape_touch(tape, *buffers);
 }
 
-void tape_core_attention(struct tape *tape, bool begins)
+void tape_begin_part(struct tape *tape, enum recompute_part part)
 {
-    tape->core = begins;
+    tape->parts |= 1U << part;
+}
+
+void tape_end_part(struct tape *tape, enum recompute_part part)
+{
+    tape->parts &= ~(1U << part);
 }
 
 void tape_communicate(struct tape *tape, const char *name, enum coll_kind kind, unsigned axes, int buffer)

@@ -71,7 +71,7 @@ struct tape {
     const char *scope;
     int layer;
     int pass;        /* FORWARD or BACKWARD */
-    bool core;       /* what is recorded now is core attention */
+    unsigned parts;  /* of which parts is what is recorded now, see model_op */
     int loss;        /* a value, or NO_VALUE */
     int input;       /* the same */
     int output_grad; /* the buffer that the backward pass starts from, or NO_BUFFER */

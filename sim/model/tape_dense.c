@@ -273,7 +273,7 @@ int tape_matmul(
 int tape_scores(struct tape *tape, const struct tape_attention *shape, int q, int k)
 {
     int64_t products = shape->batch * shape->heads;
-    tape_core_attention(tape, true);
+    tape_begin_part(tape, RECOMPUTE_CORE_ATTN);
     q = tape_to_heads(tape, "q.copy", q, products * shape->queries, shape->head_dim);
     k = tape_to_heads(tape, "k.copy", k, products * shape->keys, shape->head_dim);
     int scores =
@@ -289,7 +289,7 @@ int tape_context(struct tape *tape, const struct tape_attention *shape, int weig
         tape, "context", weights, v, products, shape->queries, shape->head_dim, shape->keys, !shape->both_ways);
     context =
         tape_from_heads(tape, "context.copy", context, shape->batch * shape->queries, shape->heads * shape->head_dim);
-    tape_core_attention(tape, false);
+    tape_end_part(tape, RECOMPUTE_CORE_ATTN);
     return context;
 }
 

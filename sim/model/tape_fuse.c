@@ -26,7 +26,7 @@ static int group_kernels(const struct tape *tape, int pass, int *group)
     for (int k = 0; k < tape->program[pass].n; k++) {
         const struct model_op *kernel = &tape->program[pass].at[k];
         bool joins = fusible(tape, pass, k);
-        bool scripted_apart = k > 0 && tape->workload->fusion != FUSION_INDUCTOR && kernel->core != kernel[-1].core;
+        bool scripted_apart = k > 0 && tape->workload->fusion != FUSION_INDUCTOR && kernel->parts != kernel[-1].parts;
         n += !(joins && open && !scripted_apart);
         group[k] = n;
         open = joins && kernel->param_grad == NO_PARAM;

@@ -138,6 +138,30 @@ static void check_precision(const struct job_check *job)
         diag_input(job->diag, autocast, "train.autocast is simulated for models of tokens; leave it out");
 }
 
+static void check_recomputation(const struct job_check *job)
+{
+    const struct train_options *train = &job->options->train;
+    struct source_pos place = at(job, "train.recompute_modules");
+    const char *unknown;
+    unsigned parts = strategy_recomputed_parts(train, &unknown);
+    int kind = train->activation_checkpointing;
+    if (unknown)
+        diag_input(job->diag, place,
+            "'%s' begins with no part of a block that is recomputed by itself; take some of core_attn, moe, layernorm "
+            "and moe_act, with a comma between",
+            unknown);
+    if (!train->recompute_modules)
+        return;
+    if (kind == CHECKPOINT_FULL || kind == CHECKPOINT_SELECTIVE)
+        diag_input(job->diag, place, "activation_checkpointing: %s recomputes whole blocks; leave one of both out",
+            checkpointing_names[kind]);
+    if (train->fusion == FUSION_INDUCTOR)
+        diag_input(job->diag, place, "torch.compile's kernels reach over parts of a block; take another train.fusion");
+    if (job->model && job->model->shape.family != MODEL_LLAMA && parts & ~(1U << RECOMPUTE_CORE_ATTN))
+        diag_input(
+            job->diag, place, "of '%s' only core_attn is recomputed by itself; take that", job->model->shape.name);
+}
+
 static void check_adapters(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
@@ -230,6 +254,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_groups(&job);
     if (model) {
         check_model(&job);
+        check_recomputation(&job);
         check_adapters(&job);
     }
     check_precision(&job);

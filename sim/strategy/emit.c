@@ -229,34 +229,31 @@ enum pass {
     PASS_RECOMPUTE, /* as PASS_SAVE; what was kept is not computed again, the output is there already */
 };
 
-static bool drops_core(const struct emit *emit)
+/* Made and used within a part that is recomputed, or what it gives (model/recompute.h). */
+static bool is_dropped(
+    const struct emit *emit, const struct model_program *program, const struct model_activation *tensor)
 {
-    return emit->options->train.activation_checkpointing == CHECKPOINT_CORE_ATTN;
+    if (tensor->born_in_backward || tensor->forward_last < 0)
+        return false;
+    unsigned born = emit->recomputed_parts & program->forward[tensor->born].parts;
+    return born & RECOMPUTE_OUTPUTS || born & program->forward[tensor->forward_last].parts;
 }
 
-/* Made and used within core attention. */
-static bool is_of_core(const struct model_program *program, const struct model_activation *tensor)
-{
-    return !tensor->born_in_backward && program->forward[tensor->born].core && tensor->forward_last >= 0 &&
-           program->forward[tensor->forward_last].core;
-}
-
-/* Core attention once more, whose result is there already. Ignored: that Megatron-LM does so when backward comes to it,
- * not before the block's backward pass. */
-static void recompute_core(struct emit *emit, int segment)
+/* Parts of a block once more, whose results are there already unless they are dropped. */
+static void recompute_parts(struct emit *emit, int segment)
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
     emit->builder.phase = PHASE_RECOMPUTE;
-    for (int k = 0; k < program->n_forward && drops_core(emit); k++) {
-        if (!program->forward[k].core)
+    for (int k = 0; k < program->n_forward && emit->recomputed_parts; k++) {
+        if (!(program->forward[k].parts & emit->recomputed_parts))
             continue;
         for (int a = 0; a < program->n_activations; a++)
-            if (is_of_core(program, &program->activations[a]) && program->activations[a].born == k)
+            if (is_dropped(emit, program, &program->activations[a]) && program->activations[a].born == k)
                 birth(emit, segment, a);
         forward_op(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++)
-            if (is_of_core(program, &program->activations[a]) && program->activations[a].forward_last == k &&
+            if (is_dropped(emit, program, &program->activations[a]) && program->activations[a].forward_last == k &&
                 program->activations[a].backward_last < 0)
                 death(emit, segment, a);
     }
@@ -280,7 +277,7 @@ static void forward_ops(struct emit *emit, int segment, enum pass pass)
                 (pass != PASS_RECOMPUTE && a == program->output))
                 continue;
             bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
-            needed = needed && !(drops_core(emit) && is_of_core(program, tensor));
+            needed = needed && !is_dropped(emit, program, tensor);
             if (!needed)
                 death(emit, segment, a);
         }
@@ -381,7 +378,7 @@ static void backward_of_inputs(struct emit *emit, int segment, enum backward_par
         emit->builder.phase = PHASE_RECOMPUTE;
         forward_ops(emit, segment, PASS_RECOMPUTE);
     }
-    recompute_core(emit, segment);
+    recompute_parts(emit, segment);
     emit->builder.phase = PHASE_BACKWARD;
     backward_ops(emit, segment, part);
     plan_free(&emit->builder, checkpoint, PLAN_NO_OP);

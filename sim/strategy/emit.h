@@ -69,18 +69,19 @@ struct emit {
     struct model_workload workload; /* of the micro-batch that is emitted */
     struct model_segments segments;
     int micro_batches;
-    int64_t last_micro_batch; /* its sequences */
-    bool on_first, on_last;   /* micro-batch of the step */
-    struct cell cell;         /* of the schedule, that is emitted */
-    int64_t master_bytes;     /* a parameter as it is kept: 4, or 2 in BF16 */
-    int64_t step_bytes;       /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
-    int64_t param_bytes;      /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
-    int64_t main_grad_bytes;  /* GEMMs add matrices' gradients to buffers of such elements; 0: they make a tensor */
-    int comm_queue;           /* of the model's communications: STREAM_COMM, unless the strategy sets another */
-    plan_wait comm;           /* the last of them */
-    int norm_group;           /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */
-    VEC(int) group_queues;    /* by group: the queue of its collectives; PLAN_NO_OP: none yet */
-    struct index names;       /* of what emit_name made */
+    int64_t last_micro_batch;  /* its sequences */
+    bool on_first, on_last;    /* micro-batch of the step */
+    struct cell cell;          /* of the schedule, that is emitted */
+    int64_t master_bytes;      /* a parameter as it is kept: 4, or 2 in BF16 */
+    int64_t step_bytes;        /* a parameter as the optimizer steps on it: master_bytes, or 4 where it has a copy */
+    int64_t param_bytes;       /* a parameter as kernels see it: master_bytes, or 2 in mixed precision */
+    int64_t main_grad_bytes;   /* GEMMs add matrices' gradients to buffers of such elements; 0: they make a tensor */
+    unsigned recomputed_parts; /* of blocks, see strategy_recomputed_parts() */
+    int comm_queue;            /* of the model's communications: STREAM_COMM, unless the strategy sets another */
+    plan_wait comm;            /* the last of them */
+    int norm_group;            /* ranks that add up the norm of their gradients, or PLAN_NO_OP: each has all */
+    VEC(int) group_queues;     /* by group: the queue of its collectives; PLAN_NO_OP: none yet */
+    struct index names;        /* of what emit_name made */
     VEC(struct emit_name) made;
     int *grads;     /* by tensor: buffer of its gradient, or PLAN_NO_OP; what is left is freed after step_ends */
     int *caches;    /* by segment: past_key_values, see train_options.use_cache */

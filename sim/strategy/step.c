@@ -194,6 +194,7 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
     const struct data_parallel *hooks = strategies[options->kind];
     if (hooks->variant)
         hooks = hooks->variant(options);
+    const char *unknown;
     *emit = (struct emit){.builder = emit->builder,
         .options = options,
         .model = strategy_rank_model(job, stage, emit->arena),
@@ -207,6 +208,7 @@ static void emit_stage(struct emit *emit, const struct job *job, int stage)
         .master_bytes = job->element.master,
         .step_bytes = job->element.step,
         .param_bytes = job->element.param,
+        .recomputed_parts = strategy_recomputed_parts(&options->train, &unknown),
         .comm_queue = STREAM_COMM,
         .norm_group = PLAN_NO_OP,
         .schedule = strategy_schedule(job, stage)};

@@ -3,6 +3,7 @@
 #include "strategy/emit.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
@@ -170,6 +171,25 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .expert_capacity = train->moe_expert_capacity_factor,
         .pad_to_capacity = train->moe_pad_expert_input_to_capacity,
     };
+}
+
+unsigned strategy_recomputed_parts(const struct train_options *train, const char **unknown)
+{
+    unsigned parts = train->activation_checkpointing == CHECKPOINT_CORE_ATTN ? 1U << RECOMPUTE_CORE_ATTN : 0;
+    const char *word = train->recompute_modules ? train->recompute_modules : "";
+    *unknown = NULL;
+    while (*word) {
+        size_t length = strcspn(word, ",");
+        int part = 0;
+        while (part < RECOMPUTE_PART_COUNT && !(strlen(recompute_part_names[part]) == length &&
+                                                  strncmp(word, recompute_part_names[part], length) == 0))
+            part++;
+        if (part == RECOMPUTE_PART_COUNT && !*unknown)
+            *unknown = word;
+        parts |= part < RECOMPUTE_PART_COUNT ? 1U << part : 0;
+        word += length + (word[length] == ',');
+    }
+    return parts;
 }
 
 struct batch_plan strategy_batch(const struct train_options *train)

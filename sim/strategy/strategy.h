@@ -43,10 +43,11 @@ struct train_options {
     int64_t device_batch;
     int64_t global_batch; /* sequences of all ranks to a step; 0: not said. device_batch follows from it */
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
-    int memory_format;           /* enum image_format */
-    int64_t checkpoint_interval; /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
-    bool checkpoint_early_stop;  /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
-                                    with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
+    const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h); NULL: none */
+    int memory_format;             /* enum image_format */
+    int64_t checkpoint_interval;   /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
+    bool checkpoint_early_stop;    /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
+                                      with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
     bool use_cache;    /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
                           step */
     bool weight_decay; /* of SGD, added to the gradients by a pass of its own; AdamW and Lion always have one */
@@ -247,6 +248,9 @@ int strategy_expert_axis(const struct parallelism_options *options);
 /* The ranks as a mesh; *bad as mesh_build(). Only what check_parallelism.c lets through divides. */
 bool strategy_mesh(
     struct mesh *out, const struct strategy_options *options, const struct hw *hw, int gpus, const char **bad);
+/* Which parts of a block are recomputed by themselves, as bits; of core attention activation_checkpointing can say so,
+ * too. The first name of the list that is no part's goes to *unknown, NULL: none. */
+unsigned strategy_recomputed_parts(const struct train_options *train, const char **unknown);
 /* How many of a job's ranks are to share one copy of what is sharded. It may be more than there are, or not divide
  * them: strategy_check() refuses that. */
 int strategy_shard_ranks(const struct strategy_options *options, const struct hw *hw, int ranks);

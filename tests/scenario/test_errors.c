@@ -192,6 +192,12 @@ static void points_that_make_no_sense(void **state)
             {0},
             "x.yaml:4:84: error: no linear layer of a block of 'tiny.json' is called 'q_proj'; see `flopcast "
             "model`\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "core_attn,mlp"},
+            "--set train.recompute_modules:1:1: error: 'mlp' begins with no part of a block that is recomputed by "
+            "itself; take some of core_attn, moe, layernorm and moe_act, with a comma between\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "layernorm"},
+            "--set train.recompute_modules:1:1: error: of 'tiny.json' only core_attn is recomputed by itself; take "
+            "that\n"},
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.device_batch", "[2048, 2049]"},
             "--set train.device_batch:1:8: error: 1025 micro-steps of 2 sequences in an optimizer step, of which at "
             "most 1024 are simulated; use a larger 'train.micro_batch' or a smaller batch\n"},

@@ -137,6 +137,64 @@ static void adapters_leave_experts_alone(void **state)
     arena_release(&arena);
 }
 
+static int recomputed(const struct plan *plan, const char *name)
+{
+    int n = 0;
+    for (int o = 0; o < plan->programs[0].ops.n; o++)
+        n += plan->programs[0].ops.at[o].kind == OP_KERNEL && plan->programs[0].ops.at[o].phase == PHASE_RECOMPUTE &&
+             strstr(plan->programs[0].ops.at[o].name, name);
+    return n;
+}
+
+/* Bytes of activations that are there when the first op of another phase than forward comes. */
+static int64_t held_for_backward(const struct plan *plan)
+{
+    const struct plan_program *program = &plan->programs[0];
+    int64_t held = 0;
+    bool begun = false;
+    for (int o = 0; o < program->ops.n; o++) {
+        const struct plan_op *op = &program->ops.at[o];
+        begun |= op->phase == PHASE_FORWARD;
+        if (begun && op->phase != PHASE_FORWARD)
+            break;
+        if ((op->kind == OP_ALLOC || op->kind == OP_FREE) && program->buffers.at[op->index].category == HBM_ACTIVATIONS)
+            held += (op->kind == OP_ALLOC ? 1 : -1) * program->buffers.at[op->index].bytes;
+    }
+    return held;
+}
+
+/* Of two blocks with experts: `moe` sends and waits again, in the phase of recomputation, and nothing of it is held
+ * between the passes; `moe_act` and `layernorm` run their kernel again. Model FLOP stay, `moe` adds those of its
+ * products. */
+static void parts_are_recomputed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *modules;
+        int all_to_alls, waits, swiglus, norms;
+    } cases[] = {{NULL, 6, 1, 0, 0}, {"moe", 9, 2, 1, 0}, {"moe_act", 6, 1, 1, 0}, {"layernorm", 6, 1, 0, 1},
+        {"moe_act,layernorm", 6, 1, 1, 1}};
+    int64_t held[5];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct strategy_options options = options_of(NO_SHARD);
+        struct hw hw = test_hw();
+        struct compiled compiled;
+        options.kind = STRATEGY_SINGLE_DEVICE;
+        options.train.fusion = FUSION_TRANSFORMER_ENGINE;
+        options.train.recompute_modules = cases[i].modules;
+        compile_shared(&compiled, &options, &hw, 1);
+        assert_int_equal(ops(&compiled.plan, OP_COLLECTIVE, "all_to_all"), 2 * cases[i].all_to_alls);
+        assert_int_equal(ops(&compiled.plan, OP_HOST_WAIT, "tolist"), 2 * cases[i].waits);
+        assert_int_equal(recomputed(&compiled.plan, "experts.swiglu"), 2 * cases[i].swiglus);
+        assert_int_equal(recomputed(&compiled.plan, "input_layernorm"), 3 * cases[i].norms);
+        held[i] = held_for_backward(&compiled.plan);
+        drop(&compiled);
+    }
+    for (size_t i = 1; i < sizeof cases / sizeof *cases; i++)
+        assert_true(held[i] < held[0]);
+    assert_true(held[4] < held[2] && held[4] < held[3]);
+}
+
 /* FSDP on eight ranks of which four share the experts: two hold the same. A block gathers its experts over those two,
  * 2 of 8 with 3 d 48 elements each, and the rest over all; as many bytes are scattered. The experts are waited for by
  * their product, not by what comes before it. */
@@ -176,6 +234,7 @@ int main(void)
         cmocka_unit_test(ranks_exchange_rows),
         cmocka_unit_test(a_wait_is_for_its_own_exchange),
         cmocka_unit_test(a_loop_stops_the_host),
+        cmocka_unit_test(parts_are_recomputed),
         cmocka_unit_test(fsdp_shards_experts_over_those_that_hold_them),
         cmocka_unit_test(adapters_leave_experts_alone),
     };
