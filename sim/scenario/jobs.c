@@ -1,5 +1,6 @@
 #include "scenario/jobs.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 struct weighed {
@@ -7,15 +8,15 @@ struct weighed {
     int point;
 };
 
-/* About what a point costs: ranks that are simulated, times the blocks that each goes through. */
-static double weigh(const struct scenario_point *point)
+double scenario_weight(const struct scenario_point *point)
 {
     const struct exec_options *exec = &point->options.exec;
     const struct model_shape *shape = &point->model.shape;
     bool one_by_one = exec_noise_is_on(&exec->noise) || exec->fold == FOLD_OFF;
-    double ranks = one_by_one ? (double)point->options.cluster.gpus : 1;
+    double stages = (double)point->options.strategy.parallelism.pipeline;
+    double ranks = one_by_one ? (double)point->options.cluster.gpus : fmax(stages, 1);
     double blocks = 1 + (double)(shape->n_layers + shape->n_decoder_layers); /* images: alike */
-    return ranks * blocks * (double)strategy_batch(&point->options.strategy.train).micro_batches *
+    return ranks * blocks / fmax(stages, 1) * (double)strategy_batch(&point->options.strategy.train).micro_batches *
            (double)(exec->warmup_steps + exec->steps);
 }
 
@@ -34,7 +35,7 @@ int *jobs_order(const struct scenario_set *set)
     struct weighed *weighed = xcalloc(n, sizeof *weighed);
     int *order = xcalloc(n, sizeof *order);
     for (int i = 0; i < set->n_points; i++)
-        weighed[i] = (struct weighed){weigh(&set->points[i]), i};
+        weighed[i] = (struct weighed){scenario_weight(&set->points[i]), i};
     qsort(weighed, n, sizeof *weighed, heavier);
     for (size_t i = 0; i < n; i++)
         order[i] = weighed[i].point;

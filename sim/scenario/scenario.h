@@ -150,6 +150,10 @@ enum status scenario_simulate(
 /* Called after each finished point, from one thread at a time, in the order of finishing. */
 typedef void (*scenario_progress)(void *self, int done, int total);
 
+/* About what a point costs to simulate, in no unit: ranks that are simulated one by one, times the blocks that each
+ * goes through. Loops over points begin with the largest. */
+double scenario_weight(const struct scenario_point *point);
+
 /* All points, in parallel over OpenMP threads (points are independent; results do not depend on the number of threads).
  * results has n_points entries, arenas too (one a point). */
 enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
