@@ -20,7 +20,7 @@ static struct framework framework_of(const struct validate_row *row)
 
 static bool is_one_node(const struct validate_row *row)
 {
-    return row->has_error && (double)row->gpus <= row->set.points[0].hw.node.gpus.value;
+    return row->has_error && row->set.n_points == 1 && (double)row->gpus <= row->set.points[0].hw.node.gpus.value;
 }
 
 static bool of_framework(const struct validate_row *row, const void *self)

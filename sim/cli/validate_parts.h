@@ -2,9 +2,33 @@
 #ifndef FLOPCAST_CLI_VALIDATE_PARTS_H
 #define FLOPCAST_CLI_VALIDATE_PARTS_H
 
-#include "validate/validate.h"
+#include "validate/classes.h"
+#include "validate/interval.h"
 
 #include <stdio.h>
+
+/* Errors by source and GPU, rows that fits rest on apart. */
+void validate_groups_print(FILE *out, const struct validate_table *rows);
+/* Row by row. */
+void validate_rows_print(FILE *out, const struct validate_table *rows);
+/* Whether ratios are better than those of a rule of thumb. */
+void validate_skill_print(FILE *out, const struct validate_table *rows);
+/* Reasons with the rows that they hold for. */
+void validate_not_simulated_print(FILE *out, const struct validate_table *rows);
+/* How many measurements were in their intervals, by family. */
+void validate_coverage_print(FILE *out, const struct validate_table *rows);
+/* The discrepancy by all rows, beside that of the file. */
+void validate_discrepancy_print(FILE *out, const struct validate_table *rows, const struct discrepancy *filed);
+
+/* Errors, ratios, peaks, verdicts and intervals class by class (validate/classes.h). Rows that fits rest on stand in
+ * lines of their class beside those of the others. */
+void validate_by_print(FILE *out, const struct validate_table *rows, enum validate_by by);
+/* Rows that ran where they are simulated out of memory, or the other way round, by source. */
+void validate_verdicts_print(FILE *out, const struct validate_table *rows);
+
+/* The page of evidence: what the rows say, as Markdown, in place of what stands between the markers of the file. */
+enum status validate_page_write(
+    const char *page, const struct validate_table *rows, const char *claims, struct diag *diag);
 
 /* --open: the rows that are off, grouped by their suspected cause. */
 void validate_open_print(FILE *out, const struct validate_table *rows);

@@ -41,6 +41,10 @@ void validation_record(struct record_cell cells[VALIDATION_CELLS], const struct 
         cell_real("numbers_lo", in->known, in->numbers.low),
         cell_real("numbers_hi", in->known, in->numbers.high),
         cell_real("discrepancy", in->known, in->discrepancy),
+        cell_text("table_file", row->file),
+        cell_text("framework", row->framework),
+        cell_text("layout", row->layout),
+        cell_real("exposed_share", row->exposed_share >= 0, row->exposed_share),
     };
     for (int i = 0; i < VALIDATION_CELLS; i++)
         cells[i] = all[i];

@@ -12,7 +12,7 @@ void validate_keep_unmeasured(struct validate_table *table)
 {
     int kept = 0;
     for (int i = 0; i < table->rows.n; i++)
-        if (!validate_is_measured(table->csv, table->rows.at[i].csv_row))
+        if (!validate_is_measured(table->rows.at[i].csv, table->rows.at[i].csv_row))
             table->rows.at[kept++] = table->rows.at[i];
     table->rows.n = kept;
 }
@@ -100,9 +100,9 @@ enum status validate_predict(const struct validate_table *table, const char *pat
         return diag_input(diag, at, "the file is there already, and predictions are not made twice; name another file");
     if (!out)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
-    write_head(out, table->csv);
+    write_head(out, table->rows.at[0].csv);
     for (int i = 0; i < table->rows.n; i++)
-        write_row(out, table->csv, &table->rows.at[i]);
+        write_row(out, table->rows.at[i].csv, &table->rows.at[i]);
     bool failed = ferror(out) != 0;
     if (fclose(out) != 0 || failed)
         return diag_io(diag, at, "cannot be written: %s", strerror(errno));
@@ -110,51 +110,54 @@ enum status validate_predict(const struct validate_table *table, const char *pat
 }
 
 /* The row's prediction in a file that is read already. */
-static void take_first_sight(struct validate_row *row, const struct csv_table *table, const struct csv_table *file,
-    const char *path, struct diag *diag)
+static void take_first_sight(
+    struct validate_row *row, const struct csv_table *file, struct arena *arena, struct diag *diag)
 {
     int id = csv_column(file, "id"), at = 0;
     while (at < csv_rows(file) && strcmp(csv_cell(file, at, id), row->id) != 0)
         at++;
     if (at == csv_rows(file)) {
-        diag_input(diag, csv_pos(table, row->csv_row), "'%s' has no prediction of '%s'", path, row->id);
+        diag_input(
+            diag, csv_pos(row->csv, row->csv_row), "'%s' has no prediction of '%s'", row->first_sight_file, row->id);
         return;
     }
+    row->predicted_by = arena_printf(arena, "%s", csv_cell(file, at, csv_column(file, "predicted_by")));
     static const char *const speeds[] = {"tokens_per_s_per_gpu", "step_time_s", "tflops_per_gpu"};
-    for (size_t i = 0; i < sizeof speeds / sizeof *speeds && row->has_error; i++) {
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
         double measured = 0, predicted = 0;
-        csv_number(table, row->csv_row, csv_column(table, speeds[i]), 0, &measured, diag);
+        csv_number(row->csv, row->csv_row, csv_column(row->csv, speeds[i]), 0, &measured, diag);
         csv_number(file, at, csv_column(file, speeds[i]), 0, &predicted, diag);
         if (measured <= 0)
             continue;
         row->has_first_sight = predicted > 0;
+        row->first_sight_missed = predicted <= 0;
         bool time = strcmp(speeds[i], "step_time_s") == 0;
         row->first_sight_error = predicted > 0 ? (time ? measured / predicted : predicted / measured) - 1 : 0;
         return;
     }
 }
 
-void validate_first_sight(struct validate_table *table, const char *path, struct diag *diag)
+void validate_first_sight(struct validate_table *table, struct diag *diag)
 {
-    int column = csv_column(table->csv, "first_sight");
-    const char *name = "";
+    const char *open = "";
     struct csv_table *file = NULL;
-    struct arena arena = ARENA_INIT;
-    for (int i = 0; i < table->rows.n && column >= 0; i++) {
+    struct arena arena = ARENA_INIT; /* paths, which messages name */
+    for (int i = 0; i < table->rows.n; i++) {
         struct validate_row *row = &table->rows.at[i];
-        const char *wanted = csv_cell(table->csv, row->csv_row, column);
-        if (!*wanted)
+        row->first_sight_file = csv_cell(row->csv, row->csv_row, csv_column(row->csv, "first_sight"));
+        if (!*row->first_sight_file)
             continue;
-        if (strcmp(name, wanted) != 0) {
+        const char *name = row->first_sight_file, *slash = strrchr(row->file, '/');
+        int folder = *name == '/' || !slash ? 0 : (int)(slash + 1 - row->file);
+        const char *path = arena_printf(&arena, "%.*s%s", folder, row->file, name);
+        if (strcmp(open, path) != 0) {
             csv_release(file);
             file = NULL;
-            name = wanted;
-            const char *slash = strrchr(path, '/');
-            int folder = *name == '/' || !slash ? 0 : (int)(slash + 1 - path);
-            csv_load(&file, arena_printf(&arena, "%.*s%s", folder, path, name), diag);
+            open = path;
+            csv_load(&file, path, diag);
         }
         if (file)
-            take_first_sight(row, table->csv, file, name, diag);
+            take_first_sight(row, file, &table->arena, diag);
     }
     csv_release(file);
     arena_release(&arena);
@@ -163,13 +166,15 @@ void validate_first_sight(struct validate_table *table, const char *path, struct
 struct validate_first_sight validate_first_sight_summarise(const struct validate_table *table,
     bool (*wanted)(const struct validate_row *row, const void *self), const void *self)
 {
-    struct validate_table rows = {.csv = table->csv};
+    struct validate_table rows = {0};
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].has_first_sight)
             vec_push(&rows.rows, table->rows.at[i]);
     struct validate_first_sight summary = {.today = validate_summarise(&rows, wanted, self)};
-    for (int i = 0; i < rows.rows.n; i++)
+    for (int i = 0; i < rows.rows.n; i++) {
+        rows.rows.at[i].has_error = true;
         rows.rows.at[i].error = rows.rows.at[i].first_sight_error;
+    }
     summary.first = validate_summarise(&rows, wanted, self);
     vec_free(&rows.rows);
     return summary;

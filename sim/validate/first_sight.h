@@ -6,7 +6,8 @@
  * - inputs: digest of the program and of every value that went in (scenario/identity.h)
  * It never changes. Once the measurements are known, they go into the table, whose column first_sight names the
  * prediction file (a path from the table's folder); rows are the same by id. The first-sight error of a row is that of
- * this prediction, by the same rule as its error of today.
+ * this prediction, by the same rule as its error of today. A row that ran, and was predicted to run out of memory or
+ * not at all, has none and is counted as missed.
  *
  * Ignored: whether a table's settings were changed after the prediction; the commit of the file is the witness of its
  * date. */
@@ -23,7 +24,7 @@ enum status validate_predict(const struct validate_table *table, const char *pat
 
 /* First-sight errors of the rows that name a prediction file, after validate_run(). A file that cannot be read or lacks
  * the row is an error, at the row. */
-void validate_first_sight(struct validate_table *table, const char *path, struct diag *diag);
+void validate_first_sight(struct validate_table *table, struct diag *diag);
 
 /* As validate_summarise(), of the rows that have a first-sight error: of that one, and of today's. */
 struct validate_first_sight {

@@ -48,7 +48,7 @@ static bool applies(const struct validate_row *row, enum discrepancy_class which
 {
     if (which == DISCREPANCY_PER_DOUBLING)
         return row->ratio_interval.known;
-    return row->interval.known && discrepancy_class_of(&row->set.points[0].options) == which;
+    return row->interval.known && row->leaves_out == which;
 }
 
 static struct validate_interval *interval_of(struct validate_row *row, enum discrepancy_class which)
@@ -184,6 +184,11 @@ static void set_needs(struct validate_table *table)
 void validate_intervals(struct validate_table *table, const struct discrepancy *filed)
 {
     set_needs(table);
+    validate_widen(table, filed);
+}
+
+void validate_widen(struct validate_table *table, const struct discrepancy *filed)
+{
     for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
         enum discrepancy_class which = (enum discrepancy_class)c;
         struct lessons lessons = lessons_of(table, which);

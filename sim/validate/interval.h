@@ -25,6 +25,9 @@ enum { VALIDATE_LEAST_UNITS = 5, VALIDATE_RESAMPLES = 200 };
 /* Intervals of all rows with samples and a measured speed (validate_run with sampling). */
 void validate_intervals(struct validate_table *table, const struct discrepancy *filed);
 
+/* The second half of it: of rows that have an interval by errors of numbers and know what it needs. */
+void validate_widen(struct validate_table *table, const struct discrepancy *filed);
+
 /* The discrepancy by all rows of the table that count; units: what is left out at once, and drawn for the error. */
 struct validate_discrepancy {
     int rows, families, units;

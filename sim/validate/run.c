@@ -1,10 +1,10 @@
-/* Rows to predictions, errors, ratios, summaries. */
+/* Rows to predictions, errors and ratios. */
 #include "validate/validate.h"
 
 #include "base/diag_set.h"
+#include "base/index.h"
+#include "scenario/identity.h"
 
-#include <gsl/gsl_sort.h>
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +15,7 @@ static void keep_figures(struct validate_row *row, const struct scenario_result 
     if (row->status == VALIDATE_OOM)
         return;
     row->mfu = result->mfu;
+    row->exposed_share = result->exec.breakdown.exposed_comm_s / result->exec.step_time_s;
     row->predicted = (struct validate_figures){
         .tokens_per_s_per_gpu = result->tokens_per_s_per_gpu,
         .tflops_per_gpu = result->tflops_per_gpu,
@@ -22,11 +23,6 @@ static void keep_figures(struct validate_row *row, const struct scenario_result 
         .peak_allocated_bytes = result->exec.memory.peak_allocated_bytes,
         .peak_reserved_bytes = result->exec.memory.peak_reserved_bytes,
     };
-}
-
-static bool is_alone(const struct validate_row *row)
-{
-    return row->set.points[0].options.strategy.kind == STRATEGY_SINGLE_DEVICE;
 }
 
 /* Comparable speeds: both in the published unit. False: none was published. */
@@ -45,10 +41,10 @@ static bool speeds(const struct validate_row *row, double *measured, double *pre
 /* Fewer GPUs, or the same one under the strategy of the curve. */
 static bool is_before(const struct validate_row *row, const struct validate_row *other)
 {
-    return row->gpus < other->gpus || (row->gpus == other->gpus && is_alone(other) && !is_alone(row));
+    return row->gpus < other->gpus || (row->gpus == other->gpus && other->alone && !row->alone);
 }
 
-static void set_errors(struct validate_table *table)
+void validate_set_errors(struct validate_table *table)
 {
     for (int i = 0; i < table->rows.n; i++) {
         struct validate_row *row = &table->rows.at[i];
@@ -103,19 +99,96 @@ static void run_row(struct validate_row *row, const struct validate_sampling *sa
     arena_release(&arena);
 }
 
+/* ---- rows that are the same run ---- */
+
+struct run { /* what the rows of it share; the first row of it is simulated */
+    struct scenario_identity identity;
+    double weight;
+    int row;
+};
+struct same_run {
+    const struct run *runs; /* by row */
+    const struct scenario_identity *identity;
+};
+
+static bool is_same_run(const void *self, int32_t row)
+{
+    const struct same_run *same = self;
+    return strcmp(same->runs[row].identity.text, same->identity->text) == 0;
+}
+
+/* Largest first, of alike ones in the order of the table. */
+static int by_weight(const void *a, const void *b)
+{
+    const struct run *one = a, *two = b;
+    return one->weight != two->weight ? (one->weight < two->weight ? 1 : -1) : one->row - two->row;
+}
+
+/* The runs to simulate, for free(); every row's `same` is set. */
+static struct run *distinct_runs(struct validate_table *table, int *n)
+{
+    struct run *runs = xcalloc((size_t)table->rows.n + 1, sizeof *runs);
+    struct index index = {0};
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic)
+#endif
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED) {
+            scenario_identify(&runs[i].identity, &table->rows.at[i].set.points[0]);
+            runs[i].weight = scenario_weight(&table->rows.at[i].set.points[0]);
+        }
+    for (int i = 0; i < table->rows.n; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        runs[i].row = row->same = i;
+        if (row->status == VALIDATE_NOT_SIMULATED)
+            continue;
+        uint64_t hash = strtoull(runs[i].identity.text + IDENTITY_BYTES / 2, NULL, 16);
+        struct same_run wanted = {runs, &runs[i].identity};
+        int32_t first = index_find(&index, hash, is_same_run, &wanted);
+        if (first < 0)
+            index_add(&index, hash, i);
+        else
+            row->same = first;
+    }
+    *n = 0;
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED && table->rows.at[i].same == i)
+            runs[(*n)++] = runs[i];
+    qsort(runs, (size_t)*n, sizeof *runs, by_weight);
+    index_free(&index);
+    return runs;
+}
+
+/* What came out for a row, to another one that is the same run. */
+static void copy_result(struct validate_row *to, const struct validate_row *from)
+{
+    to->status = from->status;
+    to->reason = from->reason;
+    to->mfu = from->mfu;
+    to->exposed_share = from->exposed_share;
+    to->predicted = from->predicted;
+    to->n_samples = from->n_samples;
+    if (from->samples) {
+        to->samples = xcalloc((size_t)from->n_samples + 1, sizeof *to->samples);
+        memcpy(to->samples, from->samples, sizeof *to->samples * (size_t)from->n_samples);
+    }
+}
+
 void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
     void *self, struct diag *diag)
 {
-    int done = 0, n = table->rows.n;
-    struct diag_set diags = diag_set_begin(n);
+    int done = 0, n = 0;
+    for (int i = 0; i < table->rows.n; i++)
+        table->rows.at[i].exposed_share = -1;
+    struct run *runs = distinct_runs(table, &n);
+    struct diag_set diags = diag_set_begin(table->rows.n); /* by row: messages come in the table's order */
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
     for (int i = 0; i < n; i++) {
         struct diag own = DIAG_INIT;
-        if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED)
-            run_row(&table->rows.at[i], sampling, &own);
-        diag_set_keep(&diags, i, &own);
+        run_row(&table->rows.at[runs[i].row], sampling, &own);
+        diag_set_keep(&diags, runs[i].row, &own);
 #ifdef _OPENMP
 #pragma omp critical(validate_done)
 #endif
@@ -125,65 +198,17 @@ void validate_run(struct validate_table *table, const struct validate_sampling *
                 progress(self, done, n);
         }
     }
-    diag_set_end(&diags, diag);
-    set_errors(table);
-}
-
-static double peak_error(const struct validate_row *row)
-{
-    bool both = row->measured_peak_bytes > 0 && row->predicted_peak_bytes > 0;
-    return both ? fabs(row->predicted_peak_bytes / row->measured_peak_bytes - 1) : -1;
-}
-
-static double median(double *values, int n)
-{
-    gsl_sort(values, 1, (size_t)n);
-    return n ? gsl_stats_median_from_sorted_data(values, 1, (size_t)n) : 0;
-}
-
-struct validate_summary validate_summarise(const struct validate_table *table,
-    bool (*wanted)(const struct validate_row *row, const void *self), const void *self)
-{
-    struct validate_summary s = {0};
-    double *errors = xcalloc((size_t)table->rows.n + 1, sizeof *errors);
-    double *signed_errors = xcalloc((size_t)table->rows.n + 1, sizeof *errors);
-    double *memory = xcalloc((size_t)table->rows.n + 1, sizeof *memory);
     for (int i = 0; i < table->rows.n; i++) {
-        const struct validate_row *row = &table->rows.at[i];
-        if (!wanted(row, self))
-            continue;
-        s.n_rows++;
-        if (row->has_error) {
-            signed_errors[s.n_errors] = row->error;
-            errors[s.n_errors++] = fabs(row->error);
-            s.mean += fabs(row->error);
-        }
-        if (row->has_ratio && !(row->measured_ratio == 1 && row->predicted_ratio == 1)) {
-            double ratio_error = fabs(row->predicted_ratio - row->measured_ratio);
-            s.n_ratios++;
-            s.ratio_mean += ratio_error;
-            s.ratio_most = fmax(s.ratio_most, ratio_error);
-        }
-        s.n_intervals += row->interval.known;
-        s.n_covered += row->interval.known && row->interval.covers;
-        s.n_ratio_intervals += row->ratio_interval.known;
-        s.n_ratio_covered += row->ratio_interval.known && row->ratio_interval.covers;
-        if (peak_error(row) >= 0)
-            memory[s.n_memory++] = peak_error(row);
-        if (row->status != VALIDATE_NOT_SIMULATED) {
-            bool agrees = (row->status == VALIDATE_OOM) == row->measured_oom;
-            s.oom_agree += agrees;
-            s.oom_wrong += !agrees;
-        }
+        struct validate_row *row = &table->rows.at[i];
+        int length = 0;
+        const char *reason = diags.by_job[i] && diags.by_job[i]->n_errors ? diag_first(diags.by_job[i], &length) : "";
+        if (row->status == VALIDATE_NOT_SIMULATED && row->set.n_points == 1 && !*row->reason)
+            row->reason = arena_printf(&table->arena, "%.*s", length, reason);
     }
-    s.mean /= s.n_errors ? s.n_errors : 1;
-    s.ratio_mean /= s.n_ratios ? s.n_ratios : 1;
-    s.bias = median(signed_errors, s.n_errors);
-    s.median = median(errors, s.n_errors);
-    s.p90 = s.n_errors ? gsl_stats_quantile_from_sorted_data(errors, 1, (size_t)s.n_errors, 0.9) : 0;
-    s.memory_median = median(memory, s.n_memory);
-    free(errors);
-    free(signed_errors);
-    free(memory);
-    return s;
+    for (int i = 0; i < table->rows.n; i++)
+        if (table->rows.at[i].same != i)
+            copy_result(&table->rows.at[i], &table->rows.at[table->rows.at[i].same]);
+    free(runs);
+    diag_set_end(&diags, diag);
+    validate_set_errors(table);
 }

@@ -1,6 +1,8 @@
 /* A table of runs: columns to settings, cells to overrides of the base scenario. */
 #include "validate/validate.h"
 
+#include "base/digest.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,6 +203,9 @@ static void read_measured(struct validate_row *row, const struct csv_table *csv,
         .peak_allocated_bytes = figure(csv, r, "peak_allocated_bytes", oom, diag),
         .peak_reserved_bytes = figure(csv, r, "peak_reserved_bytes", oom, diag),
     };
+    row->has_verdict = validate_is_measured(csv, r);
+    row->measured_speed =
+        row->measured.tokens_per_s_per_gpu > 0 || row->measured.step_time_s > 0 || row->measured.tflops_per_gpu > 0;
 }
 
 static void read_status(struct validate_row *row, const struct csv_table *csv, struct diag *diag)
@@ -217,7 +222,7 @@ static void read_status(struct validate_row *row, const struct csv_table *csv, s
 static void load_scenario(
     struct validate_table *table, struct validate_row *row, const char *path, const char *base, struct diag *diag)
 {
-    const struct csv_table *csv = table->csv;
+    const struct csv_table *csv = row->csv;
     struct scenario_override overrides[MOST_COLUMNS];
     const char *from[MOST_COLUMNS];
     int n = 0;
@@ -244,9 +249,8 @@ static void load_scenario(
 
 /* Every setting of a row but gpus, and its source: what the rows of a curve share. Scripts that wrap the model on
  * several GPUs only have one GPU's row in DDP's curve. */
-static const char *curve_key(struct validate_table *table, int csv_row)
+static const char *curve_key(struct validate_table *table, const struct csv_table *csv, int csv_row)
 {
-    const struct csv_table *csv = table->csv;
     const char *key = csv_cell(csv, csv_row, csv_column(csv, "source"));
     for (int c = 0; c < csv_columns(csv); c++)
         if (path_of(csv_name(csv, c)) && strcmp(csv_name(csv, c), "gpus") != 0)
@@ -257,64 +261,147 @@ static const char *curve_key(struct validate_table *table, int csv_row)
     return key;
 }
 
-static void number_curves(struct validate_table *table)
+/* Curves of the rows from first on, which are those of one file: columns differ between files. */
+static void number_curves(struct validate_table *table, int first)
 {
-    const char **keys = xcalloc((size_t)table->rows.n, sizeof *keys);
-    for (int i = 0; i < table->rows.n; i++) {
-        keys[i] = curve_key(table, table->rows.at[i].csv_row);
+    const char **keys = xcalloc((size_t)(table->rows.n - first) + 1, sizeof *keys);
+    for (int i = first; i < table->rows.n; i++) {
+        keys[i - first] = curve_key(table, table->rows.at[i].csv, table->rows.at[i].csv_row);
         int same = 0;
-        while (strcmp(keys[same], keys[i]) != 0)
+        while (strcmp(keys[same], keys[i - first]) != 0)
             same++;
-        table->rows.at[i].curve = same;
+        table->rows.at[i].curve = first + same;
     }
     free(keys);
+}
+
+static void push_row(
+    struct validate_table *table, const struct csv_table *csv, int r, const char *path, struct diag *diag)
+{
+    struct validate_row row = {
+        .csv = csv,
+        .csv_row = r,
+        .file = path,
+        .id = csv_cell(csv, r, csv_column(csv, "id")),
+        .source = csv_cell(csv, r, csv_column(csv, "source")),
+        .used_in_fit = validate_used_in_fit(csv, r),
+        .reason = csv_cell(csv, r, csv_column(csv, "not_simulated")),
+        .suspected_cause = csv_cell(csv, r, csv_column(csv, "suspected_cause")),
+        .model = csv_cell(csv, r, csv_column(csv, "model")),
+        .gpu = "",
+        .strategy = csv_cell(csv, r, csv_column(csv, "strategy")),
+        .framework = "",
+        .layout = "",
+        .gpus = gpus_of(csv, r),
+        .alone =
+            strcmp(csv_cell(csv, r, csv_column(csv, "strategy")), strategy_kind_names[STRATEGY_SINGLE_DEVICE]) == 0,
+    };
+    read_measured(&row, csv, diag);
+    check_used_in_fit(csv, r, diag);
+    read_status(&row, csv, diag);
+    vec_push(&table->rows, row);
+}
+
+/* "composer" of ".../composer.yaml"; "" of none. */
+static const char *framework_of(struct arena *arena, const char *stack)
+{
+    const char *slash = stack ? strrchr(stack, '/') : NULL, *name = slash ? slash + 1 : stack;
+    const char *dot = name ? strrchr(name, '.') : NULL;
+    return !name ? "" : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
+}
+
+/* Data parallelism is what is left of the ranks, experts over some of these: "TP+PP+DP"; "one GPU". */
+static const char *layout_of(struct arena *arena, const struct scenario *options)
+{
+    const struct parallelism_options *p = &options->strategy.parallelism;
+    const struct {
+        const char *name;
+        int64_t degree;
+    } axes[] = {{"TP", p->model.tensor}, {"CP", p->model.context}, {"EP", p->model.expert}, {"PP", p->pipeline},
+        {"DP", strategy_data_ranks(p, options->cluster.gpus)}};
+    const char *layout = "";
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
+        if (axes[i].degree > 1)
+            layout = arena_printf(arena, "%s%s%s", layout, *layout ? "+" : "", axes[i].name);
+    return *layout ? layout : "one GPU";
+}
+
+/* What the row's scenario says of it. */
+static void describe(struct validate_row *row, struct arena *arena)
+{
+    const struct scenario_point *point = &row->set.points[0];
+    row->model = point->model.shape.name;
+    row->gpu = point->hw.gpu.name;
+    row->gpus = point->options.cluster.gpus;
+    row->strategy = strategy_label(&point->options.strategy);
+    row->framework = framework_of(arena, point->options.stack_path);
+    row->layout = layout_of(arena, &point->options);
+    row->alone = point->options.strategy.kind == STRATEGY_SINGLE_DEVICE;
+    row->leaves_out = discrepancy_class_of(&point->options);
+}
+
+/* The file's rows; curves are numbered. */
+static bool add_rows(struct validate_table *table, const char *path, const bool *keep, struct diag *diag)
+{
+    struct csv_table *csv = NULL;
+    if (csv_load(&csv, path, diag) != STATUS_OK)
+        return false;
+    vec_push(&table->files, csv);
+    if (!check_columns(csv, path, diag))
+        return false;
+    int before = diag->n_errors, first = table->rows.n;
+    for (int r = 0; r < csv_rows(csv); r++)
+        if (!keep || keep[r])
+            push_row(table, csv, r, path, diag);
+    number_curves(table, first);
+    return diag->n_errors == before;
+}
+
+bool validate_add_unread(struct validate_table *table, const char *path, struct diag *diag)
+{
+    int first = table->rows.n;
+    bool added = add_rows(table, path, NULL, diag);
+    for (int i = first; i < table->rows.n; i++) {
+        table->rows.at[i].status = VALIDATE_NOT_SIMULATED;
+        table->rows.at[i].same = i;
+        table->rows.at[i].exposed_share = -1;
+    }
+    return added;
+}
+
+uint64_t validate_settings_digest(const struct csv_table *csv, int row)
+{
+    uint64_t digest = DIGEST_INIT;
+    for (int c = 0; c < csv_columns(csv); c++) {
+        const char *texts[] = {path_of(csv_name(csv, c)), csv_cell(csv, row, c)};
+        for (size_t t = 0; t < 2 && texts[0] && *texts[1]; t++)
+            for (size_t i = 0; i == 0 || texts[t][i - 1]; i++)
+                digest = digest_word(digest, (unsigned char)texts[t][i]);
+    }
+    return digest;
+}
+
+bool validate_add(struct validate_table *table, const char *path, const char *base, const bool *keep, struct diag *diag)
+{
+    int first = table->rows.n;
+    if (!add_rows(table, path, keep, diag))
+        return false;
+    for (int i = first; i < table->rows.n; i++) {
+        struct validate_row *row = &table->rows.at[i];
+        if (*row->reason)
+            row->status = VALIDATE_NOT_SIMULATED;
+        else
+            load_scenario(table, row, path, base, diag);
+        if (row->set.n_points == 1)
+            describe(row, &table->arena);
+    }
+    return true;
 }
 
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag)
 {
     *out = (struct validate_table){0};
-    if (csv_load(&out->csv, path, diag) != STATUS_OK || !check_columns(out->csv, path, diag))
-        return false;
-    const struct csv_table *csv = out->csv;
-    int before = diag->n_errors;
-    for (int r = 0; r < csv_rows(csv); r++) {
-        if (keep && !keep[r])
-            continue;
-        struct validate_row row = {
-            .csv_row = r,
-            .id = csv_cell(csv, r, csv_column(csv, "id")),
-            .source = csv_cell(csv, r, csv_column(csv, "source")),
-            .used_in_fit = validate_used_in_fit(csv, r),
-            .reason = csv_cell(csv, r, csv_column(csv, "not_simulated")),
-            .suspected_cause = csv_cell(csv, r, csv_column(csv, "suspected_cause")),
-            .model = csv_cell(csv, r, csv_column(csv, "model")),
-            .gpu = "",
-            .strategy = csv_cell(csv, r, csv_column(csv, "strategy")),
-            .gpus = gpus_of(csv, r),
-        };
-        read_measured(&row, csv, diag);
-        check_used_in_fit(csv, r, diag);
-        read_status(&row, csv, diag);
-        vec_push(&out->rows, row);
-    }
-    if (diag->n_errors > before)
-        return false;
-    number_curves(out);
-    for (int i = 0; i < out->rows.n; i++) {
-        struct validate_row *row = &out->rows.at[i];
-        if (*row->reason)
-            row->status = VALIDATE_NOT_SIMULATED;
-        else
-            load_scenario(out, row, path, base, diag);
-        if (row->set.n_points == 1) {
-            const struct scenario_point *point = &row->set.points[0];
-            row->model = point->model.shape.name;
-            row->gpu = point->hw.gpu.name;
-            row->gpus = point->options.cluster.gpus;
-            row->strategy = strategy_label(&point->options.strategy);
-        }
-    }
-    return true;
+    return validate_add(out, path, base, keep, diag);
 }
 
 static bool is_smallest_of_open(const struct validate_table *table, int at)
@@ -347,7 +434,9 @@ void validate_keep_open(struct validate_table *table)
 
 void validate_release(struct validate_table *table)
 {
-    csv_release(table->csv);
+    for (int i = 0; i < table->files.n; i++)
+        csv_release(table->files.at[i]);
+    vec_free(&table->files);
     for (int i = 0; i < table->rows.n; i++)
         free(table->rows.at[i].samples);
     vec_free(&table->rows);

@@ -46,5 +46,5 @@ void validate_check_units(const struct validate_table *table, struct diag *diag)
 {
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].status == VALIDATE_OK)
-            check_row(table->csv, &table->rows.at[i], diag);
+            check_row(table->rows.at[i].csv, &table->rows.at[i], diag);
 }

@@ -49,22 +49,33 @@ struct validate_interval {
 };
 
 struct validate_row {
+    const struct csv_table *csv; /* of the row's file; NULL: read back (stored.h) */
     int csv_row;
+    const char *file;                                               /* of the table, as it was named */
     const char *id, *source, *model, *gpu, *strategy, *used_in_fit; /* "" where nothing is said */
-    const char *reason;                                             /* why it is not simulated, or "" */
-    bool open;                                                      /* the table's status of the row is "open" */
-    const char *suspected_cause;                                    /* "" where nothing is said */
+    const char *framework, *layout; /* the stack profile's name, or ""; "TP+PP+DP": axes of more than one rank */
+    const char *reason;             /* why it is not simulated, or "" */
+    bool open;                      /* the table's status of the row is "open" */
+    const char *suspected_cause;    /* "" where nothing is said */
     int64_t gpus;
     int curve; /* rows of a curve have the same number */
     enum validate_status status;
     bool measured_oom, has_error, has_ratio;
+    bool alone;                        /* single_device */
+    enum discrepancy_class leaves_out; /* DISCREPANCY_PER_DOUBLING is of ratios */
+    bool has_verdict, measured_speed;  /* it is published whether it ran: by oom, or a figure; how fast */
     struct validate_figures measured, predicted;
     double mfu; /* predicted, of the dense peak */
+    double
+        exposed_share; /* predicted: of the step, what communication leaves the compute stream idle; < 0: not known */
+    int same;          /* the first row that is the same run; itself, where there is none, or it is not simulated */
     double measured_peak_bytes,
         predicted_peak_bytes; /* that can be compared: reserved where published, else allocated */
     double error;             /* has_error: a fraction */
-    bool has_first_sight;
-    double first_sight_error;               /* of the prediction before it was measured: first_sight.h */
+    bool has_first_sight, first_sight_missed;
+    double first_sight_error; /* of the prediction before it was measured: first_sight.h */
+    const char *first_sight_file,
+        *predicted_by; /* that prediction's file, as the row names it, and program; "" or NULL: none */
     double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
     int smallest;                           /* has_ratio: the row of that cluster */
     struct scenario_set set;                /* one point; none where it is not simulated */
@@ -74,7 +85,7 @@ struct validate_row {
 };
 
 struct validate_table {
-    struct csv_table *csv;
+    VEC(struct csv_table *) files;
     struct arena arena; /* texts and scenarios */
     VEC(struct validate_row) rows;
 };
@@ -84,7 +95,22 @@ struct validate_table {
  * where they are the base scenario's; the table is loaded nevertheless. Settings that a row gives and its strategy does
  * not read are warnings there. False: the table itself cannot be read. */
 bool validate_load(struct validate_table *out, const char *path, const char *base, const bool *keep, struct diag *diag);
+/* The same into a table that may have rows of other files; path lives as long as it. Curves are of one file. */
+bool validate_add(
+    struct validate_table *table, const char *path, const char *base, const bool *keep, struct diag *diag);
 void validate_release(struct validate_table *table);
+
+/* The tables of runs in a folder, by name: the files *.csv that have the columns of one and one of what was measured,
+ * and are no predictions (first_sight.h). */
+struct validate_files {
+    const char **paths; /* in the arena */
+    int n;
+};
+struct validate_files validate_files_in(const char *folder, struct arena *arena);
+
+/* Whether a row's source, or the name of its file, fits the pattern: '*' and '?' as the shell has them, case does not
+ * count; without them, whether one of the two contains it. */
+bool validate_is_of(const struct csv_table *csv, int row, const char *path, const char *pattern);
 
 /* Keep the rows whose status is open, and of their curves the smallest clusters, which their ratios are taken to. */
 void validate_keep_open(struct validate_table *table);
@@ -103,10 +129,18 @@ struct validate_sampling {
     int k;
 };
 
-/* Simulate all rows, on all cores; results do not depend on their number. Then errors and ratios. sampling: NULL for
- * none. */
+/* Simulate all rows, on all cores; results do not depend on their number. Rows that are the same run (identity.h) are
+ * simulated once; the largest come first. Then errors and ratios. sampling: NULL for none. progress counts runs. */
 void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
     void *self, struct diag *diag);
+
+/* Errors and ratios of rows whose predictions are there: part of validate_run(). */
+void validate_set_errors(struct validate_table *table);
+
+/* All rows of a table with what it says itself, none with a scenario: status not_simulated. */
+bool validate_add_unread(struct validate_table *table, const char *path, struct diag *diag);
+/* Of the settings that a row gives. */
+uint64_t validate_settings_digest(const struct csv_table *csv, int row);
 
 /* Warns of figures that cannot be in the unit of their column, after validate_run(). */
 void validate_check_units(const struct validate_table *table, struct diag *diag);
@@ -114,12 +148,19 @@ void validate_check_units(const struct validate_table *table, struct diag *diag)
 /* What rows have in common. Errors are absolute, fractions; ratio errors in fractions of 1. */
 struct validate_summary {
     int n_rows, n_errors, n_ratios;
+    int n_not_simulated;
+    int n_missed;                  /* a measured speed, but simulated out of memory: no error, and a wrong verdict */
     double median, p90, mean;      /* of |error| */
-    double bias;                   /* median of error */
+    double bias, mad;              /* median of error; median of |error - bias| */
+    int n_runs;                    /* of these errors: rows of one source that are the same run count once ... */
+    double runs_median, runs_p90;  /* ... with the error to the median of what was measured */
     double ratio_mean, ratio_most; /* of |ratio error|; the smallest cluster of a curve does not count */
-    int n_memory;
-    double memory_median;     /* of |predicted / measured - 1| of the peak */
-    int oom_agree, oom_wrong; /* rows that ran or ran out of memory as published, or not */
+    int n_memory, n_allocated, n_reserved;
+    double memory_median;                     /* of |predicted / measured - 1| of the peak */
+    double allocated_median, reserved_median; /* of each kind */
+    int oom_agree, oom_wrong;                 /* rows that ran or ran out of memory as published, or not */
+    int fits_right, oom_right;                /* of rows of which it is published: agreed on */
+    int false_fits, false_oom;                /* not: simulated to fit, simulated out of memory */
     int n_intervals, n_covered, n_ratio_intervals,
         n_ratio_covered; /* intervals, and those that hold what was measured */
 };

@@ -44,6 +44,7 @@ static struct made *make(int families, const char *stack, double (*off)(int fami
                 .curve = f * ROWS + r,
                 .status = VALIDATE_OK,
                 .has_error = true,
+                .leaves_out = stack ? DISCREPANCY_WITH_STACK : DISCREPANCY_WITHOUT_STACK,
                 .set = {.points = point, .n_points = 1},
                 .n_samples = K};
             row.samples = xcalloc(K, sizeof *row.samples);

@@ -1,0 +1,244 @@
+#include "validate/stored.h"
+
+#include "base/build.h"
+#include "base/files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const columns[] = {"file", "id", "settings", "model", "gpu", "strategy", "framework", "layout",
+    "leaves_out", "status", "reason", "same_as", "exposed_share", "tokens_per_s_per_gpu", "tflops_per_gpu",
+    "step_time_s", "peak_allocated_bytes", "peak_reserved_bytes", "mfu", "low", "high", "need", "ratio_low",
+    "ratio_high", "ratio_need", "doublings_root"};
+enum { N_COLUMNS = sizeof columns / sizeof *columns };
+
+static void write_number(FILE *out, bool known, double value)
+{
+    fputc(',', out);
+    if (known)
+        fprintf(out, "%.7g", value);
+}
+
+static void write_interval(FILE *out, const struct validate_interval *interval)
+{
+    write_number(out, interval->known, interval->numbers.low);
+    write_number(out, interval->known, interval->numbers.high);
+    write_number(out, interval->known, interval->need);
+}
+
+static void write_row(FILE *out, const struct validate_table *table, const struct validate_row *row, const char *file)
+{
+    const struct validate_figures *p = &row->predicted;
+    const bool simulated = row->status != VALIDATE_NOT_SIMULATED;
+    const char *const texts[] = {row->model, row->gpu, row->strategy, row->framework, row->layout,
+        simulated ? discrepancy_names[row->leaves_out] : "", validate_status_names[row->status], row->reason};
+    csv_write_text(out, file);
+    fputc(',', out);
+    csv_write_text(out, row->id);
+    fprintf(out, ",%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fputc(',', out);
+        csv_write_text(out, texts[i]);
+    }
+    write_number(out, table->rows.at + row->same != row, 1 + row->same);
+    write_number(out, row->exposed_share >= 0, row->exposed_share);
+    const double figures[] = {
+        p->tokens_per_s_per_gpu, p->tflops_per_gpu, p->step_time_s, p->peak_allocated_bytes, p->peak_reserved_bytes};
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        write_number(out, figures[i] > 0, figures[i]);
+    write_number(out, row->mfu > 0, row->mfu);
+    write_interval(out, &row->interval);
+    write_interval(out, &row->ratio_interval);
+    write_number(out, row->ratio_interval.known, row->ratio_interval.doublings_root);
+    fputc('\n', out);
+}
+
+enum status validate_stored_write(const struct validate_table *table, const char *path, struct diag *diag)
+{
+    struct source_pos at = {.file = path};
+    struct arena arena = ARENA_INIT;
+    FILE *out = fopen(path, "w");
+    if (!out)
+        return diag_io(diag, at, "cannot be written: %s", strerror(errno));
+    fprintf(out,
+        "# What flopcast " FLOPCAST_VERSION " (build %016" PRIx64
+        ") predicts of published runs: written by `flopcast validate --results`, read by `--from`.\n",
+        build_digest());
+    for (int c = 0; c < N_COLUMNS; c++)
+        fprintf(out, "%s%s", c ? "," : "", columns[c]);
+    fputc('\n', out);
+    const char *of = NULL, *name = "";
+    for (int i = 0; i < table->rows.n; i++) {
+        const struct validate_row *row = &table->rows.at[i];
+        if (of != row->file)
+            name = files_name_from(&arena, path, row->file);
+        of = row->file;
+        write_row(out, table, row, name);
+    }
+    arena_release(&arena);
+    bool failed = ferror(out) != 0;
+    if (fclose(out) != 0 || failed)
+        return diag_io(diag, at, "cannot be written: %s", strerror(errno));
+    return STATUS_OK;
+}
+
+/* ---- reading ---- */
+
+struct stored {
+    const struct csv_table *csv;
+    int at[N_COLUMNS]; /* of the columns above */
+    int *rows;         /* of the table, by row of the file; -1: none */
+};
+
+static const char *text(const struct stored *stored, int row, const char *column)
+{
+    for (int c = 0; c < N_COLUMNS; c++)
+        if (strcmp(columns[c], column) == 0)
+            return csv_cell(stored->csv, row, stored->at[c]);
+    BUG_IF(true, "no column '%s'", column);
+}
+
+/* False: the cell is empty. */
+static bool number(const struct stored *stored, int row, const char *column, double *out, struct diag *diag)
+{
+    for (int c = 0; c < N_COLUMNS; c++)
+        if (strcmp(columns[c], column) == 0)
+            csv_number(stored->csv, row, stored->at[c], 0, out, diag);
+    return *text(stored, row, column) != '\0';
+}
+
+static int index_of(const char *name, const char *const *names)
+{
+    int i = 0;
+    while (names[i] && strcmp(names[i], name) != 0)
+        i++;
+    return names[i] ? i : -1;
+}
+
+static void read_interval(struct validate_interval *interval, const struct stored *stored, int r,
+    const char *const names[3], struct diag *diag)
+{
+    *interval = (struct validate_interval){.doublings_root = 1};
+    interval->known = number(stored, r, names[0], &interval->numbers.low, diag) &&
+                      number(stored, r, names[1], &interval->numbers.high, diag) &&
+                      number(stored, r, names[2], &interval->need, diag);
+    interval->numbers.median = sqrt(interval->numbers.low * interval->numbers.high);
+}
+
+static void read_row(
+    struct validate_row *row, const struct stored *stored, int r, struct arena *arena, struct diag *diag)
+{
+    struct validate_figures *p = &row->predicted;
+    const struct {
+        const char **to, *column;
+    } texts[] = {{&row->model, "model"}, {&row->gpu, "gpu"}, {&row->strategy, "strategy"},
+        {&row->framework, "framework"}, {&row->layout, "layout"}, {&row->reason, "reason"}};
+    const struct {
+        double *to;
+        const char *column;
+    } numbers[] = {{&p->tokens_per_s_per_gpu, "tokens_per_s_per_gpu"}, {&p->tflops_per_gpu, "tflops_per_gpu"},
+        {&p->step_time_s, "step_time_s"}, {&p->peak_allocated_bytes, "peak_allocated_bytes"},
+        {&p->peak_reserved_bytes, "peak_reserved_bytes"}, {&row->mfu, "mfu"}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        *texts[i].to = arena_printf(arena, "%s", text(stored, r, texts[i].column));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        number(stored, r, numbers[i].column, numbers[i].to, diag);
+    if (!number(stored, r, "exposed_share", &row->exposed_share, diag))
+        row->exposed_share = -1;
+    read_interval(&row->interval, stored, r, (const char *const[]){"low", "high", "need"}, diag);
+    read_interval(
+        &row->ratio_interval, stored, r, (const char *const[]){"ratio_low", "ratio_high", "ratio_need"}, diag);
+    number(stored, r, "doublings_root", &row->ratio_interval.doublings_root, diag);
+    int status = index_of(text(stored, r, "status"), validate_status_names);
+    int class = index_of(text(stored, r, "leaves_out"), discrepancy_names);
+    row->leaves_out = class < 0 ? DISCREPANCY_WITHOUT_STACK : (enum discrepancy_class) class;
+    row->status = status < 0 ? VALIDATE_NOT_SIMULATED : (enum validate_status)status;
+    if (status < 0)
+        diag_input(diag, csv_pos(stored->csv, r), "status is '%s'; write the file again by --results",
+            text(stored, r, "status"));
+}
+
+/* The rows of one table, from row r of the file on that holds them; gives the row after the last. */
+static int read_table(
+    struct validate_table *out, const struct stored *stored, int r, const char *path, struct diag *diag)
+{
+    const char *name = text(stored, r, "file"), *slash = strrchr(path, '/');
+    const char *joined =
+        *name == '/' || !slash ? name : arena_printf(&out->arena, "%.*s/%s", (int)(slash - path), path, name);
+    const char *table = arena_printf(&out->arena, "%s", files_find_from(&out->arena, FILES_ANY, joined, name));
+    int first = out->rows.n, lacking = 0, changed = 0, end = r;
+    while (end < csv_rows(stored->csv) && strcmp(text(stored, end, "file"), name) == 0)
+        end++;
+    if (!validate_add_unread(out, table, diag))
+        return end;
+    for (int i = first; i < out->rows.n; i++) {
+        struct validate_row *row = &out->rows.at[i];
+        int at = r;
+        while (at < end && strcmp(text(stored, at, "id"), row->id) != 0)
+            at++;
+        char digest[17];
+        snprintf(digest, sizeof digest, "%016" PRIx64, validate_settings_digest(row->csv, row->csv_row));
+        bool same = at < end && strcmp(text(stored, at, "settings"), digest) == 0;
+        lacking += at == end;
+        changed += at < end && !same;
+        if (same)
+            read_row(row, stored, at, &out->arena, diag);
+        else if (!*row->reason)
+            row->reason = at == end ? "not in the file of results" : "its settings have changed since";
+        double from = 0;
+        if (same)
+            stored->rows[at] = i;
+        if (same && number(stored, at, "same_as", &from, diag) && from >= 1 && from <= at &&
+            stored->rows[(int)from - 1] >= 0)
+            row->same = stored->rows[(int)from - 1];
+    }
+    if (lacking + changed > 0)
+        diag_warn(diag, (struct source_pos){.file = table},
+            "%d row%s not in '%s', %d with other settings there; write it again by `flopcast validate --all --results`",
+            lacking, plural(lacking), path, changed);
+    return end;
+}
+
+static void keep_source(struct validate_table *table, const char *source)
+{
+    int kept = 0, *place = xcalloc((size_t)table->rows.n + 1, sizeof *place);
+    for (int i = 0; i < table->rows.n; i++) {
+        struct validate_row row = table->rows.at[i];
+        place[i] = validate_is_of(row.csv, row.csv_row, row.file, source) ? kept : -1;
+        if (place[i] < 0)
+            continue;
+        row.same = place[row.same] >= 0 ? place[row.same] : kept; /* another source's run stays the same for each */
+        table->rows.at[kept++] = row;
+    }
+    table->rows.n = kept;
+    free(place);
+}
+
+bool validate_stored_read(struct validate_table *out, const char *path, const char *source, struct diag *diag)
+{
+    *out = (struct validate_table){0};
+    struct csv_table *csv = NULL;
+    int before = diag->n_errors;
+    if (csv_load(&csv, path, diag) != STATUS_OK)
+        return false;
+    struct stored stored = {.csv = csv, .rows = xcalloc((size_t)csv_rows(csv) + 1, sizeof(int))};
+    for (int r = 0; r < csv_rows(csv); r++)
+        stored.rows[r] = -1;
+    for (int c = 0; c < N_COLUMNS; c++) {
+        stored.at[c] = csv_column(csv, columns[c]);
+        if (stored.at[c] < 0)
+            diag_input(diag, (struct source_pos){.file = path},
+                "no column '%s'; this is no file that `flopcast validate --results` wrote", columns[c]);
+    }
+    for (int r = 0; r < csv_rows(csv) && diag->n_errors == before;)
+        r = read_table(out, &stored, r, path, diag);
+    free(stored.rows);
+    csv_release(csv);
+    if (source)
+        keep_source(out, source);
+    validate_set_errors(out);
+    return diag->n_errors == before;
+}

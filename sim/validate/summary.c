@@ -1,0 +1,157 @@
+/* What rows have in common: counts, medians, percentiles. */
+#include "validate/validate.h"
+
+#include <gsl/gsl_sort.h>
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef VEC(double) doubles;
+
+static double median(doubles *values)
+{
+    gsl_sort(values->at, 1, (size_t)values->n);
+    return values->n ? gsl_stats_median_from_sorted_data(values->at, 1, (size_t)values->n) : 0;
+}
+
+/* After median(). */
+static double p90(const doubles *values)
+{
+    return values->n ? gsl_stats_quantile_from_sorted_data(values->at, 1, (size_t)values->n, 0.9) : 0;
+}
+
+/* Of speeds. */
+static void summarise_errors(struct validate_summary *s, const struct validate_row *const *rows, int n)
+{
+    doubles absolute = {0}, with_sign = {0}, from_bias = {0};
+    for (int i = 0; i < n; i++) {
+        const struct validate_row *row = rows[i];
+        s->n_missed += !row->has_error && row->status == VALIDATE_OOM && row->measured_speed;
+        if (!row->has_error)
+            continue;
+        vec_push(&absolute, fabs(row->error));
+        vec_push(&with_sign, row->error);
+        s->mean += fabs(row->error);
+    }
+    s->n_errors = absolute.n;
+    s->mean /= absolute.n ? absolute.n : 1;
+    s->bias = median(&with_sign);
+    for (int i = 0; i < with_sign.n; i++)
+        vec_push(&from_bias, fabs(with_sign.at[i] - s->bias));
+    s->mad = median(&from_bias);
+    s->median = median(&absolute);
+    s->p90 = p90(&absolute);
+    vec_free(&absolute);
+    vec_free(&with_sign);
+    vec_free(&from_bias);
+}
+
+static int by_run(const void *a, const void *b)
+{
+    const struct validate_row *one = *(const struct validate_row *const *)a,
+                              *two = *(const struct validate_row *const *)b;
+    return one->same != two->same ? (one->same > two->same) - (one->same < two->same)
+                                  : strcmp(one->source, two->source);
+}
+
+/* Rows of one source that are the same run: the prediction is one, so measured / predicted has the median that the
+ * measurements have. */
+static void summarise_runs(struct validate_summary *s, const struct validate_row *const *rows, int n)
+{
+    const struct validate_row **sorted = xcalloc((size_t)n + 1, sizeof *sorted);
+    doubles absolute = {0};
+    int n_sorted = 0;
+    for (int i = 0; i < n; i++)
+        if (rows[i]->has_error)
+            sorted[n_sorted++] = rows[i];
+    qsort(sorted, (size_t)n_sorted, sizeof *sorted, by_run);
+    for (int i = 0, end = 0; i < n_sorted; i = end) {
+        doubles measured = {0}; /* over predicted */
+        for (end = i; end < n_sorted && by_run(&sorted[i], &sorted[end]) == 0; end++)
+            vec_push(&measured, 1 / (1 + sorted[end]->error));
+        vec_push(&absolute, fabs(1 / median(&measured) - 1));
+        vec_free(&measured);
+    }
+    s->n_runs = absolute.n;
+    s->runs_median = median(&absolute);
+    s->runs_p90 = p90(&absolute);
+    vec_free(&absolute);
+    free(sorted);
+}
+
+static void summarise_ratios(struct validate_summary *s, const struct validate_row *const *rows, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct validate_row *row = rows[i];
+        if (!row->has_ratio || (row->measured_ratio == 1 && row->predicted_ratio == 1))
+            continue;
+        double ratio_error = fabs(row->predicted_ratio - row->measured_ratio);
+        s->n_ratios++;
+        s->ratio_mean += ratio_error;
+        s->ratio_most = fmax(s->ratio_most, ratio_error);
+    }
+    s->ratio_mean /= s->n_ratios ? s->n_ratios : 1;
+}
+
+static void push_peak(doubles *errors, double measured, double predicted)
+{
+    if (measured > 0 && predicted > 0)
+        vec_push(errors, fabs(predicted / measured - 1));
+}
+
+static void summarise_memory(struct validate_summary *s, const struct validate_row *const *rows, int n)
+{
+    doubles peaks = {0}, allocated = {0}, reserved = {0};
+    for (int i = 0; i < n; i++) {
+        const struct validate_figures *m = &rows[i]->measured, *p = &rows[i]->predicted;
+        push_peak(&peaks, rows[i]->measured_peak_bytes, rows[i]->predicted_peak_bytes);
+        push_peak(&allocated, m->peak_allocated_bytes, p->peak_allocated_bytes);
+        push_peak(&reserved, m->peak_reserved_bytes, p->peak_reserved_bytes);
+    }
+    s->n_memory = peaks.n;
+    s->n_allocated = allocated.n;
+    s->n_reserved = reserved.n;
+    s->memory_median = median(&peaks);
+    s->allocated_median = median(&allocated);
+    s->reserved_median = median(&reserved);
+    vec_free(&peaks);
+    vec_free(&allocated);
+    vec_free(&reserved);
+}
+
+static void count(struct validate_summary *s, const struct validate_row *row)
+{
+    bool oom = row->status == VALIDATE_OOM, simulated = row->status != VALIDATE_NOT_SIMULATED;
+    bool agrees = oom == row->measured_oom, verdict = simulated && row->has_verdict;
+    s->n_rows++;
+    s->n_not_simulated += !simulated;
+    s->oom_agree += simulated && agrees;
+    s->oom_wrong += simulated && !agrees;
+    s->fits_right += verdict && agrees && !oom;
+    s->oom_right += verdict && agrees && oom;
+    s->false_fits += verdict && !agrees && !oom;
+    s->false_oom += verdict && !agrees && oom;
+    s->n_intervals += row->interval.known;
+    s->n_covered += row->interval.known && row->interval.covers;
+    s->n_ratio_intervals += row->ratio_interval.known;
+    s->n_ratio_covered += row->ratio_interval.known && row->ratio_interval.covers;
+}
+
+struct validate_summary validate_summarise(const struct validate_table *table,
+    bool (*wanted)(const struct validate_row *row, const void *self), const void *self)
+{
+    struct validate_summary s = {0};
+    const struct validate_row **rows = xcalloc((size_t)table->rows.n + 1, sizeof *rows);
+    for (int i = 0; i < table->rows.n; i++)
+        if (wanted(&table->rows.at[i], self)) {
+            rows[s.n_rows] = &table->rows.at[i];
+            count(&s, &table->rows.at[i]);
+        }
+    summarise_errors(&s, rows, s.n_rows);
+    summarise_runs(&s, rows, s.n_rows);
+    summarise_ratios(&s, rows, s.n_rows);
+    summarise_memory(&s, rows, s.n_rows);
+    free(rows);
+    return s;
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# `flopcast validate` of several tables: classes and verdicts, --source, results that are kept and printed again, the page, its figure.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+scenario tiny.yaml
+cluster=$FLOPCAST_SOURCE_DIR/topologies/clusters/dgx-1v-ib.yaml
+cat >first.csv <<CSV
+id,source,model,topology,gpus,strategy,micro_batch,seq_len,precision,tokens_per_s_per_gpu,peak_reserved_bytes,oom,used_in_fit,not_simulated
+a,Lab One,tiny.json,$cluster,8,ddp,2,128,fp16_mixed,100000,1e9,no,,
+again,Lab One,tiny.json,$cluster,8,ddp,2,128,fp16_mixed,50000,,no,,
+fitted,Lab One,tiny.json,$cluster,32,ddp,2,128,fp16_mixed,50000,,no,a.yaml,
+gone,Lab One,tiny.json,$cluster,32,ddp,2,128,fp16_mixed,50000,,no,,nobody says how
+CSV
+cat >second.csv <<CSV
+id,source,model,topology,gpus,strategy,micro_batch,seq_len,precision,tokens_per_s_per_gpu,oom
+b,Lab Two,tiny.json,$cluster,1,single_device,2,128,fp16_mixed,100000,
+big,Lab Two,tiny.json,$cluster,8,ddp,1000000,128,fp16_mixed,100,no
+oom,Lab Two,tiny.json,$cluster,8,ddp,1000000,128,fp16_mixed,,yes
+CSV
+both=(--measurements first.csv --measurements second.csv)
+expect 0 "$FLOPCAST" validate "${both[@]}" --samples 2 --results kept.csv --db all.db
+says out "by source" "by framework" "by layout" "by gpus" "by exposed" "one GPU" "simulated out of memory, but ran:" "  Lab Two: big" \
+    "nobody says how: gone" "90 % intervals"
+grep -q "simulated to fit" out && fail "no row is simulated to fit that does not"
+sed '1,/^by source/d' out >simulated
+# Rows, not simulated, speeds; of Lab One a fit rests on one of four.
+[[ $(awk '/^by source/ { part = 1 } !NF { part = 0 } part && /^(Lab|all)/ { print $1, $2, $3, $4, $5, $6, $7 }' out) == "Lab One yes 1 0 1"*"Lab One no 3 1 2"*"Lab Two no 3 0 1"* ]] || fail "$(<out)"
+[[ $(ask "SELECT group_concat(id || ' ' || table_file || ' ' || layout, ', ') AS n FROM v_validation WHERE layout <> '' AND gpus < 32" all.db) == \
+    "a first.csv DP, again first.csv DP, b second.csv one GPU, big second.csv DP, oom second.csv DP" ]] || fail "$(ask "SELECT * FROM v_validation" all.db)"
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" plot validation_sources --db all.db --out sources.svg
+    says sources.svg "4 runs of 2 sources; 1 simulated out of memory, but ran" "3 runs, median"
+fi
+
+# The same again, without a simulation; a part of it.
+expect 0 "$FLOPCAST" validate --from kept.csv
+sed '1,/^by source/d' out >again
+cmp simulated again || fail "kept results print otherwise: $(diff simulated again)"
+expect 0 "$FLOPCAST" validate --from kept.csv --source two --by gpus
+says out "by gpus" "all others"
+grep -q "Lab One\|by layout" out && fail "--source two: $(<out)"
+expect 0 "$FLOPCAST" validate "${both[@]}" --source 'FIRST.*' --format csv
+[[ $(wc -l <out) == 5 ]] || fail "--source of a table: $(<out)"
+expect 0 "$FLOPCAST" validate "${both[@]}" --source none
+says out "no run that fits --source"
+
+# The page: what stands between the markers is written anew, the rest stays; writing it twice changes nothing.
+printf 'Before.\n\n<!-- begin: written by flopcast validate --page -->\nold\n<!-- end -->\n\nAfter.\n' >page.md
+expect 0 "$FLOPCAST" validate --from kept.csv --page page.md
+[[ $(head -n 1 page.md) == "Before." && $(tail -n 1 page.md) == "After." && $(grep -c '^old' page.md) == 0 ]] || fail "$(<page.md)"
+says page.md "| Lab One (in fits) | 1 | 0 | 1 |" "| Lab One | 3 | 1 | 2 |" "| all others | 6 | 1 | 3 |" "| vTrain |"
+cp page.md once.md
+expect 0 "$FLOPCAST" validate --from kept.csv --page page.md
+cmp page.md once.md
+printf 'no markers\n' >bare.md
+expect 2 "$FLOPCAST" validate --from kept.csv --page bare.md
+says err "bare.md: error: has no lines '<!-- begin: written by flopcast validate --page -->' and '<!-- end -->'"
+[[ $(<bare.md) == "no markers" ]] || fail "a page without markers was changed"
+
+# A table that has changed since is told.
+sed -i 's/^b,Lab Two\(.*\),2,128/b,Lab Two\1,4,128/' second.csv
+expect 0 "$FLOPCAST" validate --from kept.csv
+says err "second.csv: warning: 0 rows not in 'kept.csv', 1 with other settings there"
+says out "its settings have changed since: b"
+
+expect 2 "$FLOPCAST" validate --all --measurements first.csv
+expect 2 "$FLOPCAST" validate "${both[@]}" --predict predicted.csv
+expect 2 "$FLOPCAST" validate --from kept.csv --all
+expect 2 "$FLOPCAST" validate --from first.csv
+says err "first.csv: error: no column 'file'; this is no file that"
+expect 2 "$FLOPCAST" validate --by colour
+expect 2 "$FLOPCAST" validate --measurements first.csv --measurements none.csv
+says err "none.csv:1:1: error: cannot open"

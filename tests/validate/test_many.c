@@ -1,0 +1,210 @@
+/* Several tables at once: curves stay in their file, rows that are the same run are simulated once, verdicts and robust
+ * figures by hand, classes, and results that are kept in a file and read back. */
+#include "../scenario/workspace.h"
+
+#include "../near.h"
+#include "validate/classes.h"
+#include "validate/first_sight.h"
+#include "validate/interval.h"
+#include "validate/stored.h"
+
+#define HEAD                                                                                                           \
+    "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,peak_allocated_bytes,oom,used_in_fit,not_"         \
+    "simulated\n"
+#define BASE_TEXT                                                                                                      \
+    "name: base\ncluster: {gpus: 8}\ntrain: {micro_batch: 1, seq_len: 128, precision: fp16_mixed}\nstrategy: ddp\n"    \
+    "run: {steps: 1, warmup_steps: 0}\n"
+
+static bool any(const struct validate_row *row, const void *self)
+{
+    (void)row;
+    (void)self;
+    return true;
+}
+
+/* Two files: a, b and c of one.csv are one run measured three times, and so is x of two.csv, by another source. */
+static struct validate_table two_tables(struct diag *diag)
+{
+    struct validate_table table = {0};
+    write_text("base.yaml", BASE_TEXT);
+    write_text("one.csv", HEAD "a,s,tiny.json,cluster.yaml,8,2,1000,1e9,no,,\n"
+                               "b,s,tiny.json,cluster.yaml,8,2,1100,,,,\n"
+                               "c,s,tiny.json,cluster.yaml,8,2,5000,,,,\n"
+                               "d,s,tiny.json,cluster.yaml,16,2,900,,,yes,\n"
+                               "e,s,tiny.json,cluster.yaml,16,4,,,,,nobody says how\n");
+    write_text("two.csv", "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,oom\n"
+                          "x,t,tiny.json,cluster.yaml,8,2,2000,\n"
+                          "a,t,tiny.json,cluster.yaml,8,1000000,100,no\n"
+                          "z,t,tiny.json,cluster.yaml,8,1000000,,yes\n");
+    assert_true(validate_add(&table, "one.csv", "base.yaml", NULL, diag));
+    assert_true(validate_add(&table, "two.csv", "base.yaml", NULL, diag));
+    return table;
+}
+
+static int counted;
+static void count_runs(void *self, int done, int total)
+{
+    (void)self;
+    (void)done;
+    counted = total;
+}
+
+static void a_run_is_simulated_once(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = two_tables(&diag);
+    validate_run(&table, NULL, count_runs, NULL, &diag);
+    assert_string_equal(diag.text, "");
+    const struct validate_row *rows = table.rows.at;
+    assert_int_equal(table.rows.n, 8);
+    assert_int_equal(counted, 3); /* on 8 GPUs, on 16, and the one that is too large */
+    static const int same[] = {0, 0, 0, 3, 4, 0, 6, 6};
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(rows[i].same, same[i]);
+    for (int i = 1; i < 3; i++)
+        assert_true(rows[i].predicted.tokens_per_s_per_gpu == rows[0].predicted.tokens_per_s_per_gpu);
+    assert_int_equal(rows[7].status, VALIDATE_OOM);
+    assert_string_equal(rows[5].file, "two.csv");
+    assert_int_not_equal(rows[5].curve, rows[0].curve); /* of another file */
+    assert_true(rows[3].has_ratio && rows[3].smallest == 0);
+    validate_release(&table);
+}
+
+/* The run of a, b and c was measured at 1000, 1100 and 5000: 1100 is what it is compared with. Row a of two.csv ran and
+ * is simulated out of memory: no error, but counted. */
+static void repeats_and_verdicts_count(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = two_tables(&diag);
+    validate_run(&table, NULL, NULL, NULL, &diag);
+    const struct validate_row *rows = table.rows.at;
+    double speed = rows[0].predicted.tokens_per_s_per_gpu, large = rows[3].predicted.tokens_per_s_per_gpu;
+    struct validate_summary s = validate_summarise(&table, any, NULL);
+    assert_int_equal(s.n_rows, 8);
+    assert_int_equal(s.n_not_simulated, 1);
+    assert_int_equal(s.n_errors, 5);
+    assert_int_equal(s.n_missed, 1);
+    assert_int_equal(s.n_runs, 3); /* of s on 8 and 16 GPUs, of t on 8 */
+    double errors[] = {fabs(speed / 1100 - 1), fabs(large / 900 - 1), fabs(speed / 2000 - 1)};
+    double low = fmin(errors[0], fmin(errors[1], errors[2])), high = fmax(errors[0], fmax(errors[1], errors[2]));
+    assert_near(s.runs_median, errors[0] + errors[1] + errors[2] - low - high, 1e-9);
+    assert_int_equal(s.fits_right, 5);
+    assert_int_equal(s.oom_right, 1);
+    assert_int_equal(s.false_oom, 1);
+    assert_int_equal(s.false_fits, 0);
+    assert_int_equal(s.n_allocated, 1);
+    assert_near(s.allocated_median, fabs(rows[0].predicted.peak_allocated_bytes / 1e9 - 1), 1e-9);
+    assert_int_equal(s.n_reserved, 0);
+    validate_release(&table);
+}
+
+/* Errors of -10, 0, 1, 2 and 30 %: the median is 1, its distances are 11, 1, 0, 1 and 29, of which 1 is the median. */
+static void the_mad_is_that_of_the_middle(void **state)
+{
+    (void)state;
+    struct validate_table table = {0};
+    const double errors[] = {-0.1, 0, 0.01, 0.02, 0.3};
+    for (int i = 0; i < 5; i++)
+        vec_push(&table.rows, ((struct validate_row){.source = "", .same = i, .has_error = true, .error = errors[i]}));
+    struct validate_summary s = validate_summarise(&table, any, NULL);
+    assert_near(s.bias, 0.01, 1e-12);
+    assert_near(s.mad, 0.01, 1e-12);
+    assert_int_equal(s.n_runs, 5);
+    vec_free(&table.rows);
+}
+
+static void classes_come_in_their_order(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t gpus;
+        double exposed;
+        const char *gpus_class, *exposed_class;
+    } cases[] = {{1024, 0.5, "more than 512", "50 % and more"}, {8, -1, "2 to 8", "no step"}, {1, 0, "1", "under 5 %"},
+        {9, 0.05, "9 to 64", "5 to 15 %"}, {512, 0.3, "65 to 512", "30 to 50 %"},
+        {65, 0.29, "65 to 512", "15 to 30 %"}};
+    struct validate_table table = {0};
+    struct arena arena = ARENA_INIT;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct validate_row row = {.source = i % 2 ? "b" : "c",
+            .framework = "",
+            .layout = i % 2 ? "TP+DP" : "",
+            .gpus = cases[i].gpus,
+            .exposed_share = cases[i].exposed};
+        assert_string_equal(validate_class(&row, BY_GPUS), cases[i].gpus_class);
+        assert_string_equal(validate_class(&row, BY_EXPOSED), cases[i].exposed_class);
+        vec_push(&table.rows, row);
+    }
+    struct validate_classes gpus = validate_classes(&table, BY_GPUS, &arena);
+    static const char *const order[] = {"1", "2 to 8", "9 to 64", "65 to 512", "more than 512"};
+    assert_int_equal(gpus.n, 5);
+    for (int i = 0; i < 5; i++)
+        assert_string_equal(gpus.names[i], order[i]);
+    assert_string_equal(validate_classes(&table, BY_SOURCE, &arena).names[0], "c"); /* as they come */
+    assert_string_equal(validate_class(&table.rows.at[0], BY_FRAMEWORK), "no stack profile");
+    vec_free(&table.rows);
+    arena_release(&arena);
+}
+
+static void what_is_kept_reads_back(void **state)
+{
+    (void)state;
+    struct diag diag = DIAG_INIT;
+    struct validate_table table = two_tables(&diag), back;
+    const struct scenario_uncertainty none = {0};
+    validate_run(&table, &(struct validate_sampling){&none, 3}, NULL, NULL, &diag);
+    validate_intervals(&table, &none.discrepancy);
+    assert_int_equal(validate_stored_write(&table, "results.csv", &diag), STATUS_OK);
+    assert_true(validate_stored_read(&back, "results.csv", NULL, &diag));
+    assert_string_equal(diag.text, "");
+    assert_int_equal(back.rows.n, table.rows.n);
+    for (int i = 0; i < back.rows.n; i++) {
+        const struct validate_row *a = &table.rows.at[i], *b = &back.rows.at[i];
+        assert_string_equal(a->id, b->id);
+        assert_string_equal(a->layout, b->layout);
+        assert_string_equal(a->reason, b->reason);
+        assert_int_equal(a->status, b->status);
+        assert_int_equal(a->same, b->same);
+        assert_int_equal(a->has_error, b->has_error);
+        assert_near(a->error, b->error, 1e-5);
+        assert_near(a->predicted_ratio, b->predicted_ratio, 1e-5);
+        assert_near(a->exposed_share, b->exposed_share, 1e-5);
+        assert_int_equal(a->interval.known, b->interval.known);
+        assert_near(a->interval.need, b->interval.need, 1e-5);
+        assert_int_equal(a->has_verdict, b->has_verdict);
+    }
+    assert_true(back.rows.at[0].interval.known);
+    validate_release(&back);
+    validate_release(&table);
+
+    /* Of one source; then a row that is new, and one with another batch. */
+    assert_true(validate_stored_read(&back, "results.csv", "TWO", &diag));
+    assert_int_equal(back.rows.n, 3);
+    assert_int_equal(back.rows.at[2].same, 1);
+    validate_release(&back);
+    write_text("two.csv", "id,source,model,topology,gpus,micro_batch,tokens_per_s_per_gpu,oom\n"
+                          "x,t,tiny.json,cluster.yaml,8,3,2000,\n"
+                          "new,t,tiny.json,cluster.yaml,8,2,100,no\n"
+                          "z,t,tiny.json,cluster.yaml,8,1000000,,yes\n");
+    assert_true(validate_stored_read(&back, "results.csv", "TWO", &diag));
+    assert_int_equal(diag.n_errors, 0);
+    assert_non_null(strstr(diag.text, "two.csv: warning: 1 row not in 'results.csv', 1 with other settings there; "));
+    assert_string_equal(back.rows.at[0].reason, "its settings have changed since");
+    assert_string_equal(back.rows.at[1].reason, "not in the file of results");
+    assert_int_equal(back.rows.at[2].status, VALIDATE_OOM);
+    validate_release(&back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_is_simulated_once),
+        cmocka_unit_test(repeats_and_verdicts_count),
+        cmocka_unit_test(the_mad_is_that_of_the_middle),
+        cmocka_unit_test(classes_come_in_their_order),
+        cmocka_unit_test(what_is_kept_reads_back),
+    };
+    return cmocka_run_group_tests(tests, enter_workspace, leave_workspace);
+}
