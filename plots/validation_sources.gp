@@ -1,0 +1,47 @@
+# Two panels a source: the error against the number of GPUs (left), and against the share of the predicted step that communication leaves exposed (right).
+# All panels have the same axes. Orange: rows that a fit rests on. What is more than 60 % off is drawn as a triangle at the edge.
+grey = '#555555'
+sources = |$sources| - 1
+lines = (sources + 1) / 2
+height = canvas(110 + 200 * lines)
+eval terminal(height)
+stats $runs using "gpus" name 'gpus' nooutput
+of(place, is_fitted, is_beyond, name) = column("place") == place && column("fitted") == is_fitted && column("beyond") == is_beyond ? column(name) : NaN
+
+set border 3 linecolor rgb grey
+set tics nomirror textcolor rgb grey font ',9'
+set grid linetype -1 linecolor '#dddddd' linewidth 0.5
+unset key
+set yrange [-66 : 66]
+set ytics 30
+set lmargin 7
+set rmargin 1.5
+set tmargin 3
+set bmargin 3.2
+set multiplot layout lines,4 title 'Published runs: predicted / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 105.0 / height spacing 0.04,80.0 / height
+set label 1 word($heading[2], 1).'. Left: over GPUs; right: over the exposed share of the step, %.' at screen 0.5,1 - 45.0 / height center textcolor rgb grey
+shown = 0
+do for [s = 1 : sources] {
+  do for [panel = 1 : 2] {
+    if (panel == 1) {
+      x = 'gpus'
+      set logscale x 2
+      set xrange [gpus_min / 1.5 : gpus_max * 1.5]
+      set xtics (1, 8, 64, 512, 4096, 32768)
+      set label 2 word($sources[s + 1], 1) at graph 0,1.2 left font ',10'
+      set label 3 word($sources[s + 1], 2) at graph 0,1.06 left font ',9' textcolor rgb grey
+    } else {
+      x = 'exposed'
+      unset logscale x
+      set xrange [-2 : 102]
+      set xtics 25
+      unset label 2
+      unset label 3
+    }
+    if (s > 1 || panel > 1) { unset label 1 }
+    plot 0 with lines linecolor rgb grey, 10 with lines dashtype 2 linecolor rgb '#aaaaaa', -10 with lines dashtype 2 linecolor rgb '#aaaaaa', \
+      for [f = 0 : 1] $runs using (of(s, f, 0, x)):"error" with points pointtype 7 pointsize 0.5 linecolor rgb (f ? '#E69F00' : '#0072B2'), \
+      for [f = 0 : 1] $runs using (of(s, f, 1, x)):"error" with points pointtype 9 pointsize 0.7 linecolor rgb (f ? '#E69F00' : '#D55E00')
+  }
+}
+unset multiplot

@@ -1,0 +1,34 @@
+-- Errors of published runs source by source, against the number of GPUs and against exposed communication: the newest `flopcast validate --db`.
+-- Of more than 40 sources those with fewest runs share the last panels.
+
+-- name: runs
+WITH known AS (SELECT *, iif(source = '', model, source) AS name FROM v_validation WHERE error IS NOT NULL),
+  sizes AS (SELECT name, row_number() OVER (ORDER BY count(*) DESC, name) AS rank FROM known GROUP BY name),
+  places AS (SELECT name, dense_rank() OVER (ORDER BY iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, 1, 0), iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, '', name)) AS place FROM sizes)
+SELECT
+  place,
+  coalesce(used_in_fit, '') <> '' AS fitted,
+  gpus,
+  100 * exposed_share AS exposed,
+  max(-60, min(60, 100 * error)) AS error,
+  abs(error) > 0.6 AS beyond
+FROM known JOIN places USING (name)
+ORDER BY place, fitted, gpus
+
+-- name: sources
+WITH known AS (SELECT *, iif(source = '', model, source) AS name, abs(error) AS e FROM v_validation WHERE error IS NOT NULL),
+  sizes AS (SELECT name, count(*) AS n, row_number() OVER (ORDER BY count(*) DESC, name) AS rank FROM known GROUP BY name),
+  named AS (SELECT known.*, iif(rank > 39 AND (SELECT count(*) FROM sizes) > 40, 'other sources', name) AS shown, rank > 39 AND (SELECT count(*) FROM sizes) > 40 AS other FROM known JOIN sizes USING (name)),
+  ordered AS (SELECT *, row_number() OVER (PARTITION BY shown ORDER BY e) AS nth, count(*) OVER (PARTITION BY shown) AS n FROM named)
+SELECT
+  printf('%s', iif(length(shown) > 62, substr(shown, 1, 59) || '...', shown)) AS label,
+  printf('%d run%s, median |error| %.1f %%', max(n), iif(max(n) = 1, '', 's'), 100 * avg(iif(nth IN ((n + 1) / 2, n / 2 + 1), e, NULL))) AS said
+FROM ordered
+GROUP BY shown
+ORDER BY max(other), shown
+
+-- name: heading
+SELECT printf('%d runs of %d source%s', count(*), count(DISTINCT iif(source = '', model, source)), iif(count(DISTINCT iif(source = '', model, source)) = 1, '', 's'))
+  || (SELECT CASE count(*) WHEN 0 THEN '' ELSE printf('; %d simulated out of memory, but ran', count(*)) END FROM v_validation WHERE status = 'oom' AND NOT measured_oom AND coalesce(measured_tokens_per_s_per_gpu, measured_tflops_per_gpu, measured_step_time_s) IS NOT NULL) AS setting
+FROM v_validation
+WHERE error IS NOT NULL
