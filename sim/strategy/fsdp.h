@@ -1,5 +1,5 @@
-/* Private to strategy/: what fsdp.c (parameters) and fsdp_reduce.c (gradients) share. What is modelled stands in
- * fsdp.c. */
+/* Private to strategy/: what fsdp.c (parameters), fsdp_units.c (how they are cut) and fsdp_reduce.c (gradients) share.
+ * What is modelled stands in fsdp.c. */
 #ifndef FLOPCAST_STRATEGY_FSDP_H
 #define FLOPCAST_STRATEGY_FSDP_H
 
@@ -94,5 +94,8 @@ void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit);
 /* fully_shard keeps the input of a reduce-scatter until the compute stream waits for it: before the next one, and when
  * backward ends. */
 void fsdp_free_scattered(struct fsdp *fsdp);
+
+/* The units, and what they keep; after what a parameter is gathered and reduced in. */
+void fsdp_lay_out(struct fsdp *fsdp);
 
 #endif
