@@ -122,6 +122,11 @@ static bool may_overlap_shared(const struct scenario_point *point)
     return shares_experts(point) || !point->options.strategy.train.moe_shared_expert_overlap;
 }
 
+static bool multiplies_in_fp8(const struct scenario_point *point)
+{
+    return point->options.strategy.train.precision == PRECISION_FP8_MIXED;
+}
+
 static const char *value_of(const struct scenario_point *point, const char *decider, struct arena *arena)
 {
     size_t at = 0;
@@ -153,6 +158,7 @@ static const struct rule {
     {"ddp.", is_ddp, "strategy", "ddp"},
     {"deepspeed.", is_deepspeed, "strategy", "deepspeed"},
     {"internevo.", is_internevo, "strategy", "internevo"},
+    {"megatron.fp8_param_gather", multiplies_in_fp8, "train.precision", "fp8_mixed"},
     {"megatron.", is_megatron, "strategy", "megatron"},
     {"nanotron.", is_nanotron, "strategy", "nanotron"},
     {"parallelism.schedule", has_stages, "parallelism.pipeline", "2 or more"},

@@ -124,6 +124,10 @@ static void check_precision(const struct job_check *job)
     if (kind == STRATEGY_INTERNEVO && (multiplies_in_16_bits(train) || precision == PRECISION_FP8_MIXED))
         diag_input(job->diag, place,
             "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; take bf16_master");
+    if (precision == PRECISION_FP8_MIXED && train->fusion == FUSION_TRANSFORMER_ENGINE && kind != STRATEGY_MEGATRON)
+        diag_input(job->diag, at(job, "train.fusion"),
+            "with transformer_engine weights lie in FP8 for a step, which is simulated with strategy: megatron; take "
+            "that, or another train.fusion");
     if (train->lora_rank > 0 && train->qlora && !multiplies_in_16_bits(train))
         diag_input(job->diag, place,
             "QLoRA multiplies in 16 bits and trains its adapters in FP32; take bf16_mixed or fp16_mixed");

@@ -101,5 +101,5 @@ expect 0 "$FLOPCAST" files gpus
 says out "h100, h100-sxm, h100-sxm5"
 expect 0 "$FLOPCAST" help models
 says out "llama3.1-8b" "8030261248" "family: needed" "n_heads: -" "of model_type"
-[[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|bert|vit|convnet|dhen) ' out) == $(find "$FLOPCAST_SOURCE_DIR/scenarios/models" -name '*.yaml' | wc -l) ]] \
+[[ $(grep -cE '^[a-z0-9_.-]+ +(t5|gpt|llama|neox|bert|vit|convnet|dhen) ' out) == $(find "$FLOPCAST_SOURCE_DIR/scenarios/models" -name '*.yaml' | wc -l) ]] \
     || fail "not every model: $(<out)"

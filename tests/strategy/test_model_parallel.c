@@ -102,6 +102,8 @@ static void weights_in_fp8_are_gathered_so(void **state)
     assert_true(fp8 > 0 && gathered[0] > 0);
     assert_true(gathered[1] == gathered[0] && gathered[2] == gathered[0] - (double)fp8);
     assert_true(kept[1] == kept[0] + 2 * fp8 && kept[2] == kept[0]);
+    options.kind = STRATEGY_DDP;
+    refuse_model(&small_gpt, test_hw(), &options, "which is simulated with strategy: megatron");
 }
 
 /* plan_check: no deadlock, each buffer is freed once, a group has one stream. With what is kept and run again. */
