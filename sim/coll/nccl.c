@@ -148,7 +148,18 @@ double nccl_channels(enum coll_protocol protocol, double bytes, int max_channels
     return fmin(fmax(floor(bytes / bytes_each[protocol]), 1), max_channels);
 }
 
-struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw *hw)
+const double nccl_p2p_sharing = 8;
+
+/* A peer on another node has two channels, one where there are many ranks; all peers of the group have the fewest. */
+static int net_peer_channels(int ranks, int all)
+{
+    int channels = 2;
+    while (channels * ranks > 4 * all && channels > 1)
+        channels /= 2;
+    return channels;
+}
+
+struct nccl_p2p nccl_p2p(enum coll_kind kind, double bytes, struct coll_shape shape, const struct hw *hw)
 {
     static const double kib = 1024, nvlink_chunk = 512, network_chunk = 128;
     bool several = shape.nodes > 1;
@@ -157,7 +168,8 @@ struct nccl_p2p nccl_p2p(double bytes, struct coll_shape shape, const struct hw 
     int all = 1;
     while (all < coll_channels(several, hw))
         all *= 2;
-    int channels = all, top = all;
+    bool few = several && kind == COLL_ALL_TO_ALL;
+    int channels = few ? net_peer_channels(shape.ranks, all) : all, top = channels;
     while (channels * shape.ranks > all && channels > 1) /* one channel does one send at a time, if they suffice */
         channels /= 2;
     while (top * shape.ranks > 4 * all && top > 1) /* and no more than four */

@@ -201,7 +201,7 @@ static void lone_ranks_gather_by_pat(void **state)
 static const double p2p_channel_Bps = 38.7e9 / 2;
 
 /* 16 ranks on 2 nodes send 1/16 of 16 GB to each of 15 others, 8 of them on the other node: 8 ranks x 8 GB leave a node
- * at 80 GB/s = 0.8 s, after the first 128 KiB of a channel and 7 x 8 more posts of 1 us, 8 channels a peer. */
+ * at 80 GB/s = 0.8 s, after the first 128 KiB of a channel and 7 x 2 more posts of 1 us, 2 channels a peer. */
 static void all_to_all_crosses_with_most_of_it(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void all_to_all_crosses_with_most_of_it(void **state)
     near(cost.bus_bytes, 15e9);
     near(cost.bus_bytes * cost.node_out_factor, 64e9);
     near(cost.bus_bytes * cost.gpu_out_factor, 7e9);
-    near(coll_isolated_s(cost), 5e-6 + 20e-6 + 131072 / p2p_channel_Bps + 7 * 8 * 1e-6 + 0.8);
+    near(coll_isolated_s(cost), 5e-6 + 20e-6 + 131072 / p2p_channel_Bps + 7 * 2 * 1e-6 + 0.8);
 }
 
 /* To the next rank: 1 GB leaves each node by the NIC of one GPU, 10 GB/s; inside, by NVLink. */
@@ -266,11 +266,28 @@ static void few_channels_cross_to_one_peer(void **state)
         double kib, channels;
     } of[] = {{1, 1}, {64, 1}, {65, 2}, {256, 2}, {257, 4}, {512, 4}, {513, 8}, {1 << 20, 8}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        struct nccl_p2p p2p = nccl_p2p(1024 * of[i].kib, shape_of(16, 1), &test_hw);
+        struct nccl_p2p p2p = nccl_p2p(COLL_SEND_RECV, 1024 * of[i].kib, shape_of(16, 1), &test_hw);
         near(p2p.channels, of[i].channels);
         near(p2p.all_channels, 32);
         near(p2p.chunk_bytes, 0x1p17);
     }
+}
+
+/* An all_to_all has two channels a remote peer, and the peers of a node the same two: 8 on each of 2 nodes are served
+ * by four blocks, of which two for the other node; with one GPU a node every peer has its own. On 512 ranks one is
+ * left. */
+static void peers_of_a_node_share_channels(void **state)
+{
+    (void)state;
+    struct hw hw = test_hw;
+    hw.node.gpu_bandwidth.value = hw.node.nic_bandwidth.value = 1e12;
+    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(16, 1), &hw).max_rate_Bps,
+        15.0 / 8 * 2 * p2p_channel_Bps);
+    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(8, 2), &hw).max_rate_Bps,
+        7.0 / 4 * 2 * p2p_channel_Bps);
+    near(cost_of(COLL_ALL_TO_ALL, COLL_P2P, COLL_SIMPLE, 0x1p30, shape_of(8, 8), &hw).max_rate_Bps,
+        7 * 2 * p2p_channel_Bps);
+    near(nccl_p2p(COLL_ALL_TO_ALL, 0x1p30, shape_of(512, 1), &hw).channels, 1);
 }
 
 /* A channel more for every 512 threads of 8 bytes (LL), 640 of 8 (LL128), 512 of 64 (Simple); at least one. */
@@ -406,6 +423,7 @@ int main(void)
         cmocka_unit_test(peer_copies_hold_no_sms),
         cmocka_unit_test(few_channels_bound_one_peer),
         cmocka_unit_test(few_channels_cross_to_one_peer),
+        cmocka_unit_test(peers_of_a_node_share_channels),
         cmocka_unit_test(channels_grow_with_the_message),
         cmocka_unit_test(hierarchical_only_when_forced),
         cmocka_unit_test(stages_of_the_hierarchy_add_up),

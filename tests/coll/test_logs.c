@@ -118,7 +118,7 @@ static void channels_are_as_logged(void **state)
         if (nvls > 0)
             same &= nccl_nvls_channels(group.nodes > 1, &hw) == nvls;
         hw.cluster.nccl_channels = (struct quantity){.value = ring, .kind = QUANTITY_ASSUMED};
-        double sends = nccl_p2p(1e6, group, &hw).all_channels;
+        double sends = nccl_p2p(COLL_SEND_RECV, 1e6, group, &hw).all_channels;
         same &= p2p < 0 || sends == p2p;
         compare(&rows, row, same,
             arena_printf(&rows.arena, "%g channels (%g in the node's file), %g of NVLS, %g of sends", ring,

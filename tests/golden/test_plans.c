@@ -41,7 +41,7 @@ static const struct digests want = {
         [MODEL_VIT] = UINT64_C(0x3c2bf631150f9efe),
         [MODEL_CONVNET] = UINT64_C(0xa12a5c524812a629),
         [MODEL_DHEN] = UINT64_C(0x0797574c74cd1b77)},
-    .cluster = {UINT64_C(0x23518490740fb444), UINT64_C(0x358396e54c7477f9), UINT64_C(0xade1bacd1a5cae20)},
+    .cluster = {UINT64_C(0x13e3e5bccf10ca40), UINT64_C(0xe864bd911dd45ff8), UINT64_C(0xade1bacd1a5cae20)},
 };
 
 static uint64_t digest_real(uint64_t digest, double value)
