@@ -74,6 +74,12 @@ static const struct config_field train_fields[] = {
         "moe_act,layernorm (Megatron-LM)")},
     {TRAIN("checkpoint_interval", FIELD_INT, checkpoint_interval, "every n-th block is checkpointed; 1: all"),
         .alias = "recompute_every", .min = 1, .max = MAX_INTERVAL},
+    {TRAIN("recompute_method", FIELD_ENUM, recompute_method,
+         "full checkpointing: all blocks in units of recompute_num_layers, or that many of a model chunk "
+         "(Megatron-LM)"),
+        .names = recompute_method_names},
+    {TRAIN("recompute_num_layers", FIELD_INT, recompute_num_layers, "blocks of a unit, or that are checkpointed"),
+        .min = 1, .max = MAX_LAYERS},
     {TRAIN("checkpoint_early_stop", FIELD_BOOL, checkpoint_early_stop,
         "recomputation ends with the last tensor that backward needs (PyTorch 2.1, use_reentrant=False)")},
     {TRAIN("attention", FIELD_ENUM, attention, "attention kernels"), .names = attention_kernel_names},

@@ -75,6 +75,14 @@ static bool is_checkpointed(const struct scenario_point *point)
     return train->activation_checkpointing != CHECKPOINT_NONE || train->checkpoint_interval == 1;
 }
 
+static bool is_recomputed(const struct scenario_point *point)
+{
+    const struct train_options *train = &point->options.strategy.train;
+    return train->activation_checkpointing == CHECKPOINT_FULL ||
+           train->activation_checkpointing == CHECKPOINT_SELECTIVE ||
+           (train->recompute_num_layers == 1 && train->recompute_method == RECOMPUTE_UNIFORM);
+}
+
 static bool is_image(const struct scenario_point *point)
 {
     return point->model.shape.image_size > 0 || point->options.strategy.train.memory_format == IMAGE_CONTIGUOUS;
@@ -163,6 +171,7 @@ static const struct rule {
     {"nanotron.", is_nanotron, "strategy", "nanotron"},
     {"parallelism.schedule", has_stages, "parallelism.pipeline", "2 or more"},
     {"train.checkpoint_interval", is_checkpointed, "train.activation_checkpointing", "full or selective"},
+    {"train.recompute_num_layers", is_recomputed, "train.activation_checkpointing", "full or selective"},
     {"train.clip_grad_norm", clips, "strategy", "fsdp, ddp or single_device"},
     {"train.weight_decay", may_decay, "train.optimizer", "sgd or sgd_momentum"},
     {"train.expert_kernels", has_experts, "model", "a mixture of experts"},

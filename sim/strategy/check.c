@@ -65,6 +65,39 @@ static void check_stage(const struct job_check *job)
             "adapters are simulated with ZeRO stages 1 to 3; leave it out, or take one of them");
 }
 
+/* Whether the parameters of a block are gathered for it alone. */
+static bool gathers_by_block(const struct strategy_options *options)
+{
+    return options->kind == STRATEGY_FSDP || options->kind == STRATEGY_INTERNEVO ||
+           (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
+}
+
+static void check_recomputation(const struct job_check *job)
+{
+    const struct train_options *train = &job->options->train;
+    bool block = train->recompute_method == RECOMPUTE_BLOCK;
+    struct source_pos place = at(job, block ? "train.recompute_method" : "train.recompute_num_layers");
+    if (!block && train->recompute_num_layers == 1)
+        return;
+    if (train->checkpoint_interval > 1)
+        diag_input(job->diag, place,
+            "train.checkpoint_interval says which blocks are checkpointed, too; leave one of them out");
+    if (block || train->activation_checkpointing == CHECKPOINT_NONE)
+        return;
+    if (train->activation_checkpointing != CHECKPOINT_FULL)
+        diag_input(job->diag, place,
+            "units of several blocks keep their input alone; take activation_checkpointing: "
+            "full, or 1");
+    if (gathers_by_block(job->options))
+        diag_input(job->diag, place,
+            "units of several blocks are not simulated where parameters are gathered block by block; take 1, or "
+            "strategy megatron, nanotron, ddp or deepspeed up to stage 2");
+    if (job->model && (job->model->shape.n_decoder_layers > 0 || job->model->shape.family == MODEL_CONVNET ||
+                          job->model->shape.family == MODEL_DHEN))
+        diag_input(
+            job->diag, place, "model '%s' is no single stack of transformer blocks; take 1", job->model->shape.name);
+}
+
 static void check_lomo(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
@@ -263,6 +296,7 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     }
     check_precision(&job);
     check_stage(&job);
+    check_recomputation(&job);
     check_lomo(&job);
     check_batch(&job);
     check_host(&job);

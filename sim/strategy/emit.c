@@ -95,13 +95,49 @@ void emit_alloc_grad(struct emit *emit, int tensor, int64_t bytes, enum hbm_cate
             plan_alloc(&emit->builder, STREAM_COMPUTE, emit->model->tensors[tensor].name, bytes, category);
 }
 
+/* Blocks of its model chunk up to this one. */
+static int block_of_chunk(const struct emit *emit, int segment)
+{
+    int c = 0;
+    while (segment >= emit->chunk_begin[c + 1])
+        c++;
+    int begin = emit->chunk_begin[c];
+    return emit->blocks[segment] - (begin > 0 ? emit->blocks[begin - 1] : 0);
+}
+
+static bool is_chosen(const struct emit *emit, int segment)
+{
+    const struct train_options *train = &emit->options->train;
+    if (train->recompute_method == RECOMPUTE_BLOCK)
+        return block_of_chunk(emit, segment) <= train->recompute_num_layers;
+    return emit->blocks[segment] % train->checkpoint_interval == 0;
+}
+
 bool emit_recomputes(const struct emit *emit, int segment)
 {
     const struct train_options *train = &emit->options->train;
     bool of_blocks =
         train->activation_checkpointing == CHECKPOINT_FULL || train->activation_checkpointing == CHECKPOINT_SELECTIVE;
-    return of_blocks && emit->segments.at[segment].program->reruns &&
-           emit->blocks[segment] % train->checkpoint_interval == 0;
+    return of_blocks && emit->segments.at[segment].program->reruns && is_chosen(emit, segment);
+}
+
+/* Blocks that run again as one. */
+static int unit(const struct emit *emit)
+{
+    const struct train_options *train = &emit->options->train;
+    return train->recompute_method == RECOMPUTE_UNIFORM ? (int)train->recompute_num_layers : 1;
+}
+
+static bool begins_unit(const struct emit *emit, int segment)
+{
+    return unit(emit) == 1 || block_of_chunk(emit, segment) % unit(emit) == 1;
+}
+
+/* The last block of a chunk ends a unit that is not full. */
+static bool ends_unit(const struct emit *emit, int segment)
+{
+    int next = segment + 1;
+    return unit(emit) == 1 || next == emit->segments.n || !emit_recomputes(emit, next) || begins_unit(emit, next);
 }
 
 static bool keeps(const struct emit *emit, int segment, int k)
@@ -110,10 +146,15 @@ static bool keeps(const struct emit *emit, int segment, int k)
            emit->segments.at[segment].program->forward[k].kept;
 }
 
+/* What follows in the unit needs the output. */
+static bool stops_early(const struct emit *emit, int segment)
+{
+    return emit->options->train.checkpoint_early_stop && ends_unit(emit, segment);
+}
+
 bool emit_skips(const struct emit *emit, int segment, int k)
 {
-    return (emit->options->train.checkpoint_early_stop && k >= emit->segments.at[segment].program->n_rerun) ||
-           keeps(emit, segment, k);
+    return (stops_early(emit, segment) && k >= emit->segments.at[segment].program->n_rerun) || keeps(emit, segment, k);
 }
 
 /* A hook about a parameter of a segment, -1: none. */
@@ -263,7 +304,8 @@ static void forward_ops(struct emit *emit, int segment, enum pass pass)
 {
     const struct model_segment *at = &emit->segments.at[segment];
     const struct model_program *program = at->program;
-    bool early = pass == PASS_RECOMPUTE && emit->options->train.checkpoint_early_stop;
+    bool early = pass == PASS_RECOMPUTE && stops_early(emit, segment);
+    bool hands_on = pass != PASS_RECOMPUTE || !ends_unit(emit, segment);
     for (int k = 0; k < (early ? program->n_rerun : program->n_forward); k++) {
         for (int a = 0; a < program->n_activations; a++)
             if (!program->activations[a].born_in_backward && program->activations[a].born == k &&
@@ -273,8 +315,7 @@ static void forward_ops(struct emit *emit, int segment, enum pass pass)
             forward_op(emit, at, &program->forward[k]);
         for (int a = 0; a < program->n_activations; a++) {
             const struct model_activation *tensor = &program->activations[a];
-            if (tensor->born_in_backward || tensor->forward_last != k ||
-                (pass != PASS_RECOMPUTE && a == program->output))
+            if (tensor->born_in_backward || tensor->forward_last != k || (hands_on && a == program->output))
                 continue;
             bool needed = pass == PASS_NO_GRAD ? keeps(emit, segment, tensor->born) : tensor->backward_last >= 0;
             needed = needed && !is_dropped(emit, program, tensor);
@@ -299,6 +340,8 @@ void emit_forward(struct emit *emit, int segment)
     emit->builder.phase = PHASE_FORWARD;
     forward_ops(emit, segment, emit_recomputes(emit, segment) ? PASS_NO_GRAD : PASS_SAVE);
     drop_input(emit, segment);
+    if (emit_recomputes(emit, segment) && !begins_unit(emit, segment))
+        death(emit, segment - 1, emit->segments.at[segment - 1].program->output);
     int layer = emit->segments.at[segment].layer;
     bool saved = !emit_recomputes(emit, segment) && model_cache_is_saved(emit->model, &emit->workload);
     if (emit->options->train.use_cache && !saved)
@@ -366,17 +409,27 @@ static void hand_back(struct emit *emit, int segment)
     emit->saved[segment][program->input_grad] = PLAN_NO_OP;
 }
 
+/* The blocks of the unit that ends here. */
+static void recompute_unit(struct emit *emit, int segment)
+{
+    int begin = segment;
+    while (!begins_unit(emit, begin))
+        begin--;
+    emit->builder.phase = PHASE_RECOMPUTE;
+    for (int s = begin; s <= segment; s++)
+        forward_ops(emit, s, PASS_RECOMPUTE);
+}
+
 static void backward_of_inputs(struct emit *emit, int segment, enum backward_part part)
 {
     const struct model_program *program = emit->segments.at[segment].program;
     int checkpoint = PLAN_NO_OP; /* the output of the first forward pass; recomputation makes another */
-    if (emit_recomputes(emit, segment)) {
+    if (emit_recomputes(emit, segment) && ends_unit(emit, segment)) {
         if (program->output >= 0) {
             checkpoint = emit->saved[segment][program->output];
             emit->saved[segment][program->output] = PLAN_NO_OP;
         }
-        emit->builder.phase = PHASE_RECOMPUTE;
-        forward_ops(emit, segment, PASS_RECOMPUTE);
+        recompute_unit(emit, segment);
     }
     recompute_parts(emit, segment);
     emit->builder.phase = PHASE_BACKWARD;

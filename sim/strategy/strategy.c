@@ -8,6 +8,7 @@
 const char *const precision_names[] = {
     "fp32", "tf32", "bf16_mixed", "fp16_mixed", "bf16", "bf16_master", "fp8_mixed", NULL};
 const char *const checkpointing_names[] = {"none", "full", "selective", "core_attn", NULL};
+const char *const recompute_method_names[] = {"uniform", "block", NULL};
 const char *const image_format_names[] = {"contiguous", "channels_last", "channels_last_amp", NULL};
 const char *const sharding_strategy_names[] = {
     "FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2", NULL};
@@ -36,6 +37,7 @@ struct strategy_options strategy_default_options(void)
             .optimizer_impl = OPTIMIZER_FOREACH,
             .activation_checkpointing = CHECKPOINT_NONE,
             .checkpoint_interval = 1,
+            .recompute_num_layers = 1,
             .checkpoint_early_stop = true,
             .attention = ATTENTION_NAIVE,
             .expert_imbalance = 1,

@@ -30,6 +30,12 @@ enum checkpointing { CHECKPOINT_NONE, CHECKPOINT_FULL, CHECKPOINT_SELECTIVE, CHE
 enum { CHECKPOINT_SEARCHED = CHECKPOINT_CORE_ATTN };
 extern const char *const checkpointing_names[CHECKPOINT_COUNT + 1]; /* "none", "full", "selective", "core_attn" */
 
+/* Megatron-LM's --recompute-method with --recompute-num-layers N, of full checkpointing. uniform: the blocks of a model
+ * chunk in units of N, of which each keeps its input alone and runs again as one before its backward pass. block: the
+ * first N blocks of a chunk, each alone; the others keep everything. */
+enum recompute_method { RECOMPUTE_UNIFORM, RECOMPUTE_BLOCK, RECOMPUTE_METHOD_COUNT };
+extern const char *const recompute_method_names[RECOMPUTE_METHOD_COUNT + 1]; /* "uniform", "block" */
+
 /* torch.memory_format of images and of what is made of them; the last: in 16-bit precisions only, as NVIDIA's
  * DeepLearningExamples have it. */
 enum image_format { IMAGE_CONTIGUOUS, IMAGE_CHANNELS_LAST, IMAGE_CHANNELS_LAST_AMP, IMAGE_FORMAT_COUNT };
@@ -45,7 +51,9 @@ struct train_options {
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h); NULL: none */
     int memory_format;             /* enum image_format */
-    int64_t checkpoint_interval;   /* every so manieth block is checkpointed (torchtitan's selective "2"); 1: all */
+    int64_t checkpoint_interval;   /* of this many blocks one is checkpointed (torchtitan's selective "2"); 1: all */
+    int recompute_method;          /* enum recompute_method */
+    int64_t recompute_num_layers;  /* 1 */
     bool checkpoint_early_stop;    /* recomputation ends with the last tensor that backward needs: PyTorch 2.1 and later
                                       with use_reentrant=False. Before, and with use_reentrant=True, all of it is run */
     bool use_cache;    /* Hugging Face's config.use_cache: the decoder's keys and values are handed out and outlive the
