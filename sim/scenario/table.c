@@ -313,6 +313,7 @@ static const struct config_field host_fields[] = {
         "host time of one collective for each rank of its group, as TORCH_DISTRIBUTED_DEBUG=DETAIL takes"),
     HOST("view", view_s, "host time of one view of a tensor, in a loop in Python"),
     HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
+    HOST("pass", pass_s, "host time of one pass of a micro-batch through a model chunk, beside its operations"),
     HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),
 };
 TABLE(scenario_host_table, "'host'", host_fields);

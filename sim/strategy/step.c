@@ -163,6 +163,8 @@ static void run(struct emit *emit)
         emit->on_first = cells[i].micro_batch == 0;
         emit->on_last = cells[i].micro_batch + 1 == emit->micro_batches;
         plan_begin_cell(&emit->builder, cell_pass_names[cells[i].kind], cells[i].micro_batch, cells[i].chunk);
+        if (emit->options->host.pass_s > 0)
+            plan_host(&emit->builder, "pass", emit->options->host.pass_s);
         pipeline_before(emit, cells, n, i);
         (cells[i].kind == CELL_FORWARD ? forward : backward)(emit, cells[i]);
         pipeline_after(emit, cells, n, i);

@@ -129,7 +129,9 @@ struct host_options {
                                they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL does; 0. Ignored: that hosts meet */
     double view_s;          /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
     double unit_hook_s;     /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
-    double step_s;          /* data loader, zero_grad, scheduler, once a step */
+    double pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an engine's
+                      instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */
+    double step_s; /* data loader, zero_grad, scheduler, once a step */
 };
 
 /* DeepSpeed's zero_optimization; sizes in elements, as there. */

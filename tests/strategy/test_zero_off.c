@@ -216,6 +216,28 @@ static void tensor_ranks_set_groups_apart(void **state)
     drop(&compiled);
 }
 
+/* Six micro-batches forward and backward through each stage: twelve passes of a second. */
+static void passes_cost_the_host(void **state)
+{
+    (void)state;
+    const struct model_shape shape = tall_gpt();
+    struct strategy_options options = stage_0(PRECISION_BF16_MIXED);
+    struct compiled compiled;
+    options.train.grad_accum = 6;
+    options.parallelism.pipeline = STAGES;
+    options.host.pass_s = 1;
+    compile(&compiled, &options, &shape, RANKS);
+    for (int s = 0; s < STAGES; s++) {
+        const struct plan_program *program = &compiled.plan.programs[s];
+        double host_s = 0;
+        for (int i = 0; i < program->ops.n; i++)
+            if (strcmp(program->ops.at[i].name, "pass") == 0)
+                host_s += (double)program->ops.at[i].host_s;
+        assert_true(host_s == 12);
+    }
+    drop(&compiled);
+}
+
 static void what_pipelines_cannot(void **state)
 {
     (void)state;
@@ -246,6 +268,7 @@ int main(void)
         cmocka_unit_test(parts_are_sent_and_gathered),
         cmocka_unit_test(stages_are_filled_up),
         cmocka_unit_test(tensor_ranks_set_groups_apart),
+        cmocka_unit_test(passes_cost_the_host),
         cmocka_unit_test(what_pipelines_cannot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
