@@ -77,6 +77,7 @@ static void counts_are_the_published_ones(void **state)
         {"gpt2-medium.yaml", 354823168},
         {"gpt2-large.yaml", 774030080},
         {"gpt2-xl.yaml", 1557611200},
+        {"bloom-176b.yaml", INT64_C(176247271424)},
         {"megatron-gpt-1.7b.yaml", 1652230656},
         {"megatron-gpt-3.6b.yaml", 3562168320},
         {"megatron-gpt-7.5b.yaml", 7467786240},
