@@ -6,7 +6,9 @@
 /* (x * cos) + (rotate_half(x) * sin); the rotary kernels of flash-attn and TransformerEngine go over x once. */
 int family_rotate(struct tape *t, int x)
 {
-    if (tape_has_flash_attn(t) || tape_has_transformer_engine(t))
+    if (tape_has_flash_attn(t))
+        return tape_map_in_place(t, "rope", TAPE_SCALE, x);
+    if (tape_has_transformer_engine(t))
         return tape_map(t, "rope", TAPE_SCALE, x);
     int along = tape_map(t, "rope.cos", TAPE_SCALE, x);
     return tape_add(t, "rope.add", along, tape_map(t, "rope.sin", TAPE_SCALE, tape_rotate_half(t, "rope.rotate", x)));
@@ -67,14 +69,25 @@ int family_attend(const struct segment_context *c, int q, int k, int v, struct t
     return naive_attention(t, c, &a, q, k, v);
 }
 
-/* nanotron/models/llama.py around flash-attn's kernels: q, k and v, which one GEMM made, are copied apart; k and v are
- * joined and permuted for the rotary kernel. Ignored: cu_seqlens (six kernels on a number a sequence); that what is
- * copied together here is a kernel each for k and v. */
-static void lay_out_for_flash_attn(struct tape *t, int *q, int *k, int *v)
+/* nanotron/models/llama.py around flash-attn's kernels: with as many key heads as heads q, k and v, which one GEMM
+ * made, are copied together into the layout of heads, else each; k and v are joined and permuted for the rotary kernel,
+ * which works in place. So what flash attention saves of q, a part of the first copy, holds k and v there, too.
+ * Ignored: cu_seqlens (six kernels on a number a sequence); that what is copied together for k and v is a kernel each
+ * here. */
+bool family_copies_qkv(const struct tape *t, const struct model_shape *s)
 {
-    *q = tape_clone(t, "q.contiguous", *q);
-    *k = tape_clone(t, "k.permute", tape_clone(t, "k.cat", tape_clone(t, "k.contiguous", *k)));
-    *v = tape_clone(t, "v.permute", tape_clone(t, "v.cat", tape_clone(t, "v.contiguous", *v)));
+    return tape_has_flash_attn(t) && s->fused_projections && s->n_heads == s->n_kv_heads;
+}
+
+static void lay_out_for_flash_attn(struct tape *t, const struct model_shape *s, int *q, int *k, int *v)
+{
+    if (!family_copies_qkv(t, s)) {
+        *q = tape_clone(t, "q.contiguous", *q);
+        *k = tape_clone(t, "k.contiguous", *k);
+        *v = tape_clone(t, "v.contiguous", *v);
+    }
+    *k = tape_clone(t, "k.permute", tape_clone(t, "k.cat", *k));
+    *v = tape_clone(t, "v.permute", tape_clone(t, "v.cat", *v));
 }
 
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a)
@@ -83,7 +96,7 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     const struct model_shape *s = c->shape;
     bool copies = tape_has_flash_attn(t);
     if (copies)
-        lay_out_for_flash_attn(t, &q, &k, &v);
+        lay_out_for_flash_attn(t, s, &q, &k, &v);
     bool alone = model_context_ranks(&c->workload->parallel) == 1; /* else they would be sent several times */
     bool repeats = alone && !(tape_has_transformer_engine(t) && c->workload->attention == ATTENTION_FLASH);
     int64_t groups = repeats ? s->n_heads / s->n_kv_heads : 1;

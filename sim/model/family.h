@@ -57,6 +57,8 @@ static inline struct tape_attention self_attention(const struct segment_context 
 /* model/attention.c: rotary positions (rotary_share), repeated key heads, then fused or naive attention; what comes out
  * is rows x heads of the query. q, k, v: as the linear layers leave them. */
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a);
+/* Under fusion flash_attn whoever projects copies q, k and v, which one GEMM made, before they are split. */
+bool family_copies_qkv(const struct tape *t, const struct model_shape *s);
 /* Its second half: as many keys and values as queries, turned already. */
 int family_attend(const struct segment_context *c, int q, int k, int v, struct tape_attention a);
 int family_rotate(struct tape *t, int x); /* whole heads */

@@ -98,7 +98,8 @@ static void project(struct tape *t, const struct model_shape *s, int x, int qkv[
 {
     const int64_t inner = s->n_heads * s->d_kv, kv = s->n_kv_heads * s->d_kv, widths[3] = {inner, kv, kv};
     if (s->fused_projections) {
-        tape_split(t, "split", tape_linear(t, "qkv_proj", x), widths, qkv, 3);
+        int all = tape_linear(t, "qkv_proj", x);
+        tape_split(t, "split", family_copies_qkv(t, s) ? tape_clone(t, "qkv.contiguous", all) : all, widths, qkv, 3);
         return;
     }
     qkv[0] = tape_linear(t, "q_proj", x);

@@ -112,6 +112,14 @@ static void add(struct segments_builder *b, enum segment_kind kind, int layer)
     vec_push(&b->segments, segment);
 }
 
+/* What blocks of a decoder hand on, where a stage has none. */
+static int64_t hidden_bytes(const struct segments_builder *b)
+{
+    struct segment_context context = {.workload = b->workload};
+    enum dtype dtype = b->workload->autocast ? DTYPE_FP32 : b->workload->storage;
+    return segment_rows(&context, b->workload->seq_len) * b->model->shape.d_model * dtype_bytes(dtype);
+}
+
 /* Chunks that begin with layer i; what they receive has the size of this block's output. The first one of a stage with
  * the embedding receives nothing, and one at the end has no block. */
 static void add_borders(struct segments_builder *b, int *chunk, int i, int block)
@@ -119,8 +127,7 @@ static void add_borders(struct segments_builder *b, int *chunk, int i, int block
     for (; *chunk < b->model->n_chunks && b->model->chunks[*chunk] == i; (*chunk)++) {
         if (*chunk == 0 && b->model->ends & MODEL_ENTRY)
             continue;
-        BUG_IF(block < 1, "a stage without blocks");
-        int64_t bytes = program(b, SEGMENT_BLOCK, block)->output_bytes;
+        int64_t bytes = block < 1 ? hidden_bytes(b) : program(b, SEGMENT_BLOCK, block)->output_bytes;
         vec_push(
             &b->segments, ((struct model_segment){.kind = SEGMENT_BORDER, .program = model_border(bytes, b->arena)}));
     }

@@ -40,6 +40,33 @@ static void fused_projections_are_the_same_work(void **state)
     arena_release(&r.arena);
 }
 
+/* Bytes that backward finds of q, k and v as flash attention reads them, in units of one of them. */
+static double kept_around_attention(const struct model_shape *shape)
+{
+    struct run r = run_as(shape, FORMAT_BF16, ATTENTION_FLASH, FUSION_FLASH_ATTN);
+    const struct model_program *p = block(&r, 1);
+    double bytes = 0, one = (double)(2 * BATCH * LENGTH * shape->n_heads * shape->d_kv);
+    for (int a = 0; a < p->n_activations; a++) {
+        const struct model_activation *at = &p->activations[a];
+        bool copied = strstr(at->name, ".contiguous") || strstr(at->name, ".permute") || strstr(at->name, ".cat");
+        bytes += copied && !at->born_in_backward && at->backward_last >= 0 ? (double)at->bytes : 0;
+    }
+    arena_release(&r.arena);
+    return bytes / one;
+}
+
+/* nanotron: with as many key heads as heads q is a part of the copy of all three, which lives as long, beside k and v
+ * as they were joined; with half as many key heads q has a copy alone. */
+static void flash_attn_keeps_the_whole_copy(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_llama;
+    shape.fused_projections = true;
+    assert_true(kept_around_attention(&shape) == 1); /* k and v are repeated into other tensors */
+    shape.n_kv_heads = shape.n_heads;
+    assert_true(kept_around_attention(&shape) == 3 + 2);
+}
+
 /* NeoX: as GPT-2, as d_ff = 4 d. Falcon's block with one key head: q 2 d^2, k and v 2 d 2 d_head, projection 2 d^2,
  * feed-forward 16 d^2 a token, attention 4 s d; one norm less. Both add attention and feed-forward layer to one another
  * first. */
@@ -115,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fused_projections_are_the_same_work),
+        cmocka_unit_test(flash_attn_keeps_the_whole_copy),
         cmocka_unit_test(neox_and_falcon_go_side_by_side),
         cmocka_unit_test(opt_and_bloom_are_like_gpt),
         cmocka_unit_test(norms_and_caps_of_qwen3_and_gemma),
