@@ -71,15 +71,27 @@ static int queue_of(struct emit *emit, int group, int otherwise)
     return *queue = *queue == PLAN_NO_OP ? otherwise : *queue;
 }
 
+static bool is_in_a_node(const struct emit *emit, const struct mesh_group *ranks)
+{
+    int gpus = hw_gpus_per_node(emit->hw), span = ranks->size * ranks->stride;
+    return span <= gpus && gpus % span == 0;
+}
+
+/* host.collective_check of all ranks of a group. */
+static double check_s(const struct emit *emit, const struct mesh_group *ranks)
+{
+    const struct host_options *host = &emit->options->host;
+    return ranks->size * host->collective_check_s * (is_in_a_node(emit, ranks) ? host->collective_check_in_node : 1);
+}
+
 plan_wait emit_collective(
     struct emit *emit, int queue, plan_wait after, const char *name, enum coll_kind kind, double bytes, int group)
 {
     queue = queue_of(emit, group, queue);
     plan_stream_wait(&emit->builder, queue, after);
-    const struct host_options *host = &emit->options->host;
-    int ranks = emit->builder.plan->groups.at[group].ranks.size;
-    return plan_collective(
-        &emit->builder, queue, name, kind, bytes, group, host->collective_issue_s + ranks * host->collective_check_s);
+    double issue_s =
+        emit->options->host.collective_issue_s + check_s(emit, &emit->builder.plan->groups.at[group].ranks);
+    return plan_collective(&emit->builder, queue, name, kind, bytes, group, issue_s);
 }
 
 void emit_free(struct emit *emit, int *buffer, plan_wait last_use)

@@ -24,6 +24,8 @@
  * of a rank's slices are one kernel here, at the host's price of all. */
 #include "strategy/emit.h"
 
+#include <math.h>
+
 enum { FLOAT_BYTES = 4 };
 #define FIRST_BUCKET_BYTES 0x1p20 /* kDefaultFirstBucketBytes of torch/csrc/distributed/c10d/reducer.hpp */
 
@@ -122,6 +124,8 @@ static void backward_ends(struct emit *emit)
 static void reduce_gradients(struct nanotron *self)
 {
     struct emit *emit = self->emit;
+    if (self->elements == 0) /* a stage that hands on */
+        return;
     if (!self->ddp) {
         emit_all_reduce(
             emit, "fp32_grads/all_reduce", (double)(self->elements * FLOAT_BYTES), self->group, PARALLEL_DATA);
@@ -171,35 +175,42 @@ static void optimizer_step(struct nanotron *self)
             emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "optimizer/copy_to_weight",
                 (double)(slice.rows * emit->master_bytes), (double)(slice.rows * emit->param_bytes));
     }
-    emit_stream_kernel(
-        emit, STREAM_COMPUTE, KERNEL_COPY, "fp32_grads.zero_", 0, (double)(self->elements * FLOAT_BYTES));
+    if (self->elements > 0)
+        emit_stream_kernel(
+            emit, STREAM_COMPUTE, KERNEL_COPY, "fp32_grads.zero_", 0, (double)(self->elements * FLOAT_BYTES));
 }
 
 /* all_gather_coalesced (nanotron/distributed.py) over lists: outputs and input are made flat, gathered into a flat
- * tensor, copied out of it, and each slice is copied to its place. */
+ * tensor, copied out of it, and each slice is copied to its place. So all weights are there three times. */
 static void gather_weights(struct nanotron *self)
 {
     struct emit *emit = self->emit;
     struct plan_builder *builder = &emit->builder;
     const struct host_options *host = &emit->options->host;
     double all = (double)(self->elements * emit->param_bytes), part = all / self->ranks;
-    if (self->options->zero_stage == 0 || self->ranks == 1)
+    if (self->options->zero_stage == 0 || self->ranks == 1 || self->elements == 0)
         return;
+    int *parts = ARENA_ARRAY(emit->arena, int, self->ranks + 1);
     for (int r = 0; r <= self->ranks; r++) {
         plan_host(builder, "all_gather_coalesced/slices", self->tensors * host->view_s);
+        parts[r] = plan_alloc(builder, STREAM_COMPUTE, "all_gather_coalesced/flat", (int64_t)ceil(part), HBM_BUFFERS);
         emit_stream_kernel(emit, STREAM_COMPUTE, KERNEL_COPY, "all_gather_coalesced/flatten", part, part);
     }
+    int flat = plan_alloc(builder, STREAM_COMPUTE, "all_gather/flat", (int64_t)ceil(all), HBM_BUFFERS);
     plan_stream_wait(builder, STREAM_COMPUTE,
         emit_collective(emit, STREAM_COMM, plan_last_op(builder, STREAM_COMPUTE), "weights/all_gather", COLL_ALL_GATHER,
             all, self->group));
     for (int r = 0; r < self->ranks; r++) /* in C++, on the collective's stream */
         plan_kernel(builder, STREAM_COMPUTE, "all_gather/copy_out", kernel_stream(KERNEL_COPY, part, part, 0),
             host->backward_issue_s);
+    plan_free(builder, flat, PLAN_NO_OP);
     for (int r = 0; r < self->ranks; r++) {
         plan_host(builder, "all_gather_coalesced/copy_slices", self->tensors * (host->view_s + host->kernel_issue_s));
         plan_kernel(
             builder, STREAM_COMPUTE, "all_gather_coalesced/copy_", kernel_stream(KERNEL_COPY, part, part, 0), 0);
     }
+    for (int r = 0; r <= self->ranks; r++)
+        plan_free(builder, parts[r], PLAN_NO_OP);
 }
 
 /* dist.barrier() and loss.item(). */

@@ -76,6 +76,7 @@ struct strategy_options strategy_default_options(void)
         .host = {.kernel_issue_s = 10e-6,
             .backward_issue_s = 5e-6,
             .collective_issue_s = 30e-6,
+            .collective_check_in_node = 1,
             .view_s = 2e-6,
             .unit_hook_s = 100e-6,
             .step_s = 1e-3},
@@ -251,7 +252,7 @@ static double matrix_elements(const struct model *model, int layer)
     return sum;
 }
 
-/* Blocks up to the end of this stage by their costs. */
+/* Blocks up to the end of this stage by their costs; those behind the last block have none. */
 static int blocks_by_cost(const struct job *job, int stage, int stages)
 {
     const struct model *model = job->model;
@@ -260,8 +261,8 @@ static int blocks_by_cost(const struct job *job, int stage, int stages)
     for (int b = 1; b <= blocks; b++)
         all += matrix_elements(model, b);
     for (int s = 0; s <= stage; s++) {
-        int most = blocks - (stages - 1 - s), first = end;
-        while (end < most && (end == first || cost <= all * (s + 1) / stages))
+        int first = end;
+        while (end < blocks && (end == first || cost <= all * (s + 1) / stages))
             cost += matrix_elements(model, ++end);
     }
     return stage == stages - 1 ? blocks : end;

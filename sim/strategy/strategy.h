@@ -127,8 +127,10 @@ struct host_options {
     double
         collective_check_s; /* beside that, once for each rank of the group: a wrapper compares what ranks call before
                                they call it, as TORCH_DISTRIBUTED_DEBUG=DETAIL does; 0. Ignored: that hosts meet */
-    double view_s;          /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
-    double unit_hook_s;     /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
+    double collective_check_in_node; /* what of that a group takes whose hosts are one node, where messages between them
+                                      * do not cross the network: 1 */
+    double view_s;                   /* one view of a tensor, in a loop in Python (ZeRO-3, once a rank) */
+    double unit_hook_s;              /* Python of FSDP's hooks, once per unit and hook; DDP: once per bucket */
     double pass_s; /* once for each forward or backward pass of a micro-batch through a model chunk: an engine's
                       instructions, its batches and timers (DeepSpeed's PipelineEngine); 0 */
     double step_s; /* data loader, zero_grad, scheduler, once a step */
@@ -198,11 +200,13 @@ extern const char *const strategy_kind_names[STRATEGY_COUNT + 1];
 
 /* How blocks go to the model chunks of a pipeline. uniform: evenly. compute_costs (nanotron's
  * get_block_compute_costs()): a stage ends with the block whose cost passes its share of the sum, where a block costs
- * the elements of its matrices and the head those of its own. type:transformer, type:transformer|embedding (DeepSpeed's
+ * the elements of its matrices and the head those of its own. So late stages may have no block, and hand on what they
+ * get; differs: the head is the last stage's wherever its cost would put it (nanotron then sends logits on), and there
+ * are no more stages than blocks. type:transformer, type:transformer|embedding (DeepSpeed's
  * PipelineModule): a block counts 1, and with the second the table at either end, too; each stage is filled up to the
- * least number that stages can have at most (partition_balanced). These three: one model chunk a stage. Differs: no
- * stage is left without a block. split_points (torchtitan's generate_split_points(), to mid 2025): evenly, what is left
- * over goes one each to the chunks behind the first. weighted (its generate_llm_fqn_per_model_part(), after that):
+ * least number that stages can have at most (partition_balanced). There every stage has a block (differs). These
+ * three: one model chunk a stage. split_points (torchtitan's generate_split_points(), to mid 2025): evenly, what is
+ * left over goes one each to the chunks behind the first. weighted (its generate_llm_fqn_per_model_part(), after that):
  * embedding and head count as a block each, what is left over goes one each to the first chunks. */
 enum partition_method {
     PARTITION_UNIFORM,

@@ -32,6 +32,11 @@ static int ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
+static bool named_so(const char *name, const char *whole)
+{
+    return strcmp(name, whole) == 0;
+}
+
 /* Ops of all programs. */
 static int named(const struct plan *plan, const char *end)
 {
@@ -107,23 +112,51 @@ static void zero_1_gathers_slices(void **state)
     drop(&compiled);
 }
 
-/* Every collective of a group of 8 costs the host 8 checks more. */
+static double host_seconds(const struct strategy_options *options, int ranks, int *collectives)
+{
+    struct compiled compiled;
+    double sum_s = 0;
+    compile(&compiled, options, &small_llama, ranks);
+    for (int i = 0; i < compiled.plan.programs[0].ops.n; i++)
+        sum_s += (double)compiled.plan.programs[0].ops.at[i].host_s;
+    *collectives = count(&compiled.plan, COLL_ALL_REDUCE) + count(&compiled.plan, COLL_ALL_GATHER);
+    drop(&compiled);
+    return sum_s;
+}
+
+/* Every collective of a group of 8 costs the host 8 checks more, or a part of each where the 8 ranks are a node; of 16
+ * ranks on two nodes 16. */
 static void collectives_are_checked_by_rank(void **state)
 {
     (void)state;
-    double host_s[2] = {0};
-    int collectives = 0;
-    for (int checked = 0; checked < 2; checked++) {
-        struct strategy_options options = nanotron_of(1);
-        struct compiled compiled;
-        options.host.collective_check_s = checked ? 1.0 : 0;
-        compile(&compiled, &options, &small_llama, RANKS);
-        for (int i = 0; i < compiled.plan.programs[0].ops.n; i++)
-            host_s[checked] += (double)compiled.plan.programs[0].ops.at[i].host_s;
-        collectives = count(&compiled.plan, COLL_ALL_REDUCE) + count(&compiled.plan, COLL_ALL_GATHER);
-        drop(&compiled);
-    }
-    assert_true(fabs(host_s[1] - host_s[0] - RANKS * collectives) < 1e-3);
+    struct strategy_options options = nanotron_of(1), checked = options;
+    int collectives;
+    checked.host.collective_check_s = 1;
+    double none_s = host_seconds(&options, RANKS, &collectives);
+    assert_true(fabs(host_seconds(&checked, RANKS, &collectives) - none_s - RANKS * collectives) < 1e-3);
+    checked.host.collective_check_in_node = 0.75;
+    assert_true(fabs(host_seconds(&checked, RANKS, &collectives) - none_s - 0.75 * RANKS * collectives) < 1e-3);
+    none_s = host_seconds(&options, 2 * RANKS, &collectives);
+    assert_true(fabs(host_seconds(&checked, 2 * RANKS, &collectives) - none_s - 2 * RANKS * collectives) < 1e-3);
+}
+
+/* ZeRO-1's all_gather_coalesced holds all weights twice more, in BF16: a flat part of each rank and its own, and the
+ * flat tensor that these are gathered into. Nothing of it is left over. */
+static void zero_1_gathers_beside_the_weights(void **state)
+{
+    (void)state;
+    struct strategy_options options = nanotron_of(1);
+    struct compiled compiled;
+    compile(&compiled, &options, &small_llama, RANKS);
+    const struct plan_program *program = &compiled.plan.programs[0];
+    int64_t bytes = 0, weights = 2 * compiled.model.params;
+    for (int i = 0; i < program->buffers.n; i++)
+        if (named_so(program->buffers.at[i].name, "all_gather_coalesced/flat") ||
+            named_so(program->buffers.at[i].name, "all_gather/flat"))
+            bytes += program->buffers.at[i].bytes;
+    assert_true(bytes >= 2 * weights + weights / RANKS);
+    assert_true(bytes <= 2 * weights + weights / RANKS + RANKS + 1); /* parts are rounded up */
+    drop(&compiled);
 }
 
 /* Two stages, three micro-batches: forward go two descriptions of two messages, the mask and the activation; backward
@@ -153,7 +186,8 @@ static void messages_are_described(void **state)
 
 /* Blocks of 4 d^2 + 3 d d_ff = 67,108,864 + 176,160,768 elements and a head of 131,072 x 4,096, 2.207 blocks,
  * are 34.207 blocks in all. Of 2 stages the first ends with the block that passes 17.10, the 18th; of 4 they end
- * behind 8.55, 17.10 and 25.66: 9, 18, 26. Of 32 each has one at least. */
+ * behind 8.55, 17.10 and 25.66: 9, 18, 26. Of 32 each but three ends with the first block that it gets, as that passes
+ * 1.069 a stage; from the 30th on none is left. */
 static void blocks_go_by_their_costs(void **state)
 {
     (void)state;
@@ -189,8 +223,38 @@ static void blocks_go_by_their_costs(void **state)
     options.parallelism.partition_method = PARTITION_COMPUTE_COSTS;
     struct job job = strategy_job(&options, &model, &hw, 32);
     for (int s = 0; s < 32; s++)
-        assert_int_equal(strategy_stage(&job, s, &arena).chunks[0].n, 1);
+        assert_int_equal(strategy_stage(&job, s, &arena).chunks[0].n, s == 0 || s == 14 || s == 28 ? 2
+                                                                      : s < 28                     ? 1
+                                                                                                   : 0);
     arena_release(&arena);
+}
+
+/* A head as large as 30 blocks: of 4 stages the first has all 4 blocks, the next two none, the last the head. They hand
+ * on what they get, in both directions, and have nothing to reduce, gather or update. */
+static void stages_without_blocks_hand_on(void **state)
+{
+    (void)state;
+    struct model_shape shape = small_llama;
+    struct strategy_options options = nanotron_of(1);
+    struct compiled compiled;
+    shape.vocab = 20000;
+    shape.n_layers = 4;
+    options.train.grad_accum = 3;
+    options.parallelism.pipeline = 4;
+    options.parallelism.partition_method = PARTITION_COMPUTE_COSTS;
+    compile(&compiled, &options, &shape, RANKS);
+    assert_int_equal(named(&compiled.plan, "send_forward"), 3 * 3);
+    assert_int_equal(named(&compiled.plan, "recv_forward"), 3 * 3);
+    assert_int_equal(named(&compiled.plan, "send_backward"), 3 * 3);
+    assert_int_equal(named(&compiled.plan, "recv_backward"), 3 * 3);
+    assert_int_equal(named(&compiled.plan, "weights/all_gather"), 2); /* of the first and the last stage */
+    assert_int_equal(named(&compiled.plan, "fp32_grads/all_reduce"), 2);
+    for (int p = 1; p <= 2; p++) {
+        assert_true(compiled.plan.programs[p].model_flop == 0);
+        for (int i = 0; i < compiled.plan.programs[p].buffers.n; i++)
+            assert_true(strcmp(compiled.plan.programs[p].buffers.at[i].name, "fp32_grads") != 0);
+    }
+    drop(&compiled);
 }
 
 static void costs_decide_alone(void **state)
@@ -215,7 +279,9 @@ int main(void)
         cmocka_unit_test(zero_1_gathers_slices),
         cmocka_unit_test(collectives_are_checked_by_rank),
         cmocka_unit_test(messages_are_described),
+        cmocka_unit_test(zero_1_gathers_beside_the_weights),
         cmocka_unit_test(blocks_go_by_their_costs),
+        cmocka_unit_test(stages_without_blocks_hand_on),
         cmocka_unit_test(costs_decide_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
