@@ -202,11 +202,15 @@ static bool has_lengths(const struct validate_table *table, const struct csv_tab
     return false;
 }
 
+static bool is_same_file(const char *one, const char *two)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(two, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static bool is_default(const struct validate_command *command)
 {
-    struct stat own, given;
-    return stat(command->own_base, &own) == 0 && stat(command->base, &given) == 0 && own.st_dev == given.st_dev &&
-           own.st_ino == given.st_ino;
+    return is_same_file(command->own_base, command->base);
 }
 
 /* The default base scenario has one token and a micro-batch of one, for each row of training.csv says its own: speeds
@@ -282,12 +286,29 @@ static void simulate(const struct validate_command *command, struct validate_tab
     validate_intervals(table, &uncertainty->discrepancy);
 }
 
+/* A page must not be silent about a table that came after its results. */
+static void warn_missing(const struct validate_table *table, const char *from, struct arena *arena, struct diag *diag)
+{
+    struct validate_files files = validate_files_in(files_own(arena, "results/measured"), arena);
+    for (int i = 0; i < files.n; i++) {
+        bool there = false;
+        for (int r = 0; r < table->rows.n && !there; r++)
+            there = (r == 0 || table->rows.at[r].csv != table->rows.at[r - 1].csv) &&
+                    is_same_file(table->rows.at[r].file, files.paths[i]);
+        if (!there)
+            diag_warn(diag, (struct source_pos){.file = files.paths[i]},
+                "not in '%s'; write it again by `flopcast validate --all --results`", from);
+    }
+}
+
 /* Where the results go that are not printed. */
 static void keep_results(const struct validate_command *command, const struct validate_table *table,
     struct store *store, struct arena *arena, struct diag *diag)
 {
     if (command->results)
         validate_stored_write(table, command->results, diag);
+    if (command->page && command->from && is_same_file(command->from, files_own(arena, "results/validated.csv")))
+        warn_missing(table, command->from, arena, diag);
     if (command->page)
         validate_page_write(command->page, table, files_own(arena, "results/claims.csv"), diag);
     if (store)

@@ -57,6 +57,7 @@ static void add_part(struct table *table, const struct validate_table *rows, con
     count(table, "false fits", s.false_fits);
     count(table, "false OOM", s.false_oom);
     percent(table, "in 90 %", "%", s.n_intervals > 0, (double)s.n_covered / (s.n_intervals + !s.n_intervals));
+    percent(table, "as new", "%", s.n_intervals > 0, (double)s.n_covered_as_new / (s.n_intervals + !s.n_intervals));
 }
 
 void validate_by_print(FILE *out, const struct validate_table *rows, enum validate_by by)

@@ -73,9 +73,9 @@ void validate_discrepancy_print(FILE *out, const struct validate_table *rows, co
                 100 * filed->of[c].value, 100 * filed->of[c].std_error);
             continue;
         }
-        fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d row%s, %d famil%s, %d left out one by one)\n",
+        fprintf(out, "  %-14s %5.2f +- %.2f %%, filed %.2f +- %.2f %% (%d row%s, %d famil%s, %d source%s)\n",
             discrepancy_names[c], 100 * found.value, 100 * found.std_error, 100 * filed->of[c].value,
             100 * filed->of[c].std_error, found.rows, plural(found.rows), found.families,
-            found.families == 1 ? "y" : "ies", found.units);
+            found.families == 1 ? "y" : "ies", found.sources, plural(found.sources));
     }
 }

@@ -81,7 +81,7 @@ static void put_source(
     put_counted(out, arena, s.n_allocated, s.allocated_median);
     put_counted(out, arena, s.n_reserved, s.reserved_median);
     if (s.n_intervals > 0)
-        fprintf(out, "| %.0f ", 100.0 * s.n_covered / s.n_intervals);
+        fprintf(out, "| %.0f, %.0f ", 100.0 * s.n_covered / s.n_intervals, 100.0 * s.n_covered_as_new / s.n_intervals);
     else
         fputs("| ", out);
     fprintf(out, "| %d, %d | %d | %d |\n", s.fits_right, s.oom_right, s.false_fits, s.false_oom);
@@ -97,7 +97,9 @@ static void put_sources(FILE *out, const struct validate_table *rows)
         "*not run*: no\nscenario, or not simulated, each with its reason. *first sight*: predictions that were "
         "committed before the\nmeasurements, number and median; *missed* were predicted to run out of memory. "
         "*ratios*: to the smallest cluster of the\nsame settings, mean error in points. Memory: peaks, number and "
-        "median error. *90 %*: measurements in their intervals, %.\nOut of memory: rows that fit and that do not, "
+        "median error. *90 %*: measurements in their 90 % intervals, "
+        "in percent; then in those that they had if nothing else of their source were known.\nOut of memory: rows that "
+        "fit and that do not, "
         "as published; false \"fits\"; false \"out of memory\".\n\n"
         "| source | rows | not run | speeds | bias | median | p90 | first sight | ratios | allocated | reserved | 90 "
         "% | right: fit, OOM | false fits | false OOM |\n|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"

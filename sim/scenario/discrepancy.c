@@ -2,7 +2,8 @@
 
 const char *const discrepancy_names[DISCREPANCY_CLASSES + 1] = {[DISCREPANCY_WITH_STACK] = "with_stack",
     [DISCREPANCY_WITHOUT_STACK] = "without_stack",
-    [DISCREPANCY_PER_DOUBLING] = "per_doubling"};
+    [DISCREPANCY_PER_DOUBLING] = "per_doubling",
+    [DISCREPANCY_MODEL_PARALLEL] = "model_parallel"};
 
 #define CLASS(name, index, sentence)                                                                                   \
     {                                                                                                                  \
@@ -13,6 +14,8 @@ static const struct config_field fields[DISCREPANCY_CLASSES] = {
     CLASS("with_stack", DISCREPANCY_WITH_STACK, "Of the speed of scenarios that name a stack profile."),
     CLASS("without_stack", DISCREPANCY_WITHOUT_STACK, "Of the speed of scenarios that name none."),
     CLASS("per_doubling", DISCREPANCY_PER_DOUBLING, "Of the ratio of two speeds, per root of a doubling of the GPUs."),
+    CLASS("model_parallel", DISCREPANCY_MODEL_PARALLEL,
+        "Of the speed of scenarios with tensor, context, expert or pipeline parallelism."),
 };
 const struct config_table discrepancy_table = CONFIG_TABLE("the file of discrepancies", fields);
 
@@ -29,5 +32,8 @@ enum status discrepancy_load(struct discrepancy *out, const char *path, struct a
 
 enum discrepancy_class discrepancy_class_of(const struct scenario *options)
 {
+    const struct parallelism_options *p = &options->strategy.parallelism;
+    if (p->model.tensor > 1 || p->model.context > 1 || p->model.expert > 1 || p->pipeline > 1)
+        return DISCREPANCY_MODEL_PARALLEL;
     return options->stack_path ? DISCREPANCY_WITH_STACK : DISCREPANCY_WITHOUT_STACK;
 }

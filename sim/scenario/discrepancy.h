@@ -7,6 +7,9 @@
  *   per_doubling    of the ratio of two speeds on one curve, per square root of a doubling of the GPUs: what makes both
  *                   ends of a curve wrong alike cancels
  *
+ *   model_parallel  of speed, as the first two, where ranks share a model (tensor, context, expert or pipeline
+ *                   parallelism), with a stack profile or without
+ *
  * How they are estimated stands in validate/interval.h; the file that holds them is topologies/fitted/discrepancy.yaml.
  */
 #ifndef FLOPCAST_SCENARIO_DISCREPANCY_H
@@ -19,6 +22,7 @@ enum discrepancy_class {
     DISCREPANCY_WITH_STACK,
     DISCREPANCY_WITHOUT_STACK,
     DISCREPANCY_PER_DOUBLING,
+    DISCREPANCY_MODEL_PARALLEL,
     DISCREPANCY_CLASSES
 };
 extern const char *const discrepancy_names[DISCREPANCY_CLASSES + 1]; /* "with_stack", ... */

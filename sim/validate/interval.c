@@ -9,10 +9,10 @@
 
 static const double WANTED = 0.9; /* of the rows inside their intervals: the definition of a 90 % interval */
 
-/* What a row says about a discrepancy. family, unit: the first row that has the same. */
+/* What a row says about a discrepancy. family, source: the first row that has the same. */
 struct lesson {
-    double need;
-    int family, unit;
+    double need, weight;
+    int family, source;
 };
 struct lessons {
     struct lesson *list;
@@ -33,10 +33,8 @@ static int family_of(const struct validate_table *table, int row, enum discrepan
     return row;
 }
 
-static int unit_of(const struct validate_table *table, int row, enum discrepancy_class which)
+static int source_of(const struct validate_table *table, int row)
 {
-    if (which == DISCREPANCY_WITH_STACK)
-        return family_of(table, row, which);
     for (int i = 0; i < row; i++)
         if (strcmp(table->rows.at[i].source, table->rows.at[row].source) == 0)
             return i;
@@ -56,6 +54,13 @@ static struct validate_interval *interval_of(struct validate_row *row, enum disc
     return which == DISCREPANCY_PER_DOUBLING ? &row->ratio_interval : &row->interval;
 }
 
+static int by_need(const void *a, const void *b)
+{
+    const struct lesson *x = a, *y = b;
+    return (x->need > y->need) - (x->need < y->need);
+}
+
+/* Sorted by need, without weights. */
 static struct lessons lessons_of(const struct validate_table *table, enum discrepancy_class which)
 {
     struct lessons lessons = {.list = xcalloc((size_t)table->rows.n + 1, sizeof *lessons.list)};
@@ -64,89 +69,102 @@ static struct lessons lessons_of(const struct validate_table *table, enum discre
         const struct validate_interval *interval = interval_of(row, which);
         if (applies(row, which) && !*row->used_in_fit)
             lessons.list[lessons.n++] = (struct lesson){
-                interval->need / interval->doublings_root, family_of(table, i, which), unit_of(table, i, which)};
+                interval->need / interval->doublings_root, 0, family_of(table, i, which), source_of(table, i)};
     }
+    qsort(lessons.list, (size_t)lessons.n, sizeof *lessons.list, by_need);
     return lessons;
 }
 
-static int by_need(const void *a, const void *b)
+/* The smallest need that is enough for WANTED of the weight. */
+static double enough(const struct lessons *lessons)
 {
-    const struct lesson *x = a, *y = b;
-    return (x->need > y->need) - (x->need < y->need);
-}
-
-/* The smallest need that is enough for WANTED of the weight. times[unit]: how often the unit counts. lessons are
- * sorted by need. */
-static double enough(const struct lessons *lessons, const int *times, int n_rows)
-{
-    int *members = xcalloc((size_t)n_rows + 1, sizeof *members);
     double total = 0, sum = 0, found = 0;
     for (int i = 0; i < lessons->n; i++)
-        members[lessons->list[i].family]++;
-    for (int i = 0; i < lessons->n; i++)
-        total += (double)times[lessons->list[i].unit] / members[lessons->list[i].family];
+        total += lessons->list[i].weight;
     for (int i = 0; i < lessons->n && sum < WANTED * total; i++) {
-        sum += (double)times[lessons->list[i].unit] / members[lessons->list[i].family];
-        found = lessons->list[i].need;
+        sum += lessons->list[i].weight;
+        found = lessons->list[i].weight > 0 ? lessons->list[i].need : found;
     }
-    free(members);
     return found;
 }
 
-/* The rows that stand for units, and for families: their numbers. */
-static int count_units(const struct lessons *lessons, int *units, bool families)
+/* How many rows a family has, and families a source, by the number of the row that stands for it; how many sources. */
+struct census {
+    int *rows, *families, sources, all_families;
+};
+
+static struct census census_of(const struct lessons *lessons, int n_rows)
 {
-    int n = 0;
-    for (int i = 0; i < lessons->n; i++) {
-        int id = families ? lessons->list[i].family : lessons->list[i].unit;
-        bool known = false;
-        for (int u = 0; u < n && !known; u++)
-            known = units[u] == id;
-        if (!known)
-            units[n++] = id;
-    }
-    return n;
+    struct census census = {
+        .rows = xcalloc((size_t)n_rows + 1, sizeof(int)), .families = xcalloc((size_t)n_rows + 1, sizeof(int))};
+    for (int i = 0; i < lessons->n; i++)
+        if (census.rows[lessons->list[i].family]++ == 0) {
+            census.all_families++;
+            census.sources += census.families[lessons->list[i].source]++ == 0;
+        }
+    return census;
+}
+
+static void free_census(struct census *census)
+{
+    free(census->rows);
+    free(census->families);
 }
 
 struct validate_discrepancy validate_discrepancy(const struct validate_table *table, enum discrepancy_class which)
 {
-    int n_rows = table->rows.n;
+    int n_rows = table->rows.n, n_sources = 0;
     struct lessons lessons = lessons_of(table, which);
-    int *units = xcalloc((size_t)n_rows + 1, sizeof *units), *times = xcalloc((size_t)n_rows + 1, sizeof *times);
-    struct validate_discrepancy out = {.rows = lessons.n, .families = count_units(&lessons, units, true)};
-    out.units = count_units(&lessons, units, false);
-    qsort(lessons.list, (size_t)lessons.n, sizeof *lessons.list, by_need);
-    for (int u = 0; u < out.units; u++)
-        times[units[u]] = 1;
-    out.value = enough(&lessons, times, n_rows);
+    struct census census = census_of(&lessons, n_rows);
+    int *sources = xcalloc((size_t)n_rows + 1, sizeof *sources), *times = xcalloc((size_t)n_rows + 1, sizeof *times);
+    struct validate_discrepancy out = {.rows = lessons.n, .families = census.all_families, .sources = census.sources};
+    for (int i = 0; i < n_rows; i++)
+        if (census.families[i] > 0)
+            sources[n_sources++] = i;
     double again[VALIDATE_RESAMPLES];
     struct rng_stream stream = rng_stream(0, 0, (uint64_t)which);
-    for (int b = 0; b < VALIDATE_RESAMPLES; b++) {
-        memset(times, 0, sizeof *times * (size_t)n_rows);
-        for (int u = 0; u < out.units; u++)
-            times[units[(int)(rng_uniform(&stream) * out.units)]]++;
-        again[b] = enough(&lessons, times, n_rows);
+    for (int b = -1; b < VALIDATE_RESAMPLES; b++) { /* -1: each source once */
+        for (int i = 0; i < n_rows; i++)
+            times[i] = b < 0;
+        for (int s = 0; s < n_sources && b >= 0; s++)
+            times[sources[(int)(rng_uniform(&stream) * n_sources)]]++;
+        for (int i = 0; i < lessons.n; i++) {
+            struct lesson *lesson = &lessons.list[i];
+            lesson->weight =
+                (double)times[lesson->source] / census.families[lesson->source] / census.rows[lesson->family];
+        }
+        if (b < 0)
+            out.value = enough(&lessons);
+        else
+            again[b] = enough(&lessons);
     }
     out.std_error = gsl_stats_sd(again, 1, VALIDATE_RESAMPLES);
-    free(units);
+    free_census(&census);
+    free(sources);
     free(times);
     free(lessons.list);
     return out;
 }
 
-/* What the others teach about a row of this unit. */
-static double learned(const struct lessons *lessons, int unit, double filed, int n_rows)
+/* What the others teach about a row of this family and source. known: its source's other families count. */
+static double learned(
+    struct lessons *lessons, const struct census *census, int family, int source, bool known, double filed)
 {
-    int *units = xcalloc((size_t)n_rows + 1, sizeof *units), *times = xcalloc((size_t)n_rows + 1, sizeof *times);
-    int n = count_units(lessons, units, false), others = 0;
-    for (int u = 0; u < n; u++) {
-        times[units[u]] = units[u] != unit;
-        others += units[u] != unit;
+    int own = census->families[source] - (census->rows[family] > 0); /* other families of the source */
+    int others = census->all_families - census->families[source];
+    int sources = census->sources - (census->families[source] > 0);
+    if ((known ? own : 0) + others < VALIDATE_LEAST_UNITS)
+        return filed;
+    /* Those of other sources are as much as this many of the own ones. */
+    double all_others = known ? fmin(others, VALIDATE_LEAST_UNITS) : 1;
+    for (int i = 0; i < lessons->n; i++) {
+        struct lesson *lesson = &lessons->list[i];
+        bool is_own = lesson->source == source;
+        double of_source = is_own ? (known && lesson->family != family ? 1.0 : 0)
+                                  : all_others / sources / census->families[lesson->source];
+        lesson->weight = of_source / census->rows[lesson->family];
     }
-    double value = others < VALIDATE_LEAST_UNITS ? filed : enough(lessons, times, n_rows);
-    free(units);
-    free(times);
-    return value;
+    return enough(lessons);
 }
 
 static struct scenario_result sampled(const struct validate_row *row)
@@ -187,21 +205,27 @@ void validate_intervals(struct validate_table *table, const struct discrepancy *
     validate_widen(table, filed);
 }
 
+static void widen(struct validate_interval *interval, struct lessons *lessons, const struct census *census, int family,
+    int source, double filed)
+{
+    double root = interval->doublings_root;
+    interval->discrepancy = learned(lessons, census, family, source, true, filed) * root;
+    interval->all = scenario_widen(interval->numbers, interval->discrepancy);
+    interval->covers = interval->need <= interval->discrepancy;
+    interval->covers_as_new = interval->need <= learned(lessons, census, family, source, false, filed) * root;
+}
+
 void validate_widen(struct validate_table *table, const struct discrepancy *filed)
 {
     for (int c = 0; c < DISCREPANCY_CLASSES; c++) {
         enum discrepancy_class which = (enum discrepancy_class)c;
         struct lessons lessons = lessons_of(table, which);
-        qsort(lessons.list, (size_t)lessons.n, sizeof *lessons.list, by_need);
-        for (int i = 0; i < table->rows.n; i++) {
-            struct validate_interval *interval = interval_of(&table->rows.at[i], which);
-            if (!applies(&table->rows.at[i], which))
-                continue;
-            interval->discrepancy = learned(&lessons, unit_of(table, i, which), filed->of[c].value, table->rows.n) *
-                                    interval->doublings_root;
-            interval->all = scenario_widen(interval->numbers, interval->discrepancy);
-            interval->covers = interval->need <= interval->discrepancy;
-        }
+        struct census census = census_of(&lessons, table->rows.n);
+        for (int i = 0; i < table->rows.n; i++)
+            if (applies(&table->rows.at[i], which))
+                widen(interval_of(&table->rows.at[i], which), &lessons, &census, family_of(table, i, which),
+                    source_of(table, i), filed->of[c].value);
+        free_census(&census);
         free(lessons.list);
     }
 }

@@ -1,20 +1,24 @@
 /* Intervals of predictions of published runs, and whether they cover the measurements.
  *
  * The interval of a row should hold the measurement in nine of ten cases. It is the band of the row's samples
- * (scenario/sample.h: errors of numbers, noise) widened by the discrepancy (scenario/discrepancy.h). That
- * discrepancy is estimated from other rows, never from the row's own: only rows that no fit rests on, and of them
- *
- *   with_stack     families other than the row's; a family is a source, a GPU and a model
- *   without_stack  families of other sources: nothing of the row's framework is known there either
- *   per_doubling   curves of other sources; for the ratio of a row to its curve's smallest cluster
+ * (scenario/sample.h: errors of numbers, noise) widened by the discrepancy (scenario/discrepancy.h). That discrepancy
+ * is estimated from other rows of its class, never from the row's own family: only rows that no fit rests on. A family
+ * is a source, a GPU and a model; of ratios (per_doubling), a curve.
  *
  * For each of those rows there is a discrepancy with which its interval would just reach the measurement
  * (scenario_widening; per root of a doubling for ratios). The estimate is the smallest value that is enough for 90 % of
- * them, every family (curve) counting the same: the intervals of the others would have covered nine of ten, whatever
- * the shape of the errors. With fewer than VALIDATE_LEAST_UNITS families (sources) to learn from, the filed one holds.
- * Its standard error is from VALIDATE_RESAMPLES drawings with replacement of families (sources).
+ * the weight: the intervals of the others would have covered nine of ten, whatever the shape of the errors. Each other
+ * family of the row's own source weighs one. All other sources together weigh VALIDATE_LEAST_UNITS families (or as many
+ * as they have), every source the same, in it every family the same. So a source of which little else was run gets what
+ * sources of its class are off by, one with many families what those are. With fewer than VALIDATE_LEAST_UNITS other
+ * families in all, the filed value holds.
  *
- * This rule was written down before any interval was computed, but after point errors of most sources were known. */
+ * covers_as_new: whether the measurement is in the interval that the row had if nothing else of its source were known,
+ * by other sources alone. The filed values are estimated in that way: they are for a user's job, of a source that is in
+ * no table. Their standard error is from VALIDATE_RESAMPLES drawings of sources with replacement.
+ *
+ * The first rule of this kind (2026-11-21) was written down before any interval was computed. Sources and their own
+ * families were added on 2026-11-23, before the coverage by source was computed, but after point errors were known. */
 #ifndef FLOPCAST_VALIDATE_INTERVAL_H
 #define FLOPCAST_VALIDATE_INTERVAL_H
 
@@ -28,9 +32,9 @@ void validate_intervals(struct validate_table *table, const struct discrepancy *
 /* The second half of it: of rows that have an interval by errors of numbers and know what it needs. */
 void validate_widen(struct validate_table *table, const struct discrepancy *filed);
 
-/* The discrepancy by all rows of the table that count; units: what is left out at once, and drawn for the error. */
+/* The discrepancy by all rows of the table that count, every source the same. */
 struct validate_discrepancy {
-    int rows, families, units;
+    int rows, families, sources;
     double value, std_error; /* log-standard deviation; 0 without rows */
 };
 struct validate_discrepancy validate_discrepancy(const struct validate_table *table, enum discrepancy_class which);

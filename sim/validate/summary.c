@@ -134,6 +134,7 @@ static void count(struct validate_summary *s, const struct validate_row *row)
     s->false_oom += verdict && !agrees && oom;
     s->n_intervals += row->interval.known;
     s->n_covered += row->interval.known && row->interval.covers;
+    s->n_covered_as_new += row->interval.known && row->interval.covers_as_new;
     s->n_ratio_intervals += row->ratio_interval.known;
     s->n_ratio_covered += row->ratio_interval.known && row->ratio_interval.covers;
 }

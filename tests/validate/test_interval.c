@@ -89,7 +89,7 @@ static void what_is_drawn_from_the_model_is_covered(void **state)
     struct validate_discrepancy found = validate_discrepancy(&made->table, DISCREPANCY_WITH_STACK);
     assert_int_equal(found.rows, FAMILIES * ROWS);
     assert_int_equal(found.families, FAMILIES);
-    assert_int_equal(found.units, FAMILIES);
+    assert_int_equal(found.sources, FAMILIES);
     /* the quantile of 90 % is known to sqrt(0.09 / 200) / density, 12 % of it */
     assert_near(found.value, LEFT_OUT, 2 * 0.12 * LEFT_OUT);
     assert_true(found.std_error > 0.04 * LEFT_OUT && found.std_error < 0.3 * LEFT_OUT);
@@ -119,8 +119,8 @@ static void a_family_does_not_teach_itself(void **state)
     drop(made);
 }
 
-/* Rows that a fit rests on teach nothing, and too few families leave the filed number. Without a stack profile the
- * whole source is left out: with one source for all, nothing is left. */
+/* Rows that a fit rests on teach nothing, and too few families leave the filed number. Where there is one source, its
+ * families teach one another; had nothing else of it been known, the filed number held. */
 static void too_little_to_learn_from(void **state)
 {
     (void)state;
@@ -142,9 +142,39 @@ static void too_little_to_learn_from(void **state)
         made->table.rows.at[i].source = "one source";
     }
     validate_intervals(&made->table, &filed);
-    assert_near(made->table.rows.at[0].interval.discrepancy, 0.6, 0);
-    assert_int_equal(validate_discrepancy(&made->table, DISCREPANCY_WITHOUT_STACK).units, 1);
+    assert_true(made->table.rows.at[0].interval.discrepancy < 0.1);
+    assert_false(made->table.rows.at[0].interval.covers_as_new); /* e^3 by 0.6 */
+    assert_true(made->table.rows.at[ROWS].interval.covers_as_new);
+    assert_int_equal(validate_discrepancy(&made->table, DISCREPANCY_WITHOUT_STACK).sources, 1);
     assert_int_equal(validate_discrepancy(&made->table, DISCREPANCY_WITHOUT_STACK).families, FAMILIES);
+    drop(made);
+}
+
+static double one_source_is_off(int family, int row)
+{
+    return (row % 2 ? 1 : -1) * (family < FAMILIES / 2 ? 0.3 : 0.1);
+}
+
+/* Half of the families are of one source and off by e^0.3, the others of a source each and off by e^0.1. The first half
+ * learns from its own other families: 19 of them against the weight of 5 of all others. The others weigh that source as
+ * any other, one of 20, beyond the 90 %. The filed value would be theirs. */
+static void a_source_learns_from_its_other_families(void **state)
+{
+    (void)state;
+    struct made *made = make(FAMILIES, "stack.yaml", one_source_is_off);
+    for (int i = 0; i < FAMILIES / 2 * ROWS; i++) {
+        made->table.rows.at[i].model = made->table.rows.at[i].source;
+        made->table.rows.at[i].source = "one source";
+    }
+    validate_intervals(&made->table, &filed);
+    const struct validate_row *off = &made->table.rows.at[0], *near = &made->table.rows.at[made->table.rows.n - 1];
+    assert_near(off->interval.discrepancy, off->interval.need, 1e-9);
+    assert_true(off->interval.covers && !off->interval.covers_as_new);
+    assert_near(near->interval.discrepancy, near->interval.need, 1e-9);
+    assert_true(near->interval.covers && near->interval.covers_as_new);
+    struct validate_discrepancy found = validate_discrepancy(&made->table, DISCREPANCY_WITH_STACK);
+    assert_int_equal(found.sources, FAMILIES / 2 + 1);
+    assert_near(found.value, near->interval.need, 1e-9);
     drop(made);
 }
 
@@ -187,6 +217,7 @@ int main(void)
         cmocka_unit_test(what_is_drawn_from_the_model_is_covered),
         cmocka_unit_test(a_family_does_not_teach_itself),
         cmocka_unit_test(too_little_to_learn_from),
+        cmocka_unit_test(a_source_learns_from_its_other_families),
         cmocka_unit_test(ratios),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
