@@ -20,18 +20,17 @@ set tmargin 3
 set bmargin 3.2
 set multiplot layout lines,4 title 'Published runs: predicted / measured - 1, %' font ',18' margins 0.05,0.985,55.0 / height,1 - 105.0 / height spacing 0.04,80.0 / height
 set label 1 word($heading[2], 1).'. Left: over GPUs; right: over the exposed share of the step, %.' at screen 0.5,1 - 45.0 / height center textcolor rgb grey
-shown = 0
 do for [s = 1 : sources] {
   do for [panel = 1 : 2] {
     if (panel == 1) {
-      x = 'gpus'
+      across = 'gpus'
       set logscale x 2
       set xrange [gpus_min / 1.5 : gpus_max * 1.5]
       set xtics (1, 8, 64, 512, 4096, 32768)
       set label 2 word($sources[s + 1], 1) at graph 0,1.2 left font ',10'
       set label 3 word($sources[s + 1], 2) at graph 0,1.06 left font ',9' textcolor rgb grey
     } else {
-      x = 'exposed'
+      across = 'exposed'
       unset logscale x
       set xrange [-2 : 102]
       set xtics 25
@@ -40,8 +39,8 @@ do for [s = 1 : sources] {
     }
     if (s > 1 || panel > 1) { unset label 1 }
     plot 0 with lines linecolor rgb grey, 10 with lines dashtype 2 linecolor rgb '#aaaaaa', -10 with lines dashtype 2 linecolor rgb '#aaaaaa', \
-      for [f = 0 : 1] $runs using (of(s, f, 0, x)):"error" with points pointtype 7 pointsize 0.5 linecolor rgb (f ? '#E69F00' : '#0072B2'), \
-      for [f = 0 : 1] $runs using (of(s, f, 1, x)):"error" with points pointtype 9 pointsize 0.7 linecolor rgb (f ? '#E69F00' : '#D55E00')
+      for [f = 0 : 1] $runs using (of(s, f, 0, across)):"error" with points pointtype 7 pointsize 0.5 linecolor rgb (f ? '#E69F00' : '#0072B2'), \
+      for [f = 0 : 1] $runs using (of(s, f, 1, across)):"error" with points pointtype 9 pointsize 0.7 linecolor rgb (f ? '#E69F00' : '#D55E00')
   }
 }
 unset multiplot
