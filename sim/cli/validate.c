@@ -64,7 +64,7 @@ static const struct command_option options[] = {
         "Only what is off and not explained: the rows whose status is open, by suspected cause (columns of the table)",
         OPTION_FLAG, AT(open)},
     {"samples", "K",
-        "Also draw every row's numbers from their errors K times: 90 % intervals (20 take a minute), and how many "
+        "Also draw every row's numbers from their errors K times: 90 % intervals, and how many "
         "hold what was measured",
         OPTION_SAMPLES, AT(samples)},
     {"predict", "FILE.csv",
