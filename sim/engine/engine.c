@@ -12,6 +12,7 @@ void engine_init(struct engine *engine)
 void engine_release(struct engine *engine)
 {
     vec_free(&engine->heap);
+    vec_free(&engine->line);
 }
 
 uint32_t engine_register(struct engine *engine, engine_handler handle, void *self)
@@ -76,6 +77,10 @@ void engine_at(struct engine *engine, ps_t time, uint32_t kind, uint32_t target,
         return;
     }
     struct event event = {time, engine->seq++, kind, target, arg};
+    if (time == engine->now) {
+        vec_push(&engine->line, event);
+        return;
+    }
     if (engine->vacant) {
         engine->vacant = false;
         sink(engine->heap.at, engine->heap.n, 0, event);
@@ -96,17 +101,36 @@ static void close_vacancy(struct engine *engine)
         sink(heap, engine->heap.n, 0, heap[engine->heap.n]);
 }
 
+static void execute(struct engine *engine, struct event event)
+{
+    engine->now = event.time;
+    engine->events++;
+    engine->digest = digest_word(engine->digest, (uint64_t)event.time);
+    engine->digest = digest_word(engine->digest, ((uint64_t)event.kind << 32) | event.target);
+    engine->kinds[event.kind].handle(engine->kinds[event.kind].self, &event);
+}
+
+/* The first event in line, after those of its instant in the heap. */
+static struct event next_in_line(struct engine *engine)
+{
+    struct event event = engine->line.at[engine->in_line++];
+    if (engine->in_line == engine->line.n)
+        engine->in_line = engine->line.n = 0;
+    return event;
+}
+
 void engine_run(struct engine *engine)
 {
-    while (engine->heap.n > 0 && !engine->stopped) {
-        struct event event = engine->heap.at[0];
-        engine->vacant = true;
-        engine->now = event.time;
-        engine->events++;
-        engine->digest = digest_word(engine->digest, (uint64_t)event.time);
-        engine->digest = digest_word(engine->digest, ((uint64_t)event.kind << 32) | event.target);
-        engine->kinds[event.kind].handle(engine->kinds[event.kind].self, &event);
-        close_vacancy(engine);
+    while (!engine->stopped) {
+        bool lined = engine->line.n > 0, heaped = engine->heap.n > 0;
+        if (lined && !(heaped && engine->heap.at[0].time == engine->now)) {
+            execute(engine, next_in_line(engine));
+        } else if (heaped) {
+            engine->vacant = true;
+            execute(engine, engine->heap.at[0]);
+            close_vacancy(engine);
+        } else
+            return;
     }
 }
 

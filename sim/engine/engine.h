@@ -5,7 +5,8 @@
  * superseded event is not removed: it carries the epoch of its target in arg, and its handler returns at once when the
  * epoch has moved on. An event later than PS_HORIZON is not kept: it ends the run, which is then overlong.
  *
- * Cost: O(log n) a push and a pop on a 4-ary heap (shallower than a binary one: fewer cache lines a pop). */
+ * Cost: O(log n) a push and a pop on a 4-ary heap (shallower than a binary one: fewer cache lines a pop); O(1) for an
+ * event of the present instant, which waits in line: all events of this instant in the heap were scheduled earlier. */
 #ifndef FLOPCAST_ENGINE_ENGINE_H
 #define FLOPCAST_ENGINE_ENGINE_H
 
@@ -35,6 +36,8 @@ struct engine {
     bool overlong; /* stopped because an event lay beyond the horizon */
     bool vacant;   /* the event that runs was the first of the heap, and the next one scheduled takes its place */
     VEC(struct event) heap;
+    VEC(struct event) line; /* of the present instant, in the order in which they were scheduled */
+    int in_line;            /* the first of them that has not run */
     struct {
         engine_handler handle;
         void *self;

@@ -67,6 +67,34 @@ static void a_handler_may_schedule_at_the_present_and_later(void **state)
     engine_release(&engine);
 }
 
+/* Schedules at the present instant. */
+static void follow(void *self, const struct event *event)
+{
+    struct log *log = self;
+    record(self, event);
+    if (event->arg > 0)
+        engine_at(log->engine, event->time, log->kind, event->target + 10, event->arg - 1);
+}
+
+static void events_of_the_present_come_after_those_scheduled_for_it_before(void **state)
+{
+    (void)state;
+    struct engine engine;
+    engine_init(&engine);
+    struct log log = {.engine = &engine};
+    log.kind = engine_register(&engine, follow, &log);
+    engine_at(&engine, 10, log.kind, 1, 2);
+    engine_at(&engine, 20, log.kind, 3, 0);
+    engine_at(&engine, 10, log.kind, 2, 1);
+    engine_at(&engine, 0, log.kind, 0, 1);
+    engine_run(&engine);
+    const uint32_t expected[] = {0, 10, 1, 2, 11, 12, 21, 3};
+    assert_int_equal(log.n, 8);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(log.targets[i], expected[i]);
+    engine_release(&engine);
+}
+
 static void check_not_before(void *self, const struct event *event)
 {
     struct log *log = self;
@@ -143,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_run_in_order_of_time_then_of_scheduling),
         cmocka_unit_test(a_handler_may_schedule_at_the_present_and_later),
+        cmocka_unit_test(events_of_the_present_come_after_those_scheduled_for_it_before),
         cmocka_unit_test(time_never_runs_backwards_and_the_digest_tells_runs_apart),
         cmocka_unit_test(a_stopped_engine_runs_no_more_events),
         cmocka_unit_test(an_event_beyond_the_horizon_ends_the_run),
