@@ -4,10 +4,6 @@
 
 #include <math.h>
 
-/* A link counts as full, and a flow as at its rate cap, when within this relative distance: rates are sums of up to a
- * few thousand doubles, whose rounding stays far below it. */
-static const double RELATIVE_SLACK = 1e-12;
-
 static const double UNFIXED = -1;
 
 /* The level to which all open flows can rise: the least of what links and rate caps allow. */
@@ -64,10 +60,10 @@ void maxmin_solve(
         for (int f = 0; f < n_flows; f++) {
             if (rates[f] != UNFIXED)
                 continue;
-            bool stops = flows[f].rate_cap <= level * (1 + RELATIVE_SLACK);
+            bool stops = flows[f].rate_cap <= level * (1 + MAXMIN_SLACK);
             for (int w = 0; w < flows[f].n_weights && !stops; w++) {
                 int l = flows[f].weights[w].link;
-                stops = left[l] / load[l] <= level * (1 + RELATIVE_SLACK);
+                stops = left[l] / load[l] <= level * (1 + MAXMIN_SLACK);
             }
             /* load is that of the round's start for every flow, so the order of flows does not matter. */
             if (stops) {

@@ -7,6 +7,10 @@
 #ifndef FLOPCAST_NET_MAXMIN_H
 #define FLOPCAST_NET_MAXMIN_H
 
+/* A link counts as full, and a flow as at its rate cap, when within this relative distance: rates are sums of up to a
+ * few thousand doubles, whose rounding stays far below it. */
+#define MAXMIN_SLACK 1e-12
+
 struct link_weight {
     int link;
     double weight; /* > 0 */

@@ -1,5 +1,7 @@
 #include "net/net.h"
 
+#include "net/fair.h"
+
 #include <math.h>
 
 static void on_end(void *self, const struct event *event);
@@ -21,11 +23,9 @@ void net_release(struct net *net)
     vec_free(&net->links);
     vec_free(&net->flows);
     vec_free(&net->changed);
-    vec_free(&net->component);
+    vec_free(&net->open);
+    vec_free(&net->near);
     vec_free(&net->solved);
-    vec_free(&net->problem);
-    vec_free(&net->rates);
-    vec_free(&net->scratch);
 }
 
 int net_add_link(struct net *net, double capacity_Bps)
@@ -67,34 +67,32 @@ static void solve_soon(struct net *net)
     engine_at(net->engine, net->engine->now, net->solve_kind, 0, 0);
 }
 
-static void set_changed(struct net *net, int id)
-{
-    struct net_flow *flow = &net->flows.at[id];
-    if (flow->changed)
-        return;
-    flow->changed = true;
-    vec_push(&net->changed, id);
-}
-
+/* Lists are short, and a new flow mostly has a late place in them. */
 static void join_links(struct net *net, int id)
 {
     const struct net_flow *flow = &net->flows.at[id];
-    for (int w = 0; w < flow->n_weights; w++)
-        vec_push(&net->links.at[flow->weights[w].link].flows, id);
+    for (int w = 0; w < flow->n_weights; w++) {
+        struct net_link *link = &net->links.at[flow->weights[w].link];
+        vec_reserve(&link->flows, link->flows.n + 1);
+        int hole = link->flows.n++;
+        for (; hole > 0 && link->flows.at[hole - 1].flow > id; hole--)
+            link->flows.at[hole] = link->flows.at[hole - 1];
+        link->flows.at[hole] = (struct net_crossing){id, flow->weights[w].weight};
+    }
 }
 
-/* Those that stay on the links get what is left. */
+/* Those that the link held back get what is left. */
 static void leave_links(struct net *net, int id)
 {
     const struct net_flow *flow = &net->flows.at[id];
     for (int w = 0; w < flow->n_weights; w++) {
         struct net_link *link = &net->links.at[flow->weights[w].link];
         int i = 0;
-        while (link->flows.at[i] != id)
+        while (link->flows.at[i].flow != id)
             i++;
-        link->flows.at[i] = link->flows.at[--link->flows.n];
-        for (int k = 0; k < link->flows.n; k++)
-            set_changed(net, link->flows.at[k]);
+        for (link->flows.n--; i < link->flows.n; i++)
+            link->flows.at[i] = link->flows.at[i + 1];
+        fair_relieved(net, flow->weights[w].link);
     }
 }
 
@@ -108,6 +106,7 @@ void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const
         .changed = flow->changed,
         .epoch = flow->epoch + 1,
         .seen = flow->seen,
+        .bottleneck = -1,
         .settled_at = net->engine->now,
         .bytes_left = bytes,
         .rate_cap = rate_cap_Bps,
@@ -116,7 +115,7 @@ void net_start(struct net *net, int id, double bytes, double rate_cap_Bps, const
         .listener = listener};
     join_links(net, id);
     net->n_active++;
-    set_changed(net, id);
+    fair_set_changed(net, id);
     solve_soon(net);
 }
 
@@ -127,7 +126,7 @@ void net_set_capacity(struct net *net, int link, double capacity_Bps)
         return;
     net->capacity.at[link] = capacity_Bps;
     for (int k = 0; k < net->links.at[link].flows.n; k++)
-        set_changed(net, net->links.at[link].flows.at[k]);
+        fair_set_changed(net, net->links.at[link].flows.at[k].flow);
     solve_soon(net);
 }
 
@@ -139,8 +138,9 @@ void net_reroute(struct net *net, int id, const struct link_weight *weights, int
     leave_links(net, id);
     flow->weights = weights;
     flow->n_weights = n_weights;
+    flow->fair = 0; /* on these links */
     join_links(net, id);
-    set_changed(net, id);
+    fair_set_changed(net, id);
     solve_soon(net);
 }
 
@@ -171,51 +171,14 @@ static void sort(int *ids, int n)
     }
 }
 
-/* Every flow that shares a link with the first, with a flow that does, and so on. Flows are solved in the order of
- * their ids, so that sums do not depend on the way by which they were found. */
-static void find_component(struct net *net, int first)
+/* The rate is the fair one from now on. */
+static void set_rate(struct net *net, int id)
 {
-    net->component.n = 0;
-    net->flows.at[first].seen = net->solution;
-    vec_push(&net->component, first);
-    for (int i = 0; i < net->component.n; i++) {
-        const struct net_flow *flow = &net->flows.at[net->component.at[i]];
-        for (int w = 0; w < flow->n_weights; w++) {
-            struct net_link *link = &net->links.at[flow->weights[w].link];
-            if (link->seen == net->solution)
-                continue;
-            link->seen = net->solution;
-            for (int k = 0; k < link->flows.n; k++) {
-                int id = link->flows.at[k];
-                if (net->flows.at[id].seen == net->solution)
-                    continue;
-                net->flows.at[id].seen = net->solution;
-                vec_push(&net->component, id);
-            }
-        }
-    }
-    sort(net->component.at, net->component.n);
-}
-
-static void solve_component(struct net *net)
-{
-    int n = net->component.n;
-    vec_reserve(&net->problem, n);
-    vec_reserve(&net->rates, n);
-    for (int i = 0; i < n; i++) {
-        const struct net_flow *flow = &net->flows.at[net->component.at[i]];
-        net->problem.at[i] = (struct maxmin_flow){flow->rate_cap, flow->weights, flow->n_weights};
-    }
-    maxmin_solve(
-        net->rates.at, net->problem.at, n, net->capacity.at, net->scratch.at, net->scratch.at + net->capacity.n);
-    for (int i = 0; i < n; i++) {
-        struct net_flow *flow = &net->flows.at[net->component.at[i]];
-        if (flow->rate == net->rates.at[i])
-            continue; /* its end stands */
-        settle(net, flow);
-        flow->rate = net->rates.at[i];
-        vec_push(&net->solved, net->component.at[i]);
-    }
+    struct net_flow *flow = &net->flows.at[id];
+    settle(net, flow);
+    flow->rate = flow->fair;
+    ps_t end = net->engine->now + ps_from_s(flow->bytes_left / flow->rate);
+    engine_at(net->engine, end, net->end_kind, (uint32_t)id, ++flow->epoch);
 }
 
 static void on_solve(void *self, const struct event *event)
@@ -223,24 +186,17 @@ static void on_solve(void *self, const struct event *event)
     (void)event;
     struct net *net = self;
     net->solve_pending = false;
-    net->solution++;
-    net->solved.n = 0;
-    vec_reserve(&net->scratch, 2 * net->capacity.n);
-    for (int i = 0; i < net->changed.n; i++) {
-        struct net_flow *flow = &net->flows.at[net->changed.at[i]];
-        flow->changed = false;
-        if (!flow->active || flow->seen == net->solution)
-            continue;
-        find_component(net, net->changed.at[i]);
-        solve_component(net);
-    }
-    net->changed.n = 0;
-    sort(net->solved.at, net->solved.n);
+    fair_solve(net);
+    int n = 0;
     for (int i = 0; i < net->solved.n; i++) {
-        struct net_flow *flow = &net->flows.at[net->solved.at[i]];
-        ps_t end = net->engine->now + ps_from_s(flow->bytes_left / flow->rate);
-        engine_at(net->engine, end, net->end_kind, (uint32_t)net->solved.at[i], ++flow->epoch);
+        const struct net_flow *flow = &net->flows.at[net->solved.at[i]];
+        if (fabs(flow->rate - flow->fair) > MAXMIN_SLACK * flow->rate) /* else its end stands */
+            net->solved.at[n++] = net->solved.at[i];
     }
+    net->solved.n = n;
+    sort(net->solved.at, n);
+    for (int i = 0; i < n; i++)
+        set_rate(net, net->solved.at[i]);
 }
 
 static void on_end(void *self, const struct event *event)
@@ -252,7 +208,7 @@ static void on_end(void *self, const struct event *event)
         return;
     move(net, flow, flow->bytes_left); /* to the last byte: the end was rounded to a picosecond */
     flow->active = false;
-    flow->rate = 0;
+    flow->rate = flow->fair = 0;
     net->n_active--;
     leave_links(net, id);
     if (net->n_active > 0)
@@ -263,6 +219,6 @@ static void on_end(void *self, const struct event *event)
 double net_carried(struct net *net, int link)
 {
     for (int k = 0; k < net->links.at[link].flows.n; k++)
-        settle(net, &net->flows.at[net->links.at[link].flows.at[k]]);
+        settle(net, &net->flows.at[net->links.at[link].flows.at[k].flow]);
     return net->carried.at[link];
 }

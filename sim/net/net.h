@@ -1,9 +1,9 @@
 /* Flows in flight: bytes that travel over links at max-min fair rates, on the engine's clock.
  *
  * A flow is one collective's traffic: it loads many links at once, each with its own weight (bytes over the link per
- * byte of the flow). When a flow starts or ends, the rates of those that it can touch (the connected component of flows
- * and links around it) are solved again and their ends moved; the others stand. Several starts and ends at one instant
- * are settled by one solution. Ignored: packets, buffers, congestion beyond fair sharing. */
+ * byte of the flow). When a flow starts or ends, the rates of those that this touches are solved again and their ends
+ * moved (net/fair.h); the others stand. Several starts and ends at one instant are settled by one solution. Ignored:
+ * packets, buffers, congestion beyond fair sharing. */
 #ifndef FLOPCAST_NET_NET_H
 #define FLOPCAST_NET_NET_H
 
@@ -16,36 +16,43 @@ struct net_listener {
 };
 
 struct net_flow {
-    bool active, changed; /* changed: listed in net.changed */
-    uint32_t epoch, seen; /* seen: in the solution of this number */
-    ps_t settled_at;      /* bytes_left and what links have carried are those of this time */
+    bool active, changed, open; /* changed: listed in net.changed; open: in net.open */
+    uint32_t epoch, seen;       /* seen: listed in net.solved of the solution of this number */
+    int bottleneck;             /* the link that holds it at `fair`; -1: its rate cap does */
+    ps_t settled_at;            /* bytes_left and what links have carried are those of this time */
     double bytes_left, rate, rate_cap;
+    double fair, was; /* the rate that the solution finds; what it was before the flow was opened */
     const struct link_weight *weights;
     int n_weights;
     struct net_listener listener;
 };
 
+struct net_crossing {
+    int flow;
+    double weight;
+};
+
 struct net_link {
-    uint32_t seen;
-    VEC(int) flows; /* that cross it now, in no order */
+    uint32_t seen;                  /* listed in net.near of the filling of this number */
+    bool stale;                     /* level must be found anew */
+    double level;                   /* to which its flows without a rate can rise */
+    VEC(struct net_crossing) flows; /* that cross it now, ascending */
 };
 
 struct net {
     struct engine *engine;
     uint32_t end_kind, solve_kind;
     bool solve_pending;
-    uint32_t solution; /* number of the last one */
+    uint32_t solution, n_fills; /* numbers of the last ones */
     int n_active;
     VEC(double) capacity; /* B/s */
     VEC(double) carried;  /* bytes that crossed each link so far */
     VEC(struct net_link) links;
     VEC(struct net_flow) flows;
-    VEC(int) changed;   /* flows whose rates the next solution must find */
-    VEC(int) component; /* flows, ascending */
-    VEC(int) solved;    /* flows of the last solution, ascending */
-    VEC(struct maxmin_flow) problem;
-    VEC(double) rates;
-    VEC(double) scratch;
+    VEC(int) changed; /* flows whose rates the next solution must find */
+    VEC(int) open;    /* flows whose rates are being found */
+    VEC(int) near;    /* their links */
+    VEC(int) solved;  /* flows of the last solution */
 };
 
 void net_init(struct net *net, struct engine *engine);

@@ -1,0 +1,238 @@
+#include "net/fair.h"
+
+#include <math.h>
+
+static const double UNFIXED = -1;
+
+enum { NO_LINK = -1 }; /* the bottleneck of a flow at its rate cap */
+
+void fair_set_changed(struct net *net, int id)
+{
+    struct net_flow *flow = &net->flows.at[id];
+    if (flow->changed)
+        return;
+    flow->changed = true;
+    vec_push(&net->changed, id);
+}
+
+void fair_relieved(struct net *net, int link)
+{
+    const struct net_link *relieved = &net->links.at[link];
+    for (int k = 0; k < relieved->flows.n; k++)
+        if (net->flows.at[relieved->flows.at[k].flow].bottleneck == link)
+            fair_set_changed(net, relieved->flows.at[k].flow);
+}
+
+static void open_flow(struct net *net, int id)
+{
+    struct net_flow *flow = &net->flows.at[id];
+    if (flow->open)
+        return;
+    flow->open = true;
+    flow->changed = false;
+    flow->was = flow->fair;
+    vec_push(&net->open, id);
+    if (flow->seen == net->solution)
+        return;
+    flow->seen = net->solution;
+    vec_push(&net->solved, id);
+}
+
+/* The first, and flows that changed and share a link with it, with one that does, and so on. */
+static void open_changed(struct net *net, int first, bool more)
+{
+    open_flow(net, first);
+    for (int i = 0; more && i < net->open.n; i++) {
+        const struct net_flow *flow = &net->flows.at[net->open.at[i]];
+        for (int w = 0; w < flow->n_weights; w++) {
+            const struct net_link *link = &net->links.at[flow->weights[w].link];
+            for (int k = 0; k < link->flows.n; k++)
+                if (net->flows.at[link->flows.at[k].flow].changed)
+                    open_flow(net, link->flows.at[k].flow);
+        }
+    }
+}
+
+/* ---- rates of the open flows beside those of the others, by progressive filling as in maxmin.c ---- */
+
+/* What a link has for its open flows without a rate. The order of the sums is that of the flows' ids. */
+static void set_level(struct net *net, int id)
+{
+    struct net_link *link = &net->links.at[id];
+    double left = net->capacity.at[id], load = 0;
+    for (int k = 0; k < link->flows.n; k++) {
+        const struct net_crossing *crossing = &link->flows.at[k];
+        double fair = net->flows.at[crossing->flow].fair;
+        if (fair == UNFIXED)
+            load += crossing->weight;
+        else
+            left -= crossing->weight * fair;
+    }
+    link->stale = false;
+    link->level = load > 0 ? left / load : HUGE_VAL;
+}
+
+/* The links of the open flows. */
+static void find_links(struct net *net)
+{
+    net->n_fills++;
+    net->near.n = 0;
+    for (int i = 0; i < net->open.n; i++) {
+        struct net_flow *flow = &net->flows.at[net->open.at[i]];
+        flow->fair = UNFIXED;
+        for (int w = 0; w < flow->n_weights; w++) {
+            struct net_link *link = &net->links.at[flow->weights[w].link];
+            if (link->seen == net->n_fills)
+                continue;
+            link->seen = net->n_fills;
+            link->stale = true;
+            vec_push(&net->near, flow->weights[w].link);
+        }
+    }
+}
+
+/* The level to which all flows without a rate can rise. */
+static double next_level(struct net *net)
+{
+    double level = HUGE_VAL;
+    for (int i = 0; i < net->open.n; i++) {
+        const struct net_flow *flow = &net->flows.at[net->open.at[i]];
+        if (flow->fair == UNFIXED && flow->rate_cap < level)
+            level = flow->rate_cap;
+    }
+    for (int i = 0; i < net->near.n; i++) {
+        const struct net_link *link = &net->links.at[net->near.at[i]];
+        if (link->stale)
+            set_level(net, net->near.at[i]);
+        if (link->level < level)
+            level = link->level;
+    }
+    BUG_IF(isinf(level), "a flow crosses no link and has no rate cap");
+    return level > 0 ? level : 0; /* below 0 by rounding only: left over from links that are exactly full */
+}
+
+/* Whether a flow rises no further than the level, and what stops it: what allows least. */
+static bool stops(const struct net *net, struct net_flow *flow, double level)
+{
+    double least = flow->rate_cap;
+    flow->bottleneck = NO_LINK;
+    for (int w = 0; w < flow->n_weights; w++)
+        if (net->links.at[flow->weights[w].link].level < least) {
+            least = net->links.at[flow->weights[w].link].level;
+            flow->bottleneck = flow->weights[w].link;
+        }
+    return least <= level * (1 + MAXMIN_SLACK);
+}
+
+static void fill(struct net *net)
+{
+    find_links(net);
+    for (int left = net->open.n; left > 0;) {
+        double level = next_level(net);
+        int before = left;
+        for (int i = 0; i < net->open.n; i++) {
+            struct net_flow *flow = &net->flows.at[net->open.at[i]];
+            if (flow->fair != UNFIXED || !stops(net, flow, level))
+                continue;
+            flow->fair = level;
+            left--;
+            for (int w = 0; w < flow->n_weights; w++)
+                net->links.at[flow->weights[w].link].stale = true;
+        }
+        BUG_IF(left == before, "max-min filling does not advance");
+    }
+}
+
+/* ---- who else must be solved ---- */
+
+/* The share of a link that flows of this rate and faster ones would get, beside the slower ones. */
+static double share_at(const struct net *net, int id, double rate)
+{
+    const struct net_link *link = &net->links.at[id];
+    double left = net->capacity.at[id], load = 0;
+    for (int k = 0; k < link->flows.n; k++) {
+        const struct net_crossing *crossing = &link->flows.at[k];
+        double fair = net->flows.at[crossing->flow].fair;
+        if (fair < rate)
+            left -= crossing->weight * fair;
+        else
+            load += crossing->weight;
+    }
+    return left / load;
+}
+
+/* The flows of a link that are as fast as this or faster. */
+static void open_faster(struct net *net, int id, double rate)
+{
+    const struct net_link *link = &net->links.at[id];
+    for (int k = 0; k < link->flows.n; k++)
+        if (net->flows.at[link->flows.at[k].flow].fair >= rate * (1 - MAXMIN_SLACK))
+            open_flow(net, link->flows.at[k].flow);
+}
+
+/* Whether a link has flows that are not open, and open ones that have another rate than before, or are held by it,
+ * which others must be then, too. */
+static bool is_border(const struct net *net, int id)
+{
+    const struct net_link *link = &net->links.at[id];
+    bool moved = false, others = false;
+    for (int k = 0; k < link->flows.n; k++) {
+        const struct net_flow *flow = &net->flows.at[link->flows.at[k].flow];
+        moved |= flow->open && (flow->fair != flow->was || flow->bottleneck == id);
+        others |= !flow->open;
+    }
+    return moved && others;
+}
+
+/* On a link of so many flows all are solved at once: to look at each beside each would take longer. */
+enum { MANY = 16 };
+
+static void widen_link(struct net *net, int id)
+{
+    const struct net_link *link = &net->links.at[id];
+    if (!is_border(net, id))
+        return;
+    for (int k = 0; k < link->flows.n; k++) {
+        int crossing = link->flows.at[k].flow;
+        const struct net_flow *flow = &net->flows.at[crossing];
+        if (link->flows.n > MANY)
+            open_flow(net, crossing);
+        else if (!flow->open) {
+            double share = share_at(net, id, flow->fair);
+            if (flow->bottleneck == id ? share != flow->fair : share < flow->fair)
+                open_flow(net, crossing);
+        } else if (flow->bottleneck == id && share_at(net, id, flow->fair) != flow->fair)
+            open_faster(net, id, flow->fair);
+    }
+}
+
+/* True: more flows are open than before. */
+static bool widen(struct net *net)
+{
+    int before = net->open.n;
+    for (int i = 0; i < net->near.n; i++)
+        if (net->links.at[net->near.at[i]].flows.n > 1)
+            widen_link(net, net->near.at[i]);
+    return net->open.n > before;
+}
+
+void fair_solve(struct net *net)
+{
+    net->solution++;
+    net->solved.n = 0;
+    for (int i = 0; i < net->changed.n; i++) {
+        int id = net->changed.at[i];
+        if (!net->flows.at[id].active)
+            net->flows.at[id].changed = false;
+        if (!net->flows.at[id].changed)
+            continue;
+        net->open.n = 0;
+        open_changed(net, id, net->changed.n > 1);
+        do
+            fill(net);
+        while (widen(net));
+        for (int k = 0; k < net->open.n; k++)
+            net->flows.at[net->open.at[k]].open = false;
+    }
+    net->changed.n = 0;
+}
