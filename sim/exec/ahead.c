@@ -20,7 +20,7 @@ static void find_kernels(struct sim *sim, int rank_index)
     while (ahead->n < AHEAD && ahead->n < left && now <= PS_HORIZON && !rank->tables->awaited[number]) {
         number = queue->ops[queue->position + ahead->n + 1];
         const struct plan_op *op = op_of(rank, number);
-        if (host_issue_time(rank, queue->step, number) > now || !waits_satisfied(rank, op, queue->step))
+        if (host_issue_time(rank, queue->step, number) > now || unsatisfied_wait(rank, op, queue->step) >= 0)
             return;
         struct ahead_kernel *kernel = &ahead->kernels[ahead->n++];
         kernel->undrawn = queue->noise.counter;
@@ -62,7 +62,9 @@ static void begin_next(struct sim *sim, struct rank *rank)
     queue->jitter = next->jitter;
     queue->start_s = next->start_s;
     queue->duration_ps = next->duration_ps;
-    queue->alone_ps = ps_round(queue_isolated_ps(sim, rank, queue_op(rank, queue)->index, next->jitter));
+    queue->alone_ps =
+        ps_round(rank->slows_starts ? queue_isolated_ps(sim, rank, queue_op(rank, queue)->index, next->jitter)
+                                    : next->duration_ps);
 }
 
 void ahead_settle(struct sim *sim, int rank_index)

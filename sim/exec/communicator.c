@@ -252,7 +252,9 @@ void communicator_setup(struct sim *sim)
 /* What the GPU gives a collective, and the kernels on it are timed anew. */
 static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps)
 {
-    struct queue *queue = &sim->ranks[party.rank].queues[party.queue];
+    struct rank *rank = &sim->ranks[party.rank];
+    struct queue *queue = &rank->queues[party.queue];
+    rank->holding = sms > 0 ? rank->holding | queue_bit(party.queue) : rank->holding & ~queue_bit(party.queue);
     queue->sms_held = sms;
     queue->hbm_Bps = hbm_Bps;
     queue_retime(sim, party.rank);

@@ -146,6 +146,7 @@ static void setup_rank(struct sim *sim, int r, double speed)
     for (int q = 0; q < sim->n_queues; q++) {
         const plan_numbers *ops = &rank->tables->program->queue_ops.at[q];
         rank->queues[q] = (struct queue){.ops = ops->at, .n_ops = ops->n, .noise = queue_noise(sim, r, q)};
+        rank->waiting |= ops->n > 0 ? queue_bit(q) : 0;
     }
     rank->host_noise = rng_stream((uint64_t)sim->options->seed, ENTITY_HOST, (uint64_t)r);
     rank->pauses = rng_stream((uint64_t)sim->options->seed, ENTITY_PAUSE, (uint64_t)r);
@@ -383,6 +384,7 @@ static struct sim *open_sim(struct exec_result *out, const struct plan *plan, co
     sim->arena = arena;
     sim->result = out;
     sim->n_queues = plan->queues.n;
+    BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
     engine_init(&sim->engine);
     net_init(&sim->net, &sim->engine);

@@ -15,6 +15,8 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     struct queue *queue = &rank->queues[queue_index];
     queue->jitter = queue_draw_jitter(sim, queue);
     queue->state = QUEUE_RUNNING;
+    rank->waiting &= ~queue_bit(queue_index);
+    rank->running |= queue_bit(queue_index);
     queue->started = sim->engine.now;
     queue->left = 1;
     queue->spent_ps = 0;
@@ -42,10 +44,12 @@ void queue_count(struct sim *sim, struct rank *rank, int queue_index, ps_t end)
     rank->done++;
 }
 
-static void start_comm(struct sim *sim, int rank_index, struct queue *queue, int32_t op_index)
+static void start_comm(struct sim *sim, int rank_index, int queue_index, int32_t op_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
+    struct queue *queue = &rank->queues[queue_index];
     queue->state = QUEUE_IN_COMM;
+    rank->waiting &= ~queue_bit(queue_index);
     queue->started = sim->engine.now;
     if (rank->in_collective++ == 0)
         rank->comm_since = sim->engine.now;
@@ -83,8 +87,13 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
         queue->wake_pending = true;
         return;
     }
-    if (!waits_satisfied(rank, op, queue->step))
-        return;                  /* whoever ends the op waited for tries all queues of the rank */
+    int wait = unsatisfied_wait(rank, op, queue->step);
+    if (wait >= 0) { /* whoever ends the op waited for tries all queues of the rank */
+        int on = op_of(rank, rank->tables->waits[wait] & ~PLAN_PREVIOUS_STEP)->stream;
+        rank->blocked |= queue_bit(queue_index);
+        rank->queues[on].blocks |= queue_bit(queue_index);
+        return;
+    }
     queue->wake_pending = false; /* another event of this instant may have come before it: */
     queue->epoch++;              /* it is superseded */
     if (queue_index == STREAM_COMPUTE && measuring(sim, queue->step))
@@ -92,14 +101,14 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
     if (op->kind == OP_KERNEL)
         start_kernel(sim, rank_index, queue_index, op);
     else
-        start_comm(sim, rank_index, queue, op_index);
+        start_comm(sim, rank_index, queue_index, op_index);
 }
 
 void queue_try_all(struct sim *sim, int rank)
 {
-    for (int q = 0; q < sim->n_queues; q++)
-        if (sim->ranks[rank].queues[q].n_ops > 0)
-            try_start(sim, rank, q);
+    for
+        EACH_QUEUE(q, sim->ranks[rank].waiting & ~sim->ranks[rank].blocked)
+    try_start(sim, rank, (int)q);
 }
 
 static void end_step(struct sim *sim, int32_t step)
@@ -124,6 +133,10 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     if (queue->state == QUEUE_IN_COMM && --rank->in_collective == 0)
         rank->comm_total += sim->engine.now - rank->comm_since;
     queue->state = QUEUE_WAITING;
+    rank->waiting |= queue_bit(queue_index);
+    rank->running &= ~queue_bit(queue_index);
+    rank->blocked &= ~queue->blocks;
+    queue->blocks = 0;
     queue->idle_since = sim->engine.now;
     queue->idle_comm = idle_in_collectives(sim, rank);
     queue->issue_known = false;
@@ -203,10 +216,12 @@ static int find_state(struct sim *sim, double sms)
 static void set_sm_state(struct sim *sim, struct rank *rank)
 {
     double sms = 0, hbm_Bps = 0;
-    for (int q = 0; q < sim->n_queues; q++) {
-        sms += rank->queues[q].sms_held;
-        hbm_Bps += rank->queues[q].hbm_Bps;
-    }
+    for
+        EACH_QUEUE(q, rank->holding)
+        {
+            sms += rank->queues[q].sms_held;
+            hbm_Bps += rank->queues[q].hbm_Bps;
+        }
     rank->sm_state = sms > 0 ? find_state(sim, sms) : 0;
     bool slowed = rank->sm_state && !sim->options->no_contention;
     rank->compute_s = sim->sm_states.at[slowed ? rank->sm_state : 0].compute_s;
@@ -221,19 +236,19 @@ void queue_retime(struct sim *sim, int rank_index)
     ahead_settle(sim, rank_index);
     set_sm_state(sim, rank);
     ahead_forget(sim, rank_index);
-    for (int q = 0; q < sim->n_queues; q++) {
-        struct queue *queue = &rank->queues[q];
-        if (queue->state != QUEUE_RUNNING)
-            continue;
-        const struct plan_op *op = queue_op(rank, queue);
-        double elapsed = (double)(sim->engine.now - queue->started);
-        queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
-        queue->spent_ps += elapsed;
-        queue->started = sim->engine.now;
-        queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s);
-        queue->end = sim->engine.now + ps_round(queue->left * queue->duration_ps);
-        queue_arm(sim, rank_index, q, queue->end);
-    }
+    for
+        EACH_QUEUE(q, rank->running)
+        {
+            struct queue *queue = &rank->queues[q];
+            const struct plan_op *op = queue_op(rank, queue);
+            double elapsed = (double)(sim->engine.now - queue->started);
+            queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
+            queue->spent_ps += elapsed;
+            queue->started = sim->engine.now;
+            queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s);
+            queue->end = sim->engine.now + ps_round(queue->left * queue->duration_ps);
+            queue_arm(sim, rank_index, (int)q, queue->end);
+        }
 }
 
 /* The whole of the running kernel of a queue, as if no collective were there. */
@@ -252,14 +267,14 @@ void queue_set_share(struct sim *sim, int rank_index, double share)
     rank->share = share;
     rank->speed = rank->drawn_speed * share;
     queue_retime(sim, rank_index);
-    for (int q = 0; q < sim->n_queues; q++) {
-        struct queue *queue = &rank->queues[q];
-        if (queue->state != QUEUE_RUNNING)
-            continue;
-        double now_ps = running_isolated_ps(sim, rank, q);
-        rank->speed = old_speed;
-        double before_ps = running_isolated_ps(sim, rank, q);
-        rank->speed = rank->drawn_speed * share;
-        queue->alone_ps += llround(queue->left * (now_ps - before_ps));
-    }
+    for
+        EACH_QUEUE(q, rank->running)
+        {
+            struct queue *queue = &rank->queues[q];
+            double now_ps = running_isolated_ps(sim, rank, (int)q);
+            rank->speed = old_speed;
+            double before_ps = running_isolated_ps(sim, rank, (int)q);
+            rank->speed = rank->drawn_speed * share;
+            queue->alone_ps += llround(queue->left * (now_ps - before_ps));
+        }
 }

@@ -40,7 +40,8 @@ struct queue {
     int32_t position; /* next op, in ops */
     int64_t done;     /* ops completed since the run began: step x n_ops + position */
     int32_t step;
-    uint32_t epoch; /* of the event that ends the op or wakes the queue */
+    uint32_t epoch;  /* of the event that ends the op or wakes the queue */
+    uint64_t blocks; /* queues of the rank that wait for an op of this one, a bit for each */
     uint8_t state;
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;
@@ -103,9 +104,13 @@ struct rank {
     int program; /* that it runs */
     const struct program_tables *tables;
     struct queue *queues;
-    ps_t host_base;     /* the current host burst began */
-    int32_t host_first; /* its first op */
-    int32_t host_end;   /* the op that ends it (not issued in it), or the number of ops */
+    /* A bit for each queue, so that those that do not matter are not read: */
+    uint64_t waiting;          /* it has ops, and is in none of them */
+    uint64_t blocked;          /* its next op was issued, and waits for another queue: in `blocks` of this one */
+    uint64_t running, holding; /* a kernel runs on it; a collective that it is in holds SMs */
+    ps_t host_base;            /* the current host burst began */
+    int32_t host_first;        /* its first op */
+    int32_t host_end;          /* the op that ends it (not issued in it), or the number of ops */
     int32_t host_step;
     int32_t next_stop; /* of the reference run */
     int64_t done;      /* device ops completed, all queues */
@@ -244,6 +249,15 @@ static inline int representative(const struct sim *sim, int number)
     return sim->folded ? plan_program_of(sim->plan, number) : number;
 }
 
+/* The queues of a set, the first to the last. */
+#define EACH_QUEUE(q, set)                                                                                             \
+    (uint64_t left_ = (set), q = 0; left_ && (q = (uint64_t)__builtin_ctzll(left_), true); left_ &= left_ - 1)
+enum { EXEC_MAX_QUEUES = 64 };
+static inline uint64_t queue_bit(int queue)
+{
+    return UINT64_C(1) << queue;
+}
+
 static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
 {
     if (wait & PLAN_PREVIOUS_STEP)
@@ -252,12 +266,13 @@ static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32
     const struct queue *queue = &rank->queues[op->stream];
     return queue->done > (int64_t)step * queue->n_ops + op->position;
 }
-static inline bool waits_satisfied(const struct rank *rank, const struct plan_op *op, int32_t step)
+/* The first of an op's waits that is not satisfied; -1: none. */
+static inline int unsatisfied_wait(const struct rank *rank, const struct plan_op *op, int32_t step)
 {
     for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
         if (!wait_satisfied(rank, rank->tables->waits[w], step))
-            return false;
-    return true;
+            return w;
+    return -1;
 }
 
 /* queue.c */
