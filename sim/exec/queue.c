@@ -70,6 +70,24 @@ static ps_t issue_of_next(const struct rank *rank, struct queue *queue, int32_t 
     return issue;
 }
 
+/* A queue waits for an op of another one: it is not tried again before that op has ended. */
+static void block(struct rank *rank, int queue_index, plan_wait wait, int32_t step)
+{
+    struct queue *on = &rank->queues[op_of(rank, wait & ~PLAN_PREVIOUS_STEP)->stream];
+    int64_t wants = wait_wants(rank, wait, step);
+    on->blocks_until = on->blocks && on->blocks_until < wants ? on->blocks_until : wants;
+    on->blocks |= queue_bit(queue_index);
+    rank->blocked |= queue_bit(queue_index);
+}
+
+static void unblock(struct rank *rank, struct queue *queue)
+{
+    if (!queue->blocks || queue->done < queue->blocks_until)
+        return;
+    rank->blocked &= ~queue->blocks;
+    queue->blocks = 0;
+}
+
 static void try_start(struct sim *sim, int rank_index, int queue_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
@@ -88,10 +106,8 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
         return;
     }
     int wait = unsatisfied_wait(rank, op, queue->step);
-    if (wait >= 0) { /* whoever ends the op waited for tries all queues of the rank */
-        int on = op_of(rank, rank->tables->waits[wait] & ~PLAN_PREVIOUS_STEP)->stream;
-        rank->blocked |= queue_bit(queue_index);
-        rank->queues[on].blocks |= queue_bit(queue_index);
+    if (wait >= 0) {
+        block(rank, queue_index, rank->tables->waits[wait], queue->step);
         return;
     }
     queue->wake_pending = false; /* another event of this instant may have come before it: */
@@ -135,8 +151,7 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     queue->state = QUEUE_WAITING;
     rank->waiting |= queue_bit(queue_index);
     rank->running &= ~queue_bit(queue_index);
-    rank->blocked &= ~queue->blocks;
-    queue->blocks = 0;
+    unblock(rank, queue);
     queue->idle_since = sim->engine.now;
     queue->idle_comm = idle_in_collectives(sim, rank);
     queue->issue_known = false;

@@ -40,8 +40,9 @@ struct queue {
     int32_t position; /* next op, in ops */
     int64_t done;     /* ops completed since the run began: step x n_ops + position */
     int32_t step;
-    uint32_t epoch;  /* of the event that ends the op or wakes the queue */
-    uint64_t blocks; /* queues of the rank that wait for an op of this one, a bit for each */
+    uint32_t epoch;       /* of the event that ends the op or wakes the queue */
+    uint64_t blocks;      /* queues of the rank that wait for an op of this one, a bit for each */
+    int64_t blocks_until; /* they wait until so many are done, or more */
     uint8_t state;
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;
@@ -258,13 +259,18 @@ static inline uint64_t queue_bit(int queue)
     return UINT64_C(1) << queue;
 }
 
-static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
+/* How many ops of its queue must be done until a wait is satisfied. */
+static inline int64_t wait_wants(const struct rank *rank, plan_wait wait, int32_t step)
 {
     if (wait & PLAN_PREVIOUS_STEP)
         step--;
     const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
-    const struct queue *queue = &rank->queues[op->stream];
-    return queue->done > (int64_t)step * queue->n_ops + op->position;
+    return (int64_t)step * rank->queues[op->stream].n_ops + op->position + 1;
+}
+static inline bool wait_satisfied(const struct rank *rank, plan_wait wait, int32_t step)
+{
+    const struct plan_op *op = op_of(rank, wait & ~PLAN_PREVIOUS_STEP);
+    return rank->queues[op->stream].done >= wait_wants(rank, wait, step);
 }
 /* The first of an op's waits that is not satisfied; -1: none. */
 static inline int unsatisfied_wait(const struct rank *rank, const struct plan_op *op, int32_t step)
