@@ -306,7 +306,7 @@ struct batch_plan {
 };
 struct batch_plan strategy_batch(const struct train_options *train);
 /* How many there may be: each is a part of the plan, some 10^4 ops for a large model. */
-enum { STRATEGY_MAX_MICRO_STEPS = 1024 };
+enum { STRATEGY_MAX_MICRO_STEPS = 2048 };
 
 /* Ranks that train on different samples. */
 int64_t strategy_data_ranks(const struct parallelism_options *options, int64_t gpus);

@@ -198,9 +198,9 @@ static void points_that_make_no_sense(void **state)
         {"name: x\n" MODEL CLUSTER TRAIN, {"train.recompute_modules", "layernorm"},
             "--set train.recompute_modules:1:1: error: of 'tiny.json' only core_attn is recomputed by itself; take "
             "that\n"},
-        {"name: x\n" MODEL CLUSTER TRAIN, {"train.device_batch", "[2048, 2049]"},
-            "--set train.device_batch:1:8: error: 1025 micro-steps of 2 sequences in an optimizer step, of which at "
-            "most 1024 are simulated; use a larger 'train.micro_batch' or a smaller batch\n"},
+        {"name: x\n" MODEL CLUSTER TRAIN, {"train.device_batch", "[4096, 4097]"},
+            "--set train.device_batch:1:8: error: 2049 micro-steps of 2 sequences in an optimizer step, of which at "
+            "most 2048 are simulated; use a larger 'train.micro_batch' or a smaller batch\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "published: {figure: 7c}\n", {0},
             "x.yaml:5:21: error: 'published' needs both 'file' and 'figure'\n"},
         {"name: x\n" MODEL CLUSTER TRAIN "assumptions: none\n", {0},
