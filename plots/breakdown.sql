@@ -26,7 +26,7 @@ FROM step_part ORDER BY part
 
 -- name: heading
 SELECT
-  replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '') || coalesce('; where ' || condition, '') AS setting,
+  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '') || coalesce('; where ' || condition, '') AS setting,
   -- of the point whose kernels have the smallest share of their step
   (SELECT printf('%s %s, batch %d, %d GPU%s%s: %s', model, strategy, micro_batch, gpus, iif(gpus = 1, '', 's'), coalesce(', ' || varied, ''), sentence)
     FROM shown JOIN v_step USING (point_id) ORDER BY part_1_s / step_time_s, place LIMIT 1) AS sentence,

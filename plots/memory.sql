@@ -2,7 +2,7 @@
 
 -- name: heading
 SELECT
-  replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
+  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
   count(published_peak_allocated_bytes) AS published,
   asked OR count(*) > 100 AS curves,
   coalesce(max(published_source), '') || ' (allocated, without context and NCCL)' AS source

@@ -32,7 +32,7 @@ SELECT x, text FROM shown_tick
 SELECT title, low, high, logarithmic, number, n FROM shown_axis
 
 -- name: heading
-SELECT replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '')
+SELECT (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || common, '')
     || coalesce('; where ' || condition, '') AS setting,
   coalesce(max(published_source), '') AS source
 FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id, shown_axis

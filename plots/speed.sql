@@ -2,7 +2,7 @@
 
 -- name: heading
 SELECT
-  replace(group_concat(DISTINCT scenario), ',', ', ') || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
+  (SELECT group_concat(scenario, ', ') FROM (SELECT DISTINCT scenario FROM shown JOIN point ON point.id = point_id JOIN run ON run.id = point.run_id)) || ': ' || iif(count(DISTINCT cluster) > 1, 'several clusters', min(cluster)) || coalesce(', ' || iif(asked OR count(*) > 100, common, NULL), '') || coalesce('; where ' || condition, '') AS setting,
   iif(min(seq_len) > 1, 'tokens/s', iif(max(seq_len) = 1, 'images/s or samples/s', 'tokens/s, of images images/s')) AS unit,
   (SELECT count(*) FROM band WHERE point_id IN (SELECT point_id FROM shown)) AS sampled,
   asked OR count(*) > 100 AS curves

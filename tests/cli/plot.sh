@@ -134,3 +134,9 @@ expect 0 "$FLOPCAST" plot gemm --db e.db --out gemm.svg
 expect 2 "$FLOPCAST" plot gemm --db e.db --scenario a --out not.svg
 says err "error: figure 'gemm' shows no scenario's runs; leave out --scenario a"
 [[ ! -e not.svg ]] || fail "drawn all the same"
+# The names of scenarios stand in titles as they are.
+expect 0 "$FLOPCAST" run a.yaml --db named.db --quiet --set "name=From 8 to 1,024 GPUs"
+for figure in scaling speed memory breakdown; do
+    expect 0 "$FLOPCAST" plot $figure --db named.db --out named.svg
+    says named.svg "From 8 to 1,024 GPUs: "
+done
