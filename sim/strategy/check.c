@@ -72,7 +72,7 @@ static bool gathers_by_block(const struct strategy_options *options)
            (options->kind == STRATEGY_DEEPSPEED && options->zero.stage == 3);
 }
 
-static void check_recomputation(const struct job_check *job)
+static void check_recompute_method(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     bool block = train->recompute_method == RECOMPUTE_BLOCK;
@@ -175,7 +175,7 @@ static void check_precision(const struct job_check *job)
         diag_input(job->diag, autocast, "train.autocast is simulated for models of tokens; leave it out");
 }
 
-static void check_recomputation(const struct job_check *job)
+static void check_recompute_modules(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     struct source_pos place = at(job, "train.recompute_modules");
@@ -291,12 +291,12 @@ enum status strategy_check(const struct strategy_options *options, const struct 
     check_groups(&job);
     if (model) {
         check_model(&job);
-        check_recomputation(&job);
+        check_recompute_modules(&job);
         check_adapters(&job);
     }
     check_precision(&job);
     check_stage(&job);
-    check_recomputation(&job);
+    check_recompute_method(&job);
     check_lomo(&job);
     check_batch(&job);
     check_host(&job);
