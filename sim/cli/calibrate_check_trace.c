@@ -24,13 +24,12 @@ struct check_command {
 
 static const char doc[] =
     "Compare a trace of a training run with what is predicted for its scenario: the step, its kernels class by class, "
-    "its "
-    "collectives one by one, and where the two differ most. FILE is a trace of PyTorch's profiler (.json, .json.gz) or "
-    "a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\v"
-    "Steps are found by the annotations ProfilerStep#N, else by the repetition of the kernels. All times are those of "
-    "the mean step. A collective's time includes that it waits for the last rank. Exposed communication: a collective "
-    "runs and no kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run "
-    "--trace` can be checked, too.";
+    "its collectives one by one, and where the two differ most. FILE is a trace of PyTorch's profiler (.json, "
+    ".json.gz) or a profile of Nsight Systems (`nsys export --type sqlite`), of one rank.\vSteps are found by the "
+    "annotations ProfilerStep#N, else by the repetition of the kernels. All times are those of the mean step. A "
+    "collective's time includes that it waits for the last rank. Exposed communication: a collective runs and no "
+    "kernel does. Classes follow from the names of kernels; '-' is not known. A trace of `flopcast run --trace` can be "
+    "checked, too.";
 
 static void take_device(void *member, const struct argument *argument)
 {

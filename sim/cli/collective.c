@@ -322,8 +322,7 @@ static struct isolated *group_of(
     if (!mesh_group_lies_evenly(&mesh->group, mesh->mesh.ranks, node)) {
         diag_input(diag, at,
             "groups of %d GPUs, %d apart, in nodes of %d: some have more GPUs on one node than on another, which is "
-            "not "
-            "simulated; take sizes that divide %d, or multiples of it",
+            "not simulated; take sizes that divide %d, or multiples of it",
             mesh->group.size, mesh->group.stride, node, node);
         return NULL;
     }

@@ -59,9 +59,10 @@ int models_help(void)
          "in a\n"
          "scenario, --set model=llama3.1-8b, 'flopcast model llama3.1-8b', which shows layers and tensors.\n");
     print_models(&arena, &diag);
-    puts("\nWhat a model file holds: needed or not (-), what it is with its default, what is allowed. A family that "
-         "needs "
-         "more\nsays so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
+    puts("\n"
+         "What a model file holds: needed or not (-), what it is with its default, what is allowed. A family that "
+         "needs more\n"
+         "says so. Copy one of scenarios/models, or name a Hugging Face config.json instead, of "
          "model_type\n" MODEL_TYPE_NAMES ".\n");
     config_print_reference(stdout, &model_shape_table, NULL);
     arena_release(&arena);

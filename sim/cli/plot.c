@@ -101,15 +101,13 @@ static const struct command_option options[] = {
         OPTION_TEXT, AT(show.where)},
     {"x", "SETTING",
         "The setting on the x axis, a number or not, as in --x train.micro_batch (default: cluster.gpus, or what "
-        "differs "
-        "most)",
+        "differs most)",
         OPTION_TEXT, AT(show.x)},
     {"facet", "SETTING", "A panel for each value of this setting (default: where curves are many)", OPTION_TEXT,
         AT(show.facet)},
     {"size", "WxH",
         "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in characters. Letters "
-        "grow "
-        "along (default: 1200 pixels wide, as high as the figure needs)",
+        "grow along (default: 1200 pixels wide, as high as the figure needs)",
         OPTION_TAKE, AT(size), .take = take_size},
     {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE, AT(from),
         .take = take_time},

@@ -143,9 +143,10 @@ void validate_skill_print(FILE *out, const struct validate_table *rows)
     struct validate_skill skill = validate_skill(rows);
     if (skill.n_fitted > 0 && skill.n > 0 && skill.mean_of_rule > 0)
         fprintf(out,
-            "\na loss of %.2f %% with each doubling of the GPUs, fitted to %d ratios that fits rest on, is %.1f points "
-            "off "
-            "the other %d in\nthe mean; predictions %.1f: a skill of %.0f %%\n",
+            "\n"
+            "a loss of %.2f %% with each doubling of the GPUs, fitted to %d ratios that fits rest on, is %.1f points "
+            "off the other %d in\n"
+            "the mean; predictions %.1f: a skill of %.0f %%\n",
             100 * skill.loss_of_doubling, skill.n_fitted, 100 * skill.mean_of_rule, skill.n, 100 * skill.mean,
             100 * (1 - skill.mean / skill.mean_of_rule));
 }

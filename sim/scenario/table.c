@@ -225,8 +225,7 @@ static const struct config_field parallelism_fields[] = {
         .alias = "sequence_parallel"},
     {PARALLEL("tensor_overlap", FIELD_ENUM, model.tensor_overlap,
          "async: collectives of tensor parallelism run beside products in backward (Megatron-LM); user_buffers: others "
-         "in "
-         "pieces, too (TransformerEngine's tp_comm_overlap)"),
+         "in pieces, too (TransformerEngine's tp_comm_overlap)"),
         .names = tensor_overlap_names},
     {PARALLEL("context", FIELD_INT, model.context, "ranks that share each sequence"), .alias = "context_parallel_size",
         .min = 1, .max = MAX_STAGES},

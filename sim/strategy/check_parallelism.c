@@ -40,8 +40,7 @@ static bool check_ranks(const struct layout_check *check)
     if (check->gpus % of_one != 0) {
         diag_input(check->diag, at(check, key),
             "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d GPUs; a product out "
-            "of "
-            "%s does",
+            "of %s does",
             (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one, check->gpus,
             would);
         return false;
@@ -99,8 +98,7 @@ static void check_groups(const struct layout_check *check, const struct mesh *me
         if (!mesh_group_lies_evenly(&group, check->gpus, node))
             diag_input(check->diag, at(check, groups[i].key),
                 "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than "
-                "on "
-                "another, which is not simulated; take degrees that divide %d, or multiples of it",
+                "on another, which is not simulated; take degrees that divide %d, or multiples of it",
                 group.size, groups[i].what, group.stride, node, node);
     }
 }
