@@ -213,3 +213,22 @@ const char *nearest_name(const char *what, const char *const *names, size_t n)
     }
     return best;
 }
+
+struct divisors divisors(int64_t n)
+{
+    enum { ROOM = 32 }; /* for one more, and "..." */
+    struct divisors list = {""};
+    size_t used = 0;
+    for (int64_t d = 1; d <= n; d++) {
+        if (n % d != 0)
+            continue;
+        bool fits = used + ROOM < sizeof list.text;
+        used += (size_t)snprintf(list.text + used, sizeof list.text - used, "%s", used ? ", " : "");
+        if (!fits) {
+            snprintf(list.text + used, sizeof list.text - used, "...");
+            break;
+        }
+        used += (size_t)snprintf(list.text + used, sizeof list.text - used, "%lld", (long long)d);
+    }
+    return list;
+}

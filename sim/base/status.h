@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum status {
     STATUS_OK = 0,
@@ -61,6 +62,13 @@ const char *diag_first(const struct diag *diag, int *n);
 /* The nearest of n names to what, for "did you mean". NULL if the edit distance to all of them, not counting case, is
  * more than a third of what's length, rounded up. */
 const char *nearest_name(const char *what, const char *const *names, size_t n);
+
+/* The divisors of n for a message that says what would do: "1, 2, 4, 8", with "..." where there are too many. As a
+ * value, so that divisors(n).text can stand among the arguments of a printf. */
+struct divisors {
+    char text[192];
+};
+struct divisors divisors(int64_t n);
 
 /* "s" for every number but one: "%d row%s". */
 static inline const char *plural(long long n)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const mesh_axis_names[] = {"tp", "cp", "ep", "dp_shard", "dp_replicate", "pp", NULL};
-const char *const mesh_order_default = "tp-cp-ep-dp-pp";
+const char *const mesh_order_default = "tp-ep-cp-dp-pp";
 
 /* The axes that a word of an order stands for; 0: none. */
 static unsigned axes_of(const char *word, size_t length)

@@ -22,7 +22,8 @@
 
 enum mesh_axis { AXIS_TP, AXIS_CP, AXIS_EP, AXIS_DP_SHARD, AXIS_DP_REPLICATE, AXIS_PP, AXIS_COUNT };
 extern const char *const mesh_axis_names[AXIS_COUNT + 1]; /* "tp", "cp", "ep", "dp_shard", "dp_replicate", "pp" */
-extern const char *const mesh_order_default;              /* "tp-cp-ep-dp-pp" */
+/* "tp-ep-cp-dp-pp": experts next to tensor parallelism, whose ranks are neighbours in Megatron's second grid, too. */
+extern const char *const mesh_order_default;
 
 /* All axes of data parallelism. */
 enum {

@@ -51,17 +51,6 @@ void model_shard(
     }
 }
 
-/* Divisors of a number, at most 64: "1, 2, 4, 8". */
-static const char *divisors(int64_t of, struct arena *arena)
-{
-    enum { MOST = 64 };
-    const char *list = "1";
-    for (int64_t d = 2; d <= of && d <= MOST; d++)
-        if (of % d == 0)
-            list = arena_printf(arena, "%s, %ld", list, (long)d);
-    return list;
-}
-
 static const char *tensor_wrong(const struct model_shape *s, const struct model_workload *w, struct arena *arena)
 {
     const long ranks = (long)model_tensor_ranks(&w->parallel);
@@ -72,11 +61,11 @@ static const char *tensor_wrong(const struct model_shape *s, const struct model_
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
         if (cut[i].n % ranks)
             return arena_printf(arena, "%ld %s of %s are not divisible by %ld ranks of tensor parallelism; %s would do",
-                (long)cut[i].n, cut[i].what, s->name, ranks, divisors(cut[i].n, arena));
+                (long)cut[i].n, cut[i].what, s->name, ranks, divisors(cut[i].n).text);
     if (s->n_kv_heads % ranks && ranks % s->n_kv_heads)
         return arena_printf(arena,
             "%ld key heads of %s and %ld ranks of tensor parallelism: neither divides the other; %s would do",
-            (long)s->n_kv_heads, s->name, ranks, divisors(s->n_kv_heads, arena));
+            (long)s->n_kv_heads, s->name, ranks, divisors(s->n_kv_heads).text);
     if (s->mixes_heads)
         return "re-attention mixes all heads of DeepViT, which tensor parallelism would part";
     return NULL;
@@ -91,7 +80,7 @@ static const char *experts_wrong(const struct model_shape *s, const struct model
     if (s->moe.experts % ranks)
         return arena_printf(arena,
             "%ld experts of %s are not divisible by %ld ranks of expert parallelism; %s would do", (long)s->moe.experts,
-            s->name, (long)ranks, divisors(s->moe.experts, arena));
+            s->name, (long)ranks, divisors(s->moe.experts).text);
     if (width > 1 && width != tensor)
         return arena_printf(arena,
             "experts cut over %ld ranks beside %ld ranks of tensor parallelism: 1 and %ld are modelled", (long)width,
@@ -142,7 +131,7 @@ static const char *context_wrong(const struct model_shape *s, const struct model
         return arena_printf(arena,
             "context parallelism of the kind 'a2a' gives each of its %ld ranks a part of the %ld heads and %ld key "
             "heads that tensor parallelism leaves; divisors of %ld would do: %s",
-            (long)context, (long)heads, (long)kv, (long)kv, divisors(kv, arena));
+            (long)context, (long)heads, (long)kv, (long)kv, divisors(kv).text);
     return NULL;
 }
 

@@ -1,35 +1,21 @@
 /* What cannot be done: options of a job that exclude one another, or that its model or its cluster cannot follow. Each
  * rule stands here once. */
-#include "strategy/strategy.h"
+#include "strategy/check.h"
 
 #include <stdio.h>
-
-struct job_check {
-    const struct strategy_options *options;
-    const struct model *model; /* NULL: not known */
-    const struct hw *hw;
-    int gpus;
-    const struct strategy_places *places;
-    struct diag *diag;
-};
-
-static struct source_pos at(const struct job_check *job, const char *path)
-{
-    return job->places->at(job->places->self, path);
-}
 
 static void check_batch(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     struct batch_plan batch = strategy_batch(train);
     if (train->grad_accum > 1 && train->grad_accum != batch.micro_batches)
-        diag_input(job->diag, at(job, "train.device_batch"),
+        diag_input(job->diag, job_at(job, "train.device_batch"),
             "train.device_batch of %lld makes %lld micro-steps of up to %lld sequences, but train.grad_accum is %lld; "
             "leave one of them out",
             (long long)train->device_batch, (long long)batch.micro_batches, (long long)train->micro_batch,
             (long long)train->grad_accum);
     else if (batch.micro_batches > STRATEGY_MAX_MICRO_STEPS)
-        diag_input(job->diag, at(job, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum"),
+        diag_input(job->diag, job_at(job, train->device_batch > 0 ? "train.device_batch" : "train.grad_accum"),
             "%lld micro-steps of %lld sequences in an optimizer step, of which at most %d are simulated; use a larger "
             "'train.micro_batch' or a smaller batch",
             (long long)batch.micro_batches, (long long)train->micro_batch, STRATEGY_MAX_MICRO_STEPS);
@@ -58,10 +44,10 @@ static void check_stage(const struct job_check *job)
     if (options->kind != STRATEGY_DEEPSPEED || options->zero.stage > 0)
         return;
     if (options->zero.offload_optimizer)
-        diag_input(job->diag, at(job, "deepspeed.zero_optimization.offload_optimizer"),
+        diag_input(job->diag, job_at(job, "deepspeed.zero_optimization.offload_optimizer"),
             "ZeRO-Offload is of stages 1 to 3; leave it out, or take one of them");
     if (options->train.lora_rank > 0)
-        diag_input(job->diag, at(job, "train.lora_rank"),
+        diag_input(job->diag, job_at(job, "train.lora_rank"),
             "adapters are simulated with ZeRO stages 1 to 3; leave it out, or take one of them");
 }
 
@@ -76,7 +62,7 @@ static void check_recompute_method(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     bool block = train->recompute_method == RECOMPUTE_BLOCK;
-    struct source_pos place = at(job, block ? "train.recompute_method" : "train.recompute_num_layers");
+    struct source_pos place = job_at(job, block ? "train.recompute_method" : "train.recompute_num_layers");
     if (!block && train->recompute_num_layers == 1)
         return;
     if (train->checkpoint_interval > 1)
@@ -101,7 +87,7 @@ static void check_recompute_method(const struct job_check *job)
 static void check_lomo(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
-    struct source_pos optimizer = at(job, "train.optimizer");
+    struct source_pos optimizer = job_at(job, "train.optimizer");
     if (train->optimizer != OPTIMIZER_LOMO)
         return;
     if (is_zero(job->options))
@@ -113,7 +99,7 @@ static void check_lomo(const struct job_check *job)
             "LOMO uses a gradient up at once and cannot add several; take train.grad_accum: 1 and no more in "
             "train.device_batch than in train.micro_batch");
     if (train->clip_grad_norm)
-        diag_input(job->diag, at(job, "train.clip_grad_norm"),
+        diag_input(job->diag, job_at(job, "train.clip_grad_norm"),
             "LOMO would need a second backward pass to clip gradients by their norm, which is not simulated; leave it "
             "out");
     if (offload_path(job->options))
@@ -140,7 +126,7 @@ static void check_math(const struct job_check *job)
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (kernel_supported(gpu, (enum dtype)i) && used < sizeof known)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", dtype_names[i]);
-    diag_input(job->diag, at(job, "train.precision"), "%s multiplies in %s, which GPU '%s' cannot; it can in %s",
+    diag_input(job->diag, job_at(job, "train.precision"), "%s multiplies in %s, which GPU '%s' cannot; it can in %s",
         precision_names[train->precision], dtype_names[math], gpu->name, known);
 }
 
@@ -148,7 +134,7 @@ static void check_precision(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     int kind = job->options->kind, precision = train->precision;
-    struct source_pos place = at(job, "train.precision"), autocast = at(job, "train.autocast");
+    struct source_pos place = job_at(job, "train.precision"), autocast = job_at(job, "train.autocast");
     check_math(job);
     bool keeps_master = kind == STRATEGY_DEEPSPEED || kind == STRATEGY_MEGATRON || kind == STRATEGY_NANOTRON;
     const char *name = kind == STRATEGY_MEGATRON ? "Megatron" : kind == STRATEGY_NANOTRON ? "nanotron" : "DeepSpeed";
@@ -158,7 +144,7 @@ static void check_precision(const struct job_check *job)
         diag_input(job->diag, place,
             "InternEvo keeps 16-bit weights and gradients, and FP32 copies with the optimizer; take bf16_master");
     if (precision == PRECISION_FP8_MIXED && train->fusion == FUSION_TRANSFORMER_ENGINE && kind != STRATEGY_MEGATRON)
-        diag_input(job->diag, at(job, "train.fusion"),
+        diag_input(job->diag, job_at(job, "train.fusion"),
             "with transformer_engine weights lie in FP8 for a step, which is simulated with strategy: megatron; take "
             "that, or another train.fusion");
     if (train->lora_rank > 0 && train->qlora && !multiplies_in_16_bits(train))
@@ -178,7 +164,7 @@ static void check_precision(const struct job_check *job)
 static void check_recompute_modules(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
-    struct source_pos place = at(job, "train.recompute_modules");
+    struct source_pos place = job_at(job, "train.recompute_modules");
     const char *unknown;
     unsigned parts = strategy_recomputed_parts(train, &unknown);
     int kind = train->activation_checkpointing;
@@ -202,13 +188,13 @@ static void check_recompute_modules(const struct job_check *job)
 static void check_adapters(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
-    struct source_pos rank = at(job, "train.lora_rank");
+    struct source_pos rank = job_at(job, "train.lora_rank");
     if (train->lora_rank == 0)
         return;
     struct arena scratch = ARENA_INIT;
     const char *unknown = model_unknown_target(job->model, train->lora_targets, &scratch);
     if (unknown)
-        diag_input(job->diag, at(job, "train.lora_targets"),
+        diag_input(job->diag, job_at(job, "train.lora_targets"),
             "no linear layer of a block of '%s' is called '%s'; see `flopcast model`", job->model->shape.name, unknown);
     arena_release(&scratch);
     if (!model_takes_adapters(&job->model->shape))
@@ -223,9 +209,9 @@ static void check_model(const struct job_check *job)
 {
     const struct train_options *train = &job->options->train;
     const struct model_shape *shape = &job->model->shape;
-    struct source_pos images = at(job, "train.decode_images");
+    struct source_pos images = job_at(job, "train.decode_images");
     if (train->attention == ATTENTION_FLASH && !model_takes_flash(shape))
-        diag_input(job->diag, at(job, "train.attention"), "model '%s' %s, which flash attention cannot; use naive",
+        diag_input(job->diag, job_at(job, "train.attention"), "model '%s' %s, which flash attention cannot; use naive",
             shape->name, shape->mixes_heads ? "mixes the scores of its heads" : "adds a position bias to its scores");
     if (train->decode_images && shape->image_size == 0)
         diag_input(job->diag, images, "'%s' takes no images; leave out train.decode_images", shape->name);
@@ -242,10 +228,10 @@ static void check_host(const struct job_check *job)
     if (!path)
         return;
     if (options->kind == STRATEGY_FSDP && strategy_batch(&options->train).micro_batches > 1 && !options->fsdp.no_sync)
-        diag_input(job->diag, at(job, path),
+        diag_input(job->diag, job_at(job, path),
             "FSDP with cpu_offload cannot accumulate reduced gradients; take fsdp.no_sync: true");
     if (!quantity_is_set(node->host_bandwidth) || !quantity_is_set(node->host_memory))
-        diag_input(job->diag, at(job, path),
+        diag_input(job->diag, job_at(job, path),
             "node '%s' has no host_memory and host_bandwidth, which offloading needs; give both", node->name);
 }
 
@@ -259,11 +245,11 @@ static void check_groups(const struct job_check *job)
     int64_t group = strategy_shard_ranks(options, job->hw, data), node = hw_gpus_per_node(job->hw);
     const char *label = strategy_label(options);
     bool apart = group == data && data < job->gpus; /* by tensor or pipeline ranks: see check_parallelism.c */
-    struct source_pos place = at(job, internevo ? "internevo.zero1"
-                                      : given   ? "fsdp.sharding_group_size"
-                                                : "cluster.gpus");
+    struct source_pos place = job_at(job, internevo ? "internevo.zero1"
+                                          : given   ? "fsdp.sharding_group_size"
+                                                    : "cluster.gpus");
     if (options->kind == STRATEGY_SINGLE_DEVICE && job->gpus > 1)
-        diag_input(job->diag, at(job, "strategy"),
+        diag_input(job->diag, job_at(job, "strategy"),
             "strategy 'single_device' is a model on one GPU, not on %d; take strategy: ddp, or cluster.gpus: 1",
             job->gpus);
     else if (data < group)

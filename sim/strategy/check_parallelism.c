@@ -1,33 +1,7 @@
 /* Which ranks, stages and micro-batches there can be: what does not divide, and what would. */
-#include "strategy/strategy.h"
+#include "strategy/check.h"
 
-#include <stdio.h>
-
-struct layout_check {
-    const struct strategy_options *options;
-    const struct model *model; /* NULL: not known */
-    const struct hw *hw;
-    int gpus;
-    const struct strategy_places *places;
-    struct diag *diag;
-};
-
-static struct source_pos at(const struct layout_check *check, const char *path)
-{
-    return check->places->at(check->places->self, path);
-}
-
-/* "1, 2, 4, 8": the divisors of n. */
-static void divisors(char *out, size_t size, int64_t n)
-{
-    size_t used = 0;
-    out[0] = '\0';
-    for (int64_t d = 1; d <= n && used < size; d++)
-        if (n % d == 0)
-            used += (size_t)snprintf(out + used, size - used, "%s%lld", used ? ", " : "", (long long)d);
-}
-
-static bool check_ranks(const struct layout_check *check)
+static bool check_ranks(const struct job_check *check)
 {
     const struct parallelism_options *parallel = &check->options->parallelism;
     int64_t tensor = model_tensor_ranks(&parallel->model), context = model_context_ranks(&parallel->model),
@@ -35,44 +9,41 @@ static bool check_ranks(const struct layout_check *check)
     const char *key = parallel->pipeline > 1 ? "parallelism.pipeline"
                       : tensor > 1           ? "parallelism.tensor"
                                              : "parallelism.context";
-    char would[256];
-    divisors(would, sizeof would, check->gpus);
     if (check->gpus % of_one != 0) {
-        diag_input(check->diag, at(check, key),
+        diag_input(check->diag, job_at(check, key),
             "%lld tensor x %lld context x %lld pipeline ranks are %lld, which does not divide %d GPUs; a product out "
             "of %s does",
             (long long)tensor, (long long)context, (long long)parallel->pipeline, (long long)of_one, check->gpus,
-            would);
+            divisors(check->gpus).text);
         return false;
     }
-    divisors(would, sizeof would, check->gpus / of_one);
     if (check->gpus / of_one % expert == 0)
         return true;
-    diag_input(check->diag, at(check, "parallelism.expert"),
+    diag_input(check->diag, job_at(check, "parallelism.expert"),
         "%lld ranks of expert parallelism do not divide the %lld of data parallelism; take one of %s",
-        (long long)expert, (long long)(check->gpus / of_one), would);
+        (long long)expert, (long long)(check->gpus / of_one), divisors(check->gpus / of_one).text);
     return false;
 }
 
-static bool check_order(const struct layout_check *check, struct mesh *mesh)
+static bool check_order(const struct job_check *check, struct mesh *mesh)
 {
     const char *bad = NULL;
     if (strategy_mesh(mesh, check->options, check->hw, check->gpus, &bad))
         return true;
     if (mesh->folded) {
-        diag_input(check->diag, at(check, "parallelism.order"),
+        diag_input(check->diag, job_at(check, "parallelism.order"),
             "in '%s' stages of %d ranks' experts are not the stages of the rest; put 'pp' last, as in %s",
             check->options->parallelism.order, mesh->ranks, mesh_order_default);
         return false;
     }
-    diag_input(check->diag, at(check, "parallelism.order"),
+    diag_input(check->diag, job_at(check, "parallelism.order"),
         "'%s' is no order of axes, from '%s' on; write each axis once, neighbours first, as in %s",
         check->options->parallelism.order, bad, mesh_order_default);
     return false;
 }
 
 /* Groups that the ranks communicate in: their axes lie side by side, and their members evenly on the nodes. */
-static void check_groups(const struct layout_check *check, const struct mesh *mesh)
+static void check_groups(const struct job_check *check, const struct mesh *mesh)
 {
     static const struct {
         unsigned axes;
@@ -88,22 +59,22 @@ static void check_groups(const struct layout_check *check, const struct mesh *me
     bool alone = mesh_degree(mesh, of_model) * mesh_degree(mesh, of_model | AXES_OF_EXPERT_GRID) == 1;
     for (size_t i = 0; i < sizeof groups / sizeof *groups && !alone; i++) {
         if (!mesh_axes_are_side_by_side(mesh, groups[i].axes)) {
-            diag_input(check->diag, at(check, "parallelism.order"),
+            diag_input(check->diag, job_at(check, "parallelism.order"),
                 "the axes of a group of %s parallelism do not lie side by side in '%s', which is not simulated; take "
-                "tp-ep-cp-dp-pp",
-                groups[i].what, check->options->parallelism.order);
+                "%s",
+                groups[i].what, check->options->parallelism.order, mesh_order_default);
             continue;
         }
         struct mesh_group group = mesh_group(mesh, groups[i].axes);
         if (!mesh_group_lies_evenly(&group, check->gpus, node))
-            diag_input(check->diag, at(check, groups[i].key),
+            diag_input(check->diag, job_at(check, groups[i].key),
                 "groups of %d GPUs of %s parallelism, %d apart, in nodes of %d: some have more GPUs on one node than "
                 "on another, which is not simulated; take degrees that divide %d, or multiples of it",
                 group.size, groups[i].what, group.stride, node, node);
     }
 }
 
-static void check_model_parallel(const struct layout_check *check)
+static void check_model_parallel(const struct job_check *check)
 {
     const struct strategy_options *options = check->options;
     const struct model_parallel *parallel = &options->parallelism.model;
@@ -117,14 +88,14 @@ static void check_model_parallel(const struct layout_check *check)
     if (!tensor && !context && !expert && !parallel->sequence)
         return;
     if (expert && options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_FSDP)
-        diag_input(check->diag, at(check, key),
+        diag_input(check->diag, job_at(check, key),
             "expert parallelism is simulated with strategy: megatron or fsdp; take one of them");
     if (!takes_tensor || (context && !takes_context))
-        diag_input(check->diag, at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
+        diag_input(check->diag, job_at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
             tensor && !takes_tensor ? "tensor" : "context",
             context ? "megatron, nanotron, fsdp or ddp" : "megatron, nanotron, fsdp, ddp or deepspeed");
     if (options->train.lora_rank > 0)
-        diag_input(check->diag, at(check, "train.lora_rank"),
+        diag_input(check->diag, job_at(check, "train.lora_rank"),
             "adapters on a model that is cut are not simulated; leave out 'train.lora_rank' or '%s'", key);
     if (!check->model)
         return;
@@ -132,35 +103,35 @@ static void check_model_parallel(const struct layout_check *check)
     struct model_workload workload = strategy_workload(options, check->model);
     const char *wrong = model_shard_wrong(&check->model->shape, &workload, &scratch);
     if (wrong)
-        diag_input(check->diag, at(check, key), "%s", wrong);
+        diag_input(check->diag, job_at(check, key), "%s", wrong);
     arena_release(&scratch);
 }
 
 /* FSDP in a pipeline is fully_shard, as torchtitan has it. */
-static void check_fully_shard(const struct layout_check *check)
+static void check_fully_shard(const struct job_check *check)
 {
     const struct strategy_options *options = check->options;
     if (options->fsdp.version != 2)
-        diag_input(check->diag, at(check, "fsdp.version"),
+        diag_input(check->diag, job_at(check, "fsdp.version"),
             "in a pipeline FSDP is simulated as fully_shard; take fsdp.version: 2");
     if (options->train.autocast)
-        diag_input(check->diag, at(check, "train.autocast"),
+        diag_input(check->diag, job_at(check, "train.autocast"),
             "under autocast weights are cast for each pass, which is not simulated in a pipeline; leave it out");
     if (options->fsdp.cpu_offload)
         diag_input(
-            check->diag, at(check, "fsdp.cpu_offload"), "offloading is not simulated in a pipeline; leave it out");
+            check->diag, job_at(check, "fsdp.cpu_offload"), "offloading is not simulated in a pipeline; leave it out");
     if (check->model && check->model->shape.tied_embeddings)
-        diag_input(check->diag, at(check, "parallelism.pipeline"),
+        diag_input(check->diag, job_at(check, "parallelism.pipeline"),
             "'%s' has its embeddings tied, which torchtitan does not train in a pipeline; take strategy: megatron or "
             "nanotron",
             check->model->shape.name);
 }
 
 /* What a pipeline cannot be made of. */
-static void check_stages(const struct layout_check *check)
+static void check_stages(const struct job_check *check)
 {
     const struct strategy_options *options = check->options;
-    struct source_pos place = at(check, "parallelism.pipeline");
+    struct source_pos place = job_at(check, "parallelism.pipeline");
     bool deepspeed = options->kind == STRATEGY_DEEPSPEED, fsdp = options->kind == STRATEGY_FSDP;
     if (options->kind != STRATEGY_MEGATRON && options->kind != STRATEGY_NANOTRON && !deepspeed && !fsdp)
         diag_input(check->diag, place,
@@ -168,17 +139,17 @@ static void check_stages(const struct layout_check *check)
     if (fsdp)
         check_fully_shard(check);
     if (deepspeed && options->zero.stage > 1)
-        diag_input(check->diag, at(check, "deepspeed.zero_optimization.stage"),
+        diag_input(check->diag, job_at(check, "deepspeed.zero_optimization.stage"),
             "DeepSpeed's pipelines take stage 1 at most, not %lld; take 1 or 0, or leave out 'parallelism.pipeline'",
             (long long)options->zero.stage);
     if (deepspeed && options->zero.offload_optimizer)
-        diag_input(check->diag, at(check, "deepspeed.zero_optimization.offload_optimizer"),
+        diag_input(check->diag, job_at(check, "deepspeed.zero_optimization.offload_optimizer"),
             "this is not simulated in a pipeline; leave it out");
     if (deepspeed && options->parallelism.virtual_stages > 1)
-        diag_input(check->diag, at(check, "parallelism.virtual"),
+        diag_input(check->diag, job_at(check, "parallelism.virtual"),
             "DeepSpeed's pipelines have one model chunk a stage; leave it out");
     if (options->train.lora_rank > 0 || options->train.use_cache)
-        diag_input(check->diag, at(check, options->train.use_cache ? "train.use_cache" : "train.lora_rank"),
+        diag_input(check->diag, job_at(check, options->train.use_cache ? "train.use_cache" : "train.lora_rank"),
             "this is not simulated in a pipeline; leave it out");
     if (!check->model)
         return;
@@ -189,51 +160,50 @@ static void check_stages(const struct layout_check *check)
 }
 
 /* Blocks as torchtitan splits them. */
-static void check_split(const struct layout_check *check, int64_t blocks)
+static void check_split(const struct job_check *check, int64_t blocks)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     int64_t chunks = options->pipeline * options->virtual_stages;
     bool weighted = options->partition_method == PARTITION_WEIGHTED;
     int64_t most = weighted ? (blocks + 2) / 2 : blocks;
     if (options->first_layers >= 0 || options->last_layers >= 0)
-        diag_input(check->diag, at(check, "parallelism.partition_method"),
+        diag_input(check->diag, job_at(check, "parallelism.partition_method"),
             "%s decides what each model chunk has; leave out 'parallelism.first_layers' and 'last_layers', or take "
             "uniform",
             partition_method_names[options->partition_method]);
     if (chunks > most)
-        diag_input(check->diag, at(check, "parallelism.pipeline"),
+        diag_input(check->diag, job_at(check, "parallelism.pipeline"),
             "%lld model chunks share %lld blocks%s; take %lld at most", (long long)chunks, (long long)blocks,
             weighted ? ", the embedding and the head" : "", (long long)most);
 }
 
 /* Blocks by what they count. */
-static void check_costs(const struct layout_check *check, int64_t blocks)
+static void check_costs(const struct job_check *check, int64_t blocks)
 {
     const struct parallelism_options *options = &check->options->parallelism;
-    struct source_pos place = at(check, "parallelism.partition_method");
+    struct source_pos place = job_at(check, "parallelism.partition_method");
     if (options->virtual_stages > 1 || options->first_layers >= 0 || options->last_layers >= 0)
         diag_input(check->diag, place,
             "%s decides what each stage has, in one model chunk; leave out 'parallelism.virtual', "
             "'first_layers' and 'last_layers', or take uniform",
             partition_method_names[options->partition_method]);
     if (blocks < options->pipeline)
-        diag_input(check->diag, at(check, "parallelism.pipeline"), "%lld stages share %lld blocks; take %lld at most",
-            (long long)options->pipeline, (long long)blocks, (long long)blocks);
+        diag_input(check->diag, job_at(check, "parallelism.pipeline"),
+            "%lld stages share %lld blocks; take %lld at most", (long long)options->pipeline, (long long)blocks,
+            (long long)blocks);
 }
 
-static void check_layers(const struct layout_check *check)
+static void check_layers(const struct job_check *check)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     int64_t chunks = options->pipeline * options->virtual_stages, first = options->first_layers,
             last = options->last_layers, blocks = check->model ? check->model->n_layers - 1 : 0;
     int64_t even = chunks - (first >= 0) - (last >= 0);
     int64_t left = blocks - (first > 0 ? first : 0) - (last > 0 ? last : 0);
-    char would[256];
-    divisors(would, sizeof would, left);
     if (!check->model)
         return;
     if (options->virtual_stages == 1 && (first == 0 || last == 0))
-        diag_input(check->diag, at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
+        diag_input(check->diag, job_at(check, first == 0 ? "parallelism.first_layers" : "parallelism.last_layers"),
             "a stage of one model chunk has a block at least; take 1 or more, or parallelism.virtual");
     bool splits =
         options->partition_method == PARTITION_SPLIT_POINTS || options->partition_method == PARTITION_WEIGHTED;
@@ -242,18 +212,19 @@ static void check_layers(const struct layout_check *check)
         return;
     }
     if (left < even || even < 1 || left % even != 0)
-        diag_input(check->diag, at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline"),
+        diag_input(check->diag,
+            job_at(check, options->virtual_stages > 1 ? "parallelism.virtual" : "parallelism.pipeline"),
             "%lld blocks do not divide over %lld model chunks (%lld stages of %lld)%s; take a number of chunks out of "
             "%s, or say how many the first and the last one have (parallelism.first_layers, last_layers)",
             (long long)left, (long long)even, (long long)options->pipeline, (long long)options->virtual_stages,
-            even < chunks ? " beside the first and the last" : "", would);
+            even < chunks ? " beside the first and the last" : "", divisors(left).text);
 }
 
-static void check_schedule(const struct layout_check *check)
+static void check_schedule(const struct job_check *check)
 {
     const struct parallelism_options *options = &check->options->parallelism;
     struct batch_plan batch = strategy_batch(&check->options->train);
-    struct source_pos place = at(check, "parallelism.virtual");
+    struct source_pos place = job_at(check, "parallelism.virtual");
     if (options->virtual_stages > 1 && options->pipeline == 1)
         diag_input(check->diag, place, "one stage has one model chunk; leave it out, or take 'parallelism.pipeline'");
     else if (options->virtual_stages > 1 && options->schedule != SCHEDULE_1F1B)
@@ -265,18 +236,18 @@ static void check_schedule(const struct layout_check *check)
             "another batch",
             (long long)options->pipeline, (long long)batch.micro_batches);
     if (batch.last != check->options->train.micro_batch)
-        diag_input(check->diag, at(check, "train.micro_batch"),
+        diag_input(check->diag, job_at(check, "train.micro_batch"),
             "micro-batches of %lld leave %lld sequences over, which a pipeline cannot; take a divisor of %lld",
             (long long)check->options->train.micro_batch, (long long)batch.last, (long long)batch.samples);
 }
 
-static void check_global_batch(const struct layout_check *check)
+static void check_global_batch(const struct job_check *check)
 {
     const struct train_options *train = &check->options->train;
     int64_t ranks = strategy_data_ranks(&check->options->parallelism, check->gpus);
     int64_t below = train->global_batch / ranks * ranks, above = below + ranks;
     if (train->global_batch % ranks != 0)
-        diag_input(check->diag, at(check, "train.global_batch"),
+        diag_input(check->diag, job_at(check, "train.global_batch"),
             "%lld sequences do not divide over %lld ranks of data parallelism; take %lld or %lld",
             (long long)train->global_batch, (long long)ranks, (long long)(below > 0 ? below : above), (long long)above);
 }
@@ -284,7 +255,7 @@ static void check_global_batch(const struct layout_check *check)
 bool strategy_check_parallelism(const struct strategy_options *options, const struct model *model, const struct hw *hw,
     int gpus, const struct strategy_places *places, struct diag *diag)
 {
-    const struct layout_check check = {options, model, hw, gpus, places, diag};
+    const struct job_check check = {options, model, hw, gpus, places, diag};
     struct mesh mesh;
     if (!check_ranks(&check))
         return false;

@@ -348,9 +348,6 @@ struct schedule strategy_schedule(const struct job *job, int stage)
         .micro_batches = (int)job->batch.micro_batches};
 }
 
-/* Experts lie next to tensor parallelism, as their ranks are neighbours in Megatron's second grid, too. */
-static const char *const order_default = "tp-ep-cp-dp-pp";
-
 /* As the model takes it: expert_tensor 0 is that of the rest. */
 static struct model_parallel cut_of(const struct parallelism_options *options)
 {
@@ -381,7 +378,7 @@ bool strategy_mesh(
     const struct parallelism_options *parallel = &options->parallelism;
     const struct model_parallel cut = cut_of(parallel);
     bool folds = model_expert_folds(&cut);
-    const char *order = parallel->order ? parallel->order : order_default;
+    const char *order = parallel->order ? parallel->order : mesh_order_default;
     int expert = folds ? 1 : strategy_expert_axis(parallel), data = (int)strategy_data_ranks(parallel, gpus);
     int size[AXIS_COUNT] = {[AXIS_TP] = (int)model_tensor_ranks(&cut),
         [AXIS_CP] = (int)model_context_ranks(&cut),

@@ -172,6 +172,20 @@ static void bug_aborts(void **state)
     assert_non_null(strstr(text, "(1 + 1 == 2): of 7\n"));
 }
 
+/* 720720 = 2^4 3^2 5 7 11 13 has 5 x 3 x 2 x 2 x 2 x 2 = 240 divisors, more than there is room for. */
+static void divisors_are_listed(void **state)
+{
+    (void)state;
+    assert_string_equal(divisors(1).text, "1");
+    assert_string_equal(divisors(13).text, "1, 13");
+    assert_string_equal(divisors(24).text, "1, 2, 3, 4, 6, 8, 12, 24");
+    assert_string_equal(divisors(0).text, "");
+    struct divisors many = divisors(720720);
+    size_t n = strlen(many.text);
+    assert_true(n < sizeof many.text && n > 100);
+    assert_string_equal(many.text + n - 5, ", ...");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +197,7 @@ int main(void)
         cmocka_unit_test(a_message_too_long_is_cut),
         cmocka_unit_test(merge_leaves_out_what_is_there),
         cmocka_unit_test(nearest_name_is_near),
+        cmocka_unit_test(divisors_are_listed),
         cmocka_unit_test(bug_aborts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
