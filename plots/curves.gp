@@ -104,6 +104,8 @@ set label 1 over at screen 0.5,1 - pixels(40) center font ',18'
 set label 2 wrap(setting, plain ? 76 : 130) at screen 0.5,1 - pixels(strlen(setting) > 130 ? 66 : 76) center textcolor rgb grey
 set label 3 notes at screen 0.02,pixels(20) textcolor rgb grey font ',11'
 of(p, c, name) = column("panel") == p && column("color") == c ? column(name) : NaN
+tick(x, t) = t > |$ticks| ? sprintf('%g', x) : real(word($ticks[t], 1)) == x ? word($ticks[t], 2) : tick(x, t + 1)
+said(c, x, y) = sprintf('%.4g ', y).what.', '.word($axis[2], 1).' '.tick(x, 2).': '.word($legend[c + 1], 2)
 left(p) = 0.085 + 0.915 / columns * ((p - 1) % columns)
 right(p) = left(p) + 0.915 / columns - (columns > 1 ? 0.045 : 0.02)
 upper(p) = 1 - pixels(head + title + each * ((p - 1) / columns))
@@ -141,6 +143,10 @@ do for [p = 1 : panels] {
     what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "published")) with points linecolor %s pointtype 6 pointsize %g linewidth 2 notitle,', \
       p, c, c, columns < 3 ? 2.4 : 1.6)
   }
+  # On a page: what a point is, where the pointer stands on it.
+  if (hover) { do for [c in drawn[p]] {
+    what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "y")):(said(%s, column("x"), column("y"))) with labels hypertext point pointtype 7 pointsize 2 linecolor rgb "#ff000000" notitle,', p, c, c)
+  } }
   do for [c in limited[p]] {
     what_there_is = what_there_is.sprintf(' $points using "x":(of(%d, %s, "capacity")) with lines linecolor rgb grey linewidth 1 dashtype 3 notitle,', p, c)
   }

@@ -21,6 +21,7 @@ int cmd_run(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_model(int argc, char **argv);
 int cmd_whatif(int argc, char **argv);

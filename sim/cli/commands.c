@@ -18,6 +18,7 @@ static const struct command {
 } commands[] = {
     {"run", "simulate scenarios; print, and store in a database", cmd_run},
     {"plot", "draw a figure from a database", cmd_plot},
+    {"report", "write stored runs as one HTML page", cmd_report},
     {"explain", "say why a job loses throughput as it grows", cmd_explain},
     {"validate", "simulate published runs; compare with what was measured", cmd_validate},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},

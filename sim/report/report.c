@@ -1,41 +1,13 @@
 #include "report/report.h"
 
 #include "base/arena.h"
+#include "report/file.h"
 #include "report/gnuplot.h"
 #include "report/script.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* Write bytes to path through a temporary name beside it. */
-static enum status write_file(const char *path, const char *bytes, size_t n, struct diag *diag)
-{
-    struct arena arena = ARENA_INIT;
-    char *temporary = arena_printf(&arena, "%s.XXXXXX", path);
-    int fd = mkstemp(temporary);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    bool ok = out != NULL;
-    if (ok) {
-        mode_t mask = umask(0); /* mkstemp makes a private file; a picture has the mode of any other file */
-        umask(mask);
-        ok = fwrite(bytes, 1, n, out) == n && fchmod(fd, 0666 & ~mask) == 0;
-        ok = fclose(out) == 0 && ok;
-        ok = ok && rename(temporary, path) == 0;
-    }
-    enum status status = STATUS_OK;
-    if (!ok) {
-        status = diag_io(diag, (struct source_pos){.file = path},
-            "cannot write: %s; the folder must exist, be writable and have room", strerror(errno));
-        if (fd >= 0)
-            unlink(temporary);
-    }
-    arena_release(&arena);
-    return status;
-}
 
 /* OUT.gp: the same script, with the picture's name put in (in single quotes gnuplot evaluates nothing but '' ). */
 static enum status keep_script(const char *out_path, const char *script, struct diag *diag)
@@ -50,7 +22,7 @@ static enum status keep_script(const char *out_path, const char *script, struct 
         fputs(*c == '\'' ? "''" : (char[]){*c, '\0'}, out);
     fprintf(out, "'\n%s", script);
     fclose(out);
-    enum status status = write_file(arena_printf(&arena, "%s.gp", out_path), text, n, diag);
+    enum status status = file_write(arena_printf(&arena, "%s.gp", out_path), text, n, diag);
     free(text);
     arena_release(&arena);
     return status;
@@ -96,7 +68,7 @@ enum status report_plot(const struct report_plot *plot, struct diag *diag)
     if (status == STATUS_OK && to_stdout)
         fwrite(picture, 1, n, stdout); /* the caller sees to errors of stdout when it closes it */
     else if (status == STATUS_OK)
-        status = write_file(plot->out, picture, n, diag);
+        status = file_write(plot->out, picture, n, diag);
     free(script);
     free(picture);
     return status;

@@ -43,6 +43,7 @@ struct report_plot {
     struct report_size size;
     const char *out;             /* .png, .svg, .pdf, or "-": drawn in characters on stdout */
     struct report_time from, to; /* the part of a step that is shown */
+    bool hover;                  /* points and parts of bars say their values where a pointer stands (of an .svg) */
     bool keep_script;            /* also writes OUT.gp: the script with its data, ready for gnuplot */
 };
 

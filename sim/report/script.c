@@ -342,6 +342,7 @@ enum status script_make(char **out, const struct report_plot *plot, struct diag 
     FILE *script = open_memstream(out, &n);
     BUG_IF(!script, "open_memstream failed");
     write_canvas(script, kind, plot->size);
+    fprintf(script, "hover = %d\n", plot->hover);
     fputs(wrap, script);
     enum status status = read_part(&sql, sql_path, sizeof sql_path, plot, "sql", diag);
     if (status == STATUS_OK)

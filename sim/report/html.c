@@ -1,0 +1,170 @@
+#include "report/html.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of the character that begins here; 0: it is no UTF-8 (too long a form, a surrogate, above U+10FFFF count). */
+static size_t character(const unsigned char *c, size_t n, unsigned *code)
+{
+    static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length = *c < 0x80 ? 1 : *c >= 0xf0 ? 4 : *c >= 0xe0 ? 3 : 2;
+    if (length == 1) {
+        *code = *c;
+        return 1;
+    }
+    if (*c < 0xc2 || *c > 0xf4 || length > n)
+        return 0;
+    *code = *c & (0xffu >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        if ((c[i] & 0xc0) != 0x80)
+            return 0;
+        *code = *code << 6 | (c[i] & 0x3f);
+    }
+    return *code < least[length] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : length;
+}
+
+static bool is_control(unsigned code)
+{
+    return (code < 0x20 && code != '\n' && code != '\t') || (code >= 0x7f && code < 0xa0) || (code & 0xfffe) == 0xfffe;
+}
+
+static const char *escaped(unsigned code)
+{
+    switch (code) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+static void put(FILE *out, const char *text, size_t n, bool escape)
+{
+    for (size_t i = 0; i < n;) {
+        unsigned code = 0;
+        size_t length = character((const unsigned char *)text + i, n - i, &code);
+        const char *other = length > 0 && escape ? escaped(code) : NULL;
+        if (length == 0)
+            fputs("\xef\xbf\xbd", out);
+        else if (other)
+            fputs(other, out);
+        else if (is_control(code))
+            fputc('?', out);
+        else
+            fwrite(text + i, 1, length, out);
+        i += length > 0 ? length : 1;
+    }
+}
+
+void html_text(FILE *out, const char *text)
+{
+    put(out, text, strlen(text), true);
+}
+
+void html_utf8(FILE *out, const char *text, size_t n)
+{
+    put(out, text, n, false);
+}
+
+void html_take(void *self, int n, const struct store_value *values)
+{
+    struct html_rows *rows = self;
+    if (rows->columns == 0) {
+        rows->columns = n;
+        for (int i = 0; i < n; i++)
+            vec_push(&rows->names, arena_strdup(&rows->arena, values[i].text));
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        vec_push(&rows->cells, values[i].kind == STORE_NULL ? NULL : arena_strdup(&rows->arena, values[i].text));
+    rows->n++;
+}
+
+static const char *cell(const struct html_rows *rows, int row, int column)
+{
+    return rows->cells.at[row * rows->columns + column];
+}
+
+const char *html_cell(const struct html_rows *rows, int row, int column)
+{
+    const char *text = cell(rows, row, column);
+    return text ? text : "";
+}
+
+void html_free(struct html_rows *rows)
+{
+    vec_free(&rows->names);
+    vec_free(&rows->cells);
+    arena_release(&rows->arena);
+}
+
+/* "1,234.5": commas stand between thousands. */
+static bool is_number(const char *text)
+{
+    char *end = NULL;
+    const char *digits = text + (*text == '-' || *text == '+');
+    if (*digits < '0' || *digits > '9')
+        return false;
+    strtod(text, &end);
+    while (*end == ',' && end[1] >= '0' && end[1] <= '9')
+        strtod(end + 1, &end);
+    return *end == '\0';
+}
+
+enum column_kind { COLUMN_EMPTY, COLUMN_NUMBERS, COLUMN_TEXTS };
+
+static enum column_kind kind_of(const struct html_rows *rows, int first, int n, int column)
+{
+    enum column_kind kind = COLUMN_EMPTY;
+    for (int r = first; r < first + n && kind != COLUMN_TEXTS; r++) {
+        const char *text = cell(rows, r, column);
+        if (text)
+            kind = is_number(text) ? COLUMN_NUMBERS : COLUMN_TEXTS;
+    }
+    return kind;
+}
+
+static void put_cells(FILE *out, const struct html_rows *rows, int row, const enum column_kind *kinds)
+{
+    fputs("<tr>", out);
+    for (int c = 0; c < rows->columns; c++) {
+        if (kinds[c] == COLUMN_EMPTY)
+            continue;
+        fputs(kinds[c] == COLUMN_NUMBERS ? "<td class=\"n\">" : "<td>", out);
+        html_text(out, html_cell(rows, row, c));
+        fputs("</td>", out);
+    }
+    fputs("</tr>\n", out);
+}
+
+void html_table(FILE *out, const struct html_rows *rows, int first, int n, int hidden, const char *caption)
+{
+    enum column_kind *kinds = xcalloc((size_t)rows->columns + 1, sizeof *kinds);
+    /* a region that can have the focus, so that keys scroll it */
+    fputs("<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"", out);
+    html_text(out, caption);
+    fputs("\"><table><caption>", out);
+    html_text(out, caption);
+    fputs("</caption>\n<thead><tr>", out);
+    for (int c = 0; c < rows->columns; c++) {
+        kinds[c] = c < hidden ? COLUMN_EMPTY : kind_of(rows, first, n, c);
+        if (kinds[c] == COLUMN_EMPTY)
+            continue;
+        fputs(kinds[c] == COLUMN_NUMBERS ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">", out);
+        html_text(out, rows->names.at[c]);
+        fputs("</th>", out);
+    }
+    fputs("</tr></thead>\n<tbody>\n", out);
+    for (int r = first; r < first + n; r++)
+        put_cells(out, rows, r, kinds);
+    fputs("</tbody></table></div>\n", out);
+    free(kinds);
+}

@@ -1,0 +1,35 @@
+/* Private to sim/report: the parts of a page about one run. */
+#ifndef FLOPCAST_REPORT_PAGE_PARTS_H
+#define FLOPCAST_REPORT_PAGE_PARTS_H
+
+#include "report/html.h"
+#include "report/page.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct page_run {
+    const struct report_page *page;
+    FILE *out;
+    struct store *store; /* shows this run only */
+    int64_t id;
+    const char *scenario, *file, *version;
+    long gpu_counts; /* how many differ */
+    bool oom;        /* all of its points are out of memory */
+    bool explained;  /* the scenario has a waterfall */
+    struct arena *arena;
+};
+
+/* A query's rows, for html_free() in any case. */
+enum status page_ask(struct html_rows *rows, struct store *store, const char *sql, struct diag *diag);
+
+/* Each is a section with its heading. */
+enum status page_results(const struct page_run *run, struct diag *diag);
+enum status page_steps(const struct page_run *run, struct diag *diag);
+enum status page_losses(const struct page_run *run, struct diag *diag);
+enum status page_memory(const struct page_run *run, struct diag *diag);
+enum status page_samples(const struct page_run *run, struct diag *diag);
+enum status page_settings(const struct page_run *run, struct diag *diag);
+enum status page_repeat(const struct page_run *run, struct diag *diag);
+
+#endif

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# `flopcast report`: a page that stands alone; a name that would like to be a script stays a text; the command on it repeats the run.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+# valid FILE: HTML, where there is a tidy to ask; it has nothing that a browser would fetch.
+valid() {
+    if command -v tidy >/dev/null; then
+        tidy -e -q "$1" >tidy 2>&1 || fail "$1 is no HTML: $(head -n 5 tidy)"
+        [[ ! -s tidy ]] || fail "tidy says of $1: $(head -n 5 tidy)"
+    fi
+    if grep -noE '(src|srcset|action|data|poster) *=|<(link|iframe|object|embed|base|form|image)[ >]|@import|url\([^#]|[^k]:?href="[^#]' "$1"; then
+        fail "$1 fetches something"
+    fi
+    says "$1" "default-src 'none'" '<html lang="en">' 'name="viewport"' "@media print"
+}
+
+scenario plain.yaml 'description: Two layers on some GPUs' 'sweep: [{cluster.gpus: [8, 16, 32]}]'
+expect 0 "$FLOPCAST" run plain.yaml --db a.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set host.kernel_issue=7us \
+    --set "cluster.slow_gpus=node0.gpu1=80 %, node0.gpu2=90 %"
+expect 0 "$FLOPCAST" explain plain.yaml --db a.db
+expect 0 "$FLOPCAST" report --db a.db
+[[ $(cat out) == "wrote report.html" ]] || fail "what it is called: $(cat out)"
+valid report.html
+says report.html "<h2>plain</h2>" "Two layers on some GPUs" "Run 1 of a.db" ": 6 points." "kernels alone take" "From 8 to 32 GPUs" \
+    "<td>stragglers</td>" "<th scope=\"col\" class=\"n\">activations</th>" "the median and the 90 % interval" "--set host.kernel_issue:1:1" \
+    "plain.yaml:3:" "<td>run.seed</td>" "<td>default</td>" "digest of all events"
+for point in $(ask "SELECT printf('%.2f', tflops_per_gpu) FROM point") $(ask "SELECT digest FROM point"); do
+    says report.html ">$point</td>"
+done
+# What the command on the page gives is what it was taken from.
+command=$(sed -n 's/^<pre>flopcast \(run .*\)<\/pre>$/\1/p' report.html | sed "s/&#39;/'/g; s/&quot;/\"/g")
+[[ $command == *"--samples 2"* ]] || fail "to repeat it: $command"
+eval "expect 0 \"\$FLOPCAST\" $command --db b.db --quiet"
+[[ $(ask "SELECT position, digest FROM point ORDER BY 1" a.db) == "$(ask "SELECT position, digest FROM point ORDER BY 1" b.db)" ]] ||
+    fail "another run: $command"
+# The same page from the same database.
+expect 0 "$FLOPCAST" report plain --db a.db --out again.html
+cmp report.html again.html || fail "another page"
+
+# Names and descriptions are texts, whatever is in them; in pictures, too.
+scenario hostile.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
+cat >first <<'YAML'
+name: "</title></svg><script>alert(1)</script><img src=x onerror=alert(2)>\" onclick=\"'&amp; \x01 \xe9"
+YAML
+{
+    cat first
+    tail -n +2 hostile.yaml
+} >hostile2.yaml && mv hostile2.yaml hostile.yaml
+echo 'description: "</style><!-- <b>--> &lt;"' >>hostile.yaml
+expect 0 "$FLOPCAST" run hostile.yaml --db c.db --quiet
+expect 0 "$FLOPCAST" explain hostile.yaml --db c.db
+expect 0 "$FLOPCAST" report --db c.db --out c.html
+if grep -qE '<script>alert|<img|<b>-|<!-- <b' c.html; then fail "a name is markup"; fi
+[[ $(grep -c '<script>' c.html) == 1 ]] || fail "scripts: $(grep -c '<script>' c.html)"
+says c.html '&lt;script&gt;alert(1)' 'onerror=alert(2)&gt;&quot; onclick=&quot;&#39;&amp;amp;' '&lt;/style&gt;&lt;!-- &lt;b&gt;--&gt; &amp;lt;'
+if command -v tidy >/dev/null; then
+    tidy -e -q c.html >tidy 2>&1 || fail "a hostile name: $(head -n 5 tidy)"
+fi
+
+# Several runs, by number and by name; what is out of memory; mistakes.
+expect 0 "$FLOPCAST" run hostile.yaml --db a.db --quiet --set train.micro_batch=65536 --set name=big
+expect 0 "$FLOPCAST" report plain 2 --db a.db --out two.html
+valid two.html
+says two.html 'href="#run1"' 'id="run2"' "out of memory" "short of, GiB" "Not explained:" "Not sampled"
+[[ -z $(grep -o ' id="[^"]*"' two.html | sort | uniq -d) ]] || fail "ids that are there twice"
+expect 2 "$FLOPCAST" report 1 plain --db a.db --out x.html
+says err "run 1 is chosen twice"
+expect 2 "$FLOPCAST" report 7 nosuch --db a.db --out x.html
+says err "7" "there is no run of scenario 'nosuch'; there are: "
+expect 1 "$FLOPCAST" report --db absent.db --out x.html
+expect 1 "$FLOPCAST" report --db a.db --out nowhere/x.html
+says err "nowhere/x.html: error: cannot write"
+[[ ! -e x.html ]] || fail "a page in spite of a mistake"
+
+# Without gnuplot: the rest, and a sentence.
+mkdir nothing
+PATH=$PWD/nothing expect 0 "$FLOPCAST" report 1 --db a.db --out bare.html
+says err "bare.html: warning: the page has no pictures: gnuplot is not installed"
+valid bare.html
+says bare.html "The page has no pictures: gnuplot is not installed" "kernels alone take"
+if grep -q '<svg' bare.html; then fail "a picture without gnuplot"; fi
+if command -v gnuplot >/dev/null; then
+    says report.html 'id="run1-scaling-gnuplot_canvas"' "<title>kernels: " " TFLOPS per GPU, GPUs 16: " 'aria-label="Figure breakdown of plain'
+    if grep -q 'onmouse\|gnuplot_plot_1<' report.html; then fail "what gnuplot writes for a script of its own is left"; fi
+fi
+
+# In a browser, where there is one: as wide as the window, on a desk and on a phone, and the tables sort.
+if command -v chromium >/dev/null; then
+    # shellcheck disable=SC2016 # the script's
+    sed 's|</body>|<script>const first = document.querySelector("th.n button"), cells = () => [...first.closest("table").tBodies[0].rows].map(row => row.cells[first.parentNode.cellIndex].textContent).join(); first.click(); const up = cells(); first.click(); document.title = "wide " + (document.documentElement.scrollWidth <= innerWidth) + " up " + up + " down " + cells();</script>&|' \
+        report.html >probe.html
+    for width in 1280 390; do
+        timeout 120 chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --user-data-dir="$PWD/profile" --window-size=$width,2000 \
+            --screenshot="$PWD/report_$width.png" "file://$PWD/report.html" >log 2>&1 || fail "chromium: $(tail -n 3 log)"
+        [[ $(head -c 8 report_$width.png | od -An -tx1 | tr -d ' \n') == 89504e470d0a1a0a ]] || fail "no screenshot at $width"
+        timeout 120 chromium --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" --window-size=$width,2000 --dump-dom \
+            "file://$PWD/probe.html" >dom 2>log || fail "chromium: $(tail -n 3 log)"
+        says dom "<title>wide true up 2,2,2,4,4,4 down 4,4,4,2,2,2</title>"
+    done
+fi
