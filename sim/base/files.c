@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -12,23 +13,34 @@ static bool holds(const char *folder, const char *name, struct arena *arena)
     return access(arena_printf(arena, "%s/%s", folder, name), R_OK) == 0;
 }
 
-const char *files_folder(struct arena *arena)
+/* The files beside the folder that the object (a program, or libflopcast.so) lies in; NULL: they are not there. */
+static const char *beside(const char *object, struct arena *arena)
 {
-    static const char *const beside_program[] = {"../share/flopcast", "../.."};
-    const char *named = getenv("FLOPCAST_DATA");
-    if (named && *named)
-        return named;
-    char program[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *name = length > 0 ? memrchr(program, '/', (size_t)length) : NULL;
-    for (size_t i = 0; name && i < sizeof beside_program / sizeof *beside_program; i++) {
+    static const char *const folders[] = {"../share/flopcast", "../.."};
+    const char *name = strrchr(object, '/');
+    for (size_t i = 0; name && i < sizeof folders / sizeof *folders; i++) {
         char folder[PATH_MAX];
-        *name = '\0';
-        if (realpath(arena_printf(arena, "%s/%s", program, beside_program[i]), folder) &&
+        if (realpath(arena_printf(arena, "%.*s/%s", (int)(name - object), object, folders[i]), folder) &&
             holds(folder, "topologies/gpus", arena))
             return arena_strdup(arena, folder);
     }
-    return FLOPCAST_SOURCE_DIR;
+    return NULL;
+}
+
+const char *files_folder(struct arena *arena)
+{
+    static const char here; /* in the object that this code was linked into */
+    const char *named = getenv("FLOPCAST_DATA");
+    if (named && *named)
+        return named;
+    char program[PATH_MAX] = "";
+    if (readlink("/proc/self/exe", program, sizeof program - 1) < 0)
+        *program = '\0';
+    const char *found = beside(program, arena);
+    Dl_info object;
+    if (!found && dladdr(&here, &object) != 0 && object.dli_fname)
+        found = beside(object.dli_fname, arena);
+    return found ? found : FLOPCAST_SOURCE_DIR;
 }
 
 const char *files_own(struct arena *arena, const char *name)

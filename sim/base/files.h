@@ -4,6 +4,7 @@
  *   $FLOPCAST_DATA, which is taken unseen when it is set
  *   ../share/flopcast beside the folder of the program: an installed one (cmake --install)
  *   two folders above the program: a clone with its build folder, wherever it was moved to
+ *   the same two beside libflopcast.so, in a process that has loaded it
  *   the source that the program was built from */
 #ifndef FLOPCAST_BASE_FILES_H
 #define FLOPCAST_BASE_FILES_H

@@ -24,13 +24,9 @@ void records_json_cell(FILE *out, const struct record_cell *cell)
 {
     json_write_string(out, cell->name);
     fputs(": ", out);
-    if (cell->kind == RECORD_INT)
-        fprintf(out, "%" PRId64, cell->integer);
-    else if (cell->kind == RECORD_REAL && isfinite(cell->real)) /* JSON has no other numbers */
-        fprintf(out, "%.15g", cell->real);
-    else if (cell->kind == RECORD_TEXT)
+    if (cell->kind == RECORD_TEXT)
         json_write_string(out, cell->text);
-    else
+    else if (!record_write(out, cell)) /* JSON has no numbers that are not finite */
         fputs("null", out);
 }
 

@@ -4,8 +4,22 @@
 #include "scenario/sample.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+bool record_write(FILE *out, const struct record_cell *cell)
+{
+    if (cell->kind == RECORD_NULL || (cell->kind == RECORD_REAL && !isfinite(cell->real)))
+        return false;
+    if (cell->kind == RECORD_INT)
+        fprintf(out, "%" PRId64, cell->integer);
+    else if (cell->kind == RECORD_REAL)
+        fprintf(out, "%.15g", cell->real);
+    else
+        fputs(cell->text, out);
+    return true;
+}
 
 static struct record_cell *add(struct record *record, const char *name, enum record_kind kind)
 {

@@ -5,6 +5,8 @@
 
 #include "scenario/scenario.h"
 
+#include <stdio.h>
+
 enum record_kind { RECORD_NULL, RECORD_INT, RECORD_REAL, RECORD_TEXT };
 
 struct record_cell {
@@ -18,6 +20,9 @@ struct record_cell {
 struct record_cell cell_int(const char *name, int64_t value);
 struct record_cell cell_real(const char *name, bool known, double value); /* NULL when not known */
 struct record_cell cell_text(const char *name, const char *text);         /* NULL gives NULL */
+
+/* A number with 15 digits, or the text as it is. False: nothing, as it is not known or no finite number. */
+bool record_write(FILE *out, const struct record_cell *cell);
 
 enum { RECORD_MAX_CELLS = 64 };
 

@@ -7,8 +7,8 @@ set -euo pipefail
 # valid FILE: HTML, where there is a tidy to ask; it has nothing that a browser would fetch.
 valid() {
     if command -v tidy >/dev/null; then
-        tidy -e -q "$1" >tidy 2>&1 || fail "$1 is no HTML: $(head -n 5 tidy)"
-        [[ ! -s tidy ]] || fail "tidy says of $1: $(head -n 5 tidy)"
+        tidy -e -q "$1" >complaints 2>&1 || fail "$1 is no HTML: $(head -n 5 complaints)"
+        [[ ! -s complaints ]] || fail "tidy says of $1: $(head -n 5 complaints)"
     fi
     if grep -noE '(src|srcset|action|data|poster) *=|<(link|iframe|object|embed|base|form|image)[ >]|@import|url\([^#]|[^k]:?href="[^#]' "$1"; then
         fail "$1 fetches something"
@@ -56,7 +56,7 @@ if grep -qE '<script>alert|<img|<b>-|<!-- <b' c.html; then fail "a name is marku
 [[ $(grep -c '<script>' c.html) == 1 ]] || fail "scripts: $(grep -c '<script>' c.html)"
 says c.html '&lt;script&gt;alert(1)' 'onerror=alert(2)&gt;&quot; onclick=&quot;&#39;&amp;amp;' '&lt;/style&gt;&lt;!-- &lt;b&gt;--&gt; &amp;lt;'
 if command -v tidy >/dev/null; then
-    tidy -e -q c.html >tidy 2>&1 || fail "a hostile name: $(head -n 5 tidy)"
+    tidy -e -q c.html >complaints 2>&1 || fail "a hostile name: $(head -n 5 complaints)"
 fi
 
 # Several runs, by number and by name; what is out of memory; mistakes.
