@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-const char *argp_program_version = "flopcast " FLOPCAST_VERSION;
+/* Visible, as the C library looks for it. */
+__attribute__((visibility("default"))) const char *argp_program_version = "flopcast " FLOPCAST_VERSION;
 
 /* Output that did not reach its file (full disk, closed pipe) is a failure, also of --help, which leaves by exit(). */
 static void close_stdout(void)
