@@ -3,9 +3,15 @@
  * (as transformers' SDPA path and torchtitan do). */
 #include "model/family.h"
 
-/* (x * cos) + (rotate_half(x) * sin); the rotary kernels of flash-attn and TransformerEngine go over x once. */
+/* (x * cos) + (rotate_half(x) * sin); the rotary kernels of flash-attn and TransformerEngine go over x once. complex:
+ * view_as_complex(x.float()) times freqs_cis, and back by type_as (torchtitan/models/llama/model.py, apply_rotary_emb).
+ */
 int family_rotate(struct tape *t, int x)
 {
+    if (tape_rotates_complex(t)) {
+        int wide = tape_scale_apart(t, "rope.mul", tape_cast(t, "rope.float", x, dtype_bytes(DTYPE_FP32)));
+        return tape_cast_to_storage(t, "rope.type_as", wide);
+    }
     if (tape_has_flash_attn(t))
         return tape_map_in_place(t, "rope", TAPE_SCALE, x);
     if (tape_has_transformer_engine(t))

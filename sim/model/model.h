@@ -20,6 +20,7 @@
 #include "coll/coll.h"
 #include "kernel/kernel.h"
 #include "mesh/mesh.h"
+#include "model/kernels.h"
 #include "model/parallel.h"
 #include "model/recompute.h"
 
@@ -234,35 +235,6 @@ struct model {
     int64_t batch_norm_channels;
 };
 
-enum attention_kernel { ATTENTION_NAIVE, ATTENTION_FLASH };
-extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
-
-/* eager: F.cross_entropy of logits in FP32, a kernel for each step; fused: one kernel each way that reads the logits as
- * they are and writes their gradient (flash-attn's CrossEntropyLoss, Apex, Liger). */
-enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_COUNT };
-extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused" */
-
-/* eager: a kernel for each operation; inductor: torch.compile's; torchscript: Megatron-LM's functions under
- * torch.jit.script (bias_gelu, bias_dropout_add); flash_attn: eager, with flash-attn's Triton kernels for RMSNorm and
- * rotary positions, and the copies that nanotron makes to call them (model/attention.c); transformer_engine:
- * Megatron-Core with TransformerEngine, torchscript's and kernels for RMSNorm, rotary positions (apply_rope_fusion) and
- * SwiGLU (bias_swiglu_fusion); attention reads fewer key heads as they are. See model/tape.h. */
-enum kernel_fusion {
-    FUSION_EAGER,
-    FUSION_INDUCTOR,
-    FUSION_TORCHSCRIPT,
-    FUSION_FLASH_ATTN,
-    FUSION_TRANSFORMER_ENGINE,
-    FUSION_COUNT
-};
-extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager" ... "transformer_engine", as above */
-
-/* How the products of a rank's experts run. grouped: one kernel for all of them (Megatron-LM with TransformerEngine's
- * GroupedLinear, recipes' moe_grouped_gemm); loop: expert by expert, as transformers in eager mode or, where ranks
- * share experts, Megatron-LM's SequentialMLP. See model/moe.c. */
-enum expert_kernels { EXPERTS_GROUPED, EXPERTS_LOOP, EXPERT_KERNELS_COUNT };
-extern const char *const expert_kernel_names[EXPERT_KERNELS_COUNT + 1]; /* "grouped", "loop" */
-
 /* Megatron-LM's moe_token_dispatcher_type: how tokens come to the ranks that hold their experts. */
 enum token_dispatcher { DISPATCHER_ALLTOALL, DISPATCHER_ALLGATHER, DISPATCHER_FLEX, DISPATCHER_COUNT };
 extern const char *const token_dispatcher_names[DISPATCHER_COUNT + 1]; /* "alltoall", "allgather", "flex" */
@@ -282,14 +254,17 @@ struct model_workload {
     int attention;           /* enum attention_kernel */
     int cross_entropy;       /* enum cross_entropy */
     int fusion;              /* enum kernel_fusion */
+    int rotary;              /* enum rotary_kind */
     bool autocast;           /* torch.autocast around FP32 parameters: the residual stream, norms, softmax in FP32; what
                               * multiplies casts its inputs to the storage format, a kernel each */
     bool channels_last;      /* images and what is made of them lie in NHWC; else in NCHW, PyTorch's default */
     bool loss_fp32;          /* eager: logits are cast to FP32 for the loss (PyTorch autocast and HF do) */
     bool neftune;            /* noise is added to the embeddings (NEFTune, arXiv 2310.05914; transformers' hook) */
-    bool nf4; /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): before each GEMM its matrix is
-               * upcast into the storage format (bitsandbytes' dequantize kernel) */
-    bool fp8; /* linear layers of blocks multiply in FP8 (TransformerEngine), see model/tape.h */
+    bool nf4;         /* frozen matrices of blocks lie in NF4, 4 bits an element (QLoRA): before each GEMM its matrix is
+                       * upcast into the storage format (bitsandbytes' dequantize kernel) */
+    bool fp8;         /* linear layers of blocks multiply in FP8, see model/tape.h */
+    int fp8_recipe;   /* enum fp8_recipe */
+    bool fp8_weights; /* tensorwise: matrices come in FP8 (FSDP's float8 all-gather) */
     bool drops_logits; /* the training loop lets go of them before backward (torchtitan does; a loop that keeps
                         * its `outputs` does not) */
     struct model_parallel parallel; /* sequences above are whole ones; the model is model_shard()'s */
@@ -365,6 +340,7 @@ struct model_op {
     int param_use;   /* index of the matrix that this kernel multiplies by or looks up in, else -1; counts as param_grad
                         does */
     unsigned parts;  /* forward: of which parts it is, 1 << RECOMPUTE_CORE_ATTN and the like */
+    bool apart;      /* torch.compile leaves the kernel as it is */
     bool kept; /* forward: selective activation checkpointing keeps what it computes and does not run it again: every
                 * second GEMM with a matrix, from the first, fused attention, and reduce-scatters (torchtitan,
                 * models/parallelize_llama.py, _save_list and mm_count; GEMMs with a bias count there as another

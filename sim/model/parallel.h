@@ -37,9 +37,17 @@ extern const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1]; /* 
  *          Pieces of a GEMM take together as long as the GEMM (up to three streams fill each other's last waves,
  *          assumed), and have a launch each. Reductions cost what NCCL's do. Ignored: SMs that GEMMs leave free for
  *          16-SM reductions when none is there, the copy of the gathered tensor, layers that are no qkv, proj, fc1 or
- *          fc2 (with several layers that read the same, the first one's GEMM is cut) */
-enum tensor_overlap { TENSOR_BLOCKING, TENSOR_ASYNC, TENSOR_USER_BUFFERS, TENSOR_OVERLAP_COUNT };
-extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "none", "async", "user_buffers" */
+ *          fc2 (with several layers that read the same, the first one's GEMM is cut)
+ *   micro_pipeline  torch.compile's _micro_pipeline_tp ("async TP"), with sequence, within a node, in blocks only: what
+ *          none has, and where a GEMM reads what is gathered first, or its result is reduce-scattered, both in t pieces
+ *          of the rows (torch/distributed/_symmetric_memory/__init__.py, _fused_all_gather_matmul and
+ *          _fused_matmul_reduce_scatter): a gather as with user_buffers; each rank's part of a result is copied there
+ *          beside the GEMM of the next piece, and a kernel adds the t parts up at the end. Casts of weights that stand
+ *          between gather and GEMM come before both (FP8 tensorwise). Not cut: where the gathered is cast (rowwise),
+ *          sums of several layers' input gradients. Pieces of a GEMM cost what user_buffers' do (two streams in turn)
+ */
+enum tensor_overlap { TENSOR_BLOCKING, TENSOR_ASYNC, TENSOR_USER_BUFFERS, TENSOR_MICRO_PIPELINE, TENSOR_OVERLAP_COUNT };
+extern const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1]; /* "none" ... "micro_pipeline", as above */
 
 /* How a model is cut over ranks (Megatron-LM's tensor, sequence and context parallelism). Ranks 0 and 1: not cut. */
 struct model_parallel {

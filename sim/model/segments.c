@@ -6,7 +6,10 @@ const char *const kernel_fusion_names[FUSION_COUNT + 1] = {
     "eager", "inductor", "torchscript", "flash_attn", "transformer_engine", NULL};
 const char *const recompute_part_names[] = {"core_attn", "moe", "layernorm", "moe_act", NULL};
 const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {"p2p", "all_gather", "a2a", NULL};
-const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {"none", "async", "user_buffers", NULL};
+const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1] = {"delayed", "tensorwise", "rowwise", NULL};
+const char *const rotary_names[ROTARY_COUNT + 1] = {"real", "complex", NULL};
+const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {
+    "none", "async", "user_buffers", "micro_pipeline", NULL};
 const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", NULL};
 
 bool model_takes_flash(const struct model_shape *shape)

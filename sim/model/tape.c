@@ -195,9 +195,9 @@ struct model_program *tape_close(struct tape *tape, int output)
     program->n_rerun = rerun(program);
     mark_kept(program);
     const struct model_parallel *parallel = &tape->workload->parallel;
-    bool in_pieces = parallel->tensor_overlap == TENSOR_USER_BUFFERS && parallel->sequence && program->reruns;
+    bool in_pieces = parallel->tensor_overlap >= TENSOR_USER_BUFFERS && parallel->sequence && program->reruns;
     if (in_pieces && model_tensor_ranks(parallel) > 1)
-        model_use_user_buffers(program, model_tensor_ranks(parallel), tape->arena);
+        model_cut_into_pieces(program, parallel, tape->arena);
     vec_free(&tape->program[FORWARD]);
     vec_free(&tape->program[BACKWARD]);
     vec_free(&tape->touches[FORWARD]);

@@ -36,7 +36,17 @@ struct tape;
  * strategy makes once a step, not each micro-step; with sequence what the ranks of AXIS_TP gather in blocks is cast
  * before, each rank its rows, and the transposes are made behind (TransformerEngine's LayerNormLinear and Linear gather
  * in FP8). Ignored: norms that write FP8 themselves. Else weights are cast in each micro-step and gathers are in the
- * storage format. */
+ * storage format.
+ *
+ * fp8_recipe tensorwise and rowwise: torchao's Float8Linear instead (torchao/float8/float8_linear.py, 2024-12), whose
+ * scales are of the step itself. tensorwise: a pass over an operand finds its largest value (over the ranks of AXIS_TP,
+ * too, where DTensor has it), another casts it; products that sum over rows, of which Hopper wants both operands along
+ * them, take copies of what was cast. rowwise: a row is cast by the kernel that finds its scale; across rows another
+ * pass finds other scales, another cast is made of the 16-bit tensor, and products have one scale a row and column, at
+ * no cost. With torch.compile what several layers take of one input is made once. With sequence, what is gathered
+ * between the ranks of AXIS_TP is cast before where it has one scale (Float8ColwiseParallel, Float8RowwiseParallel).
+ * Ignored: casts that TorchInductor fuses into what comes before; slow accumulation in dgrad and wgrad
+ * (use_fast_accum); CUTLASS's rate for scales of rows; that casts across rows read HBM in short pieces. */
 
 /* torch.compile (workload.fusion inductor): what TorchInductor makes of the record. Neighbouring kernels that work
  * element by element or along rows (pointwise, norm, softmax, loss, copies) become one: it reads each tensor from
@@ -59,6 +69,7 @@ void tape_scope(struct tape *tape, const char *scope);     /* borrowed; "" for n
 bool tape_has(const struct tape *tape, const char *name);  /* the layer has the parameter name.weight */
 bool tape_has_flash_attn(const struct tape *tape);         /* FUSION_FLASH_ATTN */
 bool tape_has_transformer_engine(const struct tape *tape); /* FUSION_TRANSFORMER_ENGINE */
+bool tape_rotates_complex(const struct tape *tape);        /* ROTARY_COMPLEX */
 
 /* ---- tensors that come from outside ---- */
 
@@ -182,6 +193,7 @@ enum tape_function {
     TAPE_FUNCTION_COUNT
 };
 int tape_map(struct tape *tape, const char *name, enum tape_function function, int x);
+int tape_scale_apart(struct tape *tape, const char *name, int x); /* TAPE_SCALE, by kernels that nothing fuses */
 /* x = f(x), as nn.ReLU(inplace=True); go on with the result. BUG for a function whose gradient needs x. */
 int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x);
 int tape_gelu_new(struct tape *tape, int x); /* 0.5 x (1 + tanh(c (x + 0.044715 x^3))), a kernel for every operation */

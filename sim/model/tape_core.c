@@ -46,6 +46,11 @@ bool tape_has_transformer_engine(const struct tape *tape)
     return tape->workload->fusion == FUSION_TRANSFORMER_ENGINE;
 }
 
+bool tape_rotates_complex(const struct tape *tape)
+{
+    return tape->workload->rotary == ROTARY_COMPLEX;
+}
+
 bool tape_has(const struct tape *tape, const char *name)
 {
     return tape_find(tape, name, "weight") != NO_PARAM;
@@ -81,6 +86,7 @@ int tape_value(struct tape *tape, const char *name, int64_t rows, int64_t cols, 
         .cols = cols,
         .element_bytes = element_bytes,
         .needs_grad = needs_grad,
+        .float8 = {NO_BUFFER, NO_BUFFER},
         .entered = {.from = NO_VALUE, .first_user = NO_VALUE, .again = NO_BUFFER, .reduced = NO_BUFFER},
     };
     vec_push(&tape->values, value);

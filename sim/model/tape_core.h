@@ -24,10 +24,11 @@ struct tape_value {
     int buffer, grad;
     int64_t rows, cols, element_bytes;
     bool needs_grad;
-    bool shared;  /* between the blocks of a stack: its gradient exists before the program's backward pass starts */
-    bool foreign; /* made by another segment: its gradient is still needed when the program ends */
-    struct {      /* by tape_enter(), where collectives run beside its users */
-        int from; /* the value that entered; NO_VALUE: this did not */
+    bool shared;   /* between the blocks of a stack: its gradient exists before the program's backward pass starts */
+    bool foreign;  /* made by another segment: its gradient is still needed when the program ends */
+    int float8[2]; /* torchao: the buffers that it was cast to, along its rows and across; NO_BUFFER: not yet */
+    struct {       /* by tape_enter(), where collectives run beside its users */
+        int from;  /* the value that entered; NO_VALUE: this did not */
         int first_user; /* output of the linear layer that comes last in backward, NO_VALUE: none yet */
         int again;      /* backward: the buffer into which it is gathered once more */
         bool pending;   /* that has not been waited for */
@@ -183,17 +184,25 @@ void tape_fused_loss_backward(struct tape *tape, const struct tape_op *op);
 
 /* The workload has linear layers in FP8, and this one is; the op without backward, output and saved. */
 bool tape_in_fp8(const struct tape *tape, const struct tape_op *op);
-/* Exchanges of this layer's `rows` rows over AXIS_TP are in FP8; what they exchange, made of the value, or of a buffer.
- */
+/* Gathers of this layer's `rows` rows over AXIS_TP are in FP8; what they gather, made of the value, or of a buffer by
+ * kernels name.cast and the like. */
 bool tape_quantizes(const struct tape *tape, int64_t rows);
 int tape_quantize(struct tape *tape, const char *name, int x);
 int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);
+bool tape_is_quantized(const struct tape *tape, int buffer);
+int64_t tape_matrices(const struct tape_op *op);           /* that lie side by side in a layer's weight */
 int tape_fp8_linear(struct tape *tape, struct tape_op op); /* op.batch matrices side by side; 0: one */
-enum { TAPE_FP8_STEP = 16 };                               /* sides of FP8 products are multiples of it */
+void tape_fp8_multiply(
+    struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers);
+/* The same as torchao has it (tape_float8.c), and one operand along its rows; itself where it is in FP8. from:
+ * NO_BUFFER: a weight. */
+int tape_float8_linear(struct tape *tape, struct tape_op op);
+int tape_float8_cast(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols);
+enum { TAPE_FP8_STEP = 16 }; /* sides of FP8 products are multiples of it */
 
 /* After both passes: neighbouring element-by-element kernels become one. output_buffer is handed on, or NO_BUFFER. */
 void tape_fuse(struct tape *tape, int output_buffer);
-/* Of a finished program with sequence, over as many ranks of AXIS_TP: TENSOR_USER_BUFFERS. */
-void model_use_user_buffers(struct model_program *program, int64_t ranks, struct arena *arena);
+/* Of a finished program of a block cut over ranks of AXIS_TP, with sequence: user_buffers and micro_pipeline. */
+void model_cut_into_pieces(struct model_program *program, const struct model_parallel *parallel, struct arena *arena);
 
 #endif

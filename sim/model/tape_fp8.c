@@ -25,7 +25,8 @@ bool model_keeps_fp8(
 bool tape_quantizes(const struct tape *tape, int64_t rows)
 {
     const struct model_layer *layer = &tape->model->layers[tape->layer];
-    if (!tape->workload->fp8 || tape->workload->autocast || !tape_has_transformer_engine(tape) ||
+    bool one_scale = tape->workload->fp8_recipe == FP8_TENSORWISE;
+    if (!tape->workload->fp8 || tape->workload->autocast || (!one_scale && !tape_has_transformer_engine(tape)) ||
         layer->role == LAYER_ROOT || rows % FP8_STEP)
         return false;
     for (int i = 0; i < layer->n_tensors; i++) {
@@ -39,9 +40,12 @@ bool tape_quantizes(const struct tape *tape, int64_t rows)
 
 int tape_quantized_buffer(struct tape *tape, const char *name, int from, int64_t rows, int64_t cols)
 {
+    if (tape->workload->fp8_recipe != FP8_DELAYED)
+        return tape_float8_cast(tape, name, from, rows, cols);
     double elements = (double)rows * (double)cols;
-    int to = tape_buffer(tape, name, rows, cols, FP8_BYTES);
-    tape_launch(tape, name,
+    const char *cast = tape_suffix(tape, name, "cast");
+    int to = tape_buffer(tape, cast, rows, cols, FP8_BYTES);
+    tape_launch(tape, cast,
         kernel_stream(
             KERNEL_ELEMENTWISE, elements * (double)tape->storage_bytes, elements * FP8_BYTES, CAST_OPS * elements),
         0, BUFFERS(to, from));
@@ -57,9 +61,10 @@ int tape_quantize(struct tape *tape, const char *name, int x)
 {
     struct tape_value value = tape_at(tape, x);
     struct tape_op op = {.backward = quantize_backward, .name = tape_suffix(tape, name, "cast"), .in = {x}};
-    value.buffer = tape_quantized_buffer(tape, op.name, value.buffer, value.rows, value.cols);
+    value.buffer = tape_quantized_buffer(tape, name, value.buffer, value.rows, value.cols);
     value.name = op.name;
     value.element_bytes = FP8_BYTES;
+    value.float8[0] = value.float8[1] = NO_BUFFER;
     value.shared = value.foreign = false;
     vec_push(&tape->values, value);
     op.out = tape->values.n - 1;
@@ -67,7 +72,7 @@ int tape_quantize(struct tape *tape, const char *name, int x)
     return op.out;
 }
 
-static bool is_quantized(const struct tape *tape, int buffer)
+bool tape_is_quantized(const struct tape *tape, int buffer)
 {
     return tape->buffers.at[buffer].life.bytes == tape->buffers.at[buffer].elements * FP8_BYTES;
 }
@@ -101,15 +106,15 @@ static int cast_transpose(struct tape *tape, const char *name, int from, int64_t
     return plain;
 }
 
-static int64_t matrices(const struct tape_op *op)
+int64_t tape_matrices(const struct tape_op *op)
 {
     return op->batch > 0 ? op->batch : 1;
 }
 
-static void multiply(
+void tape_fp8_multiply(
     struct tape *tape, const struct tape_op *op, const char *name, int64_t m, int64_t n, int64_t k, const int *buffers)
 {
-    struct kernel_work work = kernel_gemm(m, n, k, matrices(op), DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
+    struct kernel_work work = kernel_gemm(m, n, k, tape_matrices(op), DTYPE_FP8, FP8_BYTES, tape->storage_bytes);
     tape_launch(
         tape, name, work, op->model_flop > 0 ? op->model_flop : work.flop * tape_counted(tape, op->weight), buffers);
 }
@@ -118,15 +123,15 @@ static void multiply(
 static void fp8_backward(struct tape *tape, const struct tape_op *op)
 {
     int grad = tape_grad(tape, op), x = op->in[0], transposed = NO_BUFFER, plain = grad;
-    int64_t rows = op->m * matrices(op);
-    if (!is_quantized(tape, grad))
+    int64_t rows = op->m * tape_matrices(op);
+    if (!tape_is_quantized(tape, grad))
         plain = cast_transpose(tape, tape_suffix(tape, op->name, "grad.cast"), grad, rows, op->n, &transposed);
     int from = op->saved[0] == NO_BUFFER ? tape_gather_again(tape, x) : NO_BUFFER;
     if (op->bias != NO_PARAM)
         tape_complete(tape, op->bias);
     if (tape_at(tape, x).needs_grad) {
         int grad_x = tape_new_grad(tape, x);
-        multiply(
+        tape_fp8_multiply(
             tape, op, tape_suffix(tape, op->name, "dgrad"), op->m, op->k, op->n, BUFFERS(plain, grad_x, op->saved[1]));
         tape_use(tape, op->weight);
         tape_give(tape, x, grad_x);
@@ -138,28 +143,30 @@ static void fp8_backward(struct tape *tape, const struct tape_op *op)
     int input = op->saved[0];
     if (input == NO_BUFFER)
         input = transpose(tape, tape_suffix(tape, op->name, "x.transpose"), from, rows, op->k);
-    multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, input));
+    tape_fp8_multiply(tape, op, tape_suffix(tape, op->name, "wgrad"), op->n, op->k, op->m, BUFFERS(transposed, input));
     tape_complete(tape, op->weight);
     tape_await_reduced(tape, op);
 }
 
 int tape_fp8_linear(struct tape *tape, struct tape_op op)
 {
+    if (tape->workload->fp8_recipe != FP8_DELAYED)
+        return tape_float8_linear(tape, op);
     op.backward = fp8_backward;
     struct tape_value in = tape_at(tape, op.in[0]);
     int x = in.buffer, weight = NO_BUFFER;
     op.saved[0] = op.saved[1] = NO_BUFFER;
     if (in.element_bytes != FP8_BYTES)
         x = cast_transpose(
-            tape, tape_suffix(tape, op.name, "x.cast"), in.buffer, op.m * matrices(&op), op.k, &op.saved[0]);
+            tape, tape_suffix(tape, op.name, "x.cast"), in.buffer, op.m * tape_matrices(&op), op.k, &op.saved[0]);
     if (!keeps_weights(tape)) {
         weight = cast_transpose(
-            tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n * matrices(&op), op.k, &op.saved[1]);
+            tape, tape_suffix(tape, op.name, "weight.cast"), NO_BUFFER, op.n * tape_matrices(&op), op.k, &op.saved[1]);
         tape_use(tape, op.weight);
     }
     op.out =
         tape_value(tape, op.name, op.batch > 0 ? tape_at(tape, op.in[0]).rows : op.m, op.n, tape->storage_bytes, true);
-    multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
+    tape_fp8_multiply(tape, &op, op.name, op.m, op.n, op.k, BUFFERS(x, tape_at(tape, op.out).buffer, weight));
     tape_use(tape, op.weight);
     tape_push(tape, op);
     return op.out;

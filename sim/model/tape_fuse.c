@@ -11,7 +11,7 @@ static bool fusible(const struct tape *tape, int pass, int k)
 {
     const struct model_op *op = &tape->program[pass].at[k];
     enum kernel_kind kind = op->work.kind;
-    bool breaks = op->kind != MODEL_KERNEL || (k > 0 && op[-1].kind == MODEL_WAIT) ||
+    bool breaks = op->kind != MODEL_KERNEL || op->apart || (k > 0 && op[-1].kind == MODEL_WAIT) ||
                   (k + 1 < tape->program[pass].n && op[1].kind == MODEL_COMM);
     bool along_rows = kind == KERNEL_NORM || kind == KERNEL_SOFTMAX || kind == KERNEL_LOSS || kind == KERNEL_COPY;
     return !breaks && (kind == KERNEL_ELEMENTWISE || (along_rows && tape->workload->fusion == FUSION_INDUCTOR));

@@ -85,7 +85,8 @@ int tape_enter(struct tape *tape, const char *name, int x)
     } else {
         op.out = alias(tape, x, op.name);
     }
-    if (tape->workload->parallel.tensor_overlap != TENSOR_BLOCKING)
+    int overlap = tape->workload->parallel.tensor_overlap;
+    if (overlap == TENSOR_ASYNC || overlap == TENSOR_USER_BUFFERS)
         tape->values.at[op.out].entered.from = x;
     tape_push(tape, op);
     tape->region = REGION_CUT;
@@ -160,7 +161,7 @@ static void leave_backward(struct tape *tape, const struct tape_op *op)
         int64_t rows = in.rows / ranks(tape);
         int whole = NO_BUFFER;
         if (tape_quantizes(tape, rows)) {
-            grad = tape_quantized_buffer(tape, tape_suffix(tape, name, "cast"), grad, rows, in.cols);
+            grad = tape_quantized_buffer(tape, name, grad, rows, in.cols);
             whole = tape_buffer(tape, name, in.rows, in.cols, dtype_bytes(DTYPE_FP8));
         } else {
             whole = tape_new_grad(tape, x);

@@ -53,6 +53,22 @@ int tape_map(struct tape *tape, const char *name, enum tape_function function, i
     return tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), pointwise[function].ops);
 }
 
+/* Its kernel is the first of those that it launches. */
+static void scale_apart_backward(struct tape *tape, const struct tape_op *op)
+{
+    int kernel = tape->program[BACKWARD].n;
+    tape_back(tape, op, KERNEL_ELEMENTWISE, pointwise[TAPE_SCALE].ops, NO_BUFFER);
+    tape->program[BACKWARD].at[kernel].apart = true;
+}
+
+int tape_scale_apart(struct tape *tape, const char *name, int x)
+{
+    struct tape_op op = {.backward = scale_apart_backward, .name = tape_name(tape, name), .in = {x, NO_VALUE}};
+    int out = tape_apply(tape, op, KERNEL_ELEMENTWISE, tape_at(tape, x), pointwise[TAPE_SCALE].ops);
+    tape->program[FORWARD].at[tape->program[FORWARD].n - 1].apart = true;
+    return out;
+}
+
 int tape_map_in_place(struct tape *tape, const char *name, enum tape_function function, int x)
 {
     struct tape_value result = tape_at(tape, x);

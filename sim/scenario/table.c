@@ -89,6 +89,12 @@ static const struct config_field train_fields[] = {
          "transformer_engine: "
          "Megatron-Core's"),
         .names = kernel_fusion_names},
+    {TRAIN("rotary", FIELD_ENUM, rotary,
+         "rotary positions: by rotate_half, or by a product of complex numbers in FP32 (torchtitan)"),
+        .names = rotary_names},
+    {TRAIN("fp8_recipe", FIELD_ENUM, fp8_recipe,
+         "fp8_mixed: TransformerEngine's delayed scaling, or torchao's by tensor or by row"),
+        .names = fp8_recipe_names},
     {TRAIN("expert_kernels", FIELD_ENUM, expert_kernels, "mixture of experts: one kernel for all products, or a loop"),
         .names = expert_kernel_names},
     {TRAIN("moe_token_dispatcher_type", FIELD_ENUM, moe_token_dispatcher_type,
@@ -152,6 +158,8 @@ static const struct config_field fsdp_fields[] = {
          "version 2: blocks are gathered again in backward; default: as the sharding strategy says, in a pipeline "
          "never"),
         .names = reshard_after_forward_names},
+    {FSDP("float8_all_gather", FIELD_BOOL, float8_all_gather,
+        "version 2, fp8_recipe tensorwise: the matrices of blocks are gathered in FP8")},
     {FSDP("version", FIELD_INT, version, "1: FullyShardedDataParallel, 2: fully_shard"), .min = 1, .max = 2},
     {FSDP("max_inflight_all_gathers", FIELD_INT, max_inflight_all_gathers, "of limit_all_gathers"), .min = 1,
         .max = 1024},
@@ -224,8 +232,8 @@ static const struct config_field parallelism_fields[] = {
          "norms, dropout and residuals are shared by the tensor ranks, too, each has its part of the sequence"),
         .alias = "sequence_parallel"},
     {PARALLEL("tensor_overlap", FIELD_ENUM, model.tensor_overlap,
-         "async: collectives of tensor parallelism run beside products in backward (Megatron-LM); user_buffers: others "
-         "in pieces, too (TransformerEngine's tp_comm_overlap)"),
+         "async: collectives of tensor parallelism run beside products in backward (Megatron-LM); user_buffers, "
+         "micro_pipeline: others in pieces, too (TransformerEngine's tp_comm_overlap; torch.compile's async TP)"),
         .names = tensor_overlap_names},
     {PARALLEL("context", FIELD_INT, model.context, "ranks that share each sequence"), .alias = "context_parallel_size",
         .min = 1, .max = MAX_STAGES},

@@ -94,6 +94,12 @@ static void check_model_parallel(const struct job_check *check)
         diag_input(check->diag, job_at(check, key), "%s parallelism is simulated with strategy %s; take one of them",
             tensor && !takes_tensor ? "tensor" : "context",
             context ? "megatron, nanotron, fsdp or ddp" : "megatron, nanotron, fsdp, ddp or deepspeed");
+    if (tensor && parallel->tensor_overlap == TENSOR_MICRO_PIPELINE &&
+        (!parallel->sequence || parallel->tensor > hw_gpus_per_node(check->hw)))
+        diag_input(check->diag, at(check, "parallelism.tensor_overlap"),
+            "micro_pipeline copies parts of the sequence between the GPUs of a node; take parallelism.sequence: true "
+            "and at most %d tensor ranks",
+            hw_gpus_per_node(check->hw));
     if (options->train.lora_rank > 0)
         diag_input(check->diag, job_at(check, "train.lora_rank"),
             "adapters on a model that is cut are not simulated; leave out 'train.lora_rank' or '%s'", key);

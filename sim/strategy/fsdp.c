@@ -431,6 +431,7 @@ static void step_ends(struct emit *emit)
     else {
         emit_first_state(emit, fsdp->shards, fsdp->n_shards);
         emit_optimizer(emit, fsdp->shards, fsdp->n_shards);
+        fsdp_precompute_scales(fsdp);
     }
     for (int u = 0; u < fsdp->n_units; u++) /* zero_grad(set_to_none=True) */
         plan_free(&emit->builder, fsdp->units[u].sharded_grad, plan_last_op(&emit->builder, STREAM_COMPUTE));

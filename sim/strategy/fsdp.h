@@ -88,6 +88,11 @@ void fsdp_stream_kernel(struct fsdp *fsdp, int stream, enum kernel_kind kind, co
  * what it does not communicate yet. */
 void fsdp_join_gradients(struct fsdp *fsdp, struct shard_unit *unit);
 
+/* The tensor is cast to FP8 before it is gathered (float8_all_gather). After the optimizer's step: the largest values
+ * of all such matrices, one after the other, and of all ranks together (precompute_float8_dynamic_scale_for_fsdp()). */
+bool fsdp_is_gathered_in_fp8(const struct fsdp *fsdp, const struct model_tensor *tensor);
+void fsdp_precompute_scales(struct fsdp *fsdp);
+
 /* The gradients of a unit, all of them there, on their way to what the optimizer steps on: put together, reduced, added
  * to those of earlier micro-batches. */
 void fsdp_reduce(struct fsdp *fsdp, struct shard_unit *unit);

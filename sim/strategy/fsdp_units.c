@@ -29,7 +29,7 @@ static struct shard_unit lay_out(const struct fsdp *fsdp, int layer, bool expert
         .ready_op = PLAN_NO_OP,
         .unsharded_grad = PLAN_NO_OP,
         .sharded_grad = PLAN_NO_OP};
-    int64_t trained = 0, kept = 0, used = 0;
+    int64_t trained = 0, kept = 0, used = 0, spared = 0;
     for (int t = at->first_tensor; t < at->first_tensor + at->n_tensors; t++) {
         const struct model_tensor *tensor = &emit->model->tensors[t];
         if (!fsdp_holds(&unit, tensor))
@@ -37,12 +37,13 @@ static struct shard_unit lay_out(const struct fsdp *fsdp, int layer, bool expert
         trained += tensor->frozen ? 0 : tensor->numel;
         kept += tensor->frozen ? emit_kept_bytes(emit, tensor) : 0;
         used += tensor->frozen ? emit_used_bytes(emit, tensor) : 0;
+        spared += fsdp_is_gathered_in_fp8(fsdp, tensor) ? tensor->numel * (fsdp->gather_bytes - 1) : 0;
     }
     lay_out_groups(fsdp, &unit);
     unit.shard = (trained + unit.ranks - 1) / unit.ranks;
     unit.padded = unit.shard * unit.ranks;
     unit.kept_shard = unit.shard * emit->master_bytes + (kept + unit.ranks - 1) / unit.ranks;
-    unit.used_shard = unit.shard * fsdp->gather_bytes + (used + unit.ranks - 1) / unit.ranks;
+    unit.used_shard = unit.shard * fsdp->gather_bytes + (used + unit.ranks - 1) / unit.ranks - spared / unit.ranks;
     return unit;
 }
 

@@ -50,6 +50,7 @@ struct train_options {
     int64_t global_batch; /* sequences of all ranks to a step; 0: not said. device_batch follows from it */
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h); NULL: none */
+    int rotary, fp8_recipe;        /* enum rotary_kind, enum fp8_recipe */
     int memory_format;             /* enum image_format */
     int64_t checkpoint_interval;   /* of this many blocks one is checkpointed (torchtitan's selective "2"); 1: all */
     int recompute_method;          /* enum recompute_method */
@@ -109,6 +110,9 @@ struct fsdp_options {
     int64_t sharding_group_size;      /* HYBRID_SHARD: GPUs that share one copy; 0 = the GPUs of a node */
     int64_t version;                  /* 1: FullyShardedDataParallel; 2: fully_shard, parameter by parameter */
     int64_t max_inflight_all_gathers; /* of the rate limiter; PyTorch: 2 */
+    bool float8_all_gather; /* version 2, FP8 tensorwise: matrices of blocks are cast before they are gathered, by
+                               scales that are computed after the optimizer's step for all of them (torchao's
+                               enable_fsdp_float8_all_gather with precompute_float8_dynamic_scale_for_fsdp) */
 };
 
 struct ddp_options {

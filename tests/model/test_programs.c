@@ -135,7 +135,9 @@ static void check_writes(const struct run *r)
         const struct model_program *p = r->segments.at[i].program;
         for (int k = 0; k < p->n_forward; k++) {
             double born = written_by(p, k), writes = p->forward[k].work.write_bytes;
-            if (p->forward[k].work.pieces > 1 || ends_with(p->forward[k].name, ".user_buffer"))
+            bool into_buffer =
+                ends_with(p->forward[k].name, ".user_buffer") || ends_with(p->forward[k].name, ".symm_mem");
+            if (p->forward[k].work.pieces > 1 || into_buffer)
                 assert_true(writes <= born || born == 0);
             else if (p->forward[k].kind == MODEL_KERNEL && born != 0 && born != writes)
                 fail_msg("%s: %s writes %g bytes, %g are there", r->model.shape.name, p->forward[k].name, writes, born);

@@ -318,6 +318,30 @@ static void settings_that_nothing_reads(void **state)
     }
 }
 
+/* What torchtitan's FP8 and async TP cannot go with. */
+static void recipes_of_fp8_and_pieces(void **state)
+{
+    (void)state;
+    static const struct wrong cases[] = {
+        {BASE "sweep: [{strategy: [fsdp], train.fp8_recipe: [rowwise]}]\n", {0},
+            "x.yaml:7:47: error: rowwise is a recipe of FP8; take train.precision: fp8_mixed\n"},
+        {BASE "sweep: [{train.fusion: [transformer_engine], train.fp8_recipe: [rowwise]}]\n", {0},
+            "x.yaml:7:65: error: rowwise is a recipe of torchao, transformer_engine scales by earlier steps; take "
+            "delayed, or another train.fusion\n"
+            "x.yaml:7:65: error: rowwise is a recipe of FP8; take train.precision: fp8_mixed\n"},
+        {BASE "fsdp: {version: 1, float8_all_gather: true}\nsweep: [{strategy: [fsdp]}]\n", {0},
+            "x.yaml:7:39: error: FP8 is gathered by fully_shard where each matrix has one scale; take fsdp.version: 2 "
+            "and train.fp8_recipe: tensorwise, without adapters\n"},
+        {BASE "sweep: [{parallelism.tensor: [2], parallelism.tensor_overlap: [micro_pipeline]}]\n", {0},
+            "x.yaml:7:64: error: micro_pipeline copies parts of the sequence between the GPUs of a node; take "
+            "parallelism.sequence: true and at most 8 tensor ranks\n"},
+        {BASE, {"train.fp8_recipe", "mxfp8"},
+            "--set train.fp8_recipe:1:1: error: 'mxfp8' is not one of delayed, tensorwise, rowwise (fp8_mixed: "
+            "TransformerEngine's delayed scaling, or torchao's by tensor or by row)\n"},
+    };
+    assert_reported(cases, sizeof cases / sizeof *cases);
+}
+
 static void published_figures(void **state)
 {
     (void)state;
@@ -365,6 +389,7 @@ int main(void)
         cmocka_unit_test(groups_that_make_no_sense),
         cmocka_unit_test(precision_that_the_gpu_lacks),
         cmocka_unit_test(settings_that_nothing_reads),
+        cmocka_unit_test(recipes_of_fp8_and_pieces),
         cmocka_unit_test(published_figures),
         cmocka_unit_test(every_mistake_is_reported),
     };

@@ -217,6 +217,38 @@ static void what_a_pipeline_of_fully_shard_cannot(void **state)
     refuse_model(&shape, hw, &options, "take 5 at most");
 }
 
+/* FP8: matrices of blocks are gathered in 1 byte, the rest in 2; gradients are what they were. Scales of all are found
+ * once a step, over 4 bytes of each rank's part. */
+static void matrices_are_gathered_in_fp8(void **state)
+{
+    (void)state;
+    const struct model_shape shape = deep_llama();
+    struct hw hw = test_hw();
+    struct compiled c;
+    struct strategy_options options = staged();
+    options.parallelism.pipeline = options.train.grad_accum = 1;
+    options.train.precision = PRECISION_FP8_MIXED;
+    options.train.fp8_recipe = FP8_TENSORWISE;
+    options.fsdp.float8_all_gather = true;
+    compile(&c, &options, &shape, RANKS);
+    double matrices = 0, root = (double)c.model.layers[0].params, blocks = (double)c.model.params - root;
+    for (int t = 0; t < c.model.n_tensors; t++)
+        matrices += model_is_block_matrix(&c.model, &c.model.tensors[t]) ? (double)c.model.tensors[t].numel : 0;
+    assert_true(moved(&c.plan, "/all_gather") == 2 * root + 2 * (2 * blocks - matrices));
+    assert_true(moved(&c.plan, "/reduce_scatter") == 4 * (double)c.model.params);
+    assert_true(traffic(&c.plan, "float8_scales/amax") == 4 * matrices / RANKS + 4.0 * BLOCKS * 7);
+    drop(&c);
+    options.train.fp8_recipe = FP8_ROWWISE;
+    refuse_model(&shape, hw, &options, "FP8 is gathered by fully_shard where each matrix has one scale");
+    options.fsdp.float8_all_gather = false;
+    options.train.precision = PRECISION_BF16_MIXED;
+    refuse_model(&shape, hw, &options, "rowwise is a recipe of FP8; take train.precision: fp8_mixed");
+    options = staged();
+    options.parallelism.model.tensor = 2;
+    options.parallelism.model.tensor_overlap = TENSOR_MICRO_PIPELINE;
+    refuse_model(&shape, hw, &options, "take parallelism.sequence: true and at most 8 tensor ranks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +257,7 @@ int main(void)
         cmocka_unit_test(the_policy_holds_without_a_pipeline),
         cmocka_unit_test(reductions_come_behind_the_last_backward_pass),
         cmocka_unit_test(blocks_are_split_as_torchtitan_does),
+        cmocka_unit_test(matrices_are_gathered_in_fp8),
         cmocka_unit_test(what_a_pipeline_of_fully_shard_cannot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,9 +1,10 @@
-/* TransformerEngine's user buffers (model/parallel.h): collectives in pieces beside pieces of GEMMs. */
+/* TransformerEngine's user buffers and torch.compile's micro_pipeline_tp (model/parallel.h): collectives in pieces
+ * beside pieces of GEMMs. */
 #include "model/tape_core.h"
 
 static const unsigned AXES_TP = 1U << AXIS_TP;
 
-/* Of a GEMM whose result's collective begins while it goes on, and of that collective
+/* user_buffers: of a GEMM whose result's collective begins while it goes on, and of that collective
  * (transformer_engine/pytorch/module/base.py, num_splits). */
 enum { OUTPUT_PIECES = 4 };
 
@@ -11,6 +12,7 @@ struct splitting {
     const struct model_op *ops; /* of a pass, n */
     int n;
     int64_t ranks;
+    bool by_copies; /* micro_pipeline: results are scattered by copies, too */
     struct arena *arena;
     VEC(struct model_op) made;
     int *first, *last; /* op by op: the first and the last of those that it became */
@@ -24,6 +26,12 @@ static bool is_exchange(const struct model_op *op, enum coll_kind kind)
 static bool is_linear(const struct model_op *op)
 {
     return op->kind == MODEL_KERNEL && op->work.kind == KERNEL_GEMM && op->param_use >= 0 && op->work.batch == 1;
+}
+
+/* Of a weight alone, in FP8. */
+static bool is_cast_of_weight(const struct model_op *op)
+{
+    return op->kind == MODEL_KERNEL && op->work.kind != KERNEL_GEMM && op->param_use >= 0;
 }
 
 /* One of `pieces` of a GEMM, cut along its rows or its columns. Each reads the other operand whole. */
@@ -52,31 +60,35 @@ static struct model_op transfer_of(
     return piece;
 }
 
-/* Gather, wait, GEMM of all rows: the own rows first; while they are multiplied those of the rank before arrive, which
- * go on to the next one, and so on. */
-static void ring_exchange(struct splitting *s, int at)
+static struct model_op pass_over(const char *name, enum kernel_kind kind, double read_bytes, double write_bytes)
 {
-    const struct model_op *gather = &s->ops[at], *wait = &s->ops[at + 1], *gemm = &s->ops[at + 2];
-    double shard = gather->comm.bytes / (double)s->ranks;
-    s->first[at] = s->made.n;
-    struct model_op into = {.kind = MODEL_KERNEL,
-        .name = arena_printf(s->arena, "%s.user_buffer", gather->name),
-        .work = kernel_stream(KERNEL_COPY, shard, shard, 0),
+    return (struct model_op){.kind = MODEL_KERNEL,
+        .name = name,
+        .work = kernel_stream(kind, read_bytes, write_bytes, 0),
         .param_grad = -1,
         .param_share = -1,
         .param_use = -1};
-    vec_push(&s->made, into);
+}
+
+/* Gather at `at`, wait, GEMM of all rows at `last`: the own rows first; while they are multiplied those of the rank
+ * before arrive, which go on to the next one, and so on. */
+static void ring_exchange(struct splitting *s, int at, int last)
+{
+    const struct model_op *gather = &s->ops[at], *wait = &s->ops[at + 1], *gemm = &s->ops[last];
+    double shard = gather->comm.bytes / (double)s->ranks;
+    s->first[at] = s->made.n;
+    const char *into = arena_printf(s->arena, s->by_copies ? "%s.symm_mem" : "%s.user_buffer", gather->name);
+    vec_push(&s->made, pass_over(into, KERNEL_COPY, shard, shard));
     for (int i = 0; i < s->ranks; i++) {
         if (i + 1 < s->ranks)
             vec_push(&s->made, transfer_of(s, gather, COLL_PEER_COPY, shard, i));
-        s->first[at + 2] = i == 0 ? s->made.n : s->first[at + 2];
+        s->first[last] = i == 0 ? s->made.n : s->first[last];
         vec_push(&s->made, piece_of(s, gemm, s->ranks, i, true));
         if (i + 1 < s->ranks)
             vec_push(&s->made, *wait);
     }
     s->first[at + 1] = s->first[at];
-    for (int i = at; i < at + 3; i++)
-        s->last[i] = s->made.n - 1;
+    s->last[at] = s->last[at + 1] = s->last[last] = s->made.n - 1;
 }
 
 /* GEMM, reduce-scatter of its result, wait: some columns of the result after the others. */
@@ -95,10 +107,43 @@ static void pipeline(struct splitting *s, int at)
         s->last[i] = s->made.n - 1;
 }
 
+/* The same by copies of rows to the ranks whose they are, the own ones last; then the sum. */
+static void scatter_by_copies(struct splitting *s, int at)
+{
+    const struct model_op *gemm = &s->ops[at], *scatter = &s->ops[at + 1], *wait = &s->ops[at + 2];
+    double bytes = scatter->comm.bytes, share = bytes / (double)s->ranks;
+    s->first[at] = s->made.n;
+    for (int i = 0; i < s->ranks; i++) {
+        vec_push(&s->made, piece_of(s, gemm, s->ranks, i, true));
+        if (i + 1 < s->ranks)
+            vec_push(&s->made, transfer_of(s, scatter, COLL_PEER_COPY, share, i));
+    }
+    vec_push(&s->made, *wait);
+    struct model_op sum = pass_over(arena_printf(s->arena, "%s.sum", scatter->name), KERNEL_ELEMENTWISE, bytes, share);
+    double elements = (double)gemm->work.m * (double)gemm->work.n;
+    sum.work.flop = elements * (1 - 1 / (double)s->ranks);
+    sum.kept = scatter->kept;
+    s->first[at + 1] = s->first[at + 2] = s->made.n;
+    vec_push(&s->made, sum);
+    for (int i = at; i < at + 3; i++)
+        s->last[i] = s->made.n - 1;
+}
+
 static void keep(struct splitting *s, int at)
 {
     s->first[at] = s->last[at] = s->made.n;
     vec_push(&s->made, s->ops[at]);
+}
+
+/* The GEMM that multiplies what is gathered at `at`; -1: other kernels read it first. */
+static int multiplied_at(const struct splitting *s, int at)
+{
+    if (!is_exchange(&s->ops[at], COLL_ALL_GATHER) || at + 1 >= s->n || s->ops[at + 1].kind != MODEL_WAIT)
+        return -1;
+    int k = at + 2;
+    while (s->by_copies && k < s->n && is_cast_of_weight(&s->ops[k]))
+        k++;
+    return k < s->n && is_linear(&s->ops[k]) ? k : -1;
 }
 
 static void split(struct splitting *s)
@@ -107,12 +152,18 @@ static void split(struct splitting *s)
     s->last = ARENA_ARRAY(s->arena, int, s->n);
     for (int k = 0; k < s->n;) {
         const struct model_op *op = &s->ops[k];
+        int multiplied = multiplied_at(s, k);
         bool three = k + 2 < s->n;
-        if (three && is_exchange(op, COLL_ALL_GATHER) && op[1].kind == MODEL_WAIT && is_linear(&op[2])) {
-            ring_exchange(s, k);
-            k += 3;
+        if (multiplied >= 0) {
+            for (int i = k + 2; i < multiplied; i++)
+                keep(s, i);
+            ring_exchange(s, k, multiplied);
+            k = multiplied + 1;
         } else if (three && is_linear(op) && is_exchange(&op[1], COLL_REDUCE_SCATTER) && op[2].kind == MODEL_WAIT) {
-            pipeline(s, k);
+            if (s->by_copies)
+                scatter_by_copies(s, k);
+            else
+                pipeline(s, k);
             k += 3;
         } else {
             keep(s, k++);
@@ -131,10 +182,11 @@ static struct model_op *take(struct splitting *s, int *n)
     return ops;
 }
 
-void model_use_user_buffers(struct model_program *program, int64_t ranks, struct arena *arena)
+void model_cut_into_pieces(struct model_program *program, const struct model_parallel *parallel, struct arena *arena)
 {
-    struct splitting forward = {.ops = program->forward, .n = program->n_forward, .ranks = ranks, .arena = arena};
-    struct splitting backward = {.ops = program->backward, .n = program->n_backward, .ranks = ranks, .arena = arena};
+    bool by_copies = parallel->tensor_overlap == TENSOR_MICRO_PIPELINE;
+    struct splitting forward = {program->forward, program->n_forward, parallel->tensor, by_copies, .arena = arena};
+    struct splitting backward = {program->backward, program->n_backward, parallel->tensor, by_copies, .arena = arena};
     split(&forward);
     split(&backward);
     for (int i = 0; i < program->n_activations; i++) {
