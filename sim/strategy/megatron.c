@@ -20,10 +20,17 @@
  *
  * Experts (tensors split over AXIS_EP) have buffers apart, which are reduced over the ranks that hold the same experts.
  *
+ * Autograd wants a gradient from each linear layer, although its GEMM has added it to main_grad already: with fusion
+ * transformer_engine it gets one that nobody reads, in the format of the weights, of which there is one for each shape
+ * (get_dummy_wgrad in transformer_engine/pytorch/module/base.py, recalled), for the whole run. Matrices that read the
+ * same input are one there: q, k and v, gate and up.
+ *
  * Ignored: padding of buckets, the first step (whose reductions do not overlap), several instances of the distributed
  * optimizer, align_param_gather. Without the distributed optimizer the norm is added up over TP and PP groups in turn.
  */
 #include "strategy/emit.h"
+
+#include <string.h>
 
 enum { DENSE, EXPERT, N_CLASSES };
 enum { FLOAT_BYTES = 4, FP8_BYTES = 1, NO_BUCKET = -1 };
@@ -320,6 +327,45 @@ static void step_begins(struct emit *emit)
             (double)(self->fp8 * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES));
 }
 
+/* A layer's matrix, wherever it is in the model. */
+struct matrix {
+    const char *name;
+    int64_t elements; /* of an expert's, where it is several experts' */
+};
+
+static struct matrix matrix_of(const struct model *model, int tensor, const struct kernel_work *wgrad)
+{
+    const struct model_layer *layer = &model->layers[model->tensors[tensor].layer];
+    size_t prefix = layer->role == LAYER_ROOT ? 0 : strlen(layer->name);
+    return (struct matrix){model->tensors[tensor].name + prefix, wgrad->m * wgrad->n};
+}
+
+/* Those of all shapes, which layers share: elements. */
+static int64_t dummy_gradients(const struct megatron *self)
+{
+    const struct emit *emit = self->emit;
+    VEC(struct matrix) seen = {0};
+    int64_t sum = 0;
+    for (int s = 0; s < emit->segments.n && emit->workload.fusion == FUSION_TRANSFORMER_ENGINE; s++) {
+        const struct model_segment *at = &emit->segments.at[s];
+        for (int k = 0; k < at->program->n_backward; k++) {
+            const struct model_op *op = &at->program->backward[k];
+            if (!model_op_is_weight_gradient(op))
+                continue;
+            int tensor = at->tensor_base + (op->param_grad >= 0 ? op->param_grad : op->param_share), i = 0;
+            struct matrix matrix = matrix_of(emit->model, tensor, &op->work);
+            while (i < seen.n && (seen.at[i].elements != matrix.elements || strcmp(seen.at[i].name, matrix.name) != 0))
+                i++;
+            if (i < seen.n)
+                continue;
+            vec_push(&seen, matrix);
+            sum += matrix.elements;
+        }
+    }
+    vec_free(&seen);
+    return sum;
+}
+
 static void setup_memory(struct megatron *self)
 {
     struct emit *emit = self->emit;
@@ -332,6 +378,7 @@ static void setup_memory(struct megatron *self)
         builder, "fp8_weights", self->fp8 * (self->options->fp8_param_gather ? 1 : 2) * FP8_BYTES, HBM_PARAMETERS);
     plan_keep(builder, "frozen_params", (emit->model->params - all) * emit->param_bytes, HBM_PARAMETERS);
     plan_keep(builder, "grad_buffer", all * self->grad_bytes, HBM_GRADIENTS);
+    plan_keep(builder, "dummy_wgrads", dummy_gradients(self) * emit->param_bytes, HBM_GRADIENTS);
     for (int i = 0; i < n; i++) {
         int64_t master = emit->param_bytes != emit->master_bytes ? tensors[i].rows * emit->master_bytes : 0;
         plan_keep(builder, "main_params", master, HBM_OPTIMIZER);

@@ -106,6 +106,32 @@ static void weights_in_fp8_are_gathered_so(void **state)
     refuse_model(&small_gpt, test_hw(), &options, "which is simulated with strategy: megatron");
 }
 
+/* TransformerEngine hands autograd a gradient for each shape of a matrix, in BF16 (2 bytes), which the layers share: of
+ * a GPT as wide as small_gpt (64, feed-forward layer 128, 4 heads of 16) q, k and v 192 x 64, what follows attention 64
+ * x 64, 128 x 64 and 64 x 128, and that of the logits, vocabulary x 64. Other kernels take none. */
+static void layers_share_gradients_that_nobody_reads(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    options.kind = STRATEGY_MEGATRON;
+    options.train.precision = PRECISION_BF16_MIXED;
+    options.train.attention = ATTENTION_FLASH;
+    for (int fusion = FUSION_TORCHSCRIPT; fusion <= FUSION_TRANSFORMER_ENGINE; fusion++) {
+        struct compiled c;
+        options.train.fusion = fusion;
+        compile(&c, &options, &small_gpt, COPIES);
+        int64_t width = small_gpt.d_model, inner = small_gpt.d_ff, bytes = 0;
+        const struct plan_program *program = &c.plan.programs[0];
+        for (int i = 0; i < program->setup.n; i++)
+            if (strcmp(program->buffers.at[program->setup.at[i]].name, "dummy_wgrads") == 0)
+                bytes += program->buffers.at[program->setup.at[i]].bytes;
+        assert_true(small_gpt.n_layers > 1);
+        assert_int_equal(
+            bytes, fusion == FUSION_TRANSFORMER_ENGINE ? 2 * width * (4 * width + 2 * inner + small_gpt.vocab) : 0);
+        drop(&c);
+    }
+}
+
 /* plan_check: no deadlock, each buffer is freed once, a group has one stream. With what is kept and run again. */
 static void plans_of_cut_models_obey_the_laws(void **state)
 {
@@ -131,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collectives_of_the_axis_have_a_stream),
         cmocka_unit_test(weights_in_fp8_are_gathered_so),
+        cmocka_unit_test(layers_share_gradients_that_nobody_reads),
         cmocka_unit_test(plans_of_cut_models_obey_the_laws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
