@@ -96,6 +96,14 @@ static void lay_out_for_flash_attn(struct tape *t, const struct model_shape *s, 
     *v = tape_clone(t, "v.permute", tape_clone(t, "v.cat", *v));
 }
 
+/* One GEMM made q, k and v: they are parts of its result. TransformerEngine's kernels take them as that, or each by
+ * itself: where rotary positions made q and k anew, v is copied out (get_qkv_layout in attention/dot_product_attention,
+ * recalled), and what the GEMM made is not kept. */
+static bool lies_in_qkv(const struct model_shape *s)
+{
+    return s->fused_projections || s->family == MODEL_NEOX;
+}
+
 int family_attention(const struct segment_context *c, int q, int k, int v, struct tape_attention a)
 {
     struct tape *t = c->tape;
@@ -106,6 +114,9 @@ int family_attention(const struct segment_context *c, int q, int k, int v, struc
     bool alone = model_context_ranks(&c->workload->parallel) == 1; /* else they would be sent several times */
     bool repeats = alone && !(tape_has_transformer_engine(t) && c->workload->attention == ATTENTION_FLASH);
     int64_t groups = repeats ? s->n_heads / s->n_kv_heads : 1;
+    if (s->rotary_share > 0 && lies_in_qkv(s) && tape_has_transformer_engine(t) &&
+        c->workload->attention == ATTENTION_FLASH)
+        v = tape_clone(t, "v.contiguous", v);
     q = rotary(t, s, q, s->n_heads);
     k = tape_repeat(t, "k.repeat", rotary(t, s, k, s->n_kv_heads), groups);
     v = tape_repeat(t, "v.repeat", v, groups);

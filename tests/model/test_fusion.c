@@ -138,7 +138,7 @@ static void sums_over_rows_are_eager(void **state)
 }
 
 /* Megatron-Core's block of a Llama with its projections fused: a kernel each for what Python writes in many. Attention
- * takes fewer key heads as they are. */
+ * takes fewer key heads as they are; values are copied, so that backward needs nothing of what the projection gave. */
 static void transformer_engine_has_kernels_of_its_own(void **state)
 {
     (void)state;
@@ -146,12 +146,15 @@ static void transformer_engine_has_kernels_of_its_own(void **state)
     shape.fused_projections = true;
     struct run r = run(&shape, FUSION_TRANSFORMER_ENGINE);
     const struct model_program *p = r.segments.at[1].program;
-    static const char *const forward[] = {"input_layernorm", "self_attn.qkv_proj", "self_attn.rope.fused",
-        "self_attn.flash", "self_attn.o_proj", "self_attn.residual", "post_attention_layernorm", "mlp.gate_up_proj",
-        "mlp.swiglu", "mlp.down_proj", "mlp.residual"};
+    static const char *const forward[] = {"input_layernorm", "self_attn.qkv_proj", "self_attn.v.contiguous",
+        "self_attn.rope.fused", "self_attn.flash", "self_attn.o_proj", "self_attn.residual", "post_attention_layernorm",
+        "mlp.gate_up_proj", "mlp.swiglu", "mlp.down_proj", "mlp.residual"};
     assert_int_equal(p->n_forward, sizeof forward / sizeof *forward);
     for (int k = 0; k < p->n_forward; k++)
         assert_string_equal(p->forward[k].name, forward[k]);
+    for (int i = 0; i < p->n_activations; i++)
+        if (strcmp(p->activations[i].name, "self_attn.qkv_proj") == 0)
+            assert_int_equal(p->activations[i].backward_last, -1);
     const double tensor = (double)ROWS * FF * BF16_BYTES;
     const struct model_op *swiglu = before(p->forward, p->n_forward, "mlp.down_proj");
     assert_true(swiglu->work.read_bytes == 2 * tensor && swiglu->work.write_bytes == tensor);
