@@ -298,6 +298,8 @@ static int row_numbers(struct tape *tape, const char *name, double ops, int from
 
 static void reduce_numbers(struct tape *tape, const char *name, int buffer)
 {
+    if (ranks(tape) == 1)
+        return;
     tape_exchange(tape, name, COLL_ALL_REDUCE, AXES_TP, buffer, buffer);
 }
 
@@ -337,28 +339,75 @@ static int eager_word_loss(struct tape *tape, const char *name, int logits)
     return op.out;
 }
 
+/* From the softmax, which is in FP32, to the logits' format. */
+static void fused_word_loss_backward(struct tape *tape, const struct tape_op *op)
+{
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_pass(
+        tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), 1, BUFFERS(op->saved[0], tape_grad(tape, op)), grad_x);
+    tape_give(tape, op->in[0], grad_x);
+}
+
 /* compare; subtract, exp, add */
 enum { MAX_OPS = 1, SUM_OPS = 3, NUMBERS = 2 };
 
 static int fused_word_loss(struct tape *tape, const char *name, int logits)
 {
-    struct tape_op op = {.backward = tape_fused_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    struct tape_op op = {.backward = fused_word_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    struct tape_value x = tape_at(tape, logits);
     const char *const max = tape_suffix(tape, op.name, "max"), *const sums = tape_suffix(tape, op.name, "sums");
-    int largest = row_numbers(tape, max, MAX_OPS, logits, NO_BUFFER, 1);
+    int wide = tape_buffer(tape, tape_suffix(tape, op.name, "float"), x.rows, x.cols, FLOAT_BYTES);
+    int largest = tape_buffer(tape, max, x.rows, 1, FLOAT_BYTES);
+    tape_pass(tape, KERNEL_LOSS, max, MAX_OPS, BUFFERS(x.buffer), wide);
     reduce_numbers(tape, max, largest);
-    op.saved[0] = row_numbers(tape, sums, SUM_OPS, logits, largest, NUMBERS); /* the label's logit, the exponentials */
-    reduce_numbers(tape, sums, op.saved[0]);
-    op.out = tape_value(tape, op.name, tape_at(tape, logits).rows, 1, FLOAT_BYTES, true);
-    tape_elementwise(tape, op.name, 2, op.saved[0], NO_BUFFER, tape_at(tape, op.out).buffer);
+    int both = tape_buffer(tape, sums, x.rows, NUMBERS, FLOAT_BYTES); /* the label's logit, the exponentials */
+    tape_pass(tape, KERNEL_LOSS, sums, SUM_OPS, BUFFERS(wide, largest, both), wide);
+    reduce_numbers(tape, sums, both);
+    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
+    tape_elementwise(tape, op.name, 2, both, NO_BUFFER, tape_at(tape, op.out).buffer);
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(wide, both), wide);
+    op.saved[0] = wide;
+    tape_push(tape, op);
+    return op.out;
+}
+
+/* The gradient, which lies where the logits were, times that of the loss. */
+static void te_word_loss_backward(struct tape *tape, const struct tape_op *op)
+{
+    int logits = op->saved[0];
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op->name, "dgrad"), 1, BUFFERS(logits, tape_grad(tape, op)), logits);
+    tape_give(tape, op->in[0], logits);
+}
+
+static int te_word_loss(struct tape *tape, const char *name, int logits)
+{
+    enum { STATISTICS = 3 }; /* the largest logit, the sum of exponentials, the label's logit */
+    struct tape_op op = {.backward = te_word_loss_backward, .name = tape_name(tape, name), .in = {logits}};
+    struct tape_value x = tape_at(tape, logits);
+    const char *const own = tape_suffix(tape, op.name, "online_softmax");
+    int statistics = row_numbers(tape, own, SUM_OPS, logits, NO_BUFFER, STATISTICS);
+    if (ranks(tape) > 1) {
+        int all =
+            tape_buffer(tape, tape_suffix(tape, op.name, "statistics"), x.rows * ranks(tape), STATISTICS, FLOAT_BYTES);
+        tape_exchange(tape, own, COLL_ALL_GATHER, AXES_TP, statistics, all);
+        statistics = all;
+    }
+    op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
+    tape_pass(
+        tape, KERNEL_LOSS, op.name, SUM_OPS, BUFFERS(x.buffer, statistics, tape_at(tape, op.out).buffer), x.buffer);
+    op.saved[0] = x.buffer;
     tape_push(tape, op);
     return op.out;
 }
 
 int tape_word_loss(struct tape *tape, const char *name, int logits)
 {
-    if (ranks(tape) == 1)
+    int kind = tape->workload->cross_entropy;
+    if (kind == CROSS_ENTROPY_TE)
+        return tape_end_loss(tape, logits, te_word_loss(tape, name, logits));
+    if (ranks(tape) == 1 && !tape_has_transformer_engine(tape))
         return tape_cross_entropy(tape, name, logits);
-    bool fused = tape->workload->cross_entropy == CROSS_ENTROPY_FUSED;
+    bool fused = kind == CROSS_ENTROPY_FUSED;
     return tape_end_loss(
         tape, logits, fused ? fused_word_loss(tape, name, logits) : eager_word_loss(tape, name, logits));
 }

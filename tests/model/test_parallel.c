@@ -194,6 +194,42 @@ static void words_are_shared_out(void **state)
     arena_release(&r.arena);
 }
 
+/* Bytes of what a loss of T tokens and V words keeps for its backward pass, and takes for it: by Megatron-LM's
+ * functions the softmax in FP32, 4 T V, and the gradient of BF16 logits, 2 T V, where they are fused;
+ * TransformerEngine's kernels write the gradient over the logits, 2 T V, and gather three FP32 numbers a token of every
+ * rank. On one rank all do so without collectives, with Megatron-Core's kernels. */
+static void losses_keep_logits_in_their_format(void **state)
+{
+    (void)state;
+    const int64_t tokens = (int64_t)BATCH * LENGTH;
+    for (int ranks = 1; ranks <= 4; ranks += 3)
+        for (int loss = CROSS_ENTROPY_FUSED; loss <= CROSS_ENTROPY_TE; loss++) {
+            struct model_workload w = workload(&small_llama, DTYPE_BF16, ATTENTION_NAIVE);
+            w.parallel.tensor = ranks;
+            w.cross_entropy = loss;
+            w.fusion = FUSION_TRANSFORMER_ENGINE;
+            w.drops_logits = true;
+            struct run r = shard_of(&small_llama, w);
+            const struct model_program *head = r.segments.at[r.segments.n - 1].program;
+            const int64_t words = kernel_named(head->forward, head->n_forward, "lm_head")->work.n;
+            int64_t kept = 0, taken = 0;
+            for (int i = 0; i < head->n_activations; i++) {
+                const struct model_activation *at = &head->activations[i];
+                bool of_words = at->bytes >= BF16_BYTES * tokens * words;
+                kept += of_words && !at->born_in_backward && at->backward_last >= 0 ? at->bytes : 0;
+                taken += of_words && at->born_in_backward ? at->bytes : 0;
+            }
+            bool te = loss == CROSS_ENTROPY_TE;
+            assert_int_equal(kept, (te ? BF16_BYTES : FLOAT_BYTES) * tokens * words);
+            assert_int_equal(taken, te ? 0 : BF16_BYTES * tokens * words);
+            double gathered = 3 * FLOAT_BYTES * (double)(tokens * ranks);
+            assert_int_equal(exchanges(head->forward, head->n_forward, COLL_ALL_GATHER, gathered), te && ranks > 1);
+            if (ranks == 1)
+                assert_int_equal(all_exchanges(head->forward, head->n_forward), 0);
+            arena_release(&r.arena);
+        }
+}
+
 /* Key heads that several ranks hold, padded words and layers that every rank does whole count once. */
 static void ranks_do_the_models_flop_together(void **state)
 {
@@ -444,6 +480,7 @@ int main(void)
         cmocka_unit_test(cross_attention_takes_the_encoders_output_in),
         cmocka_unit_test(collectives_run_beside_products),
         cmocka_unit_test(words_are_shared_out),
+        cmocka_unit_test(losses_keep_logits_in_their_format),
         cmocka_unit_test(ranks_do_the_models_flop_together),
         cmocka_unit_test(some_gradients_are_parts_of_sums),
         cmocka_unit_test(ranks_have_the_models_parameters_together),
