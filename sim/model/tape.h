@@ -134,10 +134,10 @@ int tape_gather(struct tape *tape, const char *name, int x);
 /* tape_cross_entropy() of logits of which a rank has the columns of its words, in FP32: all-reduces of the largest
  * logit, of the label's and of the sum of exponentials, 4 bytes a row each (Megatron-LM,
  * tensor_parallel/cross_entropy.py, in place where it is). fused: the last two together, a kernel between two of them;
- * the softmax is in FP32 nevertheless, and its gradient is written in the logits' format
- * (--cross-entropy-loss-fusion, impl native: fusions/fused_cross_entropy.py). On one rank Megatron-Core
- * (FUSION_TRANSFORMER_ENGINE) has the same without the all-reduces, others tape_cross_entropy(). te: an all-gather of
- * three numbers a row and rank. */
+ * torch.compile's functions give tensors of their own, so that logits in FP32 and their exponentials are there at once,
+ * of which the latter are kept; the gradient is written in the logits' format (--cross-entropy-loss-fusion, impl
+ * native: fusions/fused_cross_entropy.py). te: an all-gather of three numbers a row and rank. On one rank Megatron-LM
+ * (FUSION_TORCHSCRIPT, FUSION_TRANSFORMER_ENGINE) has the same without collectives, others tape_cross_entropy(). */
 int tape_word_loss(struct tape *tape, const char *name, int logits);
 
 struct tape_attention {

@@ -361,12 +361,13 @@ static int fused_word_loss(struct tape *tape, const char *name, int logits)
     tape_pass(tape, KERNEL_LOSS, max, MAX_OPS, BUFFERS(x.buffer), wide);
     reduce_numbers(tape, max, largest);
     int both = tape_buffer(tape, sums, x.rows, NUMBERS, FLOAT_BYTES); /* the label's logit, the exponentials */
-    tape_pass(tape, KERNEL_LOSS, sums, SUM_OPS, BUFFERS(wide, largest, both), wide);
+    int softmax = tape_buffer(tape, tape_suffix(tape, op.name, "exp"), x.rows, x.cols, FLOAT_BYTES);
+    tape_pass(tape, KERNEL_LOSS, sums, SUM_OPS, BUFFERS(wide, largest, both), softmax);
     reduce_numbers(tape, sums, both);
     op.out = tape_value(tape, op.name, x.rows, 1, FLOAT_BYTES, true);
     tape_elementwise(tape, op.name, 2, both, NO_BUFFER, tape_at(tape, op.out).buffer);
-    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(wide, both), wide);
-    op.saved[0] = wide;
+    tape_pass(tape, KERNEL_LOSS, tape_suffix(tape, op.name, "divide"), 1, BUFFERS(softmax, both), softmax);
+    op.saved[0] = softmax;
     tape_push(tape, op);
     return op.out;
 }
@@ -400,12 +401,18 @@ static int te_word_loss(struct tape *tape, const char *name, int logits)
     return op.out;
 }
 
+/* Megatron-LM has the loss of shared-out words on one rank, too. */
+static bool is_megatron(const struct tape *tape)
+{
+    return tape_has_transformer_engine(tape) || tape->workload->fusion == FUSION_TORCHSCRIPT;
+}
+
 int tape_word_loss(struct tape *tape, const char *name, int logits)
 {
     int kind = tape->workload->cross_entropy;
     if (kind == CROSS_ENTROPY_TE)
         return tape_end_loss(tape, logits, te_word_loss(tape, name, logits));
-    if (ranks(tape) == 1 && !tape_has_transformer_engine(tape))
+    if (ranks(tape) == 1 && !is_megatron(tape))
         return tape_cross_entropy(tape, name, logits);
     bool fused = kind == CROSS_ENTROPY_FUSED;
     return tape_end_loss(
