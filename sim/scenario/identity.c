@@ -46,6 +46,7 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
     options.model_path = options.stack_path = options.cluster.topology = NULL;
     options.cluster.given = (struct hw){0}; /* what is given stands in the hardware */
     options.published = (struct scenario_published_options){0};
+    options.goodput = (struct goodput_options){0}; /* a step does not read it */
     cluster.node_path = node.gpu_path = NULL;
     digest_begin(digests);
     for (int i = 0; i < DIGESTS; i++) {

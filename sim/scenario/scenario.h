@@ -25,6 +25,7 @@
 #include "base/status.h"
 #include "config/config.h"
 #include "exec/exec.h"
+#include "goodput/goodput.h"
 #include "hw/override.h"
 #include "strategy/strategy.h"
 
@@ -60,6 +61,7 @@ struct scenario {
     struct scenario_cluster_options cluster;
     struct strategy_options strategy; /* sections strategy, train, fsdp, ddp, host */
     struct exec_options exec;         /* sections run, noise */
+    struct goodput_options goodput;   /* section goodput; only `flopcast goodput` reads it */
     int flops_formula;                /* which flop count "tflops_per_gpu" uses: the source's own */
     int attention_flop;               /* which pairs of causal attention all TFLOPS count: enum attention_flop */
     struct scenario_published_options published;

@@ -429,6 +429,7 @@ static const struct config_field fields[] = {
     SECTION("host", strategy.host, scenario_host_table, "costs of the host thread"),
     SECTION("noise", exec.noise, noise_table, "variation; the cluster's own where not given"),
     SECTION("run", exec, run_table, "steps, seed"),
+    SECTION("goodput", goodput, goodput_table, "failures, checkpoints and restarts, for `flopcast goodput`"),
     {FIELD("report", FIELD_SECTION, struct scenario, name, "how results are counted"), .section = &report_table},
     SECTION("published", published, published_table, "figures to compare with"),
     {FIELD("assumptions", FIELD_STRING, struct scenario, assumptions, "what the source leaves open, in words")},

@@ -1,0 +1,160 @@
+/* The simulation against what is known in closed form. */
+#include "goodput/goodput.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "../near.h"
+
+enum { RUNS = 40 };
+
+/* One kind of part, costs that do not vary: what the closed forms assume. mtbf_s: of the job. */
+static struct goodput_job plain(double mtbf_s, double stall_s, double recovery_s)
+{
+    static const int64_t nodes = 100;
+    struct goodput_options options = goodput_default_options();
+    memset(options.mtbf_s, 0, sizeof options.mtbf_s);
+    options.mtbf_s[GOODPUT_NODE] = mtbf_s * (double)nodes;
+    options.detection_s[GOODPUT_NODE] = options.hang_share = options.replacement_s = 0;
+    options.restart_s = recovery_s - stall_s; /* the checkpoint is loaded as fast as it is written */
+    options.checkpoint_bytes = 1e12;
+    options.checkpoint_bandwidth_Bps = options.checkpoint_bytes / stall_s;
+    options.checkpoint_node_bandwidth_Bps = options.checkpoint_bandwidth_Bps;
+    return (struct goodput_job){options, {8 * nodes, nodes, 8 * nodes, 0, nodes}, 1, 0};
+}
+
+static double mean_share(const struct goodput_job *job, double interval_s, double days)
+{
+    struct goodput_run runs[RUNS];
+    double shares[RUNS];
+    goodput_simulate_all(runs, RUNS, job, interval_s, days, 1);
+    for (int i = 0; i < RUNS; i++)
+        shares[i] = goodput_share(&runs[i]);
+    return goodput_band(shares, RUNS).mean;
+}
+
+/* From an hour to four between failures, intervals at, below and above the best. */
+static void the_mean_over_seeds_is_dalys_closed_form(void **state)
+{
+    (void)state;
+    static const struct {
+        double mtbf_s, stall_s, recovery_s;
+    } cases[] = {{3600, 60, 300}, {14400, 60, 900}, {7200, 300, 600}};
+    static const double factors[] = {0.5, 1, 2};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++) {
+            struct goodput_job job = plain(cases[i].mtbf_s, cases[i].stall_s, cases[i].recovery_s);
+            struct goodput_costs costs = goodput_costs(&job);
+            assert_near(costs.mtbf_s, cases[i].mtbf_s, 1e-6);
+            assert_near(costs.recovery_s, cases[i].recovery_s, 1e-6);
+            double interval_s = floor(factors[k] * goodput_daly_s(&costs));
+            double closed = goodput_daly_share(&costs, interval_s);
+            double simulated = mean_share(&job, interval_s, 60);
+            if (fabs(simulated / closed - 1) > 0.01)
+                fail_msg("mtbf %g s, interval %g s: %g, not %g", costs.mtbf_s, interval_s, simulated, closed);
+        }
+}
+
+/* The share is flat at its top, so the interval is known less well than the share that it gives. */
+static void the_interval_found_is_youngs_and_dalys(void **state)
+{
+    (void)state;
+    static const struct {
+        double mtbf_s, stall_s, recovery_s;
+    } cases[] = {{10000, 20, 300}, {40000, 60, 900}};
+    for (int i = 0; i < 2; i++) {
+        struct goodput_job job = plain(cases[i].mtbf_s, cases[i].stall_s, cases[i].recovery_s);
+        struct goodput_costs costs = goodput_costs(&job);
+        double found = goodput_search_s(&job, RUNS, 60, 1);
+        assert_near(found / goodput_daly_s(&costs), 1, 0.06);
+        assert_near(found / goodput_young_s(&costs), 1, 0.08);
+        assert_near(goodput_daly_share(&costs, found) / goodput_daly_share(&costs, goodput_daly_s(&costs)), 1, 0.001);
+    }
+}
+
+static void without_failures_only_checkpoints_cost(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(3600, 60, 300);
+    job.options.mtbf_s[GOODPUT_NODE] = 0;
+    struct goodput_run run;
+    goodput_simulate(&run, &job, 540, 10, 1);
+    assert_near(goodput_share(&run), 0.9, 1e-3);
+    assert_near(goodput_lost_share(&run, GOODPUT_CHECKPOINT), 0.1, 1e-3);
+    assert_near(goodput_search_s(&job, RUNS, 10, 1), 10 * 86400.0, 0);
+}
+
+/* Every nanosecond is in one row of the table. */
+static void all_time_is_accounted_for(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(3600, 60, 300);
+    job.options = goodput_default_options();
+    job.options.maintenance_interval_s = 20000;
+    job.options.hot_spares = 0;
+    job.options.checkpoint_bytes = 1e13;
+    for (int part = 0; part < GOODPUT_PARTS; part++)
+        job.options.mtbf_s[part] = 3e6;
+    job.parts[GOODPUT_SWITCH] = 10;
+    for (int async = 0; async < 2; async++) {
+        job.options.async_checkpoint = async;
+        struct goodput_run run;
+        goodput_simulate(&run, &job, 1000, 30, 3);
+        double sum = 0;
+        for (int time = 0; time < GOODPUT_TIMES; time++) {
+            assert_true(goodput_lost_share(&run, (enum goodput_time)time) > 0);
+            sum += goodput_lost_share(&run, (enum goodput_time)time);
+        }
+        assert_near(sum, 1, 1e-9);
+        for (int cause = 0; cause < GOODPUT_CAUSES; cause++)
+            assert_true(run.interruptions[cause] > 0);
+        assert_true(run.hangs > 0);
+    }
+}
+
+static void more_than_expected_failures_are_not_drawn(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(3600, 60, 300);
+    struct goodput_run runs[RUNS];
+    double n = 0;
+    goodput_simulate_all(runs, RUNS, &job, 600, 30, 1);
+    for (int i = 0; i < RUNS; i++)
+        n += (double)runs[i].interruptions[GOODPUT_NODE];
+    double expected = RUNS * 30 * 24; /* one an hour */
+    assert_near(n, expected, 4 * sqrt(expected));
+}
+
+/* A seed is one history, on any number of threads; what one part draws does not depend on the others. */
+static void histories_are_reproducible(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(3600, 60, 300);
+    struct goodput_run one, all[3];
+    goodput_simulate(&one, &job, 600, 30, 7);
+    goodput_simulate_all(all, 3, &job, 600, 30, 6);
+    assert_true(one.digest == all[1].digest);
+    assert_true(one.digest != all[0].digest);
+    job.options.mtbf_s[GOODPUT_GPU] = 1e9;
+    struct goodput_run other;
+    goodput_simulate(&other, &job, 600, 30, 7);
+    assert_int_equal(other.interruptions[GOODPUT_NODE], one.interruptions[GOODPUT_NODE]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_mean_over_seeds_is_dalys_closed_form),
+        cmocka_unit_test(the_interval_found_is_youngs_and_dalys),
+        cmocka_unit_test(without_failures_only_checkpoints_cost),
+        cmocka_unit_test(all_time_is_accounted_for),
+        cmocka_unit_test(more_than_expected_failures_are_not_drawn),
+        cmocka_unit_test(histories_are_reproducible),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
