@@ -52,6 +52,14 @@ double argument_scaled(const char *text)
     return 0;
 }
 
+double argument_tokens(const struct argument *argument)
+{
+    double tokens = argument_scaled(argument->text);
+    if (!(tokens >= 1))
+        argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", argument->text);
+    return tokens;
+}
+
 struct scenario_override argument_override(const struct argument *argument, struct arena *arena)
 {
     const char *option = argument->option, *text = argument->text;

@@ -13,28 +13,11 @@
 
 enum { MAX_COUNT = 1 << 20 };
 
-static void take_price(void *self, const struct argument *argument)
-{
-    struct tune_command *command = self;
-    const char *text = argument->text;
-    size_t length = strcspn(text, "=");
-    char *end = NULL, why[256];
-    double value = text[length] ? strtod(text + length + 1, &end) : 0;
-    if (end && *end && !quantity_parse(&value, text + length + 1, DIM_USD_PER_HOUR, why, sizeof why))
-        value = 0;
-    if (length == 0 || !(value > 0 && isfinite(value)))
-        argp_error(argument->state, "--price %s: NAME=DOLLARS an hour is wanted, as in --price h100=3.2", text);
-    const char *name = arena_printf(&command->arena, "%.*s", (int)length, text);
-    vec_push(&command->prices, (struct tune_price){name, text, value});
-}
-
 static void take_tokens(void *self, const struct argument *argument)
 {
     struct tune_command *command = self;
     command->tokens_text = argument->text;
-    command->tokens = argument_scaled(argument->text);
-    if (!(command->tokens >= 1))
-        argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", argument->text);
+    command->tokens = argument_tokens(argument);
 }
 
 #define AT(at) .member = offsetof(struct tune_command, at)
@@ -45,8 +28,7 @@ static const struct command_option options[] = {
         OPTION_SET, AT(overrides)},
     {"by", "ORDER", "speed: tokens/s of the job (default); cost: dollars for the tokens", OPTION_NAME, AT(by),
         .names = tune_order_names},
-    {"price", "NAME=DOLLARS", "Dollars an hour of a GPU, as in h100=3.2, instead of its file's; may be repeated",
-        OPTION_TAKE, .take = take_price, .flags = OPTION_KEYS},
+    PRICE_OPTION(struct tune_command),
     {"tokens", "N",
         "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
         "powers of "
@@ -83,60 +65,6 @@ static void tell_none(
             "no micro-batch up to %d accumulates to a global batch of %d on these GPUs; give a --global-batch that is "
             "a multiple of cluster.gpus",
             (int)command->options.max_batch, (int)command->options.global_batch);
-}
-
-static const char word_end[] = "- _";
-
-/* Every word of the name is one of the GPU's, in that order. */
-static bool is_called(const char *gpu, const char *name)
-{
-    while (*name) {
-        size_t n = strcspn(name, word_end), length = strcspn(gpu, word_end);
-        if (!*gpu)
-            return false;
-        if (n == length && strncasecmp(gpu, name, n) == 0)
-            name += n + strspn(name + n, word_end);
-        gpu += length + strspn(gpu + length, word_end);
-    }
-    return true;
-}
-
-/* The GPUs of the set, each once: those that are called so, or all (name NULL). */
-static const char *gpus_called(const struct scenario_set *set, const char *name, int *n, struct arena *arena)
-{
-    const char *names = "";
-    *n = 0;
-    for (int i = 0; i < set->n_points; i++) {
-        const char *gpu = set->points[i].hw.gpu.name;
-        bool known = false;
-        for (int k = 0; k < i && !known; k++)
-            known = strcmp(set->points[k].hw.gpu.name, gpu) == 0;
-        if (!known && (!name || is_called(gpu, name)))
-            names = arena_printf(arena, "%s%s%s", names, (*n)++ ? ", " : "", gpu);
-    }
-    return names;
-}
-
-/* The prices of --price in place of the files'. */
-static enum status set_prices(
-    const struct tune_command *command, struct scenario_set *set, struct arena *arena, struct diag *diag)
-{
-    for (int p = 0; p < command->prices.n; p++) {
-        const struct tune_price *price = &command->prices.at[p];
-        const char *from = arena_printf(arena, "--price %s", price->text);
-        struct source_pos at = {.file = from};
-        int n = 0, all = 0;
-        const char *called = gpus_called(set, price->name, &n, arena);
-        const char *known = gpus_called(set, NULL, &all, arena);
-        if (n == 0)
-            diag_input(diag, at, "no GPU of this search is called so; there %s %s", all == 1 ? "is" : "are", known);
-        if (n > 1)
-            diag_input(diag, at, "several GPUs of this search are called so: %s; give more of the name", called);
-        for (int i = 0; i < set->n_points && n == 1; i++)
-            if (is_called(set->points[i].hw.gpu.name, price->name))
-                set->points[i].hw.gpu.price = (struct quantity){price->usd_per_hour, 0, QUANTITY_ASSUMED, from, NULL};
-    }
-    return diag->worst;
 }
 
 /* The candidates, without noise; then the finalists of the orders that are shown, with it. */
@@ -182,7 +110,7 @@ int cmd_tune(int argc, char **argv)
     scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
         diag = DIAG_INIT;
-    if (diag.worst == STATUS_OK && set_prices(&command, &set, &command.arena, &diag) == STATUS_OK) {
+    if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK) {
         tune_candidates(&tune, &set, &command.options, &command.arena);
         if (tune.candidates.n == 0)
             tell_none(&command, &set, &tune, &diag);
@@ -193,7 +121,7 @@ int cmd_tune(int argc, char **argv)
         evidence_report_search(table ? stdout : NULL, &tune, command.file, &diag);
     vec_free(&tune.candidates);
     overrides_free(&command.overrides);
-    vec_free(&command.prices);
+    prices_free(&command.prices);
     arena_release(&command.arena);
     return cli_report(&diag);
 }

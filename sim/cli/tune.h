@@ -3,17 +3,11 @@
 #define FLOPCAST_CLI_TUNE_H
 
 #include "cli/arguments.h"
+#include "cli/price.h"
 #include "cli/records.h"
 #include "scenario/tune.h"
 
 #include <stdio.h>
-
-/* --price NAME=DOLLARS: of the GPUs of the search whose name has all words of NAME, in that order: "h100" and
- * "h100-80gb" are H100-SXM5-80GB. */
-struct tune_price {
-    const char *name, *text; /* the text is all of it */
-    double usd_per_hour;
-};
 
 struct tune_command {
     const char *file;
@@ -23,7 +17,7 @@ struct tune_command {
     const char *tokens_text;
     struct tune_options options;
     struct overrides overrides;
-    VEC(struct tune_price) prices;
+    struct prices prices;
     struct arena arena;
 };
 
