@@ -373,16 +373,6 @@ static void print_curves(FILE *out, struct view *view)
     free(curves);
 }
 
-static void print_assumptions(FILE *out, const char *lines)
-{
-    fputs("\nassumed, where the source says nothing:\n", out);
-    while (*lines) {
-        int n = (int)strcspn(lines, "\n");
-        fprintf(out, "  - %.*s\n", n, lines);
-        lines += n + (lines[n] == '\n');
-    }
-}
-
 /* Of jobs whose ranks run several programs: where each one's time goes, and what it needs. */
 static void print_programs(FILE *out, const struct view *view)
 {
@@ -431,7 +421,7 @@ void output_table(FILE *out, const struct scenario_set *set, const struct scenar
     print_ooms(out, &view);
     print_curves(out, &view);
     if (first->assumptions)
-        print_assumptions(out, first->assumptions);
+        words_assumptions(out, first->assumptions);
     vec_free(&view.vary.options);
     arena_release(&arena);
 }

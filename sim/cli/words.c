@@ -118,3 +118,13 @@ void words_paragraph(FILE *out, const char *text)
         text += strspn(text, " ");
     }
 }
+
+void words_assumptions(FILE *out, const char *lines)
+{
+    fputs("\nassumed, where the source says nothing:\n", out);
+    while (*lines) {
+        int n = (int)strcspn(lines, "\n");
+        fprintf(out, "  - %.*s\n", n, lines);
+        lines += n + (lines[n] == '\n');
+    }
+}

@@ -22,6 +22,9 @@ void words_paragraph(FILE *out, const char *text);
 /* "gpt2 DDP, batch 8, 16 GPUs". */
 const char *words_point(const struct scenario_point *point, struct arena *arena);
 
+/* What a scenario assumes: its lines as a list below a head. */
+void words_assumptions(FILE *out, const char *lines);
+
 /* Lines that are longer than the screen is wide end there, in "..". text is taken apart. */
 void words_lines(FILE *out, char *text);
 

@@ -1,0 +1,209 @@
+#include "cli/goodput.h"
+
+#include "base/files.h"
+#include "cli/cli.h"
+#include "strategy/states.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double S_PER_DAY = 86400, HOURS_PER_DAY = 24, W_PER_KW = 1e3;
+enum { DEFAULT_DAYS = 30, DEFAULT_SEEDS = 20, MOST_EVENTS = 10000000 }; /* MOST_EVENTS: of a history; a second or so */
+
+static void take_days(void *days, const struct argument *argument)
+{
+    char *end = NULL;
+    double value = strtod(argument->text, &end);
+    if (end == argument->text || *end || !(value > 0 && value <= GOODPUT_MAX_DAYS))
+        argp_error(argument->state, "--days %s: a number of days up to %d is wanted, as in 30", argument->text,
+            GOODPUT_MAX_DAYS);
+    *(double *)days = value;
+}
+
+static void take_tokens(void *self, const struct argument *argument)
+{
+    struct goodput_command *command = self;
+    command->tokens_text = argument->text;
+    command->tokens = argument_tokens(argument);
+}
+
+#define AT(at) .member = offsetof(struct goodput_command, at)
+static const struct command_option options[] = {
+    {"set", "KEY=VALUE", "Set an option, as in goodput.checkpoint_interval=10min; may be repeated", OPTION_SET,
+        AT(overrides)},
+    {"days", "D", "Days that a history lasts (default: 30, or as many as --tokens take without a failure)", OPTION_TAKE,
+        AT(days), .take = take_days},
+    {"seeds", "N", "Histories, whose spread the intervals are (default: 20)", OPTION_SAMPLES, AT(seeds)},
+    {"tokens", "N", "Days, dollars and energy of a training on this number of tokens (images, samples), as in 15T",
+        OPTION_TAKE, .take = take_tokens},
+    PRICE_OPTION(struct goodput_command),
+    {"sources", NULL, "Print the numbers that a scenario need not set, with kind and source", OPTION_FLAG, AT(sources)},
+    RECORDS_OPTION(struct goodput_command),
+    {0},
+};
+
+/* Where a setting of the section was set; the file where it was not. */
+static struct source_pos place(const struct scenario_point *point, const char *path)
+{
+    for (int i = point->origins.list.n - 1; i >= 0; i--)
+        if (strcmp(point->origins.list.at[i].path, path) == 0)
+            return point->origins.list.at[i].at;
+    return (struct source_pos){.file = point->file};
+}
+
+/* Parameters that are trained and the optimizer's state of them, wherever they lie while training. */
+static double state_bytes(const struct scenario_point *point)
+{
+    struct strategy_options strategy = point->options.strategy;
+    strategy.fsdp.cpu_offload = strategy.zero.offload_optimizer = 0;
+    struct states states = states_of(point->model.trained, &strategy, 1, false);
+    return states.weights + states.optimizer;
+}
+
+static struct goodput_job job_of(const struct scenario_point *point, const struct scenario_result *result)
+{
+    int64_t gpus = point->options.cluster.gpus, in_node = (int64_t)point->hw.node.gpus.value;
+    int64_t nodes = (gpus + in_node - 1) / in_node, ports = (int64_t)point->hw.cluster.network.leaf_ports.value;
+    int64_t links = nodes > 1 ? nodes * (int64_t)point->hw.node.nics.value : 0;
+    return (struct goodput_job){
+        .options = point->options.goodput,
+        .parts = {[GOODPUT_GPU] = gpus,
+            [GOODPUT_NODE] = nodes,
+            [GOODPUT_LINK] = links,
+            [GOODPUT_SWITCH] = ports > 0 ? (links + ports - 1) / ports : 0,
+            [GOODPUT_SOFTWARE] = nodes},
+        .step_s = result->exec.step_time_s,
+        .state_bytes = state_bytes(point),
+    };
+}
+
+/* What would take too long to simulate, or means nothing. */
+static enum status check(const struct goodput_point *out, const struct scenario_point *point, struct diag *diag)
+{
+    const struct goodput_options *o = &out->job.options;
+    double seconds = out->days * S_PER_DAY, interval_s = fmax(o->checkpoint_interval_s, out->job.step_s);
+    if (o->mtbf_s[GOODPUT_SWITCH] > 0 && out->job.parts[GOODPUT_LINK] > 0 && out->job.parts[GOODPUT_SWITCH] == 0)
+        diag_input(diag, place(point, "goodput.switch_mtbf"),
+            "the cluster's file does not say how many switches there are; give cluster.network.leaf_ports, or count "
+            "them "
+            "in goodput.link_mtbf");
+    if (seconds / out->costs.mtbf_s > MOST_EVENTS)
+        diag_input(diag, place(point, "goodput.gpu_mtbf"),
+            "the job would fail every %.3g s, which in %g days is more often than %d times; give longer goodput.*_mtbf "
+            "or fewer --days",
+            out->costs.mtbf_s, out->days, MOST_EVENTS);
+    if (o->checkpoint_interval_s > 0 && seconds / interval_s > MOST_EVENTS)
+        diag_input(diag, place(point, "goodput.checkpoint_interval"),
+            "%g days hold more than %d checkpoints; give a longer interval or fewer --days", out->days, MOST_EVENTS);
+    return diag->worst;
+}
+
+static void average(struct goodput_point *out, const struct goodput_run *runs, int n)
+{
+    double *shares = xcalloc((size_t)n, sizeof *shares);
+    for (int i = 0; i < n; i++) {
+        shares[i] = goodput_share(&runs[i]);
+        for (int time = 0; time < GOODPUT_TIMES; time++)
+            for (int cause = 0; cause <= GOODPUT_NO_CAUSE; cause++)
+                out->time_share[time][cause] += runs[i].time_s[time][cause] / runs[i].elapsed_s / n;
+        for (int cause = 0; cause < GOODPUT_CAUSES; cause++)
+            out->interruptions[cause] += (double)runs[i].interruptions[cause] / n;
+        out->hangs += (double)runs[i].hangs / n;
+        out->checkpoints += (double)runs[i].checkpoints / n;
+    }
+    out->share = goodput_band(shares, n);
+    free(shares);
+}
+
+static void simulate_point(struct goodput_point *out, const struct goodput_command *command,
+    const struct scenario_point *point, const struct scenario_result *result, struct diag *diag)
+{
+    double gpus = (double)point->options.cluster.gpus;
+    *out = (struct goodput_point){.ok = result->exec.status == EXEC_OK};
+    if (!out->ok)
+        return;
+    out->job = job_of(point, result);
+    out->costs = goodput_costs(&out->job);
+    out->tflops_per_gpu = result->tflops_per_gpu;
+    out->tokens_per_s = result->tokens_per_s_per_gpu * gpus;
+    double paid = gpus + (double)out->job.options.hot_spares * point->hw.node.gpus.value;
+    out->usd_per_day = paid * point->hw.gpu.price.value * HOURS_PER_DAY;
+    out->kwh_per_day = gpus * point->hw.gpu.tdp.value * HOURS_PER_DAY / W_PER_KW;
+    double without_failures = command->tokens / out->tokens_per_s / S_PER_DAY;
+    out->days = command->days > 0     ? command->days
+                : command->tokens > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)
+                                      : DEFAULT_DAYS;
+    if (check(out, point, diag) != STATUS_OK)
+        return;
+    uint64_t seed = (uint64_t)point->options.exec.seed;
+    double given = out->job.options.checkpoint_interval_s;
+    out->interval_s = given > 0 ? given : goodput_search_s(&out->job, command->seeds, out->days, seed);
+    struct goodput_run *runs = xcalloc((size_t)command->seeds, sizeof *runs);
+    goodput_simulate_all(runs, command->seeds, &out->job, out->interval_s, out->days, seed);
+    average(out, runs, command->seeds);
+    free(runs);
+}
+
+/* The steps, then point by point the histories, which are on all cores themselves. */
+static void run_all(
+    const struct goodput_command *command, const struct scenario_set *set, struct arena *arena, struct diag *diag)
+{
+    size_t n = (size_t)set->n_points;
+    struct scenario_result *results = xcalloc(n, sizeof *results);
+    struct arena *arenas = xcalloc(n, sizeof *arenas);
+    struct goodput_point *points = ARENA_ARRAY(arena, struct goodput_point, n);
+    enum status status = scenario_simulate_all(results, arenas, set, NULL, NULL, diag);
+    for (int i = 0; i < set->n_points && status == STATUS_OK; i++)
+        simulate_point(&points[i], command, &set->points[i], &results[i], diag);
+    if (diag->worst == STATUS_OK)
+        (command->format == RECORDS_TABLE ? goodput_print_table : goodput_print_records)(
+            stdout, command, set, points, arena);
+    for (int i = 0; i < set->n_points; i++)
+        arena_release(&arenas[i]);
+    free(arenas);
+    free(results);
+}
+
+static void check_arguments(void *self, struct argp_state *state)
+{
+    struct goodput_command *command = self;
+    if (!command->file && !command->sources)
+        argp_error(state, "a scenario file is missing");
+}
+
+int cmd_goodput(int argc, char **argv)
+{
+    const struct command_line line = {.options = options,
+        .common = COMMON_SIMULATE,
+        .args_doc = "SCENARIO",
+        .files = FILES_SCENARIOS,
+        .one = "scenario",
+        AT(file),
+        .check = check_arguments,
+        .doc =
+            "Months of training: the simulated step, and GPUs, nodes, links, switches and software that fail, hangs "
+            "until the watchdog ends them, hot spares, restarts and checkpoints. Prints the share of time that "
+            "trains (goodput), what is left of TFLOPS, and where the rest goes.\v"
+            "Section goodput of the scenario says how often parts fail and how checkpoints are written ('flopcast "
+            "help settings'); --sources says where its defaults are from. checkpoint_interval 0 s: the interval with "
+            "the largest goodput is searched. Intervals are 5 to 95 % of the histories; how sure the step itself "
+            "is, `flopcast run --samples` says. Dollars count spares, too; energy is that of the job's GPUs at "
+            "their thermal design power."};
+    struct goodput_command command = {.seeds = DEFAULT_SEEDS};
+    command_line_parse(&line, argc, argv, &command);
+    struct diag diag = DIAG_INIT;
+    struct scenario_set set;
+    if (command.sources)
+        goodput_print_sources(stdout);
+    if (command.file) {
+        command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
+        scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
+        if (diag.worst == STATUS_OK && prices_set(&command.prices, &set, &command.arena, &diag) == STATUS_OK)
+            run_all(&command, &set, &command.arena, &diag);
+    }
+    overrides_free(&command.overrides);
+    prices_free(&command.prices);
+    arena_release(&command.arena);
+    return cli_report(&diag);
+}

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# `flopcast goodput`: months of training on top of a simulated step.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+scenario a.yaml 'goodput:' '  node_mtbf: 10 h' '  checkpoint_size: 10 GB' '  checkpoint_bandwidth: 100 MB/s'
+scenario plain.yaml
+
+# cell FILE NAME: the value of the first row of a CSV.
+cell() {
+    python3 -c 'import csv, sys; print(next(csv.DictReader(open(sys.argv[1], newline="")))[sys.argv[2]])' "$1" "$2"
+}
+# holds EXPRESSION: of Python.
+holds() {
+    python3 -c "import sys; sys.exit(not ($1))" || fail "not so: $1"
+}
+
+expect 0 "$FLOPCAST" goodput a.yaml
+says out "20 histories" "goodput" "lost work" "node" "training waits 100 s" "Young" "Daly" "in 30 days"
+cp out first
+expect 0 "$FLOPCAST" goodput a.yaml --jobs 1
+cmp out first || fail "the number of threads changes the result"
+
+# Shares are all of the time, and the effective speed is the step's times goodput.
+given="goodput.checkpoint_interval=1h"
+expect 0 "$FLOPCAST" goodput a.yaml --format csv --set $given
+cp out a.csv
+holds "abs($(cell a.csv goodput) + $(cell a.csv checkpoint_share) + $(cell a.csv lost_work_share) + $(cell a.csv detection_share) + $(
+    cell a.csv waiting_share) + $(cell a.csv restart_share) - 1) < 1e-9"
+holds "abs($(cell a.csv effective_tflops_per_gpu) / $(cell a.csv tflops_per_gpu) - $(cell a.csv goodput)) < 1e-9"
+holds "$(cell a.csv goodput_p05) < $(cell a.csv goodput) < $(cell a.csv goodput_p95)"
+holds "$(cell a.csv node_interruptions) > 50" # 72 are expected
+
+# What should help does; what should not does not.
+goodput_with() {
+    expect 0 "$FLOPCAST" goodput a.yaml --format csv "$@"
+    cp out with.csv
+    cell with.csv goodput
+}
+holds "$(goodput_with --set $given --set goodput.async_checkpoint=true) > $(cell a.csv goodput)"
+holds "$(goodput_with --set $given --set goodput.nccl_timeout=3h) < $(cell a.csv goodput)"
+holds "$(goodput_with --set $given --set goodput.hot_spares=0 --set goodput.replacement_time=2h) < $(cell a.csv goodput)"
+holds "$(goodput_with --set goodput.checkpoint_interval=10h) < $(cell a.csv goodput)"
+[[ $(cell with.csv checkpoint_interval_s) == 36000 ]] || fail "the given interval: $(<with.csv)"
+holds "$(goodput_with --set $given --set goodput.node_mtbf=20h) > $(cell a.csv goodput)"
+
+# Tokens: dollars and energy.
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2 --format csv
+holds "$(cell out training_days) > 1e9 / ($(cell out effective_tokens_per_s) * 86400) * 0.999"
+holds "abs($(cell out cost_usd) / ($(cell out training_days) * 24 * 2 * (8 + 4 * 8)) - 1) < 1e-9" # 4 spares of 8 GPUs
+holds "$(cell out energy_kwh) > 0"
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --tokens 1B --price v100=2
+says out "1B tokens" "cost" "energy"
+
+# A sweep: a row a point, and no causes.
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --set cluster.gpus='[8, 16]' --set goodput.hot_spares='[0, 2]'
+says out "Where the rest of the time goes" "16"
+expect 0 "$FLOPCAST" goodput a.yaml --set $given --set cluster.gpus='[8, 16]' --format json
+python3 -c 'import json; rows = json.load(open("out")); assert [r["gpus"] for r in rows] == [8, 16], rows; assert rows[1]["mtbf_s"] < rows[0]["mtbf_s"]'
+
+# A step does not read the section: run finds nothing wrong with it and gives the same.
+expect 0 "$FLOPCAST" run plain.yaml --format csv
+cut -d, -f2-20 out >plain.out
+expect 0 "$FLOPCAST" run a.yaml --format csv
+cut -d, -f2-20 out | cmp - plain.out || fail "the section changes a step"
+
+expect 0 "$FLOPCAST" goodput --sources
+says out "goodput.gpu_mtbf" "measured" "assumed" "Llama 3"
+
+# Mistakes.
+expect 2 "$FLOPCAST" goodput
+says err "a scenario file is missing"
+expect 2 "$FLOPCAST" goodput a.yaml --days 0
+says err "--days 0: a number of days up to 36500 is wanted"
+expect 2 "$FLOPCAST" goodput a.yaml --set goodput.gpu_mtbf=5
+says err "goodput.gpu_mtbf" "needs one"
+expect 2 "$FLOPCAST" goodput a.yaml --set goodput.gpu_mtbf=1us
+says err "the job would fail every" "give longer goodput.*_mtbf"
+expect 2 "$FLOPCAST" goodput a.yaml --set goodput.checkpoint_interval=1us --days 36500
+says err "hold more than" "give a longer interval"
+expect 2 "$FLOPCAST" goodput a.yaml --set goodput.hang_share=1.5
+says err "hang_share"
+expect 2 "$FLOPCAST" goodput a.yaml --set goodput.hot_spare=1
+says err "did you mean"
+expect 2 "$FLOPCAST" goodput a.yaml --price h200=3
+says err "is called so"
