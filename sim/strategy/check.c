@@ -148,16 +148,16 @@ static void check_precision(const struct job_check *job)
             "with transformer_engine weights lie in FP8 for a step, which is simulated with strategy: megatron; take "
             "that, or another train.fusion");
     if (train->fp8_recipe != FP8_DELAYED && train->fusion == FUSION_TRANSFORMER_ENGINE)
-        diag_input(job->diag, at(job, "train.fp8_recipe"),
+        diag_input(job->diag, job_at(job, "train.fp8_recipe"),
             "%s is a recipe of torchao, transformer_engine scales by earlier steps; take delayed, or another "
             "train.fusion",
             fp8_recipe_names[train->fp8_recipe]);
     if (train->fp8_recipe != FP8_DELAYED && precision != PRECISION_FP8_MIXED)
-        diag_input(job->diag, at(job, "train.fp8_recipe"), "%s is a recipe of FP8; take train.precision: fp8_mixed",
+        diag_input(job->diag, job_at(job, "train.fp8_recipe"), "%s is a recipe of FP8; take train.precision: fp8_mixed",
             fp8_recipe_names[train->fp8_recipe]);
     if (kind == STRATEGY_FSDP && job->options->fsdp.float8_all_gather &&
         (job->options->fsdp.version != 2 || train->fp8_recipe != FP8_TENSORWISE || train->lora_rank > 0))
-        diag_input(job->diag, at(job, "fsdp.float8_all_gather"),
+        diag_input(job->diag, job_at(job, "fsdp.float8_all_gather"),
             "FP8 is gathered by fully_shard where each matrix has one scale; take fsdp.version: 2 and "
             "train.fp8_recipe: tensorwise, without adapters");
     if (train->lora_rank > 0 && train->qlora && !multiplies_in_16_bits(train))

@@ -96,7 +96,7 @@ static void check_model_parallel(const struct job_check *check)
             context ? "megatron, nanotron, fsdp or ddp" : "megatron, nanotron, fsdp, ddp or deepspeed");
     if (tensor && parallel->tensor_overlap == TENSOR_MICRO_PIPELINE &&
         (!parallel->sequence || parallel->tensor > hw_gpus_per_node(check->hw)))
-        diag_input(check->diag, at(check, "parallelism.tensor_overlap"),
+        diag_input(check->diag, job_at(check, "parallelism.tensor_overlap"),
             "micro_pipeline copies parts of the sequence between the GPUs of a node; take parallelism.sequence: true "
             "and at most %d tensor ranks",
             hw_gpus_per_node(check->hw));
