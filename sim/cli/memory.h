@@ -1,4 +1,5 @@
-/* What `flopcast memory`, `flopcast fit` and (the cut of a model over ranks) `flopcast model` were asked, and the answer of the first as rows: bytes on one GPU, then
+/* What `flopcast memory`, `flopcast fit` and (the cut of a model over ranks) `flopcast model` were asked, and the
+ * answer of the first as rows: bytes on one GPU, then
  * (--teach) rules of thumb beside what is modelled.
  *
  * Both make a point of a scenario out of their options and ask its plan. Of a model of which only the number of

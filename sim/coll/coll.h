@@ -222,7 +222,7 @@ struct coll_routing {
     int width;               /* ranks that share each expert, neighbours; its tokens go to all of them */
     double sms;              /* that the kernels hold on each GPU */
 };
-/* On how many of so many equal parts of the experts a token has one at least, on average. */
+/* On how many of a number of equal parts of the experts a token has one at least, on average. */
 double coll_reach(const struct coll_routing *routing, int units);
 struct coll_cost coll_routed(
     double bytes, const struct coll_routing *routing, struct coll_shape shape, const struct hw *hw);

@@ -42,7 +42,7 @@ struct queue {
     int32_t step;
     uint32_t epoch;       /* of the event that ends the op or wakes the queue */
     uint64_t blocks;      /* queues of the rank that wait for an op of this one, a bit for each */
-    int64_t blocks_until; /* they wait until so many are done, or more */
+    int64_t blocks_until; /* they wait until this number of them is done */
     uint8_t state;
     bool wake_pending; /* an event stands at the issue time of the next op */
     bool issue_known;

@@ -8,7 +8,7 @@
  * (restart_time, by the size of the job where it is 0) and loads the checkpoint. A failure in any of these phases
  * begins them anew. Planned maintenance first writes a checkpoint, so that no work is lost.
  *
- * A checkpoint is begun after so many whole steps and keeps training waiting: blocking, until all is written;
+ * A checkpoint is begun after a number of whole steps and keeps training waiting: blocking, until all is written;
  * asynchronous, until all is in host memory. It is then written beside training, is of use only when that is done, and
  * the next one waits for it. Sharded: every rank writes its share; else one rank writes all. A restart loads what
  * was written at the speed at which all nodes can read.

@@ -96,7 +96,7 @@ struct model_moe {
                      * of it; 0 and 1: all */
     int router;     /* enum router */
     int64_t groups; /* experts lie in as many groups, of which the best are chosen first (DeepSeek); 0 and 1: none */
-    int64_t kept_groups; /* so many of them; 0: all */
+    int64_t kept_groups; /* how many of them; 0: all */
     bool normalised;     /* the chosen scores are divided by their sum, or scaled */
     int64_t local;       /* experts that this rank holds; 0: all. In no file: a strategy narrows a shape by it before it
                           * builds the rank's share of the model */

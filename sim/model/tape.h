@@ -57,7 +57,7 @@ struct tape;
  * Triton's GEMMs, graph breaks, guards, compilation itself; CUDA graphs are off.
  *
  * torchscript: of these only neighbours that work element by element become one (Megatron-LM's scripted functions on
- * NVFuser); norms, softmax and losses have kernels of their own already (Apex). transformer_engine: the same. */
+ * NVFuser); norms, softmax and losses have kernels already (Apex). transformer_engine: the same. */
 
 /* A tape for the program of one segment. Everything lives in arena but the tape itself, which tape_close() frees. */
 struct tape *tape_open(
@@ -134,7 +134,7 @@ int tape_gather(struct tape *tape, const char *name, int x);
 /* tape_cross_entropy() of logits of which a rank has the columns of its words, in FP32: all-reduces of the largest
  * logit, of the label's and of the sum of exponentials, 4 bytes a row each (Megatron-LM,
  * tensor_parallel/cross_entropy.py, in place where it is). fused: the last two together, a kernel between two of them;
- * torch.compile's functions give tensors of their own, so that logits in FP32 and their exponentials are there at once,
+ * torch.compile's functions give new tensors, so that logits in FP32 and their exponentials are there at once,
  * of which the latter are kept; the gradient is written in the logits' format (--cross-entropy-loss-fusion, impl
  * native: fusions/fused_cross_entropy.py). te: an all-gather of three numbers a row and rank. On one rank Megatron-LM
  * (FUSION_TORCHSCRIPT, FUSION_TRANSFORMER_ENGINE) has the same without collectives, others tape_cross_entropy(). */

@@ -184,7 +184,7 @@ static bool is_border(const struct net *net, int id)
     return moved && others;
 }
 
-/* On a link of so many flows all are solved at once: to look at each beside each would take longer. */
+/* On a link of this many flows all are solved at once: to look at each beside each would take longer. */
 enum { MANY = 16 };
 
 static void widen_link(struct net *net, int id)

@@ -25,7 +25,8 @@ struct config_origin scenario_origin(const struct scenario_point *point, const c
 
 struct scenario scenario_default(void)
 {
-    struct scenario options = {.strategy = strategy_default_options(), .exec = exec_default_options(), .goodput = goodput_default_options()};
+    struct scenario options = {
+        .strategy = strategy_default_options(), .exec = exec_default_options(), .goodput = goodput_default_options()};
     options.cluster.given = hw_nothing_given();
     return options;
 }

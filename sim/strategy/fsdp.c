@@ -32,7 +32,7 @@
  * In a pipeline every model chunk is a root with the blocks in it, and of the model's root what its end needs
  * (torchtitan; torch/distributed/pipelining/stage.py of PyTorch 2.6, backward_maybe_with_nosync). No backward pass
  * reshards or communicates; behind the last one of a chunk the hooks of all its units are run one after the other, so
- * each unit is reduced once a step, beside nothing of its own chunk. Until then gradients are kept unsharded in the
+ * each unit is reduced once a step, beside nothing of its chunk. Until then gradients are kept unsharded in the
  * format of the reduction, and added to by a kernel for each parameter (to_accumulated_grad_if_needed; differs: under
  * no_sync without a pipeline they are one flat gradient, as FSDP1's). By default forward does not reshard either
  * (reshard_after_forward), so that a unit is gathered once a step, too. */

@@ -16,7 +16,7 @@
  *
  * pipe_partitioned (deepspeed/runtime/pipe/engine.py's is_pipe_partitioned, PartitionedTensor): where there is tensor
  * parallelism each of its ranks sends its part of what all of them have, behind a message of 7 numbers and one for each
- * rank, which the host of who receives it waits for; the parts are gathered there. Of its own output a stage keeps a
+ * rank, which the host of who receives it waits for; the parts are gathered there. Of its output a stage keeps a
  * part, too, which it gathers before the backward pass.
  *
  * Ignored: that what is received is cleared before and copied behind (DeepSpeed); the part that is kept; exchanges of

@@ -366,7 +366,7 @@ int strategy_expert_axis(const struct parallelism_options *options)
     return (int)model_expert_axis(&model);
 }
 
-/* The sizes of data parallelism, of a grid with so many ranks of it. */
+/* The sizes of data parallelism, of a grid with a given number of its ranks. */
 static void size_data(int size[AXIS_COUNT], const struct strategy_options *options, const struct hw *hw, int data)
 {
     int shard = strategy_shard_ranks(options, hw, data);

@@ -1,4 +1,4 @@
-/* By what errors of published runs are told apart. */
+/* Classes that errors of published runs are grouped by. */
 #ifndef FLOPCAST_VALIDATE_CLASSES_H
 #define FLOPCAST_VALIDATE_CLASSES_H
 

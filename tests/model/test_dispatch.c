@@ -26,7 +26,7 @@ static int64_t up_rows(const struct laid_out *r)
 }
 
 /* A rank's tokens, each once, there and back, forward and backward; as much more where its busiest rank gets more.
- * Eight experts on four ranks, two a token: it reaches 4 (1 - 6/8 5/7) ranks, so many times the tokens arrive. */
+ * Eight experts on four ranks, two a token: it reaches 4 (1 - 6/8 5/7) ranks, that many times the tokens arrive. */
 static void deepep_sends_tokens_not_copies(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void deepep_reaches_all_ranks_of_an_expert(void **state)
     arena_release(&r.arena);
 }
 
-/* An expert takes at most 1.25 times its mean: the busiest rank's 1.5 become that. Padded it takes just so many, of
+/* An expert takes at most 1.25 times its mean: the busiest rank's 1.5 become that. Padded it takes just that, of
  * each rank ceil(T k / E 1.25): nobody counts, no host waits. Half of the mean leaves half of the rows. */
 static void capacity_limits_rows(void **state)
 {
@@ -139,7 +139,7 @@ static void loads_are_drawn(void **state)
     assert_true(first != model_expert_load(&w, 64, 0));
 }
 
-/* Each block has a program of its own draw. */
+/* Each block has the program of its draw. */
 static void blocks_differ_by_their_draw(void **state)
 {
     (void)state;
