@@ -8,7 +8,7 @@
 
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, KWH_PER_MWH = 1e3, USD_PER_MILLION = 1e6;
 static const char *const time_heads[GOODPUT_TIMES] = {
-    "training", "check-points", "lost work", "detec-tion", "waiting for nodes", "restart"};
+    "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart"};
 
 static double of_time(const struct goodput_point *point, int time)
 {
