@@ -32,7 +32,7 @@ void mesh_request_take(void *self, const struct argument *argument)
     unsigned seen = 0;
     for (const char *at = argument->text; *at;) {
         size_t length = strcspn(at, "="), used = strlen(order);
-        char *end = NULL;
+        char none[] = "", *end = none;
         long here = at[length] == '=' ? strtol(at + length + 1, &end, 10) : 0;
         unsigned axes = named_axes(at, length);
         ranks = here > 0 && here <= MAX_RANKS ? ranks * here : 0;
@@ -74,7 +74,7 @@ bool mesh_request_check(struct mesh_request *request, bool counts, struct argp_s
     if (counts)
         argp_error(state, "--mesh says how many ranks there are, which fill the nodes one by one; leave --gpus and "
                           "--nodes out");
-    unsigned axes = axes_of(request->axis);
+    unsigned axes = axes_of(request->axis ? request->axis : "");
     if (axes == 0)
         argp_error(state, "--group %s: axes of --mesh are wanted, as in dp, or cp+dp for both together", request->axis);
     if (!mesh_axes_are_side_by_side(&request->mesh, axes))

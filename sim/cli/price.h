@@ -23,7 +23,7 @@ void prices_free(struct prices *prices);
         "price", "NAME=DOLLARS", "Dollars an hour of a GPU, as in h100=3.2, instead of its file's; may be repeated",   \
             OPTION_TAKE, .member = offsetof(type, prices), .take = argument_price, .flags = OPTION_KEYS                \
     }
-void argument_price(void *prices, const struct argument *argument);
+void argument_price(void *self, const struct argument *argument);
 
 /* These prices in place of the files'. A name that none, or several, of the GPUs are called is an error. */
 enum status prices_set(const struct prices *prices, struct scenario_set *set, struct arena *arena, struct diag *diag);

@@ -50,39 +50,38 @@ struct validate_interval {
 };
 
 struct validate_row {
-    const struct csv_table *csv; /* of the row's file; NULL: read back (stored.h) */
-    int csv_row;
+    const struct csv_table *csv;                                    /* of the row's file; NULL: read back (stored.h) */
     const char *file;                                               /* of the table, as it was named */
     const char *id, *source, *model, *gpu, *strategy, *used_in_fit; /* "" where nothing is said */
     const char *framework, *layout; /* the stack profile's name, or ""; "TP+PP+DP": axes of more than one rank */
     const char *reason;             /* why it is not simulated, or "" */
-    bool open;                      /* the table's status of the row is "open" */
     const char *suspected_cause;    /* "" where nothing is said */
     int64_t gpus;
-    int curve; /* rows of a curve have the same number */
-    enum validate_status status;
-    bool measured_oom, has_error, has_ratio;
-    bool alone;                        /* single_device */
-    enum discrepancy_class leaves_out; /* DISCREPANCY_PER_DOUBLING is of ratios */
-    bool has_verdict, measured_speed;  /* it is published whether it ran: by oom, or a figure; how fast */
-    struct validate_figures measured, predicted;
     double mfu; /* predicted, of the dense peak */
     double
         exposed_share; /* predicted: of the step, what communication leaves the compute stream idle; < 0: not known */
-    int same;          /* the first row that is the same run; itself, where there is none, or it is not simulated */
-    double measured_peak_bytes,
-        predicted_peak_bytes; /* that can be compared: reserved where published, else allocated */
-    double error;             /* has_error: a fraction */
-    bool has_first_sight, first_sight_missed;
-    double first_sight_error; /* of the prediction before it was measured: first_sight.h */
-    const char *first_sight_file,
-        *predicted_by; /* that prediction's file, as the row names it, and program; "" or NULL: none */
+    double measured_peak_bytes, predicted_peak_bytes; /* comparable: reserved where published, else allocated */
+    double error;                                     /* has_error: a fraction */
+    double first_sight_error;                         /* of the prediction before it was measured: first_sight.h */
+    /* That prediction's file, as the row names it, and program; "" or NULL: none. */
+    const char *first_sight_file, *predicted_by;
     double measured_ratio, predicted_ratio; /* has_ratio: of the curve's smallest cluster; 1 for that one itself */
-    int smallest;                           /* has_ratio: the row of that cluster */
-    struct scenario_set set;                /* one point; none where it is not simulated */
     struct scenario_sample *samples;        /* of a run with sampling; else none */
-    int n_samples;
+    struct scenario_set set;                /* one point; none where it is not simulated */
+    struct validate_figures measured, predicted;
     struct validate_interval interval, ratio_interval; /* validate_intervals() */
+    int csv_row;
+    int curve; /* rows of a curve have the same number */
+    enum validate_status status;
+    enum discrepancy_class leaves_out; /* DISCREPANCY_PER_DOUBLING is of ratios */
+    int same;     /* the first row that is the same run; itself, where there is none, or it is not simulated */
+    int smallest; /* has_ratio: the row of that cluster */
+    int n_samples;
+    bool open; /* the table's status of the row is "open" */
+    bool measured_oom, has_error, has_ratio;
+    bool alone;                       /* single_device */
+    bool has_verdict, measured_speed; /* it is published whether it ran: by oom, or a figure; how fast */
+    bool has_first_sight, first_sight_missed;
 };
 
 struct validate_table {

@@ -457,7 +457,7 @@ static void what_cannot_be_cut_is_said(void **state)
     w.parallel.tensor = 4;
     assert_wrong(&shape, w,
         "150 columns of the feed-forward layer (d_ff) of llama are not divisible by 4 ranks of tensor parallelism; 1, "
-        "2, 3, 5, 6, 10, 15, 25, 30, 50 would do");
+        "2, 3, 5, 6, 10, 15, 25, 30, 50, 75, 150 would do");
     w.parallel.sequence = true;
     w.seq_len = 25;
     assert_wrong(&small_gpt, w,
