@@ -32,6 +32,7 @@ offers settings collective -- help ""
 expect 0 "$FLOPCAST" __complete nothing ""
 [[ ! -s out ]] || fail "of an unknown command: $(<out)"
 
+PATH=${FLOPCAST%/*}:$PATH
 # Bash: readline has the part behind '=' for a word.
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/sim/cli/completion/flopcast.bash"
@@ -39,10 +40,10 @@ in_bash() { # line: its completions
     COMP_LINE=$1 COMP_POINT=${#1} _flopcast
     printf '%s\n' "${COMPREPLY[@]}"
 }
-[[ $(in_bash "$FLOPCAST mem") == memory ]] || fail "bash: $(in_bash "$FLOPCAST mem")"
-[[ $(in_bash "$FLOPCAST run t5_scaling --set parallelism.schedule=") == $'1F1B\nGPipe\nZBH1' ]] ||
-    fail "bash: $(in_bash "$FLOPCAST run t5_scaling --set parallelism.schedule=")"
-[[ $(in_bash "$FLOPCAST run t5_s") == t5_scaling ]] || fail "bash: $(in_bash "$FLOPCAST run t5_s")"
+[[ $(in_bash "flopcast mem") == memory ]] || fail "bash: $(in_bash "flopcast mem")"
+[[ $(in_bash "flopcast run t5_scaling --set parallelism.schedule=") == $'1F1B\nGPipe\nZBH1' ]] ||
+    fail "bash: $(in_bash "flopcast run t5_scaling --set parallelism.schedule=")"
+[[ $(in_bash "flopcast run t5_s") == t5_scaling ]] || fail "bash: $(in_bash "flopcast run t5_s")"
 
 # The other shells read their scripts.
 for shell in zsh fish; do
