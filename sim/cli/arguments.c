@@ -52,12 +52,12 @@ double argument_scaled(const char *text)
     return 0;
 }
 
-double argument_tokens(const struct argument *argument)
+void argument_tokens(void *token_count, const struct argument *argument)
 {
-    double tokens = argument_scaled(argument->text);
-    if (!(tokens >= 1))
+    struct token_count *tokens = token_count;
+    *tokens = (struct token_count){argument_scaled(argument->text), argument->text};
+    if (!(tokens->n >= 1))
         argp_error(argument->state, "--tokens %s: a number of tokens is wanted, as in 15T or 300B", argument->text);
-    return tokens;
 }
 
 struct scenario_override argument_override(const struct argument *argument, struct arena *arena)

@@ -104,8 +104,12 @@ void argument_collective(void *name, const struct argument *argument);
 /* "15T", "11.3B", "7e9": a number with K, M, B or T, powers of 1000; 0 when text is something else. */
 double argument_scaled(const char *text);
 
-/* The same of --tokens, from 1. */
-double argument_tokens(const struct argument *argument);
+/* --tokens N: from 1, as argument_scaled() reads it, with its text. */
+struct token_count {
+    double n; /* 0: not given */
+    const char *text;
+};
+void argument_tokens(void *token_count, const struct argument *argument);
 
 /* Index in names (NULL-terminated), which a message lists. */
 int argument_name(const struct argument *argument, const char *const *names);

@@ -21,13 +21,6 @@ static void take_days(void *days, const struct argument *argument)
     *(double *)days = value;
 }
 
-static void take_tokens(void *self, const struct argument *argument)
-{
-    struct goodput_command *command = self;
-    command->tokens_text = argument->text;
-    command->tokens = argument_tokens(argument);
-}
-
 #define AT(at) .member = offsetof(struct goodput_command, at)
 static const struct command_option options[] = {
     {"set", "KEY=VALUE", "Set an option, as in goodput.checkpoint_interval=10min; may be repeated", OPTION_SET,
@@ -36,7 +29,7 @@ static const struct command_option options[] = {
         AT(days), .take = take_days},
     {"seeds", "N", "Histories, whose spread the intervals are (default: 20)", OPTION_SAMPLES, AT(seeds)},
     {"tokens", "N", "Days, dollars and energy of a training on this number of tokens (images, samples), as in 15T",
-        OPTION_TAKE, .take = take_tokens},
+        OPTION_TAKE, AT(tokens), .take = argument_tokens},
     PRICE_OPTION(struct goodput_command),
     {"sources", NULL, "Print the numbers that a scenario need not set, with kind and source", OPTION_FLAG, AT(sources)},
     RECORDS_OPTION(struct goodput_command),
@@ -130,10 +123,10 @@ static void simulate_point(struct goodput_point *out, const struct goodput_comma
     double paid = gpus + (double)out->job.options.hot_spares * point->hw.node.gpus.value;
     out->usd_per_day = paid * point->hw.gpu.price.value * HOURS_PER_DAY;
     out->kwh_per_day = gpus * point->hw.gpu.tdp.value * HOURS_PER_DAY / W_PER_KW;
-    double without_failures = command->tokens / out->tokens_per_s / S_PER_DAY;
-    out->days = command->days > 0     ? command->days
-                : command->tokens > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)
-                                      : DEFAULT_DAYS;
+    double without_failures = command->tokens.n / out->tokens_per_s / S_PER_DAY;
+    out->days = command->days > 0       ? command->days
+                : command->tokens.n > 0 ? fmin(without_failures, GOODPUT_MAX_DAYS)
+                                        : DEFAULT_DAYS;
     if (check(out, point, diag) != STATUS_OK)
         return;
     uint64_t seed = (uint64_t)point->options.exec.seed;

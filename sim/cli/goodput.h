@@ -12,8 +12,8 @@
 struct goodput_command {
     const char *file;
     enum records_format format;
-    double days, tokens; /* 0: not said */
-    const char *tokens_text;
+    double days; /* 0: not said */
+    struct token_count tokens;
     int seeds;
     bool sources;
     struct overrides overrides;

@@ -37,7 +37,7 @@ static double all_interruptions(const struct goodput_point *point)
 /* Days that the tokens take at a share; not known where nothing trains. */
 static double days_of(const struct goodput_command *command, const struct goodput_point *point, double share)
 {
-    return share > 0 ? command->tokens / point->tokens_per_s / share / S_PER_DAY : TABLE_UNKNOWN;
+    return share > 0 ? command->tokens.n / point->tokens_per_s / share / S_PER_DAY : TABLE_UNKNOWN;
 }
 
 /* "88.9 to 91.3" */
@@ -85,7 +85,7 @@ static void print_points(FILE *out, const struct goodput_command *command, const
             point->ok ? range(arena, PERCENT * point->share.low, PERCENT * point->share.high, 1) : "OOM");
         table_number(&table, "TFLOPS/GPU", "step", 1, known(point, point->tflops_per_gpu));
         table_number(&table, "TFLOPS/GPU", "effective", 1, known(point, point->tflops_per_gpu * point->share.mean));
-        if (command->tokens > 0)
+        if (command->tokens.n > 0)
             print_totals(&table, command, point, arena);
     }
     table_finish(out, &table);
@@ -159,8 +159,8 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
     const struct goodput_point *points, struct arena *arena)
 {
     fprintf(out, "%s, %d histories", set->points[0].options.name, command->seeds);
-    if (command->tokens > 0)
-        fprintf(out, ", %s %s", command->tokens_text, words_counted_all(set));
+    if (command->tokens.n > 0)
+        fprintf(out, ", %s %s", command->tokens.text, words_counted_all(set));
     fputs("\n\n", out);
     print_points(out, command, set, points, arena);
     if (set->n_points > 1) {
@@ -189,7 +189,7 @@ static void add(struct row *row, struct record_cell cell)
 static void add_totals(struct row *row, const struct goodput_command *command, const struct goodput_point *point)
 {
     const struct goodput_band *share = &point->share;
-    bool asked = point->ok && command->tokens > 0, priced = point->usd_per_day > 0;
+    bool asked = point->ok && command->tokens.n > 0, priced = point->usd_per_day > 0;
     double low = asked ? days_of(command, point, share->high) : 0,
            high = asked ? days_of(command, point, share->low) : 0;
     double mean = asked ? days_of(command, point, share->mean) : 0;

@@ -13,13 +13,6 @@
 
 enum { MAX_COUNT = 1 << 20 };
 
-static void take_tokens(void *self, const struct argument *argument)
-{
-    struct tune_command *command = self;
-    command->tokens_text = argument->text;
-    command->tokens = argument_tokens(argument);
-}
-
 #define AT(at) .member = offsetof(struct tune_command, at)
 static const struct command_option options[] = {
     {"set", "KEY=VALUE",
@@ -31,9 +24,8 @@ static const struct command_option options[] = {
     PRICE_OPTION(struct tune_command),
     {"tokens", "N",
         "Days and dollars of a training on this number of tokens (images, samples), as in 15T; K, M, B and T are "
-        "powers of "
-        "1000",
-        OPTION_TAKE, .take = take_tokens},
+        "powers of 1000",
+        OPTION_TAKE, AT(tokens), .take = argument_tokens},
     {"max-batch", "N", "Largest micro-batch tried (default: 64)", OPTION_COUNT, AT(options.max_batch),
         .most = MAX_COUNT},
     {"global-batch", "N", "Sequences a step of the whole job: micro-batches accumulate to it (default: free)",

@@ -13,8 +13,7 @@ struct tune_command {
     const char *file;
     int by, top; /* enum tune_order */
     enum records_format format;
-    double tokens; /* to train on; 0: not said */
-    const char *tokens_text;
+    struct token_count tokens; /* to train on */
     struct tune_options options;
     struct overrides overrides;
     struct prices prices;

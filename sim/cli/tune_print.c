@@ -47,13 +47,13 @@ static const double GTOKENS = 1e9, S_PER_DAY = 86400;
 
 static double days(const struct print *print, const struct tune_rates *rates)
 {
-    return print->command->tokens / rates->tokens_per_s / S_PER_DAY;
+    return print->command->tokens.n / rates->tokens_per_s / S_PER_DAY;
 }
 
 /* Of an amount for 10^9 tokens that of all. */
 static double of_all(const struct print *print, double per_gtokens)
 {
-    return per_gtokens * print->command->tokens / GTOKENS;
+    return per_gtokens * print->command->tokens.n / GTOKENS;
 }
 
 /* Of the candidate and those that it represents. */
@@ -297,7 +297,7 @@ static void print_title(const struct print *print, const char *what)
 {
     fprintf(print->out, "%s", what);
     if (print->tokens)
-        fprintf(print->out, ", for %s %s", print->command->tokens_text, words_counted_all(print->set));
+        fprintf(print->out, ", for %s %s", print->command->tokens.text, words_counted_all(print->set));
     fputs("\n\n", print->out);
 }
 
@@ -353,7 +353,7 @@ void tune_print_table(FILE *out, const struct tune_command *command, const struc
     const struct tune *tune, struct arena *arena)
 {
     struct print print = {
-        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens > 0, .arena = arena};
+        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int n = tune_rank(order, tune, TUNE_BY_SPEED);
     if (n == 0)
@@ -437,7 +437,7 @@ void tune_print_records(FILE *out, const struct tune_command *command, const str
     const struct tune *tune, struct arena *arena)
 {
     struct print print = {
-        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens > 0, .arena = arena};
+        .out = out, .command = command, .set = set, .tune = tune, .tokens = command->tokens.n > 0, .arena = arena};
     if (tune->candidates.n > 0)
         find_swept(&print.swept, set, &tune->candidates.at[0], arena);
     struct records records = records_begin(out, command->format);
