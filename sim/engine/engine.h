@@ -25,7 +25,7 @@ struct event {
 
 typedef void (*engine_handler)(void *self, const struct event *event);
 
-enum { ENGINE_MAX_KINDS = 16 };
+enum { ENGINE_MAX_KINDS = 64 }; /* nine jobs on one cluster */
 
 struct engine {
     ps_t now;

@@ -65,14 +65,14 @@ void communicator_on_links(void *self, const struct event *event)
         return; /* the job has ended */
     fabric_set_time(&sim->fabric, &sim->options->link_events, event->time);
     for (int l = 0; l < sim->fabric.n_links; l++)
-        net_set_capacity(&sim->net, l, sim->fabric.capacity_Bps[l]);
+        net_set_capacity(sim->net, l, sim->fabric.capacity_Bps[l]);
     for (int i = 0; i < sim->n_communicators; i++) {
         struct communicator *comm = &sim->communicators[i];
         comm->room_uses = 0; /* the flow still has the old ones */
-        if (!sim->net.flows.at[comm->flow].active)
+        if (!sim->net->flows.at[comm->flow].active)
             continue;
         set_uses(sim, comm);
-        net_reroute(&sim->net, comm->flow, comm->uses, comm->n_uses);
+        net_reroute(sim->net, comm->flow, comm->uses, comm->n_uses);
     }
 }
 
@@ -240,7 +240,7 @@ void communicator_setup(struct sim *sim)
     for (int c = 0; c < sim->plan->channels.n; c++)
         setup_channel(sim, c);
     for (int i = 0; i < sim->n_communicators; i++) {
-        sim->communicators[i].flow = net_add_flow(&sim->net);
+        sim->communicators[i].flow = net_add_flow(sim->net);
         sim->communicators[i].noise = rng_stream((uint64_t)sim->options->seed, ENTITY_COLLECTIVE, (uint64_t)i);
     }
     setup_siblings(sim);
@@ -262,12 +262,12 @@ static void hold(struct sim *sim, struct party party, double sms, double hbm_Bps
 
 static void begin(struct sim *sim, struct communicator *comm)
 {
-    comm->start = sim->engine.now;
+    comm->start = sim->engine->now;
     double sigma = sim->options->noise.network_jitter;
     double jitter = sigma > 0 ? rng_lognormal_mean1(&comm->noise, sigma) : 1;
     comm->cost.latency_s *= jitter;
     comm->cost.max_rate_Bps /= jitter;
-    engine_at(&sim->engine, sim->engine.now + ps_from_s(comm->cost.latency_s), sim->ev_latency,
+    engine_at(sim->engine, sim->engine->now + ps_from_s(comm->cost.latency_s), sim->ev_latency,
         (uint32_t)(comm - sim->communicators), 0);
 }
 
@@ -335,7 +335,7 @@ void communicator_on_latency(void *self, const struct event *event)
     for (int i = 0; i < comm->n_parties; i++)
         hold(sim, party_of(sim, comm, i), comm->cost.sms, coll_hbm_Bps(comm->cost));
     set_uses(sim, comm);
-    net_start(&sim->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
+    net_start(sim->net, comm->flow, comm->cost.bus_bytes, comm->cost.max_rate_Bps, comm->uses, comm->n_uses,
         (struct net_listener){sim->ev_comm_end, event->target});
 }
 
@@ -359,7 +359,7 @@ static void finish(struct sim *sim, const struct communicator *comm, struct part
 {
     struct rank *rank = &sim->ranks[party.rank];
     struct queue *queue = &rank->queues[party.queue];
-    double moving_s = s_from_ps(sim->engine.now - comm->start);
+    double moving_s = s_from_ps(sim->engine->now - comm->start);
     queue->last_moved = comm->start;
     if (measuring(sim, queue->step)) {
         const struct plan_op *op = queue_op(rank, queue);

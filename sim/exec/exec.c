@@ -2,7 +2,6 @@
 
 #include "exec/state.h"
 
-#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 #include <string.h>
 
@@ -28,9 +27,11 @@ static bool alike(const struct sim *sim)
 
 static void setup_links(struct sim *sim)
 {
-    fabric_build(&sim->fabric, sim->hw, sim->plan->mesh.ranks, &sim->options->link_events, sim->arena);
-    for (int l = 0; l < sim->fabric.n_links; l++)
-        net_add_link(&sim->net, sim->fabric.capacity_Bps[l]);
+    int gpus = sim->place ? sim->place->cluster_nodes * hw_gpus_per_node(sim->hw) : sim->plan->mesh.ranks;
+    fabric_build(&sim->fabric, sim->hw, gpus, &sim->options->link_events, sim->arena);
+    sim->fabric.node_at = sim->place ? sim->place->nodes : NULL;
+    for (int l = sim->net->links.n; l < sim->fabric.n_links; l++)
+        net_add_link(sim->net, sim->fabric.capacity_Bps[l]); /* the first job's are those of all */
     sim->uneven = degrade_uneven(&sim->options->gpu_events, sim->plan->mesh.ranks);
     sim->uses = ARENA_ARRAY(sim->arena, struct link_weight, sim->fabric.n_links);
     sim->carried_before = ARENA_ARRAY(sim->arena, double, sim->fabric.n_links);
@@ -238,39 +239,8 @@ static void schedule(struct sim *sim, const struct degrade_events *events, uint3
     for (int i = 0; i < events->n; i++)
         if (events->list[i].at > last) {
             last = events->list[i].at;
-            engine_at(&sim->engine, last, handler, 0, 0);
+            engine_at(sim->engine, last, handler, 0, 0);
         }
-}
-
-static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
-{
-    sum->compute_s += part->compute_s * share;
-    sum->contention_s += part->contention_s * share;
-    sum->exposed_comm_s += part->exposed_comm_s * share;
-    sum->host_bound_s += part->host_bound_s * share;
-    sum->comm_s += part->comm_s * share;
-    sum->comm_latency_s += part->comm_latency_s * share;
-    sum->comm_wait_s += part->comm_wait_s * share;
-    sum->bubble_s += part->bubble_s * share;
-    sum->stage_wait_s += part->stage_wait_s * share;
-    for (int p = 0; p < PARALLEL_COUNT; p++) {
-        sum->comm[p].moving_s += part->comm[p].moving_s * share;
-        sum->comm[p].exposed_s += part->comm[p].exposed_s * share;
-    }
-}
-
-/* Of links that each node has as many of, one node after the other; folded, of those of the watched nodes. */
-static double utilisation(struct sim *sim, int first, int end, double span_s)
-{
-    double carried = 0, capacity = 0;
-    int of_node = (end - first) / sim->fabric.nodes;
-    for (int l = first; l < end; l++) {
-        if (sim->watched && !sim->watched[(l - first) / of_node])
-            continue;
-        carried += net_carried(&sim->net, l) - sim->carried_before[l];
-        capacity += sim->net.capacity.at[l];
-    }
-    return capacity > 0 && span_s > 0 ? carried / (capacity * span_s) : 0;
 }
 
 /* Nothing is left to happen, yet the plan has not ended: say where rank 0 stands. Only a wrong plan comes here. */
@@ -292,50 +262,7 @@ static void check_ended(const struct sim *sim)
         sim->ranks[0].host_step, sim->ranks[0].host_state);
 }
 
-/* The step less what is known of it; nothing where ranks end apart by more than that. */
-static void set_idle(struct exec_breakdown *breakdown, double step_s)
-{
-    breakdown->other_idle_s =
-        fmax(0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
-}
-
-/* Each program is run by as many ranks as any other. */
-static void breakdown_result(struct sim *sim)
-{
-    struct exec_result *result = sim->result;
-    double n = (double)sim->options->steps;
-    result->breakdown = (struct exec_breakdown){0}; /* a reference run may have left its own */
-    for (int r = 0; r < sim->n_ranks; r++) {
-        const struct rank *rank = &sim->ranks[r];
-        struct exec_program *program = &result->programs[rank->program];
-        if (rank->number == plan_first_rank(sim->plan, rank->program))
-            program->breakdown = (struct exec_breakdown){0};
-        add_breakdown(&program->breakdown, &rank->spent, result->n_programs / n / sim->n_ranks);
-        add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
-    }
-    for (int p = 0; p < result->n_programs; p++)
-        set_idle(&result->programs[p].breakdown, result->step_time_s);
-    set_idle(&result->breakdown, result->step_time_s);
-}
-
-static void timing_result(struct sim *sim)
-{
-    struct exec_result *result = sim->result;
-    int32_t warmup = (int32_t)sim->options->warmup_steps, n = (int32_t)sim->options->steps;
-    double *steps = ARENA_ARRAY(sim->arena, double, n);
-    for (int32_t i = 0; i < n; i++) {
-        ps_t before = warmup + i > 0 ? sim->step_end[warmup + i - 1] : 0;
-        steps[i] = s_from_ps(sim->step_end[warmup + i] - before);
-    }
-    result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
-    result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
-    breakdown_result(sim);
-    double span_s = s_from_ps(sim->step_end[sim->total_steps - 1] - sim->measure_from);
-    result->nvlink_utilisation = utilisation(sim, 0, sim->fabric.first_nic, span_s);
-    result->nic_utilisation = utilisation(sim, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
-}
-
-static void simulate(struct sim *sim, bool keeps_ledgers)
+void sim_begin(struct sim *sim, bool keeps_ledgers)
 {
     sim->n_ranks = sim->folded ? sim->plan->n_programs : sim->plan->mesh.ranks;
     setup_programs(sim);
@@ -347,32 +274,57 @@ static void simulate(struct sim *sim, bool keeps_ledgers)
     if (keeps_ledgers)
         ledger_setup(sim);
     trace_setup(sim);
-    if (!sim->out_of_memory) {
-        for (int r = 0; r < sim->n_ranks; r++)
-            host_begin_step(sim, r);
-        schedule(sim, &sim->options->link_events, sim->ev_links);
-        schedule(sim, &sim->options->gpu_events, sim->ev_slow);
-        engine_run(&sim->engine);
-    }
-    sim->result->overlong = sim->engine.overlong;
-    if (sim->engine.overlong)
+    if (sim->out_of_memory)
+        return;
+    for (int r = 0; r < sim->n_ranks; r++)
+        host_begin_step(sim, r);
+    schedule(sim, &sim->options->link_events, sim->ev_links);
+    schedule(sim, &sim->options->gpu_events, sim->ev_slow);
+}
+
+void sim_end(struct sim *sim)
+{
+    sim->result->overlong = sim->engine->overlong;
+    if (sim->engine->overlong)
         return;
     if (!sim->out_of_memory) {
         check_ended(sim);
-        timing_result(sim);
+        if (!sim->place)
+            timing_result(sim);
         trace_result(sim);
     }
     if (sim->ledgers)
         ledger_result(sim);
-    sim->result->digest = sim->engine.digest;
-    sim->result->events = (double)sim->engine.events;
+    sim->result->digest = sim->engine->digest;
+    sim->result->events = (double)sim->engine->events;
     sim->result->ranks_simulated = sim->n_ranks;
     sim->result->folded = sim->folded;
     sim->result->program_stride = sim->plan->mesh.stride[sim->plan->program_axis];
 }
 
-static struct sim *open_sim(struct exec_result *out, const struct plan *plan, const struct hw *hw,
-    const struct exec_options *options, struct arena *arena)
+static void simulate(struct sim *sim, bool keeps_ledgers)
+{
+    sim_begin(sim, keeps_ledgers);
+    if (!sim->out_of_memory)
+        engine_run(sim->engine);
+    sim_end(sim);
+}
+
+void machine_open(struct machine *machine)
+{
+    *machine = (struct machine){0};
+    engine_init(&machine->engine);
+    net_init(&machine->net, &machine->engine);
+}
+
+void machine_close(struct machine *machine)
+{
+    net_release(&machine->net);
+    engine_release(&machine->engine);
+}
+
+struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena)
 {
     *out = (struct exec_result){.status = EXEC_OK,
         .n_programs = plan->n_programs,
@@ -386,26 +338,26 @@ static struct sim *open_sim(struct exec_result *out, const struct plan *plan, co
     sim->n_queues = plan->queues.n;
     BUG_IF(sim->n_queues > EXEC_MAX_QUEUES, "%d queues", sim->n_queues);
     sim->total_steps = (int32_t)(options->steps + options->warmup_steps);
-    engine_init(&sim->engine);
-    net_init(&sim->net, &sim->engine);
-    sim->ev_queue = engine_register(&sim->engine, queue_on_event, sim);
-    sim->ev_host = engine_register(&sim->engine, host_on_event, sim);
-    sim->ev_latency = engine_register(&sim->engine, communicator_on_latency, sim);
-    sim->ev_comm_end = engine_register(&sim->engine, communicator_on_end, sim);
-    sim->ev_links = engine_register(&sim->engine, communicator_on_links, sim);
-    sim->ev_slow = engine_register(&sim->engine, on_slow, sim);
+    sim->place = place;
+    sim->machine = machine;
+    sim->engine = &machine->engine;
+    sim->net = &machine->net;
+    sim->ev_queue = engine_register(sim->engine, queue_on_event, sim);
+    sim->ev_host = engine_register(sim->engine, host_on_event, sim);
+    sim->ev_latency = engine_register(sim->engine, communicator_on_latency, sim);
+    sim->ev_comm_end = engine_register(sim->engine, communicator_on_end, sim);
+    sim->ev_links = engine_register(sim->engine, communicator_on_links, sim);
+    sim->ev_slow = engine_register(sim->engine, on_slow, sim);
     setup_links(sim);
     return sim;
 }
 
-static void close_sim(struct sim *sim)
+void sim_close(struct sim *sim)
 {
     ledger_release(sim);
     vec_free(&sim->sm_states);
     vec_free(&sim->spans);
     vec_free(&sim->host_spans);
-    net_release(&sim->net);
-    engine_release(&sim->engine);
     free(sim);
 }
 
@@ -418,19 +370,21 @@ static bool ever_drained(const struct sim *sim)
     return false;
 }
 
-/* The same without noise and GPUs slower than others, folded. Where links differ, the rank sees those of its own
- * collectives only. */
-static struct sim *simulate_one(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
+/* Where links differ, the rank sees those of its own collectives only. */
+struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out)
 {
     *quiet = *all->options;
     quiet->noise = (struct noise_options){0};
     quiet->n_trace_ranks = 0;
     if (all->uneven)
         quiet->gpu_events.n = 0;
-    struct sim *sim = open_sim(out, all->plan, all->hw, quiet, all->arena);
+    struct machine machine;
+    machine_open(&machine);
+    struct sim *sim = sim_open(out, all->plan, all->hw, quiet, NULL, &machine, all->arena);
     sim->folded = true;
     sim->siblings = can_fold(sim);
     simulate(sim, true);
+    machine_close(&machine);
     return sim;
 }
 
@@ -442,11 +396,11 @@ static void simulate_ranks(struct sim *sim)
         simulate(sim, false);
         return;
     }
-    struct sim *one = simulate_one(sim, &quiet, sim->result);
+    struct sim *one = sim_reference(sim, &quiet, sim->result);
     sim->before = one->ledgers; /* of each program */
     if (!one->out_of_memory && !one->result->overlong)
         simulate(sim, !alike(sim) && ever_drained(one));
-    close_sim(one);
+    sim_close(one);
 }
 
 void exec_run(struct exec_result *out, const struct plan *plan, const struct hw *hw, const struct exec_options *options,
@@ -456,12 +410,15 @@ void exec_run(struct exec_result *out, const struct plan *plan, const struct hw 
     BUG_IF(!plan_check(plan, why, sizeof why), "%s", why);
     BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
         "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
-    struct sim *sim = open_sim(out, plan, hw, options, arena);
+    struct machine machine;
+    machine_open(&machine);
+    struct sim *sim = sim_open(out, plan, hw, options, NULL, &machine, arena);
     sim->siblings = can_fold(sim);
     sim->folded = options->fold == FOLD_AUTO && alike(sim) && sim->siblings;
     if (sim->folded)
         simulate(sim, !options->no_memory);
     else
         simulate_ranks(sim);
-    close_sim(sim);
+    sim_close(sim);
+    machine_close(&machine);
 }

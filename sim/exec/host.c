@@ -59,7 +59,7 @@ static void reach(struct sim *sim, int rank_index, int32_t from)
     rank->host_end = full > from ? full : from;
     double work_s = rank->tables->host_prefix_s[rank->host_end] - rank->tables->host_prefix_s[rank->host_first];
     ps_t end = rank->host_base + ps_from_s(work_s * rank->host_factor);
-    engine_at(&sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);
+    engine_at(sim->engine, end, sim->ev_host, (uint32_t)rank_index, 0);
     queue_try_all(sim, rank_index);
 }
 
@@ -74,7 +74,7 @@ void host_draw_pause(const struct sim *sim, struct rank *rank, ps_t after)
 /* When the host goes on that would now: after the pause that was due, if there was one. */
 static ps_t after_pause(const struct sim *sim, struct rank *rank)
 {
-    ps_t now = sim->engine.now;
+    ps_t now = sim->engine->now;
     if (now < rank->next_pause)
         return now;
     ps_t end = now + ps_from_s(sim->options->noise.host_pause_s);
@@ -105,14 +105,14 @@ void host_begin_step(struct sim *sim, int rank)
 static void leave_allocator(struct sim *sim, int rank_index, int32_t at, ps_t since, ps_t calls)
 {
     struct rank *rank = &sim->ranks[rank_index];
-    ps_t stood = sim->engine.now - since + calls;
+    ps_t stood = sim->engine->now - since + calls;
     if (sim->out_of_memory)
         return;
     if (sim->ledgers && measuring(sim, rank->host_step))
         sim->ledgers[rank_index].stall += stood;
     if (stood > 0) {
-        trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->engine.now + calls);
-        rank->host_base = sim->engine.now + calls;
+        trace_host_segment(sim, rank_index, HOST_ALLOCATES, sim->engine->now + calls);
+        rank->host_base = sim->engine->now + calls;
         rank->host_first = at;
     }
     rank->host_state = HOST_RUNNING;
@@ -145,13 +145,13 @@ static void call_allocator(struct sim *sim, int rank_index)
     ps_t calls = 0;
     while (ledger_op(sim, rank_index, rank->host_end, false, &calls)) {
         if (!in_a_row || calls > 0 || sim->out_of_memory || !goes_on(rank, rank->host_end)) {
-            leave_allocator(sim, rank_index, rank->host_end, sim->engine.now, calls);
+            leave_allocator(sim, rank_index, rank->host_end, sim->engine->now, calls);
             return;
         }
         rank->host_end++;
     }
     rank->host_state = HOST_DRAINING;
-    rank->drain_since = sim->engine.now;
+    rank->drain_since = sim->engine->now;
     retry_when_drained(sim, rank_index);
 }
 
@@ -166,7 +166,7 @@ void host_check(struct sim *sim, int rank_index)
     if (rank->host_state == HOST_DRAINING)
         retry_when_drained(sim, rank_index);
     if (rank->host_state == HOST_QUEUE_FULL && outstanding(rank, rank->host_end) <= LAUNCH_QUEUE / 2) {
-        trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->engine.now);
+        trace_host_segment(sim, rank_index, HOST_FULL_QUEUE, sim->engine->now);
         begin_segment(sim, rank_index, rank->host_end, rank->host_end);
     }
     if (rank->host_state != HOST_BLOCKED)
@@ -174,7 +174,7 @@ void host_check(struct sim *sim, int rank_index)
     const struct plan_op *op = op_of(rank, rank->host_end);
     if (!wait_satisfied(rank, rank->tables->waits[op->first_wait], rank->host_step))
         return;
-    trace_host_segment(sim, rank_index, HOST_WAITS, sim->engine.now);
+    trace_host_segment(sim, rank_index, HOST_WAITS, sim->engine->now);
     begin_segment(sim, rank_index, rank->host_end, rank->host_end + 1);
 }
 
@@ -186,8 +186,8 @@ void host_on_event(void *self, const struct event *event)
     int32_t at = rank->host_end;
     ahead_settle(sim, rank_index);
     if (at == rank->tables->n_ops) {
-        trace_host_segment(sim, rank_index, HOST_WORK, sim->engine.now);
-        if (rank->host_step + 1 == sim->total_steps) {
+        trace_host_segment(sim, rank_index, HOST_WORK, sim->engine->now);
+        if (sim_is_over(sim, rank->host_step + 1)) {
             rank->host_state = HOST_DONE;
             return;
         }

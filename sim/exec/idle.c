@@ -4,7 +4,7 @@
 
 ps_t idle_in_collectives(const struct sim *sim, const struct rank *rank)
 {
-    return rank->comm_total + (rank->in_collective ? sim->engine.now - rank->comm_since : 0);
+    return rank->comm_total + (rank->in_collective ? sim->engine->now - rank->comm_since : 0);
 }
 
 enum plan_parallelism idle_serves(const struct sim *sim, const struct plan_op *op)
@@ -81,7 +81,7 @@ static const struct queue *blocked_for(const struct rank *rank)
  * themselves, as the sharded gradients' casts do for the reduce-scatter. */
 void idle_account(struct sim *sim, struct rank *rank, const struct queue *queue, const struct plan_op *op)
 {
-    ps_t now = sim->engine.now, idle = now - queue->idle_since;
+    ps_t now = sim->engine->now, idle = now - queue->idle_since;
     if (idle == 0)
         return;
     ps_t host = queue->issue > queue->idle_since ? queue->issue - queue->idle_since : 0;

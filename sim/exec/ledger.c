@@ -25,7 +25,7 @@ static void fail(struct sim *sim, int rank, const struct plan_buffer *buffer)
     memory->oom_op = buffer->name;
     memory->oom_category = buffer->category;
     memory->oom_request_bytes = (double)buffer->bytes;
-    engine_stop(&sim->engine);
+    engine_stop(sim->engine);
 }
 
 /* Over the last step, of the first rank of each program. */
@@ -36,7 +36,7 @@ static void sample(struct sim *sim, int rank)
         return;
     struct ledger *ledger = &sim->ledgers[rank];
     struct exec_memory_sample row = {
-        .time_s = s_from_ps(sim->engine.now), .reserved_bytes = (double)ledger->hbm.reserved};
+        .time_s = s_from_ps(sim->engine->now), .reserved_bytes = (double)ledger->hbm.reserved};
     for (int c = 0; c < HBM_CATEGORY_COUNT; c++)
         row.category_bytes[c] = (double)ledger->hbm.by_category[c];
     vec_push(&ledger->timeline, row);

@@ -5,7 +5,7 @@
 
 void queue_arm(struct sim *sim, int rank_index, int queue_index, ps_t end)
 {
-    engine_at(&sim->engine, end, sim->ev_queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
+    engine_at(sim->engine, end, sim->ev_queue, (uint32_t)(rank_index * sim->n_queues + queue_index),
         ++sim->ranks[rank_index].queues[queue_index].epoch);
 }
 
@@ -17,7 +17,7 @@ static void start_kernel(struct sim *sim, int rank_index, int queue_index, const
     queue->state = QUEUE_RUNNING;
     rank->waiting &= ~queue_bit(queue_index);
     rank->running |= queue_bit(queue_index);
-    queue->started = sim->engine.now;
+    queue->started = sim->engine->now;
     queue->left = 1;
     queue->spent_ps = 0;
     double alone_ps = queue_isolated_ps(sim, rank, op->index, queue->jitter);
@@ -50,9 +50,9 @@ static void start_comm(struct sim *sim, int rank_index, int queue_index, int32_t
     struct queue *queue = &rank->queues[queue_index];
     queue->state = QUEUE_IN_COMM;
     rank->waiting &= ~queue_bit(queue_index);
-    queue->started = sim->engine.now;
+    queue->started = sim->engine->now;
     if (rank->in_collective++ == 0)
-        rank->comm_since = sim->engine.now;
+        rank->comm_since = sim->engine->now;
     communicator_arrive(sim, rank_index, op_index);
 }
 
@@ -92,14 +92,14 @@ static void try_start(struct sim *sim, int rank_index, int queue_index)
 {
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
-    if (queue->state != QUEUE_WAITING || queue->step == sim->total_steps)
+    if (queue->state != QUEUE_WAITING || sim_is_over(sim, queue->step))
         return;
     int32_t op_index = queue->ops[queue->position];
     const struct plan_op *op = op_of(rank, op_index);
     ps_t issue = issue_of_next(rank, queue, op_index);
     if (issue == PS_NEVER)
         return;
-    if (issue > sim->engine.now) {
+    if (issue > sim->engine->now) {
         if (!queue->wake_pending)
             queue_arm(sim, rank_index, queue_index, issue);
         queue->wake_pending = true;
@@ -127,15 +127,27 @@ void queue_try_all(struct sim *sim, int rank)
     try_start(sim, rank, (int)q);
 }
 
+/* Beside other jobs this one goes on, so its times are taken now; the last one ends the run. */
+static void end_measuring(struct sim *sim)
+{
+    timing_result(sim);
+    if (--sim->machine->unfinished == 0)
+        engine_stop(sim->engine);
+}
+
 static void end_step(struct sim *sim, int32_t step)
 {
-    sim->step_end[step] = sim->engine.now; /* the last rank to come here leaves the latest time */
+    if (step >= sim->total_steps)
+        return;
+    sim->step_end[step] = sim->engine->now; /* the last rank to come here leaves the latest time */
     sim->step_ranks[step]++;
     if (step + 1 == sim->options->warmup_steps && sim->step_ranks[step] == sim->n_ranks) {
-        sim->measure_from = sim->engine.now;
-        for (int l = 0; l < sim->net.capacity.n; l++)
-            sim->carried_before[l] = net_carried(&sim->net, l);
+        sim->measure_from = sim->engine->now;
+        for (int l = 0; l < sim->net->capacity.n; l++)
+            sim->carried_before[l] = net_carried(sim->net, l);
     }
+    if (sim->place && step + 1 == sim->total_steps && sim->step_ranks[step] == sim->n_ranks)
+        end_measuring(sim);
 }
 
 void queue_finish(struct sim *sim, int rank_index, int queue_index)
@@ -143,16 +155,16 @@ void queue_finish(struct sim *sim, int rank_index, int queue_index)
     struct rank *rank = &sim->ranks[rank_index];
     struct queue *queue = &rank->queues[queue_index];
     ahead_settle(sim, rank_index);
-    queue_count(sim, rank, queue_index, sim->engine.now);
+    queue_count(sim, rank, queue_index, sim->engine->now);
     if (queue_index == STREAM_COMPUTE && ahead_finish(sim, rank_index))
         return;
     if (queue->state == QUEUE_IN_COMM && --rank->in_collective == 0)
-        rank->comm_total += sim->engine.now - rank->comm_since;
+        rank->comm_total += sim->engine->now - rank->comm_since;
     queue->state = QUEUE_WAITING;
     rank->waiting |= queue_bit(queue_index);
     rank->running &= ~queue_bit(queue_index);
     unblock(rank, queue);
-    queue->idle_since = sim->engine.now;
+    queue->idle_since = sim->engine->now;
     queue->idle_comm = idle_in_collectives(sim, rank);
     queue->issue_known = false;
     queue->last_op = queue->ops[queue->position];
@@ -256,12 +268,12 @@ void queue_retime(struct sim *sim, int rank_index)
         {
             struct queue *queue = &rank->queues[q];
             const struct plan_op *op = queue_op(rank, queue);
-            double elapsed = (double)(sim->engine.now - queue->started);
+            double elapsed = (double)(sim->engine->now - queue->started);
             queue->left = fmax(0, queue->left - elapsed / queue->duration_ps);
             queue->spent_ps += elapsed;
-            queue->started = sim->engine.now;
+            queue->started = sim->engine->now;
             queue->duration_ps = queue_kernel_ps(sim, rank, op->index, queue->jitter, queue->start_s);
-            queue->end = sim->engine.now + ps_round(queue->left * queue->duration_ps);
+            queue->end = sim->engine->now + ps_round(queue->left * queue->duration_ps);
             queue_arm(sim, rank_index, (int)q, queue->end);
         }
 }

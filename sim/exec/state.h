@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "exec/exec.h"
+#include "exec/together.h"
 #include "fabric/fabric.h"
 #include "net/net.h"
 
@@ -186,13 +187,22 @@ struct ledger {
     int64_t measured_retries;
 };
 
+/* What the jobs on a cluster have in common: time, and the links between GPUs. */
+struct machine {
+    struct engine engine;
+    struct net net;
+    int unfinished; /* of several jobs: those that have measured steps before them */
+};
+
 struct sim {
     const struct plan *plan;
     const struct hw *hw;
     const struct exec_options *options;
     struct arena *arena;
-    struct engine engine;
-    struct net net;
+    struct machine *machine;
+    struct engine *engine; /* the machine's */
+    struct net *net;
+    const struct exec_place *place; /* beside other jobs; NULL: the job is alone */
     uint32_t ev_queue, ev_host, ev_latency, ev_comm_end, ev_links, ev_slow;
     int n_queues;
     int n_ranks; /* simulated: all, or one for each program when folded */
@@ -200,8 +210,8 @@ struct sim {
     bool siblings; /* folded: the communicators of other ranks of a program do as those of its first rank */
     bool *
         watched; /* folded: nodes of the programs' first ranks, by whose links the rates are decided; NULL: all nodes */
-    int *first_sibling; /* folded: by group or channel, then program; -1: none */
-    int32_t total_steps;
+    int *first_sibling;            /* folded: by group or channel, then program; -1: none */
+    int32_t total_steps;           /* beside other jobs the rank goes on after them, and nothing of that is measured */
     struct program_tables *tables; /* by program */
     struct rank *ranks;
     struct queue *queues;               /* of all ranks, n_queues each */
@@ -280,6 +290,27 @@ static inline int unsatisfied_wait(const struct rank *rank, const struct plan_op
             return w;
     return -1;
 }
+
+/* exec.c: the life of a run; several jobs go through it side by side (together.c) */
+void machine_open(struct machine *machine);
+void machine_close(struct machine *machine);
+struct sim *sim_open(struct exec_result *out, const struct plan *plan, const struct hw *hw,
+    const struct exec_options *options, const struct exec_place *place, struct machine *machine, struct arena *arena);
+/* The same job alone without noise and GPUs slower than others, folded: for its ledgers, which are those of the run
+ * itself unless they drained the GPU. */
+struct sim *sim_reference(const struct sim *all, struct exec_options *quiet, struct exec_result *out);
+/* From here on the engine can run, unless the job is out of memory before its first step. */
+void sim_begin(struct sim *sim, bool keeps_ledgers);
+void sim_end(struct sim *sim);
+void sim_close(struct sim *sim);
+/* No rank begins a step of this number. */
+static inline bool sim_is_over(const struct sim *sim, int32_t step)
+{
+    return step == sim->total_steps && !sim->place;
+}
+
+/* timing.c */
+void timing_result(struct sim *sim);
 
 /* queue.c */
 void queue_try_all(struct sim *sim, int rank);
@@ -390,7 +421,7 @@ static inline bool tracing(const struct sim *sim, int rank, int queue)
 
 static inline bool measuring(const struct sim *sim, int32_t step)
 {
-    return step >= sim->options->warmup_steps;
+    return step >= sim->options->warmup_steps && step < sim->total_steps;
 }
 
 #endif

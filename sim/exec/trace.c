@@ -47,7 +47,7 @@ void trace_record(struct sim *sim, int rank_index, int queue_index, struct exec_
     const struct rank *rank = &sim->ranks[rank_index];
     span.op = (int32_t)(queue_op(rank, &rank->queues[queue_index]) - rank->tables->ops);
     const struct plan_op *op = op_of(rank, span.op);
-    span.end = sim->engine.now;
+    span.end = sim->engine->now;
     span.rank = rank_index;
     span.stream = op->stream;
     span.queue = sim->plan->queues.at[op->stream].name;
@@ -69,7 +69,7 @@ void trace_host_step(struct sim *sim, int rank_index)
 {
     if (tracing_host(sim, rank_index))
         vec_push(&sim->host_spans,
-            (struct exec_host_span){.start = sim->engine.now, .rank = rank_index, .op = -1, .kind = HOST_STEP});
+            (struct exec_host_span){.start = sim->engine->now, .rank = rank_index, .op = -1, .kind = HOST_STEP});
 }
 
 static void end_host_step(struct sim *sim, int rank_index)
@@ -77,7 +77,7 @@ static void end_host_step(struct sim *sim, int rank_index)
     for (int i = 0; i < sim->host_spans.n; i++) {
         struct exec_host_span *span = &sim->host_spans.at[i];
         if (span->rank == rank_index && span->kind == HOST_STEP)
-            span->end = sim->engine.now;
+            span->end = sim->engine->now;
     }
 }
 

@@ -15,6 +15,9 @@
  * once (no time for routes to settle). A NVLink or NIC that fails is an error whenever it does, because NCCL ends the
  * job, and so is a failure that leaves two leaves without a way.
  *
+ * Several jobs on one cluster: each has a fabric with all links of the cluster, which are the same in all, and says on
+ * which nodes its own ranks are (node_at). Groups, ranks and messages are the job's, links the cluster's.
+ *
  * Ignored: traffic from one NIC of a node to another (no algorithm here makes any). */
 #ifndef FLOPCAST_FABRIC_FABRIC_H
 #define FLOPCAST_FABRIC_FABRIC_H
@@ -36,6 +39,7 @@ struct fabric {
     double *capacity_Bps; /* of each link, 0: failed */
     bool degraded;        /* some capacity is, at some time, not what the cluster file gives */
     double *weight;       /* scratch: of each link, 0 between calls */
+    const int *node_at;   /* the cluster's node for each of the job's; NULL: the same. Borrowed */
 };
 
 /* With the capacities of the start. events (NULL: none) are of degrade_links() for this hardware and number of ranks.
@@ -87,6 +91,16 @@ static inline bool fabric_is_pooled(const struct fabric *fabric)
 static inline int fabric_leaf_of(const struct fabric *fabric, int node, int nic)
 {
     return hw_network_leaf(&fabric->hw->cluster.network, node, nic, fabric->nodes, fabric->nics);
+}
+
+static inline int fabric_node(const struct fabric *fabric, int node)
+{
+    return fabric->node_at ? fabric->node_at[node] : node;
+}
+
+static inline int fabric_gpu_link(const struct fabric *fabric, int rank)
+{
+    return fabric_node(fabric, rank / fabric->gpus) * fabric->gpus + rank % fabric->gpus;
 }
 
 static inline int fabric_nic_link(const struct fabric *fabric, int node, int nic, int in)

@@ -145,10 +145,12 @@ static int connections(const struct fabric *fabric)
     return (int)fmax(1, floor(coll_sms(whole_nodes, fabric->hw) / fabric->nics));
 }
 
-/* weight bytes from a node to another, over the marked NICs. */
+/* weight bytes from a node of the job to another, over the marked NICs. */
 static void add_hop(struct fabric *fabric, const bool *used, int n_used, int from, int to, double weight, uint64_t key)
 {
     int parts = connections(fabric);
+    from = fabric_node(fabric, from);
+    to = fabric_node(fabric, to);
     for (int nic = 0; nic < fabric->nics; nic++) {
         if (!used[nic])
             continue;
@@ -209,7 +211,7 @@ int fabric_weights(struct link_weight *weights, struct fabric *fabric, struct co
     struct coll_shape shape = coll_shape(group, fabric->gpus);
     if (shape.per_node > 1)
         for (int i = 0; i < shape.ranks; i++)
-            add(fabric, group.first + i * group.stride, cost->gpu_out_factor);
+            add(fabric, fabric_gpu_link(fabric, group.first + i * group.stride), cost->gpu_out_factor);
     if (shape.nodes > 1 && cost->all_pairs && !fabric_is_pooled(fabric))
         add_all_pairs(fabric, group, shape, cost, key);
     else if (shape.nodes > 1)
@@ -222,7 +224,7 @@ int fabric_message(
 {
     int from_node = from / fabric->gpus, to_node = to / fabric->gpus;
     if (from_node == to_node) {
-        add(fabric, from, 1);
+        add(fabric, fabric_gpu_link(fabric, from), 1);
         return collect(weights, fabric);
     }
     bool *used = xcalloc((size_t)fabric->nics, sizeof *used);

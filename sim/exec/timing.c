@@ -1,0 +1,92 @@
+/* What a run leaves: times of steps, what ranks spent them on, how busy the links were. */
+#include "exec/state.h"
+
+#include <gsl/gsl_statistics_double.h>
+#include <math.h>
+
+static void add_breakdown(struct exec_breakdown *sum, const struct exec_breakdown *part, double share)
+{
+    sum->compute_s += part->compute_s * share;
+    sum->contention_s += part->contention_s * share;
+    sum->exposed_comm_s += part->exposed_comm_s * share;
+    sum->host_bound_s += part->host_bound_s * share;
+    sum->comm_s += part->comm_s * share;
+    sum->comm_latency_s += part->comm_latency_s * share;
+    sum->comm_wait_s += part->comm_wait_s * share;
+    sum->bubble_s += part->bubble_s * share;
+    sum->stage_wait_s += part->stage_wait_s * share;
+    for (int p = 0; p < PARALLEL_COUNT; p++) {
+        sum->comm[p].moving_s += part->comm[p].moving_s * share;
+        sum->comm[p].exposed_s += part->comm[p].exposed_s * share;
+    }
+}
+
+/* The nodes of a job that is beside others; of a folded one those that are simulated; NULL: all. */
+static const bool *our_nodes(const struct sim *sim)
+{
+    int in_node = sim->fabric.gpus, nodes = (sim->plan->mesh.ranks + in_node - 1) / in_node;
+    if (!sim->place)
+        return sim->watched;
+    bool *ours = ARENA_ARRAY(sim->arena, bool, sim->fabric.nodes);
+    for (int n = 0; n < nodes; n++)
+        ours[sim->place->nodes[n]] = true;
+    return ours;
+}
+
+/* Of links that each node has as many of, one node after the other. */
+static double utilisation(struct sim *sim, const bool *nodes, int first, int end, double span_s)
+{
+    double carried = 0, capacity = 0;
+    int of_node = (end - first) / sim->fabric.nodes;
+    for (int l = first; l < end; l++) {
+        if (nodes && !nodes[(l - first) / of_node])
+            continue;
+        carried += net_carried(sim->net, l) - sim->carried_before[l];
+        capacity += sim->net->capacity.at[l];
+    }
+    return capacity > 0 && span_s > 0 ? carried / (capacity * span_s) : 0;
+}
+
+/* The step less what is known of it; nothing where ranks end apart by more than that. */
+static void set_idle(struct exec_breakdown *breakdown, double step_s)
+{
+    breakdown->other_idle_s =
+        fmax(0, step_s - breakdown->compute_s - breakdown->exposed_comm_s - breakdown->host_bound_s);
+}
+
+/* Each program is run by as many ranks as any other. */
+static void breakdown_result(struct sim *sim)
+{
+    struct exec_result *result = sim->result;
+    double n = (double)sim->options->steps;
+    result->breakdown = (struct exec_breakdown){0}; /* a reference run may have left its own */
+    for (int r = 0; r < sim->n_ranks; r++) {
+        const struct rank *rank = &sim->ranks[r];
+        struct exec_program *program = &result->programs[rank->program];
+        if (rank->number == plan_first_rank(sim->plan, rank->program))
+            program->breakdown = (struct exec_breakdown){0};
+        add_breakdown(&program->breakdown, &rank->spent, result->n_programs / n / sim->n_ranks);
+        add_breakdown(&result->breakdown, &rank->spent, 1.0 / n / sim->n_ranks);
+    }
+    for (int p = 0; p < result->n_programs; p++)
+        set_idle(&result->programs[p].breakdown, result->step_time_s);
+    set_idle(&result->breakdown, result->step_time_s);
+}
+
+void timing_result(struct sim *sim)
+{
+    struct exec_result *result = sim->result;
+    int32_t warmup = (int32_t)sim->options->warmup_steps, n = (int32_t)sim->options->steps;
+    double *steps = ARENA_ARRAY(sim->arena, double, n);
+    for (int32_t i = 0; i < n; i++) {
+        ps_t before = warmup + i > 0 ? sim->step_end[warmup + i - 1] : 0;
+        steps[i] = s_from_ps(sim->step_end[warmup + i] - before);
+    }
+    result->step_time_s = gsl_stats_mean(steps, 1, (size_t)n);
+    result->step_time_sd_s = n > 1 ? gsl_stats_sd(steps, 1, (size_t)n) : 0;
+    breakdown_result(sim);
+    double span_s = s_from_ps(sim->step_end[sim->total_steps - 1] - sim->measure_from);
+    const bool *ours = our_nodes(sim);
+    result->nvlink_utilisation = utilisation(sim, ours, 0, sim->fabric.first_nic, span_s);
+    result->nic_utilisation = utilisation(sim, ours, sim->fabric.first_nic, sim->fabric.first_leaf, span_s);
+}

@@ -1,0 +1,91 @@
+#include "exec/together.h"
+
+#include "exec/state.h"
+
+/* A job and the run of it alone, whose ledgers it needs. */
+struct party {
+    struct sim *sim, *alone;
+    struct exec_options quiet;
+};
+
+static void check_job(const struct exec_job *job)
+{
+    const struct exec_options *options = job->options;
+    char why[256];
+    BUG_IF(!plan_check(job->plan, why, sizeof why), "%s", why);
+    BUG_IF(options->steps < 1 || options->warmup_steps < 0 || options->steps + options->warmup_steps > EXEC_MAX_STEPS,
+        "%lld + %lld steps", (long long)options->warmup_steps, (long long)options->steps);
+    BUG_IF(options->n_trace_ranks > 0 || options->gpu_events.n > 0 || options->link_events.n > 0,
+        "traces, slow GPUs or degraded links beside other jobs");
+}
+
+static void check_nodes(const struct exec_job *jobs, int n_jobs)
+{
+    int cluster = jobs[0].place.cluster_nodes;
+    bool *taken = xcalloc((size_t)cluster, sizeof *taken);
+    for (int j = 0; j < n_jobs; j++) {
+        int in_node = hw_gpus_per_node(jobs[j].hw), nodes = (jobs[j].plan->mesh.ranks + in_node - 1) / in_node;
+        BUG_IF(jobs[j].place.cluster_nodes != cluster, "%d nodes, not %d", jobs[j].place.cluster_nodes, cluster);
+        for (int n = 0; n < nodes; n++) {
+            int node = jobs[j].place.nodes[n];
+            BUG_IF(node < 0 || node >= cluster || taken[node], "node %d", node);
+            taken[node] = true;
+        }
+    }
+    free(taken);
+}
+
+static void check_links(const struct sim *sim, const struct sim *first)
+{
+    BUG_IF(
+        sim->fabric.n_links != first->fabric.n_links, "%d links, not %d", sim->fabric.n_links, first->fabric.n_links);
+    for (int l = 0; l < sim->fabric.n_links; l++)
+        BUG_IF(sim->fabric.capacity_Bps[l] != first->fabric.capacity_Bps[l], "link %d differs", l);
+}
+
+static void open_party(struct party *party, const struct exec_job *job, struct machine *machine, struct arena *arena)
+{
+    party->sim = sim_open(job->out, job->plan, job->hw, job->options, &job->place, machine, arena);
+    if (job->options->no_memory)
+        return;
+    party->alone = sim_reference(party->sim, &party->quiet, job->out);
+    party->sim->before = party->alone->ledgers;
+}
+
+static bool takes_part(const struct party *party)
+{
+    return !party->alone || (!party->alone->out_of_memory && !party->alone->result->overlong);
+}
+
+static void close_party(struct party *party)
+{
+    if (takes_part(party))
+        sim_end(party->sim);
+    if (party->alone)
+        sim_close(party->alone);
+    sim_close(party->sim);
+}
+
+void exec_run_together(const struct exec_job *jobs, int n_jobs, struct arena *arena)
+{
+    struct party parties[EXEC_MAX_JOBS] = {0};
+    struct machine machine;
+    BUG_IF(n_jobs < 1 || n_jobs > EXEC_MAX_JOBS, "%d jobs", n_jobs);
+    check_nodes(jobs, n_jobs);
+    machine_open(&machine);
+    for (int j = 0; j < n_jobs; j++) {
+        check_job(&jobs[j]);
+        open_party(&parties[j], &jobs[j], &machine, arena);
+        check_links(parties[j].sim, parties[0].sim);
+    }
+    for (int j = 0; j < n_jobs; j++)
+        if (takes_part(&parties[j])) {
+            machine.unfinished++;
+            sim_begin(parties[j].sim, false);
+        }
+    if (machine.unfinished > 0)
+        engine_run(&machine.engine);
+    for (int j = 0; j < n_jobs; j++)
+        close_party(&parties[j]);
+    machine_close(&machine);
+}
