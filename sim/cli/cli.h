@@ -29,6 +29,7 @@ int cmd_tune(int argc, char **argv);
 int cmd_memory(int argc, char **argv);
 int cmd_fit(int argc, char **argv);
 int cmd_goodput(int argc, char **argv);
+int cmd_together(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_files(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);

@@ -23,6 +23,7 @@ static const struct command {
     {"validate", "simulate published runs; compare with what was measured", cmd_validate},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune},
+    {"together", "several jobs on one network: what each is slowed by the others", cmd_together},
     {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
     {"fit", "find the largest micro-batch and the fewest GPUs that fit", cmd_fit},

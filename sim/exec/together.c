@@ -35,12 +35,26 @@ static void check_nodes(const struct exec_job *jobs, int n_jobs)
     free(taken);
 }
 
-static void check_links(const struct sim *sim, const struct sim *first)
+static bool links_alike(const struct fabric *a, const struct fabric *b)
 {
-    BUG_IF(
-        sim->fabric.n_links != first->fabric.n_links, "%d links, not %d", sim->fabric.n_links, first->fabric.n_links);
-    for (int l = 0; l < sim->fabric.n_links; l++)
-        BUG_IF(sim->fabric.capacity_Bps[l] != first->fabric.capacity_Bps[l], "link %d differs", l);
+    if (a->n_links != b->n_links || a->first_nic != b->first_nic || a->first_leaf != b->first_leaf ||
+        a->first_pod != b->first_pod)
+        return false;
+    for (int l = 0; l < a->n_links; l++)
+        if (a->capacity_Bps[l] < b->capacity_Bps[l] || a->capacity_Bps[l] > b->capacity_Bps[l])
+            return false;
+    return true;
+}
+
+bool exec_links_alike(const struct hw *a, const struct hw *b, int nodes)
+{
+    struct arena arena = ARENA_INIT;
+    struct fabric of_a, of_b;
+    fabric_build(&of_a, a, nodes * hw_gpus_per_node(a), NULL, &arena);
+    fabric_build(&of_b, b, nodes * hw_gpus_per_node(b), NULL, &arena);
+    bool alike = links_alike(&of_a, &of_b);
+    arena_release(&arena);
+    return alike;
 }
 
 static void open_party(struct party *party, const struct exec_job *job, struct machine *machine, struct arena *arena)
@@ -76,7 +90,7 @@ void exec_run_together(const struct exec_job *jobs, int n_jobs, struct arena *ar
     for (int j = 0; j < n_jobs; j++) {
         check_job(&jobs[j]);
         open_party(&parties[j], &jobs[j], &machine, arena);
-        check_links(parties[j].sim, parties[0].sim);
+        BUG_IF(!links_alike(&parties[j].sim->fabric, &parties[0].sim->fabric), "links of job %d", j);
     }
     for (int j = 0; j < n_jobs; j++)
         if (takes_part(&parties[j])) {

@@ -29,6 +29,9 @@ struct exec_job {
     struct exec_result *out;
 };
 
+/* Whether the links of that many nodes are the same by both. */
+bool exec_links_alike(const struct hw *a, const struct hw *b, int nodes);
+
 /* BUG on a plan that plan_check refuses, on a node that two jobs have, and on links that differ. One job alone: what it
  * would do at its place. */
 void exec_run_together(const struct exec_job *jobs, int n_jobs, struct arena *arena);

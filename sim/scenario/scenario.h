@@ -148,6 +148,8 @@ enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
 enum status scenario_simulate(
     struct scenario_result *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);
+/* From out->exec, of the point's plan, what follows of speeds; they stay 0 where the point does not fit. */
+void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point);
 
 /* Called after each finished point, from one thread at a time, in the order of finishing. */
 typedef void (*scenario_progress)(void *self, int done, int total);

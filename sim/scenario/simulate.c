@@ -43,8 +43,7 @@ static double formula_flop(const struct plan *plan, const struct scenario_point 
     return plan_model_flop(plan, counts);
 }
 
-/* Rates of a step that fits; all stay 0 when it does not. */
-static void count_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
+void scenario_rates(struct scenario_result *out, const struct plan *plan, const struct scenario_point *point)
 {
     double step_s = out->exec.step_time_s;
     if (out->exec.status != EXEC_OK || step_s <= 0)
@@ -75,7 +74,7 @@ enum status scenario_simulate(
                 "the run would take more than %.0f days; look for a bandwidth that is far too low (also in "
                 "cluster.degraded_links: a link that is gone is 0), or a time of 'host' that is far too long",
                 s_from_ps(PS_HORIZON) / S_PER_DAY);
-        count_rates(out, &plan, point);
+        scenario_rates(out, &plan, point);
     }
     plan_release(&plan);
     out->wall_s = now_s() - start_s;
