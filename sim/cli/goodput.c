@@ -75,12 +75,18 @@ static struct goodput_job job_of(const struct scenario_point *point, const struc
 static enum status check(const struct goodput_point *out, const struct scenario_point *point, struct diag *diag)
 {
     const struct goodput_options *o = &out->job.options;
+    int64_t nodes = out->job.parts[GOODPUT_NODE];
     double seconds = out->days * S_PER_DAY, interval_s = fmax(o->checkpoint_interval_s, out->job.step_s);
     if (o->mtbf_s[GOODPUT_SWITCH] > 0 && out->job.parts[GOODPUT_LINK] > 0 && out->job.parts[GOODPUT_SWITCH] == 0)
         diag_input(diag, place(point, "goodput.switch_mtbf"),
             "the cluster's file does not say how many switches there are; give cluster.network.leaf_ports, or count "
             "them "
             "in goodput.link_mtbf");
+    if (o->elastic_nodes > 0 && (o->elastic_nodes >= nodes || nodes % o->elastic_nodes != 0))
+        diag_input(diag, place(point, "goodput.elastic_nodes"),
+            "replicas of %lld nodes do not divide the job's %lld into two or more; give nodes of a data-parallel "
+            "replica",
+            (long long)o->elastic_nodes, (long long)nodes);
     if (seconds / out->costs.mtbf_s > MOST_EVENTS)
         diag_input(diag, place(point, "goodput.gpu_mtbf"),
             "the job would fail every %.3g s, which in %g days is more often than %d times; give longer goodput.*_mtbf "

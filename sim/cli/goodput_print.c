@@ -8,7 +8,7 @@
 
 static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, KWH_PER_MWH = 1e3, USD_PER_MILLION = 1e6;
 static const char *const time_heads[GOODPUT_TIMES] = {
-    "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart"};
+    "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart", "fewer nodes"};
 
 static double of_time(const struct goodput_point *point, int time)
 {
@@ -24,6 +24,15 @@ static double of_cause(const struct goodput_point *point, int cause)
     for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
         sum += point->time_share[time][cause];
     return sum;
+}
+
+/* Columns of times: the last one is of elastic jobs. */
+static int times_shown(const struct goodput_point *points, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (points[i].job.options.elastic_nodes > 0)
+            return GOODPUT_TIMES;
+    return GOODPUT_SHRUNK;
 }
 
 static double all_interruptions(const struct goodput_point *point)
@@ -107,7 +116,7 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
             : cause == GOODPUT_NO_CAUSE ? TABLE_UNKNOWN
                                         : point->interruptions[cause]);
         double sum = 0;
-        for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++) {
+        for (int time = GOODPUT_CHECKPOINT; time < times_shown(point, 1); time++) {
             double share = all ? of_time(point, time) : point->time_share[time][cause];
             table_number(&table, time_heads[time], "%", 2, PERCENT * share);
             sum += share;
@@ -130,7 +139,7 @@ static void print_times(
         table_text(&table, "job", "", vary_name(&vary, &set->points[i], arena));
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
         table_number(&table, "interruptions", "", 1, known(&points[i], all_interruptions(&points[i])));
-        for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
+        for (int time = GOODPUT_CHECKPOINT; time < times_shown(points, set->n_points); time++)
             table_number(&table, time_heads[time], "%", 2, known(&points[i], PERCENT * of_time(&points[i], time)));
     }
     table_finish(out, &table);

@@ -13,8 +13,13 @@
  * the next one waits for it. Sharded: every rank writes its share; else one rank writes all. A restart loads what
  * was written at the speed at which all nodes can read.
  *
+ * Elastic (elastic_nodes > 0): where no spare is free, the job starts again without the node that failed, and without
+ * those that make up a data-parallel replica with it, elastic_nodes in all; when these are whole again, it writes a
+ * checkpoint and starts again with them. It trains with fewer nodes at the same speed of a GPU, each step on fewer
+ * samples, at intervals of the same time. Only with less than one replica left, and for a switch, it waits.
+ *
  * Ignored: slow parts that do not fail, failures that come together (of a rack, of power), infant mortality and ageing,
- * work on fewer nodes (elastic training), steps that are slower after a restart, the first start of the job.
+ * other costs of a step on fewer nodes, steps that are slower after a restart, the first start of the job.
  *
  * Time in the engine is in nanoseconds here, not picoseconds: its horizon of 46 days is then 126 years. */
 #ifndef FLOPCAST_GOODPUT_GOODPUT_H
@@ -47,6 +52,7 @@ enum goodput_time {
     GOODPUT_DETECTION,  /* until the failure is noticed; hangs */
     GOODPUT_WAITING,    /* for a node, as no spare was free */
     GOODPUT_RESTART,    /* processes start, the checkpoint is loaded */
+    GOODPUT_SHRUNK,     /* elastic: what the nodes that are away would have trained */
     GOODPUT_TIMES
 };
 extern const char *const goodput_time_names[GOODPUT_TIMES + 1]; /* "training", "checkpoint", "lost_work", ... */
@@ -57,7 +63,7 @@ struct goodput_options {
     double detection_s[GOODPUT_PARTS];
     double maintenance_interval_s; /* mean time between interruptions that are planned; 0: none */
     double hang_share, nccl_timeout_s;
-    int64_t hot_spares; /* nodes */
+    int64_t hot_spares, elastic_nodes; /* nodes */
     double replacement_s;
     double restart_s;             /* 0: by the size of the job */
     double checkpoint_interval_s; /* 0: the best */

@@ -33,9 +33,13 @@ struct history {
     int cause;                  /* of it */
     uint64_t epoch;             /* of the phase: an event of an earlier one means nothing */
     uint64_t writing;           /* of the checkpoint that is written; the same */
-    bool is_writing, planned;   /* planned: the checkpoint is maintenance's */
+    bool is_writing, planned;   /* planned: the job starts again after the checkpoint */
+    bool maintained;            /* for maintenance, else to grow */
     ps_t done, captured, saved; /* training: so far, in the checkpoint that is written, in the last that was */
-    int64_t spares, missing;    /* nodes */
+    int64_t spares, missing;    /* nodes; missing: it waits for them */
+    int64_t away;               /* nodes without which it goes on */
+    int away_cause;
+    double size; /* of the job in training, of the whole */
 };
 
 static ps_t ns_from_s(double seconds)
@@ -51,13 +55,23 @@ static void after(struct history *history, double seconds, uint32_t kind, uint32
         engine_at(&history->engine, time, kind, target, arg);
 }
 
+/* What could train now: all nodes but those that are away, in whole replicas. */
+static double possible_size(const struct history *history)
+{
+    int64_t nodes = history->job->parts[GOODPUT_NODE], replica = history->job->options.elastic_nodes;
+    return history->away == 0 ? 1 : (double)((nodes - history->away) / replica * replica) / (double)nodes;
+}
+
 /* Ends the phase and counts its time. */
 static void enter(struct history *history, enum phase phase, int cause, double seconds)
 {
     struct goodput_run *out = history->out;
+    bool trained = history->phase == PHASE_TRAINING;
     ps_t spent = history->engine.now - history->since;
-    out->time_s[time_of_phase[history->phase]][history->cause] += (double)spent / NS_PER_S;
-    history->done += history->phase == PHASE_TRAINING ? spent : 0;
+    ps_t work = trained && history->size < 1 ? ps_round((double)spent * history->size) : spent;
+    out->time_s[time_of_phase[history->phase]][history->cause] += (double)work / NS_PER_S;
+    out->time_s[GOODPUT_SHRUNK][history->away_cause] += (double)(spent - work) / NS_PER_S;
+    history->done += trained ? work : 0;
     history->phase = phase;
     history->since = history->engine.now;
     history->cause = cause;
@@ -73,13 +87,20 @@ static void train(struct history *history)
 
 static void restart(struct history *history, int cause)
 {
+    history->size = possible_size(history);
     enter(history, PHASE_RESTART, cause, history->costs.restart_s + history->costs.load_s);
+}
+
+static int planned_cause(const struct history *history)
+{
+    return history->maintained ? GOODPUT_MAINTENANCE : history->away_cause;
 }
 
 /* One checkpoint is written at a time: the next waits for it. */
 static void checkpoint(struct history *history)
 {
-    enter(history, PHASE_CHECKPOINT, history->planned ? GOODPUT_MAINTENANCE : GOODPUT_NO_CAUSE,
+    history->planned = history->planned || possible_size(history) > history->size;
+    enter(history, PHASE_CHECKPOINT, history->planned ? planned_cause(history) : GOODPUT_NO_CAUSE,
         history->is_writing ? -1 : history->costs.stall_s + (history->planned ? history->costs.write_s : 0));
 }
 
@@ -94,10 +115,10 @@ static void end_checkpoint(struct history *history)
         after(history, history->costs.write_s, history->on_written, 0, ++history->writing);
     }
     if (history->planned)
-        restart(history, GOODPUT_MAINTENANCE);
+        restart(history, planned_cause(history));
     else
         train(history);
-    history->planned = false;
+    history->planned = history->maintained = false;
 }
 
 static void phase_ends(void *self, const struct event *event)
@@ -141,13 +162,16 @@ static void node_comes(void *self, const struct event *event)
 {
     (void)event;
     struct history *history = self;
-    if (history->missing == 0) {
+    if (history->missing > 0) {
+        if (--history->missing == 0 && history->phase == PHASE_WAITING)
+            restart(history, history->cause);
+    } else if (history->away > 0) {
+        history->away--;
+        if (history->phase == PHASE_TRAINING && possible_size(history) > history->size)
+            checkpoint(history);
+    } else {
         history->spares++;
-        return;
     }
-    history->missing--;
-    if (history->missing == 0 && history->phase == PHASE_WAITING)
-        restart(history, history->cause);
 }
 
 static void lose_work(struct history *history, int cause)
@@ -156,7 +180,7 @@ static void lose_work(struct history *history, int cause)
     history->out->time_s[GOODPUT_TRAINING][GOODPUT_NO_CAUSE] -= lost;
     history->out->time_s[GOODPUT_LOST][cause] += lost;
     history->done = history->saved;
-    history->is_writing = history->planned = false;
+    history->is_writing = history->planned = history->maintained = false;
     history->writing++;
 }
 
@@ -166,22 +190,46 @@ static void next_failure(struct history *history, int part, uint32_t id)
     after(history, seconds, history->on_failure[part], id, (uint64_t)part);
 }
 
+/* A node of the job has failed, or a switch: who takes its place? */
+static void replace(struct history *history, int part)
+{
+    const struct goodput_options *options = &history->job->options;
+    bool node = part != GOODPUT_SWITCH;
+    int64_t left = history->job->parts[GOODPUT_NODE] - history->away - 1;
+    if (node && history->spares > 0) {
+        history->spares--;
+    } else if (node && options->elastic_nodes > 0 && left >= options->elastic_nodes) {
+        history->away++;
+        history->away_cause = part;
+    } else {
+        history->missing++;
+    }
+    after(history, options->replacement_s, history->on_node, 0, 0);
+}
+
+/* A part of a node that is away does not fail. */
+static bool is_away(struct history *history, int part, uint32_t id)
+{
+    double share = (double)history->away / (double)history->job->parts[GOODPUT_NODE];
+    return part != GOODPUT_SWITCH && share > 0 && rng_uniform(&history->streams[part][id]) < share;
+}
+
 static void part_fails(void *self, const struct event *event)
 {
     struct history *history = self;
     const struct goodput_options *options = &history->job->options;
     int part = (int)event->arg;
+    if (is_away(history, part, event->target)) {
+        next_failure(history, part, event->target);
+        return;
+    }
     bool hangs = rng_uniform(&history->streams[part][event->target]) < options->hang_share;
     history->out->interruptions[part]++;
     history->out->hangs += hangs;
     enter(history, PHASE_DETECTION, part, hangs ? options->nccl_timeout_s : options->detection_s[part]);
     lose_work(history, part);
-    if (part != GOODPUT_SOFTWARE) {
-        bool spare = part != GOODPUT_SWITCH && history->spares > 0;
-        history->missing += !spare;
-        history->spares -= spare;
-        after(history, options->replacement_s, history->on_node, 0, 0);
-    }
+    if (part != GOODPUT_SOFTWARE)
+        replace(history, part);
     next_failure(history, part, event->target);
 }
 
@@ -199,7 +247,7 @@ static void maintenance_begins(void *self, const struct event *event)
     struct history *history = self;
     history->out->interruptions[GOODPUT_MAINTENANCE]++;
     if (history->phase == PHASE_TRAINING) {
-        history->planned = true;
+        history->planned = history->maintained = true;
         checkpoint(history);
     }
     next_maintenance(history);
@@ -241,6 +289,8 @@ void goodput_simulate(
         .end = ns_from_s(days * S_PER_DAY),
         .interval = ns_from_s(steps * job->step_s),
         .cause = GOODPUT_NO_CAUSE,
+        .away_cause = GOODPUT_NO_CAUSE,
+        .size = 1,
         .spares = job->options.hot_spares};
     engine_init(&history.engine);
     history.on_phase = engine_register(&history.engine, phase_ends, &history);

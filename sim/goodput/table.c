@@ -6,7 +6,7 @@
 const char *const goodput_cause_names[GOODPUT_CAUSES + 1] = {
     "gpu", "node", "link", "switch", "software", "maintenance", NULL};
 const char *const goodput_time_names[GOODPUT_TIMES + 1] = {
-    "training", "checkpoint", "lost_work", "detection", "waiting", "restart", NULL};
+    "training", "checkpoint", "lost_work", "detection", "waiting", "restart", "shrunk", NULL};
 
 /* Beyond these a value is a slip of the pen. */
 enum { MAX_SPARES = 1 << 20 };
@@ -130,6 +130,9 @@ static const struct config_field fields[] = {
     TIME("nccl_timeout", nccl_timeout_s, "of the watchdog of PyTorch's ProcessGroupNCCL"),
     {GOODPUT("hot_spares", FIELD_INT, hot_spares, "nodes that stand by to take the place of one that failed"), .min = 0,
         .max = MAX_SPARES},
+    {GOODPUT("elastic_nodes", FIELD_INT, elastic_nodes,
+         "nodes of a data-parallel replica, without which the job goes on where no spare is free; 0: it waits"),
+        .min = 0, .max = MAX_SPARES},
     TIME("replacement_time", replacement_s, "until another node has come where no spare is free"),
     TIME("restart_time", restart_s, "from a whole set of nodes to loading the checkpoint; 0 s: by the job's size"),
     TIME("maintenance_interval", maintenance_interval_s, "mean time between planned interruptions; 0 s: none"),

@@ -97,6 +97,7 @@ static void all_time_is_accounted_for(void **state)
     job.options = goodput_default_options();
     job.options.maintenance_interval_s = 20000;
     job.options.hot_spares = 0;
+    job.options.elastic_nodes = 50; /* two at a time are enough to wait, as a switch is */
     job.options.checkpoint_bytes = 1e13;
     for (int part = 0; part < GOODPUT_PARTS; part++)
         job.options.mtbf_s[part] = 3e6;
@@ -115,6 +116,27 @@ static void all_time_is_accounted_for(void **state)
             assert_true(run.interruptions[cause] > 0);
         assert_true(run.hangs > 0);
     }
+}
+
+/* Replicas of one node, which come back after a time T; what else a failure costs is next to nothing. Failures come at
+ * rate r while all of the N nodes are there, r (1 - away / N) in the mean, so by Little's law away = r (1 - away / N)
+ * T, away / N = x / (1 + x) with x = r T / N. Nodes: 100, one fails every 10 hours, T = 50 h: x = 0.05, share 1 / 1.05.
+ * Replicas of ten nodes: the nine others of a replica stand still beside the one that is away, unless they are away as
+ * well, so more than that is lost, and at most ten times as much. */
+static void an_elastic_job_loses_the_nodes_that_are_away(void **state)
+{
+    (void)state;
+    struct goodput_job job = plain(36000, 0.002, 0.003);
+    job.options.hot_spares = 0;
+    job.options.replacement_s = 50 * 3600.0;
+    job.options.elastic_nodes = 1;
+    double share = mean_share(&job, 60, 60);
+    assert_near(share, 1 / 1.05, 0.002);
+    job.options.elastic_nodes = 10;
+    double coarse = mean_share(&job, 60, 60);
+    assert_true(1 - coarse > 1 - share && 1 - coarse < 10 * (1 - share));
+    job.options.elastic_nodes = 0; /* waits 50 h each: 5 of 6 hours, and more, as others fail meanwhile */
+    assert_true(mean_share(&job, 60, 60) < 1. / 6);
 }
 
 static void more_than_expected_failures_are_not_drawn(void **state)
@@ -153,6 +175,7 @@ int main(void)
         cmocka_unit_test(the_interval_found_is_youngs_and_dalys),
         cmocka_unit_test(without_failures_only_checkpoints_cost),
         cmocka_unit_test(all_time_is_accounted_for),
+        cmocka_unit_test(an_elastic_job_loses_the_nodes_that_are_away),
         cmocka_unit_test(more_than_expected_failures_are_not_drawn),
         cmocka_unit_test(histories_are_reproducible),
     };
