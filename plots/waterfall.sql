@@ -1,4 +1,4 @@
--- Why a job loses throughput as it grows, a panel a curve, nine at most: the newest `flopcast explain SCENARIO --db`.
+-- Why a job loses throughput as it grows, a panel a curve, nine at most: the newest `flopcast waterfall SCENARIO --db`.
 
 -- name: steps
 SELECT

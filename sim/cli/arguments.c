@@ -272,10 +272,29 @@ static error_t parse_line(
     return ARGP_ERR_UNKNOWN;
 }
 
+/* The text of --help: the command's example, then what it does. */
+static const char *help_text(struct arena *arena, const char *command, const char *doc)
+{
+    static const char head[] = "Example: ";
+    const char *example = command_example(command);
+    if (!example)
+        return doc;
+    const char *text = head;
+    for (;;) {
+        int n = (int)strcspn(example, "\n");
+        text = arena_printf(arena, "%s%.*s\n", text, n, example);
+        if (!example[n])
+            return arena_printf(arena, "%s\n%s", text, doc);
+        text = arena_printf(arena, "%s%*s", text, (int)sizeof head - 1, "");
+        example += n + 1;
+    }
+}
+
 void command_line_parse(const struct command_line *line, int argc, char **argv, void *command)
 {
     struct parse parse = {.line = line};
     VEC(struct argp_option) options = {0};
+    struct arena arena = ARENA_INIT;
     for (const struct command_option *option = line->options; option && option->name; option++)
         vec_push(&parse.options, option);
     for (int i = 0; i < (int)line->common; i++)
@@ -285,12 +304,15 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
     memcpy(copy, argv, sizeof *copy * (size_t)argc);
     for (int i = 0; i < parse.options.n; i++) {
         const struct command_option *option = parse.options.at[i];
-        vec_push(&options, (struct argp_option){option->name, key_of(&parse, i), option->value,
-                               option->flags & ARGP_FLAGS, option->doc, 0});
+        int key = option->flags & OPTION_ALIAS ? 0 : key_of(&parse, i); /* 0: that of the one before it */
+        vec_push(&options,
+            (struct argp_option){option->name, key, option->value, option->flags & ARGP_FLAGS, option->doc, 0});
     }
     vec_push(&options, (struct argp_option){0});
-    const struct argp argp = {
-        .options = options.at, .parser = parse_line, .args_doc = line->args_doc, .doc = line->doc};
+    const struct argp argp = {.options = options.at,
+        .parser = parse_line,
+        .args_doc = line->args_doc,
+        .doc = help_text(&arena, argv[0], line->doc)};
     argp_parse(&argp, argc, copy, 0, NULL, &parse);
     parse.command = command;
     argp_parse(&argp, argc, argv, 0, NULL, &parse);
@@ -298,9 +320,14 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
     vec_free(&options);
     vec_free(&parse.options);
     vec_free(&parse.given);
+    arena_release(&arena);
 }
 
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input)
 {
-    argp_parse(argp, argc, argv, flags, NULL, input);
+    struct arena arena = ARENA_INIT;
+    struct argp with_example = *argp;
+    with_example.doc = help_text(&arena, argv[0], argp->doc);
+    argp_parse(&with_example, argc, argv, flags, NULL, input);
+    arena_release(&arena);
 }

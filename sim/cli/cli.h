@@ -13,12 +13,15 @@ enum { CLI_OK = 0, CLI_WORLD = 1, CLI_INPUT = 2 };
  */
 int cli_main(int argc, char **argv);
 
+/* What --help and the manual page of a command, by its whole name, show first; NULL: nothing. */
+const char *command_example(const char *command);
+
 /* Prints the messages on stderr; the exit status that they mean. */
 int cli_report(const struct diag *diag);
 
 /* A command: argv[0] is its whole name, as in "flopcast run". Returns the exit status; usage errors exit. */
 int cmd_run(int argc, char **argv);
-int cmd_explain(int argc, char **argv);
+int cmd_waterfall(int argc, char **argv);
 int cmd_validate(int argc, char **argv);
 int cmd_plot(int argc, char **argv);
 int cmd_report(int argc, char **argv);
@@ -27,7 +30,7 @@ int cmd_model(int argc, char **argv);
 int cmd_whatif(int argc, char **argv);
 int cmd_tune(int argc, char **argv);
 int cmd_memory(int argc, char **argv);
-int cmd_fit(int argc, char **argv);
+int cmd_capacity(int argc, char **argv);
 int cmd_goodput(int argc, char **argv);
 int cmd_together(int argc, char **argv);
 int cmd_collective(int argc, char **argv);

@@ -19,14 +19,14 @@ static const struct command {
     {"run", "simulate scenarios; print, and store in a database", cmd_run},
     {"plot", "draw a figure from a database", cmd_plot},
     {"report", "write stored runs as one HTML page", cmd_report},
-    {"explain", "say why a job loses throughput as it grows", cmd_explain},
+    {"waterfall", "say why a job loses throughput as it grows", cmd_waterfall},
     {"validate", "simulate published runs; compare with what was measured", cmd_validate},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune},
     {"together", "several jobs on one network: what each is slowed by the others", cmd_together},
     {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput},
     {"memory", "estimate the memory that training a model takes", cmd_memory},
-    {"fit", "find the largest micro-batch and the fewest GPUs that fit", cmd_fit},
+    {"capacity", "find the largest micro-batch and the fewest GPUs that fit", cmd_capacity},
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
@@ -35,6 +35,11 @@ static const struct command {
     {"help", "explain a command", cmd_help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+/* Older names, which still do. */
+static const struct {
+    const char *alias, *name;
+} aliases[] = {{"explain", "waterfall"}, {"fit", "capacity"}};
 
 /* In colour, the word that says how bad a message is. */
 static void print_diag(const struct diag *diag)
@@ -66,14 +71,25 @@ int cli_report(const struct diag *diag)
     return diag->worst == STATUS_OK ? CLI_OK : diag->worst == STATUS_IO ? CLI_WORLD : CLI_INPUT;
 }
 
+/* By its name or alias; NULL: there is none. */
+static const struct command *command_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof aliases / sizeof *aliases; i++)
+        name = strcmp(name, aliases[i].alias) == 0 ? aliases[i].name : name;
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
 static const struct command *find(const char *name, struct argp_state *state)
 {
     const char *names[N_COMMANDS];
-    for (int i = 0; i < N_COMMANDS; i++) {
+    const struct command *found = command_of(name);
+    if (found)
+        return found;
+    for (int i = 0; i < N_COMMANDS; i++)
         names[i] = commands[i].name;
-        if (strcmp(name, names[i]) == 0)
-            return &commands[i];
-    }
     const char *near = nearest_name(name, names, N_COMMANDS);
     if (near)
         argp_error(state, "there is no command '%s'; did you mean '%s'?", name, near);
@@ -168,14 +184,6 @@ struct help {
     const char *topic;
 };
 
-static bool is_command(const char *name)
-{
-    bool known = false;
-    for (int i = 0; i < N_COMMANDS; i++)
-        known = known || strcmp(name, commands[i].name) == 0;
-    return known;
-}
-
 static error_t parse_help(int key, char *arg, struct argp_state *state)
 {
     struct help *help = state->input;
@@ -186,7 +194,7 @@ static error_t parse_help(int key, char *arg, struct argp_state *state)
             state, "one command at a time, not '%s' too; see 'flopcast %s %s --help'", arg, help->command->name, arg);
     if (help->topic)
         argp_error(state, "'%s' stands alone, without '%s'", help->topic, arg);
-    const char *near = is_command(arg) ? NULL : nearest_name(arg, topics, N_TOPICS);
+    const char *near = command_of(arg) ? NULL : nearest_name(arg, topics, N_TOPICS);
     if (near && strcmp(near, arg) != 0)
         argp_error(state, "there is no '%s' to explain; did you mean '%s'?", arg, near);
     help->topic = near;
@@ -235,14 +243,13 @@ enum { N_ACTIONS = sizeof actions / sizeof *actions };
 
 static int run_described(const char *name, const char *action)
 {
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(commands[i].name, name) == 0) {
-            char whole[64], first[64], *argv[] = {whole, first, NULL};
-            snprintf(whole, sizeof whole, "flopcast %s", name);
-            snprintf(first, sizeof first, "%s", action);
-            return commands[i].run(*action ? 2 : 1, argv);
-        }
-    return CLI_INPUT;
+    const struct command *command = command_of(name);
+    if (!command)
+        return CLI_INPUT;
+    char whole[64], first[64], *argv[] = {whole, first, NULL};
+    snprintf(whole, sizeof whole, "flopcast %s", command->name);
+    snprintf(first, sizeof first, "%s", action);
+    return command->run(*action ? 2 : 1, argv);
 }
 
 /* What the last of the words after the program's name may become. */
@@ -255,7 +262,7 @@ static int complete(int n, const char *const *words)
         describe_candidate(commands[i].name, last, commands[i].summary);
     for (int i = 0; i < N_TOPICS && n == 2 && strcmp(name, "help") == 0; i++)
         describe_candidate(topics[i], last, "");
-    if (n <= 1 || strcmp(name, "help") == 0 || !is_command(name))
+    if (n <= 1 || strcmp(name, "help") == 0 || !command_of(name))
         return CLI_OK;
     for (int i = 0; i < N_ACTIONS; i++) {
         if (strcmp(actions[i].command, name) != 0)

@@ -128,6 +128,14 @@ static void manual(
         line->args_doc ? line->args_doc : "");
     describe_text(
         out, arena_printf(&arena, "%.*s", (int)(rest ? rest - line->doc : (long)strlen(line->doc)), line->doc));
+    const char *example = command_example(name);
+    fputs(example ? ".SH EXAMPLE\n.nf\n" : "", out);
+    while (example) {
+        put_line(out, example, strcspn(example, "\n"));
+        example = strchr(example, '\n');
+        example = example ? example + 1 : NULL;
+        fputs(example ? "" : ".fi\n", out);
+    }
     fputs(".SH OPTIONS\n", out);
     for (int i = 0; i < n; i++)
         if (!(options[i]->flags & OPTION_HIDDEN))

@@ -115,7 +115,7 @@ static void print_fit(
         (capacity - room) * 1e-9, request->job.point.options.cluster.gpus > 1 ? " and NCCL" : "", fabs(spare) * 1e-9,
         spare >= 0 ? "to spare" : "too much");
     if (spare >= 0 && need->planned)
-        fputs("(whether the allocator's fragmentation leaves room: flopcast fit, flopcast run)\n", out);
+        fputs("(whether the allocator's fragmentation leaves room: flopcast capacity, flopcast run)\n", out);
     if (spare >= 0)
         return;
     const char *change = memory_remedy(&changed, &request->job, arena);
@@ -323,7 +323,8 @@ int cmd_memory(int argc, char **argv)
         "(scenarios/models/t5-11b.yaml, a Hugging Face config.json) or a number of parameters (1B, 11.3B, 124M)."
         "\vOf a model file, a step is laid out as `run` does, and what it allocates is counted; of one token (image, "
         "sample) where no --micro-batch is given. Of a number of parameters only weights, gradients and optimizer "
-        "state are counted. What the allocator reserves beyond that (fragmentation) is left out: see 'flopcast fit' "
+        "state are counted. What the allocator reserves beyond that (fragmentation) is left out: see 'flopcast "
+        "capacity' "
         "and 'flopcast run'. GB are 10^9 bytes; GiB, in which `run`, PyTorch and nvidia-smi count, 2^30.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;

@@ -1,4 +1,4 @@
-/* What `flopcast memory`, `flopcast fit` and (the cut of a model over ranks) `flopcast model` were asked, and the
+/* What `flopcast memory`, `flopcast capacity` and (the cut of a model over ranks) `flopcast model` were asked, and the
  * answer of the first as rows: bytes on one GPU, then
  * (--teach) rules of thumb beside what is modelled.
  *
@@ -100,12 +100,12 @@ struct memory_gpu {
 
 struct memory_request {
     const char *name; /* of the model file, or the parameter count as written */
-    bool fit;         /* asked by `flopcast fit` */
+    bool capacity;    /* asked by `flopcast capacity` */
     bool model;       /* asked by `flopcast model`: how a model is cut, and nothing of its training */
     bool teach;       /* with rules of thumb */
     struct memory_job job;
     const char *gpu_path;     /* or NULL: all that topologies/gpus knows */
-    const char *cluster_path; /* of `fit`: the cluster file given, or NULL */
+    const char *cluster_path; /* of `capacity`: the cluster file given, or NULL */
     struct memory_gpu *gpus;
     int n_gpus;
     bool any_math; /* --gpu SIZE: a card of which only the memory is known */
@@ -120,8 +120,8 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
 void memory_free(struct memory_request *request);
 
 /* The GPUs, and in the job's point the cluster that it is tried on: the one given, or flopcast's first by alphabet that
- * has the GPU and (`fit`) takes that number of GPUs. A GPU that is in none is tried in the place of an H100; of one of
- * unknown speed only the memory is its own. */
+ * has the GPU and (`capacity`) takes that number of GPUs. A GPU that is in none is tried in the place of an H100; of
+ * one of unknown speed only the memory is its own. */
 enum status memory_load_gpus(struct memory_request *request, struct arena *arena, struct diag *diag);
 
 /* ---- memory.c ---- */

@@ -1,4 +1,4 @@
-/* The GPUs that `flopcast memory` and `fit` are asked about, and the cluster that the job is tried on. */
+/* The GPUs that `flopcast memory` and `capacity` are asked about, and the cluster that the job is tried on. */
 #include "base/files.h"
 #include "cli/given.h"
 #include "cli/memory.h"
@@ -87,10 +87,10 @@ static bool takes(const struct hw *hw, int64_t gpus)
 }
 
 /* flopcast's clusters by alphabet: each GPU's NCCL buffers as in the first that has it. The one GPU that was named: the
- * job's cluster is the first that has it and, for `fit`, takes that number of GPUs. */
+ * job's cluster is the first that has it and, for `capacity`, takes that number of GPUs. */
 static bool look_at_clusters(struct memory_request *request, struct arena *arena)
 {
-    int64_t gpus = request->fit ? request->job.point.options.cluster.gpus : 1;
+    int64_t gpus = request->capacity ? request->job.point.options.cluster.gpus : 1;
     glob_t found = {0};
     bool chosen = false;
     if (glob(files_own(arena, "topologies/clusters/*.yaml"), 0, NULL, &found) != 0)

@@ -1,4 +1,4 @@
-/* Options of `flopcast memory`, `flopcast fit` and `flopcast model`, and the files that they name. */
+/* Options of `flopcast memory`, `flopcast capacity` and `flopcast model`, and the files that they name. */
 #include "cli/arguments.h"
 #include "cli/memory.h"
 #include "cli/records.h"
@@ -58,29 +58,29 @@ static void check_job(const struct memory_request *request, struct argp_state *s
             memory_strategy_names[job->strategy]);
     if (job->strategy == MEMORY_SINGLE_DEVICE && gpus != 1)
         argp_error(state, "single_device is one GPU; use --gpus 1, or --strategy ddp");
-    if (!request->fit && !train->micro_batch && train->seq_len)
+    if (!request->capacity && !train->micro_batch && train->seq_len)
         argp_error(state, "activations need --micro-batch too");
 }
 
-/* So do those of `memory` or `fit`. */
+/* So do those of `memory` or `capacity`. */
 static void check(const struct memory_request *request, struct argp_state *state)
 {
     if (!request->name)
         argp_error(state, request->model ? "a file is missing"
                                          : "MODEL is missing: a model file, or a parameter count such as 11.3B");
     check_job(request, state);
-    if (request->fit && !request->gpu_path && !request->cluster_path)
+    if (request->capacity && !request->gpu_path && !request->cluster_path)
         argp_error(
             state, "--gpu is missing: a file such as topologies/gpus/a100-sxm4-80gb.yaml, or a size such as 24GiB");
     if (request->overrides.list.n > 0 && !request->gpu_path && !request->cluster_path)
         argp_error(state, "--set is for one GPU; name it by --gpu");
     if (request->gpu_path && request->cluster_path)
         argp_error(state, "the cluster file of --topology names its GPU; leave --gpu out");
-    if (request->fit && request->job.point.options.strategy.train.micro_batch)
+    if (request->capacity && request->job.point.options.strategy.train.micro_batch)
         argp_error(state, "leave --micro-batch out: it is what is looked for");
-    if (request->fit && request->teach)
-        argp_error(state, "--teach is for memory: fit has no rules of thumb");
-    if (request->fit && request->job.dtype == MEMORY_INT8)
+    if (request->capacity && request->teach)
+        argp_error(state, "--teach is for memory: capacity has no rules of thumb");
+    if (request->capacity && request->job.dtype == MEMORY_INT8)
         argp_error(
             state, "nobody trains in int8, of which activations are not known; use bf16_mixed, or --lora-base int8");
 }
@@ -92,12 +92,12 @@ static void set_defaults(struct memory_request *request)
     struct config_origins *origins = &job->point.origins;
     int64_t *gpus = &job->point.options.cluster.gpus;
     int64_t copy = memory_copy_gpus(job);
-    *gpus = *gpus > 0 || request->fit ? *gpus : copy;
+    *gpus = *gpus > 0 || request->capacity ? *gpus : copy;
     if (job->strategy < 0)
-        job->strategy = copy > 1       ? MEMORY_MEGATRON
-                        : request->fit ? MEMORY_FSDP
-                        : *gpus == 1   ? MEMORY_SINGLE_DEVICE
-                                       : MEMORY_DDP;
+        job->strategy = copy > 1            ? MEMORY_MEGATRON
+                        : request->capacity ? MEMORY_FSDP
+                        : *gpus == 1        ? MEMORY_SINGLE_DEVICE
+                                            : MEMORY_DDP;
     job->point.gpus_at.file = "--gpus";
     job->point.file = request->name;
     origins->list.n = origins->list.capacity = (int)(sizeof settings / sizeof *settings);
@@ -110,16 +110,16 @@ static void set_defaults(struct memory_request *request)
 static void take_topology(void *self, const struct argument *argument)
 {
     struct memory_request *request = self;
-    if (!request->fit)
-        argp_error(argument->state, "--topology is for fit; the memory of a cluster's GPU is that of --gpu");
+    if (!request->capacity)
+        argp_error(argument->state, "--topology is for capacity; the memory of a cluster's GPU is that of --gpu");
     request->cluster_path = argument->text;
 }
 
 static void take_checkpointing(void *self, const struct argument *argument)
 {
     struct memory_request *request = self;
-    if (request->fit)
-        argp_error(argument->state, "leave --checkpointing out: fit shows all kinds of it");
+    if (request->capacity)
+        argp_error(argument->state, "leave --checkpointing out: capacity shows all kinds of it");
     request->job.point.options.strategy.train.activation_checkpointing = argument_name(argument, checkpointing_names);
 }
 
@@ -215,7 +215,8 @@ static const struct command_option options[] = {
     {0},
 };
 
-/* `fit` looks for the micro-batch, shows all kinds of checkpointing in one table, and has another default strategy. */
+/* `capacity` looks for the micro-batch, shows all kinds of checkpointing in one table, and has another default
+ * strategy. */
 static void adapt_to_fit(struct command_option *all)
 {
     static const struct {
@@ -261,7 +262,7 @@ void memory_parse(struct memory_request *request, int argc, char **argv, const c
     request->job.dtype = PRECISION_BF16_MIXED;
     request->job.strategy = -1;
     memcpy(own, options, sizeof own);
-    if (request->fit)
+    if (request->capacity)
         adapt_to_fit(own);
     if (request->model)
         adapt_to_model(own);
@@ -310,13 +311,13 @@ static void take_one_token(struct memory_job *job)
         train->seq_len = parallel->sequence ? model_tensor_ranks(parallel) : 1;
 }
 
-/* What `run` would refuse, of a job that lies anywhere. `fit` tries many: the smallest. */
+/* What `run` would refuse, of a job that lies anywhere. `capacity` tries many: the smallest. */
 static enum status check_anywhere(struct memory_request *request, struct diag *diag)
 {
     struct memory_job job = request->job;
     struct train_options *train = &job.point.options.strategy.train;
     memory_unlimited(&job.point.hw);
-    if (request->fit) {
+    if (request->capacity) {
         train->micro_batch = 1;
         job.point.options.cluster.gpus =
             job.point.options.cluster.gpus > 0 ? job.point.options.cluster.gpus : memory_copy_gpus(&job);
@@ -324,7 +325,7 @@ static enum status check_anywhere(struct memory_request *request, struct diag *d
         take_one_token(&job);
     }
     enum status status = memory_check(&job, diag);
-    if (!request->fit)
+    if (!request->capacity)
         request->job = job;
     return status;
 }
@@ -340,7 +341,7 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
         return status;
     job->counted = job->has_model && train->micro_batch > 0;
     bool of_tokens = !job->has_model || model_sample_tokens(&job->point.model.shape) == 0;
-    if (of_tokens && train->seq_len == 0 && (request->fit || train->micro_batch > 0))
+    if (of_tokens && train->seq_len == 0 && (request->capacity || train->micro_batch > 0))
         return diag_input(diag, at, "activations depend on the length of a sequence; give --seq-len");
     if (!job->has_model && train->lora_rank > 0)
         return diag_input(diag, at,
@@ -349,7 +350,7 @@ enum status memory_load(struct memory_request *request, struct arena *arena, str
         return diag_input(diag, at,
             "what tensor, pipeline, context and expert parallelism cut depends on the shape of the model; give a model "
             "file instead of a number of parameters");
-    if (!job->has_model && request->fit)
+    if (!job->has_model && request->capacity)
         return diag_input(diag, at,
             "activations depend on the shape of the model; give a model file instead of a number of parameters");
     status = memory_load_gpus(request, arena, diag);

@@ -38,7 +38,7 @@ int cmd_report(int argc, char **argv)
             "RUN is the number of a run, or the name of a scenario: its newest run (default: the newest of all). "
             "The page makes no requests; it can be mailed, printed, and read on a phone. Where a pointer stands on a "
             "picture, it says the value. Pictures need gnuplot; without it the page says so and has the rest.\n\n"
-            "`flopcast explain SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 --db PATH` add why "
+            "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 --db PATH` add why "
             "throughput is lost, and how sure it is."};
     const char *folder = getenv("FLOPCAST_PLOTS");
     struct arena arena = ARENA_INIT;

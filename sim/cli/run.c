@@ -22,7 +22,7 @@ struct run {
     struct overrides overrides;
     const char *db;
     enum records_format format;
-    bool explain, quiet, again;
+    bool plan, quiet, again;
     int samples;
     struct scenario_uncertainty uncertainty; /* where samples > 0 */
     const char *trace;
@@ -60,12 +60,12 @@ static void take_file(void *self, const struct argument *argument)
 static void check(void *self, struct argp_state *state)
 {
     const struct run *run = self;
-    if (run->explain && run->db)
-        argp_error(state, "--explain simulates nothing that --db could store; leave out one of them");
-    if (run->explain && run->trace)
-        argp_error(state, "--explain simulates nothing that --trace could show; leave out one of them");
-    if (run->explain && run->samples > 0)
-        argp_error(state, "--explain simulates nothing that --samples could repeat; leave out one of them");
+    if (run->plan && run->db)
+        argp_error(state, "--plan simulates nothing that --db could store; leave out one of them");
+    if (run->plan && run->trace)
+        argp_error(state, "--plan simulates nothing that --trace could show; leave out one of them");
+    if (run->plan && run->samples > 0)
+        argp_error(state, "--plan simulates nothing that --samples could repeat; leave out one of them");
     if (run->trace && !trace_can_write(run->trace))
         argp_error(state, "--trace %s: the name must end in .json or .json.gz", run->trace);
     if (run->again && !run->db)
@@ -94,7 +94,8 @@ static const struct command_option options[] = {
         "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
         "noise: median and 90 % interval, without and with the discrepancy of the model",
         OPTION_SAMPLES, AT(samples)},
-    {"explain", NULL, "Print the plans instead of simulating them", OPTION_FLAG, AT(explain)},
+    {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG, AT(plan)},
+    {"explain", NULL, "The older name of --plan", OPTION_FLAG, AT(plan), .flags = OPTION_ALIAS},
     {"trace", "FILE", "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev",
         OPTION_TEXT, AT(trace)},
     {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",
@@ -197,7 +198,7 @@ static int request_trace(struct run *run)
     return cli_report(&diag);
 }
 
-static void explain(const struct scenario_set *set, struct diag *diag)
+static void print_plans(const struct scenario_set *set, struct diag *diag)
 {
     for (int i = 0; i < set->n_points && diag->worst == STATUS_OK; i++) {
         const struct scenario_point *point = &set->points[i];
@@ -371,15 +372,15 @@ static int run_all(const struct run *run)
 {
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
-    bool json = run->format == RECORDS_JSON && !run->quiet && !run->explain;
+    bool json = run->format == RECORDS_JSON && !run->quiet && !run->plan;
     if (run->db && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
         return cli_report(&diag);
     if (store)
         stop_watch();
     fputs(json ? "[\n  " : "", stdout);
     for (int i = 0; i < run->files.n && diag.worst == STATUS_OK && !stop_asked(); i++) {
-        if (run->explain)
-            explain(&run->sets[i], &diag);
+        if (run->plan)
+            print_plans(&run->sets[i], &diag);
         else
             simulate(run, &run->sets[i], store, &diag);
     }

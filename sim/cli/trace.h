@@ -10,7 +10,7 @@
  * launch alone takes is not modelled: both take the whole time of the op. Where the host blocks:
  * "cudaEventSynchronize", "cudaLaunchKernel" (blocked: launch queue full), "cudaMalloc" (with its wait for the GPU
  * where it is tried again);
- * - kernels: cat "kernel"; copies "gpu_memcpy"; args: op number of --explain, phase, kind, and how long
+ * - kernels: cat "kernel"; copies "gpu_memcpy"; args: op number of `run --plan`, phase, kind, and how long
  *   it would have taken without collectives beside it;
  * - collectives: cat "kernel", NCCL's kernel name, args as PyTorch writes them ("Collective name", "In msg nelems",
  *   "Out msg nelems", "Group size", "dtype", which is Byte: elements are bytes), the plan's op, and how long the first

@@ -66,7 +66,7 @@ FLOPCAST_API const char *flopcast_text(const struct flopcast *self, const char *
 /* The same as a number; not a number where it is none. */
 FLOPCAST_API double flopcast_number(const struct flopcast *self, const char *column);
 
-/* The plan of a point, as `flopcast run --explain` prints it; NULL: it failed. */
+/* The plan of a point, as `flopcast run --plan` prints it; NULL: it failed. */
 FLOPCAST_API const char *flopcast_plan(struct flopcast *self, int point);
 
 /* Errors and warnings of the last call that was not const, one a line: "file:line:column: error: what is wrong; what

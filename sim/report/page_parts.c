@@ -71,7 +71,7 @@ static void put_waterfall(FILE *out, const struct html_rows *parts, const char *
 static void put_losses(FILE *out, const struct html_rows *rows, const struct html_rows *parts)
 {
     enum { ID = 2, CAPTION = 3, CREATED = 4, VERSION = 5 };
-    fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast explain</code> ", out);
+    fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast waterfall</code> ", out);
     html_text(out, html_cell(rows, 0, VERSION));
     fputs(" of ", out);
     html_text(out, html_cell(rows, 0, CREATED));
@@ -88,7 +88,7 @@ enum status page_losses(const struct page_run *run, struct diag *diag)
     struct html_rows rows = {0}, parts = {0};
     const struct store_choice choice = {.scenario = run->scenario};
     if (!run->explained) {
-        fputs("<h3>Why it loses throughput as it grows</h3>\n<p>Not explained: <code>flopcast explain</code> with "
+        fputs("<h3>Why it loses throughput as it grows</h3>\n<p>Not explained: <code>flopcast waterfall</code> with "
               "<code>--db</code> adds it.</p>\n",
             run->out);
         return STATUS_OK;

@@ -142,7 +142,7 @@ struct scenario_result {
     double wall_s;               /* real time that the simulation took; not deterministic */
 };
 
-/* Compile and run one point; the plan can be kept by the caller (--explain) with scenario_compile. Thread-safe for
+/* Compile and run one point; the plan can be kept by the caller (`run --plan`) with scenario_compile. Thread-safe for
  * different points with different arenas. */
 enum status scenario_compile(
     struct plan *out, const struct scenario_point *point, struct arena *arena, struct diag *diag);

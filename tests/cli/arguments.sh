@@ -10,9 +10,9 @@ options() {
 }
 
 # Lists. Of KEY=VALUE each key may stand once; another key is another item.
-lists=" run.set memory.set fit.set collective.set run.trace-ranks tune.set tune.price goodput.set goodput.price together.set together.nodes explain.set whatif.set whatif.base whatif.or plot.scenario plot.run validate.measurements validate.by calibrate-check-trace.set "
+lists=" run.set memory.set capacity.set collective.set run.trace-ranks tune.set tune.price goodput.set goodput.price together.set together.nodes waterfall.set whatif.set whatif.base whatif.or plot.scenario plot.run validate.measurements validate.by calibrate-check-trace.set "
 checked=0
-for command in run plot explain validate whatif tune goodput together memory fit collective "topology import" "calibrate fit" "calibrate import" \
+for command in run plot waterfall validate whatif tune goodput together memory capacity collective "topology import" "calibrate fit" "calibrate import" \
     "calibrate check" "calibrate check trace" "calibrate show"; do
     read -ra words <<<"$command"
     while read -r name argument; do
@@ -34,7 +34,7 @@ expect 2 "$FLOPCAST" run x.yaml --form csv --format json
 says err "--format is given twice"
 expect 2 "$FLOPCAST" run -q x.yaml --quiet
 says err "--quiet is given twice"
-for command in run tune explain; do
+for command in run tune waterfall; do
     expect 2 "$FLOPCAST" $command x.yaml --set train.micro_batch=1 --set cluster.gpus=8 --set train.micro_batch=2
     says err "--set train.micro_batch is given twice; which of the values is meant?"
 done

@@ -77,17 +77,17 @@ both collective all_reduce --topology $h100 --gpus 16 --bytes 1M:8M
 has bytes time_us busbw_GBps algorithm bound_by
 both calibrate check ring.txt --topology $h100
 has bytes measured_us predicted_us
-both explain a.yaml
+both waterfall a.yaml
 has curve small_gpus large_gpus table item change_tflops_per_gpu time_s
 # The causes add up to the sum.
 tr -d '\r' <csv | awk -F, '{ n = NF } /,waterfall,/ { value = $(n - 5); if (/,sum,/) total = value; else sum += value } END { d = sum - total; exit !(d < 1e-9 && d > -1e-9 && total != 0) }' ||
     fail "waterfall: $(<csv)"
-both fit scenarios/models/gpt2.yaml --gpu topologies/gpus/v100-sxm2-16gb.yaml --dtype fp16_mixed --seq-len 128 --gpus 1 --strategy ddp
+both capacity scenarios/models/gpt2.yaml --gpu topologies/gpus/v100-sxm2-16gb.yaml --dtype fp16_mixed --seq-len 128 --gpus 1 --strategy ddp
 has gpus activation_checkpointing largest_micro_batch basis fewest_gpus
 expect 0 "$FLOPCAST" memory 1B --format json --teach
 if command -v python3 >/dev/null; then python3 -m json.tool <out >/dev/null || fail "memory: no JSON"; fi
 
-for command in "run a.yaml" "whatif a.yaml --set train.micro_batch=4" files "model x" "topology x" "explain a.yaml" "calibrate show"; do
+for command in "run a.yaml" "whatif a.yaml --set train.micro_batch=4" files "model x" "topology x" "waterfall a.yaml" "calibrate show"; do
     read -ra words <<<"$command"
     expect 2 "$FLOPCAST" "${words[@]}" --format xml
     says err "--format xml: table, csv or json is wanted"

@@ -88,7 +88,7 @@ grep -q '"gpu": "H200-SXM-141GB", .*"fits": false}' out || { cat out; failed=1; 
 "$FLOPCAST" memory "$models/gpt2.yaml" --dtype fp16 --gpu v100-sxm2-32gb >out
 grep -q "^V100-SXM2-32GB: fits" out || { cat out; failed=1; }
 # Micro-batches that fit on 24 GiB: a base in 4 bits leaves room for more than one in 8, that for more than one in 16.
-largest() { "$FLOPCAST" fit "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --strategy ddp --gpus 1 --seq-len 2048 --attention flash --gpu 24GiB |
+largest() { "$FLOPCAST" capacity "$models/llama2-7b.yaml" --lora 16 --lora-base "$1" --strategy ddp --gpus 1 --seq-len 2048 --attention flash --gpu 24GiB |
     awk '$1 == 1 { gsub(/[*]/, ""); print $3 }'; }
 (($(largest nf4) > $(largest int8) && $(largest int8) > $(largest 16bit))) || { echo "LoRA on 24 GiB"; failed=1; }
 
@@ -114,26 +114,26 @@ grep -q ", micro-batch 4 images, naive attention, no checkpointing" out || { cat
 if grep -q "KV cache\|NEFTune" out; then cat out; failed=1; fi
 "$FLOPCAST" memory "$models/resnet50.yaml" --micro-batch 1 >out
 grep -q ", micro-batch 1 image, no checkpointing" out || { cat out; failed=1; }
-"$FLOPCAST" fit "$models/resnet50.yaml" --gpu "$gpu" --gpus 1 >out
+"$FLOPCAST" capacity "$models/resnet50.yaml" --gpu "$gpu" --gpus 1 >out
 grep -q ", fsdp, images; the largest" out || { cat out; failed=1; }
-"$FLOPCAST" fit "$models/gpt2.yaml" --gpu "$gpu" --gpus 512 --seq-len 1 >out
+"$FLOPCAST" capacity "$models/gpt2.yaml" --gpu "$gpu" --gpus 512 --seq-len 1 >out
 grep -q "^ *512 .*>= 16384" out || { cat out; failed=1; }
 
-# flopcast fit, beside tests/cli/fit.sh: 7B has room for one sequence on two GPUs at least, with 16 bytes a parameter.
-"$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --attention flash --gpus 2 >out || failed=1
+# flopcast capacity, beside tests/cli/capacity.sh: 7B has room for one sequence on two GPUs at least, with 16 bytes a parameter.
+"$FLOPCAST" capacity "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --attention flash --gpus 2 >out || failed=1
 if grep -q -i "naive" out; then cat out; failed=1; fi
 awk '{ gsub(/[*~]/, "") } $1 == 2 { row = $2 > 0 && $3 > $4 && $4 > $2 } /fewest GPUs/ { few = $4 } END { exit !(row && few == 2) }' out ||
     { cat out; failed=1; }
-"$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 12 >out
+"$FLOPCAST" capacity "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 12 >out
 grep -q "^ *12  " out || { cat out; failed=1; }
 grep -q ", naive attention, samples of 2048 tokens" out || { cat out; failed=1; }
 grep -q -e "--attention flash does not" out || { cat out; failed=1; }
-"$FLOPCAST" fit "$models/t5-11b.yaml" --gpu "$gpu" --seq-len 512 --gpus 64 >out
+"$FLOPCAST" capacity "$models/t5-11b.yaml" --gpu "$gpu" --seq-len 512 --gpus 64 >out
 if ! grep -q ", naive attention, samples" out || grep -q "flash" out; then cat out; failed=1; fi
 
-"$FLOPCAST" fit "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 1 >out
+"$FLOPCAST" capacity "$models/llama2-7b.yaml" --gpu "$gpu" --seq-len 2048 --gpus 1 >out
 [[ $(grep -c '^  *[0-9]' out) == 1 ]] || { cat out; failed=1; }
-"$FLOPCAST" fit --help >out
+"$FLOPCAST" capacity --help >out
 if grep -q -e --micro-batch -e --checkpointing= out; then cat out; failed=1; fi
 
 # refused EXPECTED ARGUMENT...: exit status 2 and the words on stderr
@@ -203,13 +203,13 @@ awk '$1 ~ /^[0-3]$/ && $2 == 20 { n++; params[$1] = $3; activations[$1] = $7; to
 command=memory
 refused "cut depends on the shape of the model; give a model file" 70B --tensor 4
 refused "--tensor: error: 12 attention heads of gpt2 are not divisible by 5 ranks" gpt2 --tensor 5
-"$FLOPCAST" fit gpt2 --pipeline 4 --gpus 8 --gpu 16GiB --seq-len 1024 >out || failed=1
+"$FLOPCAST" capacity gpt2 --pipeline 4 --gpus 8 --gpu 16GiB --seq-len 1024 >out || failed=1
 grep -qF "bf16_mixed, adamw, megatron, naive attention, samples of 1024 tokens" out || { cat out; failed=1; }
 grep -qE "^ +8 +[1-9]" out || { cat out; failed=1; }
 # Any card by its memory: what QLoRA is for. It multiplies in what it is asked to.
 "$FLOPCAST" memory "$models/llama2-7b.yaml" --lora 16 --qlora --micro-batch 4 --seq-len 2048 --attention flash --gpu 24GiB >out ||
     failed=1
 grep -qF "a card of 24GiB: fits; 11.9 GB of 25.8 GB, 0.5 GB of them CUDA context, 13.8 GB to spare" out || failed=1
-"$FLOPCAST" fit "$models/llama2-7b.yaml" --lora 16 --qlora --seq-len 2048 --gpu "24 GB" --gpus 1 >out || failed=1
+"$FLOPCAST" capacity "$models/llama2-7b.yaml" --lora 16 --qlora --seq-len 2048 --gpu "24 GB" --gpus 1 >out || failed=1
 grep -qF "llama2-7b on a card of 24 GB: 24.0 GB, less 0.5 GB" out || failed=1
 exit $failed

@@ -65,7 +65,7 @@ expect 0 "$FLOPCAST" model llama3.1-8b
 says out "llama3.1-8b"
 expect 0 "$FLOPCAST" memory gpt2-xl
 expect 0 "$FLOPCAST" collective all_reduce --topology h100-8x400g --gpus 16 --bytes 1M
-expect 0 "$FLOPCAST" fit gpt2 --gpu V100 --seq-len 512 --dtype fp16_mixed --gpus 8
+expect 0 "$FLOPCAST" capacity gpt2 --gpu V100 --seq-len 512 --dtype fp16_mixed --gpus 8
 says out "V100-SXM2-32GB"
 for gpu in h100:H100-SXM5-80GB h200:H200-SXM-141GB a100:A100-SXM4-80GB a100-40gb:A100-SXM4-40GB 4090:RTX-4090-24GB; do
     expect 0 "$FLOPCAST" topology "$FLOPCAST_SOURCE_DIR/topologies/gpus/$(basename "$("$FLOPCAST" files gpus | awk -v name="${gpu%:*}" '

@@ -29,12 +29,12 @@ says out '"hbm_capacity": {"value": 3221225472, "unit": "B", "kind": "assumed", 
 expect 0 "$FLOPCAST" run a.yaml --set gpu.hbm_capacity=0.5GiB
 says out "out of memory" "has 0.5 GiB"
 
-# whatif, tune and explain know them, too.
+# whatif, tune and waterfall know them, too.
 expect 0 "$FLOPCAST" whatif a.yaml --base cluster.gpus=16 --set cluster.node.nic_bandwidth=1Gb/s --format csv
 awk -F, '/step_time_s/ { exit !($(NF - 2) > 2 * $(NF - 3)) }' out || fail "$(<out)"
 expect 0 "$FLOPCAST" tune a.yaml --set cluster.gpus=16 --set train.micro_batch=2 --set 'cluster.node.nic_bandwidth=[1Gb/s, 100Gb/s]'
 says out "cluster.node.nic_bandwidth" "12.5 GB/s"
-expect 0 "$FLOPCAST" explain a.yaml --set cluster.node.nic_bandwidth=1Gb/s --from 8 --to 16
+expect 0 "$FLOPCAST" waterfall a.yaml --set cluster.node.nic_bandwidth=1Gb/s --from 8 --to 16
 says out "bandwidth"
 
 # Wrong names, units and values; what does not go with the rest of the file.
@@ -88,7 +88,7 @@ says err "of a card of 24GiB only the memory is known"
 expect 2 "$FLOPCAST" memory 7B --gpu h100 --set gpu.memory_sms=200
 says err "--set gpu.memory_sms:1:1: error: memory_sms is 200 of 132 SMs"
 batch() { # batch ARGUMENT...: the largest micro-batch of GPT-2 on one V100 without checkpointing
-    expect 0 "$FLOPCAST" fit gpt2 --seq-len 512 --dtype fp16_mixed --gpus 1 "$@"
+    expect 0 "$FLOPCAST" capacity gpt2 --seq-len 512 --dtype fp16_mixed --gpus 1 "$@"
     awk '$1 == "1" { print $2 + 0; exit }' out
 }
 full=$(batch --gpu v100) half=$(batch --gpu v100 --set gpu.hbm_capacity=16GiB) cluster=$(batch --topology dgx-1v-ib --set gpu.hbm_capacity=16GiB)

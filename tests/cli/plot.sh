@@ -91,7 +91,7 @@ says err "a.db: error: there is no run of scenario 'nosuch'; there are: a, other
 # Also where figures are not made of points: the trace and the explanation of a scenario that is not the newest.
 for name in a other; do
     expect 0 "$FLOPCAST" run $name.yaml --db d.db --quiet --trace $name.json --set cluster.gpus=8
-    expect 0 "$FLOPCAST" explain $name.yaml --db e.db --from 8 --to 16
+    expect 0 "$FLOPCAST" waterfall $name.yaml --db e.db --from 8 --to 16
 done
 expect 0 "$FLOPCAST" plot timeline --db d.db --scenario a --out timeline.svg
 says timeline.svg "a: tiny.json, DDP, batch 2, 8 GPUs"

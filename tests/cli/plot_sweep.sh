@@ -82,7 +82,7 @@ length(zeroblob(1000000000)) > 0|is no condition on points: string or blob too b
 CASES
 [[ ! -e not.svg && $(ask 'SELECT count(*) FROM run') == 1 ]] || fail "a condition did something"
 expect 2 "$FLOPCAST" plot gemm --db a.db --where 'gpus = 8'
-expect 0 "$FLOPCAST" explain a.yaml --db a.db --from 8 --to 16
+expect 0 "$FLOPCAST" waterfall a.yaml --db a.db --from 8 --to 16
 expect 2 "$FLOPCAST" plot waterfall --db a.db --where 'gpus = 8'
 says err "figure 'waterfall' shows no points; leave out --where"
 

@@ -19,7 +19,7 @@ valid() {
 scenario plain.yaml 'description: Two layers on some GPUs' 'sweep: [{cluster.gpus: [8, 16, 32]}]'
 expect 0 "$FLOPCAST" run plain.yaml --db a.db --quiet --samples 2 --set "train.micro_batch=[2, 4]" --set host.kernel_issue=7us \
     --set "cluster.slow_gpus=node0.gpu1=80 %, node0.gpu2=90 %"
-expect 0 "$FLOPCAST" explain plain.yaml --db a.db
+expect 0 "$FLOPCAST" waterfall plain.yaml --db a.db
 expect 0 "$FLOPCAST" report --db a.db
 [[ $(cat out) == "wrote report.html" ]] || fail "what it is called: $(cat out)"
 valid report.html
@@ -50,7 +50,7 @@ YAML
 } >hostile2.yaml && mv hostile2.yaml hostile.yaml
 echo 'description: "</style><!-- <b>--> &lt;"' >>hostile.yaml
 expect 0 "$FLOPCAST" run hostile.yaml --db c.db --quiet
-expect 0 "$FLOPCAST" explain hostile.yaml --db c.db
+expect 0 "$FLOPCAST" waterfall hostile.yaml --db c.db
 expect 0 "$FLOPCAST" report --db c.db --out c.html
 if grep -qE '<script>alert|<img|<b>-|<!-- <b' c.html; then fail "a name is markup"; fi
 [[ $(grep -c '<script>' c.html) == 1 ]] || fail "scripts: $(grep -c '<script>' c.html)"

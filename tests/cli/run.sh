@@ -108,8 +108,8 @@ cp out seed
 expect 0 "$FLOPCAST" run a.yaml --format csv --set run.seed=7
 cmp out seed || fail "--seed 7 is not --set run.seed=7"
 
-# --explain prints plans and runs nothing; --quiet prints nothing.
-expect 0 "$FLOPCAST" run a.yaml --explain
+# --plan prints plans and runs nothing; --quiet prints nothing.
+expect 0 "$FLOPCAST" run a.yaml --plan
 # Each collective says what binds it, and those that are alike are listed once: two buckets a step.
 [[ $(grep -c 'all_reduce .* latency .*, bound by ' out) == "$(grep -c ' x all_reduce .* on world of .* each, busbw .*, bound by ' out)" ]] || fail "$(<out)"
 says out "collectives of the step, alone on their links:"
@@ -165,8 +165,8 @@ if grep -q "deepspeed.zero_optimization.stage" out; then
 fi
 
 # Every file of scenarios/ is one, and has nothing that its job does not read.
-"$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --explain >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --explain"
-[[ ! -s err ]] || fail "run scenarios/*.yaml --explain: $(<err)"
+"$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --plan >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --explain"
+[[ ! -s err ]] || fail "run scenarios/*.yaml --plan: $(<err)"
 
 # --jobs says how many threads there are; what comes out is the same.
 expect 0 "$FLOPCAST" run a.yaml --format csv --jobs 1

@@ -47,7 +47,7 @@ sed -n 2p out | tr -d '\r' | grep -q ',0,,,,,,,,,,,,,,,,0\.[0-9]*$' || fail "row
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 0
 says err "--samples 0: a number from 2"
 expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 1
-expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 2 --explain
+expect 2 "$FLOPCAST" run t5_scaling.yaml --samples 2 --plan
 
 # The timeline: spans of the traced rank alone, none of a run without --trace.
 expect 0 "$FLOPCAST" run t5_scaling.yaml --set cluster.gpus=8 --trace t.json --db b.db

@@ -9,7 +9,7 @@ expect 0 "$FLOPCAST" run a.yaml --trace t.json.gz --trace-ranks 0,5 --db a.db --
 expect 0 "$FLOPCAST" calibrate import kineto t.json.gz --db b.db # reads the JSON whole, so it is valid
 
 # Both ranks have the collectives of the plan, as many, of as many bytes.
-"$FLOPCAST" run a.yaml --explain >plan
+"$FLOPCAST" run a.yaml --plan >plan
 collectives=$(grep -c "all_reduce .* latency " plan) # one op a line; then those that are alike together
 ((collectives > 0)) || fail "no collective in the plan: $(head plan)"
 says out "$((2 * collectives)) collectives"
@@ -86,7 +86,7 @@ refused 2 "numbers of ranks are wanted" a.yaml --trace x.json --trace-ranks 0,
 refused 2 "numbers of ranks are wanted" a.yaml --trace x.json --trace-ranks -1
 refused 2 "rank 3 is there twice" a.yaml --trace x.json --trace-ranks 3,3
 refused 2 "--trace-ranks is for --trace FILE" a.yaml --trace-ranks 3
-refused 2 "leave out one of them" a.yaml --trace x.json --explain
+refused 2 "leave out one of them" a.yaml --trace x.json --plan
 refused 2 "give one scenario, not 2" a.yaml a.yaml --trace x.json
 refused 2 "2 points, but --trace shows one; set what is swept to one value, as in --set cluster.gpus=8" a.yaml --trace x.json --set "cluster.gpus=[8, 16]"
 refused 2 "must end in .json or .json.gz" a.yaml --trace -

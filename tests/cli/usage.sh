@@ -34,7 +34,7 @@ expect 0 "$FLOPCAST" help settings
 says out "train.micro_batch: -" "sequences a GPU computes on at once (whole number, 1 to 1048576)" "host.kernel_issue: 10 us" \
     "fsdp.sharding_strategy: FULL_SHARD" "(FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD, _HYBRID_SHARD_ZERO2)"
 sed -n '/^    name: mine/,/^$/p' out | sed 's/^    //' >mine.yaml # the example is a scenario
-expect 0 "$FLOPCAST" run mine.yaml --explain
+expect 0 "$FLOPCAST" run mine.yaml --plan
 [[ $(grep -c FULL_SHARD out) -ge 1 && $(wc -l <mine.yaml) -ge 8 ]] || fail "the example: $(<mine.yaml)"
 expect 0 "$FLOPCAST" help settings
 if grep -q '(null)' out; then fail "a setting has no sentence: $(grep -B 1 '(null)' out)"; fi
@@ -68,7 +68,7 @@ expect 2 "$FLOPCAST" run x.yaml --format xml
 says err "table, csv or json is wanted"
 expect 2 "$FLOPCAST" run x.yaml --set train.micro_batch
 says err "KEY=VALUE is wanted"
-expect 2 "$FLOPCAST" run x.yaml --explain --db a.db
+expect 2 "$FLOPCAST" run x.yaml --plan --db a.db
 expect 2 "$FLOPCAST" plot
 says err "a figure is missing"
 expect 2 "$FLOPCAST" plot one two

@@ -6,7 +6,7 @@ set -euo pipefail
 [[ -w /dev/full ]] || exit 77
 scenario a.yaml
 to_full() { "$FLOPCAST" "$@" >/dev/full; }
-for arguments in 'run a.yaml' 'run a.yaml --format csv' 'run a.yaml --format json' 'run a.yaml --explain' '--help' '--version' 'run --help' \
+for arguments in 'run a.yaml' 'run a.yaml --format csv' 'run a.yaml --format json' 'run a.yaml --plan' '--help' '--version' 'run --help' \
     "model tiny.json"; do
     # shellcheck disable=SC2086 # words are meant to be split
     expect 1 to_full $arguments

@@ -1,4 +1,4 @@
-/* flopcast fit MODEL --gpu G: what fits on a GPU. For each number of GPUs and way to save activations the largest
+/* flopcast capacity MODEL --gpu G: what fits on a GPU. For each number of GPUs and way to save activations the largest
  * micro-batch, and the fewest GPUs for one sequence. */
 #include "cli/cli.h"
 #include "cli/memory.h"
@@ -21,7 +21,7 @@ struct answer {
     enum basis basis;
 };
 
-struct fit {
+struct capacity {
     const struct memory_request *request;
     int64_t counts[MOST_COUNTS];
     int n_counts;
@@ -31,9 +31,9 @@ struct fit {
 };
 
 /* One sequence of the job on this number of GPUs. */
-static struct memory_job job_of(const struct fit *fit, int64_t gpus, int checkpointing)
+static struct memory_job job_of(const struct capacity *capacity, int64_t gpus, int checkpointing)
 {
-    struct memory_job job = fit->request->job;
+    struct memory_job job = capacity->request->job;
     job.point.hw.gpu.context_bytes.value += memory_int8_extra(&job); /* is there all the time, too */
     job.point.options.cluster.gpus = gpus;
     job.point.options.strategy.train.activation_checkpointing = checkpointing;
@@ -42,12 +42,12 @@ static struct memory_job job_of(const struct fit *fit, int64_t gpus, int checkpo
 }
 
 /* Made into a point to simulate; false: it cannot be one. */
-static bool simulated(struct fit *fit, struct memory_job *job)
+static bool simulated(struct capacity *capacity, struct memory_job *job)
 {
     struct diag diag = DIAG_INIT;
     memory_check(job, &diag);
-    if (diag.n_errors > 0 && fit->why.n_errors == 0)
-        fit->why = diag;
+    if (diag.n_errors > 0 && capacity->why.n_errors == 0)
+        capacity->why = diag;
     return diag.n_errors == 0;
 }
 
@@ -58,16 +58,16 @@ static struct memory_job anywhere(struct memory_job job)
     return job;
 }
 
-static void find_batches(struct fit *fit)
+static void find_batches(struct capacity *capacity)
 {
     struct fit_search *searches = xcalloc((size_t)MOST_COUNTS * CHECKPOINT_SEARCHED, sizeof *searches);
     struct answer *of[MOST_COUNTS * CHECKPOINT_SEARCHED];
     int n = 0;
-    for (int i = 0; i < fit->n_counts; i++)
+    for (int i = 0; i < capacity->n_counts; i++)
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
-            struct memory_job job = job_of(fit, fit->counts[i], c);
-            struct answer *answer = &fit->batches[i][c];
-            if (simulated(fit, &job)) {
+            struct memory_job job = job_of(capacity, capacity->counts[i], c);
+            struct answer *answer = &capacity->batches[i][c];
+            if (simulated(capacity, &job)) {
                 searches[n] = (struct fit_search){.point = job.point, .most = MOST_BATCH};
                 of[n++] = answer;
                 continue;
@@ -82,13 +82,13 @@ static void find_batches(struct fit *fit)
 }
 
 /* One sequence on a number of GPUs, known from the table where that says so. */
-static struct answer try_one(struct fit *fit, int64_t gpus, int checkpointing)
+static struct answer try_one(struct capacity *capacity, int64_t gpus, int checkpointing)
 {
-    struct memory_job job = job_of(fit, gpus, checkpointing);
-    for (int i = 0; i < fit->n_counts; i++)
-        if (fit->counts[i] == gpus && fit->batches[i][checkpointing].number < 2)
-            return fit->batches[i][checkpointing];
-    if (!simulated(fit, &job)) {
+    struct memory_job job = job_of(capacity, gpus, checkpointing);
+    for (int i = 0; i < capacity->n_counts; i++)
+        if (capacity->counts[i] == gpus && capacity->batches[i][checkpointing].number < 2)
+            return capacity->batches[i][checkpointing];
+    if (!simulated(capacity, &job)) {
         job = anywhere(job);
         return (struct answer){memory_fits(&job), BASIS_PEAK};
     }
@@ -97,21 +97,21 @@ static struct answer try_one(struct fit *fit, int64_t gpus, int checkpointing)
 }
 
 /* Powers of two, one sequence. */
-static struct answer find_fewest(struct fit *fit, int checkpointing)
+static struct answer find_fewest(struct capacity *capacity, int checkpointing)
 {
     struct answer one = {0};
-    int64_t copy = memory_copy_gpus(&fit->request->job);
+    int64_t copy = memory_copy_gpus(&capacity->request->job);
     for (int64_t gpus = copy; gpus <= MEMORY_MOST_GPUS; gpus *= 2) {
-        one = try_one(fit, gpus, checkpointing);
+        one = try_one(capacity, gpus, checkpointing);
         if (one.number > 0)
             return (struct answer){gpus, one.basis};
     }
     return one;
 }
 
-static void print_head(FILE *out, const struct fit *fit)
+static void print_head(FILE *out, const struct capacity *capacity)
 {
-    const struct memory_job *job = &fit->request->job;
+    const struct memory_job *job = &capacity->request->job;
     const struct hw_gpu *gpu = &job->point.hw.gpu;
     const struct model_shape *shape = &job->point.model.shape;
     const struct train_options *options = &job->point.options.strategy.train;
@@ -129,29 +129,29 @@ static void print_head(FILE *out, const struct fit *fit)
 }
 
 /* The search ends somewhere, which is no limit of the GPU's. */
-static void print_answer(FILE *out, struct fit *fit, int column, struct answer answer, int64_t most)
+static void print_answer(FILE *out, struct capacity *capacity, int column, struct answer answer, int64_t most)
 {
     char text[32];
     bool unmarked = answer.basis == BASIS_SIMULATED, last = column + 1 == CHECKPOINT_SEARCHED;
     snprintf(text, sizeof text, "%s%" PRId64, answer.number == most ? ">= " : "", answer.number);
     fprintf(out, " %12s%s", text, unmarked && last ? "" : basis_marks[answer.basis]);
-    fit->used[answer.basis] = true;
+    capacity->used[answer.basis] = true;
 }
 
-static void print_notes(FILE *out, const struct fit *fit)
+static void print_notes(FILE *out, const struct capacity *capacity)
 {
     int length = 0;
-    const char *why = diag_first(&fit->why, &length);
-    const struct scenario_point *point = &fit->request->job.point;
+    const char *why = diag_first(&capacity->why, &length);
+    const struct scenario_point *point = &capacity->request->job.point;
     fprintf(out,
         "\n0: none. Each number is the verdict of the simulated allocator, as `flopcast run` comes to it on cluster "
         "'%s'\nwith defaults for all else (--topology takes another cluster).\n",
         point->hw.cluster.name);
-    if (fit->used[BASIS_RETRIES])
+    if (capacity->used[BASIS_RETRIES])
         fputs("*: fits, but cudaMalloc fails and is tried again, which takes time. A smaller batch may be "
               "faster.\n",
             out);
-    if (fit->used[BASIS_PEAK])
+    if (capacity->used[BASIS_PEAK])
         fprintf(out,
             "~: by the peak of a step, which leaves out fragmentation (fewer may fit), because\n"
             "   %.*s\n",
@@ -161,37 +161,37 @@ static void print_notes(FILE *out, const struct fit *fit)
         fputs("Naive attention keeps the scores of every pair of tokens; --attention flash does not.\n", out);
 }
 
-static void print(FILE *out, struct fit *fit)
+static void print(FILE *out, struct capacity *capacity)
 {
-    print_head(out, fit);
+    print_head(out, capacity);
     fprintf(out, "%12s", "GPUs");
     for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
         fprintf(out, " %12s%s", checkpointing_names[c], c + 1 < CHECKPOINT_SEARCHED ? " " : "");
     fputc('\n', out);
-    for (int i = 0; i < fit->n_counts; i++) {
-        fprintf(out, "%12" PRId64, fit->counts[i]);
+    for (int i = 0; i < capacity->n_counts; i++) {
+        fprintf(out, "%12" PRId64, capacity->counts[i]);
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
-            print_answer(out, fit, c, fit->batches[i][c], MOST_BATCH);
+            print_answer(out, capacity, c, capacity->batches[i][c], MOST_BATCH);
         fputc('\n', out);
     }
     fprintf(out, "%12s", "fewest GPUs");
     for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
-        print_answer(out, fit, c, fit->fewest[c], -1);
+        print_answer(out, capacity, c, capacity->fewest[c], -1);
     fputc('\n', out);
-    print_notes(out, fit);
+    print_notes(out, capacity);
 }
 
 /* A row a number of GPUs and kind of checkpointing. */
-static void print_records(FILE *out, const struct fit *fit, enum records_format format)
+static void print_records(FILE *out, const struct capacity *capacity, enum records_format format)
 {
     static const char *const names[] = {
         [BASIS_SIMULATED] = "simulated", [BASIS_RETRIES] = "retries", [BASIS_PEAK] = "peak"};
     struct records records = records_begin(out, format);
-    for (int i = 0; i < fit->n_counts; i++)
+    for (int i = 0; i < capacity->n_counts; i++)
         for (int c = 0; c < CHECKPOINT_SEARCHED; c++) {
-            struct answer batch = fit->batches[i][c], fewest = fit->fewest[c];
-            RECORDS_ROW(&records, cell_text("model", fit->request->job.point.model.shape.name),
-                cell_text("gpu", fit->request->job.point.hw.gpu.name), cell_int("gpus", fit->counts[i]),
+            struct answer batch = capacity->batches[i][c], fewest = capacity->fewest[c];
+            RECORDS_ROW(&records, cell_text("model", capacity->request->job.point.model.shape.name),
+                cell_text("gpu", capacity->request->job.point.hw.gpu.name), cell_int("gpus", capacity->counts[i]),
                 cell_text("activation_checkpointing", checkpointing_names[c]),
                 cell_int("largest_micro_batch", batch.number),
                 cell_text("or_larger", batch.number == MOST_BATCH ? "true" : "false"),
@@ -201,39 +201,39 @@ static void print_records(FILE *out, const struct fit *fit, enum records_format 
     records_end(&records);
 }
 
-static void find_all(struct fit *fit)
+static void find_all(struct capacity *capacity)
 {
-    int64_t asked = fit->request->job.point.options.cluster.gpus;
-    int64_t copy = memory_copy_gpus(&fit->request->job); /* fewer or others cannot hold it */
+    int64_t asked = capacity->request->job.point.options.cluster.gpus;
+    int64_t copy = memory_copy_gpus(&capacity->request->job); /* fewer or others cannot hold it */
     for (int i = 0; i < MOST_COUNTS; i++)
         if (usual_counts[i] % copy == 0)
-            fit->counts[fit->n_counts++] = usual_counts[i];
-    if (asked > 0 || fit->n_counts == 0) {
-        fit->n_counts = 1;
-        fit->counts[0] = asked > 0 ? asked : copy;
+            capacity->counts[capacity->n_counts++] = usual_counts[i];
+    if (asked > 0 || capacity->n_counts == 0) {
+        capacity->n_counts = 1;
+        capacity->counts[0] = asked > 0 ? asked : copy;
     }
-    find_batches(fit);
+    find_batches(capacity);
     for (int c = 0; c < CHECKPOINT_SEARCHED; c++)
-        fit->fewest[c] = find_fewest(fit, c);
+        capacity->fewest[c] = find_fewest(capacity, c);
 }
 
-int cmd_fit(int argc, char **argv)
+int cmd_capacity(int argc, char **argv)
 {
-    struct memory_request request = {.fit = true};
+    struct memory_request request = {.capacity = true};
     memory_parse(&request, argc, argv,
         "The largest micro-batch of MODEL that fits on a GPU, by number of GPUs (--gpus N: for that one) and by "
         "activation checkpointing, and the fewest GPUs, powers of two, that hold one sequence. The simulated "
-        "allocator decides, as in `flopcast run`.");
+        "allocator decides, as in `flopcast run`. The older name of this command is fit.");
     struct arena arena = ARENA_INIT;
     struct diag diag = DIAG_INIT;
     if (memory_load(&request, &arena, &diag) == STATUS_OK) {
-        struct fit *fit = ARENA_NEW(&arena, struct fit);
-        fit->request = &request;
-        find_all(fit);
+        struct capacity *capacity = ARENA_NEW(&arena, struct capacity);
+        capacity->request = &request;
+        find_all(capacity);
         if (request.format != RECORDS_TABLE)
-            print_records(stdout, fit, request.format);
+            print_records(stdout, capacity, request.format);
         else
-            print(stdout, fit);
+            print(stdout, capacity);
     }
     memory_free(&request);
     arena_release(&arena);

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `flopcast fit` against `flopcast run`: what the one says fits, the other runs, and a larger micro-batch is out of memory there.
+# `flopcast capacity` against `flopcast run`: what the one says fits, the other runs, and a larger micro-batch is out of memory there.
 # FIT_CELLS=all: every cell, a minute or two of the release build; else a sample. FIT_BEYOND: how many larger micro-batches are tried (2).
 set -euo pipefail
 # shellcheck source=/dev/null
@@ -19,7 +19,7 @@ cells() {
     local options=(--topology "topologies/clusters/$cluster.yaml" --gpus "$gpus" --strategy "$strategy" --dtype "$precision" --attention "$attention")
     local train="precision: $precision, attention: $attention"
     ((length == 0)) || { options+=(--seq-len "$length") train+=", seq_len: $length"; }
-    expect 0 "$FLOPCAST" fit "$FLOPCAST_SOURCE_DIR/scenarios/models/$model.yaml" "${options[@]}"
+    expect 0 "$FLOPCAST" capacity "$FLOPCAST_SOURCE_DIR/scenarios/models/$model.yaml" "${options[@]}"
     local fitted kinds=(none full selective) kind batch more checkpointing=() batches=()
     read -r -a fitted < <(awk -v gpus="$gpus" '$1 == gpus && NF == 4 { gsub(/[*]/, ""); print $2, $3, $4 }' out)
     ((${#fitted[@]} == 3)) || fail "no row of $gpus GPUs: $(<out)"
@@ -73,28 +73,28 @@ awk '{ n[$1]++; careful += $1 > 1 } END { for (k in n) printf "%d cells: %s\n", 
     fail "$(grep -v '^[01] ' cells.txt)"
 
 # Of a GPU, flopcast's first cluster that has it and takes that many: 12 are three nodes of 4.
-fit() { expect 0 "$FLOPCAST" fit gpt2.json --gpu "topologies/gpus/$1.yaml" --seq-len 1024 "${@:2}"; }
+capacity() { expect 0 "$FLOPCAST" capacity gpt2.json --gpu "topologies/gpus/$1.yaml" --seq-len 1024 "${@:2}"; }
 echo '{"model_type": "gpt2", "n_embd": 256, "n_layer": 2, "n_head": 4, "n_positions": 1024}' >gpt2.json
-fit h100-sxm5-80gb
+capacity h100-sxm5-80gb
 says out "on cluster 'AWS p5, 32 x 100 Gb/s EFA'"
 [[ $(grep -c '^ *[0-9][0-9]* ' out) == 10 ]] || fail "not 1 to 512 GPUs: $(<out)"
-fit h100-sxm5-80gb --gpus 16
+capacity h100-sxm5-80gb --gpus 16
 says out "on cluster 'AWS p5, 32 x 100 Gb/s EFA'"
-fit h100-sxm5-80gb --gpus 12
+capacity h100-sxm5-80gb --gpus 12
 says out "on cluster '4 x H100, 2 x 200 Gb/s Slingshot'"
 # Where no cluster is known: a card by its memory stands in the place of an H100.
-fit a100-pcie-80gb --gpus 3
+capacity a100-pcie-80gb --gpus 3
 says out "on cluster 'A100 PCIe, 1 x 200 Gb/s InfiniBand'"
-expect 0 "$FLOPCAST" fit gpt2.json --gpu 24GiB --seq-len 1024 --gpus 8
+expect 0 "$FLOPCAST" capacity gpt2.json --gpu 24GiB --seq-len 1024 --gpus 8
 says out "gpt2.json on a card of 24GiB: 25.8 GB, less 0.5 GB of CUDA context and 0.9 GB of NCCL's" "on cluster 'H100-80GB, 8 x 400 Gb/s'"
 # What run refuses is answered by the peak of a step, and says why.
-fit h100-sxm5-80gb --gpus 9
+capacity h100-sxm5-80gb --gpus 9
 says out "~: by the peak of a step, which leaves out fragmentation" "9 GPUs leave a node of"
-expect 2 "$FLOPCAST" fit gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
+expect 2 "$FLOPCAST" capacity gpt2.json --gpu 24GiB --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
 says err "leave --gpu out"
-expect 2 "$FLOPCAST" fit gpt2.json --topology none.yaml --seq-len 1024
+expect 2 "$FLOPCAST" capacity gpt2.json --topology none.yaml --seq-len 1024
 says err "none.yaml:1:1: error: cannot open"
-expect 2 "$FLOPCAST" fit gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
+expect 2 "$FLOPCAST" capacity gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml --seq-len 1024
 says err "bf16_mixed multiplies in bf16, which GPU 'V100-SXM2-32GB' cannot"
 expect 2 "$FLOPCAST" memory gpt2.json --topology topologies/clusters/dgx-1v-ib.yaml
-says err "--topology is for fit"
+says err "--topology is for capacity"

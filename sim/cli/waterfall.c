@@ -51,7 +51,9 @@ static const char doc[] =
     "GPUs), latency (hops of collectives), bandwidth (NICs and switches), contention (kernels slowed by collectives "
     "beside them), host (cost of issuing), bubble (stages of a pipeline wait for one another); the rest is what "
     "remains, above 0 if a larger cluster saves work. Each line "
-    "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add.";
+    "says how TFLOPS/GPU change; by collectives: the part of a kernel's time that collectives beside it add. The older "
+    "name "
+    "of this command is explain.";
 
 static void add_part(struct table *table, const char *cause, double change, double of_small, const char *away)
 {
@@ -367,7 +369,7 @@ static void load(struct scenario_set *set, struct explain *explain, struct diag 
     scenario_load_from(set, explain->file, explain->overrides.list.at, names, ORIGIN_COMMAND_LINE, n, arena, diag);
 }
 
-int cmd_explain(int argc, char **argv)
+int cmd_waterfall(int argc, char **argv)
 {
     const struct command_line line = {options, "SCENARIO", doc, COMMON_SIMULATE, "scenario", AT(file),
         .missing = "a scenario file is missing", .files = FILES_SCENARIOS};

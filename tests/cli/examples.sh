@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# The example that each --help opens with: there is one, it calls the command, and it works as it stands. A machine's own programs,
+# nvidia-smi and nccl-tests, are played by files of tests/import and by flopcast.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
+
+mkdir programs
+cat >programs/nvidia-smi <<SH
+#!/bin/sh
+[ "\$*" = "topo -m" ] && exec cat "$FLOPCAST_SOURCE_DIR/tests/import/data/topology/h100.txt"
+SH
+cat >programs/all_reduce_perf <<SH
+#!/bin/sh
+exec "$FLOPCAST" collective all_reduce --topology h100-8x400g --gpus 8 --bytes 1M:1G
+SH
+chmod +x programs/*
+PATH=$PWD/programs:$(dirname -- "$FLOPCAST"):$PATH
+have_gnuplot=$(command -v gnuplot || true)
+
+example() { # COMMAND...: its example, which follows the usage and ends with an empty line
+    flopcast "$@" --help | sed '1,/^Example: /{/^Example: /!{/^Usage: \|^  or: \|^            /d}}; /^$/,$d' >lines
+    sed 's/^Example: //; s/^         //' lines
+}
+names=("")
+for command in $(flopcast --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p'); do names+=("$command"); done
+names+=("topology import" "calibrate fit" "calibrate import" "calibrate check" "calibrate check trace" "calibrate show")
+((${#names[@]} > 20)) || fail "only these commands: ${names[*]}"
+for name in "${names[@]}"; do
+    read -ra words <<<"$name"
+    example "${words[@]}" >typed
+    [[ $(head -c 9 lines) == "Example: " ]] || fail "flopcast $name --help does not open with an example: $(<lines)"
+    grep -q "flopcast ${words[*]}" typed || fail "the example of '$name' is of another command: $(<typed)"
+    mkdir -p work && cd work
+    start=$SECONDS status=0
+    if [[ ! $have_gnuplot && $name =~ ^(plot|report)$ ]]; then
+        echo "not run, as gnuplot is not here: $name"
+    else
+        bash -e ../typed >../out 2>../err || status=$?
+        [[ $status == 0 ]] || fail "exit status $status of the example of '$name': $(<../typed): $(tail -n 5 ../err)"
+        [[ -s ../out || $name == plot || $name == report ]] || fail "the example of '$name' prints nothing"
+        echo "$((SECONDS - start)) s: flopcast $name"
+    fi
+    cd ..
+    rm -rf work
+done
+
+# Older names do what the new ones do, say so in their help, and are not listed.
+same() { # OLD NEW: their help is one
+    flopcast "$1" --help >old
+    flopcast "$2" --help >new
+    cmp old new || fail "$1 is not $2"
+    tr -s ' \n' ' ' <new | grep -q "The older name of this command is $1\." || fail "$2 --help does not name $1"
+    if flopcast --help | grep -q "^  $1 "; then fail "$1 is listed"; fi
+}
+same explain waterfall
+same fit capacity
+scenario a.yaml
+expect 0 flopcast run a.yaml --plan
+mv out new
+expect 0 flopcast run a.yaml --explain
+cmp out new || fail "run --explain is not run --plan"
+expect 2 flopcast run a.yaml --plan --explain
+says err "--plan is given twice"
