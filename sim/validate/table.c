@@ -1,5 +1,5 @@
 /* A table of runs: columns to settings, cells to overrides of the base scenario. */
-#include "validate/validate.h"
+#include "validate/nearest.h"
 
 #include "base/digest.h"
 
@@ -310,20 +310,12 @@ static const char *framework_of(struct arena *arena, const char *stack)
     return !name ? "" : arena_printf(arena, "%.*s", dot ? (int)(dot - name) : (int)strlen(name), name);
 }
 
-/* Data parallelism is what is left of the ranks, experts over some of these: "TP+PP+DP"; "one GPU". */
+/* Data parallelism is what is left of the ranks, experts over some of these. */
 static const char *layout_of(struct arena *arena, const struct scenario *options)
 {
     const struct parallelism_options *p = &options->strategy.parallelism;
-    const struct {
-        const char *name;
-        int64_t degree;
-    } axes[] = {{"TP", p->model.tensor}, {"CP", p->model.context}, {"EP", p->model.expert}, {"PP", p->pipeline},
-        {"DP", strategy_data_ranks(p, options->cluster.gpus)}};
-    const char *layout = "";
-    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++)
-        if (axes[i].degree > 1)
-            layout = arena_printf(arena, "%s%s%s", layout, *layout ? "+" : "", axes[i].name);
-    return *layout ? layout : "one GPU";
+    return nearest_layout(arena, (const int64_t[LAYOUT_AXES]){p->model.tensor, p->model.context, p->model.expert,
+                                     p->pipeline, strategy_data_ranks(p, options->cluster.gpus)});
 }
 
 /* What the row's scenario says of it. */

@@ -1,0 +1,83 @@
+/* How near measured runs are to a job, and how well flopcast predicted those: what is known of the regime of a
+ * question.
+ *
+ * The distance of a run from a job is a sum of terms, each 0 where both are alike:
+ *   gpu        1; 0.5 where only the variant differs: the name up to the first '-' is the same ("A100")
+ *   framework  1 for another stack profile
+ *   strategy   1 for other data parallelism ("FULL_SHARD", "ZeRO-1")
+ *   layout     1 for each axis (TP, CP, EP, PP, DP) that one of the two has and the other has not
+ *   precision  1
+ *   model      0.5 for each doubling of the parameters
+ *   gpus       0.5 for each doubling of the GPUs
+ *
+ * The weights are assumed: they say what counts as one difference. What the distance is good for does not depend on
+ * them much: over a few rows of each source, the median error of a row's NEAREST_RUNS nearest rows goes along with the
+ * row's own error by a rank correlation of 0.65 to 0.71 for five sets of weights that differ by a factor of up to 4,
+ * and of about 0 without a distance (results/NOTES.md); tests/validate/test_nearest.c holds it above 0.5. Not looked
+ * at: batch, sequence length, network, recomputation. */
+#ifndef FLOPCAST_VALIDATE_NEAREST_H
+#define FLOPCAST_VALIDATE_NEAREST_H
+
+#include "validate/validate.h"
+
+enum nearest_term {
+    NEAREST_GPU,
+    NEAREST_FRAMEWORK,
+    NEAREST_STRATEGY,
+    NEAREST_LAYOUT,
+    NEAREST_PRECISION,
+    NEAREST_MODEL,
+    NEAREST_GPUS,
+    NEAREST_TERMS
+};
+extern const char *const nearest_term_names[NEAREST_TERMS + 1]; /* "gpu", "framework", ... */
+/* What a term counts, for a reader: "0.5 for each doubling of the parameters". */
+extern const char *const nearest_term_texts[NEAREST_TERMS + 1];
+
+/* Names as in struct validate_row; params 0: not known, then its term is 0. */
+struct nearest_job {
+    const char *gpu, *framework, *strategy, *layout, *precision;
+    double params;
+    int64_t gpus;
+};
+
+/* The axes of more than one rank, in the order TP, CP, EP, PP, DP: "TP+DP"; "one GPU". */
+enum { LAYOUT_AXES = 5 };
+const char *nearest_layout(struct arena *arena, const int64_t degrees[LAYOUT_AXES]);
+
+/* The distance is the sum of the terms. */
+double nearest_distance(double terms[NEAREST_TERMS], const struct nearest_job *a, const struct nearest_job *b);
+
+/* The rows of a table with what tells them apart. */
+struct nearest_runs {
+    struct validate_table table;
+    struct nearest_job *jobs; /* one a row of the table */
+    struct arena arena;
+};
+
+/* From a file of validate_stored_write(); what it warns of is left out: such rows are not compared. */
+bool nearest_load(struct nearest_runs *out, const char *path, struct diag *diag);
+void nearest_release(struct nearest_runs *runs);
+
+/* Precision as a row says it, and the parameters of the model file that it names; 0: the file cannot be read. */
+void nearest_describe(struct nearest_runs *runs);
+
+enum { NEAREST_RUNS = 20 };
+
+struct nearest_found {
+    int row; /* of the table */
+    double distance, terms[NEAREST_TERMS];
+};
+struct nearest {
+    struct nearest_found runs[NEAREST_RUNS]; /* the nearest first, then as the table has them */
+    int n;                                   /* of runs with a speed that is measured and predicted, in no fit */
+    double median, p90, bias;                /* of their |error|; median of error; fractions. n 0: not known */
+    int n_fitted;                            /* runs that a fit rests on, and that are as near as the last of these */
+};
+
+/* Runs that are the same run (struct validate_row) count once. except: rows whose source is this are not compared;
+ * NULL: all are. */
+void nearest_find(
+    struct nearest *out, const struct nearest_runs *runs, const struct nearest_job *job, const char *except);
+
+#endif
