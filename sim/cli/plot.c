@@ -1,7 +1,6 @@
 #include "cli/cli.h"
-#include "cli/arguments.h"
+#include "cli/figures.h"
 
-#include "base/files.h"
 #include "base/units.h"
 #include "report/report.h"
 
@@ -85,7 +84,7 @@ static void check(void *self, struct argp_state *state)
 
 #define AT(at) .member = offsetof(struct command, plot.at)
 static const struct command_option options[] = {
-    {"db", "PATH", "The database of `flopcast run --db` (default: results/flopcast.db)", OPTION_TEXT, AT(db)},
+    FIGURES_DB_OPTION(struct command, plot.db),
     {"out", "FILE", "The picture, .png, .svg or .pdf; - draws in characters on stdout (default: FIGURE.png)",
         OPTION_TEXT, AT(out)},
     {"keep-script", NULL, "Also write FILE.gp: the gnuplot script with its data, to restyle by hand", OPTION_FLAG,
@@ -131,11 +130,9 @@ int cmd_plot(int argc, char **argv)
                "A figure of your own: in FIGURE.sql a SELECT for each data series, under a line `-- name: SERIES`; in "
                "FIGURE.gp what gnuplot does with it, as in `plot $SERIES using \"gpus\":\"step_time_s\"`. `sqlite3 DB "
                ".schema` prints tables and views with units; begin with v_scaling, v_memory and v_breakdown."};
-    const char *folder = getenv("FLOPCAST_PLOTS");
     struct arena arena = ARENA_INIT;
-    const char *own = files_own(&arena, "plots");
-    struct command command = {
-        .plot = {.folder = folder ? folder : own, .others = folder ? own : NULL, .db = "results/flopcast.db"}};
+    struct command command = {.plot.db = FIGURES_DB};
+    figures_find(&command.plot.folder, &command.plot.others, &arena);
     command_line_parse(&line, argc, argv, &command);
     struct report_plot plot = command.plot;
     plot.show.choices = command.choices.at;

@@ -132,6 +132,28 @@ static enum column_kind kind_of(const struct html_rows *rows, int first, int n, 
     return kind;
 }
 
+/* Bytes of the web address that the text begins with; behind it may stand a remark, "https://a.org/b (table 3)". 0: it
+ * begins with something else, as javascript:, which is no link. */
+static size_t web_address(const char *text)
+{
+    static const char parts[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&()*+,;=%";
+    bool is = strncmp(text, "https://", strlen("https://")) == 0 || strncmp(text, "http://", strlen("http://")) == 0;
+    return is ? strspn(text, parts) : 0;
+}
+
+static void put_cell(FILE *out, const struct html_rows *rows, int row, int column)
+{
+    const char *address = rows->address == column + 1 ? html_cell(rows, row, column + 1) : "";
+    size_t n = web_address(address);
+    if (n > 0) {
+        fputs("<a rel=\"noreferrer\" href=\"", out);
+        put(out, address, n, true);
+        fputs("\">", out);
+    }
+    html_text(out, html_cell(rows, row, column));
+    fputs(n > 0 ? "</a>" : "", out);
+}
+
 static void put_cells(FILE *out, const struct html_rows *rows, int row, const enum column_kind *kinds)
 {
     fputs("<tr>", out);
@@ -139,7 +161,7 @@ static void put_cells(FILE *out, const struct html_rows *rows, int row, const en
         if (kinds[c] == COLUMN_EMPTY)
             continue;
         fputs(kinds[c] == COLUMN_NUMBERS ? "<td class=\"n\">" : "<td>", out);
-        html_text(out, html_cell(rows, row, c));
+        put_cell(out, rows, row, c);
         fputs("</td>", out);
     }
     fputs("</tr>\n", out);
@@ -155,7 +177,7 @@ void html_table(FILE *out, const struct html_rows *rows, int first, int n, int h
     html_text(out, caption);
     fputs("</caption>\n<thead><tr>", out);
     for (int c = 0; c < rows->columns; c++) {
-        kinds[c] = c < hidden ? COLUMN_EMPTY : kind_of(rows, first, n, c);
+        kinds[c] = c < hidden || (c > 0 && c == rows->address) ? COLUMN_EMPTY : kind_of(rows, first, n, c);
         if (kinds[c] == COLUMN_EMPTY)
             continue;
         fputs(kinds[c] == COLUMN_NUMBERS ? "<th scope=\"col\" class=\"n\">" : "<th scope=\"col\">", out);

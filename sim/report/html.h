@@ -21,6 +21,7 @@ struct html_rows {
     VEC(const char *) names;
     VEC(const char *) cells;
     struct arena arena;
+    int address; /* a column that is not shown: where the column before it leads, if that is a web address; 0: none */
 };
 void html_take(void *self, int n, const struct store_value *values);
 const char *html_cell(const struct html_rows *rows, int row, int column); /* "" for NULL */

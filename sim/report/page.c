@@ -1,84 +1,11 @@
 #include "report/page.h"
 
 #include "report/file.h"
-#include "report/gnuplot.h"
 #include "report/page_parts.h"
 #include "report/page_texts.h"
-#include "report/picture.h"
-#include "report/script.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- pictures ---- */
-
-static enum status draw(char **svg, const struct page_run *run, const char *figure, bool by_run, struct diag *diag)
-{
-    const struct store_choice choice =
-        by_run ? (struct store_choice){.run = run->id} : (struct store_choice){.scenario = run->scenario};
-    const struct report_plot plot = {.folder = run->page->folder,
-        .others = run->page->others,
-        .figure = figure,
-        .db = run->page->db,
-        .show = {.choices = &choice, .n_choices = 1},
-        .out = "page.svg",
-        .hover = true};
-    char *script = NULL;
-    size_t n = 0;
-    enum status status = script_make(&script, &plot, diag);
-    if (status == STATUS_OK)
-        status = gnuplot_run(svg, &n, script, diag);
-    free(script);
-    return status;
-}
-
-static void put_note(FILE *out, const char *before, const struct diag *why)
-{
-    int n;
-    const char *first = diag_first(why, &n);
-    fprintf(out, "<p class=\"note\">%s", before);
-    html_text(out, first ? strndupa(first, (size_t)n) : "");
-    fputs("</p>\n", out);
-}
-
-/* False: there can be no pictures; the page says why. */
-static bool put_picture(const struct page_run *run, const char *figure, bool by_run, struct diag *diag)
-{
-    static const char missing[] = "The page has no pictures: ";
-    char *svg = NULL;
-    struct diag own = DIAG_INIT;
-    enum status status = draw(&svg, run, figure, by_run, &own);
-    if (status == STATUS_OK) {
-        fputs("<figure>", run->out);
-        picture_inline(run->out, svg, arena_printf(run->arena, "run%lld-%s-", (long long)run->id, figure),
-            arena_printf(run->arena, "Figure %s of %s; its numbers are in the tables", figure, run->scenario));
-        fputs("</figure>\n", run->out);
-        diag_merge(diag, &own);
-    } else if (status == STATUS_INPUT) { /* it has no room, say */
-        put_note(run->out, arena_printf(run->arena, "Figure %s is not drawn: ", figure), &own);
-    } else {
-        int n;
-        const char *why = diag_first(&own, &n);
-        put_note(run->out, missing, &own);
-        diag_warn(diag, (struct source_pos){.file = run->page->out}, "the page has no pictures: %.*s", n, why);
-    }
-    free(svg);
-    return status != STATUS_IO;
-}
-
-static enum status put_pictures(const struct page_run *run, struct diag *diag)
-{
-    const struct {
-        const char *figure;
-        bool by_run, wanted; /* by_run: else by scenario */
-    } figures[] = {{"scaling", true, run->gpu_counts > 1}, {"speed", true, run->gpu_counts == 1},
-        {"breakdown", true, !run->oom}, {"waterfall", false, run->explained}, {"memory", true, true}};
-    bool can = true;
-    for (size_t i = 0; i < sizeof figures / sizeof *figures && can; i++)
-        if (figures[i].wanted)
-            can = put_picture(run, figures[i].figure, figures[i].by_run, diag);
-    return STATUS_OK;
-}
 
 /* ---- a run ---- */
 
@@ -128,8 +55,8 @@ static void put_question(const struct page_run *run, const struct html_rows *abo
 
 static enum status put_run(struct page_run *run, const struct html_rows *about, struct diag *diag)
 {
-    static enum status (*const parts[])(const struct page_run *, struct diag *) = {
-        put_pictures, page_results, page_steps, page_losses, page_memory, page_samples, page_settings, page_repeat};
+    static enum status (*const parts[])(const struct page_run *, struct diag *) = {page_answer, page_results,
+        page_steps, page_losses, page_timeline, page_memory, page_samples, page_evidence, page_settings, page_repeat};
     enum status status = STATUS_OK;
     fprintf(run->out, "<section id=\"run%lld\">\n", (long long)run->id);
     put_question(run, about);
@@ -223,15 +150,26 @@ static void put_head(FILE *out, const struct chosen_runs *chosen)
     fputs("</ul>\n", out);
 }
 
-static enum status put_chosen(FILE *out, const struct report_page *page, int64_t id, struct diag *diag)
+/* What all runs of a page share. */
+struct shared {
+    const struct report_page *page;
+    FILE *out;
+    struct nearest_runs measured;
+    bool has_measured, no_pictures;
+};
+
+static enum status put_chosen(struct shared *shared, int64_t id, struct diag *diag)
 {
+    const struct report_page *page = shared->page;
     struct store *store = NULL;
     struct html_rows about = {0};
     struct arena arena = ARENA_INIT;
     enum status status = open_run(&store, &about, page->db, &(struct store_choice){.run = id}, diag);
     if (status == STATUS_OK) {
         struct page_run run = {.page = page,
-            .out = out,
+            .out = shared->out,
+            .measured = shared->has_measured ? &shared->measured : NULL,
+            .no_pictures = &shared->no_pictures,
             .store = store,
             .id = id,
             .scenario = html_cell(&about, 0, SCENARIO),
@@ -257,15 +195,19 @@ enum status report_page(const struct report_page *page, struct diag *diag)
     FILE *out = open_memstream(&text, &n);
     BUG_IF(!out, "open_memstream failed");
     enum status status = choose(&chosen, page, diag);
-    if (status == STATUS_OK)
+    struct shared shared = {.page = page, .out = out};
+    if (status == STATUS_OK) {
         put_head(out, &chosen);
+        shared.has_measured = page->validated && nearest_load(&shared.measured, page->validated, diag);
+    }
     for (int i = 0; i < chosen.list.n && status == STATUS_OK; i++)
-        status = put_chosen(out, page, chosen.list.at[i].id, diag);
+        status = put_chosen(&shared, chosen.list.at[i].id, diag);
     fprintf(out, "</main>\n<script>\n%s</script>\n</body>\n</html>\n", page_js);
     fclose(out);
     if (status == STATUS_OK)
         status = file_write(page->out, text, n, diag);
     free(text);
+    nearest_release(&shared.measured);
     vec_free(&chosen.list);
     arena_release(&chosen.arena);
     return status;

@@ -22,6 +22,12 @@ static enum status put_table(const struct page_run *run, const char *sql, const 
     return status;
 }
 
+enum status page_answer(const struct page_run *run, struct diag *diag)
+{
+    page_figure(run, run->gpu_counts > 1 ? "scaling" : "speed", diag);
+    return STATUS_OK;
+}
+
 enum status page_results(const struct page_run *run, struct diag *diag)
 {
     fputs("<h3>Results</h3>\n<p class=\"screen\">A click on a column's name sorts.</p>\n", run->out);
@@ -52,6 +58,7 @@ enum status page_steps(const struct page_run *run, struct diag *diag)
     if (status == STATUS_OK && rows.n > 0) {
         fputs("<h3>Where the time of a step goes</h3>\n", run->out);
         put_sentences(run->out, &rows, "points");
+        page_figure(run, "breakdown", diag);
     }
     html_free(&rows);
     return status;
@@ -68,8 +75,10 @@ static void put_waterfall(FILE *out, const struct html_rows *parts, const char *
     html_table(out, parts, first, n, 1, caption);
 }
 
-static void put_losses(FILE *out, const struct html_rows *rows, const struct html_rows *parts)
+static void put_losses(
+    const struct page_run *run, const struct html_rows *rows, const struct html_rows *parts, struct diag *diag)
 {
+    FILE *out = run->out;
     enum { ID = 2, CAPTION = 3, CREATED = 4, VERSION = 5 };
     fputs("<h3>Why it loses throughput as it grows</h3>\n<p>By <code>flopcast waterfall</code> ", out);
     html_text(out, html_cell(rows, 0, VERSION));
@@ -77,6 +86,7 @@ static void put_losses(FILE *out, const struct html_rows *rows, const struct htm
     html_text(out, html_cell(rows, 0, CREATED));
     fputs(": one cause after the other is taken away; the parts add up to the change.</p>\n", out);
     put_sentences(out, rows, "curves");
+    page_picture(run, &(struct page_picture){.figure = "waterfall", .choice = {.scenario = run->scenario}}, diag);
     for (int r = 0; r < rows->n; r++)
         put_waterfall(out, parts, html_cell(rows, r, ID), html_cell(rows, r, CAPTION));
 }
@@ -101,7 +111,7 @@ enum status page_losses(const struct page_run *run, struct diag *diag)
     if (status == STATUS_OK)
         status = page_ask(&parts, store, page_waterfall_sql, diag);
     if (status == STATUS_OK && rows.n > 0)
-        put_losses(run->out, &rows, &parts);
+        put_losses(run, &rows, &parts, diag);
     html_free(&rows);
     html_free(&parts);
     store_close(store);
@@ -111,7 +121,44 @@ enum status page_losses(const struct page_run *run, struct diag *diag)
 enum status page_memory(const struct page_run *run, struct diag *diag)
 {
     fputs("<h3>Memory of a GPU by category</h3>\n", run->out);
+    page_figure(run, "memory", diag);
+    if (!run->oom)
+        page_figure(run, "memory_timeline", diag);
     return put_table(run, page_memory_sql, "GiB at the peak; of a point out of memory, what it would need", diag);
+}
+
+/* Columns of page_trace.sql. */
+enum { TRACE_RUN, TRACE_POINT, TRACE_IS_PIPELINE, TRACE_FROM, TRACE_TO, TRACE_STEP };
+
+static void put_timeline(const struct page_run *run, const struct html_rows *rows, struct diag *diag)
+{
+    double from_s = strtod(html_cell(rows, 0, TRACE_FROM), NULL), to_s = strtod(html_cell(rows, 0, TRACE_TO), NULL);
+    bool pipeline = *html_cell(rows, 0, TRACE_IS_PIPELINE) == '1';
+    fputs("<p>", run->out);
+    html_text(run->out, html_cell(rows, 0, TRACE_POINT));
+    fprintf(run->out,
+        pipeline ? ": the first %.3g of %.4g s, stage by stage; a number is a micro-batch.</p>\n"
+                 : ": %.3g of %.4g s, about the first backward kernel, stream by stream.</p>\n",
+        to_s - from_s, strtod(html_cell(rows, 0, TRACE_STEP), NULL));
+    const struct store_choice choice = {.run = strtoll(html_cell(rows, 0, TRACE_RUN), NULL, 10)};
+    page_picture(
+        run, &(struct page_picture){.figure = "timeline", .choice = choice, .from_s = from_s, .to_s = to_s}, diag);
+}
+
+enum status page_timeline(const struct page_run *run, struct diag *diag)
+{
+    struct html_rows rows;
+    enum status status = page_ask(&rows, run->store, page_trace_sql, diag);
+    fputs("<h3>A part of a step</h3>\n", run->out);
+    if (status == STATUS_OK && rows.n > 0)
+        put_timeline(run, &rows, diag);
+    else if (status == STATUS_OK)
+        fputs("<p>Not traced: <code>flopcast run</code> of one of these points with <code>--trace step.json.gz</code> "
+              "and "
+              "<code>--db</code> adds its timeline.</p>\n",
+            run->out);
+    html_free(&rows);
+    return status;
 }
 
 enum status page_samples(const struct page_run *run, struct diag *diag)

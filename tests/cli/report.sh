@@ -4,13 +4,13 @@ set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
 
-# valid FILE: HTML, where there is a tidy to ask; it has nothing that a browser would fetch.
+# valid FILE: HTML, where there is a tidy to ask; it has nothing that a browser would fetch. A link that a reader may follow is no request.
 valid() {
     if command -v tidy >/dev/null; then
         tidy -e -q "$1" >complaints 2>&1 || fail "$1 is no HTML: $(head -n 5 complaints)"
         [[ ! -s complaints ]] || fail "tidy says of $1: $(head -n 5 complaints)"
     fi
-    if grep -noE '(src|srcset|action|data|poster) *=|<(link|iframe|object|embed|base|form|image)[ >]|@import|url\([^#]|[^k]:?href="[^#]' "$1"; then
+    if grep -noE '(src|srcset|action|data|poster) *=|<(link|iframe|object|embed|base|form|image)[ >]|@import|url\([^#]|[^k]:?href="[^#]' <(sed 's/<a rel="noreferrer" href="https\{0,1\}:[^"]*">//g' "$1"); then
         fail "$1 fetches something"
     fi
     says "$1" "default-src 'none'" '<html lang="en">' 'name="viewport"' "@media print"
@@ -26,6 +26,9 @@ valid report.html
 says report.html "<h2>plain</h2>" "Two layers on some GPUs" "Run 1 of a.db" ": 6 points." "kernels alone take" "From 8 to 32 GPUs" \
     "<td>stragglers</td>" "<th scope=\"col\" class=\"n\">activations</th>" "the median and the 90 % interval" "--set host.kernel_issue:1:1" \
     "plain.yaml:3:" "<td>run.seed</td>" "<td>default</td>" "digest of all events"
+# Measured runs near it: how far, how well predicted, with links to their sources.
+says report.html "Evidence for this regime" "published runs. The distance to the nearest one is" "<th scope=\"col\" class=\"n\">median error, %</th>" \
+    "0.5 for each doubling of the number of GPUs" '<td><a rel="noreferrer" href="https://' "Not traced:"
 for point in $(ask "SELECT printf('%.2f', tflops_per_gpu) FROM point") $(ask "SELECT digest FROM point"); do
     says report.html ">$point</td>"
 done
@@ -38,6 +41,17 @@ eval "expect 0 \"\$FLOPCAST\" $command --db b.db --quiet"
 # The same page from the same database.
 expect 0 "$FLOPCAST" report plain --db a.db --out again.html
 cmp report.html again.html || fail "another page"
+
+# A traced point is drawn on the page of the run that it is a point of: a part of its step, of a pipeline stage by stage.
+expect 0 "$FLOPCAST" run plain.yaml --db t.db --quiet
+expect 0 "$FLOPCAST" run plain.yaml --db t.db --quiet --set cluster.gpus=16 --trace t.json
+scenario stages.yaml "parallelism: {pipeline: 2}"
+sed -i 's/micro_batch: 2,/micro_batch: 2, grad_accum: 8,/; s/strategy: ddp/strategy: megatron/' stages.yaml
+expect 0 "$FLOPCAST" run stages.yaml --db t.db --quiet --trace t.json
+expect 0 "$FLOPCAST" report 1 stages --db t.db --out traced.html
+valid traced.html
+says traced.html "batch 2, 16 GPUs: " "about the first backward kernel, stream by stream" "stage by stage; a number is a micro-batch"
+if grep -q "Not traced:" traced.html; then fail "a trace that is not found"; fi
 
 # Names and descriptions are texts, whatever is in them; in pictures, too.
 scenario hostile.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
@@ -82,6 +96,8 @@ valid bare.html
 says bare.html "The page has no pictures: gnuplot is not installed" "kernels alone take"
 if grep -q '<svg' bare.html; then fail "a picture without gnuplot"; fi
 if command -v gnuplot >/dev/null; then
+    says traced.html 'aria-label="Figure timeline of plain' 'aria-label="Figure timeline of stages'
+    says report.html 'aria-label="Figure memory_timeline of plain'
     says report.html 'id="run1-scaling-gnuplot_canvas"' "<title>kernels: " " TFLOPS per GPU, GPUs 16: " 'aria-label="Figure breakdown of plain'
     if grep -q 'onmouse\|gnuplot_plot_1<' report.html; then fail "what gnuplot writes for a script of its own is left"; fi
 fi
