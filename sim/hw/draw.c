@@ -2,9 +2,11 @@
 
 #include "base/digest.h"
 #include "base/rng.h"
+#include "base/vec.h"
 #include "hw/table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ENTITY_PARAMETER = 1000 }; /* apart from what runs draw (exec/state.h) */
@@ -75,14 +77,30 @@ static double default_spread(struct quantity q, const struct config_field *field
     return q.kind == QUANTITY_ASSUMED ? DRAW_ASSUMED : q.kind == QUANTITY_MEASURED ? DRAW_MEASURED : 0;
 }
 
-static void draw_one(struct quantity *q, const struct config_field *field, const struct drawing *drawing)
+static bool is_share(const struct config_field *field)
 {
-    bool share = field->dimension == DIM_FRACTION && field->max == 1, known = q->std_error > 0;
-    if (q->value <= 0 || (share && q->value >= 1) || q->kind == QUANTITY_UNSET)
-        return; /* nothing, or all of it: no scale to vary it on */
-    double spread = known ? q->std_error / q->value / (share ? 1 - q->value : 1) : default_spread(*q, field);
-    double moved = spread * standard(drawing, field->key, quantity_parameter(*q));
-    if (share)
+    return field->dimension == DIM_FRACTION && field->max == 1;
+}
+
+/* Not of nothing, nor of all there is. */
+static bool has_scale(struct quantity q, const struct config_field *field)
+{
+    return q.value > 0 && (!is_share(field) || q.value < 1) && q.kind != QUANTITY_UNSET;
+}
+
+/* One standard deviation, of the logarithm or of that of share / (1 - share); 0: it is not drawn. */
+static double spread_of(struct quantity q, const struct config_field *field)
+{
+    if (!has_scale(q, field))
+        return 0;
+    if (q.std_error > 0)
+        return q.std_error / q.value / (is_share(field) ? 1 - q.value : 1);
+    return default_spread(q, field);
+}
+
+static void move(struct quantity *q, const struct config_field *field, double moved)
+{
+    if (is_share(field))
         q->value = 1 / (1 + (1 - q->value) / q->value * exp(-moved));
     else
         q->value *= exp(moved);
@@ -90,23 +108,116 @@ static void draw_one(struct quantity *q, const struct config_field *field, const
         q->value = fmin(fmax(q->value, field->min), field->max);
 }
 
-static void draw_table(void *into, const struct config_table *table, const struct drawing *drawing)
+/* Every number of a table, with the names of the sections above it: "gemm.bf16". */
+typedef void (*visitor)(void *self, struct quantity *q, const struct config_field *field, const char *section);
+
+static void walk(void *into, const struct config_table *table, const char *section, visitor visit, void *self)
 {
     for (int i = 0; i < table->n_fields; i++) {
         const struct config_field *field = &table->fields[i];
         void *at = (unsigned char *)into + field->offset;
+        char below[128];
+        snprintf(below, sizeof below, "%s.%s", section, field->key);
         if (field->type == FIELD_SECTION)
-            draw_table(at, field->section, drawing);
+            walk(at, field->section, below, visit, self);
         else if (field->type == FIELD_SOURCED)
-            draw_one(at, field, drawing);
+            visit(self, at, field, section);
     }
+}
+
+static void walk_all(struct hw *hw, visitor visit, void *self)
+{
+    walk(&hw->gpu, &hw_gpu_table, "gpu", visit, self);
+    walk(&hw->node, &hw_node_table, "node", visit, self);
+    walk(&hw->cluster, &hw_cluster_table, "cluster", visit, self);
+}
+
+static void draw_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
+{
+    const struct drawing *drawing = self;
+    (void)section;
+    if (has_scale(*q, field))
+        move(q, field, spread_of(*q, field) * standard(drawing, field->key, quantity_parameter(*q)));
 }
 
 void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t draw)
 {
     struct drawing drawing = {fits, mix(seed, draw)};
-    draw_table(&hw->gpu, &hw_gpu_table, &drawing);
-    draw_table(&hw->node, &hw_node_table, &drawing);
-    draw_table(&hw->cluster, &hw_cluster_table, &drawing);
+    walk_all(hw, draw_one, &drawing);
     hw_derive(hw);
+}
+
+/* ---- one parameter at a time ---- */
+
+struct listing {
+    VEC(struct hw_parameter) found;
+    struct arena *arena;
+};
+
+static bool is(const struct hw_parameter *parameter, const char *key, const char *id)
+{
+    return strcmp(parameter->key, key) == 0 && strcmp(parameter->id, id) == 0;
+}
+
+static void list_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
+{
+    struct listing *listing = self;
+    double spread = spread_of(*q, field);
+    const char *id = spread > 0 ? quantity_parameter(*q) : NULL;
+    for (int i = 0; i < listing->found.n && id; i++)
+        if (is(&listing->found.at[i], field->key, id))
+            return;
+    if (id)
+        vec_push(&listing->found, (struct hw_parameter){arena_printf(listing->arena, "%s.%s", section, field->key),
+                                      field->key, id, *q, field->dimension, spread});
+}
+
+int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct arena *arena)
+{
+    struct hw copy = *hw;
+    struct listing listing = {.arena = arena};
+    walk_all(&copy, list_one, &listing);
+    struct hw_parameter *list = ARENA_ARRAY(arena, struct hw_parameter, listing.found.n + 1);
+    for (int i = 0; i < listing.found.n; i++)
+        list[i] = listing.found.at[i];
+    *out = list;
+    int n = listing.found.n;
+    vec_free(&listing.found);
+    return n;
+}
+
+struct shift {
+    const struct hw_parameter *parameter;
+    double by;
+};
+
+static void shift_one(void *self, struct quantity *q, const struct config_field *field, const char *section)
+{
+    const struct shift *shift = self;
+    double spread = spread_of(*q, field);
+    (void)section;
+    if (spread > 0 && is(shift->parameter, field->key, quantity_parameter(*q)))
+        move(q, field, spread * shift->by);
+}
+
+void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by)
+{
+    walk_all(hw, shift_one, &(struct shift){parameter, by});
+    hw_derive(hw);
+}
+
+double hw_correlation(const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b)
+{
+    if (is(a, b->key, b->id))
+        return 1;
+    for (int f = 0; f < fits->n; f++) {
+        const struct hw_fit *fit = &fits->list[f];
+        int row = find(fit, a->key, a->id), other = find(fit, b->key, b->id);
+        double sum = 0;
+        for (int i = 0; row >= 0 && other >= 0 && i <= (row < other ? row : other); i++)
+            sum += fit->factor[row * fit->n + i] * fit->factor[other * fit->n + i];
+        if (row >= 0 && other >= 0)
+            return sum;
+    }
+    return 0;
 }

@@ -52,6 +52,24 @@ enum status hw_fits_load(struct hw_fits *out, const char *path, struct arena *ar
 /* The draw number `draw` of a seed; the same for the same machine, whatever was drawn before. */
 void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t draw);
 
+/* A parameter that draws vary: where its number stands first, and how far it may be off. */
+struct hw_parameter {
+    const char *path;     /* "gpu.gemm_sustained" */
+    const char *key, *id; /* by which draws and correlations know it */
+    struct quantity number;
+    enum dimension dimension;
+    double spread; /* one standard deviation, of the logarithm or of that of share / (1 - share) */
+};
+
+/* All of them, each once, in the order of the files' keys; their number. In the arena. */
+int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct arena *arena);
+
+/* Moves one by so many standard deviations, in all places that it has; nothing else. */
+void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by);
+
+/* Of the draws of two parameters. */
+double hw_correlation(const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b);
+
 /* A standard normal draw of the same kind for a number that is in no file: the costs of the host, say. */
 double hw_draw_normal(const char *key, const char *parameter, uint64_t seed, uint64_t draw);
 

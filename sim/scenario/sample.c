@@ -43,10 +43,10 @@ static bool host_is_drawn(const struct scenario_point *point, int cost)
     return scenario_origin(point, path).kind == ORIGIN_DEFAULT;
 }
 
-static void draw_host(struct scenario_point *point, uint64_t seed, uint64_t k)
+static void move_host(struct scenario_point *point, double by)
 {
     unsigned char *host = (unsigned char *)&point->options.strategy.host;
-    double factor = exp(DRAW_ASSUMED * hw_draw_normal("host", "strategy_default_options", seed, k));
+    double factor = exp(DRAW_ASSUMED * by);
     for (int i = 0; i < scenario_host_table.n_fields; i++)
         if (host_is_drawn(point, i))
             *(double *)(void *)(host + scenario_host_table.fields[i].offset) *= factor;
@@ -73,11 +73,22 @@ static struct scenario_point drawn(
     hw_draw(&point.hw, &uncertainty->fits, seed, (uint64_t)k);
     hw_override(&point.hw, &point.options.cluster.given); /* a choice, not an estimate */
     draw_noise(&point);
-    draw_host(&point, seed, (uint64_t)k);
+    move_host(&point, hw_draw_normal("host", "strategy_default_options", seed, (uint64_t)k));
     point.options.exec.seed += k;
     point.options.exec.noise.drawn_speeds = true; /* luck is part of what a run may show */
     point.options.exec.n_trace_ranks = 0;
     return point;
+}
+
+void sample_shift(struct scenario_point *point, const struct hw_parameter *parameter, double by)
+{
+    if (parameter) {
+        hw_shift(&point->hw, parameter, by);
+        hw_override(&point->hw, &point->options.cluster.given);
+        draw_noise(point);
+    } else {
+        move_host(point, by);
+    }
 }
 
 static enum status sample(struct scenario_sample *out, const struct scenario_point *point, struct diag *diag)
