@@ -12,3 +12,12 @@ void threads_limit(int n)
     (void)n;
 #endif
 }
+
+int threads_count(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}

@@ -9,4 +9,7 @@ enum { THREADS_MAX = 1024 };
  * nothing. */
 void threads_limit(int n);
 
+/* How many a parallel loop has. */
+int threads_count(void);
+
 #endif
