@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "crew/crew.h"
+
 #include <argp.h>
 #include <errno.h>
 #include <gsl/gsl_errno.h>
@@ -27,6 +29,7 @@ int main(int argc, char **argv)
     if (atexit(close_stdout) != 0)
         return CLI_WORLD;
     argp_err_exit_status = CLI_INPUT;
+    crew_set_up();
     gsl_set_error_handler_off(); /* its default handler aborts; here return values are checked */
     return cli_main(argc, argv);
 }

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 struct run {
+    struct crew *crew;
     VEC(const char *) files;
     struct overrides overrides;
     const char *db;
@@ -172,6 +173,13 @@ static int load_uncertainty(struct run *run)
     return cli_report(&diag);
 }
 
+static int begin_crew(struct run *run)
+{
+    struct diag diag = DIAG_INIT;
+    crew_begin(&run->crew, &diag);
+    return cli_report(&diag);
+}
+
 static void take_first_of_stages(struct run *run, const struct scenario_point *point)
 {
     struct mesh mesh;
@@ -310,8 +318,11 @@ static enum status loop_end(struct work *work, enum status status, struct diag *
 
 static enum status simulate_points(struct work *work, scenario_progress progress, struct diag *diag)
 {
-    struct scenario_work loop = {
-        .known = work->known, .keep = work->stored ? keep_point : NULL, .progress = progress, .self = work};
+    struct scenario_work loop = {.crew = work->run->crew,
+        .known = work->known,
+        .keep = work->stored ? keep_point : NULL,
+        .progress = progress,
+        .self = work};
     return loop_end(work, scenario_simulate_some(work->results, work->arenas, work->set, &loop, diag), diag);
 }
 
@@ -319,8 +330,11 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
 {
     const struct run *run = work->run;
     int n = work->set->n_points * run->samples;
-    struct scenario_work loop = {
-        .known = work->known_samples, .keep = work->stored ? keep_sample : NULL, .progress = progress, .self = work};
+    struct scenario_work loop = {.crew = run->crew,
+        .known = work->known_samples,
+        .keep = work->stored ? keep_sample : NULL,
+        .progress = progress,
+        .self = work};
     enum status status = STATUS_OK;
     if (work->stored) {
         status = store_run_samples(work->stored, work->results, work->arenas, work->known_samples, diag);
@@ -355,7 +369,7 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
         .known = xcalloc(n, sizeof *work.known),
         .known_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.known_samples)};
     enum status status = simulate_all(&work, store, diag);
-    bool whole = status == STATUS_OK && !stop_asked();
+    bool whole = status == STATUS_OK && !stop_asked() && crew_is_owner(run->crew);
     if (whole && run->trace)
         status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
     if (whole && status == STATUS_OK && !run->quiet)
@@ -373,7 +387,7 @@ static int run_all(const struct run *run)
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
     bool json = run->format == RECORDS_JSON && !run->quiet && !run->plan;
-    if (run->db && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
+    if (run->db && crew_is_owner(run->crew) && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
         return cli_report(&diag);
     if (store)
         stop_watch();
@@ -416,12 +430,15 @@ int cmd_run(int argc, char **argv)
     int status = load_all(&run);
     if (status == CLI_OK && run.samples > 0)
         status = load_uncertainty(&run);
+    if (status == CLI_OK && !run.plan)
+        status = begin_crew(&run);
     if (status == CLI_OK && run.trace)
         status = request_trace(&run);
     if (status == CLI_OK) {
         vary_find_all(&run.swept, run.sets, run.files.n, &run.arena);
         status = run_all(&run);
     }
+    crew_end(run.crew);
     vec_free(&run.swept.options);
     vec_free(&run.files);
     overrides_free(&run.overrides);

@@ -1,12 +1,9 @@
 #include "scenario/jobs.h"
 
+#include "crew/dispatch.h"
+
 #include <math.h>
 #include <stdlib.h>
-
-struct weighed {
-    double weight;
-    int point;
-};
 
 double scenario_weight(const struct scenario_point *point)
 {
@@ -20,59 +17,95 @@ double scenario_weight(const struct scenario_point *point)
            (double)(exec->warmup_steps + exec->steps);
 }
 
-/* Of alike ones the last first: sweeps mostly grow. */
-static int heavier(const void *a, const void *b)
-{
-    const struct weighed *one = a, *two = b;
-    if (one->weight != two->weight)
-        return one->weight < two->weight ? 1 : -1;
-    return one->point < two->point ? 1 : -1;
-}
-
 int *jobs_order(const struct scenario_set *set)
 {
-    size_t n = (size_t)set->n_points;
-    struct weighed *weighed = xcalloc(n, sizeof *weighed);
-    int *order = xcalloc(n, sizeof *order);
+    double *weights = xcalloc((size_t)set->n_points + 1, sizeof *weights);
     for (int i = 0; i < set->n_points; i++)
-        weighed[i] = (struct weighed){scenario_weight(&set->points[i]), i};
-    qsort(weighed, n, sizeof *weighed, heavier);
-    for (size_t i = 0; i < n; i++)
-        order[i] = weighed[i].point;
-    free(weighed);
+        weights[i] = scenario_weight(&set->points[i]);
+    int *order = dispatch_order(weights, set->n_points);
+    free(weights);
     return order;
 }
 
-struct jobs jobs_begin(int n, const struct scenario_work *work)
+void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work)
 {
-    struct jobs jobs = {.work = work, .diags = diag_set_begin(n), .n = n};
-    for (int i = 0; i < n && work->known; i++)
-        jobs.done += work->known[i];
-    return jobs;
+    *jobs = (struct jobs){.work = work, .total = n, .skipped = xcalloc((size_t)n + 1, sizeof *jobs->skipped)};
+    for (int i = 0; i < n; i++) {
+        bool known = work->known && work->known[i], others = !known && work->others && work->others[i];
+        jobs->skipped[i] = known || others;
+        jobs->done += known;
+        jobs->total -= others;
+    }
+    jobs->loop = (struct crew_loop){.n = n, .known = jobs->skipped, .everyone = work->everyone};
 }
 
-bool jobs_wants(struct jobs *jobs, int job)
-{
-    return !atomic_load(&jobs->ended) && !(jobs->work->known && jobs->work->known[job]);
-}
-
-void jobs_end_one(struct jobs *jobs, int job, enum status status, const struct diag *diag)
+bool jobs_ended(struct jobs *jobs, int job, enum status status)
 {
     const struct scenario_work *work = jobs->work;
-    diag_set_keep(&jobs->diags, job, diag);
-#ifdef _OPENMP
-#pragma omp critical(jobs_end_one)
-#endif
-    {
-        jobs->done++;
-        if (work->keep && status == STATUS_OK && !work->keep(work->self, job))
-            atomic_store(&jobs->ended, true);
-        if (work->progress)
-            work->progress(work->self, jobs->done, jobs->n);
-    }
+    bool goes_on = status != STATUS_OK || !work->keep || work->keep(work->self, job);
+    jobs->done++;
+    if (work->progress)
+        work->progress(work->self, jobs->done, jobs->total);
+    return goes_on;
 }
 
-enum status jobs_end(struct jobs *jobs, struct diag *diag)
+void jobs_end(struct jobs *jobs)
 {
-    return diag_set_end(&jobs->diags, diag);
+    free(jobs->skipped);
+}
+
+/* ---- results as bytes ---- */
+
+static void pack_timeline(struct pack *out, const struct exec_memory_sample *timeline, int n)
+{
+    pack_bytes(out, timeline, sizeof *timeline * (size_t)n);
+}
+
+static struct exec_memory_sample *unpack_timeline(struct unpack *from, int n, struct arena *arena)
+{
+    struct exec_memory_sample *timeline = ARENA_ARRAY(arena, struct exec_memory_sample, n);
+    unpack_bytes(from, timeline, sizeof *timeline * (size_t)n);
+    return timeline;
+}
+
+void jobs_pack_result(struct pack *out, const struct scenario_result *result)
+{
+    const struct exec_result *exec = &result->exec;
+    BUG_IF(exec->n_spans > 0 || exec->n_host_spans > 0, "spans are not sent");
+    PACK(out, *result);
+    pack_text(out, exec->memory.oom_op);
+    for (int p = 0; p < exec->n_programs; p++) {
+        const struct exec_program *program = &exec->programs[p];
+        bool same = program->timeline == exec->timeline;
+        PACK(out, *program);
+        pack_text(out, program->memory.oom_op);
+        PACK(out, same);
+        pack_timeline(out, program->timeline, same ? 0 : program->n_timeline);
+    }
+    pack_timeline(out, exec->timeline, exec->n_timeline);
+}
+
+void jobs_unpack_result(struct unpack *from, struct scenario_result *result, struct arena *arena)
+{
+    struct exec_result *exec = &result->exec;
+    UNPACK(from, *result);
+    result->samples = NULL;
+    result->n_samples = 0;
+    exec->spans = NULL;
+    exec->host_spans = NULL;
+    exec->memory.oom_op = unpack_text(from, arena);
+    exec->programs = ARENA_ARRAY(arena, struct exec_program, exec->n_programs);
+    bool *same = xcalloc((size_t)exec->n_programs + 1, sizeof *same);
+    for (int p = 0; p < exec->n_programs; p++) {
+        struct exec_program *program = &exec->programs[p];
+        UNPACK(from, *program);
+        program->memory.oom_op = unpack_text(from, arena);
+        UNPACK(from, same[p]);
+        program->timeline = unpack_timeline(from, same[p] ? 0 : program->n_timeline, arena);
+    }
+    exec->timeline = unpack_timeline(from, exec->n_timeline, arena);
+    for (int p = 0; p < exec->n_programs; p++)
+        if (same[p])
+            exec->programs[p].timeline = exec->timeline;
+    free(same);
 }

@@ -1,28 +1,27 @@
-/* Private to sim/scenario: what loops over points on several threads share. */
+/* Private to sim/scenario: what loops over points and over their samples share. */
 #ifndef FLOPCAST_SCENARIO_JOBS_H
 #define FLOPCAST_SCENARIO_JOBS_H
 
-#include "base/diag_set.h"
 #include "scenario/scenario.h"
-
-#include <stdatomic.h>
 
 struct jobs {
     const struct scenario_work *work;
-    struct diag_set diags;
-    int n, done; /* known ones are done */
-    atomic_bool ended;
+    int done, total; /* of this loop: known ones are done, those left to others do not count */
+    bool *skipped;
+    struct crew_loop loop; /* to fill: order, self, job, pack, unpack, noun, bytes; for crew_run() */
 };
 
-/* The points of a set, largest first: one that is begun last and takes long leaves the other threads idle. An array of
- * set->n_points, for free(). */
+/* The points of a set, largest first. An array of set->n_points, for free(). */
 int *jobs_order(const struct scenario_set *set);
 
-struct jobs jobs_begin(int n, const struct scenario_work *work);
-/* Whether this one is to be done. From any thread, as the next. */
-bool jobs_wants(struct jobs *jobs, int job);
-void jobs_end_one(struct jobs *jobs, int job, enum status status, const struct diag *diag);
-/* The worst status; what the jobs say goes into diag in their order. */
-enum status jobs_end(struct jobs *jobs, struct diag *diag);
+void jobs_begin(struct jobs *jobs, int n, const struct scenario_work *work);
+/* For crew_loop.ended of whoever has the struct: keeps the result, tells the progress. */
+bool jobs_ended(struct jobs *jobs, int job, enum status status);
+void jobs_end(struct jobs *jobs);
+
+/* A result as bytes, and back with its arrays in the arena. Spans are left out: who traces does not send. Samples are
+ * sent for themselves. */
+void jobs_pack_result(struct pack *out, const struct scenario_result *result);
+void jobs_unpack_result(struct unpack *from, struct scenario_result *result, struct arena *arena);
 
 #endif

@@ -115,28 +115,68 @@ void scenario_sample_prepare(struct scenario_result *results, struct arena *aren
     }
 }
 
+/* ---- samples of all points ---- */
+
+struct sampled {
+    struct jobs jobs;
+    const struct scenario_set *set;
+    const struct scenario_uncertainty *uncertainty;
+    struct scenario_result *results;
+    int k;
+};
+
+static struct scenario_sample *sample_of(struct sampled *all, int job)
+{
+    return &all->results[job / all->k].samples[job % all->k];
+}
+
+static enum status draw_sample(void *self, int job, struct diag *diag)
+{
+    struct sampled *all = self;
+    struct scenario_point point = drawn(&all->set->points[job / all->k], all->uncertainty, job % all->k);
+    return sample(sample_of(all, job), &point, diag);
+}
+
+static void pack_sample(void *self, int job, struct pack *out)
+{
+    PACK(out, *sample_of(self, job));
+}
+
+static void unpack_sample(void *self, int job, struct unpack *from)
+{
+    UNPACK(from, *sample_of(self, job));
+}
+
+static bool end_sample(void *self, int job, enum status status)
+{
+    struct sampled *all = self;
+    return jobs_ended(&all->jobs, job, status);
+}
+
 enum status scenario_sample_some(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
     const struct scenario_uncertainty *uncertainty, int k, const struct scenario_work *work, struct diag *diag)
 {
     int n = set->n_points;
-    struct jobs jobs = jobs_begin(n * k, work);
+    struct sampled all = {.set = set, .uncertainty = uncertainty, .results = results, .k = k};
+    struct crew_loop *loop = &all.jobs.loop;
     if (!results[0].samples)
         scenario_sample_prepare(results, arenas, set, uncertainty, k);
-    int *order = jobs_order(set);
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-    for (int next = 0; next < n * k; next++) {
-        struct diag own = DIAG_INIT;
-        int job = order[next / k] * k + next % k;
-        if (!jobs_wants(&jobs, job))
-            continue;
-        struct scenario_point point = drawn(&set->points[job / k], uncertainty, job % k);
-        enum status status = sample(&results[job / k].samples[job % k], &point, &own);
-        jobs_end_one(&jobs, job, status, &own);
-    }
+    int *points = jobs_order(set), *order = xcalloc((size_t)n * (size_t)k, sizeof *order);
+    for (int next = 0; next < n * k; next++)
+        order[next] = points[next / k] * k + next % k;
+    jobs_begin(&all.jobs, n * k, work);
+    loop->noun = "sample";
+    loop->order = order;
+    loop->self = &all;
+    loop->job = draw_sample;
+    loop->pack = pack_sample;
+    loop->unpack = unpack_sample;
+    loop->ended = end_sample;
+    enum status status = crew_run(work->crew, loop, diag);
+    jobs_end(&all.jobs);
     free(order);
-    return jobs_end(&jobs, diag);
+    free(points);
+    return status;
 }
 
 static enum status quiet_sample(

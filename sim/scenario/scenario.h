@@ -24,6 +24,7 @@
 #include "base/arena.h"
 #include "base/status.h"
 #include "config/config.h"
+#include "crew/crew.h"
 #include "exec/exec.h"
 #include "goodput/goodput.h"
 #include "hw/override.h"
@@ -165,12 +166,16 @@ enum status scenario_simulate_all(struct scenario_result *results, struct arena 
 
 /* What a loop over points is asked for beside their results; {0}: nothing. */
 struct scenario_work {
-    const bool *known; /* results that are there already and stay as they are, an entry a point; NULL: none */
+    struct crew *crew;  /* who does it; NULL: threads of this process */
+    bool everyone;      /* crew_loop's: under MPI every rank has the results */
+    const bool *known;  /* results that are there already and stay as they are, an entry a point; NULL: none */
+    const bool *others; /* left to somebody else (another shard), an entry a point; NULL: none */
     /* Called with each result that has come to be, before progress, which counts known ones, too; from one thread at a
      * time. False: no further point is begun. Not called for a point with a mistake. */
     bool (*keep)(void *self, int point);
     scenario_progress progress;
-    void *self; /* of both */
+    void (*plan)(void *self, const struct crew_plan *plan); /* before the first point, of several processes */
+    void *self;                                             /* of all three */
 };
 
 /* The same without those known. When keep ended it, what is missing was not touched. */

@@ -81,24 +81,75 @@ enum status scenario_simulate(
     return status;
 }
 
+/* ---- all points ---- */
+
+struct simulated {
+    struct jobs jobs;
+    const struct scenario_set *set;
+    struct scenario_result *results;
+    struct arena *arenas;
+};
+
+static enum status simulate_point(void *self, int point, struct diag *diag)
+{
+    struct simulated *all = self;
+    return scenario_simulate(&all->results[point], &all->set->points[point], &all->arenas[point], diag);
+}
+
+/* In the worker nobody needs it any more. */
+static void pack_point(void *self, int point, struct pack *out)
+{
+    struct simulated *all = self;
+    jobs_pack_result(out, &all->results[point]);
+    arena_release(&all->arenas[point]);
+}
+
+static void unpack_point(void *self, int point, struct unpack *from)
+{
+    struct simulated *all = self;
+    jobs_unpack_result(from, &all->results[point], &all->arenas[point]);
+}
+
+static bool end_point(void *self, int point, enum status status)
+{
+    struct simulated *all = self;
+    return jobs_ended(&all->jobs, point, status);
+}
+
+static void plan_points(void *self, const struct crew_plan *plan)
+{
+    const struct simulated *all = self;
+    if (all->jobs.work->plan)
+        all->jobs.work->plan(all->jobs.work->self, plan);
+}
+
+static bool any_is_traced(const struct scenario_set *set)
+{
+    for (int i = 0; i < set->n_points; i++)
+        if (set->points[i].options.exec.n_trace_ranks > 0)
+            return true;
+    return false;
+}
+
 enum status scenario_simulate_some(struct scenario_result *results, struct arena *arenas,
     const struct scenario_set *set, const struct scenario_work *work, struct diag *diag)
 {
-    struct jobs jobs = jobs_begin(set->n_points, work);
+    struct simulated all = {.set = set, .results = results, .arenas = arenas};
+    struct crew_loop *loop = &all.jobs.loop;
     int *order = jobs_order(set);
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-    for (int k = 0; k < set->n_points; k++) {
-        struct diag own = DIAG_INIT;
-        int i = order[k];
-        if (!jobs_wants(&jobs, i))
-            continue;
-        enum status status = scenario_simulate(&results[i], &set->points[i], &arenas[i], &own);
-        jobs_end_one(&jobs, i, status, &own);
-    }
+    jobs_begin(&all.jobs, set->n_points, work);
+    loop->noun = "point";
+    loop->order = order;
+    loop->self = &all;
+    loop->job = simulate_point;
+    loop->pack = any_is_traced(set) ? NULL : pack_point;
+    loop->unpack = unpack_point;
+    loop->ended = end_point;
+    loop->plan = plan_points;
+    enum status status = crew_run(work->crew, loop, diag);
+    jobs_end(&all.jobs);
     free(order);
-    return jobs_end(&jobs, diag);
+    return status;
 }
 
 enum status scenario_simulate_all(struct scenario_result *results, struct arena *arenas, const struct scenario_set *set,
