@@ -87,6 +87,8 @@ struct scenario_published {
     bool oom;
 };
 
+enum { SCENARIO_HOST_COSTS = 9 }; /* keys of section host */
+
 /* One point: the scenario with its sweep values put in, its inputs loaded. */
 struct scenario_point {
     const char *file; /* of the scenario */
@@ -95,6 +97,9 @@ struct scenario_point {
     struct source_pos gpus_at; /* where the GPU count was set */
     struct hw hw;
     struct model model;
+    /* Section host as the stack profile has it, with its evidence; unset: the profile is silent, or the scenario says
+     * something else. options.strategy.host has the values. */
+    struct quantity stack_host[SCENARIO_HOST_COSTS];
     struct scenario_published published;
 };
 

@@ -31,6 +31,20 @@ static const struct config_field arch_fields[HW_ARCHS] = {
     ARCH(0, "Volta"), ARCH(1, "Turing"), ARCH(2, "Ampere"), ARCH(3, "Ada"), ARCH(4, "Hopper"), ARCH(5, "Blackwell")};
 static const struct config_table arch_table = CONFIG_TABLE("the architectures of a stack", arch_fields);
 
+#define INDEX(key_, member, dimension_, most, help_) INDEX_##member,
+enum { HOST_COSTS(INDEX) N_HOST };
+_Static_assert((int)N_HOST == (int)SCENARIO_HOST_COSTS, "scenario.h counts the keys of section host");
+#define COST(key_, member, dimension_, most, help_)                                                                    \
+    [INDEX_##member] = {.key = key_,                                                                                   \
+        .type = FIELD_SOURCED,                                                                                         \
+        .offset = INDEX_##member * sizeof(struct quantity),                                                            \
+        .help = help_,                                                                                                 \
+        .dimension = dimension_,                                                                                       \
+        .min = 0,                                                                                                      \
+        .max = most},
+static const struct config_field host_fields[] = {HOST_COSTS(COST)};
+const struct config_table stack_host_table = CONFIG_TABLE("the host of a stack", host_fields);
+
 static const struct config_field fields[] = {
     {CONFIG_FIELD("name", FIELD_STRING, struct stack, name, "What it is called."), .required = true},
     {CONFIG_FIELD("description", FIELD_STRING, struct stack, description, "Which framework, versions, kernels.")},
@@ -39,6 +53,9 @@ static const struct config_field fields[] = {
     {CONFIG_FIELD(
          "settings", FIELD_SECTION, struct stack, settings, "Settings of a scenario, for those that leave them out."),
         .section = &scenario_framework_table},
+    {CONFIG_FIELD("host", FIELD_SECTION, struct stack, host,
+         "Costs of the host thread that rest on measurements; those that are choices stand under settings.host."),
+        .section = &stack_host_table},
 };
 
 static const char *unmodelled(const char *key)
@@ -57,6 +74,38 @@ struct stack stack_default(void)
     return (struct stack){.settings = scenario_default()};
 }
 
+/* Which cost of section host the path names; -1: none. */
+static int host_cost(const char *path)
+{
+    for (int i = 0; strncmp(path, "host.", strlen("host.")) == 0 && i < N_HOST; i++)
+        if (strcmp(path + strlen("host."), host_fields[i].key) == 0)
+            return i;
+    return -1;
+}
+
+static const struct config_origin *find_given(const struct stack *stack, const char *path)
+{
+    for (int i = 0; i < stack->given.list.n; i++)
+        if (strcmp(stack->given.list.at[i].path, path) == 0)
+            return &stack->given.list.at[i];
+    return NULL;
+}
+
+/* A cost stands in one of the two sections. */
+static enum status check_host(const struct stack *stack, struct diag *diag)
+{
+    enum status status = STATUS_OK;
+    for (int i = 0; i < N_HOST; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "settings.host.%s", host_fields[i].key);
+        const struct config_origin *setting = find_given(stack, path);
+        if (setting && quantity_is_set(stack->host[i]))
+            status = diag_input(diag, setting->at,
+                "'host.%s' stands under settings and under host; leave one of the two out", host_fields[i].key);
+    }
+    return status;
+}
+
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag)
 {
     *out = stack_default();
@@ -68,7 +117,35 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
     }
     config_free(doc);
     scenario_keep_origins(&out->given, arena);
-    return status;
+    return status == STATUS_OK ? check_host(out, diag) : status;
+}
+
+static double *host_setting(struct scenario_point *point, int cost)
+{
+    unsigned char *host = (unsigned char *)&point->options.strategy.host;
+    return (double *)(void *)(host + scenario_host_table.fields[cost].offset);
+}
+
+void stack_set_host(struct scenario_point *point, int cost, double value)
+{
+    BUG_IF(!quantity_is_set(point->stack_host[cost]), "the point has host.%s from no profile",
+        stack_host_table.fields[cost].key);
+    point->stack_host[cost].value = value;
+    *host_setting(point, cost) = value;
+}
+
+/* What the profile says of section host, where the scenario is silent. */
+static void apply_host(struct scenario_point *point, const struct stack *stack)
+{
+    for (int i = 0; i < stack->given.list.n; i++) {
+        struct config_origin origin = stack->given.list.at[i];
+        int cost = host_cost(origin.path);
+        if (cost < 0 || scenario_origin(point, origin.path).kind != ORIGIN_DEFAULT)
+            continue;
+        point->stack_host[cost] = stack->host[cost];
+        *host_setting(point, cost) = stack->host[cost].value;
+        vec_push(&point->origins.list, origin);
+    }
 }
 
 void stack_apply(struct scenario_point *point, const struct stack *stack)
@@ -78,6 +155,7 @@ void stack_apply(struct scenario_point *point, const struct stack *stack)
     for (int a = 0; a < HW_ARCHS; a++)
         if (strcmp(gpu->arch, hw_archs[a]) == 0)
             config_take_given(gpu, &stack->rates[a], &rate_table);
+    apply_host(point, stack);
     for (int i = 0; i < stack->given.list.n; i++) {
         struct config_origin origin = stack->given.list.at[i];
         if (strncmp(origin.path, section, strlen(section)) != 0)

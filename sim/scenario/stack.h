@@ -5,6 +5,8 @@
  *   description: MPT in eager mode, Triton's FlashAttention
  *   settings:               # a partial scenario: what holds where the scenario says nothing
  *     train: {cross_entropy: fused, optimizer_impl: for_loop}
+ *   host:                   # the same of section host, for numbers that rest on measurements
+ *     kernel_issue: {value: 22 us, kind: fitted, std_error: 2 us, source: "..."}
  *   rates:                  # by architecture; an architecture that is not listed keeps the GPU file's numbers
  *     Ampere:
  *       attention_efficiency: {value: 0.33, kind: fitted, std_error: 0.01, source: "..."}
@@ -18,17 +20,22 @@
 
 struct stack {
     const char *name, *description;
-    struct hw_gpu rates[HW_ARCHS]; /* in the order of hw_archs; unset: the GPU file's */
-    struct scenario settings;      /* those that given names */
-    struct config_origins given;   /* "settings.train.fusion", in the arena */
+    struct hw_gpu rates[HW_ARCHS];             /* in the order of hw_archs; unset: the GPU file's */
+    struct quantity host[SCENARIO_HOST_COSTS]; /* as stack_host_table */
+    struct scenario settings;                  /* those that given names */
+    struct config_origins given;               /* "settings.train.fusion", in the arena */
 };
 
 extern const struct config_table stack_table;
-struct stack stack_default(void); /* says nothing */
+extern const struct config_table stack_host_table; /* struct quantity[SCENARIO_HOST_COSTS]; the keys of section host */
+struct stack stack_default(void);                  /* says nothing */
 
 enum status stack_load(struct stack *out, const char *path, struct arena *arena, struct diag *diag);
 
 /* Its rates for the point's GPU, and its settings where the point has the defaults. */
 void stack_apply(struct scenario_point *point, const struct stack *stack);
+
+/* Another value for a cost of the host that the point has from its stack profile. */
+void stack_set_host(struct scenario_point *point, int cost, double value);
 
 #endif

@@ -308,24 +308,9 @@ static const struct config_field nanotron_fields[] = {
 };
 static TABLE(nanotron_table, "'nanotron'", nanotron_fields);
 
-#define HOST(key_, member, help_)                                                                                      \
-    {                                                                                                                  \
-        FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = DIM_SECONDS, .min = 0, .max = 3600 \
-    }
-static const struct config_field host_fields[] = {
-    HOST("kernel_issue", kernel_issue_s, "host time of one eager operation"),
-    HOST("backward_issue", backward_issue_s, "host time of one kernel of the autograd engine"),
-    HOST("collective_issue", collective_issue_s, "host time of one collective"),
-    HOST("collective_check", collective_check_s,
-        "host time of one collective for each rank of its group, as TORCH_DISTRIBUTED_DEBUG=DETAIL takes"),
-    {FIELD("collective_check_in_node", FIELD_NUMBER, struct host_options, collective_check_in_node,
-         "what of that a group takes that lies in one node"),
-        .dimension = DIM_FRACTION, .min = 0, .max = 1},
-    HOST("view", view_s, "host time of one view of a tensor, in a loop in Python"),
-    HOST("unit_hook", unit_hook_s, "host time of one hook of an FSDP unit or DDP bucket"),
-    HOST("pass", pass_s, "host time of one pass of a micro-batch through a model chunk, beside its operations"),
-    HOST("step", step_s, "host time once a step: data loader, zero_grad, scheduler"),
-};
+#define HOST(key_, member, dimension_, most, help_)                                                                    \
+    {FIELD(key_, FIELD_NUMBER, struct host_options, member, help_), .dimension = dimension_, .min = 0, .max = most},
+static const struct config_field host_fields[] = {HOST_COSTS(HOST)};
 TABLE(scenario_host_table, "'host'", host_fields);
 
 #define NOISE(key_, help_)                                                                                             \

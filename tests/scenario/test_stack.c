@@ -98,6 +98,36 @@ static void settings_give_way_to_the_scenarios(void **state)
     unload(loaded);
 }
 
+#define HOST_FITTED(value) "{value: " value ", kind: fitted, std_error: 2 us, source: test, fit: here}"
+
+/* Costs of the host with their evidence: the point has the number, and who says so; what a scenario sets is a choice.
+ */
+static void costs_of_the_host_carry_evidence(void **state)
+{
+    (void)state;
+    write_text(
+        "stack.yaml", "name: x\nhost: {kernel_issue: " HOST_FITTED("22 us") ", pass: " HOST_FITTED("1 ms") "}\n");
+    struct loaded *loaded = load_text(BASE "stack: stack.yaml\nhost: {pass: 3 ms}\n", NULL, 0);
+    assert_string_equal(loaded->diag.text, "");
+    struct scenario_point *point = &loaded->set.points[0];
+    assert_near(point->options.strategy.host.kernel_issue_s, 22e-6, 0);
+    assert_near(point->options.strategy.host.pass_s, 3e-3, 0);
+    assert_int_equal(origin_of(point, "host.kernel_issue")->kind, ORIGIN_STACK);
+    assert_int_equal(origin_of(point, "host.pass")->kind, ORIGIN_FILE);
+    int kernel_issue = 0, pass = 0;
+    for (int i = 0; i < SCENARIO_HOST_COSTS; i++) {
+        kernel_issue = strcmp(stack_host_table.fields[i].key, "kernel_issue") == 0 ? i : kernel_issue;
+        pass = strcmp(stack_host_table.fields[i].key, "pass") == 0 ? i : pass;
+    }
+    assert_near(point->stack_host[kernel_issue].std_error, 2e-6, 0);
+    assert_string_equal(point->stack_host[kernel_issue].fit, "here");
+    assert_false(quantity_is_set(point->stack_host[pass]));
+    stack_set_host(point, kernel_issue, 30e-6);
+    assert_near(point->options.strategy.host.kernel_issue_s, 30e-6, 0);
+    assert_near(point->stack_host[kernel_issue].value, 30e-6, 0);
+    unload(loaded);
+}
+
 /* Points of a sweep share the files, not what a stack makes of them. */
 static void a_sweep_compares_stacks(void **state)
 {
@@ -136,6 +166,11 @@ static void mistakes_are_reported_where_they_stand(void **state)
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:20: error: unknown key 'fusoin' in 'train'; did you mean"));
     assert_non_null(strstr(loaded->diag.text, "stack.yaml:3:35: error: unknown key 'run' in the settings of a stack"));
     unload(loaded);
+    write_text("stack.yaml", "name: x\nsettings: {host: {pass: 3 ms}}\nhost: {pass: " HOST_FITTED("1 ms") "}\n");
+    loaded = load_text(BASE "stack: stack.yaml\n", NULL, 0);
+    assert_non_null(strstr(loaded->diag.text, "stack.yaml:2:25: error: 'host.pass' stands under settings and under "
+                                              "host; leave one of the two out"));
+    unload(loaded);
 }
 
 static struct quantity sustained_of(const char *file, struct arena *arena)
@@ -170,6 +205,7 @@ int main(void)
         cmocka_unit_test(every_generation_has_its_own),
         cmocka_unit_test(a_stack_replaces_what_it_names),
         cmocka_unit_test(settings_give_way_to_the_scenarios),
+        cmocka_unit_test(costs_of_the_host_carry_evidence),
         cmocka_unit_test(a_sweep_compares_stacks),
         cmocka_unit_test(mistakes_are_reported_where_they_stand),
         cmocka_unit_test(what_is_borrowed_follows_the_fit),
