@@ -140,6 +140,13 @@ static void draw_one(void *self, struct quantity *q, const struct config_field *
         move(q, field, spread_of(*q, field) * standard(drawing, field->key, quantity_parameter(*q)));
 }
 
+void hw_draw_quantity(
+    struct quantity *q, const struct config_field *field, const struct hw_fits *fits, uint64_t seed, uint64_t draw)
+{
+    struct drawing drawing = {fits, mix(seed, draw)};
+    draw_one(&drawing, q, field, "");
+}
+
 void hw_draw(struct hw *hw, const struct hw_fits *fits, uint64_t seed, uint64_t draw)
 {
     struct drawing drawing = {fits, mix(seed, draw)};

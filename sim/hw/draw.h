@@ -17,6 +17,7 @@
 #ifndef FLOPCAST_HW_DRAW_H
 #define FLOPCAST_HW_DRAW_H
 
+#include "config/config.h"
 #include "hw/hw.h"
 
 #include <stdint.h>
@@ -69,6 +70,10 @@ void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by);
 
 /* Of the draws of two parameters. */
 double hw_correlation(const struct hw_fits *fits, const struct hw_parameter *a, const struct hw_parameter *b);
+
+/* The same of one number that stands elsewhere, a stack profile's. */
+void hw_draw_quantity(
+    struct quantity *q, const struct config_field *field, const struct hw_fits *fits, uint64_t seed, uint64_t draw);
 
 /* A standard normal draw of the same kind for a number that is in no file: the costs of the host, say. */
 double hw_draw_normal(const char *key, const char *parameter, uint64_t seed, uint64_t draw);

@@ -45,11 +45,21 @@ static bool host_is_drawn(const struct scenario_point *point, int cost)
 
 static void move_host(struct scenario_point *point, double by)
 {
-    unsigned char *host = (unsigned char *)&point->options.strategy.host;
     double factor = exp(DRAW_ASSUMED * by);
     for (int i = 0; i < scenario_host_table.n_fields; i++)
         if (host_is_drawn(point, i))
-            *(double *)(void *)(host + scenario_host_table.fields[i].offset) *= factor;
+            *stack_host_setting(point, i) *= factor;
+}
+
+/* Costs of the host that a stack profile states with their evidence (stack.h), by that. */
+static void draw_stated(struct scenario_point *point, const struct hw_fits *fits, uint64_t seed, uint64_t k)
+{
+    for (int i = 0; i < scenario_host_table.n_fields; i++) {
+        struct quantity cost = point->stack_host[i];
+        hw_draw_quantity(&cost, &stack_host_table.fields[i], fits, seed, k);
+        if (cost.value > 0)
+            *stack_host_setting(point, i) *= cost.value / point->stack_host[i].value;
+    }
 }
 
 uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
@@ -61,7 +71,7 @@ uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point)
         digest = digest_word(digest, scenario_origin(point, fields[i].path).kind == ORIGIN_CLUSTER);
     for (int i = 0; i < scenario_host_table.n_fields; i++)
         digest = digest_word(digest, host_is_drawn(point, i));
-    return digest;
+    return config_digest(digest, &stack_host_table, point->stack_host);
 }
 
 /* The point with draw k of its numbers. */
@@ -74,6 +84,7 @@ static struct scenario_point drawn(
     hw_override(&point.hw, &point.options.cluster.given); /* a choice, not an estimate */
     draw_noise(&point);
     move_host(&point, hw_draw_normal("host", "strategy_default_options", seed, (uint64_t)k));
+    draw_stated(&point, &uncertainty->fits, seed, (uint64_t)k);
     point.options.exec.seed += k;
     point.options.exec.noise.drawn_speeds = true; /* luck is part of what a run may show */
     point.options.exec.n_trace_ranks = 0;

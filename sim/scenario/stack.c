@@ -120,7 +120,7 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
     return status == STATUS_OK ? check_host(out, diag) : status;
 }
 
-static double *host_setting(struct scenario_point *point, int cost)
+double *stack_host_setting(struct scenario_point *point, int cost)
 {
     unsigned char *host = (unsigned char *)&point->options.strategy.host;
     return (double *)(void *)(host + scenario_host_table.fields[cost].offset);
@@ -131,7 +131,7 @@ void stack_set_host(struct scenario_point *point, int cost, double value)
     BUG_IF(!quantity_is_set(point->stack_host[cost]), "the point has host.%s from no profile",
         stack_host_table.fields[cost].key);
     point->stack_host[cost].value = value;
-    *host_setting(point, cost) = value;
+    *stack_host_setting(point, cost) = value;
 }
 
 /* What the profile says of section host, where the scenario is silent. */
@@ -143,7 +143,7 @@ static void apply_host(struct scenario_point *point, const struct stack *stack)
         if (cost < 0 || scenario_origin(point, origin.path).kind != ORIGIN_DEFAULT)
             continue;
         point->stack_host[cost] = stack->host[cost];
-        *host_setting(point, cost) = stack->host[cost].value;
+        *stack_host_setting(point, cost) = stack->host[cost].value;
         vec_push(&point->origins.list, origin);
     }
 }

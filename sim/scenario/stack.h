@@ -35,6 +35,8 @@ enum status stack_load(struct stack *out, const char *path, struct arena *arena,
 /* Its rates for the point's GPU, and its settings where the point has the defaults. */
 void stack_apply(struct scenario_point *point, const struct stack *stack);
 
+/* The value of key `cost` of section host in the point's options. */
+double *stack_host_setting(struct scenario_point *point, int cost);
 /* Another value for a cost of the host that the point has from its stack profile. */
 void stack_set_host(struct scenario_point *point, int cost, double value);
 

@@ -119,6 +119,27 @@ static void the_host_is_drawn(void **state)
     end(sampled);
 }
 
+/* A cost that a stack profile states is drawn by its own error, 10 % of it: log-normal, as every number is. What a
+ * scenario sets in its place is a choice. */
+static void what_a_stack_states_of_the_host_is_drawn_by_its_error(void **state)
+{
+    (void)state;
+    write_text("stack.yaml", "name: x\nhost: {step: {value: 10 s, kind: fitted, std_error: 1 s, source: test}}\n");
+    struct sampled *sampled = begin(BASE QUIET "stack: stack.yaml\n", 1);
+    know_all(&sampled->loaded->set.points[0]);
+    run(sampled);
+    struct scenario_band band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
+    double width = log(band.high / band.low) / (2 * 1.645 * 0.1);
+    assert_true(width > 0.7 && width < 1.3); /* of 40 samples */
+    end(sampled);
+    sampled = begin(BASE QUIET "stack: stack.yaml\nhost: {step: 10 s}\n", 1);
+    know_all(&sampled->loaded->set.points[0]);
+    run(sampled);
+    band = scenario_band(&sampled->results[0], SAMPLED_STEP_TIME);
+    assert_true(log(band.high / band.low) < 0.01); /* what is left are kernels' launches, milliseconds of 10 s */
+    end(sampled);
+}
+
 /* Samples without noise times what noise costs are the samples with noise, but for the luck of a seed; and where there
  * is no noise, they are the same to the last bit. */
 static void quick_samples_are_as_the_slow_ones(void **state)
@@ -246,6 +267,7 @@ int main(void)
         cmocka_unit_test(without_errors_and_noise_no_band),
         cmocka_unit_test(what_is_given_has_no_band),
         cmocka_unit_test(the_host_is_drawn),
+        cmocka_unit_test(what_a_stack_states_of_the_host_is_drawn_by_its_error),
         cmocka_unit_test(quick_samples_are_as_the_slow_ones),
         cmocka_unit_test(widening),
         cmocka_unit_test(errors_of_parameters_make_a_band),
