@@ -94,7 +94,7 @@ static inline void draw_train(struct rng_stream *rng, struct train_options *trai
     train->checkpoint_interval = ONE_OF(rng, 1, 1, 2);
     train->checkpoint_early_stop = one_in(rng, 2);
     train->attention = model_takes_flash(shape) && one_in(rng, 2) ? ATTENTION_FLASH : ATTENTION_NAIVE;
-    train->cross_entropy = below(rng, CROSS_ENTROPY_TE); /* te is younger than the digests */
+    train->cross_entropy = below(rng, CROSS_ENTROPY_TE); /* te and loss_parallel are younger than the digests */
     train->fusion = one_in(rng, 4) ? FUSION_INDUCTOR : FUSION_EAGER;
     train->memory_format = below(rng, IMAGE_FORMAT_COUNT);
     train->use_cache = one_in(rng, 2);

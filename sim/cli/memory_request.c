@@ -168,7 +168,7 @@ static const struct command_option options[] = {
         "fused attention",
         OPTION_TAKE, .take = take_checkpointing},
     {"attention", "A", "naive (default) or flash", OPTION_NAME, TRAIN(attention), .names = attention_kernel_names},
-    {"cross-entropy", "L", "eager (default), fused or te", OPTION_NAME, TRAIN(cross_entropy),
+    {"cross-entropy", "L", "eager (default), fused, te or loss_parallel", OPTION_NAME, TRAIN(cross_entropy),
         .names = cross_entropy_names},
     {"tensor", "N", "GPUs of tensor parallelism", OPTION_COUNT64, PARALLEL(model.tensor), .most = MOST_RANKS},
     {"sequence", NULL, "with --tensor: sequence parallelism", OPTION_FLAG, PARALLEL(model.sequence)},

@@ -7,10 +7,17 @@ extern const char *const attention_kernel_names[]; /* "naive", "flash", NULL */
 
 /* eager: F.cross_entropy of logits in FP32, a kernel for each step; fused: one kernel each way that reads the logits as
  * they are and writes their gradient (flash-attn's CrossEntropyLoss, Apex, Liger); te: two kernels forward, of which
- * the second writes the gradient over the logits (TransformerEngine's parallel_cross_entropy, pytorch/triton/). Where
- * the words are shared out: tape_word_loss(). */
-enum cross_entropy { CROSS_ENTROPY_EAGER, CROSS_ENTROPY_FUSED, CROSS_ENTROPY_TE, CROSS_ENTROPY_COUNT };
-extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager", "fused", "te" */
+ * the second writes the gradient over the logits (TransformerEngine's parallel_cross_entropy, pytorch/triton/);
+ * loss_parallel: eager, where the words are shared out DTensor's (torch/distributed/tensor/parallel/loss.py). Where
+ * they are: tape_word_loss(). */
+enum cross_entropy {
+    CROSS_ENTROPY_EAGER,
+    CROSS_ENTROPY_FUSED,
+    CROSS_ENTROPY_TE,
+    CROSS_ENTROPY_LOSS_PARALLEL,
+    CROSS_ENTROPY_COUNT
+};
+extern const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1]; /* "eager" ... "loss_parallel", as above */
 
 /* eager: a kernel for each operation; inductor: torch.compile's; torchscript: Megatron-LM's functions under
  * torch.jit.script (bias_gelu, bias_dropout_add); flash_attn: eager, with flash-attn's Triton kernels for RMSNorm and

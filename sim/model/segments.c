@@ -10,7 +10,7 @@ const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1] = {"delayed", "tensorwi
 const char *const rotary_names[ROTARY_COUNT + 1] = {"real", "complex", NULL};
 const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {
     "none", "async", "user_buffers", "micro_pipeline", NULL};
-const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", "te", NULL};
+const char *const cross_entropy_names[CROSS_ENTROPY_COUNT + 1] = {"eager", "fused", "te", "loss_parallel", NULL};
 
 bool model_takes_flash(const struct model_shape *shape)
 {

@@ -136,7 +136,10 @@ int tape_gather(struct tape *tape, const char *name, int x);
  * tensor_parallel/cross_entropy.py, in place where it is). fused: the last two together, a kernel between two of them;
  * torch.compile's functions give new tensors, so that logits in FP32 and their exponentials are there at once,
  * of which the latter are kept; the gradient is written in the logits' format (--cross-entropy-loss-fusion, impl
- * native: fusions/fused_cross_entropy.py). te: an all-gather of three numbers a row and rank. On one rank Megatron-LM
+ * native: fusions/fused_cross_entropy.py). te: an all-gather of three numbers a row and rank. loss_parallel: DTensor's
+ * _log_softmax and _nll_loss_and_log_softmax_backward, as many all-reduces, each operation a kernel with a new FP32
+ * tensor: of logits, shifted ones and their exponentials three are there at once forward, in backward four. On one rank
+ * Megatron-LM
  * (FUSION_TORCHSCRIPT, FUSION_TRANSFORMER_ENGINE) has the same without collectives, others tape_cross_entropy(). */
 int tape_word_loss(struct tape *tape, const char *name, int logits);
 

@@ -122,6 +122,58 @@ static int te_word_loss(struct tape *tape, const char *name, int logits)
     return op.out;
 }
 
+/* zeros, one of them less at each label; plus exp(log-softmax); times the loss's gradient. */
+static void loss_parallel_backward(struct tape *tape, const struct tape_op *op)
+{
+    struct tape_value x = tape_at(tape, op->in[0]);
+    const char *const zeros = tape_suffix(tape, op->name, "zeros"), *const exp = tape_suffix(tape, op->name, "exp");
+    const char *const sum = tape_suffix(tape, op->name, "add");
+    double row_bytes = (double)(x.rows * FLOAT_BYTES);
+    int labels = tape_buffer(tape, zeros, x.rows, x.cols, FLOAT_BYTES);
+    tape_pass(tape, KERNEL_COPY, zeros, 0, BUFFERS(NO_BUFFER), labels);
+    tape_launch(
+        tape, tape_suffix(tape, op->name, "labels"), kernel_stream(KERNEL_LOSS, 0, row_bytes, 0), 0, BUFFERS(labels));
+    int softmax = tape_buffer(tape, exp, x.rows, x.cols, FLOAT_BYTES);
+    tape_elementwise(tape, exp, 1, op->saved[0], NO_BUFFER, softmax);
+    int both = tape_buffer(tape, sum, x.rows, x.cols, FLOAT_BYTES);
+    tape_elementwise(tape, sum, 1, labels, softmax, both);
+    int grad_x = tape_new_grad(tape, op->in[0]);
+    tape_elementwise(tape, tape_suffix(tape, op->name, "dgrad"), 1, both, tape_grad(tape, op), grad_x);
+    tape_touch(tape, labels);
+    tape_touch(tape, op->saved[0]);
+    tape_give(tape, op->in[0], grad_x);
+}
+
+static int loss_parallel(struct tape *tape, const char *name, int logits)
+{
+    int wide = tape_cast(tape, tape_suffix(tape, name, "float"), logits, FLOAT_BYTES);
+    struct tape_op op = {.backward = loss_parallel_backward, .name = tape_name(tape, name), .in = {wide}};
+    struct tape_value x = tape_at(tape, wide);
+    const char *const max = tape_suffix(tape, op.name, "max"), *const sum = tape_suffix(tape, op.name, "sum_exp");
+    const char *const label = tape_suffix(tape, op.name, "label"), *const exp = tape_suffix(tape, op.name, "exp");
+    const char *const subtract = tape_suffix(tape, op.name, "subtract");
+    double row_bytes = (double)(x.rows * FLOAT_BYTES);
+    int largest = row_numbers(tape, max, 1, wide, NO_BUFFER, 1);
+    reduce_numbers(tape, max, largest);
+    int shifted = tape_buffer(tape, subtract, x.rows, x.cols, FLOAT_BYTES);
+    tape_elementwise(tape, subtract, 1, x.buffer, largest, shifted);
+    int exps = tape_buffer(tape, exp, x.rows, x.cols, FLOAT_BYTES);
+    tape_elementwise(tape, exp, 1, shifted, NO_BUFFER, exps);
+    int sums = tape_buffer(tape, sum, x.rows, 1, FLOAT_BYTES);
+    tape_pass(tape, KERNEL_LOSS, sum, 1, BUFFERS(exps), sums);
+    reduce_numbers(tape, sum, sums);
+    op.saved[0] = tape_buffer(tape, tape_suffix(tape, op.name, "log_softmax"), x.rows, x.cols, FLOAT_BYTES);
+    tape_elementwise(tape, tape_suffix(tape, op.name, "log_softmax"), 1, shifted, sums, op.saved[0]);
+    int predicted = tape_buffer(tape, label, x.rows, 1, FLOAT_BYTES);
+    tape_launch(tape, label, kernel_stream(KERNEL_LOSS, row_bytes, row_bytes, 0), 0, BUFFERS(op.saved[0], predicted));
+    tape_touch(tape, x.buffer); /* F.cross_entropy's caller holds it */
+    reduce_numbers(tape, label, predicted);
+    op.out = tape_value(tape, op.name, 1, 1, FLOAT_BYTES, true);
+    tape_elementwise(tape, op.name, 1, predicted, NO_BUFFER, tape_at(tape, op.out).buffer);
+    tape_push(tape, op);
+    return op.out;
+}
+
 /* Megatron-LM has the loss of shared-out words on one rank, too. */
 static bool is_megatron(const struct tape *tape)
 {
@@ -135,6 +187,8 @@ int tape_word_loss(struct tape *tape, const char *name, int logits)
         return tape_end_loss(tape, logits, te_word_loss(tape, name, logits));
     if (ranks(tape) == 1 && !is_megatron(tape))
         return tape_cross_entropy(tape, name, logits);
+    if (kind == CROSS_ENTROPY_LOSS_PARALLEL && ranks(tape) > 1)
+        return tape_end_loss(tape, logits, loss_parallel(tape, name, logits));
     bool fused = kind == CROSS_ENTROPY_FUSED;
     return tape_end_loss(
         tape, logits, fused ? fused_word_loss(tape, name, logits) : eager_word_loss(tape, name, logits));
