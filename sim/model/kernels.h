@@ -34,6 +34,12 @@ enum kernel_fusion {
 };
 extern const char *const kernel_fusion_names[FUSION_COUNT + 1]; /* "eager" ... "transformer_engine", as above */
 
+/* What torch.compile (FUSION_INDUCTOR) is applied to. model: all of a step's kernels, the loss among them. blocks: each
+ * transformer block by itself, so that embedding, last norm, head and loss are eager (torchtitan's apply_compile,
+ * "regional compilation" in PyTorch's documents). */
+enum compiled_part { COMPILED_MODEL, COMPILED_BLOCKS, COMPILED_COUNT };
+extern const char *const compiled_part_names[COMPILED_COUNT + 1]; /* "model", "blocks" */
+
 /* Whose linear layers run in FP8, and how operands are scaled. delayed: TransformerEngine's, by the largest values of
  * earlier steps. tensorwise, rowwise: torchao's Float8Linear, by the largest value of each tensor, or of each row and
  * column, in the step itself. */

@@ -255,6 +255,7 @@ struct model_workload {
     int cross_entropy;       /* enum cross_entropy */
     int fusion;              /* enum kernel_fusion */
     int rotary;              /* enum rotary_kind */
+    int compiled;            /* enum compiled_part */
     bool autocast;           /* torch.autocast around FP32 parameters: the residual stream, norms, softmax in FP32; what
                               * multiplies casts its inputs to the storage format, a kernel each */
     bool channels_last;      /* images and what is made of them lie in NHWC; else in NCHW, PyTorch's default */

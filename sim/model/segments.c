@@ -6,6 +6,7 @@ const char *const kernel_fusion_names[FUSION_COUNT + 1] = {
     "eager", "inductor", "torchscript", "flash_attn", "transformer_engine", NULL};
 const char *const recompute_part_names[] = {"core_attn", "moe", "layernorm", "moe_act", NULL};
 const char *const context_parallel_names[CONTEXT_PARALLEL_COUNT + 1] = {"p2p", "all_gather", "a2a", NULL};
+const char *const compiled_part_names[COMPILED_COUNT + 1] = {"model", "blocks", NULL};
 const char *const fp8_recipe_names[FP8_RECIPE_COUNT + 1] = {"delayed", "tensorwise", "rowwise", NULL};
 const char *const rotary_names[ROTARY_COUNT + 1] = {"real", "complex", NULL};
 const char *const tensor_overlap_names[TENSOR_OVERLAP_COUNT + 1] = {
@@ -80,16 +81,28 @@ struct segments_builder {
     VEC(struct model_segment) segments;
 };
 
+/* As a segment of this kind runs: eager where torch.compile is of blocks only. */
+static const struct model_workload *workload_of(const struct segments_builder *b, enum segment_kind kind)
+{
+    if (b->workload->fusion != FUSION_INDUCTOR || b->workload->compiled == COMPILED_MODEL || kind == SEGMENT_BLOCK)
+        return b->workload;
+    struct model_workload *eager = ARENA_ARRAY(b->arena, struct model_workload, 1);
+    *eager = *b->workload;
+    eager->fusion = FUSION_EAGER;
+    return eager;
+}
+
 /* Tensors are found within a layer by name; alike layers have the same programs because a program's indices are
  * relative. */
 static const struct model_program *program(struct segments_builder *b, enum segment_kind kind, int layer)
 {
-    struct tape *tape = tape_open(b->model, layer, b->workload, b->arena);
+    const struct model_workload *workload = workload_of(b, kind);
+    struct tape *tape = tape_open(b->model, layer, workload, b->arena);
     struct segment_context context = {
         .tape = tape,
         .arena = b->arena,
         .shape = &b->model->shape,
-        .workload = b->workload,
+        .workload = workload,
         .role = b->model->layers[layer].role,
         .kind = kind,
         .frozen = b->model->trained < b->model->params,

@@ -135,6 +135,9 @@ static const struct config_field train_fields[] = {
     {TRAIN("clip_grad_norm", FIELD_BOOL, clip_grad_norm,
         "gradients are clipped by their norm (clip_grad_norm_; DeepSpeed's step does it)")},
     {TRAIN("drop_logits", FIELD_BOOL, drop_logits, "the training loop deletes the logits before backward")},
+    {TRAIN("compiled", FIELD_ENUM, compiled,
+         "fusion inductor: torch.compile of the whole model with its loss, or of each block by itself"),
+        .names = compiled_part_names},
 };
 static TABLE(train_table, "'train'", train_fields);
 

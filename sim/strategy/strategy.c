@@ -154,6 +154,7 @@ struct model_workload strategy_workload(const struct strategy_options *options, 
         .cross_entropy = train->cross_entropy,
         .fusion = train->fusion,
         .rotary = train->rotary,
+        .compiled = train->compiled,
         .autocast = train->autocast,
         .channels_last = train->memory_format == IMAGE_CHANNELS_LAST ||
                          (train->memory_format == IMAGE_CHANNELS_LAST_AMP && dtype_bytes(dtype) == 2),

@@ -51,6 +51,7 @@ struct train_options {
     int precision, optimizer, optimizer_impl, activation_checkpointing, attention, cross_entropy, fusion;
     const char *recompute_modules; /* Megatron-LM's, as in "moe,layernorm" (model/recompute.h); NULL: none */
     int rotary, fp8_recipe;        /* enum rotary_kind, enum fp8_recipe */
+    int compiled;                  /* enum compiled_part */
     int memory_format;             /* enum image_format */
     int64_t checkpoint_interval;   /* of this many blocks one is checkpointed (torchtitan's selective "2"); 1: all */
     int recompute_method;          /* enum recompute_method */

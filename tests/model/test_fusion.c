@@ -19,7 +19,8 @@ struct run {
     struct model_segments segments;
 };
 
-static struct run run_adapted(const struct model_shape *shape, enum kernel_fusion fusion, int64_t lora_rank)
+static struct run run_compiled(
+    const struct model_shape *shape, enum kernel_fusion fusion, enum compiled_part compiled, int64_t lora_rank)
 {
     struct run r = {.arena = ARENA_INIT};
     struct model model, adapted;
@@ -29,11 +30,17 @@ static struct run run_adapted(const struct model_shape *shape, enum kernel_fusio
         .storage = DTYPE_BF16,
         .attention = ATTENTION_FLASH,
         .fusion = (int)fusion,
+        .compiled = (int)compiled,
         .loss_fp32 = true};
     model_build(&model, shape, &r.arena);
     model_adapt(&adapted, &model, lora_rank, NULL, &r.arena);
     model_segments(&r.segments, &adapted, &w, &r.arena);
     return r;
+}
+
+static struct run run_adapted(const struct model_shape *shape, enum kernel_fusion fusion, int64_t lora_rank)
+{
+    return run_compiled(shape, fusion, COMPILED_MODEL, lora_rank);
 }
 
 static struct run run(const struct model_shape *shape, enum kernel_fusion fusion)
@@ -107,6 +114,38 @@ static void products_stay_and_the_rest_shrinks(void **state)
     arena_release(&fused.arena);
 }
 
+/* torch.compile of blocks: these as Inductor has them, what is before and behind them as eager PyTorch does. The loss
+ * of T tokens and V words then has its logits in FP32 and their log-softmax, 4 T V each, where Inductor's has neither.
+ */
+static void what_is_not_compiled_is_eager(void **state)
+{
+    (void)state;
+    struct run eager = run(&small_llama, FUSION_EAGER), fused = run(&small_llama, FUSION_INDUCTOR);
+    struct run blocks = run_compiled(&small_llama, FUSION_INDUCTOR, COMPILED_BLOCKS, 0);
+    for (int i = 0; i < eager.segments.n; i++) {
+        const struct model_program *got = blocks.segments.at[i].program;
+        bool block = blocks.segments.at[i].kind == SEGMENT_BLOCK;
+        const struct model_program *want = (block ? &fused : &eager)->segments.at[i].program;
+        assert_int_equal(got->n_forward, want->n_forward);
+        assert_int_equal(got->n_backward, want->n_backward);
+        assert_true(bytes(got->forward, got->n_forward) == bytes(want->forward, want->n_forward));
+        assert_true(bytes(got->backward, got->n_backward) == bytes(want->backward, want->n_backward));
+        assert_true(saved(got) == saved(want));
+    }
+    const int last = blocks.segments.n - 1;
+    const struct model_program *head = blocks.segments.at[last].program, *inlined = fused.segments.at[last].program;
+    const int64_t wide = 4 * (int64_t)ROWS * small_llama.vocab;
+    int whole = 0;
+    for (int i = 0; i < head->n_activations; i++)
+        whole += !head->activations[i].born_in_backward && head->activations[i].bytes == wide;
+    assert_int_equal(whole, 2);
+    for (int i = 0; i < inlined->n_activations; i++)
+        assert_true(inlined->activations[i].bytes < wide);
+    arena_release(&eager.arena);
+    arena_release(&fused.arena);
+    arena_release(&blocks.arena);
+}
+
 /* The results of a matrix and of its adapter are not kept for what their sum would do for: fused blocks keep no more
  * than eager ones. */
 static void adapters_keep_no_more(void **state)
@@ -169,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_group_reads_its_inputs_once_and_writes_its_result),
         cmocka_unit_test(products_stay_and_the_rest_shrinks),
+        cmocka_unit_test(what_is_not_compiled_is_eager),
         cmocka_unit_test(adapters_keep_no_more),
         cmocka_unit_test(transformer_engine_has_kernels_of_its_own),
         cmocka_unit_test(sums_over_rows_are_eager),
