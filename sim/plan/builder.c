@@ -118,6 +118,17 @@ void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op)
         vec_push(&builder->tails.at[queue].pending, op);
 }
 
+void plan_stream_wait_stream(struct plan_builder *builder, int queue, int other)
+{
+    const struct plan_tail *of = &builder->tails.at[other];
+    plan_stream_wait(builder, queue, of->last_op);
+    for (int i = 0; i < of->pending.n; i++) {
+        plan_wait op = of->pending.at[i];
+        if (op & PLAN_PREVIOUS_STEP || builder->program->ops.at[op].stream != queue)
+            plan_stream_wait(builder, queue, op);
+    }
+}
+
 static int push_op(struct plan_builder *builder, struct plan_op op, const char *name)
 {
     struct plan_program *program = builder->program;

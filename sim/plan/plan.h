@@ -243,6 +243,9 @@ int plan_group(struct plan_builder *builder, const char *name, int size, int str
 int plan_group_of(struct plan_builder *builder, const char *name, struct mesh_group ranks);
 /* The queue's next op waits for op (cudaStreamWaitEvent). PLAN_NO_OP is ignored. */
 void plan_stream_wait(struct plan_builder *builder, int queue, plan_wait op);
+/* The same for all that `other` was given up to here: its last op, and the waits that its next op takes
+ * (cudaEventRecord on `other`, then cudaStreamWaitEvent). What the queue itself runs comes before anyway. */
+void plan_stream_wait_stream(struct plan_builder *builder, int queue, int other);
 int plan_kernel(struct plan_builder *builder, int queue, const char *name, struct kernel_work work, double host_s);
 int plan_collective(struct plan_builder *builder, int queue, const char *name, enum coll_kind kind, double bytes,
     int group, double host_s); /* a group of one rank: no op, returns PLAN_NO_OP */

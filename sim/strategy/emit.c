@@ -211,11 +211,12 @@ static int comm_queue(struct emit *emit, unsigned axes)
 
 static void emit_comm(struct emit *emit, const char *name, const struct model_comm *comm)
 {
-    const char *group = of_data(comm->axes) ? "world" : axes_name(emit, comm->axes);
+    int group = emit_group(emit, of_data(comm->axes) ? "world" : axes_name(emit, comm->axes), comm->axes);
+    int queue = queue_of(emit, group, comm_queue(emit, comm->axes));
     emit->builder.serves = plan_parallelism_of(comm->axes);
     emit->builder.routing = comm->routing;
-    emit->comm = emit_collective(emit, comm_queue(emit, comm->axes), plan_last_op(&emit->builder, STREAM_COMPUTE), name,
-        comm->kind, comm->bytes, emit_group(emit, group, comm->axes));
+    plan_stream_wait_stream(&emit->builder, queue, STREAM_COMPUTE);
+    emit->comm = emit_collective(emit, queue, PLAN_NO_OP, name, comm->kind, comm->bytes, group);
     emit->builder.serves = PARALLEL_DATA;
     emit->builder.routing = NULL;
 }

@@ -34,6 +34,31 @@ static void end(struct fixture *fixture)
     plan_release(&fixture->plan);
 }
 
+/* An event on the compute stream behind a wait: what waits for it waits for both. A stream need not wait for itself. */
+static void a_stream_waits_for_another_with_its_waits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    begin(&f);
+    int a = kernel(&f, STREAM_COMPUTE, "a"), b = kernel(&f, STREAM_UNSHARD, "b"), c = kernel(&f, STREAM_POST, "c");
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, b);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, c);
+    plan_stream_wait(&f.builder, STREAM_COMPUTE, PLAN_PREVIOUS_STEP + 0);
+    plan_stream_wait_stream(&f.builder, STREAM_POST, STREAM_COMPUTE);
+    plan_stream_wait_stream(&f.builder, STREAM_UNSHARD, STREAM_LOADER); /* nothing there */
+    int d = kernel(&f, STREAM_POST, "d"), e = kernel(&f, STREAM_UNSHARD, "e"), g = kernel(&f, STREAM_COMPUTE, "g");
+    plan_end(&f.builder);
+    const struct plan_op *ops = f.plan.programs[0].ops.at;
+    const plan_wait *waits = f.plan.programs[0].waits.at;
+    assert_int_equal(ops[d].n_waits, 3);
+    assert_int_equal(waits[ops[d].first_wait], a);
+    assert_int_equal(waits[ops[d].first_wait + 1], b);
+    assert_int_equal(waits[ops[d].first_wait + 2], PLAN_PREVIOUS_STEP + 0);
+    assert_int_equal(ops[e].n_waits, 0);
+    assert_int_equal(ops[g].n_waits, 3); /* still its own */
+    end(&f);
+}
+
 static void ops_take_their_places_and_waits(void **state)
 {
     (void)state;
@@ -228,6 +253,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ops_take_their_places_and_waits),
+        cmocka_unit_test(a_stream_waits_for_another_with_its_waits),
         cmocka_unit_test(groups_are_shared_and_a_lone_rank_communicates_with_nobody),
         cmocka_unit_test(the_same_kernel_twice_stands_once),
         cmocka_unit_test(check_refuses_broken_plans),

@@ -11,16 +11,18 @@
 
 #include "compiled.h"
 
-/* Four ranks that share small_moe's eight experts, each of them `tensor` ranks. */
-static void compile_sharded(
-    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor, int shard)
+/* Four ranks that share small_moe's eight experts, each of them `tensor` ranks; each expert whole, or cut over `cut`.
+ */
+static void compile_cut(
+    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor, int cut, int shard)
 {
     const int size[AXIS_COUNT] = {[AXIS_EP] = 4, [AXIS_TP] = tensor, [AXIS_DP_SHARD] = shard};
     struct diag diag = DIAG_INIT;
     struct model whole;
     const char *bad = NULL;
     *out = (struct compiled){.arena = ARENA_INIT};
-    const struct model_parallel parallel = {.tensor = tensor, .sequence = tensor > 1, .expert = 4};
+    const struct model_parallel parallel = {
+        .tensor = tensor, .sequence = tensor > 1, .expert = 4, .expert_tensor = cut};
     model_build(&whole, &small_moe, &out->arena);
     model_shard(&out->model, &whole, &parallel, &out->arena);
     struct job job = strategy_job(options, &out->model, hw, 1);
@@ -30,6 +32,12 @@ static void compile_sharded(
     char why[256];
     if (!plan_check(&out->plan, why, sizeof why))
         fail_msg("%s", why);
+}
+
+static void compile_sharded(
+    struct compiled *out, const struct strategy_options *options, const struct hw *hw, int tensor, int shard)
+{
+    compile_cut(out, options, hw, tensor, 0, shard);
 }
 
 static void compile_shared(
@@ -68,12 +76,12 @@ static void ranks_exchange_rows(void **state)
     }
 }
 
-/* Whether the first op of that name on the compute stream waits for one of the other. */
-static bool waits_for(const struct plan_program *program, const char *name, const char *awaited)
+/* Whether the first op of that kind and name waits for one of the other. */
+static bool op_waits_for(const struct plan_program *program, int kind, const char *name, const char *awaited)
 {
     for (int o = 0; o < program->ops.n; o++) {
         const struct plan_op *op = &program->ops.at[o];
-        if (op->kind != OP_KERNEL || !strstr(op->name, name))
+        if (op->kind != kind || !strstr(op->name, name))
             continue;
         for (int w = op->first_wait; w < op->first_wait + op->n_waits; w++)
             if (program->waits.at[w] < program->ops.n && strstr(program->ops.at[program->waits.at[w]].name, awaited))
@@ -81,6 +89,11 @@ static bool waits_for(const struct plan_program *program, const char *name, cons
         return false;
     }
     return false;
+}
+
+static bool waits_for(const struct plan_program *program, const char *name, const char *awaited)
+{
+    return op_waits_for(program, OP_KERNEL, name, awaited);
 }
 
 /* The shared expert's second half has a collective of tensor parallelism, which begins after the combine on a stream of
@@ -98,6 +111,25 @@ static void a_wait_is_for_its_own_exchange(void **state)
     assert_true(waits_for(program, "mlp.unpermute.zero", "mlp.combine/all_to_all"));
     assert_true(waits_for(program, "mlp.sort_chunks", "mlp.dispatch_probs/all_to_all"));
     assert_true(waits_for(program, "mlp.restore_chunks.dgrad", "mlp.combine.dgrad/all_to_all"));
+    drop(&compiled);
+}
+
+/* Experts that are cut: what has come by an exchange is gathered over the ranks of each, what they sum is sent back.
+ * No kernel lies between, so each collective waits for the other group's before it, in backward too. */
+static void exchanges_of_two_groups_take_turns(void **state)
+{
+    (void)state;
+    struct strategy_options options = options_of(NO_SHARD);
+    struct hw hw = test_hw();
+    struct compiled compiled;
+    options.kind = STRATEGY_SINGLE_DEVICE;
+    compile_cut(&compiled, &options, &hw, 2, 2, 1);
+    static const char *const pairs[][2] = {{"mlp.gather_rows/all_gather", "mlp.dispatch_probs/all_to_all"},
+        {"mlp.combine/all_to_all", "mlp.scatter_rows/reduce_scatter"},
+        {"mlp.scatter_rows.dgrad/all_gather", "mlp.combine.dgrad/all_to_all"},
+        {"mlp.dispatch.dgrad/all_to_all", "mlp.gather_rows.dgrad/reduce_scatter"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        assert_true(op_waits_for(&compiled.plan.programs[0], OP_COLLECTIVE, pairs[i][0], pairs[i][1]));
     drop(&compiled);
 }
 
@@ -233,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_exchange_rows),
         cmocka_unit_test(a_wait_is_for_its_own_exchange),
+        cmocka_unit_test(exchanges_of_two_groups_take_turns),
         cmocka_unit_test(a_loop_stops_the_host),
         cmocka_unit_test(parts_are_recomputed),
         cmocka_unit_test(fsdp_shards_experts_over_those_that_hold_them),
