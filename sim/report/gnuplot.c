@@ -1,5 +1,7 @@
 #include "report/gnuplot.h"
 
+#include "base/arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -45,9 +47,26 @@ static bool open_all(struct channels *c, const char *script)
            write_all(c->script, script, strlen(script));
 }
 
+/* The environment, but in a locale whose letters are UTF-8, as the scripts are: elsewhere gnuplot complains that it
+ * cannot convert the degree sign. Free with free(); the texts are borrowed. */
+static char **environment(void)
+{
+    static char locale[] = "LC_ALL=C.UTF-8";
+    size_t n = 0, kept = 0;
+    while (environ[n])
+        n++;
+    char **own = xcalloc(n + 2, sizeof *own);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(environ[i], locale, sizeof "LC_ALL") != 0)
+            own[kept++] = environ[i];
+    own[kept] = locale;
+    return own;
+}
+
 /* 0 or errno. */
 static int start(pid_t *child, const struct channels *c)
 {
+    char **own = environment();
     static char name[] = "gnuplot", no_settings[] = "-d", from_stdin[] = "-";
     char *argv[] = {name, no_settings, from_stdin, NULL};
     posix_spawn_file_actions_t actions;
@@ -55,8 +74,9 @@ static int start(pid_t *child, const struct channels *c)
     posix_spawn_file_actions_adddup2(&actions, c->script, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&actions, c->picture[1], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, c->complaints, STDERR_FILENO);
-    int code = posix_spawnp(child, name, &actions, NULL, argv, environ);
+    int code = posix_spawnp(child, name, &actions, NULL, argv, own);
     posix_spawn_file_actions_destroy(&actions);
+    free(own);
     return code;
 }
 

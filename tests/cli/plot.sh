@@ -24,6 +24,10 @@ says scaling.svg "tiny.json DDP, batch 2, 128 tokens, fp16_mixed: " "tiny.json D
 # Pictures are as high as what they name needs: with 8 curves 92 above, 568 of panel, 84 below and 8 lines of 26; 16 bars of two lines
 # 220 + 18 x 16 x 2.3 (breakdown 60 more, for its sentence), 2 bars no less than their legend, 280 and 220.
 says scaling.svg 'viewBox="0 0 1200 952"'
+# The locale changes nothing: gnuplot would complain in C that it cannot convert the degree sign.
+LC_ALL=C expect 0 "$FLOPCAST" plot scaling --db b.db --out c.svg
+[[ ! -s err ]] || fail "in locale C: $(<err)"
+cmp scaling.svg c.svg || fail "in locale C another picture"
 for figure in memory breakdown; do
     more=$([[ $figure == breakdown ]] && echo 60 || echo 0)
     expect 0 "$FLOPCAST" plot $figure --db b.db --out $figure.svg
