@@ -33,6 +33,7 @@ int cmd_memory(int argc, char **argv);
 int cmd_capacity(int argc, char **argv);
 int cmd_goodput(int argc, char **argv);
 int cmd_together(int argc, char **argv);
+int cmd_sensitivity(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_files(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);

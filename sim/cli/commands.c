@@ -20,6 +20,7 @@ static const struct command {
     {"plot", "draw a figure from a database", cmd_plot},
     {"report", "write stored runs as one HTML page", cmd_report},
     {"waterfall", "say why a job loses throughput as it grows", cmd_waterfall},
+    {"sensitivity", "find the numbers that a prediction depends on", cmd_sensitivity},
     {"validate", "simulate published runs; compare with what was measured", cmd_validate},
     {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},
     {"tune", "search the fastest and the cheapest way to train a model", cmd_tune},

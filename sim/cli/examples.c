@@ -13,6 +13,7 @@ static const struct {
     {"flopcast plot", "flopcast run gpt2_ddp_v100 --db my.db &&\nflopcast plot scaling --db my.db --out my.png"},
     {"flopcast report", "flopcast run gpt2_ddp_v100 --db my.db &&\nflopcast report --db my.db --out my.html"},
     {"flopcast waterfall", "flopcast waterfall llama2_7b_h100_fsdp --from 8 --to 64"},
+    {"flopcast sensitivity", "flopcast sensitivity llama2_7b_h100_fsdp --set cluster.gpus=64"},
     {"flopcast validate", "flopcast validate --source InternEvo"},
     {"flopcast whatif", "flopcast whatif llama2_7b_h100_fsdp --base cluster.gpus=64 \\\n    --set train.micro_batch=1"},
     {"flopcast tune", "flopcast tune llama2_7b_h100_fsdp --set cluster.gpus=64"},

@@ -117,7 +117,8 @@ static void walk(void *into, const struct config_table *table, const char *secti
         const struct config_field *field = &table->fields[i];
         void *at = (unsigned char *)into + field->offset;
         char below[128];
-        snprintf(below, sizeof below, "%s.%s", section, field->key);
+        int length = snprintf(below, sizeof below, "%s.%s", section, field->key);
+        BUG_IF(length >= (int)sizeof below, "%s.%s", section, field->key);
         if (field->type == FIELD_SECTION)
             walk(at, field->section, below, visit, self);
         else if (field->type == FIELD_SOURCED)

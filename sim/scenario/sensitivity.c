@@ -68,14 +68,15 @@ static void collect(struct sensitivity *out, const struct scenario_result *resul
 }
 
 enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_point *point,
-    const struct scenario_uncertainty *uncertainty, struct arena *arena, struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, scenario_progress progress, void *self, struct arena *arena,
+    struct diag *diag)
 {
     const struct hw_parameter *parameters;
     int n = hw_parameters(&parameters, &point->hw, arena);
     struct scenario_set set = variants(point, parameters, n, arena);
     struct scenario_result *results = xcalloc((size_t)set.n_points, sizeof *results);
     struct arena *arenas = xcalloc((size_t)set.n_points, sizeof *arenas);
-    enum status status = scenario_simulate_all(results, arenas, &set, NULL, NULL, diag);
+    enum status status = scenario_simulate_all(results, arenas, &set, progress, self, diag);
     if (status == STATUS_OK && results[0].exec.status != EXEC_OK)
         status = diag_input(diag, (struct source_pos){.file = point->file},
             "the point is out of memory, so that it has no speed that could depend on anything; `flopcast run` says "

@@ -27,9 +27,11 @@ struct sensitivity {
     double discrepancy;             /* what the model leaves out (discrepancy.h), relative */
 };
 
-/* Two runs a parameter, on all cores. STATUS_INPUT where the point is out of memory. */
+/* Two runs a parameter, on all cores; progress (NULL: none) counts them. STATUS_INPUT where the point is out of memory.
+ */
 enum status scenario_sensitivity(struct sensitivity *out, const struct scenario_point *point,
-    const struct scenario_uncertainty *uncertainty, struct arena *arena, struct diag *diag);
+    const struct scenario_uncertainty *uncertainty, scenario_progress progress, void *self, struct arena *arena,
+    struct diag *diag);
 
 /* Effects, independent and correlated, of parts whose low and high are known; sorts them. */
 void sensitivity_sum(struct sensitivity *out, const struct hw_fits *fits);

@@ -10,6 +10,10 @@ enum { MOST_CURVES = 12 }; /* that one panel has colors for (plots/curves.gp) */
 
 static const char doing[] = "find what to show";
 
+/* Tables of what commands found out about a scenario, not about a run: with a column `scenario`. */
+static const char *const studies[] = {"explanation", "sensitivity", "goodput"};
+enum { N_STUDIES = sizeof studies / sizeof *studies };
+
 /* The SQL is freed. */
 static enum status run(struct store *store, char *sql, struct diag *diag)
 {
@@ -74,8 +78,9 @@ static int authorize(
         bool shown = strncmp(table, "shown", strlen("shown")) == 0;
         if (shown || strcmp(table, "point") == 0 || strcmp(table, "run") == 0)
             store->reads |= STORE_READS_POINTS;
-        if (strcmp(table, "explanation") == 0)
-            store->reads |= STORE_READS_EXPLANATIONS;
+        for (int i = 0; i < N_STUDIES; i++)
+            if (strcmp(table, studies[i]) == 0)
+                store->reads |= STORE_READS_EXPLANATIONS;
         if (strcmp(table, "shown") == 0 && column && strcmp(column, "x") == 0)
             store->reads |= STORE_READS_X;
         if (strcmp(table, "shown") == 0 && column && strcmp(column, "panel") == 0)
@@ -95,7 +100,9 @@ unsigned store_reads(const struct store *store)
 
 static enum status choose_scenario(struct store *store, const char *scenario, int place, struct diag *diag)
 {
-    static const char all_scenarios[] = "SELECT scenario FROM main.run UNION SELECT scenario FROM main.explanation";
+    static const char all_scenarios[] =
+        "SELECT scenario FROM main.run UNION SELECT scenario FROM main.explanation UNION SELECT scenario FROM "
+        "main.sensitivity UNION SELECT scenario FROM main.goodput";
     int known = 0;
     char *all = NULL;
     enum status status = count(
@@ -313,11 +320,12 @@ static enum status narrow(struct store *store, const struct store_show *show, st
             "CREATE TEMP VIEW v_newest_run AS SELECT * FROM run; "
             "CREATE TEMP VIEW point AS SELECT * FROM main.point WHERE id IN (SELECT point_id FROM shown_point)",
             doing, diag);
-    if (status == STATUS_OK && scenarios)
-        status = database_exec(store,
-            "CREATE TEMP VIEW explanation AS SELECT * FROM main.explanation WHERE scenario IN (SELECT scenario FROM "
-            "shown_scenario)",
-            doing, diag);
+    for (int i = 0; i < N_STUDIES && scenarios && status == STATUS_OK; i++)
+        status = run(store,
+            sqlite3_mprintf("CREATE TEMP VIEW %s AS SELECT * FROM main.%s WHERE scenario IN (SELECT scenario FROM "
+                            "shown_scenario)",
+                studies[i], studies[i]),
+            diag);
     if (status == STATUS_OK)
         status = database_exec(store, views, doing, diag);
     sqlite3_free(views);

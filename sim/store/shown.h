@@ -37,7 +37,8 @@ struct store_show {
 };
 
 /* With choices or a condition, queries from now on see nothing else, in tables and views alike: what is newest is the
- * newest of these. Explanations are those of the scenarios that are chosen. Texts are borrowed until store_close(). */
+ * newest of these. Explanations, and other studies of a scenario, are those of the scenarios that are chosen. Texts are
+ * borrowed until store_close(). */
 enum status store_show(struct store *store, const struct store_show *show, struct diag *diag);
 
 /* What queries since then have read, as a sum: a query of fits or measurements only shows no points. */

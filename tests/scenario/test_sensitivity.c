@@ -79,7 +79,8 @@ static void one_parameter(void **state)
     struct sensitivity out;
     double of_draws;
     assert_int_equal(
-        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, &arena, &loaded->diag), STATUS_OK);
+        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, NULL, NULL, &arena, &loaded->diag),
+        STATUS_OK);
     assert_null(out.parts[0].parameter);
     assert_near(out.parts[0].low, out.tflops_per_gpu * exp(DRAW_ASSUMED), 1e-4 * out.tflops_per_gpu);
     assert_near(out.parts[0].high, out.tflops_per_gpu * exp(-DRAW_ASSUMED), 1e-4 * out.tflops_per_gpu);
@@ -101,7 +102,8 @@ static void all_parameters(void **state)
     struct sensitivity out;
     double of_draws;
     assert_int_equal(
-        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, &arena, &loaded->diag), STATUS_OK);
+        scenario_sensitivity(&out, &loaded->set.points[0], &nothing_known, NULL, NULL, &arena, &loaded->diag),
+        STATUS_OK);
     double spread = spread_of_samples(loaded, &of_draws);
     printf("%d parts, %d idle; %.4f, samples %.4f\n", out.n_parts, out.n_idle, out.independent, spread);
     assert_true(out.n_parts > 3 && out.n_idle > 3);
