@@ -31,6 +31,7 @@ static const struct command_option options[] = {
     {"tokens", "N", "Days, dollars and energy of a training on this number of tokens (images, samples), as in 15T",
         OPTION_TAKE, AT(tokens), .take = argument_tokens},
     PRICE_OPTION(struct goodput_command),
+    {"db", "PATH", "Store the points in this database, for `flopcast plot goodput`", OPTION_TEXT, AT(db)},
     {"sources", NULL, "Print the numbers that a scenario need not set, with kind and source", OPTION_FLAG, AT(sources)},
     RECORDS_OPTION(struct goodput_command),
     {0},
@@ -158,6 +159,8 @@ static void run_all(
     if (diag->worst == STATUS_OK)
         (command->format == RECORDS_TABLE ? goodput_print_table : goodput_print_records)(
             stdout, command, set, points, arena);
+    if (diag->worst == STATUS_OK && command->db)
+        goodput_store(command, set, points, arena, diag);
     for (int i = 0; i < set->n_points; i++)
         arena_release(&arenas[i]);
     free(arenas);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 struct goodput_command {
-    const char *file;
+    const char *file, *db;
     enum records_format format;
     double days; /* 0: not said */
     struct token_count tokens;
@@ -38,6 +38,9 @@ void goodput_print_table(FILE *out, const struct goodput_command *command, const
     const struct goodput_point *points, struct arena *arena);
 void goodput_print_records(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena);
+/* Into command->db (schema_18.sql). */
+enum status goodput_store(const struct goodput_command *command, const struct scenario_set *set,
+    const struct goodput_point *points, struct arena *arena, struct diag *diag);
 /* Every default number with its unit, kind and source. */
 void goodput_print_sources(FILE *out);
 

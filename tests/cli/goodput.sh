@@ -84,3 +84,23 @@ expect 2 "$FLOPCAST" goodput a.yaml --set goodput.hot_spare=1
 says err "did you mean"
 expect 2 "$FLOPCAST" goodput a.yaml --price h200=3
 says err "is called so"
+
+# In the database, and drawn: over GPUs, or over the interval where several are given. Shares of a point add up to all of the time.
+scenario months.yaml 'goodput: {gpu_mtbf: 20h, checkpoint_size: 100GB}'
+expect 0 "$FLOPCAST" goodput months.yaml --set "cluster.gpus=[8, 16, 32]" --days 5 --seeds 3 --db m.db
+[[ $(ask "SELECT group_concat(gpus), min(searched), max(abs(goodput + checkpoint + lost_work + detection + waiting + restart - 1)) < 1e-9 FROM goodput_point" m.db) == "8,16,32 1 1" ]] ||
+    fail "in the database: $(ask "SELECT * FROM goodput_point" m.db)"
+if command -v gnuplot >/dev/null; then
+    expect 0 "$FLOPCAST" plot goodput --db m.db --out m.svg
+    says m.svg "Time that trains, by number of GPUs" "lost work"
+    [[ ! -s err ]] || fail "gnuplot says: $(<err)"
+    expect 0 "$FLOPCAST" goodput months.yaml --set "goodput.checkpoint_interval=[10min, 40min]" --days 5 --seeds 3 --db m.db
+    expect 0 "$FLOPCAST" plot goodput --db m.db --out m.svg
+    says m.svg "Time that trains, by checkpoint interval" "minutes between checkpoints"
+    expect 0 "$FLOPCAST" goodput months.yaml --days 5 --seeds 3 --db m.db
+    expect 0 "$FLOPCAST" plot goodput --db m.db --scenario months --out m.svg
+    [[ ! -s err ]] || fail "gnuplot says of one point: $(<err)"
+fi
+expect 0 "$FLOPCAST" goodput months.yaml --set train.micro_batch=65536 --days 5 --db oom.db
+expect 2 "$FLOPCAST" plot goodput --db oom.db
+says err "nothing in this database is for figure 'goodput'"

@@ -1,0 +1,42 @@
+-- The share of the time that trains, over the number of GPUs, or over the checkpoint interval where several are given for one number of GPUs; of one curve also where the rest goes: the newest `flopcast goodput SCENARIO --db`.
+
+-- name: points
+WITH newest AS (SELECT * FROM goodput_point WHERE goodput_id = (SELECT max(id) FROM goodput) AND goodput IS NOT NULL),
+axis AS (SELECT max(n) > 1 AS is_interval, (SELECT count(DISTINCT gpus) FROM newest) > 1 AS several
+  FROM (SELECT count(DISTINCT checkpoint_interval_s) AS n FROM newest WHERE NOT searched GROUP BY label, gpus))
+SELECT
+  dense_rank() OVER (ORDER BY label, iif(coalesce(is_interval, 0), gpus, 0)) AS curve,
+  iif(coalesce(is_interval, 0), checkpoint_interval_s / 60, gpus) AS x,
+  100 * goodput AS goodput,
+  100 * goodput_p05 AS low,
+  100 * goodput_p95 AS high,
+  100 * checkpoint AS checkpoint,
+  100 * lost_work AS lost_work,
+  100 * detection AS detection,
+  100 * waiting AS waiting,
+  100 * restart AS restart
+FROM newest, axis
+ORDER BY curve, x
+
+-- name: curves
+WITH newest AS (SELECT * FROM goodput_point WHERE goodput_id = (SELECT max(id) FROM goodput) AND goodput IS NOT NULL),
+axis AS (SELECT max(n) > 1 AS is_interval, (SELECT count(DISTINCT gpus) FROM newest) > 1 AS several
+  FROM (SELECT count(DISTINCT checkpoint_interval_s) AS n FROM newest WHERE NOT searched GROUP BY label, gpus))
+SELECT label || iif(coalesce(is_interval, 0), printf(', %d GPUs', gpus), '') AS name
+FROM newest, axis
+GROUP BY label, iif(coalesce(is_interval, 0), gpus, 0)
+ORDER BY label, iif(coalesce(is_interval, 0), gpus, 0)
+
+-- name: heading
+WITH newest AS (SELECT * FROM goodput_point WHERE goodput_id = (SELECT max(id) FROM goodput) AND goodput IS NOT NULL),
+axis AS (SELECT max(n) > 1 AS is_interval
+  FROM (SELECT count(DISTINCT checkpoint_interval_s) AS n FROM newest WHERE NOT searched GROUP BY label, gpus))
+SELECT
+  scenario || ': ' || printf('%g days, %d histories', (SELECT max(days) FROM newest), histories) AS setting,
+  iif(coalesce(is_interval, 0), 'minutes between checkpoints', 'GPUs') AS axis,
+  iif(coalesce(is_interval, 0), 'checkpoint interval', 'number of GPUs') AS over,
+  'Bands: 5 to 95 % of the histories.'
+    || iif((SELECT min(searched) FROM newest), ' Each point has the checkpoint interval that was found best for it.', '') AS note
+FROM goodput, axis
+WHERE id = (SELECT max(id) FROM goodput)
+  AND figure_room((SELECT count(DISTINCT label || iif(coalesce(is_interval, 0), gpus, '')) FROM newest), 7, 'curves', '')
