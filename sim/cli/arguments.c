@@ -13,7 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_SAMPLES = 100000, ARGP_FLAGS = OPTION_LIST - 1 };
+enum { MAX_SAMPLES = 100000, MAX_SHARDS = 1000000, ARGP_FLAGS = OPTION_LIST - 1 };
 
 /* node.nics and cluster.node.nics are one key, and so are a key and its alias. */
 static bool same_key(const char *a, const char *b)
@@ -83,6 +83,16 @@ int argument_name(const struct argument *argument, const char *const *names)
     }
     argp_error(argument->state, "--%s %s: %s is wanted", argument->option, argument->text, known);
     return 0; /* argp_error exits */
+}
+
+void argument_shard(void *shard, const struct argument *argument)
+{
+    struct shard *out = shard;
+    int n = 0;
+    const char *text = argument->text;
+    bool read = isdigit((unsigned char)*text) && sscanf(text, "%d/%d%n", &out->shard, &out->shards, &n) == 2;
+    if (!read || text[n] || out->shard < 1 || out->shards < out->shard || out->shards > MAX_SHARDS)
+        argp_error(argument->state, "--shard %s: I/N is wanted, part I of N from 1/N to N/N, as in 2/8", text);
 }
 
 static int forced(const struct argument *argument, const char *const *names, int n, const char *known)

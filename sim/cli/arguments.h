@@ -76,6 +76,19 @@ void command_line_parse(const struct command_line *line, int argc, char **argv, 
 /* argp_parse() of what takes no options. */
 void arguments_parse(const struct argp *argp, int argc, char **argv, unsigned flags, void *input);
 
+/* --shard I/N: the I-th of N parts, which a job array does. */
+struct shard {
+    int shard, shards; /* 0: not given, all */
+};
+void argument_shard(void *shard, const struct argument *argument);
+#define SHARD_OPTION(type, what)                                                                                       \
+    {                                                                                                                  \
+        "shard", "I/N",                                                                                                \
+            "Do the I-th of N parts of the " what ", all of about the same cost, as one job of a job array "           \
+            "(Slurm's, a cloud's); `flopcast merge` puts the databases together",                                      \
+            OPTION_TAKE, .member = offsetof(type, shard), .take = argument_shard                                       \
+    }
+
 /* --algo, --proto: what NCCL_ALGO and NCCL_PROTO would be set to, in any case; in struct coll_force `force` of type. */
 #define FORCE_OPTIONS(type)                                                                                            \
     {"algo", "NAME", FORCE_ALGORITHMS ", as NCCL_ALGO", OPTION_TAKE, .member = offsetof(type, force.algorithm),        \

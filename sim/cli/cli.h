@@ -36,6 +36,7 @@ int cmd_together(int argc, char **argv);
 int cmd_sensitivity(int argc, char **argv);
 int cmd_collective(int argc, char **argv);
 int cmd_files(int argc, char **argv);
+int cmd_merge(int argc, char **argv);
 int cmd_calibrate(int argc, char **argv);
 
 /* The actions of `flopcast topology` and `flopcast calibrate`, as commands: argv[0] is "flopcast calibrate import". */

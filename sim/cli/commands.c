@@ -31,6 +31,7 @@ static const struct command {
     {"model", "show the layers and tensors of a model file", cmd_model},
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
+    {"merge", "put databases of shards together", cmd_merge},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
     {"files", "list the scenarios, models and clusters that come along", cmd_files},
     {"help", "explain a command", cmd_help},

@@ -5,13 +5,13 @@
 #include "cli/evidence.h"
 #include "cli/output.h"
 #include "cli/records.h"
+#include "cli/stop.h"
 #include "cli/trace.h"
 #include "cli/vary.h"
 #include "scenario/sample.h"
 #include "store/run.h"
 
 #include <argp.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +25,7 @@ struct run {
     enum records_format format;
     bool plan, quiet, again;
     int samples;
+    struct shard shard;
     struct scenario_uncertainty uncertainty; /* where samples > 0 */
     const char *trace;
     VEC(int) trace_ranks;
@@ -73,6 +74,10 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--again is for --db PATH; without a database everything is simulated");
     if (run->trace_ranks.n > 0 && !run->trace)
         argp_error(state, "--trace-ranks is for --trace FILE");
+    if (run->shard.shards > 0 && !run->db)
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
+    if (run->shard.shards > 0 && (run->plan || run->trace))
+        argp_error(state, "--shard simulates a part; leave out %s", run->plan ? "--plan" : "--trace");
     if (run->trace && run->files.n > 1)
         argp_error(state, "--trace shows one point; give one scenario, not %d", run->files.n);
 }
@@ -95,6 +100,7 @@ static const struct command_option options[] = {
         "Also simulate every point K times, with numbers drawn from their standard errors and other seeds of the "
         "noise: median and 90 % interval, without and with the discrepancy of the model",
         OPTION_SAMPLES, AT(samples)},
+    SHARD_OPTION(struct run, "points"),
     {"plan", NULL, "Print the compiled steps, op by op, instead of simulating them", OPTION_FLAG, AT(plan)},
     {"explain", NULL, "The older name of --plan", OPTION_FLAG, AT(plan), .flags = OPTION_ALIAS},
     {"trace", "FILE", "Write the last step of the one point as a Chrome trace, .json or .json.gz, for ui.perfetto.dev",
@@ -104,48 +110,6 @@ static const struct command_option options[] = {
     {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
     {0},
 };
-
-/* ---- Ctrl-C while a run is stored ---- */
-
-/* SIGINT, SIGTERM and SIGHUP end it after the points that are being simulated. The first signal is announced on stderr
- * and noted; the next one ends the program at once, as by default. A signal that was ignored before (nohup) stays
- * ignored. */
-
-/* A handler may only set such a variable. */
-static volatile sig_atomic_t signal_seen;
-
-static void note(int signal_number)
-{
-    static const char text[] = "\nflopcast: ending after the points that are being simulated; once more ends at once\n";
-    signal_seen = signal_number;
-    ssize_t written = write(STDERR_FILENO, text, sizeof text - 1);
-    (void)written; /* nothing can be done about it */
-}
-
-static void stop_watch(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction before, watch = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
-        sigemptyset(&watch.sa_mask);
-        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-            sigaction(signals[i], &watch, NULL);
-    }
-}
-
-static bool stop_asked(void)
-{
-    return signal_seen != 0;
-}
-
-/* Ends the program by the signal that asked, after its output is written: so a shell sees it (exit status 130 of
- * Ctrl-C, 143 of SIGTERM), and a loop of the shell ends too. */
-static void stop_leave(void)
-{
-    fflush(stdout);
-    signal(signal_seen, SIG_DFL);
-    raise(signal_seen);
-}
 
 /* ---- the run ---- */
 
@@ -253,6 +217,8 @@ struct work {
     struct scenario_result *results;
     struct arena *arenas;
     bool *known, *known_samples;
+    bool *others, *other_samples; /* of other shards; none without --shard */
+    int own_points;
     struct store_run *stored; /* NULL: no database */
     struct diag diag;         /* of storing, on whatever thread */
 };
@@ -300,8 +266,13 @@ static void say_known(const struct work *work, const char *what, const bool *kno
 static enum status begin_stored(struct work *work, struct store *store, struct diag *diag)
 {
     const struct run *run = work->run;
-    const struct store_run_options asked = {
-        .set = work->set, .uncertainty = &run->uncertainty, .samples = run->samples, .again = run->again || run->trace};
+    const struct store_run_options asked = {.set = work->set,
+        .uncertainty = &run->uncertainty,
+        .samples = run->samples,
+        .shard = run->shard.shard,
+        .shards = run->shard.shards,
+        .shard_points = work->own_points,
+        .again = run->again || run->trace};
     enum status status = store_run_begin(&work->stored, store, &asked, work->results, work->arenas, work->known, diag);
     if (status == STATUS_OK)
         say_known(work, "points", work->known, work->set->n_points);
@@ -320,6 +291,7 @@ static enum status simulate_points(struct work *work, scenario_progress progress
 {
     struct scenario_work loop = {.crew = work->run->crew,
         .known = work->known,
+        .others = work->others,
         .keep = work->stored ? keep_point : NULL,
         .progress = progress,
         .self = work};
@@ -332,6 +304,7 @@ static enum status simulate_samples(struct work *work, scenario_progress progres
     int n = work->set->n_points * run->samples;
     struct scenario_work loop = {.crew = run->crew,
         .known = work->known_samples,
+        .others = work->other_samples,
         .keep = work->stored ? keep_sample : NULL,
         .progress = progress,
         .self = work};
@@ -355,8 +328,35 @@ static enum status simulate_all(struct work *work, struct store *store, struct d
         status = simulate_points(work, shown ? show_progress : NULL, diag);
     if (status == STATUS_OK && run->samples > 0 && !stop_asked())
         status = simulate_samples(work, shown ? show_samples : NULL, diag);
+    if (status == STATUS_OK && work->stored && !stop_asked())
+        status = store_run_shard_done(work->stored, diag);
     store_run_end(work->stored);
     return status;
+}
+
+/* By what the points are estimated to cost, which is the same wherever a shard runs. */
+static void leave_to_others(struct work *work)
+{
+    const struct run *run = work->run;
+    int n = work->set->n_points;
+    double *cost = xcalloc((size_t)n, sizeof *cost);
+    for (int i = 0; i < n; i++)
+        cost[i] = scenario_weight(&work->set->points[i]);
+    crew_shard(work->others, cost, NULL, n, run->shard.shard, run->shard.shards);
+    for (int i = 0; i < n; i++) {
+        work->own_points += work->others[i];
+        work->others[i] = !work->others[i];
+        for (int k = 0; k < run->samples; k++)
+            work->other_samples[i * run->samples + k] = work->others[i];
+    }
+    free(cost);
+}
+
+static void say_shard(const struct work *work)
+{
+    const struct run *run = work->run;
+    printf("%s: shard %d/%d, its %d of %d points are in %s\n", work->set->points[0].options.name, run->shard.shard,
+        run->shard.shards, work->own_points, work->set->n_points, run->db);
 }
 
 static void simulate(const struct run *run, struct scenario_set *set, struct store *store, struct diag *diag)
@@ -367,26 +367,32 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
         .results = xcalloc(n, sizeof *work.results),
         .arenas = xcalloc(n, sizeof *work.arenas),
         .known = xcalloc(n, sizeof *work.known),
-        .known_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.known_samples)};
+        .known_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.known_samples),
+        .others = xcalloc(n, sizeof *work.others),
+        .other_samples = xcalloc(n * (size_t)run->samples + 1, sizeof *work.other_samples)};
+    if (run->shard.shards > 0)
+        leave_to_others(&work);
     enum status status = simulate_all(&work, store, diag);
     bool whole = status == STATUS_OK && !stop_asked() && crew_is_owner(run->crew);
     if (whole && run->trace)
         status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
     if (whole && status == STATUS_OK && !run->quiet)
-        print(run, set, work.results, diag);
+        (run->shard.shards > 0 ? say_shard(&work) : print(run, set, work.results, diag));
     for (int i = 0; i < set->n_points; i++)
         arena_release(&work.arenas[i]);
     free(work.arenas);
     free(work.results);
     free(work.known);
     free(work.known_samples);
+    free(work.others);
+    free(work.other_samples);
 }
 
 static int run_all(const struct run *run)
 {
     struct diag diag = DIAG_INIT;
     struct store *store = NULL;
-    bool json = run->format == RECORDS_JSON && !run->quiet && !run->plan;
+    bool json = run->format == RECORDS_JSON && !run->quiet && !run->plan && run->shard.shards == 0;
     if (run->db && crew_is_owner(run->crew) && store_open(&store, run->db, STORE_WRITE, &diag) != STATUS_OK)
         return cli_report(&diag);
     if (store)

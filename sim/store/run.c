@@ -22,7 +22,7 @@ struct store_run {
     struct store *store;
     struct store_run_options options;
     int64_t id; /* 0: none yet */
-    bool written;
+    bool written, shard_noted;
     char sweep[17];
     struct run_point *points;
     struct put put;
@@ -107,6 +107,20 @@ static void end_wal(struct store *store)
     sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 }
 
+/* This shard, of a run that is there. */
+static enum status note_shard(struct store_run *run, bool finished, struct diag *diag)
+{
+    const struct store_run_options *options = &run->options;
+    char sql[320];
+    if (options->shards == 0 || run->id == 0)
+        return STATUS_OK;
+    snprintf(sql, sizeof sql,
+        "INSERT INTO shard (run_id, shards, shard, points, finished) VALUES (%lld, %d, %d, %d, %d) "
+        "ON CONFLICT DO UPDATE SET finished = max(finished, excluded.finished)",
+        (long long)run->id, options->shards, options->shard, options->shard_points, finished);
+    return database_exec(run->store, sql, put_what, diag);
+}
+
 /* Begin a transaction of a run that is there in its end. Another program may have added it since we looked. */
 static enum status begin(struct store_run *run, struct diag *diag)
 {
@@ -118,6 +132,9 @@ static enum status begin(struct store_run *run, struct diag *diag)
         status = find_run(run, diag);
     if (status == STATUS_OK && run->id == 0)
         status = add_run(run, diag);
+    if (status == STATUS_OK && !run->shard_noted)
+        status = note_shard(run, false, diag);
+    run->shard_noted = status == STATUS_OK;
     return status;
 }
 
@@ -127,6 +144,7 @@ static enum status end(struct store_run *run, int64_t had, enum status status, s
     status = database_end(run->store, status, put_what, diag);
     if (status != STATUS_OK) {
         run->id = had;
+        run->shard_noted = false;
         put_forget(&run->put);
     }
     return status;
@@ -292,7 +310,7 @@ enum status store_run_samples(
     for (int i = 0; i < n && status == STATUS_OK && !options->again; i++)
         status = take_samples(run, i, &results[i], &known[(size_t)i * (size_t)options->samples], diag);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
-        if (run->points[i].left > 0)
+        if (run->points[i].left > 0 || run->points[i].id == 0) /* without a row: another shard's */
             continue;
         status = begin(run, diag);
         if (status == STATUS_OK)
@@ -320,6 +338,11 @@ enum status store_run_sample(
     status = end(run, run->id, status, diag);
     own->left -= status == STATUS_OK;
     return status;
+}
+
+enum status store_run_shard_done(struct store_run *run, struct diag *diag)
+{
+    return note_shard(run, true, diag);
 }
 
 void store_run_end(struct store_run *run)

@@ -29,6 +29,7 @@ struct store_run_options {
     const struct scenario_set *set;                 /* as the next: borrowed until store_run_end */
     const struct scenario_uncertainty *uncertainty; /* where samples > 0 */
     int samples;                                    /* a point */
+    int shard, shards, shard_points; /* the run is done by several, this is one, with so many of its points; 0: alone */
     bool again; /* take nothing from the database: a run is added, with all points; also where a point is traced, as
                  * traces are not stored whole */
 };
@@ -48,6 +49,9 @@ enum status store_run_point(struct store_run *run, int point, const struct scena
 /* Sample number `sample` of a point that is stored, in one transaction; with the last one of the point its band. */
 enum status store_run_sample(
     struct store_run *run, int point, int sample, const struct scenario_result *result, struct diag *diag);
+
+/* All points of this shard, and their samples, are stored. */
+enum status store_run_shard_done(struct store_run *run, struct diag *diag);
 
 void store_run_end(struct store_run *run); /* NULL is fine */
 

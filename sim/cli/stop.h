@@ -1,0 +1,16 @@
+/* Ctrl-C while results are stored: SIGINT, SIGTERM and SIGHUP end a command after the points that are being simulated.
+ * The first signal is announced on stderr and noted; the next one ends the program at once, as by default. A signal
+ * that was ignored before (nohup) stays ignored. */
+#ifndef FLOPCAST_CLI_STOP_H
+#define FLOPCAST_CLI_STOP_H
+
+#include <stdbool.h>
+
+void stop_watch(void); /* from now on */
+bool stop_asked(void);
+
+/* Ends the program by the signal that asked, after its output is written: so a shell sees it (exit status 130 of
+ * Ctrl-C, 143 of SIGTERM), and a loop of the shell ends too. */
+void stop_leave(void);
+
+#endif
