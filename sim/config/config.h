@@ -55,6 +55,10 @@ enum status config_load_kind(struct config_doc **out, enum files_kind kind, cons
 enum status config_parse(struct config_doc **out, const char *name, const char *text, size_t n, struct diag *diag);
 void config_free(struct config_doc *doc);
 
+/* A whole text file in memory. At most CONFIG_MAX_BYTES; a larger one is an error, so that a wrong path (a database, a
+ * trace) ends in a sentence and not in a long wait. On success *out holds the *n bytes (free() it), else it is NULL. */
+enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag);
+
 /* Documents are of ORIGIN_FILE until this is called. Paths of the command line have no folder. */
 void config_set_origin(struct config_doc *doc, enum origin_kind from);
 

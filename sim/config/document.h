@@ -24,10 +24,6 @@ struct config_doc {
     VEC(int) children;
 };
 
-/* A whole text file in memory. At most CONFIG_MAX_BYTES; a larger one is an error, so that a wrong path (a database, a
- * trace) ends in a sentence and not in a long wait. On success *out holds the *n bytes (free() it), else it is NULL. */
-enum status config_read_file(char **out, size_t *n, enum files_kind kind, const char *path, struct diag *diag);
-
 /* libyaml's errors as sentences for users: why the parser stopped. name is what the text is called in messages; text is
  * what the parser was given. */
 enum status config_syntax_error(
