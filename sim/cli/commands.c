@@ -33,6 +33,7 @@ static const struct command {
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
     {"merge", "put databases of shards together", cmd_merge},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
+    {"scenario", "make a scenario of another framework's configuration", cmd_scenario},
     {"files", "list the scenarios, models and clusters that come along", cmd_files},
     {"help", "explain a command", cmd_help},
 };
@@ -239,6 +240,7 @@ static const struct action {
     {"calibrate", "import", "put measurements into a database"},
     {"calibrate", "check", "compare a log of nccl-tests, or a trace, with what is predicted"},
     {"calibrate", "show", "print a fit that is in a database"},
+    {"scenario", "import", "make a scenario of another framework's configuration"},
     {"topology", "import", "describe a node from what a machine says about itself"},
 };
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
@@ -274,16 +276,16 @@ static int complete(int n, const char *const *words)
         else if (strcmp(actions[i].name, words[1]) == 0)
             action = words[1];
     }
-    if (strcmp(name, "calibrate") == 0 && !*action)
+    if ((strcmp(name, "calibrate") == 0 || strcmp(name, "scenario") == 0) && !*action)
         return CLI_OK;
     describe_as_completions(words + 1 + (*action != '\0'), n - 1 - (*action != '\0'));
     return run_described(name, action);
 }
 
-/* help needs none, and calibrate has those of its actions. */
+/* help needs none, and calibrate and scenario have those of their actions. */
 static bool has_page(const struct command *command)
 {
-    return command->run != cmd_help && command->run != cmd_calibrate;
+    return command->run != cmd_help && command->run != cmd_calibrate && command->run != cmd_scenario;
 }
 
 /* The page of all commands, as cli_main's --help. */

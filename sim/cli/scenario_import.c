@@ -1,0 +1,228 @@
+#include "cli/arguments.h"
+#include "cli/cli.h"
+
+#include "exchange/configuration.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct import {
+    VEC(const char *) files;
+    const char *out;
+    enum configuration_format from;
+    bool has_from;
+    struct configuration_given given;
+    struct overrides overrides;
+    struct arena arena;
+};
+
+static void take_file(void *self, const struct argument *argument)
+{
+    struct import *import = self;
+    vec_push(&import->files, argument->text);
+}
+
+static void take_from(void *self, const struct argument *argument)
+{
+    struct import *import = self;
+    import->from = (enum configuration_format)argument_name(argument, configuration_format_names);
+    import->has_from = true;
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct import *import = self;
+    if (import->files.n == 0)
+        argp_error(state, "a file is missing");
+}
+
+#define AT(at) .member = offsetof(struct import, at)
+static const struct command_option options[] = {
+    {"out", "FILE", "The scenario file (default: stdout, and the lists to stderr)", OPTION_TEXT, AT(out)},
+    {"from", "FORMAT",
+        "deepspeed, accelerate, torchtitan or megatron (default: by the ending: .json, .yaml, .toml, all else "
+        "megatron)",
+        OPTION_TAKE, .take = take_from},
+    {"name", "NAME", "What the scenario is called (default: as the first file)", OPTION_TEXT, AT(given.name)},
+    {"model", "NAME", "The model, where the files do not say it", OPTION_TEXT, AT(given.model)},
+    {"topology", "NAME", "The cluster, which no file says", OPTION_TEXT, AT(given.topology)},
+    {"gpus", "N", "The number of GPUs, in place of what the files say", OPTION_COUNT, AT(given.gpus), .most = 1 << 24},
+    {"stack", "NAME", "The stack profile, in place of the one that is assumed", OPTION_TEXT, AT(given.stack)},
+    {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
+    {0},
+};
+
+/* "runs/ds_config.json" -> "ds_config"; text in the arena. */
+static const char *stem(const char *path, struct arena *arena)
+{
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
+    return arena_printf(arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
+}
+
+/* ---- the lists ---- */
+
+static void print_settings(FILE *out, const struct configuration *config, enum configuration_fate fate)
+{
+    for (int i = 0; i < config->settings.n; i++) {
+        const struct configuration_setting *setting = &config->settings.at[i];
+        if (setting->fate != fate)
+            continue;
+        fprintf(out, "  %s:%d:%d: %s%s%s", setting->at.file, setting->at.line, setting->at.column, setting->name,
+            setting->bare ? "" : " = ", setting->value);
+        fprintf(out, setting->words ? fate == FATE_TAKEN ? " -> %s\n" : " (%s)\n" : "%s\n",
+            setting->words ? setting->words : "");
+    }
+}
+
+static int count(const struct configuration *config, enum configuration_fate fate)
+{
+    int n = 0;
+    for (int i = 0; i < config->settings.n; i++)
+        n += config->settings.at[i].fate == fate;
+    return n;
+}
+
+static void print_sentences(FILE *out, const char *head, const char *const *sentences, int n)
+{
+    if (n > 0)
+        fprintf(out, "%s: %d\n", head, n);
+    for (int i = 0; i < n; i++)
+        fprintf(out, "  %s\n", sentences[i]);
+}
+
+static void print_lists(FILE *out, const struct configuration *config)
+{
+    static const struct {
+        enum configuration_fate fate;
+        const char *head;
+    } parts[] = {{FATE_TAKEN, "understood"}, {FATE_ASIDE, "left aside, as it changes neither speed nor memory here"},
+        {FATE_NOT_UNDERSTOOD, "not understood"}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        fprintf(out, "%s: %d\n", parts[i].head, count(config, parts[i].fate));
+        print_settings(out, config, parts[i].fate);
+    }
+    print_sentences(out, "assumed", config->assumptions.at, config->assumptions.n);
+    print_sentences(out, "missing", config->missing.at, config->missing.n);
+}
+
+/* ---- the files ---- */
+
+/* Removed again where it cannot be written whole. */
+static enum status finish_file(FILE *file, const char *path, struct diag *diag)
+{
+    bool ok = file && ferror(file) == 0;
+    ok = file && fclose(file) == 0 && ok;
+    if (ok)
+        return STATUS_OK;
+    int why = errno;
+    if (file)
+        unlink(path);
+    return diag_io(diag, (struct source_pos){.file = path}, "cannot write: %s", strerror(why));
+}
+
+/* The model beside the scenario, as the scenario calls it; NULL: none. */
+static const char *write_model(struct import *import, const struct configuration *config, struct diag *diag)
+{
+    const char *out = import->out, *slash = strrchr(out, '/');
+    const char *name = stem(out, &import->arena);
+    const char *file = arena_printf(&import->arena, "%s.model.yaml", name);
+    const char *path = slash ? arena_printf(&import->arena, "%.*s%s", (int)(slash - out + 1), out, file) : file;
+    FILE *stream = fopen(path, "w");
+    if (stream)
+        configuration_write_model(stream, config, name);
+    return finish_file(stream, path, diag) == STATUS_OK ? file : NULL;
+}
+
+/* The scenario as flopcast reads it: what does not go together is reported where it stands there. */
+static void load_back(const char *path, struct arena *arena, struct diag *diag)
+{
+    struct scenario_set set;
+    scenario_load(&set, path, NULL, 0, arena, diag);
+}
+
+static void write_scenario(struct import *import, struct configuration *config, struct diag *diag)
+{
+    const char *model = NULL;
+    if (configuration_has_model(config) && import->out)
+        model = write_model(import, config, diag);
+    else if (configuration_has_model(config))
+        vec_push(&config->missing, "model: --out FILE, so that it can be written beside the scenario, or --model NAME");
+    if (diag->worst != STATUS_OK)
+        return;
+    FILE *out = import->out ? fopen(import->out, "w") : stdout;
+    if (out)
+        configuration_write(out, config, model);
+    print_lists(import->out ? stdout : stderr, config);
+    if (import->out && finish_file(out, import->out, diag) == STATUS_OK && config->missing.n == 0)
+        load_back(import->out, &import->arena, diag);
+}
+
+static void run(struct import *import, struct diag *diag)
+{
+    struct configuration config = {.arena = &import->arena};
+    for (int i = 0; i < import->files.n; i++)
+        configuration_read(&config, import->files.at[i],
+            import->has_from ? import->from : configuration_format_of(import->files.at[i]), diag);
+    if (!import->given.name)
+        import->given.name = stem(import->files.at[0], &import->arena);
+    import->given.sets = import->overrides.list.at;
+    import->given.n_sets = import->overrides.list.n;
+    if (diag->worst == STATUS_OK && configuration_finish(&config, &import->given, diag) == STATUS_OK)
+        write_scenario(import, &config, diag);
+    configuration_free(&config);
+}
+
+int scenario_import(int argc, char **argv)
+{
+    const struct command_line line = {.options = options,
+        .take = take_file,
+        .check = check,
+        .args_doc = "FILE...",
+        .doc = "Make a scenario of configurations of other frameworks: DeepSpeed's JSON, accelerate's YAML, "
+               "torchtitan's TOML, arguments of Megatron-LM in a shell script or a text file. As in:\n\n"
+               "    flopcast scenario import ds_config.json --model llama2-7b --topology h100-8x400g --out mine.yaml\v"
+               "Several files are one job. Every setting is listed: what it became, whether it was left aside as it "
+               "changes neither speed nor memory, or that it was not understood; then what is assumed and what is "
+               "missing. The model that arguments of Megatron-LM describe is written beside FILE.yaml as "
+               "FILE.model.yaml, unless --model is given."};
+    struct import import = {.arena = ARENA_INIT};
+    command_line_parse(&line, argc, argv, &import);
+    struct diag diag = DIAG_INIT;
+    run(&import, &diag);
+    vec_free(&import.files);
+    overrides_free(&import.overrides);
+    arena_release(&import.arena);
+    return cli_report(&diag);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    if (key == ARGP_KEY_ARG && strcmp(arg, "import") == 0) {
+        char whole[] = "flopcast scenario import";
+        int first = state->next - 1; /* the action's name is its argv[0] */
+        state->argv[first] = whole;
+        *(int *)state->input = scenario_import(state->argc - first, state->argv + first);
+        state->next = state->argc;
+        return 0;
+    }
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "'%s' is nothing to do; there is: import", arg);
+    if (key == ARGP_KEY_NO_ARGS)
+        argp_error(state, "what to do is missing; there is: import");
+    return ARGP_ERR_UNKNOWN;
+}
+
+int cmd_scenario(int argc, char **argv)
+{
+    const struct argp argp = {.parser = parse,
+        .args_doc = "import [ARGUMENT...]",
+        .doc = "Work with scenario files.\v"
+               "  import      make one of a configuration of DeepSpeed, accelerate, torchtitan or Megatron-LM\n\n"
+               "'flopcast scenario import --help' explains it."};
+    int status = CLI_OK;
+    arguments_parse(&argp, argc, argv, ARGP_IN_ORDER, &status);
+    return status;
+}

@@ -1,0 +1,262 @@
+#include "exchange/rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const configuration_format_names[] = {"deepspeed", "accelerate", "torchtitan", "megatron", NULL};
+
+static bool ends_in(const char *path, const char *suffix)
+{
+    size_t n = strlen(path), tail = strlen(suffix);
+    return n >= tail && strcmp(path + n - tail, suffix) == 0;
+}
+
+enum configuration_format configuration_format_of(const char *path)
+{
+    return ends_in(path, ".json")                            ? CONFIGURATION_DEEPSPEED
+           : ends_in(path, ".yaml") || ends_in(path, ".yml") ? CONFIGURATION_ACCELERATE
+           : ends_in(path, ".toml")                          ? CONFIGURATION_TORCHTITAN
+                                                             : CONFIGURATION_MEGATRON;
+}
+
+static enum status (*const readers[])(struct configuration *, const char *, struct diag *) = {
+    [CONFIGURATION_DEEPSPEED] = deepspeed_read,
+    [CONFIGURATION_ACCELERATE] = accelerate_read,
+    [CONFIGURATION_TORCHTITAN] = torchtitan_read,
+    [CONFIGURATION_MEGATRON] = megatron_read,
+};
+
+enum status configuration_read(
+    struct configuration *out, const char *path, enum configuration_format format, struct diag *diag)
+{
+    out->has[format] = true;
+    return readers[format](out, arena_strdup(out->arena, path), diag);
+}
+
+/* ---- settings ---- */
+
+struct configuration_setting *setting_find(struct configuration *config, const char *name)
+{
+    for (int i = config->settings.n - 1; i >= 0; i--)
+        if (strcmp(config->settings.at[i].name, name) == 0)
+            return &config->settings.at[i];
+    return NULL;
+}
+
+const char *setting_value(struct configuration *config, const char *name, const char *otherwise)
+{
+    const struct configuration_setting *setting = setting_find(config, name);
+    return setting ? setting->value : otherwise;
+}
+
+bool setting_is(struct configuration *config, const char *name, const char *value)
+{
+    return strcmp(setting_value(config, name, ""), value) == 0;
+}
+
+bool setting_on(struct configuration *config, const char *name)
+{
+    const struct configuration_setting *setting = setting_find(config, name);
+    return setting && (setting->bare || strcmp(setting->value, "true") == 0);
+}
+
+void setting_aside(struct configuration_setting *setting, const char *words)
+{
+    if (!setting || setting->fate == FATE_TAKEN)
+        return;
+    setting->fate = FATE_ASIDE;
+    setting->words = words;
+}
+
+void setting_refuse(struct configuration_setting *setting, const char *why)
+{
+    if (!setting || setting->fate == FATE_TAKEN)
+        return;
+    setting->fate = FATE_NOT_UNDERSTOOD;
+    setting->words = why;
+}
+
+/* ---- what is put into scenario and model ---- */
+
+const char *number_text(struct configuration *config, int64_t number)
+{
+    return arena_printf(config->arena, "%lld", (long long)number);
+}
+
+/* What the user says holds, whatever the files do. */
+static bool is_given(const struct configuration_put *put)
+{
+    return put->from && strncmp(put->from, "--", 2) == 0;
+}
+
+static const struct configuration_put *found(const struct configuration_put *list, int n, const char *key)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].path, key) == 0)
+            return &list[i];
+    return NULL;
+}
+
+static void put(struct configuration *config, bool model, struct configuration_put put)
+{
+    put.path = arena_strdup(config->arena, put.path);
+    put.text = arena_strdup(config->arena, put.text);
+    for (int i = 0; i < (model ? config->model.n : config->puts.n); i++) {
+        struct configuration_put *at = model ? &config->model.at[i] : &config->puts.at[i];
+        if (strcmp(at->path, put.path) == 0) {
+            if (!is_given(at) || is_given(&put))
+                *at = put;
+            return;
+        }
+    }
+    if (model)
+        vec_push(&config->model, put);
+    else
+        vec_push(&config->puts, put);
+}
+
+static const char *origin_of(struct configuration *config, const struct configuration_setting *from)
+{
+    return arena_printf(config->arena, "%s:%d:%d %s", from->at.file, from->at.line, from->at.column, from->name);
+}
+
+static void put_from(
+    struct configuration *config, bool model, const char *key, const char *text, struct configuration_setting *from)
+{
+    const struct configuration_put *before = model ? NULL : found(config->puts.at, config->puts.n, key);
+    if (before && is_given(before)) {
+        setting_aside(from, "the command line says it");
+        return;
+    }
+    const char *words = arena_printf(config->arena, "%s: %s", key, text);
+    from->words =
+        from->fate == FATE_TAKEN && from->words ? arena_printf(config->arena, "%s, %s", from->words, words) : words;
+    from->fate = FATE_TAKEN;
+    put(config, model, (struct configuration_put){key, text, origin_of(config, from)});
+}
+
+void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from)
+{
+    put_from(config, false, key, text, from);
+}
+
+void put_model(struct configuration *config, const char *key, const char *text, struct configuration_setting *from)
+{
+    if (from)
+        put_from(config, true, key, text, from);
+    else
+        put(config, true, (struct configuration_put){key, text, NULL});
+}
+
+void put_assumed(struct configuration *config, const char *key, const char *text, const char *why)
+{
+    const struct configuration_put *before = found(config->puts.at, config->puts.n, key);
+    if (before && is_given(before))
+        return;
+    put(config, false, (struct configuration_put){key, text, NULL});
+    if (why)
+        vec_push(&config->assumptions, arena_printf(config->arena, "%s: %s, %s", key, text, why));
+}
+
+const char *put_find(const struct configuration *config, const char *key)
+{
+    const struct configuration_put *put = found(config->puts.at, config->puts.n, key);
+    return put ? put->text : NULL;
+}
+
+const char *put_model_find(const struct configuration *config, const char *key)
+{
+    const struct configuration_put *put = found(config->model.at, config->model.n, key);
+    return put ? put->text : NULL;
+}
+
+int64_t put_int(const struct configuration *config, const char *key, int64_t otherwise)
+{
+    const char *text = put_find(config, key);
+    return text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+/* ---- what several settings say together ---- */
+
+static void missing(struct configuration *config, const char *key, const char *remedy)
+{
+    if (!put_find(config, key))
+        vec_push(&config->missing, arena_printf(config->arena, "%s: %s", key, remedy));
+}
+
+static void put_given(struct configuration *config, const char *key, const char *text, const char *option)
+{
+    if (text)
+        put(config, false, (struct configuration_put){key, text, option});
+}
+
+static void check_gpus(struct configuration *config, const struct configuration_given *given)
+{
+    int64_t ranks = model_ranks(config), gpus = put_int(config, "cluster.gpus", 0);
+    if (given->gpus > 0 || ranks < 1 || gpus == 0 || gpus % ranks == 0)
+        return;
+    /* A script's number of nodes is mostly a placeholder. */
+    vec_push(&config->missing,
+        arena_printf(config->arena,
+            "cluster.gpus: --gpus N, a multiple of the %lld that hold a copy of the model; the files say %lld",
+            (long long)ranks, (long long)gpus));
+}
+
+static void put_all_given(struct configuration *config, const struct configuration_given *given)
+{
+    char gpus[32];
+    snprintf(gpus, sizeof gpus, "%d", given->gpus);
+    put_given(config, "name", given->name, NULL);
+    put_given(config, "model", given->model, "--model");
+    put_given(config, "cluster.topology", given->topology, "--topology");
+    put_given(config, "cluster.gpus", given->gpus > 0 ? gpus : NULL, "--gpus");
+    put_given(config, "stack", given->stack, "--stack");
+    for (int i = 0; i < given->n_sets; i++)
+        put_given(config, scenario_key_path(given->sets[i].key, config->arena), given->sets[i].value, "--set");
+}
+
+/* Of settings of one name the last one holds. */
+static void mark_repeated(struct configuration *config)
+{
+    for (int i = 0; i < config->settings.n; i++)
+        if (setting_find(config, config->settings.at[i].name) != &config->settings.at[i])
+            config->settings.at[i].fate = FATE_ASIDE, config->settings.at[i].words = "given again later";
+}
+
+enum status configuration_finish(
+    struct configuration *config, const struct configuration_given *given, struct diag *diag)
+{
+    mark_repeated(config);
+    put_all_given(config, given);
+    /* In this order: what DeepSpeed makes of a batch depends on the degrees that others state. */
+    static void (*const finish[])(struct configuration *, struct diag *) = {
+        [CONFIGURATION_DEEPSPEED] = deepspeed_finish,
+        [CONFIGURATION_ACCELERATE] = accelerate_finish,
+        [CONFIGURATION_TORCHTITAN] = torchtitan_finish,
+        [CONFIGURATION_MEGATRON] = megatron_finish};
+    for (int f = CONFIGURATION_FORMAT_COUNT - 1; f >= 0; f--)
+        if (config->has[f])
+            finish[f](config, diag);
+    if (!configuration_has_model(config))
+        missing(config, "model", "--model NAME");
+    missing(config, "cluster.topology", "--topology NAME");
+    missing(config, "cluster.gpus", "--gpus N");
+    missing(config, "train.micro_batch", "--set train.micro_batch=N");
+    missing(config, "train.seq_len", "--set train.seq_len=N");
+    check_gpus(config, given);
+    return diag->worst;
+}
+
+bool configuration_has_model(const struct configuration *config)
+{
+    return !put_find(config, "model") && put_model_find(config, "d_model") && put_model_find(config, "vocab");
+}
+
+void configuration_free(struct configuration *config)
+{
+    vec_free(&config->settings);
+    vec_free(&config->puts);
+    vec_free(&config->model);
+    vec_free(&config->assumptions);
+    vec_free(&config->missing);
+}

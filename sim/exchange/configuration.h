@@ -1,0 +1,89 @@
+/* Configurations of other frameworks as a flopcast scenario:
+ *
+ *   deepspeed   DeepSpeed's JSON (deepspeed/runtime/config.py, runtime/zero/config.py)
+ *   accelerate  Hugging Face accelerate's YAML: FSDP and DeepSpeed plugins, a deepspeed_config_file that it names
+ *   torchtitan  torchtitan's TOML (torchtitan/config/job_config.py, and the names of 2024)
+ *   megatron    arguments of Megatron-LM and Megatron-DeepSpeed (megatron/training/arguments.py): a shell script that
+ *               defines them, or a file of arguments; with the model that they describe
+ *
+ * Each setting has one of three fates: it became settings of the scenario; it is left aside, as it changes neither
+ * speed nor memory (learning rates, paths, logs); or it is not understood, with the reason where there is one. What a
+ * framework does where its file is silent is its default and an assumption of the scenario, not flopcast's default.
+ *
+ * Ignored: which branch of a script runs (all of it is read, the last value holds), what a script takes from its
+ * environment or from other programs. */
+#ifndef FLOPCAST_EXCHANGE_CONFIGURATION_H
+#define FLOPCAST_EXCHANGE_CONFIGURATION_H
+
+#include "config/config.h"
+#include "scenario/scenario.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+enum configuration_format {
+    CONFIGURATION_DEEPSPEED,
+    CONFIGURATION_ACCELERATE,
+    CONFIGURATION_TORCHTITAN,
+    CONFIGURATION_MEGATRON,
+    CONFIGURATION_FORMAT_COUNT
+};
+extern const char *const configuration_format_names[CONFIGURATION_FORMAT_COUNT + 1]; /* "deepspeed", ..., NULL */
+
+enum configuration_fate { FATE_NOT_UNDERSTOOD, FATE_TAKEN, FATE_ASIDE };
+
+/* A setting as its file has it. */
+struct configuration_setting {
+    const char *name;     /* dotted: "zero_optimization.stage"; of arguments with their dashes */
+    const char *value;    /* a list: "[1,2]"; of an argument without one "" */
+    bool bare;            /* an argument without a value */
+    struct source_pos at; /* of the name */
+    struct source_pos value_at;
+    enum configuration_fate fate;
+    const char *words; /* taken: what it became; not understood: why, or NULL */
+};
+
+/* A setting of the scenario, or of the model that is written beside it, by its path and as YAML. */
+struct configuration_put {
+    const char *path, *text;
+    const char *from; /* "ds_config.json:3:5 train_batch_size" */
+};
+
+struct configuration {
+    struct arena *arena;
+    bool has[CONFIGURATION_FORMAT_COUNT];
+    VEC(struct configuration_setting) settings;
+    VEC(struct configuration_put) puts, model; /* each path once */
+    VEC(const char *) assumptions;             /* sentences */
+    VEC(const char *) missing;                 /* what neither the files nor the user gave: "cluster.gpus: --gpus N" */
+};
+
+/* What the user adds to the files; NULL, 0: nothing. */
+struct configuration_given {
+    const char *name, *model, *topology, *stack;
+    int gpus;
+    const struct scenario_override *sets;
+    int n_sets;
+};
+
+/* By the file's ending, .json, .yaml or .yml, .toml; all else is megatron. */
+enum configuration_format configuration_format_of(const char *path);
+
+/* Adds a file's settings. Texts live in out->arena, which the caller sets. All mistakes are reported. */
+enum status configuration_read(
+    struct configuration *out, const char *path, enum configuration_format format, struct diag *diag);
+
+/* Works out what follows from several settings, and what is missing. Call once, when all files are read. */
+enum status configuration_finish(
+    struct configuration *config, const struct configuration_given *given, struct diag *diag);
+
+/* The scenario as YAML, each line with where it comes from. model_file: how it names the model that
+ * configuration_write_model() writes; NULL: there is none. */
+void configuration_write(FILE *out, const struct configuration *config, const char *model_file);
+/* The model that Megatron's arguments describe. */
+bool configuration_has_model(const struct configuration *config);
+void configuration_write_model(FILE *out, const struct configuration *config, const char *name);
+
+void configuration_free(struct configuration *config);
+
+#endif

@@ -1,0 +1,256 @@
+#include "exchange/rules.h"
+
+#include "scenario/scenario.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct rule *find(const struct rule *rules, int n, const char *name)
+{
+    for (int i = 0; i < n; i++) {
+        size_t length = strlen(rules[i].name);
+        bool below = length > 2 && strcmp(rules[i].name + length - 2, ".*") == 0;
+        if (below ? strncmp(rules[i].name, name, length - 1) == 0 : strcmp(rules[i].name, name) == 0)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+/* "theirs=ours theirs=ours": ours, in the arena; NULL: the value is not among them. */
+static const char *translate(const char *words, const char *value, struct arena *arena)
+{
+    size_t n = strlen(value);
+    for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t length = strcspn(at, "= ");
+        if (length == n && strncmp(at, value, n) == 0)
+            return arena_printf(arena, "%.*s", (int)strcspn(at + length + 1, " "), at + length + 1);
+    }
+    return NULL;
+}
+
+/* The left sides of "theirs=ours theirs=ours". */
+static const char *theirs(const char *words, struct arena *arena)
+{
+    char *text = arena_strdup(arena, words), *to = text;
+    for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t length = strcspn(at, "= ");
+        to += to > text ? (*to = ' ', 1) : 0;
+        memmove(to, at, length);
+        to += length;
+    }
+    *to = '\0';
+    return text;
+}
+
+static bool listed(const char *words, const char *value)
+{
+    size_t n = strlen(value);
+    for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " "))
+        if (strcspn(at, " ") == n && strncmp(at, value, n) == 0)
+            return true;
+    return false;
+}
+
+/* Whole numbers, also as JSON and Python write large ones: 5e8, 500_000_000. */
+static bool whole_number(const char *text, int64_t *out)
+{
+    char plain[64], *end = NULL;
+    size_t n = 0;
+    for (; *text && n + 1 < sizeof plain; text++)
+        if (*text != '_')
+            plain[n++] = *text;
+    plain[n] = '\0';
+    double value = strtod(plain, &end);
+    if (n == 0 || *end || *text || value != floor(value) || fabs(value) > 0x1p53)
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+/* The first word: behind an argument's value stands whatever follows on its line. */
+static const char *first_word(const char *value, struct arena *arena)
+{
+    return arena_printf(arena, "%.*s", (int)strcspn(value, " "), value);
+}
+
+static enum status take_int(
+    struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
+{
+    const char *word = first_word(setting->value, config->arena);
+    int64_t number = 0;
+    if (strcmp(word, "auto") == 0) {
+        setting_refuse(setting, "auto: the trainer that is not in this file decides");
+        return STATUS_OK;
+    }
+    if (!whole_number(word, &number))
+        return diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
+    if (rule->kind == RULE_MODEL) {
+        put_model(config, rule->key, number_text(config, number), setting);
+        return STATUS_OK;
+    }
+    size_t offset = 0;
+    const struct config_field *field = config_field_at(&scenario_table, rule->key, &offset);
+    bool limited = field->min != 0 || field->max != 0;
+    if (limited && ((double)number < field->min || (double)number > field->max))
+        return diag_input(diag, setting->value_at, "%s is %lld; %s is from %.0f to %.0f", setting->name,
+            (long long)number, rule->key, field->min, field->max);
+    put_setting(config, rule->key, number_text(config, number), setting);
+    return STATUS_OK;
+}
+
+static enum status take_bool(
+    struct configuration *config, const struct rule *rule, struct configuration_setting *setting, struct diag *diag)
+{
+    const char *value = setting->bare ? "true" : first_word(setting->value, config->arena);
+    if (strcmp(value, "auto") == 0) {
+        setting_refuse(setting, "auto: the trainer that is not in this file decides");
+        return STATUS_OK;
+    }
+    if (!listed("true false", value))
+        return diag_input(diag, setting->value_at, "%s is '%s'; true or false is wanted", setting->name, value);
+    put_setting(config, rule->key, value, setting);
+    return STATUS_OK;
+}
+
+static void take_words(struct configuration *config, const struct rule *rule, struct configuration_setting *setting)
+{
+    const char *value = first_word(setting->value, config->arena);
+    const char *ours = translate(rule->words, value, config->arena);
+    if (ours)
+        put_setting(config, rule->key, ours, setting);
+    else
+        setting_refuse(setting, arena_printf(config->arena, "'%s' has no counterpart; simulated are: %s", value,
+                                    theirs(rule->words, config->arena)));
+}
+
+enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
+    struct configuration_setting *setting, struct diag *diag)
+{
+    const struct rule *rule = find(rules, n, setting->name);
+    if (!rule || setting->words) /* a reader knows already why it cannot be understood */
+        return STATUS_OK;
+    switch (rule->kind) {
+    case RULE_INT:
+    case RULE_MODEL:
+        return take_int(config, rule, setting, diag);
+    case RULE_BOOL:
+        return take_bool(config, rule, setting, diag);
+    case RULE_WORDS:
+        take_words(config, rule, setting);
+        break;
+    case RULE_SET:
+        put_setting(config, rule->key, rule->words, setting);
+        break;
+    case RULE_FACT:
+        if (rule->words && !listed(rule->words, setting->value))
+            setting_refuse(setting, arena_printf(config->arena, "known are: %s", rule->words));
+        break;
+    case RULE_HELD:
+        if (listed(rule->words, setting->value))
+            setting_aside(setting, "simulated so");
+        else
+            setting_refuse(setting, arena_printf(config->arena, "simulated as %s", rule->words));
+        break;
+    case RULE_ASIDE:
+        setting_aside(setting, NULL);
+        break;
+    }
+    return STATUS_OK;
+}
+
+int64_t times(int64_t a, int64_t b)
+{
+    const double most = 0x1p53;
+    double product = (double)a * (double)b;
+    return (int64_t)(product > most ? most : product < -most ? -most : product);
+}
+
+int64_t model_ranks(const struct configuration *config)
+{
+    return times(times(put_int(config, "parallelism.tensor", 1), put_int(config, "parallelism.pipeline", 1)),
+        put_int(config, "parallelism.context", 1));
+}
+
+/* A list as "[1, 2]"; of what is in it only scalars. */
+static const char *list_text(struct configuration *config, struct config_node list)
+{
+    const char *text = "";
+    for (int i = 0; i < config_count(list); i++)
+        text = arena_printf(config->arena, "%s%s%s", text, i ? "," : "", config_text(config_item(list, i)));
+    return arena_printf(config->arena, "[%s]", text);
+}
+
+static const char *value_text(struct configuration *config, struct config_node node)
+{
+    switch (config_kind(node)) {
+    case CONFIG_SCALAR:
+        return arena_strdup(config->arena, config_text(node));
+    case CONFIG_SEQUENCE:
+        return list_text(config, node);
+    case CONFIG_MAPPING:
+        return "{}";
+    case CONFIG_NULL:
+    case CONFIG_NONE:
+        break;
+    }
+    return "null";
+}
+
+struct walk {
+    struct configuration *config;
+    const char *file;
+    const struct rule *rules;
+    int n;
+    enum status worst;
+    struct diag *diag;
+};
+
+static struct source_pos place(const struct walk *walk, struct config_node node)
+{
+    struct source_pos at = config_pos(node);
+    at.file = walk->file; /* the document's own goes with it */
+    return at;
+}
+
+static void visit(struct walk *walk, const char *prefix, struct config_node mapping)
+{
+    struct configuration *config = walk->config;
+    for (int i = 0; i < config_count(mapping); i++) {
+        struct config_node key = config_key(mapping, i), value = config_item(mapping, i);
+        const char *name = arena_printf(config->arena, "%s%s%s", prefix, *prefix ? "." : "", config_text(key));
+        if (config_kind(value) == CONFIG_MAPPING && config_count(value) > 0) {
+            visit(walk, name, value);
+            continue;
+        }
+        struct configuration_setting setting = {
+            .name = name, .value = value_text(config, value), .at = place(walk, key), .value_at = place(walk, value)};
+        enum status status = rules_apply(config, walk->rules, walk->n, &setting, walk->diag);
+        walk->worst = status == STATUS_OK ? walk->worst : status;
+        vec_push(&config->settings, setting);
+    }
+}
+
+enum status rules_apply_document(
+    struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag)
+{
+    struct config_node root = config_root(doc);
+    struct walk walk = {config, arena_strdup(config->arena, config_pos(root).file), rules, n, STATUS_OK, diag};
+    if (config_kind(root) != CONFIG_MAPPING)
+        return diag_input(diag, place(&walk, root), "a configuration is an object of names and values");
+    visit(&walk, "", root);
+    return walk.worst;
+}
+
+int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag)
+{
+    const struct configuration_setting *setting = setting_find(config, name);
+    if (!setting || strcmp(setting->value, "auto") == 0 || (setting->words && setting->fate == FATE_NOT_UNDERSTOOD))
+        return otherwise;
+    int64_t number = 0;
+    const char *word = first_word(setting->value, config->arena);
+    if (whole_number(word, &number))
+        return number;
+    diag_input(diag, setting->value_at, "%s is '%s'; a whole number is wanted", setting->name, word);
+    return otherwise;
+}

@@ -1,0 +1,73 @@
+/* Private to sim/exchange: tables of what settings of a framework become, and what is left to be worked out. */
+#ifndef FLOPCAST_EXCHANGE_RULES_H
+#define FLOPCAST_EXCHANGE_RULES_H
+
+#include "exchange/configuration.h"
+
+enum rule_kind {
+    RULE_INT,   /* a whole number, also as 5e8: of key */
+    RULE_BOOL,  /* true or false: of key. An argument without a value is true */
+    RULE_WORDS, /* words says what of key: "bf16=bf16_mixed no=fp32"; a value that it lacks is not understood */
+    RULE_SET,   /* an argument without a value: words is what key becomes */
+    RULE_MODEL, /* a whole number: of key of the model file */
+    RULE_FACT,  /* kept for the framework's finish function, which says its fate; it must be one of a list of words,
+                   where words is not NULL */
+    RULE_HELD,  /* flopcast has it as words says; anything else is not understood */
+    RULE_ASIDE  /* changes neither speed nor memory */
+};
+
+struct rule {
+    const char *name; /* "a.*": everything below a */
+    enum rule_kind kind;
+    const char *key, *words;
+};
+
+/* Applies the table to a setting. Names that are in no rule are not understood. */
+enum status rules_apply(struct configuration *config, const struct rule *rules, int n,
+    struct configuration_setting *setting, struct diag *diag);
+
+/* Adds all leaves of a document as settings and applies the table. */
+enum status rules_apply_document(
+    struct configuration *config, const struct config_doc *doc, const struct rule *rules, int n, struct diag *diag);
+
+/* The last setting of a name; NULL: there is none. */
+struct configuration_setting *setting_find(struct configuration *config, const char *name);
+/* Its value; otherwise where there is none. */
+const char *setting_value(struct configuration *config, const char *name, const char *otherwise);
+bool setting_is(struct configuration *config, const char *name, const char *value);
+/* A whole number of at most 2^53, or otherwise. A value that is none is reported. */
+int64_t setting_int(struct configuration *config, const char *name, int64_t otherwise, struct diag *diag);
+/* Whether an argument is there, or a setting is true. */
+bool setting_on(struct configuration *config, const char *name);
+
+/* The key becomes text, because of a setting, which is then taken; NULL: because of what `why` says. */
+void put_setting(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);
+void put_assumed(struct configuration *config, const char *key, const char *text, const char *why);
+/* The text of a scenario's key; NULL: not put. */
+const char *put_find(const struct configuration *config, const char *key);
+int64_t put_int(const struct configuration *config, const char *key, int64_t otherwise);
+void put_model(struct configuration *config, const char *key, const char *text, struct configuration_setting *from);
+const char *put_model_find(const struct configuration *config, const char *key);
+/* The fate of a setting, unless it was taken before. */
+void setting_aside(struct configuration_setting *setting, const char *words);
+void setting_refuse(struct configuration_setting *setting, const char *why);
+
+/* a x b, at most 2^53 in size: no settings of a file go beyond that. */
+int64_t times(int64_t a, int64_t b);
+/* Ranks that share one copy of the model, however it is cut. */
+int64_t model_ranks(const struct configuration *config);
+
+const char *number_text(struct configuration *config, int64_t number);
+
+/* One file a framework: its table, and what follows from several settings. */
+enum status deepspeed_read(struct configuration *config, const char *path, struct diag *diag);
+void deepspeed_finish(struct configuration *config, struct diag *diag);
+enum status accelerate_read(struct configuration *config, const char *path, struct diag *diag);
+void accelerate_finish(struct configuration *config, struct diag *diag);
+enum status torchtitan_read(struct configuration *config, const char *path, struct diag *diag);
+void torchtitan_finish(struct configuration *config, struct diag *diag);
+enum status megatron_read(struct configuration *config, const char *path, struct diag *diag);
+void megatron_finish(struct configuration *config, struct diag *diag);
+void megatron_model(struct configuration *config, struct diag *diag); /* megatron_model.c */
+
+#endif

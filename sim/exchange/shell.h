@@ -1,0 +1,28 @@
+/* Private to sim/exchange: the arguments "--name value" that a shell script defines, wherever they stand: on a
+ * command's line, in a variable's quotes, in an array. Variables that the script sets to plain words are expanded, also
+ * ${NAME:-default} and $((arithmetic)); what it takes from elsewhere is marked. Comments and here-documents are passed
+ * over. A file of arguments alone is such a script, too. */
+#ifndef FLOPCAST_EXCHANGE_SHELL_H
+#define FLOPCAST_EXCHANGE_SHELL_H
+
+#include "base/arena.h"
+#include "base/status.h"
+#include "base/vec.h"
+
+struct shell_argument {
+    const char *name;     /* "--num-layers" */
+    const char *value;    /* the words behind it, joined by blanks; NULL: none */
+    struct source_pos at; /* of the name */
+    struct source_pos value_at;
+    const char *unset; /* a variable in the value that the script does not set, as "$1"; NULL: none */
+};
+struct shell_arguments {
+    VEC(struct shell_argument) list;
+};
+
+enum { SHELL_MAX_NAME = 128, SHELL_MAX_WORD = 4096, SHELL_MAX_DEPTH = 16 };
+
+enum status shell_read(
+    struct shell_arguments *out, const char *path, const char *text, size_t n, struct arena *arena, struct diag *diag);
+
+#endif

@@ -1,0 +1,124 @@
+/* Arguments that shell scripts define: expected values are what bash 5.2 hands to the command. */
+#include "exchange/shell.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static struct shell_arguments read_text(const char *text, struct arena *arena)
+{
+    struct shell_arguments arguments = {0};
+    struct diag diag = DIAG_INIT;
+    shell_read(&arguments, "s.sh", text, strlen(text), arena, &diag);
+    assert_string_equal(diag.text, "");
+    return arguments;
+}
+
+static void expect(const struct shell_arguments *arguments, int i, const char *name, const char *value)
+{
+    assert_true(i < arguments->list.n);
+    assert_string_equal(arguments->list.at[i].name, name);
+    if (value)
+        assert_string_equal(arguments->list.at[i].value, value);
+    else
+        assert_null(arguments->list.at[i].value);
+}
+
+/* Each text defines --a with this value. */
+static void words_are_expanded_as_the_shell_does(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *value;
+    } cases[] = {{"x --a 1", "1"}, {"x --a=1", "1"}, {"x --a 'b c' d", "b c d"}, {"x --a \\\n  2 # three", "2"},
+        {"N=3\nx --a $N", "3"}, {"export N=3; x --a ${N}", "3"}, {"x --a ${N:-4}", "4"},
+        {"N=\"3\"\nx --a \"$N\"4", "34"}, {"N=8 M=6\nx --a $(($N*M))", "48"}, {"x --a $((2 * (3 + 4) - 10 / 3))", "11"},
+        {"A=(--a 5\n)\n", "5"}, {"A=( --a 5 ) # --a 6\n", "5"}, {"A=\" \\\n --a 'p|q' \\\n\"", "p|q"},
+        {"x --a 1 | tee log --", "1"}, {"x --a 1 > file", "1"}, {"cat <<E > f\n--b 2\nE\nx --a 1", "1"},
+        {"N='a b'\nx --a \"$N\"", "a b"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct shell_arguments arguments = read_text(cases[i].text, &arena);
+        if (arguments.list.n != 1)
+            fail_msg("%s: %d arguments", cases[i].text, arguments.list.n);
+        expect(&arguments, 0, "--a", cases[i].value);
+        assert_null(arguments.list.at[0].unset);
+        vec_free(&arguments.list);
+        arena_release(&arena);
+    }
+}
+
+/* What the file does not say is named, and is no value. */
+static void what_is_not_set_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *unset;
+    } cases[] = {{"x --a $N", "$N"}, {"x --a $1/b", "$1"}, {"N=$(hostname)\nx --a $N", "$(hostname)"},
+        {"x --a `pwd`", "`pwd`"}, {"x --a $((N * 2))", "$N"}, {"x --a $((1 / 0))", "$((1 / 0))"},
+        {"x --a ${N%.yaml}", "${N%.yaml}"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct shell_arguments arguments = read_text(cases[i].text, &arena);
+        assert_int_equal(arguments.list.n, 1);
+        assert_string_equal(arguments.list.at[0].unset, cases[i].unset);
+        vec_free(&arguments.list);
+        arena_release(&arena);
+    }
+}
+
+static void places_are_those_of_the_file(void **state)
+{
+    (void)state;
+    struct arena arena = ARENA_INIT;
+    struct shell_arguments arguments =
+        read_text("A=\" \\\n  --b 1 \\\n  --c \"\nB=(\n\t--d 2)\nx $A ${B[@]} --e=3\n", &arena);
+    assert_int_equal(arguments.list.n, 4);
+    expect(&arguments, 0, "--b", "1");
+    expect(&arguments, 1, "--c", NULL);
+    expect(&arguments, 2, "--d", "2");
+    expect(&arguments, 3, "--e", "3");
+    static const int lines[] = {2, 3, 5, 6}, columns[] = {3, 3, 2, 14};
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(arguments.list.at[i].at.line, lines[i]);
+        assert_int_equal(arguments.list.at[i].at.column, columns[i]);
+    }
+    assert_int_equal(arguments.list.at[0].value_at.column, 7);
+    vec_free(&arguments.list);
+    arena_release(&arena);
+}
+
+static void mistakes_have_their_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {{"x \"--a", "s.sh:1:3: error: the quote does not end"},
+        {"A=(--a 1", "s.sh:1:4: error: the array does not end"}, {"x\n --a ${N", "s.sh:2:6: error: it does not end"},
+        {"x 'a", "s.sh:1:3: error: it does not end"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_INIT;
+        struct shell_arguments arguments = {0};
+        struct diag diag = DIAG_INIT;
+        assert_int_equal(
+            shell_read(&arguments, "s.sh", cases[i].text, strlen(cases[i].text), &arena, &diag), STATUS_INPUT);
+        if (strncmp(diag.text, cases[i].message, strlen(cases[i].message)) != 0)
+            fail_msg("%s, not %s", diag.text, cases[i].message);
+        vec_free(&arguments.list);
+        arena_release(&arena);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_expanded_as_the_shell_does),
+        cmocka_unit_test(what_is_not_set_is_named),
+        cmocka_unit_test(places_are_those_of_the_file),
+        cmocka_unit_test(mistakes_have_their_place),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
