@@ -24,6 +24,7 @@ const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1] = {
     [KERNEL_COPY] = "copy",
     [KERNEL_HOST_COPY] = "host_copy",
     [KERNEL_DECODE] = "decode",
+    [KERNEL_RECORDED] = "recorded",
 };
 
 /* Assumed: share of the HBM bandwidth that a kernel keeps even if collectives ask for all of it. */
@@ -130,6 +131,8 @@ struct kernel_time kernel_time(const struct kernel_work *work, const struct hw_g
         dtype_names[work->math]);
     if (work->kind == KERNEL_DECODE)
         return (struct kernel_time){.floor_s = (double)work->m * (double)work->batch * gpu->host_image_s};
+    if (work->kind == KERNEL_RECORDED)
+        return (struct kernel_time){.floor_s = (double)work->m * 1e-9};
     if (work->kind == KERNEL_HOST_COPY)
         return (struct kernel_time){.floor_s = work->read_bytes / gpu->host_link_Bps + gpu->kernel_floor.value};
     return (struct kernel_time){

@@ -50,6 +50,7 @@ enum kernel_kind {
     KERNEL_COPY,      /* memcpy, memset, concatenation on the device */
     KERNEL_HOST_COPY, /* to or from pinned host memory: read_bytes */
     KERNEL_DECODE,    /* images of a batch (m), decoded by the host for this GPU and others (batch of them) */
+    KERNEL_RECORDED,  /* of a trace from elsewhere: m ns, whatever the GPU and what runs beside it */
     KERNEL_KIND_COUNT,
 };
 extern const char *const kernel_kind_names[KERNEL_KIND_COUNT + 1];
