@@ -32,6 +32,7 @@ static const struct command {
     {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
     {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
     {"merge", "put databases of shards together", cmd_merge},
+    {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_replay},
     {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
     {"scenario", "make a scenario of another framework's configuration", cmd_scenario},
     {"files", "list the scenarios, models and clusters that come along", cmd_files},

@@ -8,6 +8,8 @@
 #include "cli/stop.h"
 #include "cli/trace.h"
 #include "cli/vary.h"
+#include "cli/words.h"
+#include "exchange/chakra.h"
 #include "scenario/sample.h"
 #include "store/run.h"
 
@@ -27,7 +29,7 @@ struct run {
     int samples;
     struct shard shard;
     struct scenario_uncertainty uncertainty; /* where samples > 0 */
-    const char *trace;
+    const char *trace, *chakra;
     VEC(int) trace_ranks;
     struct arena arena;        /* sets and texts of the command line */
     struct scenario_set *sets; /* one a file */
@@ -68,6 +70,8 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--plan simulates nothing that --trace could show; leave out one of them");
     if (run->plan && run->samples > 0)
         argp_error(state, "--plan simulates nothing that --samples could repeat; leave out one of them");
+    if (run->plan && run->chakra)
+        argp_error(state, "--plan prints the plan that --chakra writes; leave out one of them");
     if (run->trace && !trace_can_write(run->trace))
         argp_error(state, "--trace %s: the name must end in .json or .json.gz", run->trace);
     if (run->again && !run->db)
@@ -76,8 +80,10 @@ static void check(void *self, struct argp_state *state)
         argp_error(state, "--trace-ranks is for --trace FILE");
     if (run->shard.shards > 0 && !run->db)
         argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
-    if (run->shard.shards > 0 && (run->plan || run->trace))
-        argp_error(state, "--shard simulates a part; leave out %s", run->plan ? "--plan" : "--trace");
+    if (run->shard.shards > 0 && (run->plan || run->trace || run->chakra))
+        argp_error(state, "--shard simulates a part; leave out %s", run->plan ? "--plan" : run->trace ? "--trace" : "--chakra");
+    if (run->chakra && run->files.n > 1)
+        argp_error(state, "--chakra writes one point; give one scenario, not %d", run->files.n);
     if (run->trace && run->files.n > 1)
         argp_error(state, "--trace shows one point; give one scenario, not %d", run->files.n);
 }
@@ -107,6 +113,9 @@ static const struct command_option options[] = {
         OPTION_TEXT, AT(trace)},
     {"trace-ranks", "LIST", "Ranks in the trace, as 0,8 (default: 0; of a pipeline the first of each stage)",
         OPTION_TAKE, .take = take_trace_ranks, .flags = OPTION_LIST},
+    {"chakra", "FOLDER",
+        "Write a step of the one point as Chakra execution traces, a file a rank, with the files of ASTRA-sim",
+        OPTION_TEXT, AT(chakra)},
     {"quiet", NULL, "Print nothing but errors", OPTION_FLAG, AT(quiet), .letter = 'q'},
     {0},
 };
@@ -168,6 +177,26 @@ static int request_trace(struct run *run)
     point->options.exec.trace_ranks = run->trace_ranks.at;
     point->options.exec.n_trace_ranks = run->trace_ranks.n;
     return cli_report(&diag);
+}
+
+static int check_chakra(struct run *run)
+{
+    struct diag diag = DIAG_INIT;
+    vary_refuse_several(&run->sets[0], "--chakra writes one", &run->arena, &diag);
+    return cli_report(&diag);
+}
+
+/* The plan is made again: results do not keep it. */
+static enum status write_chakra(const char *folder, const struct scenario_point *point, struct diag *diag)
+{
+    struct arena arena = ARENA_INIT;
+    struct plan plan = {0};
+    enum status status = scenario_compile(&plan, point, &arena, diag);
+    if (status == STATUS_OK)
+        status = chakra_write(folder, words_stem(point->file, &arena), &plan, &point->hw, diag);
+    plan_release(&plan);
+    arena_release(&arena);
+    return status;
 }
 
 static void print_plans(const struct scenario_set *set, struct diag *diag)
@@ -376,6 +405,8 @@ static void simulate(const struct run *run, struct scenario_set *set, struct sto
     bool whole = status == STATUS_OK && !stop_asked() && crew_is_owner(run->crew);
     if (whole && run->trace)
         status = trace_write(run->trace, &set->points[0], &work.results[0], diag);
+    if (whole && status == STATUS_OK && run->chakra)
+        status = write_chakra(run->chakra, &set->points[0], diag);
     if (whole && status == STATUS_OK && !run->quiet)
         (run->shard.shards > 0 ? say_shard(&work) : print(run, set, work.results, diag));
     for (int i = 0; i < set->n_points; i++)
@@ -440,6 +471,8 @@ int cmd_run(int argc, char **argv)
         status = begin_crew(&run);
     if (status == CLI_OK && run.trace)
         status = request_trace(&run);
+    if (status == CLI_OK && run.chakra)
+        status = check_chakra(&run);
     if (status == CLI_OK) {
         vary_find_all(&run.swept, run.sets, run.files.n, &run.arena);
         status = run_all(&run);

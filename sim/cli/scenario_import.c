@@ -1,5 +1,6 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
+#include "cli/words.h"
 
 #include "exchange/configuration.h"
 
@@ -54,13 +55,6 @@ static const struct command_option options[] = {
     {"set", "KEY=VALUE", "A setting of the scenario, as of flopcast run", OPTION_SET, AT(overrides)},
     {0},
 };
-
-/* "runs/ds_config.json" -> "ds_config"; text in the arena. */
-static const char *stem(const char *path, struct arena *arena)
-{
-    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
-    return arena_printf(arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
-}
 
 /* ---- the lists ---- */
 
@@ -127,7 +121,7 @@ static enum status finish_file(FILE *file, const char *path, struct diag *diag)
 static const char *write_model(struct import *import, const struct configuration *config, struct diag *diag)
 {
     const char *out = import->out, *slash = strrchr(out, '/');
-    const char *name = stem(out, &import->arena);
+    const char *name = words_stem(out, &import->arena);
     const char *file = arena_printf(&import->arena, "%s.model.yaml", name);
     const char *path = slash ? arena_printf(&import->arena, "%.*s%s", (int)(slash - out + 1), out, file) : file;
     FILE *stream = fopen(path, "w");
@@ -167,7 +161,7 @@ static void run(struct import *import, struct diag *diag)
         configuration_read(&config, import->files.at[i],
             import->has_from ? import->from : configuration_format_of(import->files.at[i]), diag);
     if (!import->given.name)
-        import->given.name = stem(import->files.at[0], &import->arena);
+        import->given.name = words_stem(import->files.at[0], &import->arena);
     import->given.sets = import->overrides.list.at;
     import->given.n_sets = import->overrides.list.n;
     if (diag->worst == STATUS_OK && configuration_finish(&config, &import->given, diag) == STATUS_OK)

@@ -128,3 +128,9 @@ void words_assumptions(FILE *out, const char *lines)
         lines += n + (lines[n] == '\n');
     }
 }
+
+const char *words_stem(const char *path, struct arena *arena)
+{
+    const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path, *dot = strrchr(file, '.');
+    return arena_printf(arena, "%.*s", (int)(dot && dot > file ? dot - file : (long)strlen(file)), file);
+}

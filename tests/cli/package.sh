@@ -14,6 +14,7 @@ deb=$(ls package/*.deb)
 [[ $deb == package/flopcast_$(<"$FLOPCAST_SOURCE_DIR/sim/VERSION")_*.deb ]] || fail "it is called $deb"
 dpkg-deb -f "$deb" >control
 grep -q '^Depends: .*libgsl27.*libsqlite3-0' control || grep -q '^Depends: .*libsqlite3-0.*libgsl' control || fail "$(<control)"
+grep -q '^Depends: .*libprotobuf-c1' control || fail "$(<control)"
 dpkg-deb -x "$deb" "$PWD/root"
 for file in bin/flopcast share/flopcast/scenarios/t5_scaling.yaml share/man/man1/flopcast-run.1.gz share/man/man5/flopcast-scenario.5.gz \
     share/bash-completion/completions/flopcast lib/libflopcast.so.0 lib/pkgconfig/flopcast.pc include/flopcast.h; do

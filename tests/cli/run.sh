@@ -165,7 +165,7 @@ if grep -q "deepspeed.zero_optimization.stage" out; then
 fi
 
 # Every file of scenarios/ is one, and has nothing that its job does not read.
-"$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --plan >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --explain"
+"$FLOPCAST" run "$FLOPCAST_SOURCE_DIR"/scenarios/*.yaml --plan >/dev/null 2>err || fail "exit status $? of: run scenarios/*.yaml --plan"
 [[ ! -s err ]] || fail "run scenarios/*.yaml --plan: $(<err)"
 
 # --jobs says how many threads there are; what comes out is the same.

@@ -59,7 +59,7 @@ expect 0 import "$data/tr11-176B-ml.slurm" --topology jean-zay-a100 --gpus 384 -
 says out "tr11-176B-ml.slurm:96:5: --sync-tp-duplicated-parameters" \
     "tr11-176B-ml.slurm:150:5: --nnodes (the file does not say what \$SLURM_NNODES is)"
 [[ ! -e bloom.model.yaml ]] || fail "--model was given, and a model was written"
-job=(--set cluster.gpus=384 --set train.global_batch=64 --set cluster.nccl_version=2.10 --explain)
+job=(--set cluster.gpus=384 --set train.global_batch=64 --set cluster.nccl_version=2.10 --plan)
 expect 0 "$FLOPCAST" run bloom.yaml "${job[@]}"
 tail -n +2 out >imported
 expect 0 "$FLOPCAST" run bloom_176b "${job[@]}" --set train.device_batch=8

@@ -1,0 +1,136 @@
+#include "cli/arguments.h"
+#include "cli/cli.h"
+#include "cli/given.h"
+#include "cli/records.h"
+#include "cli/table.h"
+
+#include "base/files.h"
+#include "exchange/replay.h"
+
+#include <argp.h>
+#include <stdio.h>
+
+struct command {
+    struct replay_options replay;
+    const char *topology;
+    enum records_format format;
+    struct overrides overrides;
+};
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct command *command = self;
+    if (!command->topology)
+        argp_error(state, "--topology NAME is needed: the cluster that the workload runs on");
+}
+
+#define AT(at) .member = offsetof(struct command, at)
+static const struct command_option options[] = {
+    {"topology", "FILE", "The cluster: a file of topologies/clusters; always needed", OPTION_TEXT, AT(topology)},
+    {"groups", "FILE", "JSON with the ranks of each group (default: comm_group*.json of the folder)", OPTION_TEXT,
+        AT(replay.groups)},
+    {"roofline", NULL,
+        "Compute nodes take what their num_ops and tensor_size take on this GPU, not the durations that they state",
+        OPTION_FLAG, AT(replay.roofline)},
+    {"set", "KEY=VALUE",
+        "A number of the cluster, its node or its GPU for this command, as cluster.node.nic_bandwidth=800Gb/s",
+        OPTION_SET, AT(overrides)},
+    RECORDS_OPTION(struct command),
+    {0},
+};
+
+static void print_step(const struct replay *replay, const struct hw *hw)
+{
+    const struct exec_breakdown *b = &replay->exec.breakdown;
+    struct table table = {0};
+    table_row(&table);
+    table_number(&table, "ranks", "", 0, replay->ranks);
+    table_number(&table, "nodes", "", 0, replay->nodes);
+    table_number(&table, "FLOP", "/rank", 0, replay->flop / replay->ranks);
+    table_number(&table, "step", "ms", 6, replay->exec.step_time_s * 1e3);
+    table_number(&table, "compute", "ms", 6, b->compute_s * 1e3);
+    table_number(&table, "exposed comm", "ms", 6, (b->exposed_comm_s + b->other_idle_s) * 1e3);
+    table_number(&table, "comm", "ms", 6, b->comm_s * 1e3);
+    printf("%s\n\n", hw->cluster.name);
+    table_finish(stdout, &table);
+}
+
+static void print_comm(const struct replay *replay)
+{
+    struct table table = {0};
+    if (replay->n_comm > 0)
+        fputs("\ncollectives and messages of all ranks, alike together:\n", stdout);
+    for (int i = 0; i < replay->n_comm; i++) {
+        const struct replay_comm *comm = &replay->comm[i];
+        table_row(&table);
+        table_text(&table, "kind", "", coll_kind_names[comm->kind]);
+        table_number(&table, "ranks", "", 0, comm->ranks);
+        table_number(&table, "bytes", "", 0, comm->bytes);
+        table_number(&table, "count", "", 0, comm->count);
+        table_number(&table, "time", "us", 2, comm->time_s * 1e6);
+        table_number(&table, "algbw", "GB/s", 2, comm->bytes / comm->time_s * 1e-9);
+        table_text(&table, "algorithm", "", coll_algorithm_names[comm->algorithm]);
+        table_text(&table, "protocol", "", coll_protocol_names[comm->protocol]);
+        table_text(&table, "bound by", "", coll_bound_names[comm->bound]);
+    }
+    table_finish(stdout, &table);
+}
+
+/* A row for the step, which has no kind, then those of collectives. */
+static void print_records(const struct replay *replay, enum records_format format)
+{
+    struct records records = records_begin(stdout, format);
+    for (int i = -1; i < replay->n_comm; i++) {
+        const struct replay_comm none = {.kind = -1}, *comm = i < 0 ? &none : &replay->comm[i];
+        bool step = i < 0;
+        RECORDS_ROW(&records, cell_text("kind", step ? "step" : coll_kind_names[comm->kind]),
+            cell_real("ranks", true, step ? replay->ranks : comm->ranks), cell_real("bytes", !step, comm->bytes),
+            cell_real("count", true, step ? 1 : comm->count),
+            cell_real("time_s", true, step ? replay->exec.step_time_s : comm->time_s),
+            cell_real("compute_s", step, replay->exec.breakdown.compute_s),
+            cell_real("comm_s", step, replay->exec.breakdown.comm_s), cell_real("flop", step, replay->flop),
+            cell_text("algorithm", step ? NULL : coll_algorithm_names[comm->algorithm]),
+            cell_text("protocol", step ? NULL : coll_protocol_names[comm->protocol]));
+    }
+    records_end(&records);
+}
+
+int cmd_replay(int argc, char **argv)
+{
+    const struct command_line line = {.options = options,
+        .check = check,
+        .common = COMMON_TABLE,
+        .args_doc = "FOLDER",
+        .one = "folder",
+        AT(replay.folder),
+        .missing = "a folder of Chakra traces is missing",
+        .doc =
+            "Simulate a workload of Chakra execution traces, NAME.0.et, NAME.1.et and so on, one a rank, as ASTRA-sim "
+            "takes it, on a cluster. As in:\n\n"
+            "    flopcast replay traces --topology h100-8x400g\v"
+            "`flopcast run --chakra FOLDER` writes such traces. Collectives are NCCL's on this cluster; compute nodes "
+            "take the durations that they state, or with --roofline those of the GPU. Memory is not simulated. "
+            "Times of collectives are means, from when their last member has come."};
+    struct command command = {0};
+    command_line_parse(&line, argc, argv, &command);
+    struct arena arena = ARENA_INIT;
+    struct diag diag = DIAG_INIT;
+    struct hw hw;
+    struct hw_sources sources;
+    struct replay replay;
+    command.topology = files_find(&arena, FILES_CLUSTERS, command.topology);
+    if (hw_load_from(&hw, &sources, command.topology, &arena, &diag) == STATUS_OK &&
+        given_cluster(&hw, &sources, command.overrides.list.at, command.overrides.list.n, &arena, &diag) == STATUS_OK &&
+        replay_run(&replay, &command.replay, &hw, &arena, &diag) == STATUS_OK) {
+        if (command.format == RECORDS_TABLE) {
+            print_step(&replay, &hw);
+            print_comm(&replay);
+        } else {
+            print_records(&replay, command.format);
+        }
+    }
+    hw_sources_free(&sources);
+    overrides_free(&command.overrides);
+    arena_release(&arena);
+    return cli_report(&diag);
+}
