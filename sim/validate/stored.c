@@ -125,6 +125,7 @@ static void read_interval(struct validate_interval *interval, const struct store
     interval->known = number(stored, r, names[0], &interval->numbers.low, diag) &&
                       number(stored, r, names[1], &interval->numbers.high, diag) &&
                       number(stored, r, names[2], &interval->need, diag);
+    interval->numbers.n = interval->known; /* of how many samples is not in the file */
     interval->numbers.median = sqrt(interval->numbers.low * interval->numbers.high);
 }
 

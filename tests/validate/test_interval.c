@@ -1,5 +1,6 @@
 /* Intervals of rows made of known errors: what is learned, from whom, and how many rows are covered. */
 #include "validate/interval.h"
+#include "validate/stored.h"
 
 #include "base/rng.h"
 
@@ -211,6 +212,27 @@ static void ratios(void **state)
     drop(made);
 }
 
+/* What is read back is as wide as what was found: the file keeps the ends by errors of numbers, and the discrepancy
+ * widens them again. */
+static void intervals_that_are_read_back(void **state)
+{
+    (void)state;
+    struct validate_table table;
+    struct diag diag = DIAG_INIT;
+    assert_true(validate_stored_read(&table, FLOPCAST_SOURCE_DIR "/results/validated.csv", "*DeepSpeed*", &diag));
+    validate_widen(&table, &filed);
+    int known = 0;
+    for (int i = 0; i < table.rows.n; i++) {
+        const struct validate_interval *interval = &table.rows.at[i].interval;
+        known += interval->known;
+        if (interval->known) /* 1.645 standard deviations of what is left out, at least */
+            assert_true(interval->all.high >= interval->all.median * exp(1.64 * interval->discrepancy) &&
+                        interval->all.low <= interval->all.median * exp(-1.64 * interval->discrepancy));
+    }
+    assert_true(known > 20);
+    validate_release(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +241,7 @@ int main(void)
         cmocka_unit_test(too_little_to_learn_from),
         cmocka_unit_test(a_source_learns_from_its_other_families),
         cmocka_unit_test(ratios),
+        cmocka_unit_test(intervals_that_are_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
