@@ -4,7 +4,6 @@ curves = |$curves| - 1
 single = curves == 1 && !plain
 height = canvas(single ? 940 : 620 + 26 * curves)
 eval terminal(height)
-array colours = [blue, orange, green, pink, sky, amber, grey]
 array names = ['checkpoints', 'lost work', 'detection', 'waiting for nodes', 'restart']
 array parts = ['checkpoint', 'lost_work', 'detection', 'waiting', 'restart']
 of(c, name) = column("curve") == c ? column(name) : NaN
@@ -19,8 +18,8 @@ set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
 set grid linetype -1 linecolor rgb faint linewidth 0.5
 if (x_max > x_min) { set logscale x 2; set xrange [x_min / 1.15 : x_max * 1.15] } else { set xrange [0.5 * x_min : 1.5 * x_min] }
-set xtics ()
-do for [i = 2 : |$points|] { set xtics add (sprintf('%g', 0.01 * int(100 * real(word($points[i], 2)) + 0.5)) real(word($points[i], 2))) }
+if (|$points| < 40) { set xtics () }
+do for [i = 2 : |$points| < 40 ? |$points| : 1] { set xtics add (sprintf('%g', 0.01 * int(100 * real(word($points[i], 2)) + 0.5)) real(word($points[i], 2))) }
 set yrange [least < 0 ? 0 : least : 100]
 set lmargin 10
 set rmargin single ? 24 : 4
@@ -35,9 +34,9 @@ if (single) { set multiplot; set bmargin at screen 470.0 / height; unset key } e
   set key at screen 0.08,(56.0 + 26 * curves) / height left top reverse Left samplen 2
 }
 if (single) { set label 4 'trains' at graph 1.02,first real(word($points[|$points|], 3)) left textcolor rgb blue }
-plot for [c = 1 : curves] $points using (of(c, "x")):(of(c, "low")):(of(c, "high")) with filledcurves linecolor rgb colours[c] fillstyle transparent solid 0.2 noborder notitle, \
-  for [c = 1 : curves] $points using (of(c, "x")):(of(c, "goodput")) with linespoints linecolor rgb colours[c] linewidth 2 pointtype 7 title word($curves[c + 1], 1), \
-  for [c = 1 : curves == 1] $points using "x":"goodput":(sprintf('%.1f', column("goodput"))) with labels offset 0,1 font ',10' textcolor rgb grey notitle
+plot for [c = 1 : curves] $points using (of(c, "x")):(of(c, "low")):(of(c, "high")) with filledcurves linetype c fillstyle transparent solid 0.2 noborder notitle, \
+  for [c = 1 : curves] $points using (of(c, "x")):(of(c, "goodput")) with linespoints linetype c linewidth 2 title word($curves[c + 1], 1), \
+  for [c = 1 : curves == 1] $points using "x":"goodput":(|$points| > 20 ? '' : sprintf('%.1f', column("goodput"))) with labels offset 0,1 font ',10' textcolor rgb grey notitle
 if (single) {
   do for [i = 1 : 4] { unset label i }
   set tmargin at screen 420.0 / height

@@ -2,9 +2,9 @@
 
 -- name: points
 WITH newest AS (SELECT * FROM goodput_point WHERE goodput_id = (SELECT max(id) FROM goodput) AND goodput IS NOT NULL),
-axis AS (SELECT max(n) > 1 AS is_interval, (SELECT count(DISTINCT gpus) FROM newest) > 1 AS several
-  FROM (SELECT count(DISTINCT checkpoint_interval_s) AS n FROM newest WHERE NOT searched GROUP BY label, gpus))
-SELECT
+axis AS (SELECT max(n) > 1 AS is_interval
+  FROM (SELECT label, count(DISTINCT iif(searched, NULL, checkpoint_interval_s)) AS n FROM newest GROUP BY label, gpus))
+SELECT * FROM (SELECT
   dense_rank() OVER (ORDER BY label, iif(coalesce(is_interval, 0), gpus, 0)) AS curve,
   iif(coalesce(is_interval, 0), checkpoint_interval_s / 60, gpus) AS x,
   100 * goodput AS goodput,
@@ -15,28 +15,30 @@ SELECT
   100 * detection AS detection,
   100 * waiting AS waiting,
   100 * restart AS restart
-FROM newest, axis
+FROM newest, axis)
+WHERE curve <= 12
 ORDER BY curve, x
 
 -- name: curves
 WITH newest AS (SELECT * FROM goodput_point WHERE goodput_id = (SELECT max(id) FROM goodput) AND goodput IS NOT NULL),
-axis AS (SELECT max(n) > 1 AS is_interval, (SELECT count(DISTINCT gpus) FROM newest) > 1 AS several
-  FROM (SELECT count(DISTINCT checkpoint_interval_s) AS n FROM newest WHERE NOT searched GROUP BY label, gpus))
+axis AS (SELECT max(n) > 1 AS is_interval
+  FROM (SELECT label, count(DISTINCT iif(searched, NULL, checkpoint_interval_s)) AS n FROM newest GROUP BY label, gpus))
 SELECT label || iif(coalesce(is_interval, 0), printf(', %d GPUs', gpus), '') AS name
 FROM newest, axis
 GROUP BY label, iif(coalesce(is_interval, 0), gpus, 0)
 ORDER BY label, iif(coalesce(is_interval, 0), gpus, 0)
+LIMIT 12
 
 -- name: heading
 WITH newest AS (SELECT * FROM goodput_point WHERE goodput_id = (SELECT max(id) FROM goodput) AND goodput IS NOT NULL),
-axis AS (SELECT max(n) > 1 AS is_interval
-  FROM (SELECT count(DISTINCT checkpoint_interval_s) AS n FROM newest WHERE NOT searched GROUP BY label, gpus))
+axis AS (SELECT max(n) > 1 AS is_interval, iif(max(n) > 1, count(*), count(DISTINCT label)) AS curves
+  FROM (SELECT label, count(DISTINCT iif(searched, NULL, checkpoint_interval_s)) AS n FROM newest GROUP BY label, gpus))
 SELECT
   scenario || ': ' || printf('%g days, %d histories', (SELECT max(days) FROM newest), histories) AS setting,
   iif(coalesce(is_interval, 0), 'minutes between checkpoints', 'GPUs') AS axis,
   iif(coalesce(is_interval, 0), 'checkpoint interval', 'number of GPUs') AS over,
   'Bands: 5 to 95 % of the histories.'
-    || iif((SELECT min(searched) FROM newest), ' Each point has the checkpoint interval that was found best for it.', '') AS note
+    || iif((SELECT min(searched) FROM newest), ' Each point has the checkpoint interval that was found best for it.', '')
+    || iif(curves > 12, printf(' %d more curves are not drawn.', curves - 12), '') AS note
 FROM goodput, axis
 WHERE id = (SELECT max(id) FROM goodput)
-  AND figure_room((SELECT count(DISTINCT label || iif(coalesce(is_interval, 0), gpus, '')) FROM newest), 7, 'curves', '')

@@ -30,17 +30,15 @@ set for [p = 1 : parts] ytics add (word($parts[p + 1], 5) p)
 set arrow 1 from middle,0.4 to middle,parts + 0.6 nohead linecolor rgb 'black' linewidth 1 front
 set style fill solid 1 noborder
 set key at screen 0.98,(plain ? 120.0 : 80.0) / height right bottom horizontal reverse Left samplen 1
-printed(name) = sprintf('%.1f', column(name))
-other(name) = name eq 'low' ? column("high") : column("low")
-# where both are on one side, the further one only
-right(name) = column(name) >= middle && column(name) >= other(name) ? column(name) : NaN
-left(name) = column(name) <= middle && column(name) < other(name) ? column(name) : NaN
+# what the further of the two is on each side; gnuplot 5.4 falls over labels that are all NaN
+rightmost(x) = column("low") > column("high") ? column("low") : column("high")
+leftmost(x) = column("low") < column("high") ? column("low") : column("high")
 said(name, what) = stringcolumn("label").', '.what.sprintf(': %.2f', column(name))
 plot $parts using "low":"place":(middle):"low":(column("place") - 0.33):(column("place") + 0.33) with boxxyerror linecolor rgb orange \
     title 'one standard error lower', \
   $parts using "high":"place":(middle):"high":(column("place") - 0.33):(column("place") + 0.33) with boxxyerror linecolor rgb blue \
     title 'one standard error higher', \
-  for [name in "low high"] $parts using (right(name)):"place":(printed(name)) with labels left offset 0.6,0 font ',10' notitle, \
-  for [name in "low high"] $parts using (left(name)):"place":(printed(name)) with labels right offset -0.6,0 font ',10' notitle, \
+  $parts using (rightmost(0)):"place":(rightmost(0) > middle ? sprintf('%.1f', rightmost(0)) : '') with labels left offset 0.6,0 font ',10' notitle, \
+  $parts using (leftmost(0)):"place":(leftmost(0) < middle ? sprintf('%.1f', leftmost(0)) : '') with labels right offset -0.6,0 font ',10' notitle, \
   for [i = 1 : hover ? 2 : 0] $parts using (0.5 * (middle + column(word("low high", i)))):"place":(said(word("low high", i), word("lower higher", i))) \
     with labels hypertext point pointtype 7 pointsize 4 linecolor rgb "#ff000000" notitle

@@ -61,7 +61,7 @@ for figure in memory breakdown; do
     says $figure.svg "tiny.json DDP, batch 2, 8 GPUs" "topology another, attention flash" "several clusters"
 done
 expect 2 "$FLOPCAST" plot nosuch --db a.db
-says err "there is no figure 'nosuch'; there are: breakdown busbw check gemm memory"
+says err "there is no figure 'nosuch'; there are: breakdown busbw check gemm goodput memory"
 expect 2 "$FLOPCAST" plot memory --db a.db --out memory.gif
 says err "must end in .png, .svg or .pdf"
 expect 1 "$FLOPCAST" plot memory --db absent.db

@@ -10,6 +10,7 @@
 #include "store/fit.h"
 #include "store/insert.h"
 #include "store/run.h"
+#include "store/study.h"
 #include "store/validation.h"
 
 #include <dirent.h>
@@ -167,6 +168,46 @@ static void put_run(struct store *store, const char *scenario, int n, struct dia
     free(results);
 }
 
+/* Months of training of n points on three curves, over GPUs; n numbers that a point depends on. */
+static void put_studies(struct store *store, int n, struct diag *diag)
+{
+    enum { MONTHS = 16, PARTS = 6 };
+    struct record_cell *months = xcalloc((size_t)n * MONTHS, sizeof *months);
+    struct record_cell *parts = xcalloc((size_t)n * PARTS, sizeof *parts);
+    static const char *const shares[] = {"checkpoint", "lost_work", "detection", "waiting", "restart"};
+    static const char *const labels[] = {"a", "b", "c"};
+    for (int i = 0; i < n; i++) {
+        struct record_cell *row = &months[i * MONTHS];
+        *row++ = cell_text("label", labels[i % 3]);
+        *row++ = cell_int("gpus", 8 * (1 + i / 3));
+        *row++ = cell_real("days", true, 30);
+        *row++ = cell_real("step_time_s", true, 1);
+        *row++ = cell_real("job_mtbf_s", false, 0);
+        *row++ = cell_real("checkpoint_interval_s", true, 600);
+        *row++ = cell_int("searched", 1);
+        *row++ = cell_real("goodput", true, 0.9 / (1 + 1e-3 * i));
+        *row++ = cell_real("goodput_p05", true, 0.8 / (1 + 1e-3 * i));
+        *row++ = cell_real("goodput_p95", true, 0.95 / (1 + 1e-3 * i));
+        for (int k = 0; k < 5; k++)
+            *row++ = cell_real(shares[k], true, 0.02);
+        *row = cell_real("step_tflops_per_gpu", true, 400);
+        const struct record_cell part[PARTS] = {cell_text("parameter", "gpu.x"), cell_text("kind", "fitted"),
+            cell_real("spread", true, 0.1), cell_real("low_tflops_per_gpu", true, 99 - 10.0 / (1 + i)),
+            cell_real("high_tflops_per_gpu", true, 101 + 10.0 / (1 + i)), cell_text("source", "s")};
+        memcpy(&parts[i * PARTS], part, sizeof part);
+    }
+    const struct record_cell goodput[] = {cell_text("scenario", "t5_scaling"), cell_int("histories", 20)};
+    const struct record_cell sensitivity[] = {cell_text("scenario", "t5_scaling"), cell_text("label", "a point"),
+        cell_real("tflops_per_gpu", true, 100), cell_real("independent", true, 0.1), cell_real("correlated", true, 0.1),
+        cell_real("discrepancy", true, 0.1), cell_int("idle", 3)};
+    const struct store_study studies[] = {{"goodput", "goodput_point", goodput, months, 2, MONTHS, n},
+        {"sensitivity", "sensitivity_part", sensitivity, parts, 7, PARTS, n}};
+    for (int i = 0; i < 2; i++)
+        store_put_study(store, &studies[i], diag);
+    free(months);
+    free(parts);
+}
+
 /* A database with n of everything that figures show. */
 static void put_all(const char *path, int n)
 {
@@ -189,6 +230,7 @@ static void put_all(const char *path, int n)
     put_fit(store, n, &diag);
     put_gemm_fit(store, n, &diag);
     put_check(store, n, &diag);
+    put_studies(store, n, &diag);
     store_close(store);
     assert_string_equal(diag.text, "");
 }
