@@ -1,7 +1,6 @@
 # Labels of horizontal bars, a point each: model, strategy, batch and GPUs, then what else tells it apart on lines of its own. Included
 # by figures with the series bars (place, label, varied ...); `more` is what they need below, beyond the usual, and `least` the height of
 # their legend, in pixels.
-grey = '#555555'
 bars = |$bars| - 1
 room = plain ? 30 : 64 # characters of a line
 varied(b) = word($bars[b + 1], 3) eq '-' ? '' : word($bars[b + 1], 3)
@@ -25,7 +24,7 @@ left = plain ? longest + 2 : 0.78 * longest + 2 # the margin counts in a larger 
 set lmargin left
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey
-set grid xtics linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid xtics linetype -1 linecolor rgb faint linewidth 0.5
 set xrange [0 : *]
 set yrange [bars + 0.6 : 0.4]
 set ytics scale 0 textcolor 'black' font ',11' ()

@@ -1,5 +1,6 @@
 # The parts of a bar add up to the step: one horizontal bar a point, or with --x a column for each value of the setting, a panel a curve.
-array colours = ['#0072B2', '#F0E442', '#009E73', '#D55E00', '#E69F00', '#CC79A7', '#56B4E9', '#bbbbbb']
+#include "style.gp"
+array colours = [blue, yellow, green, orange, amber, pink, sky, quiet]
 parts = |$parts| - 1
 name(i) = int(word($parts[i + 1], 3)) ? word($parts[i + 1], 2) : ''
 stats $bars using "step" name 'step' nooutput
@@ -16,7 +17,6 @@ if (int(word($heading[2], 3))) {
 panels = |$panels| - 1
 #include "grid.gp"
 small = columns < 3 ? ',12' : ',9'
-grey = '#555555'
 values = |$ticks| - 1
 tick = 0
 do for [t = 2 : |$ticks|] { tick = strlen(word($ticks[t], 2)) > tick ? strlen(word($ticks[t], 2)) : tick }
@@ -35,7 +35,7 @@ eval terminal(height)
 pixels(n) = n / (1.0 * height)
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey font small
-set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid ytics linetype -1 linecolor rgb faint linewidth 0.5
 set style fill solid 1 noborder
 set yrange [0 : 1.05 * scale * step_max]
 set xrange [0.4 : values + 0.6]

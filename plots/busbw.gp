@@ -1,7 +1,5 @@
 # Small multiples: points measured, line predicted. A panel says what ran (nodes x GPUs), on which cluster, and the median error from 1 MiB on.
-blue = '#0072B2'
-orange = '#D55E00'
-grey = '#555555'
+#include "style.gp"
 panels = |$panels| - 1
 columns = panels == 1 ? 1 : panels > 42 ? 8 : ceil(sqrt(1.5 * panels))
 lines = (panels + columns - 1) / columns
@@ -12,7 +10,7 @@ down(n) = 1 - n / (1.0 * height) # pixels from above
 
 set border 3 linecolor rgb grey linewidth 0.5
 set tics nomirror scale 0.3 textcolor rgb grey font ',7'
-set grid linetype -1 linecolor '#e5e5e5' linewidth 0.3
+set grid linetype -1 linecolor rgb faint linewidth 0.3
 set logscale xy
 set xtics offset 0,0.6 ('1 kB' 1e3, '1 MB' 1e6, '1 GB' 1e9)
 set ytics offset 0.8,0 ('0.01' 0.01, '1' 1, '100' 100)
@@ -25,9 +23,9 @@ set label 2 word($heading[2], 1) at screen 0.5,down(52) center textcolor rgb gre
 do for [p = 1 : panels] {
   set label 3 word($panels[p + 1], 1) at graph 0,1 offset 0,1.5 font ',8' textcolor rgb 'black'
   set label 4 word($panels[p + 1], 2) at graph 0,1 offset 0,0.5 font ',7' textcolor rgb grey
-  set label 5 word($panels[p + 1], 3) at graph 0.97,0 offset 0,0.9 right font ',9' textcolor rgb orange
-  plot $points using (of(p, "bytes")):(of(p, "measured")) with points pointtype 7 pointsize 0.35 linecolor rgb blue, \
-    $points using (of(p, "bytes")):(of(p, "predicted")) with lines linewidth 1.2 linecolor rgb orange
+  set label 5 word($panels[p + 1], 3) at graph 0.97,0 offset 0,0.9 right font ',9' textcolor rgb simulated
+  plot $points using (of(p, "bytes")):(of(p, "measured")) with points pointtype 7 pointsize 0.35 linecolor rgb measured, \
+    $points using (of(p, "bytes")):(of(p, "predicted")) with lines linewidth 1.2 linecolor rgb simulated
   unset label 1
   unset label 2
 }

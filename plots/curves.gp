@@ -2,20 +2,6 @@
 # Included by figures with the series points, legend, panels, ticks and axis; `what` is on the y axis, `over` the title, `setting` stands
 # below it, `source` says where what is published is from, `changes` whether the legend has the change over a
 # curve.
-# Okabe and Ito's colors, which colour-blind people tell apart; each with a shape.
-set linetype 1 linecolor '#0072B2' pointtype 7
-set linetype 2 linecolor '#D55E00' pointtype 5
-set linetype 3 linecolor '#009E73' pointtype 9
-set linetype 4 linecolor '#CC79A7' pointtype 13
-set linetype 5 linecolor '#56B4E9' pointtype 11
-set linetype 6 linecolor '#E69F00' pointtype 15
-set linetype 7 linecolor '#555555' pointtype 7
-set linetype 8 linecolor '#0072B2' pointtype 4 dashtype 2
-set linetype 9 linecolor '#D55E00' pointtype 6 dashtype 2
-set linetype 10 linecolor '#009E73' pointtype 8 dashtype 2
-set linetype 11 linecolor '#CC79A7' pointtype 12 dashtype 2
-set linetype 12 linecolor '#56B4E9' pointtype 10 dashtype 2
-grey = '#555555'
 
 panels = |$panels| - 1
 names = |$legend| - 1
@@ -34,7 +20,26 @@ slanted = tick_length > 110 / columns # they would overlap
 longest = 0
 do for [c = 2 : |$legend|] { longest = strlen(word($legend[c], 2)) > longest ? strlen(word($legend[c], 2)) : longest }
 entries = longest < 25 && names > 3 ? 3 : longest < 45 && names > 3 ? 2 : 1
-legend = names < 2 && panels > 1 ? 0 : (names + entries - 1) / entries
+
+# The names stand at the ends of the curves instead, where these are apart. Columns of points: see below.
+named = longest
+direct = panels == 1 && int(word($axis[2], 5)) && int(word($axis[2], 6)) > 1 && names > 1 && names < 9 && !plain && named < 46
+array end_x[names]
+array end_y[names]
+do for [c = 1 : names] { end_x[c] = -1e300; end_y[c] = -1 }
+highest = 0
+do for [i = 2 : direct ? |$points| : 1] {
+  if (word($points[i], 5) ne 'NaN') {
+    c = int(word($points[i], 3))
+    highest = real(word($points[i], 5)) > highest ? real(word($points[i], 5)) : highest
+    if (real(word($points[i], 4)) >= end_x[c]) { end_x[c] = real(word($points[i], 4)); end_y[c] = real(word($points[i], 5)) }
+  }
+}
+do for [a = 1 : direct ? names : 0] {
+  direct = direct && end_y[a] >= 0
+  do for [b = a + 1 : names] { direct = direct && abs(end_y[a] - end_y[b]) >= 0.045 * highest }
+}
+legend = direct || (names < 2 && panels > 1) ? 0 : (names + entries - 1) / entries
 longest = 0
 do for [t = 2 : |$ticks|] { longest = strlen(word($ticks[t], 2)) > longest ? strlen(word($ticks[t], 2)) : longest }
 
@@ -85,7 +90,7 @@ top = top > 0 ? 1.06 * top : 1
 
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey font small
-set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid ytics linetype -1 linecolor rgb faint linewidth 0.5
 set yrange [0 : top]
 if (top >= 1e4) { set format y '%.0s%c' } # 50k
 if (logarithmic) { set logscale x 2 }
@@ -99,7 +104,7 @@ if (slanted) { set xtics rotate by -30 }
 
 notes = (ooms ? 'Cross: out of memory. ' : '').(capacity ? 'Dashed: capacity. ' : '').(published ? 'Hollow: published, '.source.'. ' : '') \
   .(sampled ? 'Bands: 90 % of the samples, and paler with what the model leaves out. ' : '') \
-  .(panels == 1 && number && values > 1 && changes ? 'Legend: change over the curve.' : '')
+  .(panels == 1 && number && values > 1 && changes ? (direct ? 'Behind the names: ' : 'Legend: ').'change over the curve.' : '')
 set label 1 over at screen 0.5,1 - pixels(40) center font ',18'
 set label 2 wrap(setting, plain ? 76 : 130) at screen 0.5,1 - pixels(strlen(setting) > 130 ? 66 : 76) center textcolor rgb grey
 set label 3 notes at screen 0.02,pixels(20) textcolor rgb grey font ',11'
@@ -107,11 +112,12 @@ of(p, c, name) = column("panel") == p && column("color") == c ? column(name) : N
 tick(x, t) = t > |$ticks| ? sprintf('%g', x) : real(word($ticks[t], 1)) == x ? word($ticks[t], 2) : tick(x, t + 1)
 said(c, x, y) = sprintf('%.4g ', y).what.', '.word($axis[2], 1).' '.tick(x, 2).': '.word($legend[c + 1], 2)
 left(p) = 0.085 + 0.915 / columns * ((p - 1) % columns)
-right(p) = left(p) + 0.915 / columns - (columns > 1 ? 0.045 : 0.02)
+right(p) = left(p) + 0.915 / columns - (columns > 1 ? 0.045 : 0.02) - (direct ? (7.0 * named + 20) / 1200 : 0)
+do for [c = 1 : direct ? names : 0] { set label 10 + c word($legend[c + 1], 2) at end_x[c],end_y[c] left offset 1.2,0 textcolor linetype c font ',11' }
 upper(p) = 1 - pixels(head + title + each * ((p - 1) / columns))
 lower(p) = upper(p) - pixels(each - title - ticks)
 set label 5 what at screen 0.018,0.5 * (upper(1) + lower(panels)) center rotate
-set label 6 word($axis[2], 1) at screen 0.53,pixels(foot - 14) center
+set label 6 word($axis[2], 1) at screen direct ? 0.5 * (left(1) + right(1)) : 0.53,pixels(foot - 14) center
 
 if (panels > 1) { set multiplot }
 do for [p = 1 : panels] {
@@ -120,7 +126,7 @@ do for [p = 1 : panels] {
   set tmargin at screen upper(p)
   set bmargin at screen lower(p)
   set label 4 (panels > 1 ? word($panels[p + 1], 2) : '') at graph 0.5,1 offset 0,0.6 center font small
-  if (p == 1 && names > 1 || panels == 1) {
+  if (!direct && (p == 1 && names > 1 || panels == 1)) {
     set key at screen 0.05,pixels(44) left bottom reverse Left spacing 1.3 samplen 2 maxcols entries maxrows legend width 1
   } else {
     unset key

@@ -1,5 +1,6 @@
 # One horizontal bar a point, stacked from what stays (left) to what comes and goes (right); curves over a setting (curves.gp) where one was
 # asked for, or of many points.
+#include "style.gp"
 if (int(word($heading[2], 3))) {
 what = 'HBM of a GPU, GiB'
 over = what.', over '.word($axis[2], 1)
@@ -9,7 +10,7 @@ changes = 0
 #include "curves.gp"
 } else {
 array categories = ['parameters', 'gradients', 'optimizer', 'activations', 'gathered', 'buffers', 'nccl', 'context']
-array colours = ['#0072B2', '#56B4E9', '#7f9fbf', '#E69F00', '#D55E00', '#CC79A7', '#999999', '#cccccc']
+array colours = [blue, sky, '#7f9fbf', amber, orange, pink, '#999999', '#cccccc']
 more = 0
 least = 280
 #include "bars.gp"

@@ -1,14 +1,12 @@
 # One point a size of a table. Band: +-10 %, what is asked for from 1 MiB on.
-blue = '#0072B2'
-orange = '#D55E00'
-grey = '#555555'
+#include "style.gp"
 of(fitted, name) = column("fitted") == fitted ? column(name) : NaN
 
 set title 'What the fit of NCCL leaves' font ',18' offset 0,1
 set label 1 word($heading[2], 1) at graph 0.5,1.04 center textcolor rgb grey
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
-set grid linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid linetype -1 linecolor rgb faint linewidth 0.5
 set tmargin 5
 set xlabel 'message size'
 set ylabel 'predicted / measured time'
@@ -28,8 +26,8 @@ do for [i = 2 : |$points|] { if (int(word($points[i], 1))) { fit = 1 } else { le
 do for [i = 2 : |$medians|] { if (int(word($medians[i], 1))) { median_fit = 1 } else { median_left = 1 } }
 # gnuplot warns of a series without points.
 drawn = '1 with lines linecolor rgb grey notitle'
-if (left) { drawn = drawn.', $points using (of(0, "bytes")):(of(0, "ratio")) with points pointtype 6 pointsize 0.6 linecolor rgb orange title "left out"' }
-if (fit) { drawn = drawn.', $points using (of(1, "bytes")):(of(1, "ratio")) with points pointtype 7 pointsize 0.6 linecolor rgb blue title "fitted"' }
-if (median_left) { drawn = drawn.', $medians using (of(0, "bytes")):(of(0, "ratio")) with lines linewidth 3 linecolor rgb orange notitle' }
-if (median_fit) { drawn = drawn.', $medians using (of(1, "bytes")):(of(1, "ratio")) with lines linewidth 3 linecolor rgb blue notitle' }
+if (left) { drawn = drawn.', $points using (of(0, "bytes")):(of(0, "ratio")) with points pointtype 6 pointsize 0.6 linecolor rgb unseen title "left out"' }
+if (fit) { drawn = drawn.', $points using (of(1, "bytes")):(of(1, "ratio")) with points pointtype 7 pointsize 0.6 linecolor rgb fitted title "fitted"' }
+if (median_left) { drawn = drawn.', $medians using (of(0, "bytes")):(of(0, "ratio")) with lines linewidth 3 linecolor rgb unseen notitle' }
+if (median_fit) { drawn = drawn.', $medians using (of(1, "bytes")):(of(1, "ratio")) with lines linewidth 3 linecolor rgb fitted notitle' }
 eval 'plot '.drawn

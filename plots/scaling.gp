@@ -1,3 +1,5 @@
+
+#include "style.gp"
 what = 'TFLOPS per GPU'
 over = word($axis[2], 1) eq 'GPUs' ? what.' as the cluster grows' : what.' over '.word($axis[2], 1)
 setting = word($heading[2], 1)

@@ -1,4 +1,5 @@
 # One horizontal bar a point; curves over a setting (curves.gp) where one was asked for, or of many points.
+#include "style.gp"
 if (int(word($heading[2], 4))) {
 what = word($heading[2], 2).' per GPU'
 over = what.' over '.word($axis[2], 1)
@@ -24,7 +25,7 @@ do for [b = 2 : |$bars|] { fastest = real(word($bars[b], 4)) > fastest ? real(wo
 if (fastest == 0) { set xrange [0 : 1] } # all out of memory
 unset key
 
-plot $bars using (0):"place":(0):"speed":(column("place") - 0.35):(column("place") + 0.35) with boxxyerror linecolor rgb '#56B4E9', \
+plot $bars using (0):"place":(0):"speed":(column("place") - 0.35):(column("place") + 0.35) with boxxyerror linecolor rgb simulated, \
   for [i = 1 : sampled > 0] $bars using "speed":"place":"lowest":"highest" with xerrorbars pointtype -1 linewidth 1 linecolor rgb 'black', \
   for [i = 1 : sampled > 0] $bars using "speed":"place":"low":"high" with xerrorbars pointtype -1 linewidth 3 linecolor rgb 'black', \
   $bars using "beyond":"place":"note" with labels left offset 1,0 font ',11'

@@ -1,11 +1,10 @@
 # Bars: simulated. Diamonds: published. One shade a strategy, from sharded (dark) to replicated (light), of one blue: they can be told
 # apart without colour, and the order of the bars is that of the legend.
+#include "style.gp"
 set linetype 1 linecolor '#08306b'
 set linetype 2 linecolor '#2171b5'
 set linetype 3 linecolor '#6baed6'
 set linetype 4 linecolor '#bdd7e7'
-orange = '#D55E00'
-grey = '#555555'
 strategies = |$strategies| - 1
 models = |$models| - 1
 place(model, strategy) = model + (strategy - (strategies + 1) / 2.0) * 0.8 / strategies
@@ -21,7 +20,7 @@ set lmargin 11
 set rmargin 4
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
-set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid ytics linetype -1 linecolor rgb faint linewidth 0.5
 set ylabel 'TFLOPS per GPU'
 set xrange [0.5 : models + 0.5]
 set yrange [0 : *]
@@ -35,6 +34,6 @@ set key top left reverse Left spacing 1.5 samplen 2
 x = 'place(column("model"), column("strategy"))'
 only(s, name) = column("strategy") == s ? column(name) : NaN
 plot for [s = 1 : strategies] $bars using (@x):(only(s, "simulated")) with boxes linetype s title word($strategies[s + 1], 1), \
-  $bars using (@x):"published" with points pointtype 12 pointsize 2.2 linewidth 2 linecolor rgb orange title 'published', \
+  $bars using (@x):"published" with points pointtype 12 pointsize 2.2 linewidth 2 linecolor rgb measured title 'published', \
   $bars using (@x):"top":"label" with labels offset 0,1 font ',11' notitle, \
-  $bars using (@x):"top":"published_label" with labels offset 0,2 font ',11' textcolor rgb orange notitle
+  $bars using (@x):"top":"published_label" with labels offset 0,2 font ',11' textcolor rgb measured notitle

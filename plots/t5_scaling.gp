@@ -1,11 +1,7 @@
 # Filled points on lines: simulated. Hollow points: published. One colour a curve (Okabe and Ito: told apart by colour-blind people).
-set linetype 1 linecolor '#0072B2' pointtype 7
-set linetype 2 linecolor '#D55E00' pointtype 5
-set linetype 3 linecolor '#009E73' pointtype 9
-set linetype 4 linecolor '#CC79A7' pointtype 13
+#include "style.gp"
 set linetype cycle 4
 hollow(curve) = 6 - 2 * (curve == 2) + 2 * (curve == 3) + 6 * (curve == 4)
-grey = '#555555'
 
 set title 'TFLOPS per GPU as the cluster grows' font ',18' offset 0,1
 set label 1 word($heading[2], 1) at graph 0.5,1.03 center textcolor rgb grey
@@ -19,7 +15,7 @@ set lmargin 11
 set rmargin 4
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
-set grid ytics linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid ytics linetype -1 linecolor rgb faint linewidth 0.5
 set xlabel 'GPUs'
 set ylabel 'TFLOPS per GPU  (axis does not start at 0)'
 set logscale x 2

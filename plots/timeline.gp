@@ -1,5 +1,5 @@
 # One row a stream, a box a kernel or collective (of a pipeline a row a stage, a box a micro-batch's pass); grey: a collective that waits for its last member, the host that is blocked. Colours: Okabe and Ito.
-grey = '#555555'
+#include "style.gp"
 from_ms = real(word($heading[2], 2))
 to_ms = real(word($heading[2], 3))
 stages = |$cells| > 1 ? |$stages| - 1 : 0
@@ -16,7 +16,7 @@ set rmargin 13
 set border 1 linecolor rgb grey
 set xtics nomirror textcolor rgb grey
 set ytics nomirror scale 0 textcolor rgb grey
-set grid xtics linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid xtics linetype -1 linecolor rgb faint linewidth 0.5
 set xlabel 'ms since the step began'
 set yrange [lanes + 0.6:0.4]
 set xrange [from_ms:to_ms]
@@ -26,7 +26,7 @@ if (stages > 0) {
 # As in the papers on pipelines: forward blue, backward green, a second chunk lighter; the number of the micro-batch in its box.
 half = 0.5
 array names = ['forward', 'forward, even chunks', 'backward', 'backward, even chunks', 'backward, weights', 'optimizer and others']
-array colors = [0x3B6FB6, 0xA9C4E8, 0x2E9E5B, 0xA5DDB8, 0xE8A33D, 0xBBBBBB]
+array colors = [0x0072B2, 0x99C7E0, 0x009E73, 0x99D8C7, 0xE69F00, 0xBBBBBB]
 seen = ' '
 do for [s = 2:|$cells|] { seen = strstrt(seen, word($cells[s], 4)) > 0 ? seen : seen.word($cells[s], 4).' ' }
 if (strstrt(seen, '5') > 0) { names[3] = 'backward, inputs' }

@@ -1,23 +1,17 @@
 # Left: predicted against measured, both logarithmic, with the diagonal and +-10 %. Right: the error against the number of GPUs. One
-# colour and shape a source, rows that a fit rests on apart from its others. Bars: 90 % intervals, where `validate --samples` made them.
-grey = '#555555'
-set linetype 1 linecolor '#0072B2' pointtype 7
-set linetype 2 linecolor '#D55E00' pointtype 5
-set linetype 3 linecolor '#009E73' pointtype 9
-set linetype 4 linecolor '#CC79A7' pointtype 13
-set linetype 5 linecolor '#E69F00' pointtype 11
-set linetype 6 linecolor '#56B4E9' pointtype 6
-set linetype 7 linecolor '#000000' pointtype 4
-set linetype 8 linecolor '#882255' pointtype 8
-set linetype 9 linecolor '#117733' pointtype 10
-set linetype 10 linecolor '#332288' pointtype 12
-set linetype cycle 10
+# colour and shape a source (of many only whether a fit rests on a row), rows that a fit rests on apart from its others. Bars: 90 % intervals, where `validate --samples` made them.
+#include "style.gp"
 sources = |$sources| - 1
+many = int(word($sources[2], 3))
+if (many) { do for [s = 1 : sources] { set linetype s linecolor rgb (int(word($sources[s + 1], 2)) ? unseen : fitted) pointtype 7 } }
+edge = 100 # %: what is further off is drawn there, so that it does not hide the others
+held(v) = v > edge ? edge : v < -edge ? -edge : v
+size = many ? 0.5 : 0.9
 of(place, name) = column("place") == place ? column(name) : NaN
 
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey
-set grid linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid linetype -1 linecolor rgb faint linewidth 0.5
 set multiplot layout 1,2 title 'Training runs, measured and simulated' font ',18'
 set label 1 word($heading[2], 1) at screen 0.5,0.915 center textcolor rgb grey
 set tmargin 5
@@ -41,6 +35,7 @@ do for [r = 2 : |$runs|] {
   }
   do for [k in "5 8 9"] { if (word($runs[r], int(k)) ne 'NaN') { value = abs(real(word($runs[r], int(k)))); off = value > off ? value : off } }
 }
+if (off > edge) { off = edge; set label 2 sprintf('Errors above %d %% are drawn at %d %%.', edge, edge) at screen 0.98,0.02 right textcolor rgb grey font ',10' }
 least = least / 1.25
 most = most * 1.25
 set xrange [least : most]
@@ -65,9 +60,9 @@ set format '%.0s%c' # 1k, 100k, 1M
 unset key
 plot x with lines linecolor rgb grey notitle, \
   1.1 * x with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, x / 1.1 with lines dashtype 2 linecolor rgb '#aaaaaa' notitle, \
-  for [s = 1 : sources] $runs using (of(s, "measured")):(of(s, "low")):(of(s, "low")):(of(s, "high")) with yerrorbars \
+  for [s = 1 : many ? 0 : sources] $runs using (of(s, "measured")):(of(s, "low")):(of(s, "low")):(of(s, "high")) with yerrorbars \
     linetype s pointtype -1 linewidth 0.4 notitle, \
-  for [s = 1 : sources] $runs using (of(s, "measured")):(of(s, "predicted")) with points linetype s pointsize 0.9 notitle
+  for [s = 1 : sources] $runs using (of(s, "measured")):(of(s, "predicted")) with points linetype s pointsize size notitle
 
 unset label 1
 unset logscale y
@@ -81,8 +76,8 @@ set logscale x 2
 set xrange [gpus_min / 1.3 : gpus_max * 1.3]
 set key at screen 0.5,(0.03 + 0.02 * rows) center top maxrows 11 reverse Left font ',10' samplen 1
 plot 0 with lines linecolor rgb grey notitle, \
-  for [s = 1 : sources] $runs using "gpus":(of(s, "error")):(of(s, "error_low")):(of(s, "error_high")) with yerrorbars \
+  for [s = 1 : many ? 0 : sources] $runs using "gpus":(held(of(s, "error"))):(held(of(s, "error_low"))):(held(of(s, "error_high"))) with yerrorbars \
     linetype s pointtype -1 linewidth 0.4 notitle, \
-  for [s = 1 : sources] $runs using "gpus":(of(s, "error")) with points linetype s pointsize 0.9 \
+  for [s = 1 : sources] $runs using "gpus":(held(of(s, "error"))) with points linetype s pointsize size \
     title word($sources[s + 1], 1)
 unset multiplot

@@ -1,6 +1,6 @@
 # Two panels a source: the error against the number of GPUs (left), and against the share of the predicted step that communication leaves exposed (right).
 # All panels have the same axes. Orange: rows that a fit rests on. What is more than 60 % off is drawn as a triangle at the edge.
-grey = '#555555'
+#include "style.gp"
 sources = |$sources| - 1
 lines = (sources + 1) / 2
 height = canvas(110 + 200 * lines)
@@ -10,7 +10,7 @@ of(place, is_fitted, is_beyond, name) = column("place") == place && column("fitt
 
 set border 3 linecolor rgb grey
 set tics nomirror textcolor rgb grey font ',9'
-set grid linetype -1 linecolor '#dddddd' linewidth 0.5
+set grid linetype -1 linecolor rgb faint linewidth 0.5
 unset key
 set yrange [-66 : 66]
 set ytics 30
@@ -39,8 +39,8 @@ do for [s = 1 : sources] {
     }
     if (s > 1 || panel > 1) { unset label 1 }
     plot 0 with lines linecolor rgb grey, 10 with lines dashtype 2 linecolor rgb '#aaaaaa', -10 with lines dashtype 2 linecolor rgb '#aaaaaa', \
-      for [f = 0 : 1] $runs using (of(s, f, 0, across)):"error" with points pointtype 7 pointsize 0.5 linecolor rgb (f ? '#E69F00' : '#0072B2'), \
-      for [f = 0 : 1] $runs using (of(s, f, 1, across)):"error" with points pointtype 9 pointsize 0.7 linecolor rgb (f ? '#E69F00' : '#D55E00')
+      for [f = 0 : 1] $runs using (of(s, f, 0, across)):"error" with points pointtype 7 pointsize 0.5 linecolor rgb (f ? fitted : unseen), \
+      for [f = 0 : 1] $runs using (of(s, f, 1, across)):"error" with points pointtype 9 pointsize 0.7 linecolor rgb (f ? fitted : orange)
   }
 }
 unset multiplot
