@@ -106,7 +106,7 @@ static const struct command_option options[] = {
         AT(show.facet)},
     {"size", "WxH",
         "In pixels, cm or in, as in 1600x900, 16x9cm, 6.5x4in (96 pixels to an inch); for - in characters. Letters "
-        "grow along (default: 1200 pixels wide, as high as the figure needs)",
+        "grow along (default: 1200 pixels wide, a .pdf 6.5 inches as the text of a paper, as high as the figure needs)",
         OPTION_TAKE, AT(size), .take = take_size},
     {"from", "TIME", "Of timeline: from this time of the step on, as in --from 120ms", OPTION_TAKE, AT(from),
         .take = take_time},

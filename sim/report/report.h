@@ -29,7 +29,7 @@ struct report_time {
 };
 
 /* Pixels, 96 to an inch where the picture is measured in these; of a figure in characters, columns and lines. 0: as the
- * figure has it, which is 1200 x 800 for most. */
+ * figure has it, which is 1200 x 800 for most, in a .pdf 6.5 inches wide. */
 struct report_size {
     double width, height;
 };

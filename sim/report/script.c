@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 enum { WIDTH = 1200, HEIGHT = 800, COLUMNS = 120, LINE = 20 /* pixels to a line of characters */ };
-static const double INCH = 96; /* pixels */
+static const double INCH = 96;              /* pixels */
+static const double PAPER_WIDTH = 6.5 * 96; /* of letter and A4 between margins of an inch, about */
 
 static const char *const suffixes[SCRIPT_KIND_COUNT] = {".png", ".svg", ".pdf", "-"};
 
@@ -35,7 +36,8 @@ bool script_draws(const char *path, enum script_kind *kind)
 static void write_canvas(FILE *out, enum script_kind kind, struct report_size size)
 {
     bool text = kind == SCRIPT_TEXT, sized = size.height > 0;
-    double scale = text || size.width == 0 ? 1 : size.width / WIDTH;
+    double width = size.width > 0 ? size.width : kind == SCRIPT_PDF ? PAPER_WIDTH : WIDTH;
+    double scale = text ? 1 : width / WIDTH;
     double height = sized ? (text ? size.height * LINE : size.height / scale) : HEIGHT;
     double inches = scale / INCH;
     fprintf(out, "plain = %d\n", text);

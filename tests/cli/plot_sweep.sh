@@ -124,6 +124,8 @@ draw scaling --db a.db --size 16x10cm # 16 / 2.54 x 96 = 604.724 pixels; the can
 says f.svg 'width="604.724" height="377.953"' 'viewBox="0 0 1200 750"'
 expect 0 "$FLOPCAST" plot scaling --db a.db --size 640x400 --out f.png
 [[ $(head -c 24 f.png | tail -c 8 | od -An -tx1 | tr -d ' \n') == 0000028000000190 ]] || fail "640 x 400 in the PNG's header"
+expect 0 "$FLOPCAST" plot scaling --db a.db --out f.pdf
+grep -qa "MediaBox \[ 0 0 468 " f.pdf || fail "6.5 inches are 468 points: $(grep -a MediaBox f.pdf)"
 expect 0 "$FLOPCAST" plot scaling --db a.db --size 6x4in --out f.pdf
 [[ $(head -c 5 f.pdf) == %PDF- ]] || fail "no PDF"
 grep -qa "MediaBox \[ 0 0 432 288 \]" f.pdf || fail "6 x 4 inches are 432 x 288 points: $(grep -a MediaBox f.pdf)"
