@@ -40,7 +40,9 @@ int cmd_report(int argc, char **argv)
             "picture, it says the value. Pictures need gnuplot; without it the page says so and has the rest.\n\n"
             "`flopcast waterfall SCENARIO --db PATH` and `flopcast run SCENARIO --samples 10 --db PATH` add why "
             "throughput is lost, and how sure it is; `flopcast run` of one of its points with --trace FILE --db PATH "
-            "adds a part of its timeline."};
+            "adds a part of its timeline; `flopcast sensitivity --db PATH` and `flopcast goodput --db PATH` add what "
+            "it "
+            "depends on, and months of training."};
     struct arena arena = ARENA_INIT;
     struct command command = {.page.db = FIGURES_DB};
     figures_find(&command.page.folder, &command.page.others, &arena);

@@ -56,7 +56,8 @@ static void put_question(const struct page_run *run, const struct html_rows *abo
 static enum status put_run(struct page_run *run, const struct html_rows *about, struct diag *diag)
 {
     static enum status (*const parts[])(const struct page_run *, struct diag *) = {page_answer, page_results,
-        page_steps, page_losses, page_timeline, page_memory, page_samples, page_evidence, page_settings, page_repeat};
+        page_steps, page_losses, page_timeline, page_memory, page_samples, page_dependence, page_evidence, page_months,
+        page_settings, page_repeat};
     enum status status = STATUS_OK;
     fprintf(run->out, "<section id=\"run%lld\">\n", (long long)run->id);
     put_question(run, about);

@@ -2,9 +2,9 @@
  * them), its style and its script stand in it (page.css, page.js), its pictures are SVG. For each run: the question,
  * the figures that the folder of figures draws of it, its points, where a step's time goes and what a larger cluster
  * costs in the sentences of scenario/causes.h, a part of the timeline of a traced point, memory by category, samples,
- * the measured runs that are nearest and how well they were predicted (validate/nearest.h), every setting with its
- * origin, and the command that repeats it. Links lead to the sources of those runs; a reader follows them, the page
- * does not.
+ * what it depends on, the measured runs that are nearest and how well they were predicted (validate/nearest.h), months
+ * of training, every setting with its origin, and the command that repeats it. Links lead to the sources of those runs;
+ * a reader follows them, the page does not.
  *
  * A text of the database is a text on the page, whatever is in it (report/html.h). Where gnuplot is not installed, or
  * a figure has no room for what a run has, the page says so in the picture's place. Equal databases give equal pages.

@@ -180,6 +180,44 @@ enum status page_samples(const struct page_run *run, struct diag *diag)
     return status;
 }
 
+/* Studies are of a scenario and of no run, as explanations. */
+static void study_figure(const struct page_run *run, const char *figure, struct diag *diag)
+{
+    page_picture(run, &(struct page_picture){.figure = figure, .choice = {.scenario = run->scenario}}, diag);
+}
+
+enum status page_dependence(const struct page_run *run, struct diag *diag)
+{
+    struct html_rows rows;
+    enum status status = page_ask(&rows, run->store,
+        "SELECT count(*) FROM main.sensitivity WHERE scenario = (SELECT scenario FROM main.run WHERE id = (SELECT "
+        "max(run_id) FROM shown)) HAVING count(*) > 0",
+        diag);
+    if (status == STATUS_OK && rows.n > 0) {
+        fputs("<h3>What it depends on</h3>\n<p>One number at a time, one standard error lower and higher, by "
+              "<code>flopcast sensitivity</code>.</p>\n",
+            run->out);
+        study_figure(run, "sensitivity", diag);
+    }
+    html_free(&rows);
+    return status;
+}
+
+enum status page_months(const struct page_run *run, struct diag *diag)
+{
+    struct html_rows rows;
+    enum status status = page_ask(&rows, run->store, page_months_sql, diag);
+    if (status == STATUS_OK && rows.n > 0) {
+        fputs("<h3>Months of training</h3>\n<p>What failures and checkpoints leave, by <code>flopcast "
+              "goodput</code>.</p>\n",
+            run->out);
+        study_figure(run, "goodput", diag);
+        html_table(run->out, &rows, 0, rows.n, 0, "Shares of the time");
+    }
+    html_free(&rows);
+    return status;
+}
+
 /* ---- settings, and the command that repeats them ---- */
 
 enum status page_settings(const struct page_run *run, struct diag *diag)

@@ -45,6 +45,8 @@ enum status page_losses(const struct page_run *run, struct diag *diag);
 enum status page_memory(const struct page_run *run, struct diag *diag);
 enum status page_timeline(const struct page_run *run, struct diag *diag);
 enum status page_samples(const struct page_run *run, struct diag *diag);
+enum status page_dependence(const struct page_run *run, struct diag *diag);
+enum status page_months(const struct page_run *run, struct diag *diag);
 enum status page_evidence(const struct page_run *run, struct diag *diag);
 enum status page_settings(const struct page_run *run, struct diag *diag);
 enum status page_repeat(const struct page_run *run, struct diag *diag);

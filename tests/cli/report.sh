@@ -53,6 +53,14 @@ valid traced.html
 says traced.html "batch 2, 16 GPUs: " "about the first backward kernel, stream by stream" "stage by stage; a number is a micro-batch"
 if grep -q "Not traced:" traced.html; then fail "a trace that is not found"; fi
 
+# What the scenario depends on, and months of it, where they were asked.
+expect 0 "$FLOPCAST" sensitivity plain.yaml --db t.db --set cluster.gpus=8
+expect 0 "$FLOPCAST" goodput plain.yaml --db t.db --set goodput.gpu_mtbf=20h --days 3 --seeds 2
+expect 0 "$FLOPCAST" report 1 --db t.db --out studies.html
+valid studies.html
+says studies.html "<h3>What it depends on</h3>" "<h3>Months of training</h3>" '<th scope="col" class="n">training, %</th>'
+if grep -q "What it depends on" traced.html; then fail "a section without what belongs there"; fi
+
 # Names and descriptions are texts, whatever is in them; in pictures, too.
 scenario hostile.yaml 'sweep: [{cluster.gpus: [8, 16]}]'
 cat >first <<'YAML'
@@ -65,6 +73,8 @@ YAML
 echo 'description: "</style><!-- <b>--> &lt;"' >>hostile.yaml
 expect 0 "$FLOPCAST" run hostile.yaml --db c.db --quiet
 expect 0 "$FLOPCAST" waterfall hostile.yaml --db c.db
+expect 0 "$FLOPCAST" sensitivity hostile.yaml --db c.db --set cluster.gpus=8
+expect 0 "$FLOPCAST" goodput hostile.yaml --db c.db --set goodput.gpu_mtbf=20h --days 3 --seeds 2
 expect 0 "$FLOPCAST" report --db c.db --out c.html
 if grep -qE '<script>alert|<img|<b>-|<!-- <b' c.html; then fail "a name is markup"; fi
 [[ $(grep -c '<script>' c.html) == 1 ]] || fail "scripts: $(grep -c '<script>' c.html)"
