@@ -34,6 +34,9 @@ struct goodput_point {
     double usd_per_day, kwh_per_day;                          /* of all GPUs, those of spares too; 0: not known */
 };
 
+/* A share of the time (enum goodput_time), of all causes. */
+double goodput_time_share(const struct goodput_point *point, int time);
+
 void goodput_print_table(FILE *out, const struct goodput_command *command, const struct scenario_set *set,
     const struct goodput_point *points, struct arena *arena);
 void goodput_print_records(FILE *out, const struct goodput_command *command, const struct scenario_set *set,

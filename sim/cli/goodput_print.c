@@ -10,7 +10,7 @@ static const double PERCENT = 100, S_PER_DAY = 86400, S_PER_HOUR = 3600, KWH_PER
 static const char *const time_heads[GOODPUT_TIMES] = {
     "training", "checkpoints", "lost work", "detection", "waiting for nodes", "restart", "fewer nodes"};
 
-static double of_time(const struct goodput_point *point, int time)
+double goodput_time_share(const struct goodput_point *point, int time)
 {
     double sum = 0;
     for (int cause = 0; cause <= GOODPUT_NO_CAUSE; cause++)
@@ -117,7 +117,7 @@ static void print_waterfall(FILE *out, const struct goodput_point *point)
                                         : point->interruptions[cause]);
         double sum = 0;
         for (int time = GOODPUT_CHECKPOINT; time < times_shown(point, 1); time++) {
-            double share = all ? of_time(point, time) : point->time_share[time][cause];
+            double share = all ? goodput_time_share(point, time) : point->time_share[time][cause];
             table_number(&table, time_heads[time], "%", 2, PERCENT * share);
             sum += share;
         }
@@ -140,7 +140,8 @@ static void print_times(
         table_number(&table, "GPUs", "", 0, (double)set->points[i].options.cluster.gpus);
         table_number(&table, "interruptions", "", 1, known(&points[i], all_interruptions(&points[i])));
         for (int time = GOODPUT_CHECKPOINT; time < times_shown(points, set->n_points); time++)
-            table_number(&table, time_heads[time], "%", 2, known(&points[i], PERCENT * of_time(&points[i], time)));
+            table_number(
+                &table, time_heads[time], "%", 2, known(&points[i], PERCENT * goodput_time_share(&points[i], time)));
     }
     table_finish(out, &table);
     vec_free(&vary.options);
@@ -239,7 +240,8 @@ void goodput_print_records(FILE *out, const struct goodput_command *command, con
         add(&row, cell_real("effective_tflops_per_gpu", p->ok, p->tflops_per_gpu * p->share.mean));
         add(&row, cell_real("effective_tokens_per_s", p->ok, p->tokens_per_s * p->share.mean));
         for (int time = GOODPUT_CHECKPOINT; time < GOODPUT_TIMES; time++)
-            add(&row, cell_real(arena_printf(arena, "%s_share", goodput_time_names[time]), p->ok, of_time(p, time)));
+            add(&row, cell_real(arena_printf(arena, "%s_share", goodput_time_names[time]), p->ok,
+                          goodput_time_share(p, time)));
         for (int cause = 0; cause < GOODPUT_CAUSES; cause++) {
             const char *name = goodput_cause_names[cause];
             add(&row, cell_real(arena_printf(arena, "%s_interruptions", name), p->ok, p->interruptions[cause]));

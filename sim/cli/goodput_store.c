@@ -8,14 +8,6 @@
 
 enum { CELLS = 16 };
 
-static double share(const struct goodput_point *point, enum goodput_time time)
-{
-    double sum = 0;
-    for (int cause = 0; cause <= GOODPUT_NO_CAUSE; cause++)
-        sum += point->time_share[time][cause];
-    return sum;
-}
-
 static void fill(struct record_cell cells[CELLS], const char *label, int64_t gpus, const struct goodput_point *p)
 {
     const struct record_cell row[CELLS] = {cell_text("label", label), cell_int("gpus", gpus),
@@ -24,10 +16,12 @@ static void fill(struct record_cell cells[CELLS], const char *label, int64_t gpu
         cell_real("checkpoint_interval_s", p->ok, p->interval_s),
         cell_int("searched", p->ok && p->job.options.checkpoint_interval_s == 0),
         cell_real("goodput", p->ok, p->share.mean), cell_real("goodput_p05", p->ok, p->share.low),
-        cell_real("goodput_p95", p->ok, p->share.high), cell_real("checkpoint", p->ok, share(p, GOODPUT_CHECKPOINT)),
-        cell_real("lost_work", p->ok, share(p, GOODPUT_LOST)),
-        cell_real("detection", p->ok, share(p, GOODPUT_DETECTION)),
-        cell_real("waiting", p->ok, share(p, GOODPUT_WAITING)), cell_real("restart", p->ok, share(p, GOODPUT_RESTART)),
+        cell_real("goodput_p95", p->ok, p->share.high),
+        cell_real("checkpoint", p->ok, goodput_time_share(p, GOODPUT_CHECKPOINT)),
+        cell_real("lost_work", p->ok, goodput_time_share(p, GOODPUT_LOST)),
+        cell_real("detection", p->ok, goodput_time_share(p, GOODPUT_DETECTION)),
+        cell_real("waiting", p->ok, goodput_time_share(p, GOODPUT_WAITING)),
+        cell_real("restart", p->ok, goodput_time_share(p, GOODPUT_RESTART)),
         cell_real("step_tflops_per_gpu", p->ok, p->tflops_per_gpu)};
     memcpy(cells, row, sizeof row);
 }

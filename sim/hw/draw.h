@@ -65,7 +65,7 @@ struct hw_parameter {
 /* All of them, each once, in the order of the files' keys; their number. In the arena. */
 int hw_parameters(const struct hw_parameter **out, const struct hw *hw, struct arena *arena);
 
-/* Moves one by so many standard deviations, in all places that it has; nothing else. */
+/* Moves one by this number of standard deviations, in all places that it has; nothing else. */
 void hw_shift(struct hw *hw, const struct hw_parameter *parameter, double by);
 
 /* Of the draws of two parameters. */

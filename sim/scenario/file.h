@@ -120,7 +120,8 @@ void published_find(struct scenario_published *out, const struct csv_table *csv,
 /* Which numbers the scenario leaves to the draw, into the digest. */
 uint64_t sample_digest_left(uint64_t digest, const struct scenario_point *point);
 
-/* The point with one parameter moved by so many standard deviations (NULL: what the host costs), as a draw moves all.
+/* The point with one parameter moved by a number of standard deviations (NULL: what the host costs), as a draw moves
+ * all.
  */
 struct hw_parameter;
 void sample_shift(struct scenario_point *point, const struct hw_parameter *parameter, double by);
