@@ -7,7 +7,9 @@ stats $bars using "step" name 'step' nooutput
 scale = step_max < 1 ? 1000 : 1
 unit = step_max < 1 ? 'ms' : 's'
 said(i) = name(i).sprintf(': %.3g '.unit.', %.1f %%', scale * column(sprintf('part_%d_s', i)), 100 * column(sprintf('part_%d_s', i)) / column("step"))
-middle(i) = name(i) eq '' ? NaN : 0.5 * (before(i - 1) + before(i))
+middle(i) = 0.5 * (before(i - 1) + before(i))
+said_of = '' # parts that some bar has
+do for [i = 1 : parts] { said_of = name(i) eq '' ? said_of : said_of.sprintf(' %d', i) }
 before(i) = i == 0 ? 0 : before(i - 1) + scale * column(sprintf('part_%d_s', i))
 sentence = wrap(word($heading[2], 2), plain ? 76 : 150)
 note = 'Time of the compute stream, mean over ranks and steps; what collectives cost it is divided as their own time is.' \
@@ -83,6 +85,6 @@ set offsets 0, graph 0.12, 0, 0
 plot for [i = 1 : parts] $bars \
     using (before(i - 1)):"place":(before(i - 1)):(before(i)):(column("place") - 0.35):(column("place") + 0.35) \
     with boxxyerror linecolor rgb colours[i] title name(i), \
-  for [i = 1 : hover ? parts : 0] $bars using (middle(i)):"place":(said(i)) with labels hypertext point pointtype 7 pointsize 4 linecolor rgb "#ff000000" notitle, \
+  for [k = 1 : hover ? words(said_of) : 0] $bars using (middle(int(word(said_of, k)))):"place":(said(int(word(said_of, k)))) with labels hypertext point pointtype 7 pointsize 4 linecolor rgb "#ff000000" notitle, \
   $bars using (scale * column("step")):"place":(sprintf('%.3g '.unit, scale * column("step"))) with labels left offset 1,0 font ',11' notitle
 }

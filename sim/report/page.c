@@ -156,7 +156,8 @@ struct shared {
     const struct report_page *page;
     FILE *out;
     struct nearest_runs measured;
-    bool has_measured, no_pictures;
+    bool has_measured;
+    struct page_gnuplot gnuplot;
 };
 
 static enum status put_chosen(struct shared *shared, int64_t id, struct diag *diag)
@@ -170,7 +171,7 @@ static enum status put_chosen(struct shared *shared, int64_t id, struct diag *di
         struct page_run run = {.page = page,
             .out = shared->out,
             .measured = shared->has_measured ? &shared->measured : NULL,
-            .no_pictures = &shared->no_pictures,
+            .gnuplot = &shared->gnuplot,
             .store = store,
             .id = id,
             .scenario = html_cell(&about, 0, SCENARIO),

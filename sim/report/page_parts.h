@@ -10,6 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* What drawing has shown: a picture, or that there can be none, which the page has said. */
+struct page_gnuplot {
+    bool works, is_missing;
+};
+
 struct page_run {
     const struct report_page *page;
     FILE *out;
@@ -20,7 +25,7 @@ struct page_run {
     bool oom;                            /* all of its points are out of memory */
     bool explained;                      /* the scenario has a waterfall */
     const struct nearest_runs *measured; /* published runs; NULL: none are at hand */
-    bool *no_pictures;                   /* there can be none: the page has said so */
+    struct page_gnuplot *gnuplot;
     struct arena *arena;
 };
 

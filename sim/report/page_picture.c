@@ -35,9 +35,25 @@ static void put_note(FILE *out, const char *before, const struct diag *why)
     fputs("</p>\n", out);
 }
 
+/* In the place of a picture: the figure has no room, say, or gnuplot fell over it; or there is no gnuplot at all. */
+static void put_missing(
+    const struct page_run *run, const char *figure, enum status status, const struct diag *why, struct diag *diag)
+{
+    bool all = status == STATUS_IO && !run->gnuplot->works;
+    const char *what = all ? "The page has no pictures" : arena_printf(run->arena, "Figure %s is not drawn", figure);
+    put_note(run->out, arena_printf(run->arena, "%s: ", what), why);
+    int n;
+    const char *first = diag_first(why, &n);
+    if (all)
+        diag_warn(diag, (struct source_pos){.file = run->page->out}, "the page has no pictures: %.*s", n, first);
+    else if (status == STATUS_IO)
+        diag_warn(diag, (struct source_pos){.file = run->page->out}, "figure %s is not drawn: %.*s", figure, n, first);
+    run->gnuplot->is_missing = all;
+}
+
 void page_picture(const struct page_run *run, const struct page_picture *picture, struct diag *diag)
 {
-    if (*run->no_pictures)
+    if (run->gnuplot->is_missing)
         return;
     char *svg = NULL;
     struct diag own = DIAG_INIT;
@@ -48,14 +64,9 @@ void page_picture(const struct page_run *run, const struct page_picture *picture
             arena_printf(run->arena, "Figure %s of %s; its numbers are in the tables", picture->figure, run->scenario));
         fputs("</figure>\n", run->out);
         diag_merge(diag, &own);
-    } else if (status == STATUS_INPUT) { /* it has no room, say */
-        put_note(run->out, arena_printf(run->arena, "Figure %s is not drawn: ", picture->figure), &own);
+        run->gnuplot->works = true;
     } else {
-        int n;
-        const char *why = diag_first(&own, &n);
-        put_note(run->out, "The page has no pictures: ", &own);
-        diag_warn(diag, (struct source_pos){.file = run->page->out}, "the page has no pictures: %.*s", n, why);
-        *run->no_pictures = true;
+        put_missing(run, picture->figure, status, &own, diag);
     }
     free(svg);
 }

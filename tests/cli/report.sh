@@ -107,6 +107,9 @@ says bare.html "The page has no pictures: gnuplot is not installed" "kernels alo
 if grep -q '<svg' bare.html; then fail "a picture without gnuplot"; fi
 if command -v gnuplot >/dev/null; then
     says traced.html 'aria-label="Figure timeline of plain' 'aria-label="Figure timeline of stages'
+    expect 0 "$FLOPCAST" report stages --db t.db --out one.html # one point: not every part of a step has a bar
+    [[ ! -s err ]] || fail "one point: $(<err)"
+    says one.html 'aria-label="Figure speed of stages' 'aria-label="Figure breakdown of stages' 'aria-label="Figure memory of stages'
     says report.html 'aria-label="Figure memory_timeline of plain'
     says report.html 'id="run1-scaling-gnuplot_canvas"' "<title>kernels: " " TFLOPS per GPU, GPUs 16: " 'aria-label="Figure breakdown of plain'
     if grep -q 'onmouse\|gnuplot_plot_1<' report.html; then fail "what gnuplot writes for a script of its own is left"; fi

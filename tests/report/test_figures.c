@@ -261,6 +261,10 @@ static void every_figure_draws(int n)
             if (*diag.text)
                 fail_msg("%s with %d points: %s", figure, n, diag.text);
             drawn++;
+            plot.out = "page.svg";
+            plot.hover = true; /* as on a page; gnuplot falls over labels without a place */
+            if (n <= 10 && (report_plot(&plot, &diag) != STATUS_OK || *diag.text))
+                fail_msg("%s with %d points, on a page: %s", figure, n, diag.text);
         } else { /* too many bars, or points of one bar */
             assert_true(n > 1);
             assert_non_null(strstr(diag.text, " are more than a figure has room for ("));
