@@ -2,6 +2,7 @@
 #include "cli/screen.h"
 #include "cli/arguments.h"
 #include "cli/describe.h"
+#include "crew/crew.h"
 
 #include "scenario/scenario.h"
 #include "scenario/stack.h"
@@ -15,28 +16,29 @@ static int cmd_help(int argc, char **argv);
 static const struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
+    bool ranks; /* of MPI can share its work (crew/crew.h) */
 } commands[] = {
-    {"run", "simulate scenarios; print, and store in a database", cmd_run},
-    {"plot", "draw a figure from a database", cmd_plot},
-    {"report", "write stored runs as one HTML page", cmd_report},
-    {"waterfall", "say why a job loses throughput as it grows", cmd_waterfall},
-    {"sensitivity", "find the numbers that a prediction depends on", cmd_sensitivity},
-    {"validate", "simulate published runs; compare with what was measured", cmd_validate},
-    {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif},
-    {"tune", "search the fastest and the cheapest way to train a model", cmd_tune},
-    {"together", "several jobs on one network: what each is slowed by the others", cmd_together},
-    {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput},
-    {"memory", "estimate the memory that training a model takes", cmd_memory},
-    {"capacity", "find the largest micro-batch and the fewest GPUs that fit", cmd_capacity},
-    {"model", "show the layers and tensors of a model file", cmd_model},
-    {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology},
-    {"collective", "predict a collective as nccl-tests prints it", cmd_collective},
-    {"merge", "put databases of shards together", cmd_merge},
-    {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_replay},
-    {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate},
-    {"scenario", "make a scenario of another framework's configuration", cmd_scenario},
-    {"files", "list the scenarios, models and clusters that come along", cmd_files},
-    {"help", "explain a command", cmd_help},
+    {"run", "simulate scenarios; print, and store in a database", cmd_run, true},
+    {"plot", "draw a figure from a database", cmd_plot, false},
+    {"report", "write stored runs as one HTML page", cmd_report, false},
+    {"waterfall", "say why a job loses throughput as it grows", cmd_waterfall, false},
+    {"sensitivity", "find the numbers that a prediction depends on", cmd_sensitivity, false},
+    {"validate", "simulate published runs; compare with what was measured", cmd_validate, true},
+    {"whatif", "compare a scenario with changed ones, side by side", cmd_whatif, false},
+    {"tune", "search the fastest and the cheapest way to train a model", cmd_tune, true},
+    {"together", "several jobs on one network: what each is slowed by the others", cmd_together, false},
+    {"goodput", "months of training: what failures and checkpoints cost", cmd_goodput, false},
+    {"memory", "estimate the memory that training a model takes", cmd_memory, false},
+    {"capacity", "find the largest micro-batch and the fewest GPUs that fit", cmd_capacity, false},
+    {"model", "show the layers and tensors of a model file", cmd_model, false},
+    {"topology", "show a cluster, node or GPU with sources; import a node", cmd_topology, false},
+    {"collective", "predict a collective as nccl-tests prints it", cmd_collective, false},
+    {"merge", "put databases of shards together", cmd_merge, false},
+    {"replay", "simulate a workload of Chakra traces, as ASTRA-sim takes it", cmd_replay, false},
+    {"calibrate", "import measurements, fit hardware parameters to them", cmd_calibrate, false},
+    {"scenario", "make a scenario of another framework's configuration", cmd_scenario, false},
+    {"files", "list the scenarios, models and clusters that come along", cmd_files, false},
+    {"help", "explain a command", cmd_help, false},
 };
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
@@ -109,6 +111,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         const struct command *command = find(arg, state);
         int first = state->next - 1; /* the command's own name is its argv[0] */
         char whole[64];
+        if (crew_launched() > 1 && !command->ranks)
+            argp_error(state,
+                "%s is started %d times by mpirun, but its work cannot be shared; run, validate and tune share theirs",
+                command->name, crew_launched());
         snprintf(whole, sizeof whole, "flopcast %s", command->name);
         state->argv[first] = whole;
         *(int *)state->input = command->run(state->argc - first, state->argv + first);

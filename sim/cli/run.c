@@ -9,6 +9,7 @@
 #include "cli/trace.h"
 #include "cli/vary.h"
 #include "cli/words.h"
+#include "crew/crew.h"
 #include "exchange/chakra.h"
 #include "scenario/sample.h"
 #include "store/run.h"

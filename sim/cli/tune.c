@@ -4,6 +4,9 @@
 #include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/evidence.h"
+#include "cli/stop.h"
+#include "crew/crew.h"
+#include "store/outcome.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -34,6 +37,10 @@ static const struct command_option options[] = {
         AT(options.max_simulations), .most = MAX_COUNT},
     {"top", "N", "Run the N best with noise and show them (default: 10); kinds of prefetch within 0.1 % are one",
         OPTION_COUNT, AT(top), .most = MAX_COUNT},
+    {"db", "PATH",
+        "Keep each simulation in this database, and take from it what was simulated before; created if missing",
+        OPTION_TEXT, AT(db)},
+    SHARD_OPTION(struct tune_command, "simulations"),
     {"format", "FORMAT", "table (default), or csv or json: every candidate", OPTION_NAME, AT(format),
         .names = records_format_names},
     {0},
@@ -60,15 +67,51 @@ static void tell_none(
 }
 
 /* The candidates, without noise; then the finalists of the orders that are shown, with it. */
-static enum status search(struct tune *tune, const struct tune_command *command, struct diag *diag)
+static enum status find(struct tune *tune, const struct tune_command *command, struct diag *diag)
 {
     scenario_progress progress = isatty(STDERR_FILENO) ? show_progress : NULL;
     enum status status = tune_run(tune, &command->options, progress, NULL, diag);
-    for (int by = 0; by < TUNE_ORDER_COUNT && status == STATUS_OK; by++) {
+    for (int by = 0; by < TUNE_ORDER_COUNT && status == STATUS_OK && tune->left == 0; by++) {
         bool asked = by == command->by || (by == TUNE_UNPRICED && command->by == TUNE_BY_COST);
         status = tune_finals(tune, (enum tune_order)by, asked ? command->top : 1, progress, NULL, diag);
     }
     return status;
+}
+
+/* Not all was simulated here, so there is no answer yet. */
+static void tell_left(const struct tune_command *command, const struct tune *tune)
+{
+    if (stop_asked())
+        fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
+    else
+        printf("shard %d/%d: %d simulations are in %s, %d are left to other shards; after all of them: flopcast merge, "
+               "and this command on what it made, with --shard for the runs with noise, or without\n",
+            command->shard.shard, command->shard.shards, tune->own + tune->known, command->db, tune->left);
+}
+
+static enum status search(struct tune *tune, const struct tune_command *command, struct diag *diag)
+{
+    struct store *store = NULL;
+    if (command->db && crew_is_owner(command->crew) && store_open(&store, command->db, STORE_WRITE, diag) != STATUS_OK)
+        return STATUS_IO;
+    struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
+    struct scenario_share share = {
+        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
+    tune->share = &share;
+    enum status status = find(tune, command, diag), stored = store_outcomes_end(outcomes, diag);
+    tune->share = NULL;
+    store_close(store);
+    if (tune->known > 0)
+        fprintf(stderr, "tune: %d of %d simulations were in %s already\n", tune->known, tune->known + tune->own,
+            command->db);
+    return status == STATUS_OK ? stored : status;
+}
+
+static void check(void *self, struct argp_state *state)
+{
+    const struct tune_command *command = self;
+    if (command->shard.shards > 0 && !command->db)
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
 }
 
 int cmd_tune(int argc, char **argv)
@@ -80,6 +123,7 @@ int cmd_tune(int argc, char **argv)
         .one = "scenario",
         AT(file),
         .missing = "a scenario file is missing",
+        .check = check,
         .doc = "Search strategy, micro-batch, checkpointing, prefetch and sharding group under the memory limit, for "
                "every cluster and GPU count that the scenario sweeps; rank by tokens/s or by cost. With strategy "
                "megatron: search tensor, context, pipeline, virtual, expert and data parallelism at one global "
@@ -98,6 +142,10 @@ int cmd_tune(int argc, char **argv)
     struct scenario_set set;
     struct tune tune = {0};
     command.options.keep = command.top;
+    if (command.db)
+        stop_watch();
+    if (crew_begin(&command.crew, &diag) != STATUS_OK)
+        return cli_report(&diag);
     command.file = files_find(&command.arena, FILES_SCENARIOS, command.file);
     scenario_load(&set, command.file, command.overrides.list.at, command.overrides.list.n, &command.arena, &diag);
     if (diag.worst == STATUS_OK) /* what the scenario's own strategy does not read, another one of the search may */
@@ -107,13 +155,20 @@ int cmd_tune(int argc, char **argv)
         if (tune.candidates.n == 0)
             tell_none(&command, &set, &tune, &diag);
     }
-    if (diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK)
+    bool whole = diag.worst == STATUS_OK && search(&tune, &command, &diag) == STATUS_OK && tune.left == 0;
+    if (diag.worst == STATUS_OK && tune.left > 0)
+        tell_left(&command, &tune);
+    if (whole)
         (table ? tune_print_table : tune_print_records)(stdout, &command, &set, &tune, &command.arena);
-    if (diag.worst == STATUS_OK)
+    if (whole)
         evidence_report_search(table ? stdout : NULL, &tune, command.file, &diag);
+    crew_end(command.crew);
     vec_free(&tune.candidates);
     overrides_free(&command.overrides);
     prices_free(&command.prices);
     arena_release(&command.arena);
-    return cli_report(&diag);
+    int status = cli_report(&diag);
+    if (stop_asked())
+        stop_leave();
+    return status;
 }

@@ -10,7 +10,9 @@
 #include <stdio.h>
 
 struct tune_command {
-    const char *file;
+    const char *file, *db;
+    struct shard shard;
+    struct crew *crew;
     int by, top; /* enum tune_order */
     enum records_format format;
     struct token_count tokens; /* to train on */

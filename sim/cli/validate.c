@@ -3,8 +3,11 @@
 #include "base/files.h"
 #include "cli/arguments.h"
 #include "cli/records.h"
+#include "cli/stop.h"
 #include "cli/validate_parts.h"
 #include "config/config.h"
+#include "crew/crew.h"
+#include "store/outcome.h"
 #include "store/validation.h"
 #include "validate/first_sight.h"
 #include "validate/stored.h"
@@ -25,6 +28,8 @@ struct validate_command {
     enum records_format format;
     bool rows, open, all;
     int samples;
+    struct shard shard;
+    struct crew *crew;
 };
 
 static void take_measurements(void *member, const struct argument *argument)
@@ -79,7 +84,11 @@ static const struct command_option options[] = {
     {"page", "FILE.md",
         "Write the evidence, as tables, between the markers of this page, instead of printing it (results/README.md)",
         OPTION_TEXT, AT(page)},
-    {"db", "PATH", "Store the rows in this database, for `flopcast plot validation`", OPTION_TEXT, AT(db)},
+    {"db", "PATH",
+        "Store each simulation in this database, and take from it what was simulated before; and the rows, for "
+        "`flopcast plot validation`",
+        OPTION_TEXT, AT(db)},
+    SHARD_OPTION(struct validate_command, "simulations"),
     {0},
 };
 
@@ -273,8 +282,12 @@ static bool load(const struct validate_command *command, struct validate_table *
 
 /* Predictions, errors and intervals. */
 static void simulate(const struct validate_command *command, struct validate_table *table,
-    const struct scenario_uncertainty *uncertainty, struct diag *diag)
+    const struct scenario_uncertainty *uncertainty, struct store *store, struct diag *diag)
 {
+    struct store_outcomes *outcomes = store ? store_outcomes_begin(store, stop_asked) : NULL;
+    struct scenario_share share = {
+        command->crew, store_outcomes_kept(outcomes), command->shard.shard, command->shard.shards};
+    table->share = &share;
     struct validate_sampling sampling = {uncertainty, command->samples};
     if (command->open)
         validate_keep_open(table);
@@ -282,6 +295,13 @@ static void simulate(const struct validate_command *command, struct validate_tab
         validate_keep_unmeasured(table);
     validate_run(
         table, command->samples > 0 ? &sampling : NULL, isatty(STDERR_FILENO) ? show_progress : NULL, NULL, diag);
+    table->share = NULL;
+    store_outcomes_end(outcomes, diag);
+    if (table->n_known > 0)
+        fprintf(
+            stderr, "validate: %d of %d simulations are in %s already\n", table->n_known, table->n_runs, command->db);
+    if (table->left > 0)
+        return;
     validate_check_units(table, diag);
     validate_intervals(table, &uncertainty->discrepancy);
 }
@@ -316,6 +336,18 @@ static void keep_results(const struct validate_command *command, const struct va
             store, table, table->files.n == 1 ? table->rows.n ? table->rows.at[0].file : "" : "results/measured", diag);
 }
 
+/* Not all was simulated here. */
+static void tell_left(const struct validate_command *command, const struct validate_table *table, struct diag *diag)
+{
+    if (stop_asked())
+        fprintf(stderr, "flopcast: stopped; what is finished is in %s, and the same command goes on\n", command->db);
+    else if (command->shard.shards > 0 && diag->worst != STATUS_IO)
+        printf(
+            "shard %d/%d: %d of %d simulations are in %s; after all shards: flopcast merge, and this command without "
+            "--shard on what it made\n",
+            command->shard.shard, command->shard.shards, table->n_runs - table->left, table->n_runs, command->db);
+}
+
 static void validate(const struct validate_command *command, struct arena *arena, struct diag *diag)
 {
     struct validate_table table = {0};
@@ -328,11 +360,18 @@ static void validate(const struct validate_command *command, struct arena *arena
     if (diag->n_errors == 0 &&
         (command->from ? validate_stored_read(&table, command->from, command->source, diag)
                        : load(command, &table, diag)) &&
-        (!command->db || store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
+        (!command->db || !crew_is_owner(command->crew) ||
+            store_open(&store, command->db, STORE_WRITE, diag) == STATUS_OK)) {
         if (command->from)
             validate_widen(&table, &uncertainty.discrepancy);
         else
-            simulate(command, &table, &uncertainty, diag);
+            simulate(command, &table, &uncertainty, store, diag);
+        if (table.left > 0 || !crew_is_owner(command->crew)) {
+            tell_left(command, &table, diag);
+            store_close(store);
+            validate_release(&table);
+            return;
+        }
         validate_first_sight(&table, diag);
         if (command->predict && validate_predict(&table, command->predict, diag) == STATUS_OK)
             printf("%d prediction%s in '%s'\n", table.rows.n, plural(table.rows.n), command->predict);
@@ -353,6 +392,8 @@ static void check_arguments(void *self, struct argp_state *state)
         argp_error(state, "--all and --measurements: which of the two? --all takes all tables of results/measured");
     if (command->predict && (command->all || command->measurements.n > 1))
         argp_error(state, "--predict writes the predictions of one table; give one --measurements FILE.csv");
+    if (command->shard.shards > 0 && (!command->db || command->from))
+        argp_error(state, "--shard is for --db PATH, where the part is kept; each shard has a database of its own");
     if (command->from && (command->open || command->all || command->measurements.n > 0 || command->where ||
                              command->predict || command->samples > 0 || command->results))
         argp_error(state, "--from reads what was simulated; --source is all that can choose from it");
@@ -379,9 +420,16 @@ int cmd_validate(int argc, char **argv)
     if (command.from)
         command.from = files_find(&arena, FILES_ANY, command.from);
     struct diag diag = DIAG_INIT;
-    validate(&command, &arena, &diag);
+    if (command.db)
+        stop_watch();
+    if (crew_begin(&command.crew, &diag) == STATUS_OK)
+        validate(&command, &arena, &diag);
+    crew_end(command.crew);
     vec_free(&command.measurements);
     vec_free(&command.by);
     arena_release(&arena);
-    return cli_report(&diag);
+    int status = cli_report(&diag);
+    if (stop_asked())
+        stop_leave();
+    return status;
 }

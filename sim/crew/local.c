@@ -48,16 +48,22 @@ static bool receive_all(int fd, void *out, size_t n)
 
 /* ---- what a job made ---- */
 
+void answer_pack_made(
+    struct pack *out, const struct crew_loop *loop, int job, enum status status, const struct diag *diag)
+{
+    out->n = 0;
+    PACK(out, status);
+    PACK(out, diag->used);
+    if (diag->used > 0)
+        PACK(out, *diag);
+    loop->pack(loop->self, job, out);
+}
+
 void answer_pack(struct pack *out, const struct crew_loop *loop, int job)
 {
     struct diag diag = DIAG_INIT;
     enum status status = loop->job(loop->self, job, &diag);
-    out->n = 0;
-    PACK(out, status);
-    PACK(out, diag.used);
-    if (diag.used > 0)
-        PACK(out, diag);
-    loop->pack(loop->self, job, out);
+    answer_pack_made(out, loop, job, status, &diag);
 }
 
 enum status answer_unpack(const struct pack *bytes, const struct crew_loop *loop, int job, struct diag *diag)

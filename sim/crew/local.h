@@ -36,6 +36,9 @@ void local_end(struct local *local);
 
 /* A job done in this process, with its status and messages, as bytes. */
 void answer_pack(struct pack *out, const struct crew_loop *loop, int job);
+/* The same of a job that is done. */
+void answer_pack_made(
+    struct pack *out, const struct crew_loop *loop, int job, enum status status, const struct diag *diag);
 enum status answer_unpack(const struct pack *bytes, const struct crew_loop *loop, int job, struct diag *diag);
 
 /* Standard error as it was before crew_set_up(), or -1: it is that still. */

@@ -166,6 +166,14 @@ static void lose(struct owner *owner, int worker, int ended_by)
         owner->loop->n, how, owner->loop->noun);
 }
 
+static void add_answer(struct owner *owner, int job, const struct pack *answer)
+{
+    PACK(&owner->answers, job);
+    PACK(&owner->answers, answer->n);
+    pack_bytes(&owner->answers, answer->at, answer->n);
+    owner->n_answers++;
+}
+
 static void take(struct owner *owner, const struct answer *answer, int worker)
 {
     const struct crew_loop *loop = owner->loop;
@@ -181,12 +189,8 @@ static void take(struct owner *owner, const struct answer *answer, int worker)
     owner->worst = status > owner->worst ? status : owner->worst;
     if (loop->ended && !loop->ended(loop->self, job, status))
         dispatch_stop(&owner->dispatch);
-    if (loop->everyone && owner->crew->mpi) {
-        PACK(&owner->answers, job);
-        PACK(&owner->answers, answer->bytes.n);
-        pack_bytes(&owner->answers, answer->bytes.at, answer->bytes.n);
-        owner->n_answers++;
-    }
+    if (loop->everyone && owner->crew->mpi)
+        add_answer(owner, job, &answer->bytes);
 }
 
 /* The rank's command has ended, with none of its jobs under way or all of them. */
@@ -242,9 +246,21 @@ static void run_processes(struct owner *owner)
     pack_free(&answer.bytes);
 }
 
+/* What was not done, as it is here: other ranks may not know it. */
+static void add_known(struct owner *owner, int job)
+{
+    struct pack answer = {0};
+    answer_pack_made(&answer, owner->loop, job, STATUS_OK, &DIAG_INIT);
+    add_answer(owner, job, &answer);
+    pack_free(&answer);
+}
+
 /* To ranks that serve: the loop is over, and, if everyone wants to know, what came out. */
 static void end_remote(struct owner *owner)
 {
+    for (int i = 0; i < owner->loop->n && owner->loop->everyone && owner->loop->known; i++)
+        if (owner->loop->known[i])
+            add_known(owner, i);
     struct rank_message message = {.kind = RANK_END, .loop = owner->crew->loops, .value = owner->n_answers};
     for (int r = 1; r < owner->crew->mpi->ranks; r++)
         if (!owner->crew->ranks[r].left)

@@ -87,6 +87,18 @@ void scenario_identify_samples(
     write_text(out, digests);
 }
 
+struct scenario_result scenario_summary(const struct scenario_result *result)
+{
+    struct scenario_result out = *result;
+    out.exec.memory.oom_op = NULL;
+    out.exec.programs = NULL;
+    out.exec.timeline = NULL;
+    out.exec.spans = NULL;
+    out.exec.host_spans = NULL;
+    out.exec.n_programs = out.exec.n_timeline = out.exec.n_spans = out.exec.n_host_spans = 0;
+    return out;
+}
+
 uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *point)
 {
     const struct scenario_published *published = &point->published;

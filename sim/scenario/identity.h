@@ -22,6 +22,27 @@ void scenario_identify(struct scenario_identity *out, const struct scenario_poin
 void scenario_identify_samples(
     struct scenario_identity *out, const struct scenario_point *point, const struct scenario_uncertainty *uncertainty);
 
+/* Somebody who keeps results by their identity: summaries (below), and samples of scenario_sample_quickly(). */
+struct scenario_kept {
+    void *self;
+    /* out->samples: room for k samples. False: not known, or not with k samples. draws: NULL where k is 0. */
+    bool (*find)(void *self, const struct scenario_identity *identity, const struct scenario_identity *draws, int k,
+        struct scenario_result *out);
+    /* False: no further one is to be simulated. */
+    bool (*keep)(void *self, const struct scenario_identity *identity, const struct scenario_identity *draws,
+        const struct scenario_result *result);
+};
+
+/* Who does a search or a validation, and which part of it; {0}: threads of this process, all. */
+struct scenario_share {
+    struct crew *crew;
+    const struct scenario_kept *kept; /* NULL: nobody; under MPI of rank 0 alone */
+    int shard, shards;                /* 0: all */
+};
+
+/* A result without what is in an arena, but for its samples. */
+struct scenario_result scenario_summary(const struct scenario_result *result);
+
 /* The rest of a point: how it is called and what it is compared with. */
 uint64_t scenario_digest_label(uint64_t digest, const struct scenario_point *point);
 

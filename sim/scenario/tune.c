@@ -310,47 +310,6 @@ void tune_candidates(
     vec_free(&texts);
 }
 
-static struct tune_rates rates_of(const struct scenario_point *point, const struct scenario_result *result)
-{
-    static const double GTOKENS = 1e9, SECONDS_PER_HOUR = 3600, WATTS_PER_KILOWATT = 1e3;
-    double gpu_hours = GTOKENS / result->tokens_per_s_per_gpu / SECONDS_PER_HOUR;
-    return (struct tune_rates){
-        .step_time_s = result->exec.step_time_s,
-        .tflops_per_gpu = result->tflops_per_gpu,
-        .tokens_per_s = result->tokens_per_s_per_gpu * (double)point->options.cluster.gpus,
-        .gpu_hours_per_gtokens = gpu_hours,
-        .usd_per_gtokens = gpu_hours * point->hw.gpu.price.value,
-        .kwh_per_gtokens = gpu_hours * point->hw.gpu.tdp.value / WATTS_PER_KILOWATT,
-        .retries = result->exec.memory.alloc_retries_a_step,
-        .peak_bytes = result->exec.memory.peak_allocated_bytes,
-    };
-}
-
-enum status tune_simulate(
-    struct tune *tune, const int *chosen, int n, bool noise, scenario_progress progress, void *self, struct diag *diag)
-{
-    struct scenario_set set = {.n_points = n, .points = xcalloc((size_t)n + 1, sizeof *set.points)};
-    struct scenario_result *results = xcalloc((size_t)n + 1, sizeof *results);
-    struct arena *arenas = xcalloc((size_t)n + 1, sizeof *arenas);
-    for (int i = 0; i < n; i++) {
-        set.points[i] = tune->candidates.at[chosen[i]].point;
-        if (!noise)
-            set.points[i].options.exec.noise = (struct noise_options){0};
-    }
-    enum status status = scenario_simulate_all(results, arenas, &set, progress, self, diag);
-    for (int i = 0; i < n; i++) {
-        struct tune_candidate *candidate = &tune->candidates.at[chosen[i]];
-        candidate->state = results[i].exec.status == EXEC_OK ? TUNE_RAN : TUNE_OOM;
-        if (status == STATUS_OK && candidate->state == TUNE_RAN)
-            *(noise ? &candidate->noisy : &candidate->quiet) = rates_of(&candidate->point, &results[i]);
-        arena_release(&arenas[i]);
-    }
-    free(arenas);
-    free(results);
-    free(set.points);
-    return status;
-}
-
 enum status tune_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {
@@ -358,8 +317,8 @@ enum status tune_run(
     for (int i = 0; i < tune->candidates.n && chosen.n < options->max_simulations; i++)
         if (tune->candidates.at[i].state == TUNE_LEFT_OUT && !tune->candidates.at[i].is_layout)
             vec_push(&chosen, i);
-    enum status status = tune_simulate(tune, chosen.at, chosen.n, false, progress, self, diag);
-    if (status == STATUS_OK)
+    enum status status = tune_simulate(tune, chosen.at, chosen.n, false, true, progress, self, diag);
+    if (status == STATUS_OK && !tune->stopped)
         status = layout_run(tune, options, progress, self, diag);
     for (int i = 0; i < tune->candidates.n; i++)
         tune->count[tune->candidates.at[i].state]++;

@@ -46,6 +46,7 @@
 #define FLOPCAST_SCENARIO_TUNE_H
 
 #include "scenario/bound.h"
+#include "scenario/identity.h"
 
 struct tune_options {
     int64_t max_batch;    /* largest micro-batch tried */
@@ -87,6 +88,10 @@ struct tune {
     int n_refused;       /* combinations that cannot be */
     const char *refusal; /* why the first of them cannot, in the arena */
     int n_finalists;
+    const struct scenario_share *share; /* who simulates, set after tune_candidates(); NULL: threads, all */
+    int left;                           /* simulations left to other shards: then the search has not come to its end */
+    bool stopped;                       /* share->kept wanted no more */
+    int own, known;                     /* simulated; taken from share->kept */
     bool quiet_only; /* there are layouts: finalists are not run with noise, so that all are ranked alike */
 };
 
@@ -95,7 +100,9 @@ struct tune {
 void tune_candidates(
     struct tune *out, const struct scenario_set *set, const struct tune_options *options, struct arena *arena);
 
-/* Simulate what is not pruned, on all cores. */
+/* Simulate what is not pruned, on all cores, or this shard's part of it. Layouts are divided before the search: a shard
+ * stops where none of its own can be among the best of its own, so together shards simulate some more than one program;
+ * that with all their results then simulates what it still needs, which is little. */
 enum status tune_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag);
 

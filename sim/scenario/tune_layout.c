@@ -297,6 +297,19 @@ static bool could_lead(const struct leaders *leaders, double least_s)
     return leaders->n < leaders->keep || least_s < leaders->step_s[leaders->keep - 1];
 }
 
+/* Every n-th, so that each of n shards has layouts of all bounds. */
+static void keep_own(struct bounded **order, int *n, struct tune *tune)
+{
+    int kept = 0;
+    for (int k = 0; k < *n; k++) {
+        if (k % tune->share->shards == tune->share->shard - 1)
+            (*order)[kept++] = (*order)[k];
+        else
+            tune->left++;
+    }
+    *n = kept;
+}
+
 enum status layout_run(
     struct tune *tune, const struct tune_options *options, scenario_progress progress, void *self, struct diag *diag)
 {
@@ -311,8 +324,10 @@ enum status layout_run(
     }
     if (order.n > 0)
         qsort(order.at, (size_t)order.n, sizeof *order.at, by_bound);
+    if (tune->share && tune->share->shards > 0)
+        keep_own(&order.at, &order.n, tune);
     enum status status = STATUS_OK;
-    for (int next = 0, ran = 0; next < order.n && status == STATUS_OK;) {
+    for (int next = 0, ran = 0; next < order.n && status == STATUS_OK && !tune->stopped;) {
         int chosen[AT_ONCE], n = 0, base = order.at[next].base;
         if (next > 0 && order.at[next - 1].base != base)
             leaders.n = 0;
@@ -322,7 +337,7 @@ enum status layout_run(
             else if (ran + n < options->max_simulations)
                 chosen[n++] = order.at[next].index;
         }
-        status = tune_simulate(tune, chosen, n, false, NULL, NULL, diag);
+        status = tune_simulate(tune, chosen, n, false, false, NULL, NULL, diag);
         ran += n;
         for (int k = 0; k < n; k++)
             if (tune->candidates.at[chosen[k]].state == TUNE_RAN)

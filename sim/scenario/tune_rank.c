@@ -116,7 +116,7 @@ static enum status run_finals(
         if (!tune->quiet_only && exec_noise_is_on(&candidate->point.options.exec.noise))
             vec_push(&noisy, chosen[i]);
     }
-    enum status status = tune_simulate(tune, noisy.at, noisy.n, true, progress, self, diag);
+    enum status status = tune_simulate(tune, noisy.at, noisy.n, true, true, progress, self, diag);
     for (int i = 0; i < noisy.n; i++)
         if (tune->candidates.at[noisy.at[i]].state == TUNE_OOM)
             leave(tune, noisy.at[i]);
@@ -159,7 +159,7 @@ enum status tune_finals(
     int *order = xcalloc((size_t)tune->candidates.n + 1, sizeof *order);
     int *chosen = xcalloc((size_t)tune->candidates.n + 1, sizeof *chosen);
     enum status status = STATUS_OK;
-    for (int ran = 0; status == STATUS_OK && ran < 2 * rows;) {
+    for (int ran = 0; status == STATUS_OK && ran < 2 * rows && tune->left == 0;) {
         int n = rank_first(order, tune, by), first = 0, k = 0; /* anew: one that runs out of memory leaves the order */
         while (first < n && tune->candidates.at[order[first]].finalist)
             first++;

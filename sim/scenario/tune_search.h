@@ -10,9 +10,10 @@
 bool tune_is_set(const struct scenario_point *point, const char *path);
 /* A combination that cannot be; of the first one the reason is kept. */
 void tune_refuse(struct tune *tune, const struct diag *diag, struct arena *arena);
-/* The chosen candidates (n indices), with their points' noise or without it; their states and rates. */
-enum status tune_simulate(
-    struct tune *tune, const int *chosen, int n, bool noise, scenario_progress progress, void *self, struct diag *diag);
+/* The chosen candidates (n indices), with their points' noise or without it; their states and rates. divided: of
+ * several shards each does a part. */
+enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool noise, bool divided,
+    scenario_progress progress, void *self, struct diag *diag);
 
 /* ---- tune_layout.c ---- */
 

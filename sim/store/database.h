@@ -32,6 +32,11 @@ enum status database_int(struct store *store, const char *sql, int *out, struct 
 /* Ends the transaction that is open: commits when status is STATUS_OK, else (or when that fails) rolls back. */
 enum status database_end(struct store *store, enum status status, const char *what, struct diag *diag);
 
+/* While many small transactions are written: SQLite's WAL mode with synchronous = NORMAL (store/run.h), where the
+ * file's system can do it. Then one file again, unless another program has it open, which does this when it ends. */
+void database_begin_wal(struct store *store);
+void database_end_wal(struct store *store);
+
 /* For queries, on this connection only: step_part (part, name) names the parts of a step; v_step is v_breakdown with
  * part_1_s ... and a sentence; v_loss is v_explanation with a sentence (scenario/causes.h). */
 enum status database_causes(struct store *store, struct diag *diag);

@@ -86,27 +86,6 @@ static enum status add_run(struct store_run *run, struct diag *diag)
     return status;
 }
 
-/* Where the file's system cannot do it, as it is. */
-static void begin_wal(struct store *store)
-{
-    sqlite3_stmt *statement = NULL;
-    bool wal = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK &&
-               sqlite3_step(statement) == SQLITE_ROW &&
-               strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
-    sqlite3_finalize(statement);
-    if (wal)
-        sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
-}
-
-/* One file again, unless another program has it open, which then does this when it ends. */
-static void end_wal(struct store *store)
-{
-    sqlite3_busy_timeout(store->db, 0);
-    sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
-    sqlite3_exec(store->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
-    sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
-}
-
 /* This shard, of a run that is there. */
 static enum status note_shard(struct store_run *run, bool finished, struct diag *diag)
 {
@@ -125,7 +104,7 @@ static enum status note_shard(struct store_run *run, bool finished, struct diag 
 static enum status begin(struct store_run *run, struct diag *diag)
 {
     if (!run->written)
-        begin_wal(run->store);
+        database_begin_wal(run->store);
     run->written = true;
     enum status status = database_exec(run->store, "BEGIN IMMEDIATE", put_what, diag);
     if (status == STATUS_OK && run->id == 0 && !run->options.again)
@@ -355,7 +334,7 @@ void store_run_end(struct store_run *run)
     sqlite3_finalize(run->own);
     sqlite3_finalize(run->alike);
     sqlite3_finalize(run->samples);
-    end_wal(run->store);
+    database_end_wal(run->store);
     free(run->points);
     free(run);
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* migrations[i] brings schema i to i + 1; a file without tables has schema 0. */
 static const char *const migrations[] = {database_schema, database_schema_2, database_schema_3, database_schema_4,
@@ -184,6 +185,25 @@ enum status store_open(struct store **out, const char *path, enum store_mode mod
     else
         store_close(store);
     return status;
+}
+
+void database_begin_wal(struct store *store)
+{
+    sqlite3_stmt *statement = NULL;
+    bool wal = sqlite3_prepare_v2(store->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL) == SQLITE_OK &&
+               sqlite3_step(statement) == SQLITE_ROW &&
+               strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+    sqlite3_finalize(statement);
+    if (wal)
+        sqlite3_exec(store->db, "PRAGMA synchronous = NORMAL", NULL, NULL, NULL);
+}
+
+void database_end_wal(struct store *store)
+{
+    sqlite3_busy_timeout(store->db, 0);
+    sqlite3_exec(store->db, "PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    sqlite3_exec(store->db, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+    sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 }
 
 void store_close(struct store *store)

@@ -1,9 +1,8 @@
 /* Rows to predictions, errors and ratios. */
 #include "validate/validate.h"
 
-#include "base/diag_set.h"
 #include "base/index.h"
-#include "scenario/identity.h"
+#include "crew/dispatch.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -79,26 +78,6 @@ void validate_set_errors(struct validate_table *table)
     }
 }
 
-/* One row, from one thread. */
-static void run_row(struct validate_row *row, const struct validate_sampling *sampling, struct diag *diag)
-{
-    struct arena arena = ARENA_INIT;
-    struct scenario_result result;
-    const struct scenario_point *point = &row->set.points[0];
-    enum status status = scenario_simulate(&result, point, &arena, diag);
-    if (status == STATUS_OK)
-        keep_figures(row, &result);
-    else
-        row->status = VALIDATE_NOT_SIMULATED;
-    if (status == STATUS_OK && sampling &&
-        scenario_sample_quickly(&result, point, sampling->uncertainty, sampling->k, &arena, diag) == STATUS_OK) {
-        row->n_samples = result.n_samples;
-        row->samples = xcalloc((size_t)row->n_samples + 1, sizeof *row->samples);
-        memcpy(row->samples, result.samples, sizeof *row->samples * (size_t)row->n_samples);
-    }
-    arena_release(&arena);
-}
-
 /* ---- rows that are the same run ---- */
 
 struct run { /* what the rows of it share; the first row of it is simulated */
@@ -117,14 +96,7 @@ static bool is_same_run(const void *self, int32_t row)
     return strcmp(same->runs[row].identity.text, same->identity->text) == 0;
 }
 
-/* Largest first, of alike ones in the order of the table. */
-static int by_weight(const void *a, const void *b)
-{
-    const struct run *one = a, *two = b;
-    return one->weight != two->weight ? (one->weight < two->weight ? 1 : -1) : one->row - two->row;
-}
-
-/* The runs to simulate, for free(); every row's `same` is set. */
+/* The runs to simulate, in the order of the table, for free(); every row's `same` is set. */
 static struct run *distinct_runs(struct validate_table *table, int *n)
 {
     struct run *runs = xcalloc((size_t)table->rows.n + 1, sizeof *runs);
@@ -154,9 +126,167 @@ static struct run *distinct_runs(struct validate_table *table, int *n)
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].status != VALIDATE_NOT_SIMULATED && table->rows.at[i].same == i)
             runs[(*n)++] = runs[i];
-    qsort(runs, (size_t)*n, sizeof *runs, by_weight);
     index_free(&index);
     return runs;
+}
+
+/* ---- to do them ---- */
+
+struct validated {
+    struct validate_table *table;
+    const struct validate_sampling *sampling;
+    const struct scenario_share *share;
+    struct run *runs;
+    struct scenario_identity *draws;
+    struct scenario_result *results; /* summaries, with samples in the heap */
+    char **reasons;                  /* of those that failed, in the heap */
+    bool *known, *others;
+    int n, done, total;
+    scenario_progress progress;
+    void *self;
+};
+
+static int samples_a_run(const struct validated *all)
+{
+    return all->sampling ? all->sampling->k : 0;
+}
+
+static const struct scenario_point *point_of(const struct validated *all, int i)
+{
+    return &all->table->rows.at[all->runs[i].row].set.points[0];
+}
+
+static enum status do_run(void *self, int i, struct diag *diag)
+{
+    struct validated *all = self;
+    struct arena arena = ARENA_INIT;
+    struct scenario_result result, *out = &all->results[i];
+    struct scenario_sample *samples = out->samples;
+    const struct scenario_point *point = point_of(all, i);
+    int k = samples_a_run(all), length = 0;
+    enum status status = scenario_simulate(&result, point, &arena, diag);
+    *out = scenario_summary(&result);
+    out->samples = samples;
+    if (status == STATUS_OK && k > 0 &&
+        scenario_sample_quickly(&result, point, all->sampling->uncertainty, k, &arena, diag) == STATUS_OK) {
+        out->n_samples = result.n_samples;
+        memcpy(samples, result.samples, sizeof *samples * (size_t)result.n_samples);
+    }
+    if (status != STATUS_OK) {
+        const char *reason = diag_first(diag, &length);
+        all->reasons[i] = strndup(reason, (size_t)length);
+    }
+    arena_release(&arena);
+    return status;
+}
+
+static void pack_run(void *self, int i, struct pack *out)
+{
+    const struct validated *all = self;
+    PACK(out, all->results[i]);
+    pack_bytes(out, all->results[i].samples, sizeof *all->results[i].samples * (size_t)all->results[i].n_samples);
+    pack_text(out, all->reasons[i]);
+}
+
+static void unpack_run(void *self, int i, struct unpack *from)
+{
+    struct validated *all = self;
+    struct scenario_result *out = &all->results[i];
+    struct scenario_sample *samples = out->samples;
+    UNPACK(from, *out);
+    out->samples = samples;
+    unpack_bytes(from, samples, sizeof *samples * (size_t)out->n_samples);
+    const char *reason = unpack_text(from, &all->table->arena);
+    all->reasons[i] = reason ? strdup(reason) : NULL;
+}
+
+static void keep_row(struct validated *all, int i)
+{
+    const struct scenario_result *result = &all->results[i];
+    struct validate_row *row = &all->table->rows.at[all->runs[i].row];
+    keep_figures(row, result);
+    row->n_samples = result->n_samples;
+    if (samples_a_run(all) > 0) {
+        row->samples = xcalloc((size_t)row->n_samples + 1, sizeof *row->samples);
+        memcpy(row->samples, result->samples, sizeof *row->samples * (size_t)row->n_samples);
+    }
+}
+
+static bool end_run(void *self, int i, enum status status)
+{
+    struct validated *all = self;
+    struct validate_row *row = &all->table->rows.at[all->runs[i].row];
+    const struct scenario_kept *kept = all->share->kept;
+    bool goes_on = true;
+    if (status != STATUS_OK) {
+        row->status = VALIDATE_NOT_SIMULATED;
+        row->reason = arena_strdup(&all->table->arena, all->reasons[i] ? all->reasons[i] : "");
+    } else {
+        keep_row(all, i);
+        goes_on = !kept || kept->keep(kept->self, &all->runs[i].identity, &all->draws[i], &all->results[i]);
+    }
+    all->done++;
+    all->table->left--;
+    if (all->progress)
+        all->progress(all->self, all->done, all->total);
+    return goes_on;
+}
+
+/* What somebody has kept, and what is left to other shards. */
+static void look_around(struct validated *all, double *cost)
+{
+    const struct scenario_share *share = all->share;
+    if (share->shards > 0)
+        crew_shard(all->others, cost, NULL, all->n, share->shard, share->shards);
+    for (int i = 0; i < all->n; i++) {
+        all->others[i] = share->shards > 0 && !all->others[i];
+        if (!share->kept)
+            continue;
+        if (all->sampling)
+            scenario_identify_samples(&all->draws[i], point_of(all, i), all->sampling->uncertainty);
+        all->known[i] = share->kept->find(
+            share->kept->self, &all->runs[i].identity, &all->draws[i], samples_a_run(all), &all->results[i]);
+        if (all->known[i])
+            keep_row(all, i);
+    }
+    for (int i = 0; i < all->n; i++) {
+        all->table->left -= all->known[i];
+        all->table->n_known += all->known[i];
+        all->done += all->known[i];
+        all->total += all->known[i] || !all->others[i];
+    }
+}
+
+static void do_runs(struct validated *all, struct diag *diag)
+{
+    double *cost = xcalloc((size_t)all->n + 1, sizeof *cost);
+    bool *skipped = xcalloc((size_t)all->n + 1, sizeof *skipped);
+    for (int i = 0; i < all->n; i++) {
+        cost[i] = all->runs[i].weight;
+        if (samples_a_run(all) > 0)
+            all->results[i].samples = xcalloc((size_t)samples_a_run(all), sizeof *all->results[i].samples);
+    }
+    look_around(all, cost);
+    for (int i = 0; i < all->n; i++)
+        skipped[i] = all->known[i] || all->others[i];
+    int *order = dispatch_order(cost, all->n);
+    const struct crew_loop loop = {.n = all->n,
+        .noun = "run",
+        .order = order,
+        .known = skipped,
+        .self = all,
+        .job = do_run,
+        .pack = pack_run,
+        .unpack = unpack_run,
+        .ended = end_run};
+    crew_run(all->share->crew, &loop, diag);
+    for (int i = 0; i < all->n; i++) {
+        free(all->results[i].samples);
+        free(all->reasons[i]);
+    }
+    free(order);
+    free(skipped);
+    free(cost);
 }
 
 /* What came out for a row, to another one that is the same run. */
@@ -177,38 +307,31 @@ static void copy_result(struct validate_row *to, const struct validate_row *from
 void validate_run(struct validate_table *table, const struct validate_sampling *sampling, scenario_progress progress,
     void *self, struct diag *diag)
 {
-    int done = 0, n = 0;
+    static const struct scenario_share nobody = {0};
+    struct validated all = {.table = table,
+        .sampling = sampling,
+        .share = table->share ? table->share : &nobody,
+        .progress = progress,
+        .self = self};
     for (int i = 0; i < table->rows.n; i++)
         table->rows.at[i].exposed_share = -1;
-    struct run *runs = distinct_runs(table, &n);
-    struct diag_set diags = diag_set_begin(table->rows.n); /* by row: messages come in the table's order */
-#ifdef _OPENMP
-#pragma omp parallel for schedule(dynamic)
-#endif
-    for (int i = 0; i < n; i++) {
-        struct diag own = DIAG_INIT;
-        run_row(&table->rows.at[runs[i].row], sampling, &own);
-        diag_set_keep(&diags, runs[i].row, &own);
-#ifdef _OPENMP
-#pragma omp critical(validate_done)
-#endif
-        {
-            done++;
-            if (progress)
-                progress(self, done, n);
-        }
-    }
-    for (int i = 0; i < table->rows.n; i++) {
-        struct validate_row *row = &table->rows.at[i];
-        int length = 0;
-        const char *reason = diags.by_job[i] && diags.by_job[i]->n_errors ? diag_first(diags.by_job[i], &length) : "";
-        if (row->status == VALIDATE_NOT_SIMULATED && row->set.n_points == 1 && !*row->reason)
-            row->reason = arena_printf(&table->arena, "%.*s", length, reason);
-    }
+    all.runs = distinct_runs(table, &all.n);
+    size_t room = (size_t)all.n + 1;
+    all.draws = xcalloc(room, sizeof *all.draws);
+    all.results = xcalloc(room, sizeof *all.results);
+    all.reasons = xcalloc(room, sizeof *all.reasons);
+    all.known = xcalloc(room, sizeof *all.known);
+    all.others = xcalloc(room, sizeof *all.others);
+    table->n_runs = table->left = all.n;
+    do_runs(&all, diag);
     for (int i = 0; i < table->rows.n; i++)
         if (table->rows.at[i].same != i)
             copy_result(&table->rows.at[i], &table->rows.at[table->rows.at[i].same]);
-    free(runs);
-    diag_set_end(&diags, diag);
+    free(all.runs);
+    free(all.draws);
+    free(all.results);
+    free(all.reasons);
+    free(all.known);
+    free(all.others);
     validate_set_errors(table);
 }

@@ -30,6 +30,7 @@
 
 #include "base/vec.h"
 #include "config/csv.h"
+#include "scenario/identity.h"
 #include "scenario/sample.h"
 #include "scenario/scenario.h"
 
@@ -88,6 +89,9 @@ struct validate_table {
     VEC(struct csv_table *) files;
     struct arena arena; /* texts and scenarios */
     VEC(struct validate_row) rows;
+    const struct scenario_share *share; /* who simulates them, set before validate_run(); NULL: threads, all */
+    int n_runs, n_known;                /* by validate_run(): different ones; of them those that share->kept knew */
+    int left; /* not done: of other shards, or share->kept wanted no more. Then the rest says nothing */
 };
 
 /* Read the rows of a table that keep[csv row] wants (NULL: all). base: a scenario file. A row whose settings make no

@@ -1,0 +1,130 @@
+/* Candidates of a search by whoever simulates them: the crew, or who has kept their results. */
+#include "scenario/tune_search.h"
+
+#include <stdlib.h>
+
+static struct tune_rates rates_of(const struct scenario_point *point, const struct scenario_result *result)
+{
+    static const double GTOKENS = 1e9, SECONDS_PER_HOUR = 3600, WATTS_PER_KILOWATT = 1e3;
+    double gpu_hours = GTOKENS / result->tokens_per_s_per_gpu / SECONDS_PER_HOUR;
+    return (struct tune_rates){
+        .step_time_s = result->exec.step_time_s,
+        .tflops_per_gpu = result->tflops_per_gpu,
+        .tokens_per_s = result->tokens_per_s_per_gpu * (double)point->options.cluster.gpus,
+        .gpu_hours_per_gtokens = gpu_hours,
+        .usd_per_gtokens = gpu_hours * point->hw.gpu.price.value,
+        .kwh_per_gtokens = gpu_hours * point->hw.gpu.tdp.value / WATTS_PER_KILOWATT,
+        .retries = result->exec.memory.alloc_retries_a_step,
+        .peak_bytes = result->exec.memory.peak_allocated_bytes,
+    };
+}
+
+struct simulated {
+    struct tune *tune;
+    const struct scenario_share *share;
+    struct scenario_set set;
+    struct scenario_result *results;
+    struct arena *arenas;
+    struct scenario_identity *identities; /* where somebody keeps results */
+    bool *known, *others;
+    scenario_progress progress;
+    void *self;
+};
+
+static bool keep(void *self, int i)
+{
+    struct simulated *all = self;
+    const struct scenario_kept *kept = all->share->kept;
+    all->tune->own++;
+    return !kept || kept->keep(kept->self, &all->identities[i], NULL, &all->results[i]);
+}
+
+static void show(void *self, int done, int total)
+{
+    const struct simulated *all = self;
+    if (all->progress)
+        all->progress(all->self, done, total);
+}
+
+static void find_known(struct simulated *all)
+{
+    const struct scenario_kept *kept = all->share->kept;
+    for (int i = 0; i < all->set.n_points && kept; i++) {
+        scenario_identify(&all->identities[i], &all->set.points[i]);
+        all->known[i] = kept->find(kept->self, &all->identities[i], NULL, 0, &all->results[i]);
+        all->tune->known += all->known[i];
+    }
+}
+
+static void leave_to_others(struct simulated *all)
+{
+    double *cost = xcalloc((size_t)all->set.n_points + 1, sizeof *cost);
+    for (int i = 0; i < all->set.n_points; i++)
+        cost[i] = scenario_weight(&all->set.points[i]);
+    crew_shard(all->others, cost, NULL, all->set.n_points, all->share->shard, all->share->shards);
+    for (int i = 0; i < all->set.n_points; i++)
+        all->others[i] = !all->others[i];
+    free(cost);
+}
+
+/* What came out; of a candidate that is left to others nothing did. */
+static void take_rates(struct simulated *all, const int *chosen, bool noise)
+{
+    for (int i = 0; i < all->set.n_points; i++) {
+        struct tune_candidate *candidate = &all->tune->candidates.at[chosen[i]];
+        const struct scenario_result *result = &all->results[i];
+        bool ran = result->exec.status == EXEC_OK && result->exec.step_time_s > 0;
+        if (!ran && result->exec.status == EXEC_OK) {
+            all->tune->left++;
+            all->tune->stopped = all->tune->stopped || !all->others[i];
+            continue;
+        }
+        candidate->state = ran ? TUNE_RAN : TUNE_OOM;
+        if (ran)
+            *(noise ? &candidate->noisy : &candidate->quiet) = rates_of(&candidate->point, result);
+    }
+}
+
+enum status tune_simulate(struct tune *tune, const int *chosen, int n, bool noise, bool divided,
+    scenario_progress progress, void *self, struct diag *diag)
+{
+    static const struct scenario_share nobody = {0};
+    size_t room = (size_t)n + 1;
+    struct simulated all = {.tune = tune,
+        .share = tune->share ? tune->share : &nobody,
+        .set = {.n_points = n, .points = xcalloc(room, sizeof *all.set.points)},
+        .results = xcalloc(room, sizeof *all.results),
+        .arenas = xcalloc(room, sizeof *all.arenas),
+        .identities = xcalloc(room, sizeof *all.identities),
+        .known = xcalloc(room, sizeof *all.known),
+        .others = xcalloc(room, sizeof *all.others),
+        .progress = progress,
+        .self = self};
+    for (int i = 0; i < n; i++) {
+        all.set.points[i] = tune->candidates.at[chosen[i]].point;
+        if (!noise)
+            all.set.points[i].options.exec.noise = (struct noise_options){0};
+    }
+    find_known(&all);
+    if (divided && all.share->shards > 0)
+        leave_to_others(&all);
+    const struct scenario_work work = {.crew = all.share->crew,
+        .everyone = true,
+        .known = all.known,
+        .others = all.others,
+        .keep = keep,
+        .progress = show,
+        .self = &all};
+    enum status status = scenario_simulate_some(all.results, all.arenas, &all.set, &work, diag);
+    if (status == STATUS_OK)
+        take_rates(&all, chosen, noise);
+    for (int i = 0; i < n; i++)
+        arena_release(&all.arenas[i]);
+    free(all.set.points);
+    free(all.results);
+    free(all.arenas);
+    free(all.identities);
+    free(all.known);
+    free(all.others);
+    return status;
+}
