@@ -30,9 +30,9 @@ static _Noreturn void simulate(const struct scenario_point *point)
     enum status status = scenario_simulate(&result, point, &arena, &diag);
     getrusage(RUSAGE_SELF, &after);
     BUG_IF(status != STATUS_OK, "%s", diag.text);
-    printf("%s,%lld,%.6g,%.4g,%ld,%d\n", point->options.name, (long long)point->options.cluster.gpus,
+    printf("%s,%lld,%.6g,%.4g,%ld,%d,%.0f\n", point->options.name, (long long)point->options.cluster.gpus,
         scenario_weight(point), used_s(&after) - used_s(&before), after.ru_maxrss - before.ru_maxrss,
-        result.exec.ranks_simulated);
+        result.exec.ranks_simulated, result.plan_ops);
     fflush(stdout);
     _exit(0);
 }
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
     }
     scenario_load(&scenario, files_find(&arena, FILES_SCENARIOS, argv[1]), set, argc - 2, &arena, diag);
     BUG_IF(diag->n_errors > 0, "%s", diag->text);
-    printf("scenario,gpus,cost,seconds,peak_kib,ranks\n");
+    printf("scenario,gpus,cost,seconds,peak_kib,ranks,plan_ops\n");
     fflush(stdout);
     for (int i = 0; i < scenario.n_points; i++) {
         const struct scenario_point *point = &scenario.points[i];
