@@ -31,7 +31,7 @@ static void check(void *self, struct argp_state *state)
     const struct merge *merge = self;
     if (!merge->into)
         argp_error(state, "--into C.db is missing: the database that takes what the others have");
-    for (int i = 0; i < merge->sources.n; i++)
+    for (int i = 0; i < merge->sources.n && merge->into; i++)
         if (is_same_file(merge->sources.at[i], merge->into))
             argp_error(state, "'%s' is the database that --into names; leave it out", merge->sources.at[i]);
 }

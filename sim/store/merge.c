@@ -162,8 +162,10 @@ static bool same_value(sqlite3_stmt *a, int i, sqlite3_stmt *b, int j)
     if (type != sqlite3_column_type(b, j))
         return false;
     if (type == SQLITE_FLOAT) {
-        double one = sqlite3_column_double(a, i), other = sqlite3_column_double(b, j);
-        return memcmp(&one, &other, sizeof one) == 0;
+        double values[] = {sqlite3_column_double(a, i), sqlite3_column_double(b, j)};
+        uint64_t bits[2]; /* a NaN is stored as NULL, and 0 without a sign; what differs is another number */
+        memcpy(bits, values, sizeof bits);
+        return bits[0] == bits[1];
     }
     if (type == SQLITE_INTEGER)
         return sqlite3_column_int64(a, i) == sqlite3_column_int64(b, j);
