@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The picture of README.md is the one that its scenario draws today. It is compared where gnuplot is the version that drew it.
+# The pictures of README.md are those that their commands draw today. They are compared where gnuplot is the version that drew them.
 set -euo pipefail
 # shellcheck source=/dev/null
 . "$FLOPCAST_SOURCE_DIR/tests/cli/lib.bash"
@@ -14,6 +14,13 @@ version() { sed -n 's/.*<desc>\(Produced by GNUPLOT.*\)<\/desc>.*/\1/p' "$1"; }
 [[ $(version "$picture") == "$(version t5.svg)" ]] || exit 77
 cmp t5.svg "$picture" ||
     fail "plots/t5_scaling.svg is stale; draw it again: scenarios/run t5_scaling && build/release/flopcast plot t5_scaling --db results/flopcast.db --out plots/t5_scaling.svg"
+
+timeline="run gpt2_ddp_v100 --set strategy=megatron --set parallelism.pipeline=4 --set train.global_batch=64 --set cluster.gpus=8 --trace p.json --db p.db"
+# shellcheck disable=SC2086 # words
+expect 0 "$FLOPCAST" $timeline
+expect 0 "$FLOPCAST" plot timeline --db p.db --out timeline.svg
+cmp timeline.svg "$FLOPCAST_SOURCE_DIR/plots/timeline.svg" ||
+    fail "plots/timeline.svg is stale; draw it again: flopcast $timeline && flopcast plot timeline --db p.db --out plots/timeline.svg"
 
 # README's lines of T5 are among those printed; it leaves columns out.
 number=0
