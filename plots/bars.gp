@@ -1,4 +1,4 @@
-# Labels of horizontal bars, a point each: model, strategy, batch and GPUs, then what else tells it apart on lines of its own. Included
+# Labels of horizontal bars, a point each: model, strategy, batch and GPUs, then what else differs, on further lines. Included
 # by figures with the series bars (place, label, varied ...); `more` is what they need below, beyond the usual, and `least` the height of
 # their legend, in pixels.
 bars = |$bars| - 1

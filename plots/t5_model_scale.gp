@@ -1,5 +1,5 @@
-# Bars: simulated. Diamonds: published. One shade a strategy, from sharded (dark) to replicated (light), of one blue: they can be told
-# apart without colour, and the order of the bars is that of the legend.
+# Bars: simulated. Diamonds: published. One shade a strategy, from sharded (dark) to replicated (light), of one blue: they differ without
+# colour, and the order of the bars is that of the legend.
 #include "style.gp"
 set linetype 1 linecolor '#08306b'
 set linetype 2 linecolor '#2171b5'

@@ -1,4 +1,4 @@
-# Filled points on lines: simulated. Hollow points: published. One colour a curve (Okabe and Ito: told apart by colour-blind people).
+# Filled points on lines: simulated. Hollow points: published. One colour a curve (Okabe and Ito: colour-blind people can distinguish them).
 #include "style.gp"
 set linetype cycle 4
 hollow(curve) = 6 - 2 * (curve == 2) + 2 * (curve == 3) + 6 * (curve == 4)
